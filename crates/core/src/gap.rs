@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was not read, and why. A gap is data: it is recorded like a reading, rules answer
+//! `NotChecked` with it, and the report prints it. Silence never means health.
+
+use crate::id::EntityId;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! sources {
+    ($($(#[$doc:meta])+ $variant:ident = $path:literal, without $lost:literal;)+) => {
+        /// Where readings come from: the closed list of everything Floodline looks at.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Source {
+            $($(#[$doc])+ $variant,)+
+            /// A source this build does not know: the recording is from a newer one.
+            #[serde(other)]
+            Unknown,
+        }
+
+        impl Source {
+            /// All of them, in the order of the list.
+            pub const ALL: &'static [Source] = &[$(Source::$variant,)+];
+
+            /// Where it is, with capitals for the varying parts.
+            pub fn path(self) -> &'static str {
+                match self { $(Source::$variant => $path,)+ Source::Unknown => "a source of a newer version" }
+            }
+
+            /// What Floodline cannot say without it.
+            pub fn lost_without(self) -> &'static str {
+                match self { $(Source::$variant => $lost,)+ Source::Unknown => "unknown" }
+            }
+        }
+    };
+}
+
+sources! {
+    /// Machine-wide memory.
+    Meminfo = "/proc/meminfo", without "total memory";
+    /// Machine-wide page counters.
+    Vmstat = "/proc/vmstat", without "dirty and writeback totals, thresholds, dirtyable memory";
+    /// Zone watermarks and reserves.
+    Zoneinfo = "/proc/zoneinfo", without "the reserve in dirtyable memory, so budgets become bounds";
+    /// Block device counters.
+    Diskstats = "/proc/diskstats", without "device bandwidth, await and utilisation";
+    /// CPU time and blocked tasks.
+    Stat = "/proc/stat", without "iowait and the number of blocked tasks";
+    /// Pressure stall information of the machine.
+    Pressure = "/proc/pressure/RESOURCE", without "time lost waiting for I/O, memory and CPU";
+    /// Mounts.
+    Mountinfo = "/proc/self/mountinfo", without "filesystems, mount options and overlays";
+    /// Writeback settings.
+    SysctlVm = "/proc/sys/vm/NAME", without "the thresholds' settings";
+    /// Kernel release.
+    KernelRelease = "/proc/sys/kernel/osrelease", without "which kernel's arithmetic applies";
+    /// Kernel command line.
+    Cmdline = "/proc/cmdline", without "boot options that change cgroups or accounting";
+    /// Tick rate and build options of the kernel.
+    KernelConfig = "/boot/config-RELEASE or /proc/config.gz", without "the tick rate HZ";
+    /// CPUs that may ever come online.
+    CpuPossible = "/sys/devices/system/cpu/possible", without "the error of the wb counters";
+    /// The list of processes.
+    Processes = "/proc/PID", without "processes";
+    /// I/O counters of a process.
+    ProcessIo = "/proc/PID/io", without "which process dirties pages";
+    /// Times and faults of a process.
+    ProcessStat = "/proc/PID/stat", without "a process's CPU time, faults and state";
+    /// Cgroup of a process.
+    ProcessCgroup = "/proc/PID/cgroup", without "which cgroup a process belongs to";
+    /// Kernel stack of a blocked process.
+    ProcessWchan = "/proc/PID/wchan", without "where a blocked process sleeps";
+    /// Knobs of a backing device.
+    SysBdi = "/sys/class/bdi/NAME", without "per-device shares and strictlimit";
+    /// Block device attributes and stacking.
+    SysBlock = "/sys/block/NAME", without "queue settings, rotation and what a device is stacked on";
+    /// Backing device state.
+    DebugBdiStats = "/sys/kernel/debug/bdi/NAME/stats", without "the kernel's own bandwidth estimate of a device";
+    /// Writeback structure state (since 6.10).
+    DebugWbStats = "/sys/kernel/debug/bdi/NAME/wb_stats", without "the kernel's own threshold per cgroup and device";
+    /// The unified hierarchy.
+    CgroupV2 = "/sys/fs/cgroup", without "everything per cgroup";
+    /// The version 1 memory hierarchy.
+    CgroupV1Memory = "/sys/fs/cgroup/memory", without "dirty pages per cgroup";
+    /// The version 1 blkio hierarchy.
+    CgroupV1Blkio = "/sys/fs/cgroup/blkio", without "device bytes per cgroup";
+    /// Memory counters of a cgroup.
+    MemoryStat = "CGROUP/memory.stat", without "a cgroup's dirty pages and its available memory";
+    /// Memory usage of a cgroup.
+    MemoryCurrent = "CGROUP/memory.current", without "a cgroup's headroom";
+    /// Memory limits of a cgroup.
+    MemoryLimits = "CGROUP/memory.{max,high,min,low}", without "a cgroup's headroom";
+    /// Memory events of a cgroup.
+    MemoryEvents = "CGROUP/memory.events", without "how often a cgroup hit its limits";
+    /// Memory pressure of a cgroup.
+    MemoryPressure = "CGROUP/memory.pressure", without "time a cgroup lost to reclaim";
+    /// I/O counters of a cgroup.
+    IoStat = "CGROUP/io.stat", without "device bytes per cgroup";
+    /// I/O limits and weights of a cgroup.
+    IoLimits = "CGROUP/io.{max,weight}", without "I/O limits of a cgroup";
+    /// The io.cost controller.
+    IoCost = "/sys/fs/cgroup/io.cost.{qos,model}", without "whether io.cost throttles";
+    /// I/O pressure of a cgroup.
+    IoPressure = "CGROUP/io.pressure", without "time a cgroup lost waiting for I/O";
+    /// Controllers of a cgroup.
+    CgroupControllers = "CGROUP/cgroup.{controllers,subtree_control}", without "where cgroup writeback ends";
+    /// Dying descendants of a cgroup.
+    CgroupStat = "CGROUP/cgroup.stat", without "dying cgroups";
+    /// Events of a cgroup.
+    CgroupEvents = "CGROUP/cgroup.events", without "whether a cgroup is populated";
+    /// Journald's configuration.
+    JournaldConf = "/etc/systemd/journald.conf", without "how the journal is stored";
+    /// Names of containers from local files.
+    ContainerNames = "container runtime state below /run and /var/lib", without "names of containers beyond their ids";
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.path())
+    }
+}
+
+/// Why something could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Cause {
+    /// It does not exist here.
+    NotFound,
+    /// The kernel refused; `need` says what would be allowed to.
+    PermissionDenied {
+        /// What is missing, e.g. `CAP_SYS_PTRACE`.
+        need: String,
+    },
+    /// The filesystem that has it is not mounted.
+    NotMounted {
+        /// Filesystem type, e.g. `debugfs`.
+        fs_type: String,
+    },
+    /// This kernel does not have it.
+    Unsupported {
+        /// Which kernel has it, e.g. `since 6.10`.
+        since: String,
+    },
+    /// It was there and could not be understood.
+    Malformed {
+        /// What was expected and where.
+        what: String,
+    },
+    /// It went away between being listed and being read.
+    Vanished,
+    /// It is longer than anything the kernel writes.
+    TooLarge {
+        /// How much was read before giving up, bytes.
+        limit_bytes: u64,
+    },
+    /// The read failed.
+    Io {
+        /// Error number.
+        errno: i32,
+    },
+    /// Something ran out on our side, e.g. file descriptors.
+    Exhausted {
+        /// What ran out.
+        what: String,
+    },
+    /// Nobody asked for it: the read plan left it out.
+    NotPlanned,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::NotFound => f.write_str("not there"),
+            Cause::PermissionDenied { need } => write!(f, "not allowed (needs {need})"),
+            Cause::NotMounted { fs_type } => write!(f, "{fs_type} is not mounted"),
+            Cause::Unsupported { since } => write!(f, "not in this kernel ({since})"),
+            Cause::Malformed { what } => write!(f, "not understood: {what}"),
+            Cause::Vanished => f.write_str("gone before it was read"),
+            Cause::TooLarge { limit_bytes } => write!(f, "longer than {limit_bytes} bytes"),
+            Cause::Io { errno } => write!(f, "read failed (errno {errno})"),
+            Cause::Exhausted { what } => write!(f, "ran out of {what}"),
+            Cause::NotPlanned => f.write_str("not asked for"),
+        }
+    }
+}
+
+/// One thing that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// What should have been read.
+    pub source: Source,
+    /// Why it was not.
+    pub cause: Cause,
+    /// The one entity concerned; `None` when it is the whole source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<EntityId>,
+    /// Which file or field, where the source alone does not say (escaped).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How many like it this one stands for; at least 1.
+    #[serde(default = "one")]
+    pub times: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl Gap {
+    /// A gap for a whole source.
+    pub fn new(source: Source, cause: Cause) -> Gap {
+        Gap { source, cause, entity: None, detail: None, times: 1 }
+    }
+
+    /// The same, with the file or field named.
+    pub fn detailed(source: Source, cause: Cause, detail: impl Into<String>) -> Gap {
+        Gap { detail: Some(detail.into()), ..Gap::new(source, cause) }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.detail {
+            Some(detail) => write!(f, "{} ({detail}): {}", self.source, self.cause)?,
+            None => write!(f, "{}: {}", self.source, self.cause)?,
+        }
+        match self.times {
+            0 | 1 => Ok(()),
+            times => write!(f, " (×{times})"),
+        }
+    }
+}

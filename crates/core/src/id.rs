@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a recording talks about: devices, wbs, cgroups, processes. Each is an [`Entity`], described
+//! once and then referred to by its [`EntityId`]; an id is never used again within a recording.
+
+use crate::name::Name;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Number of an entity within one recording, in order of first sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EntityId(pub u32);
+
+/// A device number, `major:minor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DevId {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl fmt::Display for DevId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+impl FromStr for DevId {
+    type Err = NotADevice;
+    fn from_str(text: &str) -> Result<DevId, NotADevice> {
+        let (major, minor) = text.split_once(':').ok_or(NotADevice)?;
+        Ok(DevId { major: major.parse().map_err(|_| NotADevice)?, minor: minor.parse().map_err(|_| NotADevice)? })
+    }
+}
+
+/// The text is not `major:minor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a device number of the form major:minor")]
+pub struct NotADevice;
+
+impl Serialize for DevId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DevId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<DevId, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Which cgroup hierarchy a cgroup was found in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hierarchy {
+    /// The unified hierarchy.
+    V2,
+    /// The version 1 hierarchy that carries the memory controller.
+    V1Memory,
+    /// The version 1 hierarchy that carries the blkio controller.
+    V1Blkio,
+}
+
+/// One thing that has a row of readings in every sample.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Entity {
+    /// A memory zone of one NUMA node.
+    Zone {
+        /// NUMA node.
+        node: u32,
+        /// Zone name as `/proc/zoneinfo` has it.
+        name: Name,
+    },
+    /// A block device of `/proc/diskstats`, whole or partition.
+    Disk {
+        /// Device number.
+        dev: DevId,
+        /// Kernel name, e.g. `sda`.
+        name: Name,
+    },
+    /// A backing device info: one per whole disk, and one per superblock of btrfs, NFS, FUSE, ….
+    Bdi {
+        /// Name below `/sys/class/bdi`, e.g. `8:0` or `btrfs-1`.
+        name: Name,
+    },
+    /// A writeback structure: a bdi and the cgroup whose inodes it holds.
+    Wb {
+        /// The bdi's name.
+        bdi: Name,
+        /// Inode number of the cgroup directory; 1 is the root.
+        cgroup_ino: u64,
+    },
+    /// A cgroup.
+    Cgroup {
+        /// Path below the hierarchy's mount, starting with `/`.
+        path: Name,
+        /// Hierarchy it belongs to.
+        hierarchy: Hierarchy,
+        /// Inode number of its directory, where the tree read is a real cgroup filesystem.
+        ino: Option<u64>,
+    },
+    /// The I/O of one cgroup on one device.
+    CgroupIo {
+        /// The cgroup.
+        cgroup: EntityId,
+        /// The device.
+        dev: DevId,
+    },
+    /// A process (thread group).
+    Process {
+        /// Process id.
+        pid: u32,
+        /// Start time since boot in clock ticks; with the pid it names a process once and for all.
+        start_ticks: u64,
+        /// Name as in `/proc/PID/comm`.
+        comm: Name,
+        /// Its cgroup: unified, or the v1 memory hierarchy where that is in use.
+        cgroup: Option<EntityId>,
+        /// Whether it is a kernel thread.
+        kthread: bool,
+    },
+}
+
+impl Entity {
+    /// The name shown to a person, escaped.
+    pub fn label(&self) -> String {
+        match self {
+            Entity::Zone { node, name } => format!("node {node} {name}"),
+            Entity::Disk { name, .. } | Entity::Bdi { name } => name.to_string(),
+            Entity::Wb { bdi, cgroup_ino } => format!("{bdi} cgroup {cgroup_ino}"),
+            Entity::Cgroup { path, .. } => path.to_string(),
+            Entity::CgroupIo { cgroup, dev } => format!("cgroup #{} on {dev}", cgroup.0),
+            Entity::Process { pid, comm, .. } => format!("{comm}[{pid}]"),
+        }
+    }
+}

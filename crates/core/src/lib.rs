@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Vocabulary of Floodline: names and units, samples and recordings, kernel arithmetic by version,
+//! rules and advice. Bytes in, values out: no files, no clock, no threads, no randomness, no terminal
+//! (`clippy.toml` beside this crate holds the line).
+
+pub mod facts;
+pub mod gap;
+pub mod id;
+pub mod kernel;
+pub mod metric;
+pub mod name;
+pub mod record;
+pub mod report;
+pub mod sample;
+pub mod units;

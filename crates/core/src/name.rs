@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that come from outside: cgroup paths, mount points, process names. They are bytes, chosen by
+//! whoever runs the containers, and may hold escape codes, newlines and broken UTF-8. A [`Name`] keeps
+//! the bytes; every way of showing it is escaped, so that nothing raw reaches a terminal or JSON.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+/// A byte string from the host, shown escaped.
+///
+/// Printable Unicode stands for itself; a backslash is `\\`; every other byte is `\xNN`. The escaped
+/// form is unambiguous, and [`Name::from_escaped`] reads it back.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<[u8]>);
+
+impl Name {
+    /// From the bytes the kernel gave.
+    pub fn new(bytes: impl AsRef<[u8]>) -> Name {
+        Name(bytes.as_ref().into())
+    }
+
+    /// The bytes the kernel gave.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads the escaped form back. An escape that is not one stands for itself.
+    pub fn from_escaped(text: &str) -> Name {
+        let bytes = text.as_bytes();
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            match (byte, bytes.get(at + 1)) {
+                (b'\\', Some(b'\\')) => {
+                    out.push(b'\\');
+                    at += 2;
+                }
+                (b'\\', Some(b'x')) => match hex(bytes.get(at + 2..at + 4)) {
+                    Some(value) => {
+                        out.push(value);
+                        at += 4;
+                    }
+                    None => {
+                        out.push(byte);
+                        at += 1;
+                    }
+                },
+                _ => {
+                    out.push(byte);
+                    at += 1;
+                }
+            }
+        }
+        Name(out.into())
+    }
+}
+
+fn hex(digits: Option<&[u8]>) -> Option<u8> {
+    let digits = std::str::from_utf8(digits?).ok()?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+/// Whether a character may reach a terminal as it is: no controls, no formatting characters that move
+/// or reorder text, no line separators.
+fn is_plain(c: char) -> bool {
+    !(c.is_control()
+        || matches!(c,
+            '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        let mut text = String::with_capacity(self.0.len());
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '\\' => text.push_str("\\\\"),
+                    c if is_plain(c) => text.push(c),
+                    c => {
+                        let mut buffer = [0; 4];
+                        for byte in c.encode_utf8(&mut buffer).bytes() {
+                            write!(text, "\\x{byte:02x}")?;
+                        }
+                    }
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(text, "\\x{byte:02x}")?;
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name::new(text)
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+        String::deserialize(deserializer).map(|text| Name::from_escaped(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], shown: &str) {
+        let name = Name::new(bytes);
+        assert_eq!(name.to_string(), shown);
+        assert_eq!(Name::from_escaped(shown), name);
+    }
+
+    #[test]
+    fn hostile_bytes_are_shown_escaped() {
+        check(b"/system.slice/redis.service", "/system.slice/redis.service");
+        check(b"/\x1b[31mred\n", "/\\x1b[31mred\\x0a");
+        check(b"a\\b", "a\\\\b");
+        check(b"\xff\xfe", "\\xff\\xfe");
+        check("né".as_bytes(), "né");
+        check("\u{202e}evil".as_bytes(), "\\xe2\\x80\\xaeevil");
+    }
+
+    #[test]
+    fn what_is_not_an_escape_stands_for_itself() {
+        assert_eq!(Name::from_escaped("\\xg1\\").as_bytes(), b"\\xg1\\");
+    }
+
+    proptest! {
+        #[test]
+        fn the_escaped_form_reads_back(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let name = Name::new(&bytes);
+            prop_assert_eq!(Name::from_escaped(&name.to_string()), name);
+        }
+
+        #[test]
+        fn nothing_shown_is_a_control_character(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            prop_assert!(!Name::new(&bytes).to_string().chars().any(char::is_control));
+        }
+    }
+}

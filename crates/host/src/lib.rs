@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The running machine below a `HostRoot`, read into records.

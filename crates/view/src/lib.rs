@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reports and recordings to bytes. Computes nothing, reads nothing.
