@@ -3,6 +3,7 @@
 //! rules and advice. Bytes in, values out: no files, no clock, no threads, no randomness, no terminal
 //! (`clippy.toml` beside this crate holds the line).
 
+pub mod diagnose;
 pub mod facts;
 pub mod gap;
 pub mod id;
@@ -13,3 +14,4 @@ pub mod record;
 pub mod report;
 pub mod sample;
 pub mod units;
+pub mod window;

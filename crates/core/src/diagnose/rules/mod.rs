@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The catalogue of rules: a `mod` line and a place in [`RULES`] each. Order is the order in which
+//! findings of equal severity are shown: causes before symptoms.
+
+use super::Rule;
+
+/// Every rule.
+pub static RULES: &[Rule] = &[];

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A stretch of recording, folded into what rules need: per entity the first, last, smallest and
+//! largest reading and the growth of every counter; for the machine and its disks the whole series.
+//! Rates are made here and nowhere earlier. Memory does not grow with cgroups × samples.
+
+use crate::facts::HostFacts;
+use crate::gap::{Gap, Source};
+use crate::id::{Entity, EntityId};
+use crate::metric::{MetricKind, Row};
+use crate::record::{Event, Record, Sink};
+use crate::sample::{
+    BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
+    ZoneRow,
+};
+use crate::units::Nanos;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// All readings of one entity within a window, folded.
+#[derive(Clone, Debug, Default)]
+pub struct Span<R> {
+    /// First reading of each column.
+    pub first: R,
+    /// Last reading of each column.
+    pub last: R,
+    /// Smallest reading of each column.
+    pub min: R,
+    /// Largest reading of each column.
+    pub max: R,
+    /// Growth of each counter over the window; a counter that went backwards was reset and counts from
+    /// zero again. `None` with fewer than two readings. For gauges always `None`.
+    pub growth: R,
+    /// When it was first read.
+    pub first_at: Nanos,
+    /// When it was last read.
+    pub last_at: Nanos,
+    /// How many samples had it.
+    pub readings: u32,
+}
+
+impl<R: Row> Span<R> {
+    fn push(&mut self, at: Nanos, row: &R) {
+        if self.readings == 0 {
+            self.first_at = at;
+        }
+        for (index, metric) in R::METRICS.iter().enumerate() {
+            let Some(value) = row.get(index) else { continue };
+            if metric.kind == MetricKind::Counter
+                && let Some(before) = self.last.get(index)
+            {
+                let step = value.checked_sub(before).unwrap_or(value);
+                let sum = self.growth.get(index).unwrap_or(0).saturating_add(step);
+                self.growth.set(index, Some(sum));
+            }
+            if self.first.get(index).is_none() {
+                self.first.set(index, Some(value));
+            }
+            self.last.set(index, Some(value));
+            self.min.set(index, Some(self.min.get(index).map_or(value, |min| min.min(value))));
+            self.max.set(index, Some(self.max.get(index).map_or(value, |max| max.max(value))));
+        }
+        self.last_at = at;
+        self.readings += 1;
+    }
+
+    /// Seconds between the first and the last reading.
+    pub fn seconds(&self) -> f64 {
+        Nanos(self.last_at.0.saturating_sub(self.first_at.0)).as_secs_f64()
+    }
+}
+
+/// Rows of one kind, folded, by entity.
+pub type Spans<R> = BTreeMap<EntityId, Span<R>>;
+
+/// A stretch of recording.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// What the machine is; `None` when the recording has no facts.
+    pub facts: Option<HostFacts>,
+    /// What the ids stand for.
+    pub entities: BTreeMap<EntityId, Entity>,
+    /// Time of the first sample.
+    pub first_at: Option<SampleTime>,
+    /// Time of the last sample.
+    pub last_at: Option<SampleTime>,
+    /// Samples folded in.
+    pub samples: u64,
+    /// Machine-wide readings.
+    pub host: Span<HostRow>,
+    /// The machine-wide rows one by one.
+    pub host_series: Vec<(SampleTime, HostRow)>,
+    /// Memory zones.
+    pub zones: Spans<ZoneRow>,
+    /// Block devices.
+    pub disks: Spans<DiskRow>,
+    /// The rows of block devices one by one, in order of time.
+    pub disk_series: BTreeMap<EntityId, Vec<(Nanos, DiskRow)>>,
+    /// Backing devices.
+    pub bdis: Spans<BdiRow>,
+    /// Writeback structures.
+    pub wbs: Spans<WbRow>,
+    /// Cgroups.
+    pub cgroups: Spans<CgroupRow>,
+    /// Limits of cgroups.
+    pub cgroup_limits: Spans<CgroupLimitsRow>,
+    /// I/O by cgroup and device.
+    pub cgroup_io: Spans<CgroupIoRow>,
+    /// Processes.
+    pub processes: Spans<ProcessRow>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// What was not read.
+    pub gaps: Vec<Gap>,
+}
+
+impl Window {
+    /// Folds a whole stream.
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Window {
+        let mut window = Window::default();
+        for record in records {
+            match window.record(record) {
+                Ok(()) => {}
+            }
+        }
+        window
+    }
+
+    /// Seconds between the first and the last sample; 0 for one look.
+    pub fn seconds(&self) -> f64 {
+        match (self.first_at, self.last_at) {
+            (Some(first), Some(last)) => Nanos(last.monotonic.0.saturating_sub(first.monotonic.0)).as_secs_f64(),
+            _ => 0.0,
+        }
+    }
+
+    /// The gaps of one source.
+    pub fn gaps_of(&self, source: Source) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().filter(move |gap| gap.source == source)
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        let at = sample.time.monotonic;
+        self.first_at.get_or_insert(sample.time);
+        self.last_at = Some(sample.time);
+        self.samples += 1;
+        self.host.push(at, &sample.host);
+        self.host_series.push((sample.time, sample.host.clone()));
+        for (id, row) in sample.disks.rows() {
+            self.disk_series.entry(*id).or_default().push((at, row.clone()));
+        }
+        fold(&mut self.zones, at, &sample.zones);
+        fold(&mut self.disks, at, &sample.disks);
+        fold(&mut self.bdis, at, &sample.bdis);
+        fold(&mut self.wbs, at, &sample.wbs);
+        fold(&mut self.cgroups, at, &sample.cgroups);
+        fold(&mut self.cgroup_limits, at, &sample.cgroup_limits);
+        fold(&mut self.cgroup_io, at, &sample.cgroup_io);
+        fold(&mut self.processes, at, &sample.processes);
+    }
+}
+
+fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>) {
+    for (id, row) in table.rows() {
+        spans.entry(*id).or_default().push(at, row);
+    }
+}
+
+impl Sink for Window {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        match record {
+            Record::Facts(facts) => self.facts = Some((**facts).clone()),
+            Record::Entity(id, entity) => {
+                self.entities.insert(*id, entity.clone());
+            }
+            Record::Sample(sample) => self.push(sample),
+            Record::Event(event) => self.events.push(event.clone()),
+            Record::Gap(gap) => self.gaps.push(gap.clone()),
+        }
+        Ok(())
+    }
+}
