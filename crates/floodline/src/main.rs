@@ -1,4 +1,94 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Floodline: arguments, wiring, exit codes.
+//! Floodline: names what makes writes stall or storm on a Linux host, and the one change that helps.
+//! This crate is arguments, wiring and exit codes; what it does is in the other five.
 
-fn main() {}
+#![allow(dead_code)]
+
+mod commands;
+mod console;
+mod error;
+mod exit;
+mod interrupt;
+mod observe;
+
+use console::{ColorChoice, Console};
+use error::CliError;
+use exit::Exit;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let result = std::panic::catch_unwind(run);
+    let exit = match result {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(error)) => error.report(),
+        Err(_) => error::report_bug(),
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run() -> Result<Exit, CliError> {
+    let matches = match arguments().try_get_matches() {
+        Ok(matches) => matches,
+        Err(answer) => return Ok(exit::of_clap(&answer)),
+    };
+    let color = matches.get_one::<ColorChoice>("color").copied().unwrap_or_default();
+    let mut console = Console::new(color);
+    match matches.subcommand() {
+        Some((name, matches)) => match commands::find(name) {
+            Some(command) => (command.run)(matches, &mut console),
+            None => Err(CliError::bug(format!("command {name} is declared and not listed"))),
+        },
+        None => Err(CliError::usage("no command given").hint("floodline --help lists them")),
+    }
+}
+
+/// The whole command line, as clap sees it; completions and the help test read it too.
+fn arguments() -> clap::Command {
+    let mut root = clap::Command::new("floodline")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Names what makes writes stall or storm on this host, and the one change that helps")
+        .after_help(exit::HELP)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .propagate_version(true)
+        .max_term_width(100)
+        .arg(
+            clap::Arg::new("color")
+                .long("color")
+                .global(true)
+                .value_name("WHEN")
+                .value_parser(clap::builder::EnumValueParser::<ColorChoice>::new())
+                .default_value("auto")
+                .hide_possible_values(false)
+                .help("Colour the text"),
+        );
+    for command in commands::COMMANDS {
+        root = root.subcommand((command.build)());
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        arguments().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_argument_has_help() {
+        for command in arguments().get_subcommands() {
+            assert!(command.get_about().is_some(), "command {} needs an `about`", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "argument {} of {} needs a help line",
+                    argument.get_id(),
+                    command.get_name()
+                );
+            }
+        }
+    }
+}

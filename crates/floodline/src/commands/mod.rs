@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
+
+mod completions;
+
+use crate::console::Console;
+use crate::error::CliError;
+use crate::exit::Exit;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+/// Every command, in the order of the help text.
+pub(crate) static COMMANDS: &[Command] = &[Command::of::<completions::Completions>()];
+
+/// One command as the program sees it.
+pub(crate) struct Command {
+    /// Its arguments and help.
+    pub(crate) build: fn() -> clap::Command,
+    /// What it does.
+    pub(crate) run: fn(&ArgMatches, &mut Console) -> Result<Exit, CliError>,
+}
+
+/// One command as its file defines it: a `clap::Parser` with a name, an `about`, and this.
+pub(crate) trait Run: CommandFactory + FromArgMatches {
+    /// Does it.
+    fn run(self, console: &mut Console) -> Result<Exit, CliError>;
+}
+
+impl Command {
+    const fn of<C: Run>() -> Command {
+        Command { build: C::command, run: |matches, console| C::from_arg_matches(matches)?.run(console) }
+    }
+}
+
+/// The command of a name.
+pub(crate) fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| (command.build)().get_name() == name)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a command's result goes: standard output with colour only where wanted, and its width.
+//! Everything that is not a result (progress, warnings) goes to standard error.
+
+use crate::error::CliError;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// When standard output is a terminal and `NO_COLOR` is not set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs; the schema is versioned and stable.
+    Json,
+}
+
+/// Standard output and what is known of it.
+pub(crate) struct Console {
+    color: anstream::ColorChoice,
+    width: u16,
+}
+
+/// Width of the text when standard output is no terminal.
+const WIDTH_DEFAULT: u16 = 80;
+
+/// Commands that take longer than this show progress.
+pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+
+impl Console {
+    pub(crate) fn new(color: ColorChoice) -> Console {
+        let stdout = io::stdout();
+        let color = match color {
+            ColorChoice::Auto => anstream::AutoStream::choice(&stdout),
+            ColorChoice::Always => anstream::ColorChoice::AlwaysAnsi,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        };
+        let width = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
+        Console { color, width: if width == 0 { WIDTH_DEFAULT } else { width } }
+    }
+
+    /// Columns of the terminal, or 80.
+    pub(crate) fn width(&self) -> usize {
+        usize::from(self.width)
+    }
+
+    /// Whether text may be coloured.
+    pub(crate) fn is_colored(&self) -> bool {
+        self.color != anstream::ColorChoice::Never
+    }
+
+    /// Prints a result. Colour codes in it are removed where they are not wanted.
+    pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
+        let mut out = anstream::AutoStream::new(io::stdout().lock(), self.color);
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(|error| CliError::write("standard output", &error))
+    }
+
+    /// Tells a person something that is not part of the result.
+    pub(crate) fn note(&self, text: &str) {
+        anstream::eprintln!("floodline: {text}");
+    }
+
+    /// A progress line on standard error; silent unless that is a terminal. Shown from
+    /// [`PROGRESS_AFTER`] on, so that short commands print nothing. Clear it before printing.
+    pub(crate) fn progress(&self, expected: Duration) -> indicatif::ProgressBar {
+        if expected < PROGRESS_AFTER || !io::stderr().is_terminal() {
+            return indicatif::ProgressBar::hidden();
+        }
+        let style = indicatif::ProgressStyle::with_template("{spinner} {elapsed} {msg}");
+        let bar = indicatif::ProgressBar::new_spinner();
+        match style {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    }
+}

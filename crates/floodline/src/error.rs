@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one error type of the program: what kind, what happened, what to type next.
+
+use crate::exit::Exit;
+use anstream::eprintln;
+use std::fmt;
+use std::io;
+
+/// Anything that ends a command early.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    kind: Kind,
+    cause: String,
+    hints: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Usage,
+    CannotObserve,
+    ClosedPipe,
+    Bug,
+}
+
+impl CliError {
+    /// The arguments, or a file given by them, are wrong.
+    pub(crate) fn usage(cause: impl fmt::Display) -> CliError {
+        CliError::new(Kind::Usage, cause)
+    }
+
+    /// The host cannot be observed.
+    pub(crate) fn cannot_observe(cause: impl fmt::Display) -> CliError {
+        CliError::new(Kind::CannotObserve, cause)
+    }
+
+    /// Something that cannot happen did.
+    pub(crate) fn bug(cause: impl fmt::Display) -> CliError {
+        CliError::new(Kind::Bug, cause)
+    }
+
+    /// Writing to `target` failed. A reader that went away is not an error: the command ends quietly.
+    pub(crate) fn write(target: &str, error: &io::Error) -> CliError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => CliError::new(Kind::ClosedPipe, ""),
+            _ => CliError::new(Kind::CannotObserve, format!("cannot write {target}: {error}")),
+        }
+    }
+
+    /// Adds what to type next.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> CliError {
+        self.hints.push(hint.to_string());
+        self
+    }
+
+    fn new(kind: Kind, cause: impl fmt::Display) -> CliError {
+        CliError { kind, cause: cause.to_string(), hints: Vec::new() }
+    }
+
+    /// Tells the person and says how to end.
+    pub(crate) fn report(&self) -> Exit {
+        match self.kind {
+            Kind::ClosedPipe => return Exit::Done,
+            Kind::Bug => eprintln!("floodline: this is a bug in floodline: {}", self.cause),
+            Kind::Usage | Kind::CannotObserve => eprintln!("floodline: {}", self.cause),
+        }
+        for hint in &self.hints {
+            eprintln!("  hint: {hint}");
+        }
+        match self.kind {
+            Kind::Usage => Exit::Usage,
+            Kind::CannotObserve => Exit::CannotObserve,
+            Kind::ClosedPipe => Exit::Done,
+            Kind::Bug => Exit::Bug,
+        }
+    }
+}
+
+/// After a panic, whose message has been printed already.
+pub(crate) fn report_bug() -> Exit {
+    eprintln!("floodline: this is a bug in floodline; please report the lines above");
+    Exit::Bug
+}
+
+impl From<clap::Error> for CliError {
+    fn from(error: clap::Error) -> CliError {
+        CliError::bug(error)
+    }
+}

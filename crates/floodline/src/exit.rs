@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Exit codes. They are an interface: scripts and monitors read them.
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done; nothing at or above `--fail-on`.
+    Done,
+    /// Findings, or an expectation that was not met.
+    Findings,
+    /// Wrong usage, configuration or input file.
+    Usage,
+    /// The host cannot be observed, or a result could not be written.
+    CannotObserve,
+    /// A bug of ours.
+    Bug,
+}
+
+/// Printed below `floodline --help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0   done; nothing at or above --fail-on
+  1   findings at or above --fail-on
+  2   wrong usage, configuration or input file
+  3   the host cannot be observed, or a result could not be written
+  70  a bug in floodline";
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Findings => 1,
+            Exit::Usage => 2,
+            Exit::CannotObserve => 3,
+            Exit::Bug => 70,
+        }
+    }
+}
+
+/// Prints clap's answer (help, version or an error) where it belongs.
+pub(crate) fn of_clap(answer: &clap::Error) -> Exit {
+    // A closed pipe while printing help is nobody's error.
+    let _ = answer.print();
+    if answer.use_stderr() { Exit::Usage } else { Exit::Done }
+}

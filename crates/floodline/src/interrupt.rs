@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ctrl-C and friends: a wish to end that commands look at between two samples, and a sleep that such
+//! a wish ends at once. What was observed until then is kept and used.
+
+use crate::error::CliError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Whether somebody asked the program to end.
+pub(crate) struct Interrupt {
+    asked: OwnedFd,
+}
+
+impl Interrupt {
+    /// From now on SIGINT, SIGTERM and SIGHUP are a wish, not an end.
+    pub(crate) fn watch() -> Result<Interrupt, CliError> {
+        let watch = || -> std::io::Result<OwnedFd> {
+            let (reader, writer) = UnixStream::pair()?;
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                pipe::register(signal, writer.try_clone()?)?;
+            }
+            Ok(reader.into())
+        };
+        match watch() {
+            Ok(asked) => Ok(Interrupt { asked }),
+            Err(error) => Err(CliError::cannot_observe(format!("cannot watch for signals: {error}"))),
+        }
+    }
+
+    /// Whether the wish was made.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.sleep_until(Instant::now())
+    }
+
+    /// Sleeps until a moment, or until the wish is made; says whether it was.
+    pub(crate) fn sleep_until(&self, moment: Instant) -> bool {
+        loop {
+            let left = moment.saturating_duration_since(Instant::now());
+            let timeout = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let mut fds = [PollFd::new(&self.asked, PollFlags::IN)];
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) if moment.saturating_duration_since(Instant::now()) > Duration::ZERO => {}
+                Ok(ready) => return ready > 0,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+}
