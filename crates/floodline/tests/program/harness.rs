@@ -5,13 +5,13 @@ use std::fmt;
 use std::process::Command;
 
 /// What one run of the program did.
-pub struct Run {
+pub(crate) struct Run {
     /// Standard output.
-    pub stdout: String,
+    pub(crate) stdout: String,
     /// Standard error.
-    pub stderr: String,
+    pub(crate) stderr: String,
     /// Exit code; −1 when a signal ended it.
-    pub code: i32,
+    pub(crate) code: i32,
 }
 
 impl fmt::Display for Run {
@@ -21,14 +21,14 @@ impl fmt::Display for Run {
 }
 
 /// The program with an empty environment.
-pub fn command(args: &[&str]) -> Command {
+pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floodline"));
     command.env_clear().args(args);
     command
 }
 
 /// Runs it to its end.
-pub fn floodline(args: &[&str]) -> Run {
+pub(crate) fn floodline(args: &[&str]) -> Run {
     let output = command(args).output().expect("the program starts");
     Run {
         stdout: String::from_utf8(output.stdout).expect("standard output is UTF-8"),

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line as a person meets it: help, errors, exit codes. One snapshot holds standard
-//! output, standard error and the exit code. Shared set-up is in `cli/`.
+//! output, standard error and the exit code.
 
-mod harness;
-
-use harness::floodline;
+use crate::harness::floodline;
 
 #[test]
 fn no_arguments_print_help_and_fail_as_usage() {

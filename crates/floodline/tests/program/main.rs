@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program from outside: one test binary, one module a topic. The environment is cleared; width,
+//! host tree and time are fixed by arguments.
+
+mod cli;
+mod harness;
