@@ -1,2 +1,4 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The running machine below a `HostRoot`, read into records.
+
+pub mod root;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a read failed, and the one place where an error number becomes a [`Cause`]. A [`Fault`] is
+//! small and copied: on the hot path thousands may happen in one sample and only one is reported.
+
+use floodline_core::gap::Cause;
+use rustix::io::Errno;
+
+/// Why a read failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Error number of the system call.
+    Errno(i32),
+    /// Longer than this many bytes.
+    TooLarge(usize),
+    /// Not a regular file (a directory, pipe, socket or device), so it was not read.
+    NotRegular,
+    /// Not a directory.
+    NotDirectory,
+}
+
+impl From<Errno> for Fault {
+    fn from(errno: Errno) -> Fault {
+        Fault::Errno(errno.raw_os_error())
+    }
+}
+
+impl Fault {
+    /// There is no such file.
+    pub const NOT_FOUND: Fault = Fault::Errno(Errno::NOENT.raw_os_error());
+
+    /// The cause to report; `path` decides what a refusal says is needed.
+    pub fn cause(self, path: &[u8]) -> Cause {
+        let errno = match self {
+            Fault::Errno(errno) => errno,
+            Fault::TooLarge(limit) => return Cause::TooLarge { limit_bytes: limit as u64 },
+            Fault::NotRegular => return Cause::Malformed { what: "a regular file".into() },
+            Fault::NotDirectory => return Cause::Malformed { what: "a directory".into() },
+        };
+        match Errno::from_raw_os_error(errno) {
+            Errno::NOENT | Errno::NOTDIR => Cause::NotFound,
+            // Kept descriptors of a removed cgroup (ENODEV) and of a dead process (ESRCH).
+            Errno::NODEV | Errno::SRCH => Cause::Vanished,
+            Errno::ACCESS | Errno::PERM => Cause::PermissionDenied { need: need(path).into() },
+            Errno::OPNOTSUPP => Cause::Unsupported { since: "or switched off at boot".into() },
+            Errno::MFILE | Errno::NFILE => Cause::Exhausted { what: "file descriptors".into() },
+            Errno::NOMEM => Cause::Exhausted { what: "memory".into() },
+            Errno::ISDIR => Cause::Malformed { what: "a regular file".into() },
+            // A captured tree whose links run in a circle or whose names are longer than paths may be.
+            Errno::LOOP => Cause::Malformed { what: "a path without a circle of links".into() },
+            Errno::NAMETOOLONG => Cause::Malformed { what: "a path of at most 4095 bytes".into() },
+            errno => Cause::Io { errno: errno.raw_os_error() },
+        }
+    }
+
+    /// Whether the thing went away, or was never there.
+    pub fn is_gone(self) -> bool {
+        let gone = [Errno::NOENT, Errno::NODEV, Errno::SRCH].map(Errno::raw_os_error);
+        matches!(self, Fault::Errno(errno) if gone.contains(&errno))
+    }
+
+    /// Whether the reader was refused.
+    pub fn is_denied(self) -> bool {
+        let denied = [Errno::ACCESS, Errno::PERM].map(Errno::raw_os_error);
+        matches!(self, Fault::Errno(errno) if denied.contains(&errno))
+    }
+
+    /// Whether the table of descriptors is full.
+    pub fn is_out_of_files(self) -> bool {
+        let full = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        matches!(self, Fault::Errno(errno) if full.contains(&errno))
+    }
+}
+
+/// What would be allowed to read a path that was refused.
+fn need(path: &[u8]) -> &'static str {
+    let mut parts = path.split(|&b| b == b'/').filter(|part| !part.is_empty());
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(b"proc"), Some(pid), Some(_)) if pid.iter().all(u8::is_ascii_digit) => "CAP_SYS_PTRACE",
+        (Some(b"sys"), Some(b"kernel"), Some(b"debug")) => "root",
+        _ => "CAP_DAC_READ_SEARCH",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(errno: Errno, path: &str, expect: &str) {
+        assert_eq!(Fault::from(errno).cause(path.as_bytes()).to_string(), expect, "{errno:?} {path}");
+    }
+
+    #[test]
+    fn an_error_number_becomes_the_cause_a_person_can_act_on() {
+        check(Errno::NOENT, "/proc/vmstat", "not there");
+        check(Errno::NOTDIR, "/proc/vmstat/x", "not there");
+        check(Errno::NODEV, "/sys/fs/cgroup/a/memory.stat", "gone before it was read");
+        check(Errno::SRCH, "/proc/12/io", "gone before it was read");
+        check(Errno::ACCESS, "/proc/12/io", "not allowed (needs CAP_SYS_PTRACE)");
+        check(Errno::PERM, "/sys/kernel/debug/bdi", "not allowed (needs root)");
+        check(Errno::ACCESS, "/etc/systemd/journald.conf", "not allowed (needs CAP_DAC_READ_SEARCH)");
+        check(Errno::MFILE, "/proc/1/io", "ran out of file descriptors");
+        check(Errno::OPNOTSUPP, "/sys/fs/cgroup/cpu.pressure", "not in this kernel (or switched off at boot)");
+        check(Errno::IO, "/sys/block/sda/size", "read failed (errno 5)");
+        check(Errno::INVAL, "/sys/block/sda/queue/wbt_lat_usec", "read failed (errno 22)");
+    }
+}
