@@ -165,6 +165,13 @@ pub enum Cause {
     },
     /// Nobody asked for it: the read plan left it out.
     NotPlanned,
+    /// The window is too short to make a rate of a counter.
+    TooShort {
+        /// What would be long enough, e.g. `--for 10s`.
+        need: String,
+    },
+    /// The recording does not have it and does not say why.
+    NotRecorded,
 }
 
 impl fmt::Display for Cause {
@@ -180,6 +187,8 @@ impl fmt::Display for Cause {
             Cause::Io { errno } => write!(f, "read failed (errno {errno})"),
             Cause::Exhausted { what } => write!(f, "ran out of {what}"),
             Cause::NotPlanned => f.write_str("not asked for"),
+            Cause::TooShort { need } => write!(f, "one look only (needs {need})"),
+            Cause::NotRecorded => f.write_str("not in the recording"),
         }
     }
 }

@@ -5,7 +5,9 @@
 
 pub mod diagnose;
 pub mod facts;
+pub mod fixture;
 pub mod gap;
+pub mod human;
 pub mod id;
 pub mod kernel;
 pub mod metric;

@@ -98,7 +98,8 @@ pub struct Evidence {
     pub name: String,
     /// The value.
     pub value: Value,
-    /// Unit of value and threshold, e.g. `bytes`, `bytes_per_second`, `seconds`, `ratio`.
+    /// Unit of value and threshold: a suffix of [`crate::units::Unit`], or `per_second`, `share` (of
+    /// one), `factor`, `text`.
     pub unit: &'static str,
     /// What it is held against, where there is such a number.
     pub threshold: Option<Value>,
@@ -166,6 +167,10 @@ impl From<&Gap> for GapLine {
             Some(detail) => format!("{} ({detail})", gap.source),
             None => gap.source.to_string(),
         };
-        GapLine { source, cause: gap.cause.to_string(), lost: gap.source.lost_without().to_owned() }
+        let cause = match gap.times {
+            0 | 1 => gap.cause.to_string(),
+            times => format!("{} ({times} times)", gap.cause),
+        };
+        GapLine { source, cause, lost: gap.source.lost_without().to_owned() }
     }
 }

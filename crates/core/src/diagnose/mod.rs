@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a window to a report: every rule answers found, clear or not checked; the report is their
 //! answers in order of severity. Knows nothing of where the window came from.
+//!
+//! Rules share the derived readings of [`device`], [`dirty`] and [`writer`], write evidence with the
+//! constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
 
+pub mod device;
+pub mod dirty;
+mod evidence;
+pub mod missing;
 pub mod rules;
+pub mod writer;
 
+use crate::facts::CgroupMode;
 use crate::gap::Gap;
-use crate::report::Finding;
+use crate::id::Entity;
+use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA};
 use crate::window::Window;
+use rules::RULES;
 
 /// One rule. Its manual page is its documentation: `floodline explain NAME` prints it.
 #[derive(Clone, Copy)]
@@ -30,4 +41,79 @@ pub enum Verdict {
     Clear(String),
     /// It could not be checked.
     NotChecked(Vec<Gap>),
+}
+
+/// The rule of a name.
+pub fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == name)
+}
+
+/// Runs the rules, or only those named, over a window.
+pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
+    let mut report = Report {
+        schema: SCHEMA,
+        host: host_summary(window),
+        window_s: window.seconds(),
+        findings: Vec::new(),
+        ruled_out: Vec::new(),
+        not_checked: Vec::new(),
+        gaps: gap_lines(&window.gaps),
+    };
+    for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
+        match (rule.check)(window) {
+            Verdict::Found(findings) => report.findings.extend(findings),
+            Verdict::Clear(reason) => report.ruled_out.push(RuledOut { rule: rule.name, reason }),
+            Verdict::NotChecked(gaps) => {
+                report.not_checked.push(NotChecked { rule: rule.name, gaps: gap_lines(&gaps) });
+            }
+        }
+    }
+    // Stable: equal severities stay in the order of the catalogue, causes before symptoms.
+    report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    report
+}
+
+fn host_summary(window: &Window) -> HostSummary {
+    let count = |wanted: fn(&Entity) -> bool| window.entities.values().filter(|entity| wanted(entity)).count() as u64;
+    let facts = window.facts.as_ref();
+    HostSummary {
+        hostname: facts.map(|facts| facts.hostname.to_string()).unwrap_or_default(),
+        // A release is text from outside like any other.
+        kernel: facts.map(|facts| crate::name::Name::new(&facts.kernel_release).to_string()).unwrap_or_default(),
+        mem_total_bytes: facts.and_then(|facts| facts.mem_total).or(window.host.last.mem_total).map(|bytes| bytes.0),
+        cpus_possible: facts.and_then(|facts| facts.cpus_possible),
+        cgroup_mode: match facts.map(|facts| facts.cgroups.mode).unwrap_or_default() {
+            CgroupMode::None => "none",
+            CgroupMode::V1 => "v1",
+            CgroupMode::V2 => "v2",
+            CgroupMode::Hybrid => "hybrid",
+        }
+        .to_owned(),
+        cgroups: count(|entity| matches!(entity, Entity::Cgroup { .. })),
+        processes: count(|entity| matches!(entity, Entity::Process { .. })),
+        samples: window.samples,
+    }
+}
+
+/// Gaps as they are shown: those that differ only in the entity are one line with a count.
+fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
+    let mut merged: Vec<Gap> = Vec::new();
+    for gap in gaps {
+        let of_one_entity = gap.entity.is_some();
+        let same = |other: &&mut Gap| {
+            other.source == gap.source
+                && other.cause == gap.cause
+                && (other.detail == gap.detail || (of_one_entity && other.entity.is_some()))
+        };
+        match merged.iter_mut().find(same) {
+            Some(other) => {
+                other.times = other.times.max(1).saturating_add(gap.times.max(1));
+                if other.detail != gap.detail {
+                    other.detail = None;
+                }
+            }
+            None => merged.push(gap.clone()),
+        }
+    }
+    merged.iter().map(GapLine::from).collect()
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine's dirty pages as rules see them: levels, thresholds, the rate at which pages are dirtied,
+//! and whether anything can have been throttled. Background decisions compare dirty pages only,
+//! throttling compares dirty and under writeback together: two different numbers here, too.
+//! Mirrors the machine-wide part of `balance_dirty_pages()` and `wb_over_bg_thresh()`.
+
+use crate::sample::HostRow;
+use crate::units::{Bytes, Nanos, Pages};
+use crate::window::Window;
+
+/// Page size where the recording has no facts.
+const USUAL_PAGE_SIZE: u64 = 4096;
+
+/// The page size of the machine, bytes.
+pub fn page_size(window: &Window) -> u64 {
+    match window.facts.as_ref().map(|facts| facts.page_size) {
+        Some(size) if size > 0 => size,
+        _ => USUAL_PAGE_SIZE,
+    }
+}
+
+/// The background threshold at the end of the window, as the kernel computed it.
+pub fn background_threshold(window: &Window) -> Option<Bytes> {
+    window.host.last.nr_dirty_background_threshold.map(|pages| pages.bytes(page_size(window)))
+}
+
+/// The hard threshold at the end of the window, as the kernel computed it.
+pub fn hard_threshold(window: &Window) -> Option<Bytes> {
+    window.host.last.nr_dirty_threshold.map(|pages| pages.bytes(page_size(window)))
+}
+
+/// Where throttling begins: half way between the two thresholds, not at `dirty_ratio`.
+pub fn freerun_ceiling(window: &Window) -> Option<Bytes> {
+    Some(Bytes((background_threshold(window)?.0 + hard_threshold(window)?.0) / 2))
+}
+
+/// Dirty bytes at the end of the window.
+pub fn dirty_now(window: &Window) -> Option<Bytes> {
+    dirty_of(window, &window.host.last)
+}
+
+/// The most dirty bytes of any sample.
+pub fn dirty_peak(window: &Window) -> Option<Bytes> {
+    dirty_of(window, &window.host.max)
+}
+
+fn dirty_of(window: &Window, row: &HostRow) -> Option<Bytes> {
+    row.nr_dirty.map(|pages| pages.bytes(page_size(window))).or(row.dirty)
+}
+
+/// Dirty bytes of each sample, in order of time.
+pub fn dirty_series(window: &Window) -> Vec<(Nanos, u64)> {
+    let dirty = |row: &HostRow| dirty_of(window, row).map(|bytes| bytes.0);
+    window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, dirty(row)?))).collect()
+}
+
+/// Bytes dirtied per second, the whole machine, over the window. Whole folios, and again after each
+/// cleaning: not application bytes.
+pub fn dirtying_rate(window: &Window) -> Option<f64> {
+    page_rate(window, window.host.growth.nr_dirtied)
+}
+
+/// Bytes whose writeback completed per second, the whole machine, over the window.
+pub fn cleaning_rate(window: &Window) -> Option<f64> {
+    page_rate(window, window.host.growth.nr_written)
+}
+
+fn page_rate(window: &Window, growth: Option<Pages>) -> Option<f64> {
+    let seconds = window.host.seconds();
+    growth.filter(|_| seconds > 0.0).map(|pages| pages.bytes(page_size(window)).0 as f64 / seconds)
+}
+
+/// Age at which dirty inodes are written, seconds; `None` when unknown, infinite when periodic
+/// writeback is switched off, because expiry goes with it.
+pub fn expiry_seconds(window: &Window) -> Option<f64> {
+    let expire = window.host.last.dirty_expire_centisecs?;
+    match window.host.last.dirty_writeback_centisecs {
+        Some(interval) if interval.0 == 0 => Some(f64::INFINITY),
+        _ => Some(expire.0 as f64 / 100.0),
+    }
+}
+
+/// Whether some sample had the machine over its freerun ceiling, so that writers can have been put to
+/// sleep by the global domain. `Some(false)` does not speak for cgroups, which have budgets of their own.
+pub fn can_have_throttled(window: &Window) -> Option<bool> {
+    let over = |row: &HostRow| {
+        let ceiling = (row.nr_dirty_threshold?.0 + row.nr_dirty_background_threshold?.0) / 2;
+        let dirty = row.nr_dirty?.0.saturating_add(row.nr_writeback?.0);
+        Some(dirty > ceiling)
+    };
+    window
+        .host_series
+        .iter()
+        .map(|(_, row)| over(row))
+        .try_fold(false, |any, over| over.map(|over| any || over))
+        .filter(|_| !window.host_series.is_empty())
+}
+
+/// The share of the window in which at least one task waited for I/O.
+pub fn io_pressure_some(window: &Window) -> Option<f64> {
+    time_share(window, window.host.growth.psi_io_some)
+}
+
+/// The share of the window in which every task that was not idle waited for I/O.
+pub fn io_pressure_full(window: &Window) -> Option<f64> {
+    time_share(window, window.host.growth.psi_io_full)
+}
+
+fn time_share(window: &Window, growth: Option<Nanos>) -> Option<f64> {
+    let seconds = window.host.seconds();
+    growth.filter(|_| seconds > 0.0).map(|time| (time.as_secs_f64() / seconds).min(1.0))
+}
+
+/// The share of CPU time that was idle with a task asleep for I/O: throttling counts, and more idle
+/// CPUs dilute it.
+pub fn iowait_share(window: &Window) -> Option<f64> {
+    let grown = &window.host.growth;
+    let times = [grown.cpu_user?, grown.cpu_system?, grown.cpu_idle?, grown.cpu_iowait?];
+    let total: u64 =
+        times.iter().map(|time| time.0).sum::<u64>().saturating_add(grown.cpu_steal.map_or(0, |time| time.0));
+    (total > 0).then(|| grown.cpu_iowait.map_or(0.0, |time| time.0 as f64) / total as f64)
+}

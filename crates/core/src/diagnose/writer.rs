@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who writes, in three columns that do not mean the same: application bytes (handed to write calls,
+//! sockets and pipes included), dirtied bytes (whole folios, again after each cleaning), device bytes
+//! (issued by kworkers; known per cgroup and per disk, never per process). What the columns leave
+//! unattributed is a number of its own.
+
+use super::device;
+use super::dirty::page_size;
+use crate::id::{Entity, EntityId};
+use crate::name::Name;
+use crate::sample::ProcessRow;
+use crate::units::{Nanos, Quantity};
+use crate::window::{Span, Window};
+use std::cmp::Reverse;
+
+/// Clock ticks per second in `/proc`, on every architecture Linux has.
+const NANOS_PER_TICK: u64 = 10_000_000;
+
+/// One process and what it wrote.
+#[derive(Clone, Copy)]
+pub struct Writer<'a> {
+    /// Its entity.
+    pub id: EntityId,
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub comm: &'a Name,
+    /// Its cgroup.
+    pub cgroup: Option<EntityId>,
+    /// Whether it is a kernel thread.
+    pub kthread: bool,
+    /// Its readings, folded.
+    pub span: &'a Span<ProcessRow>,
+    /// Bytes handed to write calls.
+    pub application_bytes: Option<u64>,
+    /// Bytes dirtied or written directly, less nothing: `cancelled_write_bytes` belongs to whoever truncates.
+    pub dirtied_bytes: Option<u64>,
+    /// Write calls.
+    pub write_calls: Option<u64>,
+    /// Page faults without a read: each store to a page cleaned since is one.
+    pub minor_faults: Option<u64>,
+}
+
+impl Writer<'_> {
+    /// "redis-server[812]".
+    pub fn label(&self) -> String {
+        format!("{}[{}]", self.comm, self.pid)
+    }
+}
+
+/// What the amounts of [`Writers`] cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Growth within the window.
+    Window,
+    /// One look only: everything since each process, or the machine, was started.
+    SinceStart,
+}
+
+/// All processes and what they wrote, with the machine's totals.
+pub struct Writers<'a> {
+    /// Processes, most dirtied first.
+    pub processes: Vec<Writer<'a>>,
+    /// What the amounts cover.
+    pub period: Period,
+    /// Bytes dirtied by the whole machine, direct writes not included.
+    pub machine_dirtied_bytes: Option<u64>,
+    /// Bytes written by all disks.
+    pub disk_bytes: Option<u64>,
+}
+
+impl Writers<'_> {
+    /// Bytes dirtied by all processes that could be read.
+    pub fn attributed_bytes(&self) -> u64 {
+        self.processes.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes handed to write calls by all processes that could be read.
+    pub fn application_bytes(&self) -> u64 {
+        self.processes.iter().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes dirtied by the machine that no process accounts for: unreadable or ended processes, the
+    /// kernel itself. `None` when the machine's total is unknown or covers less than the processes.
+    pub fn unattributed_bytes(&self) -> Option<u64> {
+        self.machine_dirtied_bytes?.checked_sub(self.attributed_bytes())
+    }
+
+    /// Processes whose counters could not be read.
+    pub fn unreadable(&self) -> usize {
+        self.processes.iter().filter(|writer| !writer.kthread && writer.dirtied_bytes.is_none()).count()
+    }
+}
+
+/// Who wrote how much: within the window, or, in one look, since they were started.
+pub fn writers(window: &Window) -> Writers<'_> {
+    let period = if super::missing::has_rates(window) { Period::Window } else { Period::SinceStart };
+    let mut processes: Vec<Writer<'_>> =
+        window.processes.iter().filter_map(|(id, span)| writer(window, period, *id, span)).collect();
+    processes.sort_by_key(|writer| (Reverse(writer.dirtied_bytes), writer.pid));
+    let host = match period {
+        Period::Window => &window.host.growth,
+        Period::SinceStart => &window.host.last,
+    };
+    let written = |device: &device::Device<'_>| match period {
+        Period::Window => device.span.growth.written,
+        Period::SinceStart => device.span.last.written,
+    };
+    let disks: Vec<u64> = device::disks(window).iter().filter_map(written).map(|bytes| bytes.0).collect();
+    Writers {
+        processes,
+        period,
+        machine_dirtied_bytes: host.nr_dirtied.map(|pages| pages.bytes(page_size(window)).0),
+        disk_bytes: (!disks.is_empty()).then(|| disks.into_iter().fold(0, u64::saturating_add)),
+    }
+}
+
+fn writer<'a>(window: &'a Window, period: Period, id: EntityId, span: &'a Span<ProcessRow>) -> Option<Writer<'a>> {
+    let Some(Entity::Process { pid, start_ticks, comm, cgroup, kthread }) = window.entities.get(&id) else {
+        return None;
+    };
+    // A process that was started within the window did all it ever did within the window.
+    let started = Nanos(start_ticks.saturating_mul(NANOS_PER_TICK));
+    let is_new = window.first_at.is_some_and(|first| started > first.monotonic);
+    let counts_all = period == Period::SinceStart || is_new;
+    let row = if counts_all { &span.last } else { &span.growth };
+    Some(Writer {
+        id,
+        pid: *pid,
+        comm,
+        cgroup: *cgroup,
+        kthread: *kthread,
+        span,
+        application_bytes: raw(row.wchar),
+        dirtied_bytes: raw(row.write_bytes),
+        write_calls: raw(row.syscw),
+        minor_faults: raw(row.minflt),
+    })
+}
+
+/// Device bytes that a cgroup and everything below it submitted within the window, on disks only.
+/// `io.stat` counts each layer of a stack again, so layers are left out.
+pub fn cgroup_device_bytes(window: &Window, cgroup: EntityId) -> Option<u64> {
+    let disks: Vec<_> = device::disks(window).iter().map(|device| device.dev).collect();
+    let on_disk = |id: &EntityId| match window.entities.get(id) {
+        Some(Entity::CgroupIo { cgroup: owner, dev }) => *owner == cgroup && disks.contains(dev),
+        _ => false,
+    };
+    let written: Vec<u64> = window
+        .cgroup_io
+        .iter()
+        .filter(|(id, _)| on_disk(id))
+        .filter_map(|(_, span)| span.growth.wbytes.map(|bytes| bytes.0))
+        .collect();
+    (!written.is_empty()).then(|| written.into_iter().fold(0, u64::saturating_add))
+}
+
+fn raw<Q: Quantity>(quantity: Option<Q>) -> Option<u64> {
+    quantity.map(Quantity::raw)
+}

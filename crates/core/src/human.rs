@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers as a tired person reads them: three figures and a unit. Bytes are always shown in powers
+//! of 1024 and say so (`MiB`), because every limit of the kernel is one. For sentences and tables;
+//! JSON carries the plain number.
+
+/// An amount of memory or data, e.g. `1.20 GiB`.
+pub fn bytes(value: f64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = value;
+    let mut at = 0;
+    // 999.5 would print as 1000 in three figures.
+    while value.abs() >= 999.5 && at + 1 < UNITS.len() {
+        value /= 1024.0;
+        at += 1;
+    }
+    match at {
+        0 => format!("{value:.0} B"),
+        _ => format!("{} {}", three_figures(value), UNITS[at]),
+    }
+}
+
+/// A rate of data, e.g. `12.3 MiB/s`.
+pub fn bytes_per_second(value: f64) -> String {
+    format!("{}/s", bytes(value))
+}
+
+/// A stretch of time, e.g. `8.32 s`, `955 ms`, `12 min`.
+pub fn seconds(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0 s".to_owned(),
+        s if s < 0.000_999_5 => format!("{:.0} µs", value * 1e6),
+        s if s < 0.999_5 => format!("{} ms", three_figures(value * 1e3)),
+        s if s < 120.0 => format!("{} s", three_figures(value)),
+        s if s < 2.0 * 3600.0 => format!("{:.0} min", value / 60.0),
+        s if s < 48.0 * 3600.0 => format!("{:.0} h", value / 3600.0),
+        _ => format!("{:.0} d", value / 86400.0),
+    }
+}
+
+/// A share, e.g. `46 %`; below one percent with more figures.
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0 %".to_owned(),
+        value if value.abs() < 1.0 => format!("{value:.2} %"),
+        value if value.abs() < 9.95 => format!("{value:.1} %"),
+        value => format!("{value:.0} %"),
+    }
+}
+
+/// A plain number, e.g. `12.3`, `4096`.
+pub fn number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { three_figures(value) }
+}
+
+/// "1 process", "3 processes".
+pub fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn three_figures(value: f64) -> String {
+    match value.abs() {
+        a if a >= 99.95 => format!("{value:.0}"),
+        a if a >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(shown: String, expect: &str) {
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn numbers_carry_three_figures() {
+        check(bytes(0.0), "0 B");
+        check(bytes(999.0), "999 B");
+        check(bytes(1000.0), "0.98 KiB");
+        check(bytes(4096.0), "4.00 KiB");
+        check(bytes(104_857_600.0), "100 MiB");
+        check(bytes(12.34 * 1024.0 * 1024.0), "12.3 MiB");
+        check(bytes(1023.9 * 1024.0), "1.00 MiB");
+        check(bytes(u64::MAX as f64), "16384 PiB");
+        check(bytes_per_second(44_040_192.0), "42.0 MiB/s");
+    }
+
+    #[test]
+    fn times_choose_their_unit() {
+        check(seconds(0.0), "0 s");
+        check(seconds(0.000_3), "300 µs");
+        check(seconds(0.955), "955 ms");
+        check(seconds(0.012), "12.0 ms");
+        check(seconds(8.324), "8.32 s");
+        check(seconds(0.9999), "1.00 s");
+        check(seconds(119.0), "119 s");
+        check(seconds(1200.0), "20 min");
+        check(seconds(43200.0), "12 h");
+        check(seconds(400_000.0), "5 d");
+    }
+
+    #[test]
+    fn shares_and_counts() {
+        check(percent(0.46), "46 %");
+        check(percent(0.004), "0.40 %");
+        check(percent(0.05), "5.0 %");
+        check(percent(0.0), "0 %");
+        check(plural(1, "process", "processes"), "1 process");
+        check(plural(0, "process", "processes"), "0 processes");
+        check(number(12.34), "12.3");
+        check(number(20_000.0), "20000");
+    }
+}
