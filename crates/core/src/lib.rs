@@ -4,6 +4,7 @@
 //! (`clippy.toml` beside this crate holds the line).
 
 pub mod advise;
+pub mod budget;
 pub mod diagnose;
 pub mod facts;
 pub mod fixture;

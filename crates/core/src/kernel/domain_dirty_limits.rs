@@ -69,16 +69,7 @@ pub fn domain_dirty_limits(
     global_avail: Option<u64>,
     task: TaskClass,
 ) -> DomainLimits {
-    let page_size = page_size.max(1);
-    let limit = |bytes: u64, percent: u64| match (bytes, global_avail) {
-        (0, _) => ratio_of(algorithm, percent_units(algorithm, percent, page_size), avail, page_size),
-        (bytes, None) => bytes.div_ceil(page_size),
-        (bytes, Some(global_avail)) => {
-            ratio_of(algorithm, memcg_units(algorithm, bytes, global_avail, page_size), avail, page_size)
-        }
-    };
-    let thresh = limit(tunables.dirty_bytes, tunables.dirty_ratio);
-    let bg_thresh = limit(tunables.dirty_background_bytes, tunables.dirty_background_ratio);
+    let (thresh, bg_thresh) = uncorrected_limits(algorithm, tunables, page_size, avail, global_avail);
     let lift = |pages: u64| match task {
         TaskClass::Realtime { global_dirty_limit } => lifted(algorithm, pages, global_dirty_limit),
         // Up to 5.7 only: then PF_LESS_THROTTLE became PF_LOCAL_THROTTLE, which lifts nothing.
@@ -93,6 +84,29 @@ pub fn domain_dirty_limits(
     } else {
         DomainLimits { thresh: lift(thresh), bg_thresh: lift(below(bg_thresh, thresh)) }
     }
+}
+
+/// What the tunables ask for, before the background threshold is put below the other. Both grow with
+/// `avail` and shrink with `global_avail`, which is not so once they are corrected.
+pub(crate) fn uncorrected_limits(
+    algorithm: &Algorithm,
+    tunables: &DirtyTunables,
+    page_size: u64,
+    avail: u64,
+    global_avail: Option<u64>,
+) -> (u64, u64) {
+    let page_size = page_size.max(1);
+    let limit = |bytes: u64, percent: u64| match (bytes, global_avail) {
+        (0, _) => ratio_of(algorithm, percent_units(algorithm, percent, page_size), avail, page_size),
+        (bytes, None) => bytes.div_ceil(page_size),
+        (bytes, Some(global_avail)) => {
+            ratio_of(algorithm, memcg_units(algorithm, bytes, global_avail, page_size), avail, page_size)
+        }
+    };
+    (
+        limit(tunables.dirty_bytes, tunables.dirty_ratio),
+        limit(tunables.dirty_background_bytes, tunables.dirty_background_ratio),
+    )
 }
 
 /// Units of the domain ratio that a setting of bytes is for a memcg: bytes divided by pages, rounded up.

@@ -34,6 +34,7 @@ mod wb_calc_thresh;
 pub use algorithm::{Algorithm, MdtcAvail, MemcgStats, RatioUnit};
 pub use constants::{Build, FRAC, RATELIMIT_ONE};
 pub use domain_dirty_limits::{DirtyTunables, DomainLimits, TaskClass, domain_dirty_limits, freerun_ceiling};
+pub(crate) use domain_dirty_limits::{memcg_units, percent_units, uncorrected_limits};
 pub use global_dirtyable_memory::{DirtyableMemory, ZoneReserve, global_dirtyable_memory, totalreserve_pages};
 pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
 pub use version::{KernelVersion, NotAVersion};

@@ -13,22 +13,6 @@ pub(super) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     product.checked_div(u128::from(c)).map_or(0, |quotient| u64::try_from(quotient).unwrap_or(u64::MAX))
 }
 
-/// `(a * b) >> shift`, saturating. `shift` is below 64.
-#[inline]
-pub(super) fn mul_shift(a: u64, b: u64, shift: u32) -> u64 {
-    match a.checked_mul(b) {
-        Some(product) => product >> shift,
-        None => u64::try_from((u128::from(a) * u128::from(b)) >> shift).unwrap_or(u64::MAX),
-    }
-}
-
-/// `a - b` as a signed number, saturating.
-#[inline]
-pub(super) fn signed_difference(a: u64, b: u64) -> i64 {
-    let magnitude = i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX);
-    if a >= b { magnitude } else { -magnitude }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,10 +20,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn products_agree_with_wide_arithmetic(a: u64, b: u64, c in 1u64.., shift in 0u32..64) {
+        fn products_agree_with_wide_arithmetic(a: u64, b: u64, c in 1u64..) {
             let wide = u128::from(a) * u128::from(b);
             prop_assert_eq!(u128::from(mul_div(a, b, c)), (wide / u128::from(c)).min(u128::from(u64::MAX)));
-            prop_assert_eq!(u128::from(mul_shift(a, b, shift)), (wide >> shift).min(u128::from(u64::MAX)));
         }
     }
 
@@ -47,12 +30,5 @@ mod tests {
     fn a_zero_divisor_gives_zero() {
         assert_eq!(mul_div(5, 7, 0), 0);
         assert_eq!(mul_div(u64::MAX, 7, 0), 0);
-    }
-
-    #[test]
-    fn differences_keep_their_sign() {
-        assert_eq!(signed_difference(3, 5), -2);
-        assert_eq!(signed_difference(u64::MAX, 0), i64::MAX);
-        assert_eq!(signed_difference(0, u64::MAX), -i64::MAX);
     }
 }

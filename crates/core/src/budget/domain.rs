@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Thresholds of the global domain and of one memcg domain. Where an input lies between two numbers,
+//! both ends go through the kernel's arithmetic, and the result lies between what comes out.
+
+use super::headroom::headroom;
+use super::inputs::{Inputs, PageBound, gap};
+use super::{Binding, Bound, CgroupBudget, DomainBudget, Headroom, MemoryBound, Setting};
+use crate::gap::{Gap, Source};
+use crate::id::EntityId;
+use crate::kernel::{
+    DirtyTunables, DirtyableMemory, DomainLimits, MdtcAvailInput, RatioUnit, TaskClass, domain_dirty_limits,
+    freerun_ceiling, global_dirtyable_memory, mdtc_calc_avail, memcg_units, percent_units, uncorrected_limits,
+};
+use crate::name::Name;
+use crate::report::{Evidence, Value};
+use crate::units::Bytes;
+
+/// Pages by which counters may differ between two readings of one moment before that is reported.
+const NOISE_PAGES: u64 = 64;
+
+/// The machine-wide domain, and what the kernel prints that the arithmetic does not.
+pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
+    let host = inputs.host();
+    let mut missing = inputs.missing.clone();
+    let mut disagreements = Vec::new();
+    let kernel = match (host.nr_dirty_threshold, host.nr_dirty_background_threshold) {
+        (Some(thresh), Some(bg_thresh)) => Some(DomainLimits { thresh: thresh.0, bg_thresh: bg_thresh.0 }),
+        _ => None,
+    };
+    let available = available(inputs, kernel, &mut missing, &mut disagreements);
+    let computed = inputs.tunables.zip(available).map(|(tunables, avail)| limits(inputs, &tunables, avail, None));
+    if inputs.tunables.is_none() {
+        missing.push(gap(inputs.window, Source::SysctlVm, "dirty_ratio, dirty_bytes and their background pair"));
+    }
+    let limits = match kernel {
+        // The kernel's own numbers need none of the inputs.
+        Some(kernel) => {
+            missing.retain(|gap| gap.source == Source::KernelConfig);
+            Some(LimitBounds {
+                thresh: PageBound::exactly(kernel.thresh),
+                bg_thresh: PageBound::exactly(kernel.bg_thresh),
+            })
+        }
+        None => computed,
+    };
+    if let (Some(kernel), Some(computed)) = (kernel, computed) {
+        let near = |ours: PageBound, theirs: u64| {
+            ours.low.saturating_sub(NOISE_PAGES) <= theirs && theirs <= ours.high.saturating_add(NOISE_PAGES)
+        };
+        for (name, ours, theirs) in [
+            ("nr_dirty_threshold", computed.thresh, kernel.thresh),
+            ("nr_dirty_background_threshold", computed.bg_thresh, kernel.bg_thresh),
+        ] {
+            if !near(ours, theirs) {
+                disagreements.push(Evidence {
+                    name: format!("{name} as the kernel prints it, against the arithmetic"),
+                    value: Value::Integer(theirs),
+                    unit: "pages",
+                    threshold: Some(Value::Integer(ours.high)),
+                    source: format!("/proc/vmstat {name}, domain_dirty_limits"),
+                });
+            }
+        }
+    }
+    let binding = inputs.tunables.map(|tunables| Binding {
+        setting: setting(&tunables, None),
+        memory: MemoryBound::Machine,
+        global_is_less: false,
+    });
+    let budget = DomainBudget {
+        dirty: host.nr_dirty.map(|pages| inputs.bytes(pages.0)),
+        writeback: host.nr_writeback.map(|pages| inputs.bytes(pages.0)),
+        available: available.map(|pages| inputs.bound(pages)),
+        computed_thresh: kernel.and(computed).map(|computed| inputs.bound(computed.thresh)),
+        binding,
+        missing,
+        ..thresholds(inputs, limits)
+    };
+    (budget, disagreements)
+}
+
+/// Dirtyable memory of the machine from the counters, checked against what the thresholds say it is.
+fn available(
+    inputs: &Inputs,
+    kernel: Option<DomainLimits>,
+    missing: &mut Vec<Gap>,
+    disagreements: &mut Vec<Evidence>,
+) -> Option<PageBound> {
+    let host = inputs.host();
+    let counters = match (host.nr_free_pages, host.nr_inactive_file, host.nr_active_file) {
+        (Some(free), Some(inactive), Some(active)) => {
+            let memory =
+                |reserve| DirtyableMemory { free: free.0, reserve, inactive_file: inactive.0, active_file: active.0 };
+            // Up to 4.7 dirtyable memory was made of per-zone counters that are not printed.
+            let reserve = inputs.reserve.filter(|_| inputs.algorithm.ratio_unit == RatioUnit::PerPage);
+            if reserve.is_none() {
+                missing.push(gap(inputs.window, Source::Zoneinfo, "reserves"));
+            }
+            let (least, most) = reserve.map_or((u64::MAX, 0), |reserve| (reserve, reserve));
+            Some(PageBound {
+                low: global_dirtyable_memory(&memory(least)),
+                high: global_dirtyable_memory(&memory(most)),
+            })
+        }
+        _ => {
+            missing.push(gap(inputs.window, Source::Vmstat, "free and file pages"));
+            None
+        }
+    };
+    let printed = kernel.zip(inputs.tunables).and_then(|(kernel, tunables)| bracket(inputs, kernel, &tunables));
+    match (counters, printed) {
+        (counters, None) => counters,
+        (None, Some(printed)) => Some(printed),
+        (Some(counters), Some(printed)) => {
+            let both = PageBound { low: counters.low.max(printed.low), high: counters.high.min(printed.high) };
+            if both.low <= both.high {
+                return Some(both);
+            }
+            let apart = counters.low.saturating_sub(printed.high).max(printed.low.saturating_sub(counters.high));
+            if apart > NOISE_PAGES {
+                disagreements.push(Evidence {
+                    name: "dirtyable memory from the counters, against what nr_dirty_threshold implies".to_owned(),
+                    value: Value::Integer(counters.low),
+                    unit: "pages",
+                    threshold: Some(Value::Integer(printed.low)),
+                    source: "/proc/vmstat and /proc/zoneinfo, global_dirtyable_memory".to_owned(),
+                });
+            }
+            Some(printed)
+        }
+    }
+}
+
+/// Dirtyable memory that thresholds in percent imply: `thresh = ratio * avail / 4096` holds for a few
+/// values of `avail` only.
+fn bracket(inputs: &Inputs, kernel: DomainLimits, tunables: &DirtyTunables) -> Option<PageBound> {
+    let denominator = match inputs.algorithm.ratio_unit {
+        RatioUnit::Percent => 100,
+        RatioUnit::PerPage => inputs.page_size,
+    };
+    let one = |bytes: u64, percent: u64, thresh: u64| {
+        let units = percent_units(&inputs.algorithm, percent, inputs.page_size);
+        if bytes != 0 || units == 0 || thresh == 0 || thresh >= u64::from(u32::MAX) {
+            return None;
+        }
+        let low = thresh.checked_mul(denominator)?.div_ceil(units);
+        let high = thresh.checked_add(1)?.checked_mul(denominator)?.checked_sub(1)? / units;
+        (low <= high).then_some(PageBound { low, high })
+    };
+    let by_thresh = one(tunables.dirty_bytes, tunables.dirty_ratio, kernel.thresh);
+    // Half the hard threshold may be a correction, and then says nothing of its own.
+    let own = kernel.bg_thresh != kernel.thresh / 2;
+    let by_bg = one(tunables.dirty_background_bytes, tunables.dirty_background_ratio, kernel.bg_thresh).filter(|_| own);
+    match (by_thresh, by_bg) {
+        (Some(a), Some(b)) => {
+            let both = PageBound { low: a.low.max(b.low), high: a.high.min(b.high) };
+            Some(if both.low <= both.high { both } else { a })
+        }
+        (a, b) => a.or(b),
+    }
+}
+
+/// One cgroup's domain; `None` for a cgroup without a memory controller of its own and for the root.
+pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: EntityId) -> Option<CgroupBudget> {
+    let row = inputs.cgroup(id)?;
+    // The root memcg has no domain of its own. Without the controller there is no memory.stat.
+    let has_memory = row.inactive_file.is_some() || row.file.is_some() || row.memory_current.is_some();
+    if path.as_bytes() == b"/" && row.memory_current.is_none() || !has_memory {
+        return None;
+    }
+    let mut missing = inputs.missing.clone();
+    let (room, unread) = headroom(inputs, path);
+    missing.extend(unread);
+    let shown = path.to_string();
+    let pages = |bytes: Option<Bytes>| bytes.map(|bytes| inputs.pages(bytes));
+    let file = match (pages(row.inactive_file), pages(row.active_file)) {
+        (Some(inactive), Some(active)) => PageBound::exactly(inactive.saturating_add(active)),
+        _ => {
+            missing.push(gap(inputs.window, Source::MemoryStat, &format!("{shown}: inactive_file, active_file")));
+            // `file` counts shared memory and unevictable pages too.
+            PageBound { low: 0, high: pages(row.file).unwrap_or(u64::MAX) }
+        }
+    };
+    let dirty = match (pages(row.file_dirty), pages(row.file_writeback)) {
+        (Some(dirty), Some(writeback)) => PageBound::exactly(dirty.saturating_add(writeback)),
+        _ => {
+            missing.push(gap(inputs.window, Source::MemoryStat, &format!("{shown}: file_dirty, file_writeback")));
+            PageBound { low: 0, high: u64::MAX }
+        }
+    };
+    let headroom = room.as_ref().map_or(PageBound::exactly(u64::MAX), |room| room.pages);
+    let global_avail =
+        global.available.map(|bound| PageBound { low: inputs.pages(bound.low), high: inputs.pages(bound.high) });
+    let global_dirty = inputs.global_dirty().map_or(PageBound { low: 0, high: u64::MAX }, PageBound::exactly);
+    let available = global_avail.map(|global_avail| {
+        let at = |file: u64, headroom: u64, dirty: u64, global_avail: u64, global_dirty: u64| {
+            mdtc_calc_avail(&inputs.algorithm, &MdtcAvailInput { file, headroom, dirty, global_avail, global_dirty })
+        };
+        PageBound {
+            low: at(file.low, headroom.low, dirty.low, global_avail.low, global_dirty.high),
+            high: at(file.high, headroom.high, dirty.high, global_avail.high, global_dirty.low),
+        }
+    });
+    let limits = match (inputs.tunables, available, global_avail) {
+        (Some(tunables), Some(available), Some(global_avail)) => {
+            Some(limits(inputs, &tunables, available, Some(global_avail)))
+        }
+        _ => None,
+    };
+    // What the global domain lacks matters here only if it makes a difference.
+    if limits.is_none_or(|limits| !(limits.thresh.is_exact() && limits.bg_thresh.is_exact())) {
+        let lacking = available_gaps(inputs);
+        missing.extend(lacking);
+    }
+    let memory = memory_bound(inputs, room.as_ref(), file, headroom, available);
+    let global_is_less = match (limits, global.thresh) {
+        (Some(limits), Some(global)) => global.high <= inputs.bytes(limits.thresh.low),
+        _ => false,
+    };
+    let binding = inputs.tunables.map(|tunables| Binding {
+        setting: setting(&tunables, global_avail.map(|global_avail| (inputs, global_avail))),
+        memory,
+        global_is_less,
+    });
+    let domain = DomainBudget {
+        dirty: row.file_dirty,
+        writeback: row.file_writeback,
+        available: available.map(|pages| inputs.bound(pages)),
+        binding,
+        missing,
+        ..thresholds(inputs, limits)
+    };
+    let headroom =
+        room.map(|room| Headroom { bytes: inputs.bound(room.pages), of: room.of, path: room.path, limit: room.limit });
+    Some(CgroupBudget { cgroup: id, path: path.clone(), domain, headroom })
+}
+
+/// Inputs of machine-wide dirtyable memory that were not read.
+fn available_gaps(inputs: &Inputs) -> Vec<Gap> {
+    let mut missing = Vec::new();
+    if inputs.tunables.is_none() {
+        missing.push(gap(inputs.window, Source::SysctlVm, "dirty_ratio, dirty_bytes and their background pair"));
+    }
+    available(inputs, None, &mut missing, &mut Vec::new());
+    if inputs.global_dirty().is_none() {
+        missing.push(gap(inputs.window, Source::Vmstat, "nr_dirty, nr_writeback"));
+    }
+    missing
+}
+
+fn memory_bound(
+    inputs: &Inputs,
+    room: Option<&super::headroom::Room>,
+    file: PageBound,
+    headroom: PageBound,
+    available: Option<PageBound>,
+) -> MemoryBound {
+    let Some(room) = room else { return MemoryBound::CleanElsewhere };
+    if inputs.algorithm.mdtc_avail == crate::kernel::MdtcAvail::WithinClean {
+        return MemoryBound::Unknown;
+    }
+    let (of, limit) = (room.of, room.limit);
+    if headroom.high == 0 {
+        return MemoryBound::FilePages { of, limit };
+    }
+    match available {
+        Some(available) if available.low >= file.low.saturating_add(headroom.high) => {
+            MemoryBound::Headroom { of, limit }
+        }
+        Some(available) if available.high < file.low.saturating_add(headroom.low) => MemoryBound::CleanElsewhere,
+        _ => MemoryBound::Unknown,
+    }
+}
+
+fn setting(tunables: &DirtyTunables, memcg: Option<(&Inputs, PageBound)>) -> Setting {
+    match tunables.dirty_bytes {
+        0 => Setting::Ratio { percent: tunables.dirty_ratio },
+        bytes => Setting::Bytes {
+            bytes: Bytes(bytes),
+            units: memcg.map(|(inputs, global_avail)| {
+                let units = |avail| memcg_units(&inputs.algorithm, bytes, avail, inputs.page_size);
+                (units(global_avail.high), units(global_avail.low))
+            }),
+        },
+    }
+}
+
+/// Thresholds that lie between two each.
+#[derive(Clone, Copy)]
+struct LimitBounds {
+    thresh: PageBound,
+    bg_thresh: PageBound,
+}
+
+/// Thresholds of a domain whose dirtyable memory lies between two. More memory of its own makes them
+/// larger, more memory of the machine smaller.
+fn limits(inputs: &Inputs, tunables: &DirtyTunables, avail: PageBound, global_avail: Option<PageBound>) -> LimitBounds {
+    let (algorithm, page_size) = (&inputs.algorithm, inputs.page_size);
+    let (globally_high, globally_low) = (global_avail.map(|avail| avail.high), global_avail.map(|avail| avail.low));
+    let at = |avail, global| domain_dirty_limits(algorithm, tunables, page_size, avail, global, TaskClass::Normal);
+    let (low, high) = (at(avail.low, globally_high), at(avail.high, globally_low));
+    let thresh = PageBound { low: low.thresh, high: high.thresh };
+    let asked = |avail, global| uncorrected_limits(algorithm, tunables, page_size, avail, global).1;
+    let (asked_low, asked_high) = (asked(avail.low, globally_high), asked(avail.high, globally_low));
+    if thresh.is_exact() && (asked_low == asked_high || asked_low >= thresh.low) {
+        return LimitBounds { thresh, bg_thresh: PageBound::exactly(low.bg_thresh) };
+    }
+    // Putting the background threshold below the other makes it jump: between the ends it is what was
+    // asked for or half the hard threshold.
+    let never_corrected = asked_high < low.thresh;
+    let bg_thresh = PageBound {
+        low: if never_corrected { asked_low } else { asked_low.min(low.thresh / 2) },
+        high: asked_high.min(high.thresh.saturating_sub(1)).max(low.bg_thresh),
+    };
+    LimitBounds { thresh, bg_thresh }
+}
+
+fn thresholds(inputs: &Inputs, limits: Option<LimitBounds>) -> DomainBudget {
+    let Some(LimitBounds { thresh, bg_thresh }) = limits else { return DomainBudget::default() };
+    let freerun = PageBound {
+        low: freerun_ceiling(thresh.low, bg_thresh.low),
+        high: freerun_ceiling(thresh.high, bg_thresh.high),
+    };
+    let bound = |pages: PageBound| -> Option<Bound> { Some(inputs.bound(pages)) };
+    DomainBudget {
+        thresh: bound(thresh),
+        bg_thresh: bound(bg_thresh),
+        freerun: bound(freerun),
+        ..DomainBudget::default()
+    }
+}
