@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The running machine below a `HostRoot`, read into records.
 
+pub mod parse;
 pub mod root;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes of kernel files into values, one file per source. Pure: no files are opened here. A parser
+//! allocates nothing per line, assumes no UTF-8 and never panics. It fills what it understood and
+//! returns the first thing that it did not, so that a damaged file costs its damaged fields only.
+
+pub mod bdi_stats;
+pub mod blkio;
+pub mod cgroup;
+pub mod diskstats;
+pub mod io_max;
+pub mod io_stat;
+pub mod meminfo;
+pub mod memory_events;
+pub mod memory_stat;
+pub mod number;
+pub mod pid_cgroup;
+pub mod pid_io;
+pub mod pid_stat;
+pub mod pressure;
+mod scan;
+pub mod stat;
+#[cfg(test)]
+mod testing;
+pub mod vmstat;
+pub mod wb_stats;
+pub mod zoneinfo;
+
+/// The first thing in a file that was not as the kernel writes it; says what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flaw(pub &'static str);
+
+/// Whether a whole file was understood. Values are filled in either way.
+pub type Parsed = Result<(), Flaw>;

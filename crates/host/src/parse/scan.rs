@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines, words and numbers: what all parsers share. A last line without its newline was cut off, and
+//! a number in it may lack digits, so it is not looked at.
+
+use super::{Flaw, Parsed};
+use floodline_core::units::Quantity;
+
+/// What a parser has to say at its end: whether it knew anything, and what it did not understand.
+#[derive(Default)]
+pub(super) struct Notes {
+    flaw: Option<Flaw>,
+    known: bool,
+}
+
+impl Notes {
+    /// The complete lines of a text; one that was cut off is a flaw.
+    pub(super) fn lines<'a>(&mut self, text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let end = text.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+        let (complete, cut) = text.split_at(end);
+        if !cut.is_empty() {
+            self.flaw("a newline at the end");
+        }
+        Lines { rest: complete }
+    }
+
+    /// Remembers the first thing that was not understood.
+    pub(super) fn flaw(&mut self, expected: &'static str) {
+        self.flaw.get_or_insert(Flaw(expected));
+    }
+
+    /// Sets a field from a number times `scale`; what is no number or does not fit leaves `None`.
+    pub(super) fn set<Q: Quantity>(&mut self, field: &mut Option<Q>, digits: &[u8], scale: u64) {
+        self.known = true;
+        let value = number(digits).and_then(|value| value.checked_mul(scale));
+        if value.is_none() {
+            self.flaw("a number that fits 64 bits");
+        }
+        *field = value.map(Q::from_raw);
+    }
+
+    /// The same, added to what earlier lines gave. A part that is missing makes the sum unknown.
+    pub(super) fn add(&mut self, sum: &mut Sum, digits: &[u8], scale: u64) {
+        self.known = true;
+        let value = number(digits).and_then(|value| value.checked_mul(scale));
+        *sum = match (*sum, value) {
+            (Sum::None, Some(value)) => Sum::Of(value),
+            (Sum::Of(sum), Some(value)) => sum.checked_add(value).map_or(Sum::Unknown, Sum::Of),
+            _ => Sum::Unknown,
+        };
+        if *sum == Sum::Unknown {
+            self.flaw("a number that fits 64 bits");
+        }
+    }
+
+    /// The result for files in which at least one known line is always present.
+    pub(super) fn finish(self) -> Parsed {
+        match self.flaw {
+            Some(flaw) => Err(flaw),
+            None if self.known => Ok(()),
+            None => Err(Flaw("at least one known line")),
+        }
+    }
+
+    /// The result for files that may well be empty.
+    pub(super) fn finish_maybe_empty(self) -> Parsed {
+        self.flaw.map_or(Ok(()), Err)
+    }
+}
+
+/// A sum over lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sum {
+    /// No line so far.
+    #[default]
+    None,
+    /// This much so far.
+    Of(u64),
+    /// One of the parts was no number, or the sum does not fit.
+    Unknown,
+}
+
+impl Sum {
+    pub(super) fn value<Q: Quantity>(self) -> Option<Q> {
+        if let Sum::Of(value) = self { Some(Q::from_raw(value)) } else { None }
+    }
+}
+
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let end = self.rest.iter().position(|&b| b == b'\n').unwrap_or(self.rest.len());
+        let (line, rest) = self.rest.split_at(end);
+        self.rest = rest.get(1..).unwrap_or_default();
+        Some(line)
+    }
+}
+
+/// A decimal number that fits 64 bits, spaces around it allowed; nothing else.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    let digits = digits.trim_ascii();
+    if digits.is_empty() {
+        return None;
+    }
+    let mut value = 0_u64;
+    for &byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// The same in hexadecimal, with or without `0x`.
+pub(super) fn hex(digits: &[u8]) -> Option<u64> {
+    let digits = digits.trim_ascii();
+    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |value, &byte| Some((value << 4) | u64::from(char::from(byte).to_digit(16)?)))
+}
+
+/// Splits at the first `separator`, which is dropped; without one the second half is empty.
+pub(super) fn split(line: &[u8], separator: u8) -> (&[u8], &[u8]) {
+    match line.iter().position(|&b| b == separator) {
+        Some(at) => (&line[..at], &line[at + 1..]),
+        None => (line, &[]),
+    }
+}
+
+/// The words of a line.
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|&b| b == b' ' || b == b'\t').filter(|word| !word.is_empty())
+}
+
+/// A device number, `major:minor`.
+pub(super) fn dev(word: &[u8]) -> Option<floodline_core::id::DevId> {
+    let (major, minor) = split(word, b':');
+    Some(floodline_core::id::DevId { major: number(major)?.try_into().ok()?, minor: number(minor)?.try_into().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_a_number_and_fits_is_a_number() {
+        let check = |text: &str, expect| assert_eq!(number(text.as_bytes()), expect, "{text:?}");
+        check("0", Some(0));
+        check("  18446744073709551615 ", Some(u64::MAX));
+        check("18446744073709551616", None);
+        check("99999999999999999999999", None);
+        check("", None);
+        check(" ", None);
+        check("-1", None);
+        check("+1", None);
+        check("1 2", None);
+        check("0x10", None);
+        check("12kB", None);
+    }
+
+    #[test]
+    fn hexadecimal_numbers_are_bounded_too() {
+        let check = |text: &str, expect| assert_eq!(hex(text.as_bytes()), expect, "{text:?}");
+        check("         7", Some(7));
+        check("0xf", Some(15));
+        check("ffffffffffffffff", Some(u64::MAX));
+        check("1ffffffffffffffff", None);
+        check("x", None);
+        check("", None);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_not_shown() {
+        let mut notes = Notes::default();
+        assert_eq!(notes.lines(b"a 1\n\nb 2").collect::<Vec<_>>(), [&b"a 1"[..], b""]);
+        assert_eq!(notes.finish(), Err(Flaw("a newline at the end")));
+        let mut notes = Notes::default();
+        assert_eq!(notes.lines(b"").count(), 0);
+        assert_eq!(notes.finish_maybe_empty(), Ok(()));
+    }
+}
