@@ -172,6 +172,9 @@ pub enum Cause {
     },
     /// The recording does not have it and does not say why.
     NotRecorded,
+    /// A cause this build does not know: the recording is from a newer one.
+    #[serde(other)]
+    Unknown,
 }
 
 impl fmt::Display for Cause {
@@ -189,6 +192,7 @@ impl fmt::Display for Cause {
             Cause::NotPlanned => f.write_str("not asked for"),
             Cause::TooShort { need } => write!(f, "one look only (needs {need})"),
             Cause::NotRecorded => f.write_str("not in the recording"),
+            Cause::Unknown => f.write_str("for a reason of a newer version"),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod metric;
 pub mod name;
 pub mod record;
+pub mod recording;
 pub mod report;
 pub mod sample;
 pub mod units;

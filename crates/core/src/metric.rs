@@ -30,7 +30,7 @@ pub struct Metric {
 }
 
 /// A row of readings: `None` is "not read", never zero.
-pub trait Row: Clone + Default + PartialEq + std::fmt::Debug {
+pub trait Row: Clone + Default + PartialEq + std::fmt::Debug + Send + 'static {
     /// Name of the table, e.g. `cgroup`.
     const TABLE: &'static str;
     /// Its columns.

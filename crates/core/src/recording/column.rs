@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One column of a table: which rows gained or lost their reading, which changed, and by how much.
+//! Everything is told against the reading before, so a column that stood still is one byte. Columns
+//! are self-delimiting: a reader that does not know a metric passes over it.
+//!
+//! Layout: a byte with two position modes (gained or lost: bits 0-2; changed: bits 3-5), the two
+//! position sets, and where any row changed, the common divisor of the steps and the steps.
+
+use super::wire::{Cursor, Malformed, put_varint, unzigzag, varint_len, zigzag};
+
+const EMPTY: u8 = 0;
+const ALL: u8 = 1;
+/// The same rows as the last set written out in this table.
+const SAME: u8 = 2;
+const BITMAP: u8 = 3;
+const LIST: u8 = 4;
+
+/// Sets of row positions, written one after the other; most columns of a table change in the same rows.
+#[derive(Default)]
+pub(super) struct Positions {
+    last: Vec<u32>,
+}
+
+impl Positions {
+    /// Forgets the set before; done at the start of every table.
+    pub(super) fn reset(&mut self) {
+        self.last.clear();
+    }
+
+    /// How `set` (ascending, below `rows`) is best written.
+    pub(super) fn mode(&self, set: &[u32], rows: usize) -> u8 {
+        if set.is_empty() {
+            EMPTY
+        } else if set.len() == rows {
+            ALL
+        } else if set == self.last {
+            SAME
+        } else {
+            let mut before = 0;
+            let list = set.iter().fold(varint_len(set.len() as u64), |sum, &at| {
+                let gap = at - before;
+                before = at;
+                sum + varint_len(u64::from(gap))
+            });
+            if list <= rows.div_ceil(8) { LIST } else { BITMAP }
+        }
+    }
+
+    /// Writes what [`Positions::mode`] left unsaid.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, mode: u8, set: &[u32], rows: usize) {
+        match mode {
+            LIST => {
+                put_varint(out, set.len() as u64);
+                let mut before = 0;
+                for &at in set {
+                    put_varint(out, u64::from(at - before));
+                    before = at;
+                }
+            }
+            BITMAP => {
+                let start = out.len();
+                out.resize(start + rows.div_ceil(8), 0);
+                for &at in set {
+                    if let Some(byte) = out.get_mut(start + at as usize / 8) {
+                        *byte |= 1 << (at % 8);
+                    }
+                }
+            }
+            _ => return,
+        }
+        self.last.clear();
+        self.last.extend_from_slice(set);
+    }
+
+    /// Reads a set of positions below `rows` into `set`.
+    pub(super) fn get(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        mode: u8,
+        rows: usize,
+        set: &mut Vec<u32>,
+    ) -> Result<(), Malformed> {
+        set.clear();
+        match mode {
+            EMPTY => return Ok(()),
+            ALL => {
+                set.extend(0..rows as u32);
+                return Ok(());
+            }
+            SAME => {
+                set.extend_from_slice(&self.last);
+                return Ok(());
+            }
+            BITMAP => {
+                for (byte, &bits) in cursor.take(rows.div_ceil(8))?.iter().enumerate() {
+                    let mut bits = bits;
+                    while bits != 0 {
+                        set.push(byte as u32 * 8 + bits.trailing_zeros());
+                        bits &= bits - 1;
+                    }
+                }
+            }
+            LIST => {
+                let count = cursor.count(rows)?;
+                let mut at = 0u64;
+                for _ in 0..count {
+                    at = at.saturating_add(cursor.varint()?);
+                    if at >= rows as u64 || set.last().is_some_and(|&before| u64::from(before) == at) {
+                        return Err(Malformed("a row position is out of order"));
+                    }
+                    set.push(at as u32);
+                }
+            }
+            _ => return Err(Malformed("an unknown way of writing positions")),
+        }
+        if set.last().is_some_and(|&at| at as usize >= rows) {
+            return Err(Malformed("a row position is out of range"));
+        }
+        self.last.clone_from(set);
+        Ok(())
+    }
+}
+
+/// Working memory of one column, kept between columns.
+#[derive(Default)]
+pub(super) struct Column {
+    /// Rows that gained or lost their reading.
+    toggled: Vec<u32>,
+    /// Rows with a reading that differs from the one before.
+    changed: Vec<u32>,
+    /// By how much, in the order of `changed`.
+    steps: Vec<i64>,
+}
+
+impl Column {
+    /// Forgets the column before.
+    pub(super) fn clear(&mut self) {
+        self.toggled.clear();
+        self.changed.clear();
+        self.steps.clear();
+    }
+
+    /// Takes one row, in ascending order of `at`.
+    pub(super) fn push(&mut self, at: u32, before: Option<u64>, now: Option<u64>) {
+        if before.is_some() != now.is_some() {
+            self.toggled.push(at);
+        }
+        if let Some(now) = now {
+            let step = now.wrapping_sub(before.unwrap_or(0)) as i64;
+            if step != 0 {
+                self.changed.push(at);
+                self.steps.push(step);
+            }
+        }
+    }
+
+    /// Writes the column.
+    pub(super) fn put(&self, out: &mut Vec<u8>, positions: &mut Positions, rows: usize) {
+        let head = out.len();
+        out.push(0);
+        let toggled = positions.mode(&self.toggled, rows);
+        positions.put(out, toggled, &self.toggled, rows);
+        let changed = positions.mode(&self.changed, rows);
+        positions.put(out, changed, &self.changed, rows);
+        if let Some(byte) = out.get_mut(head) {
+            *byte = toggled | changed << 3;
+        }
+        if self.steps.is_empty() {
+            return;
+        }
+        let divisor = common_divisor(&self.steps);
+        put_varint(out, divisor as u64);
+        for step in &self.steps {
+            put_varint(out, zigzag(step / divisor));
+        }
+    }
+
+    /// Reads the column of a table of `rows` rows.
+    pub(super) fn get(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        positions: &mut Positions,
+        rows: usize,
+    ) -> Result<(), Malformed> {
+        let modes = cursor.byte()?;
+        positions.get(cursor, modes & 7, rows, &mut self.toggled)?;
+        positions.get(cursor, modes >> 3, rows, &mut self.changed)?;
+        self.steps.clear();
+        if self.changed.is_empty() {
+            return Ok(());
+        }
+        let divisor = cursor.varint()? as i64;
+        self.steps.reserve(self.changed.len());
+        for _ in 0..self.changed.len() {
+            self.steps.push(unzigzag(cursor.varint()?).wrapping_mul(divisor));
+        }
+        Ok(())
+    }
+
+    /// Rows that gained a reading (from 0) or lost theirs; to be applied first.
+    pub(super) fn toggled(&self) -> &[u32] {
+        &self.toggled
+    }
+
+    /// Rows whose reading changed, and by how much, wrapping.
+    pub(super) fn changed(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.changed.iter().zip(&self.steps).map(|(&at, &step)| (at, step as u64))
+    }
+}
+
+/// The largest number that divides every step: page sizes, clock ticks and KiB make most columns
+/// multiples of something. At least 1, and 1 where a step's magnitude does not fit.
+fn common_divisor(steps: &[i64]) -> i64 {
+    let mut divisor = 0u64;
+    for step in steps {
+        let mut rest = step.unsigned_abs();
+        while rest != 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        if divisor == 1 {
+            return 1;
+        }
+    }
+    i64::try_from(divisor).unwrap_or(1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Readings = Vec<Option<u64>>;
+
+    fn through(before: &Readings, now: &Readings) -> (Readings, usize) {
+        let mut column = Column::default();
+        for (at, (before, now)) in before.iter().zip(now).enumerate() {
+            column.push(at as u32, *before, *now);
+        }
+        let mut bytes = Vec::new();
+        column.put(&mut bytes, &mut Positions::default(), now.len());
+
+        let mut read = Column::default();
+        let mut cursor = Cursor::new(&bytes);
+        read.get(&mut cursor, &mut Positions::default(), now.len()).unwrap();
+        assert!(cursor.is_empty());
+        let mut got = before.clone();
+        for &at in read.toggled() {
+            got[at as usize] = if got[at as usize].is_some() { None } else { Some(0) };
+        }
+        for (at, step) in read.changed() {
+            got[at as usize] = got[at as usize].map(|before| before.wrapping_add(step));
+        }
+        (got, bytes.len())
+    }
+
+    fn check(before: &[Option<u64>], now: &[Option<u64>], bytes: usize) {
+        let (got, len) = through(&before.to_vec(), &now.to_vec());
+        assert_eq!((got.as_slice(), len), (now, bytes));
+    }
+
+    #[test]
+    fn a_column_costs_what_changed_in_it() {
+        let all = [Some(4096 * 7); 100];
+        let mut one = all;
+        one[50] = Some(4096 * 9);
+        check(&all, &all, 1);
+        check(&[None; 100], &[None; 100], 1);
+        check(&[None; 100], &[Some(0); 100], 1);
+        check(&all, &one, 1 + 2 + 2 + 1);
+        check(&all, &[None; 100], 1);
+        check(&[None; 100], &all, 1 + 3 + 100);
+    }
+
+    #[test]
+    fn extremes_keep_their_value() {
+        check(&[Some(0)], &[Some(u64::MAX)], 3);
+        check(&[Some(0)], &[Some(1 << 63)], 1 + 1 + 10);
+        check(&[Some(u64::MAX)], &[Some(0)], 3);
+        check(&[None], &[Some(u64::MAX)], 3);
+    }
+
+    fn readings() -> impl Strategy<Value = Vec<(Option<u64>, Option<u64>)>> {
+        let reading = prop_oneof![
+            Just(None),
+            Just(Some(0)),
+            (0u64..50).prop_map(|v| Some(v * 4096)),
+            any::<u64>().prop_map(Some)
+        ];
+        proptest::collection::vec((reading.clone(), reading), 0..70)
+    }
+
+    proptest! {
+        #[test]
+        fn columns_read_back(pairs in readings()) {
+            let (before, now): (Readings, Readings) = pairs.into_iter().unzip();
+            prop_assert_eq!(through(&before, &now).0, now);
+        }
+
+        #[test]
+        fn any_bytes_read_as_a_column_or_not_at_all(bytes in proptest::collection::vec(any::<u8>(), 0..40), rows in 0usize..50) {
+            let mut column = Column::default();
+            if column.get(&mut Cursor::new(&bytes), &mut Positions::default(), rows).is_ok() {
+                prop_assert!(column.toggled().iter().all(|&at| (at as usize) < rows));
+                prop_assert!(column.changed().all(|(at, _)| (at as usize) < rows));
+            }
+        }
+    }
+}

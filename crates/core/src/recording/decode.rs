@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes to records, one frame at a time and without seeking, so that pipes work. Memory is bounded by
+//! one frame and one sample. A frame whose checksum is wrong is never used: its samples are missing,
+//! and [`Decoder::cuts`] says between which times and why; the samples behind it are told against
+//! missing ones and are missing too, up to the next that stands alone.
+
+use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
+use super::item::{self, Item};
+use super::schema::{Differences, Header, Mapping};
+use super::table::{self, Rows, Scratch};
+use super::wire::{Cursor, Malformed, unzigzag};
+use super::{FORMAT, MAX_CONTENT};
+use crate::id::EntityId;
+use crate::metric::Row;
+use crate::record::Record;
+use crate::sample::{HostRow, Sample, SampleTime, Table, TableVisitorMut};
+use crate::units::Nanos;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read};
+use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// The reader failed.
+    #[error("cannot read the recording: {0}")]
+    Read(#[from] io::Error),
+    /// There is nothing in it.
+    #[error("the recording is empty")]
+    Empty,
+    /// It does not begin as a recording does.
+    #[error("not a recording (.flr)")]
+    NotARecording,
+    /// Its format is one of the future.
+    #[error("recording has format {major}.{minor}, this build reads up to {}: open it with floodline {written_by} or later", FORMAT.0)]
+    NewerFormat {
+        /// First number of its format.
+        major: u16,
+        /// Second number of its format.
+        minor: u16,
+        /// Version of the program that wrote it.
+        written_by: String,
+    },
+    /// No frame with a header is whole.
+    #[error("the recording ends before its header is complete")]
+    NoHeader,
+}
+
+/// Why a stretch of recording is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The file ends in the middle of a frame: the writer was killed, or the copy is not complete.
+    Truncated,
+    /// Checksums are wrong: bytes changed after they were written.
+    Damaged,
+    /// Checksums are right and the content is not what the format says.
+    Malformed,
+    /// Nothing is missing, but the writer never closed the recording.
+    NotClosed,
+    /// More bytes follow the mark that the recording is whole.
+    AfterEnd,
+}
+
+/// A stretch that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Why.
+    pub why: Why,
+    /// Bytes that were not used.
+    pub bytes: u64,
+    /// Samples missing; `None` at the end of the file, where it cannot be known.
+    pub samples: Option<u64>,
+    /// Time of the last sample before it; `None` at the start.
+    pub after: Option<SampleTime>,
+    /// Time of the first sample behind it; `None` at the end.
+    pub before: Option<SampleTime>,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.bytes;
+        match self.why {
+            Why::Truncated => write!(f, "the recording ends within a frame: its last {bytes} bytes were dropped")?,
+            Why::Damaged => write!(f, "the recording is damaged: {bytes} bytes were dropped")?,
+            Why::Malformed => write!(f, "the recording is malformed: {bytes} bytes were dropped")?,
+            Why::NotClosed => {
+                return f.write_str("the recorder was stopped before it closed the recording; every sample is there");
+            }
+            Why::AfterEnd => return write!(f, "{bytes} bytes after the end of the recording were not read"),
+        }
+        match self.samples {
+            None | Some(0) => Ok(()),
+            Some(1) => f.write_str(" and with them 1 sample"),
+            Some(samples) => write!(f, " and with them {samples} samples"),
+        }
+    }
+}
+
+/// Room for a frame's content that is made at once, bytes; more only as more comes out of zstd.
+const FIRST_CONTENT: usize = 256 << 10;
+
+/// Most cuts told apart; those beyond are added to the last.
+const MAX_CUTS: usize = 64;
+
+/// Reads a recording.
+pub struct Decoder<R> {
+    frames: FrameReader<R>,
+    zstd: zstd::stream::raw::Decoder<'static>,
+    header: Header,
+    mapping: Mapping,
+    format: (u16, u16),
+    tables: BTreeMap<&'static str, Box<dyn Any + Send>>,
+    scratch: Scratch,
+    /// Content of the frame in hand, and how far it was read.
+    content: Vec<u8>,
+    at: usize,
+    hand: Hand,
+    /// Number that the next records frame has when none is missing.
+    frames_due: u64,
+    /// Number that the next sample has when none is missing.
+    samples_due: u64,
+    /// Whether samples can be told against the last one.
+    in_step: bool,
+    /// Whether descriptions of entities may be missing.
+    lost: bool,
+    last: SampleTime,
+    last_read: Option<SampleTime>,
+    cuts: Vec<Cut>,
+    /// The last cut has no sample behind it yet.
+    cut_open: bool,
+    unknown_records: u64,
+    closed: bool,
+    over: bool,
+}
+
+/// What is still to be taken from the frame in hand.
+#[derive(Clone, Copy)]
+enum Hand {
+    Nothing,
+    /// Items, and behind them a sample where there is one.
+    Items(Frame),
+}
+
+/// What the start of a records frame says.
+#[derive(Clone, Copy, Default)]
+struct Frame {
+    /// Length in the file.
+    bytes: u64,
+    /// Samples that were written before it.
+    sample_number: u64,
+    /// Whether a sample follows the items.
+    sample: bool,
+    /// Whether that sample stands alone.
+    keyframe: bool,
+}
+
+impl<R: Read> Decoder<R> {
+    /// Opens a recording: reads up to its first whole header.
+    pub fn new(reader: R) -> Result<Decoder<R>, DecodeError> {
+        let mut frames = FrameReader::new(reader);
+        let format = preamble(frames.preamble()?)?;
+        let mut decoder = Decoder {
+            frames,
+            zstd: decompressor()?,
+            header: Header { program: String::new(), version: String::new(), every_ns: None, tables: Vec::new() },
+            mapping: Mapping::default(),
+            format,
+            tables: BTreeMap::new(),
+            scratch: Scratch::default(),
+            content: Vec::new(),
+            at: 0,
+            hand: Hand::Nothing,
+            frames_due: 0,
+            samples_due: 0,
+            in_step: false,
+            lost: false,
+            last: SampleTime::default(),
+            last_read: None,
+            cuts: Vec::new(),
+            cut_open: false,
+            unknown_records: 0,
+            closed: false,
+            over: false,
+        };
+        decoder.open()?;
+        Ok(decoder)
+    }
+
+    fn open(&mut self) -> Result<(), DecodeError> {
+        loop {
+            match self.frames.next()? {
+                Step::End => return Err(DecodeError::NoHeader),
+                Step::Damaged { bytes, cut_off, .. } => {
+                    self.miss(if cut_off { Why::Truncated } else { Why::Damaged }, bytes);
+                }
+                Step::Frame { kind: kind::HEADER, bytes } => {
+                    match self.unpack().ok().and_then(|()| self.parse_header()) {
+                        Some(header) => {
+                            self.mapping = Mapping::new(&header.tables);
+                            self.header = header;
+                            return Ok(());
+                        }
+                        None => self.miss(Why::Malformed, bytes),
+                    }
+                }
+                Step::Frame { bytes, .. } => self.miss(Why::Damaged, bytes),
+            }
+            self.lost = true;
+        }
+    }
+
+    fn parse_header(&self) -> Option<Header> {
+        serde_json::from_slice(&self.content).ok()
+    }
+
+    /// What the file says about itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The file's format version.
+    pub fn format(&self) -> (u16, u16) {
+        self.format
+    }
+
+    /// How the file's columns differ from those of this build.
+    pub fn differences(&self) -> &Differences {
+        &self.mapping.differences
+    }
+
+    /// Records passed over so far because this build does not know their kind.
+    pub fn unknown_records(&self) -> u64 {
+        self.unknown_records
+    }
+
+    /// The stretches that are missing so far, in order; complete once the iterator has ended.
+    pub fn cuts(&self) -> &[Cut] {
+        &self.cuts
+    }
+
+    /// All that is missing as one cut, for a one-line message; `None` when the recording is whole.
+    /// Its cause is the gravest, its times those around the whole of it.
+    pub fn cut(&self) -> Option<Cut> {
+        let (first, last) = (self.cuts.first()?, self.cuts.last()?);
+        let grave = |why| match why {
+            Why::Malformed => 4,
+            Why::Damaged => 3,
+            Why::Truncated => 2,
+            Why::AfterEnd => 1,
+            Why::NotClosed => 0,
+        };
+        Some(Cut {
+            why: self.cuts.iter().map(|cut| cut.why).max_by_key(|why| grave(*why))?,
+            bytes: self.cuts.iter().fold(0, |sum, cut| sum.saturating_add(cut.bytes)),
+            samples: self.cuts.iter().map(|cut| cut.samples).sum(),
+            after: first.after,
+            before: last.before,
+        })
+    }
+
+    /// Decompresses the frame in hand into `content`.
+    fn unpack(&mut self) -> Result<(), Malformed> {
+        self.content.clear();
+        self.at = 0;
+        self.zstd.reinit().map_err(|_| Malformed("cannot decompress"))?;
+        let mut input = InBuffer::around(self.frames.payload());
+        loop {
+            if self.content.len() == self.content.capacity() {
+                let more = self.content.len().max(FIRST_CONTENT).min(MAX_CONTENT - self.content.len());
+                if more == 0 {
+                    return Err(Malformed("a frame's content is too long"));
+                }
+                self.content.reserve_exact(more);
+            }
+            let filled = self.content.len();
+            let mut output = OutBuffer::around_pos(&mut self.content, filled);
+            let left = self.zstd.run(&mut input, &mut output).map_err(|_| Malformed("cannot decompress"))?;
+            if left == 0 {
+                return Ok(());
+            }
+            if self.content.len() < self.content.capacity() && input.pos() == input.src.len() {
+                return Err(Malformed("a frame's content ends early"));
+            }
+        }
+    }
+
+    /// Notes bytes that were not used.
+    fn miss(&mut self, why: Why, bytes: u64) {
+        let full = self.cuts.len() >= MAX_CUTS;
+        match self.cuts.last_mut() {
+            Some(cut) if full || (self.cut_open && why != Why::AfterEnd) => {
+                cut.bytes = cut.bytes.saturating_add(bytes);
+                cut.before = None;
+            }
+            _ => self.cuts.push(Cut { why, bytes, samples: None, after: self.last_read, before: None }),
+        }
+        self.cut_open = true;
+    }
+
+    /// A frame that may have held records is gone: samples cannot be told against the last one.
+    fn lose_step(&mut self) {
+        self.in_step = false;
+        self.lost = true;
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record>, DecodeError> {
+        while !self.over {
+            let record = match self.hand {
+                Hand::Nothing => {
+                    self.next_frame()?;
+                    None
+                }
+                Hand::Items(frame) => self.next_item(frame),
+            };
+            if record.is_some() {
+                return Ok(record);
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_frame(&mut self) -> Result<(), DecodeError> {
+        match self.frames.next()? {
+            Step::End => {
+                if !self.closed && !self.cut_open {
+                    self.miss(Why::NotClosed, 0);
+                }
+                self.over = true;
+            }
+            Step::Frame { bytes, .. } | Step::Damaged { bytes, .. } if self.closed => self.miss(Why::AfterEnd, bytes),
+            Step::Damaged { kind, bytes, cut_off } => {
+                self.miss(if cut_off { Why::Truncated } else { Why::Damaged }, bytes);
+                if !matches!(kind, Some(kind::HEADER | kind::DIRECTORY | kind::END)) {
+                    self.lose_step();
+                }
+            }
+            Step::Frame { kind: kind::RECORDS, bytes } => match self.unpack().and_then(|()| self.begin(bytes)) {
+                Ok(frame) => self.hand = Hand::Items(frame),
+                Err(_) => self.malformed(bytes),
+            },
+            Step::Frame { kind: kind::DIRECTORY, bytes } if self.lost => match self.unpack() {
+                Ok(()) => self.hand = Hand::Items(Frame { bytes, ..Frame::default() }),
+                Err(_) => self.malformed(bytes),
+            },
+            Step::Frame { kind: kind::HEADER | kind::DIRECTORY, .. } => {}
+            Step::Frame { kind: kind::END, .. } => self.closed = true,
+            Step::Frame { .. } => self.unknown_records += 1,
+        }
+        Ok(())
+    }
+
+    fn malformed(&mut self, bytes: u64) {
+        self.miss(Why::Malformed, bytes);
+        self.lose_step();
+        self.hand = Hand::Nothing;
+    }
+
+    /// Reads the start of a records frame.
+    fn begin(&mut self, bytes: u64) -> Result<Frame, Malformed> {
+        let mut cursor = Cursor::new(&self.content);
+        let number = cursor.varint()?;
+        let sample_number = cursor.varint()?;
+        let flags = cursor.byte()?;
+        self.at = self.content.len() - cursor.left();
+        if number != self.frames_due {
+            // Whole frames are missing. Where no damage was seen, they were taken out.
+            self.lose_step();
+            if !self.cut_open {
+                self.miss(Why::Damaged, 0);
+            }
+        }
+        self.frames_due = number.wrapping_add(1);
+        Ok(Frame { bytes, sample_number, sample: flags & 1 != 0, keyframe: flags & 2 != 0 })
+    }
+
+    /// Takes the next record out of the frame in hand.
+    fn next_item(&mut self, frame: Frame) -> Option<Record> {
+        let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
+        let item = item::get(&mut cursor);
+        self.at = self.content.len() - cursor.left();
+        match item {
+            Ok(Item::Record(record)) => return Some(record),
+            Ok(Item::Unknown) => self.unknown_records += 1,
+            Ok(Item::Stop) => {
+                self.hand = Hand::Nothing;
+                if frame.sample {
+                    return self.sample(frame).map(|sample| Record::Sample(Box::new(sample)));
+                }
+            }
+            Err(_) => self.malformed(frame.bytes),
+        }
+        None
+    }
+
+    fn sample(&mut self, frame: Frame) -> Option<Sample> {
+        if frame.keyframe {
+            self.tables.clear();
+            self.last = SampleTime::default();
+            self.in_step = true;
+        }
+        if !self.in_step {
+            self.miss(Why::Damaged, frame.bytes);
+            return None;
+        }
+        let Ok(sample) = self.parse_sample() else {
+            self.malformed(frame.bytes);
+            return None;
+        };
+        if self.cut_open
+            && let Some(cut) = self.cuts.last_mut()
+        {
+            let missing = frame.sample_number.checked_sub(self.samples_due);
+            cut.samples = Some(cut.samples.unwrap_or(0).saturating_add(missing.unwrap_or(0)));
+            cut.before = Some(sample.time);
+            self.cut_open = false;
+        }
+        self.lost &= !frame.keyframe;
+        self.samples_due = frame.sample_number.wrapping_add(1);
+        self.last = sample.time;
+        self.last_read = Some(sample.time);
+        Some(sample)
+    }
+
+    fn parse_sample(&mut self) -> Result<Sample, Malformed> {
+        let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
+        let mut time = |before: Nanos| cursor.varint().map(|step| Nanos(before.0.wrapping_add(unzigzag(step) as u64)));
+        let time = SampleTime { monotonic: time(self.last.monotonic)?, wall: time(self.last.wall)? };
+        let mut sample = Sample { time, took: Nanos(cursor.varint()?), ..Sample::default() };
+        let mut sections = vec![None; self.header.tables.len()];
+        while !cursor.is_empty() {
+            let number = cursor.count(usize::MAX)?;
+            let section = sections.get_mut(number).ok_or(Malformed("a table is not in the header"))?;
+            if section.replace(cursor.bytes()?).is_some() {
+                return Err(Malformed("a table stands twice in a sample"));
+            }
+        }
+        sample.visit_mut(&mut GetTables {
+            sections: &sections,
+            mapping: &self.mapping,
+            before: &mut self.tables,
+            scratch: &mut self.scratch,
+        })?;
+        Ok(sample)
+    }
+}
+
+impl<R: Read> Iterator for Decoder<R> {
+    type Item = Result<Record, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_record();
+        self.over |= next.is_err();
+        next.transpose()
+    }
+}
+
+/// A frame says how much memory its window wants; this is how much it gets at most.
+fn decompressor() -> io::Result<zstd::stream::raw::Decoder<'static>> {
+    let mut zstd = zstd::stream::raw::Decoder::new()?;
+    zstd.set_parameter(DParameter::WindowLogMax(MAX_CONTENT.ilog2()))?;
+    Ok(zstd)
+}
+
+/// Checks the fixed start of a file and takes the format version out of it.
+fn preamble(bytes: &[u8]) -> Result<(u16, u16), DecodeError> {
+    if bytes.is_empty() {
+        return Err(DecodeError::Empty);
+    }
+    let (magic, rest) = bytes.split_at(bytes.len().min(MAGIC.len()));
+    if !MAGIC.starts_with(magic) {
+        return Err(DecodeError::NotARecording);
+    }
+    if bytes.len() < PREAMBLE {
+        return Err(DecodeError::NoHeader);
+    }
+    let number = |at: usize| rest.get(at..).and_then(|b| b.first_chunk()).map_or(0, |two| u16::from_le_bytes(*two));
+    let (major, minor) = (number(0), number(2));
+    if major == 0 {
+        return Err(DecodeError::NotARecording);
+    }
+    if major > FORMAT.0 {
+        let name = rest.get(4..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_graphic());
+        return Err(DecodeError::NewerFormat {
+            major,
+            minor,
+            written_by: name.map(|&byte| char::from(byte)).collect(),
+        });
+    }
+    Ok((major, minor))
+}
+
+/// Fills the tables of a sample from their sections.
+struct GetTables<'a> {
+    sections: &'a [Option<&'a [u8]>],
+    mapping: &'a Mapping,
+    before: &'a mut BTreeMap<&'static str, Box<dyn Any + Send>>,
+    scratch: &'a mut Scratch,
+}
+
+impl GetTables<'_> {
+    /// Brings the rows of one table up to date; `None` when this sample does not have it.
+    fn rows<R: Row>(&mut self) -> Result<Option<&Rows<R>>, Malformed> {
+        let Some((number, columns)) = self.mapping.tables.get(R::TABLE) else { return Ok(None) };
+        let Some(section) = self.sections.get(*number).copied().flatten() else { return Ok(None) };
+        let before = self.before.entry(R::TABLE).or_insert_with(|| Box::new(Rows::<R>::new()));
+        let rows = before.downcast_mut::<Rows<R>>().ok_or(Malformed("two tables of one name"))?;
+        table::get(&mut Cursor::new(section), self.scratch, rows, columns)?;
+        Ok(Some(rows))
+    }
+}
+
+impl TableVisitorMut for GetTables<'_> {
+    type Error = Malformed;
+
+    fn host(&mut self, row: &mut HostRow) -> Result<(), Malformed> {
+        match self.rows::<HostRow>()?.map(Vec::as_slice) {
+            None => Ok(()),
+            Some([(EntityId(_), only)]) => {
+                row.clone_from(only);
+                Ok(())
+            }
+            Some(_) => Err(Malformed("the machine has one row")),
+        }
+    }
+
+    fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Malformed> {
+        if let Some(rows) = self.rows::<R>()? {
+            *table = Table::read(rows.clone());
+        }
+        Ok(())
+    }
+}

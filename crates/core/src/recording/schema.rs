@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a file says about itself: who wrote it, and every column with its meaning. A reader maps the
+//! columns of a file to its own by name; what it does not know it passes over, what the file lacks
+//! stays unread.
+
+use crate::metric::{Metric, MetricKind, Row};
+use crate::sample::{HostRow, Sample, Table, TableVisitor};
+use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The first frame of a recording. Written as JSON: fields are added with a default, never renamed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Program that wrote the recording, e.g. `floodline`.
+    #[serde(default)]
+    pub program: String,
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+    /// Distance of samples, where the recorder had a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_ns: Option<Nanos>,
+    /// Tables of the samples, in the order the file refers to them.
+    #[serde(default)]
+    pub tables: Vec<TableSchema>,
+}
+
+/// One table as the file describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableSchema {
+    /// Name, e.g. `cgroup`.
+    pub name: String,
+    /// Columns in the order they are written.
+    pub columns: Vec<ColumnSchema>,
+}
+
+/// One column as the file describes it. Text, so that a unit or kind of a newer version can be read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnSchema {
+    /// Field name.
+    pub name: String,
+    /// Unit suffix.
+    pub unit: String,
+    /// `counter` or `gauge`.
+    #[serde(default)]
+    pub kind: String,
+    /// File and key it is read from.
+    #[serde(default)]
+    pub source: String,
+    /// What it means.
+    #[serde(default)]
+    pub doc: String,
+}
+
+impl Header {
+    /// The header that this build writes.
+    pub fn new(every: Option<Nanos>) -> Header {
+        Header {
+            program: "floodline".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            every_ns: every,
+            tables: tables_of_this_build(),
+        }
+    }
+}
+
+impl ColumnSchema {
+    fn of(metric: &Metric) -> ColumnSchema {
+        ColumnSchema {
+            name: metric.name.into(),
+            unit: metric.unit.suffix().into(),
+            kind: match metric.kind {
+                MetricKind::Counter => "counter".into(),
+                MetricKind::Gauge => "gauge".into(),
+            },
+            source: metric.source.into(),
+            doc: metric.doc.into(),
+        }
+    }
+}
+
+/// Every table that this build knows, in visiting order.
+struct Tables<F>(F);
+
+impl<F: FnMut(&'static str, &'static [Metric])> TableVisitor for Tables<F> {
+    fn host(&mut self, _: &HostRow) {
+        (self.0)(HostRow::TABLE, HostRow::METRICS);
+    }
+    fn table<R: Row + 'static>(&mut self, _: &Table<R>) {
+        (self.0)(R::TABLE, R::METRICS);
+    }
+}
+
+fn each_table(visit: impl FnMut(&'static str, &'static [Metric])) {
+    Sample::default().visit(&mut Tables(visit));
+}
+
+/// The schema of this build.
+pub(super) fn tables_of_this_build() -> Vec<TableSchema> {
+    let mut tables = Vec::new();
+    each_table(|name, metrics| {
+        tables.push(TableSchema { name: name.into(), columns: metrics.iter().map(ColumnSchema::of).collect() });
+    });
+    tables
+}
+
+/// How a file's schema differs from this build's. Both empty for a file of the same schema.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// Tables (`name`) and columns (`table.name`) of the file that this build passes over.
+    pub unknown: Vec<String>,
+    /// Columns (`table.name`) of this build that the file cannot have; they read as `None`.
+    pub missing: Vec<String>,
+}
+
+/// Where the columns of a file go.
+#[derive(Default)]
+pub(super) struct Mapping {
+    /// By table name: the table's number in the file, and the index in `METRICS` of each of its columns.
+    pub(super) tables: BTreeMap<&'static str, (usize, Vec<Option<usize>>)>,
+    pub(super) differences: Differences,
+}
+
+impl Mapping {
+    pub(super) fn new(file: &[TableSchema]) -> Mapping {
+        let mut mapping = Mapping::default();
+        each_table(|name, metrics| mapping.map(file, name, metrics));
+        let Mapping { tables, differences } = &mut mapping;
+        let unknown = file.iter().filter(|table| !tables.contains_key(table.name.as_str()));
+        differences.unknown.extend(unknown.map(|table| table.name.clone()));
+        mapping
+    }
+
+    fn map(&mut self, file: &[TableSchema], name: &'static str, metrics: &[Metric]) {
+        let Some(at) = file.iter().position(|table| table.name == name) else {
+            self.differences.missing.extend(metrics.iter().map(|metric| format!("{name}.{}", metric.name)));
+            return;
+        };
+        let columns = file.get(at).map(|table| table.columns.as_slice()).unwrap_or_default();
+        let mut found = vec![false; metrics.len()];
+        let mut indices = Vec::with_capacity(columns.len());
+        for column in columns {
+            // The same name in another unit is another column.
+            let index = metrics.iter().position(|m| m.name == column.name && m.unit.suffix() == column.unit);
+            let index = index.filter(|&index| found.get(index) == Some(&false));
+            match index.and_then(|index| found.get_mut(index)) {
+                Some(found) => *found = true,
+                None => self.differences.unknown.push(format!("{name}.{}", column.name)),
+            }
+            indices.push(index);
+        }
+        let missing = metrics.iter().zip(&found).filter(|(_, found)| !**found);
+        self.differences.missing.extend(missing.map(|(metric, _)| format!("{name}.{}", metric.name)));
+        self.tables.insert(name, (at, indices));
+    }
+}

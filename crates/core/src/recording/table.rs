@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One table of a sample, told against the same table of the last sample that had it: which entities
+//! went and came, then every column. Writer and reader keep the same rows and bring them to the same
+//! order of entities before they look at columns, so a new entity is a row without readings.
+
+use super::column::{Column, Positions};
+use super::wire::{Cursor, Malformed, put_varint};
+use crate::id::EntityId;
+use crate::metric::Row;
+
+/// Most rows of one table. A host has at most 4,194,304 processes; the limit bounds what a crafted
+/// file can make a reader allocate.
+pub(super) const MAX_ROWS: usize = 1 << 18;
+
+/// Rows by entity.
+pub(super) type Rows<R> = Vec<(EntityId, R)>;
+
+/// Working memory, kept between tables.
+#[derive(Default)]
+pub(super) struct Scratch {
+    positions: Positions,
+    column: Column,
+    set: Vec<u32>,
+    ids: Vec<EntityId>,
+}
+
+/// Writes `now` against `before` and leaves `before` equal to `now`. At most [`MAX_ROWS`] rows.
+pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut Rows<R>, now: &[(EntityId, R)]) {
+    let Scratch { positions, column, set, ids } = scratch;
+    positions.reset();
+    // An entity twice in a table has no row before that is its own: the table starts afresh.
+    let afresh = !is_ascending(before) || !is_ascending(now);
+    out.push(u8::from(afresh));
+    if afresh {
+        before.clear();
+    } else {
+        set.clear();
+        let gone = |id: EntityId| now.binary_search_by_key(&id, |(id, _)| *id).is_err();
+        if !same_ids(before, now) {
+            set.extend((0u32..).zip(before.iter()).filter(|(_, (id, _))| gone(*id)).map(|(at, _)| at));
+        }
+        let mode = positions.mode(set, before.len());
+        out.push(mode);
+        positions.put(out, mode, set, before.len());
+        remove(before, set);
+    }
+    ids.clear();
+    if before.len() != now.len() {
+        let old = |id: EntityId| before.binary_search_by_key(&id, |(id, _)| *id).is_ok();
+        ids.extend(now.iter().map(|(id, _)| *id).filter(|id| afresh || !old(*id)));
+    }
+    put_varint(out, ids.len() as u64);
+    let mut last = 0;
+    for id in ids.iter() {
+        put_varint(out, u64::from(id.0 - last));
+        last = id.0;
+    }
+    add(before, ids);
+
+    set.clear();
+    set.extend((0u32..).zip(before.iter().zip(now)).filter(|(_, (before, now))| before.1 != now.1).map(|(at, _)| at));
+    for index in 0..R::METRICS.len() {
+        column.clear();
+        for &at in set.iter() {
+            if let (Some((_, before)), Some((_, now))) = (before.get(at as usize), now.get(at as usize)) {
+                column.push(at, before.get(index), now.get(index));
+            }
+        }
+        column.put(out, positions, now.len());
+    }
+    for &at in set.iter() {
+        if let (Some(before), Some(now)) = (before.get_mut(at as usize), now.get(at as usize)) {
+            before.clone_from(now);
+        }
+    }
+}
+
+/// Reads what [`put`] wrote and brings `rows` up to date. `columns` has, for each column of the file,
+/// its index in [`Row::METRICS`], or `None` for a column that this build does not know.
+pub(super) fn get<R: Row>(
+    cursor: &mut Cursor<'_>,
+    scratch: &mut Scratch,
+    rows: &mut Rows<R>,
+    columns: &[Option<usize>],
+) -> Result<(), Malformed> {
+    let Scratch { positions, column, set, ids } = scratch;
+    positions.reset();
+    match cursor.byte()? {
+        0 => {
+            let mode = cursor.byte()?;
+            positions.get(cursor, mode, rows.len(), set)?;
+            remove(rows, set);
+        }
+        1 => rows.clear(),
+        _ => return Err(Malformed("an unknown way of writing rows")),
+    }
+    let added = cursor.count(MAX_ROWS.saturating_sub(rows.len()).min(cursor.left()))?;
+    ids.clear();
+    let mut last = 0u32;
+    for _ in 0..added {
+        let gap = u32::try_from(cursor.varint()?).ok();
+        last = gap.and_then(|gap| last.checked_add(gap)).ok_or(Malformed("an entity's number does not fit"))?;
+        ids.push(EntityId(last));
+    }
+    add(rows, ids);
+    for index in columns {
+        column.get(cursor, positions, rows.len())?;
+        let Some(index) = *index else { continue };
+        for &at in column.toggled() {
+            if let Some((_, row)) = rows.get_mut(at as usize) {
+                let gained = row.get(index).is_none();
+                row.set(index, gained.then_some(0));
+            }
+        }
+        for (at, step) in column.changed() {
+            if let Some((_, row)) = rows.get_mut(at as usize) {
+                let now = row.get(index).map(|before| before.wrapping_add(step));
+                row.set(index, now);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_ascending<R>(rows: &[(EntityId, R)]) -> bool {
+    rows.is_sorted_by(|a, b| a.0 < b.0)
+}
+
+fn same_ids<R>(a: &[(EntityId, R)], b: &[(EntityId, R)]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0)
+}
+
+/// Takes the rows at `positions` (ascending) out.
+fn remove<R>(rows: &mut Rows<R>, positions: &[u32]) {
+    if positions.is_empty() {
+        return;
+    }
+    let mut at = 0u32;
+    let mut gone = positions.iter().peekable();
+    rows.retain(|_| {
+        let here = gone.next_if(|&&position| position == at).is_some();
+        at += 1;
+        !here
+    });
+}
+
+/// Puts empty rows in for `ids` (ascending), in order of the entity.
+fn add<R: Row>(rows: &mut Rows<R>, ids: &[EntityId]) {
+    if ids.is_empty() {
+        return;
+    }
+    rows.extend(ids.iter().map(|id| (*id, R::default())));
+    rows.sort_by_key(|(id, _)| *id);
+}

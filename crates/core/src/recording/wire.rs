@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers in bytes: variable-length integers, written to a vector and read from a slice. Whatever the
+//! slice holds, reading ends in a value or in [`Malformed`]; nothing is allocated by a length read.
+
+/// The bytes are not what the format says; names what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Malformed(pub(super) &'static str);
+
+/// Seven bits a byte, lowest first; the top bit says that more follow.
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Bytes that [`put_varint`] writes.
+pub(super) fn varint_len(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// Small magnitudes of either sign to small numbers: 0, -1, 1, -2, …
+pub(super) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The inverse of [`zigzag`].
+pub(super) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// A length and the bytes themselves.
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Reads from the front of a slice.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { rest: bytes }
+    }
+
+    /// Bytes not read yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
+        let (&first, rest) = self.rest.split_first().ok_or(Malformed("a byte is missing"))?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0u64;
+        for (at, &byte) in self.rest.iter().enumerate().take(10) {
+            let bits = u64::from(byte & 0x7f);
+            if at == 9 && bits > 1 {
+                return Err(Malformed("a number does not fit 64 bits"));
+            }
+            value |= bits << (7 * at);
+            if byte & 0x80 == 0 {
+                self.rest = self.rest.get(at + 1..).unwrap_or_default();
+                return Ok(value);
+            }
+        }
+        Err(Malformed("a number does not end"))
+    }
+
+    /// A number that counts things of which each takes at least part of a byte, at most `limit`.
+    pub(super) fn count(&mut self, limit: usize) -> Result<usize, Malformed> {
+        let value = self.varint()?;
+        usize::try_from(value).ok().filter(|&count| count <= limit).ok_or(Malformed("a count is too large"))
+    }
+
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Malformed("bytes are missing"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// What [`put_bytes`] wrote.
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = self.count(self.left())?;
+        self.take(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_read_back(value in prop_oneof![any::<u64>(), 0u64..300, Just(u64::MAX)]) {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            prop_assert_eq!(out.len(), varint_len(value));
+            let mut cursor = Cursor::new(&out);
+            prop_assert_eq!(cursor.varint(), Ok(value));
+            prop_assert!(cursor.is_empty());
+            prop_assert_eq!(zigzag(unzigzag(value)), value);
+        }
+    }
+
+    #[test]
+    fn a_number_longer_than_64_bits_is_refused() {
+        assert_eq!(Cursor::new(&[0xff; 10]).varint(), Err(Malformed("a number does not fit 64 bits")));
+        assert_eq!(Cursor::new(&[0x80; 3]).varint(), Err(Malformed("a number does not end")));
+    }
+}
