@@ -117,3 +117,20 @@ fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
     }
     merged.iter().map(GapLine::from).collect()
 }
+
+/// What a rule says about a fixture, as `severity: summary`, `clear: reason` or `not checked: gap`, one
+/// line each. For tests of rules: `expect` is the beginning of the first line.
+#[cfg(test)]
+pub(crate) fn check_rule(rule: &Rule, fixture: &crate::fixture::Fixture, expect: &str) {
+    let said = match (rule.check)(&fixture.window()) {
+        Verdict::Found(findings) => {
+            let line = |finding: &Finding| format!("{}: {}", finding.severity.name(), finding.summary);
+            findings.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+        Verdict::Clear(reason) => format!("clear: {reason}"),
+        Verdict::NotChecked(gaps) => {
+            gaps.iter().map(|gap| format!("not checked: {gap}")).collect::<Vec<_>>().join("\n")
+        }
+    };
+    assert!(said.starts_with(expect), "rule {} said\n{said}\ninstead of\n{expect}", rule.name);
+}
