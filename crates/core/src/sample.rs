@@ -75,9 +75,9 @@ rows! {
         /// Page cache.
         cached: Bytes = gauge "/proc/meminfo Cached";
         /// Dirty memory as meminfo has it.
-        dirty: Bytes = gauge "/proc/meminfo Dirty";
+        mem_dirty: Bytes = gauge "/proc/meminfo Dirty";
         /// Memory under writeback as meminfo has it.
-        writeback: Bytes = gauge "/proc/meminfo Writeback";
+        mem_writeback: Bytes = gauge "/proc/meminfo Writeback";
         /// CPU time in user mode, all CPUs.
         cpu_user: Nanos = counter "/proc/stat cpu user + nice";
         /// CPU time in the kernel, all CPUs.

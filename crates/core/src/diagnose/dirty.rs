@@ -45,7 +45,7 @@ pub fn dirty_peak(window: &Window) -> Option<Bytes> {
 }
 
 fn dirty_of(window: &Window, row: &HostRow) -> Option<Bytes> {
-    row.nr_dirty.map(|pages| pages.bytes(page_size(window))).or(row.dirty)
+    row.nr_dirty.map(|pages| pages.bytes(page_size(window))).or(row.mem_dirty)
 }
 
 /// Dirty bytes of each sample, in order of time.
