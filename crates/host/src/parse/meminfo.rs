@@ -16,8 +16,8 @@ pub fn parse(text: &[u8], row: &mut HostRow) -> Parsed {
             b"MemFree" => &mut row.mem_free,
             b"MemAvailable" => &mut row.mem_available,
             b"Cached" => &mut row.cached,
-            b"Dirty" => &mut row.dirty,
-            b"Writeback" => &mut row.writeback,
+            b"Dirty" => &mut row.mem_dirty,
+            b"Writeback" => &mut row.mem_writeback,
             _ => continue,
         };
         notes.set(field, value.strip_suffix(b" kB").unwrap_or_default(), KIB);
@@ -63,8 +63,8 @@ DirectMap4k:       30656 kB
             mem_free: Some(Bytes(5_474_240 << 10)),
             mem_available: Some(Bytes(6_894_592 << 10)),
             cached: Some(Bytes(1_166_736 << 10)),
-            dirty: Some(Bytes(141_200 << 10)),
-            writeback: Some(Bytes(8 << 10)),
+            mem_dirty: Some(Bytes(141_200 << 10)),
+            mem_writeback: Some(Bytes(8 << 10)),
             ..HostRow::default()
         };
         assert_eq!(row, expect);
@@ -74,7 +74,7 @@ DirectMap4k:       30656 kB
     fn what_does_not_fit_is_unknown_and_the_rest_is_kept() {
         let (row, understood) = read(b"MemTotal: 18446744073709551615 kB\nDirty: 4 kB\nWriteback: 4 MB\n");
         assert!(!understood);
-        assert_eq!(row, HostRow { dirty: Some(Bytes(4096)), ..HostRow::default() });
+        assert_eq!(row, HostRow { mem_dirty: Some(Bytes(4096)), ..HostRow::default() });
         assert!(!read(b"").1, "an empty meminfo is no meminfo");
     }
 
