@@ -3,6 +3,7 @@
 
 mod completions;
 mod export;
+mod replay;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -10,7 +11,8 @@ use crate::exit::Exit;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 /// Every command, in the order of the help text.
-pub(crate) static COMMANDS: &[Command] = &[Command::of::<export::Export>(), Command::of::<completions::Completions>()];
+pub(crate) static COMMANDS: &[Command] =
+    &[Command::of::<replay::Replay>(), Command::of::<export::Export>(), Command::of::<completions::Completions>()];
 
 /// One command as the program sees it.
 pub(crate) struct Command {
