@@ -43,6 +43,8 @@ pub fn percent(share: f64) -> String {
         0.0 => "0 %".to_owned(),
         value if value.abs() < 1.0 => format!("{value:.2} %"),
         value if value.abs() < 9.95 => format!("{value:.1} %"),
+        // Nearly all is not all.
+        value if (99.5..100.0).contains(&value) => "over 99 %".to_owned(),
         value => format!("{value:.0} %"),
     }
 }
@@ -106,6 +108,8 @@ mod tests {
         check(percent(0.004), "0.40 %");
         check(percent(0.05), "5.0 %");
         check(percent(0.0), "0 %");
+        check(percent(0.9993), "over 99 %");
+        check(percent(1.0), "100 %");
         check(plural(1, "process", "processes"), "1 process");
         check(plural(0, "process", "processes"), "0 processes");
         check(number(12.34), "12.3");

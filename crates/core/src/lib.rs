@@ -13,7 +13,6 @@ pub mod human;
 pub mod id;
 pub mod kernel;
 pub mod metric;
-pub mod moment;
 pub mod name;
 pub mod record;
 pub mod recording;

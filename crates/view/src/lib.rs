@@ -2,4 +2,3 @@
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
 pub mod export;
-pub mod moment;

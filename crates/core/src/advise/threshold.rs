@@ -5,8 +5,13 @@
 //! the smallest cgroup's share of it must still hold the pages it rewrites. Both are numbers of this
 //! machine, so the choice is arithmetic; where no pair meets both, the advice says which one gives.
 
+use crate::budget::budgets;
 use crate::diagnose::device::Speed;
+use crate::diagnose::dirty;
 use crate::human;
+use crate::id::EntityId;
+use crate::units::Bytes;
+use crate::window::Window;
 
 /// Seconds of device bandwidth that the background threshold should hold: 0.5–1 s cured the measured
 /// cliff at 42 MB/s, and less than half a second keeps the flusher from writing large extents.
@@ -22,6 +27,9 @@ const BACKGROUND_PERCENT: [u64; 6] = [1, 2, 3, 5, 10, 20];
 /// What 10/5 is: the background percentage when nothing speaks against it.
 const USUAL_BACKGROUND_PERCENT: u64 = 5;
 
+/// What a small cgroup's background threshold should hold: 32 folios of the usual readahead size. With
+/// fewer, the flusher cleans each folio about as soon as it is dirtied.
+const WANTED_BY_CGROUP: u64 = 32 * (128 << 10);
 /// What the kernel starts with.
 const DEFAULT: Pair = Pair::Ratios { hard: 20, background: 10 };
 
@@ -44,6 +52,25 @@ pub struct Absorption {
     /// What its background threshold should hold at least, bytes: pages it rewrites again and again,
     /// or some dozens of its filesystem's largest folio.
     pub wanted_bytes: u64,
+}
+
+impl Needs {
+    /// What is known of a machine; the device's speed is the caller's, who knows which device.
+    pub fn of(window: &Window, bandwidth: Option<Speed>) -> Needs {
+        let budgets = budgets(window);
+        let dirtyable = budgets.global.available.map(|available| available.low).or(dirty::dirtyable_roughly(window));
+        let writes = |id: EntityId| {
+            let most = window.cgroups.get(&id).map(|span| (span.max.file_dirty, span.max.file_writeback));
+            most.is_some_and(|(dirty, writeback)| dirty.max(writeback) > Some(Bytes(0)))
+        };
+        let limited = budgets.cgroups.iter().filter(|budget| budget.headroom.is_some() && writes(budget.cgroup));
+        let available = limited.filter_map(|budget| budget.domain.available.map(|available| available.low.0)).min();
+        Needs {
+            dirtyable_bytes: dirtyable.map_or(0, |bytes| bytes.0),
+            bandwidth,
+            smallest: available.map(|available_bytes| Absorption { available_bytes, wanted_bytes: WANTED_BY_CGROUP }),
+        }
+    }
 }
 
 /// The choice.

@@ -21,7 +21,7 @@ const SATURATED_QUEUE: f64 = 2.0;
 /// Writes at least this large are limited by bytes, not by operations.
 const LARGE_WRITE: f64 = 65_536.0;
 /// Writes at most this large are limited by operations, not by bytes.
-const SMALL_WRITE: f64 = 32_768.0;
+pub const SMALL_WRITE: f64 = 32_768.0;
 /// What a wb's estimate starts from, 100 MiB/s; a sum of such values says that nothing was measured.
 const INIT_BW: u64 = 100 << 20;
 

@@ -54,6 +54,14 @@ pub fn dirty_series(window: &Window) -> Vec<(Nanos, u64)> {
     window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, dirty(row)?))).collect()
 }
 
+/// Dirtyable memory, roughly: free and file cache pages. The reserves of the zones, about one percent,
+/// are not taken off; the exact figure is [`crate::kernel`]'s.
+pub fn dirtyable_roughly(window: &Window) -> Option<Bytes> {
+    let row = &window.host.last;
+    let pages = row.nr_free_pages?.0.saturating_add(row.nr_inactive_file?.0).saturating_add(row.nr_active_file?.0);
+    Some(Pages(pages).bytes(page_size(window)))
+}
+
 /// Bytes dirtied per second, the whole machine, over the window. Whole folios, and again after each
 /// cleaning: not application bytes.
 pub fn dirtying_rate(window: &Window) -> Option<f64> {
@@ -99,6 +107,18 @@ pub fn can_have_throttled(window: &Window) -> Option<bool> {
 /// The share of the window in which at least one task waited for I/O.
 pub fn io_pressure_some(window: &Window) -> Option<f64> {
     time_share(window, window.host.growth.psi_io_some)
+}
+
+/// The share of a stretch of the window in which at least one task waited for I/O.
+pub fn io_pressure_between(window: &Window, from: Nanos, to: Nanos) -> Option<f64> {
+    let at = |moment: Nanos| {
+        let (at, row) = window.host_series.iter().rev().find(|(at, _)| at.monotonic <= moment)?;
+        Some((at.monotonic, row.psi_io_some?))
+    };
+    let ((start, before), (end, after)) = (at(from)?, at(to)?);
+    let seconds = Nanos(end.0.checked_sub(start.0)?).as_secs_f64();
+    let waited = Nanos(after.0.checked_sub(before.0)?).as_secs_f64();
+    (seconds > 0.0).then(|| (waited / seconds).min(1.0))
 }
 
 /// The share of the window in which every task that was not idle waited for I/O.

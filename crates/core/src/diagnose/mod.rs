@@ -134,3 +134,61 @@ pub(crate) fn check_rule(rule: &Rule, fixture: &crate::fixture::Fixture, expect:
     };
     assert!(said.starts_with(expect), "rule {} said\n{said}\ninstead of\n{expect}", rule.name);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Fixture;
+    use crate::fixture::incidents::INCIDENTS;
+    use crate::gap::{Cause, Source};
+    use crate::report::Severity;
+
+    fn findings(report: &Report) -> String {
+        let line = |finding: &Finding| format!("{}: {}: {}", finding.severity.name(), finding.rule, finding.summary);
+        report.findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_incident_is_named_first_and_nothing_else_is_as_bad() {
+        for incident in INCIDENTS {
+            let report = diagnose(&(incident.make)().window(), None);
+            let bad = |severity: Severity| report.findings.iter().filter(move |finding| finding.severity >= severity);
+            match incident.rule {
+                Some(rule) => {
+                    let first = report.findings.first().map(|finding| (finding.rule, finding.severity));
+                    assert_eq!(first, Some((rule, Severity::Critical)), "{}:\n{}", incident.name, findings(&report));
+                    assert_eq!(bad(Severity::Critical).count(), 1, "{}:\n{}", incident.name, findings(&report));
+                }
+                None => {
+                    assert_eq!(bad(Severity::Warning).count(), 0, "{}:\n{}", incident.name, findings(&report));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_recording_is_not_a_healthy_one() {
+        let report = diagnose(&Window::default(), None);
+        assert_eq!((report.findings.len(), report.ruled_out.len()), (0, 0), "{report:#?}");
+        assert_eq!(report.not_checked.len(), RULES.len());
+    }
+
+    #[test]
+    fn only_the_rules_asked_for_are_run() {
+        let report = diagnose(&Fixture::healthy().window(), Some(&["dirty-cliff"]));
+        let ruled_out: Vec<&str> = report.ruled_out.iter().map(|ruled_out| ruled_out.rule).collect();
+        assert_eq!(ruled_out, ["dirty-cliff"]);
+    }
+
+    #[test]
+    fn gaps_of_many_entities_are_one_line() {
+        let gap = |pid: u32| Gap {
+            entity: Some(crate::id::EntityId(pid)),
+            ..Gap::detailed(Source::ProcessIo, Cause::Vanished, format!("/proc/{pid}/io"))
+        };
+        let gaps: Vec<Gap> = (1..=300).map(gap).collect();
+        let lines = gap_lines(&gaps);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].cause, "gone before it was read (300 times)");
+    }
+}

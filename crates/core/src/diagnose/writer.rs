@@ -12,6 +12,7 @@ use crate::sample::ProcessRow;
 use crate::units::{Nanos, Quantity};
 use crate::window::{Span, Window};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Clock ticks per second in `/proc`, on every architecture Linux has.
 const NANOS_PER_TICK: u64 = 10_000_000;
@@ -113,6 +114,37 @@ pub fn writers(window: &Window) -> Writers<'_> {
         machine_dirtied_bytes: host.nr_dirtied.map(|pages| pages.bytes(page_size(window)).0),
         disk_bytes: (!disks.is_empty()).then(|| disks.into_iter().fold(0, u64::saturating_add)),
     }
+}
+
+/// A process whose share of what all processes dirtied is above this dominates.
+pub const DOMINANT_SHARE: f64 = 0.5;
+/// Bytes that have to be dirtied for any process to dominate: an idle host has no dominant writer.
+const DOMINANT_LEAST: u64 = 512 << 10;
+
+/// The process that dirtied more than half of all bytes, and its share; `None` when nobody did.
+pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64)> {
+    let first = writers.processes.first()?;
+    Some((first, dominant_share(writers, first.dirtied_bytes?)?))
+}
+
+/// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share.
+pub fn dominant_cgroup(writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
+    let mut by_cgroup: BTreeMap<EntityId, u64> = BTreeMap::new();
+    for writer in &writers.processes {
+        if let (Some(cgroup), Some(bytes)) = (writer.cgroup, writer.dirtied_bytes) {
+            let sum = by_cgroup.entry(cgroup).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    let (cgroup, bytes) = by_cgroup.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    Some((cgroup, bytes, dominant_share(writers, bytes)?))
+}
+
+fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {
+    // The machine's total is the better divisor where it covers more than the processes do.
+    let total = writers.attributed_bytes().max(writers.machine_dirtied_bytes.unwrap_or(0));
+    let share = bytes as f64 / total.max(1) as f64;
+    (bytes >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some(share)
 }
 
 fn writer<'a>(window: &'a Window, period: Period, id: EntityId, span: &'a Span<ProcessRow>) -> Option<Writer<'a>> {

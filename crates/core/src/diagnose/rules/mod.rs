@@ -4,8 +4,10 @@
 //! it, which is its documentation here and what `floodline explain` prints.
 
 pub mod contradictory_dirty_settings;
+pub mod dirty_cliff;
+pub mod dominant_writer;
 
 use super::Rule;
 
 /// Every rule.
-pub static RULES: &[Rule] = &[contradictory_dirty_settings::RULE];
+pub static RULES: &[Rule] = &[dirty_cliff::RULE, dominant_writer::RULE, contradictory_dirty_settings::RULE];

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `dominant-writer`: one process or cgroup accounts for more than half of what all processes
+//! dirty, and a disk feels it. Recognises journald and knows its cure. Whether pile-ups in general suit
+//! the disk is `dirty-cliff`.
+#![doc = include_str!("dominant_writer.md")]
+
+use crate::advise::step::journald_volatile;
+use crate::diagnose::device::{self, Device, Interval};
+use crate::diagnose::writer::{self, Period, Writer, Writers};
+use crate::diagnose::{Rule, Verdict, missing};
+use crate::gap::Source;
+use crate::human;
+use crate::id::{Entity, EntityId};
+use crate::report::{Evidence, Finding, Severity, Step};
+use crate::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "dominant-writer",
+    summary: "One process or cgroup writes more than all others together, and the disk feels it",
+    manual: include_str!("dominant_writer.md"),
+    check,
+};
+
+/// Seconds of saturation by small writes that people notice.
+const NOTICED_S: f64 = 1.0;
+/// Mean time of a write from which whoever waited for one was stalled, seconds.
+const STALL_AWAIT_S: f64 = 0.3;
+/// Share of the window with a saturated disk that will hurt someone.
+const BUSY_SHARE: f64 = 0.25;
+/// Utilisation of a disk that is worth knowing.
+const FELT_UTILISATION: f64 = 0.2;
+/// Dirtied bytes per application byte that are worth knowing.
+const AMPLIFIED: f64 = 4.0;
+/// Rate from which amplification is worth knowing, bytes per second.
+const AMPLIFIED_LEAST_RATE: f64 = 1e6;
+/// Bytes since the start of journald that are worth knowing in one look.
+const JOURNAL_SINCE_START: u64 = 1 << 30;
+
+/// Who dominates.
+struct Dominant<'w, 'a> {
+    writer: &'w Writer<'a>,
+    /// Set where it takes all processes of the cgroup to be more than half.
+    cgroup: Option<EntityId>,
+    dirtied_bytes: u64,
+    application_bytes: Option<u64>,
+    share: f64,
+}
+
+/// What the most troubled disk went through.
+struct Trouble<'a> {
+    device: Device<'a>,
+    utilisation: f64,
+    saturated_s: f64,
+    small_saturated_s: f64,
+    await_max_s: f64,
+}
+
+fn check(window: &Window) -> Verdict {
+    let writers = writer::writers(window);
+    if writers.processes.iter().all(|writer| writer.dirtied_bytes.is_none()) {
+        return match writers.processes.is_empty() {
+            true => missing::not_checked(window, Source::Processes, "no process"),
+            false => missing::not_checked(window, Source::ProcessIo, "write_bytes"),
+        };
+    }
+    let Some(dominant) = dominant(&writers) else {
+        return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
+            Some((label, Some(bytes))) => {
+                format!("nobody stands out: {label} wrote most, {}", human::bytes(bytes as f64))
+            }
+            _ => "nobody writes".to_owned(),
+        });
+    };
+    if writers.period == Period::SinceStart {
+        return since_start(window, &writers, &dominant);
+    }
+    let seconds = window.seconds();
+    let rate = dominant.dirtied_bytes as f64 / seconds;
+    let trouble = device::disks(window).iter().filter_map(trouble).max_by(|one, other| {
+        (one.small_saturated_s, one.utilisation)
+            .partial_cmp(&(other.small_saturated_s, other.utilisation))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let severity = trouble.as_ref().and_then(|trouble| severity(trouble, seconds));
+    let amplified = amplification(&dominant).filter(|factor| *factor >= AMPLIFIED && rate >= AMPLIFIED_LEAST_RATE);
+    let Some(severity) = severity.or(amplified.map(|_| Severity::Info)) else {
+        let busy = match &trouble {
+            Some(trouble) => format!("{} is {} busy", trouble.device.name, human::percent(trouble.utilisation)),
+            None => "no disk's time was read".to_owned(),
+        };
+        return Verdict::Clear(format!(
+            "{} writes {} of all, {}, and {busy}",
+            name(window, &dominant),
+            human::percent(dominant.share),
+            human::bytes_per_second(rate)
+        ));
+    };
+    Verdict::Found(vec![finding(window, &writers, &dominant, severity, trouble.as_ref())])
+}
+
+fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
+    if let Some((writer, share)) = writer::dominant(writers) {
+        let (dirtied_bytes, application_bytes) = (writer.dirtied_bytes?, writer.application_bytes);
+        return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share });
+    }
+    let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(writers)?;
+    let members = || writers.processes.iter().filter(move |writer| writer.cgroup == Some(cgroup));
+    let application = members().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add);
+    Some(Dominant {
+        writer: members().next()?,
+        cgroup: Some(cgroup),
+        dirtied_bytes,
+        application_bytes: Some(application),
+        share,
+    })
+}
+
+fn name(window: &Window, dominant: &Dominant<'_, '_>) -> String {
+    match dominant.cgroup.and_then(|cgroup| window.entities.get(&cgroup)) {
+        Some(cgroup) => format!("cgroup {}", cgroup.label()),
+        None => dominant.writer.label(),
+    }
+}
+
+fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
+    dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application.max(1) as f64)
+}
+
+fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
+    let intervals = device.intervals();
+    let total = |wanted: fn(&&Interval) -> bool| intervals.iter().filter(wanted).map(|interval| interval.seconds).sum();
+    let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
+    let small = |interval: &&Interval| {
+        interval.is_saturated()
+            && interval.writes >= interval.reads
+            && interval.mean_write().is_some_and(|bytes| bytes <= device::SMALL_WRITE)
+    };
+    Some(Trouble {
+        device: *device,
+        utilisation: device.utilisation()?,
+        saturated_s: total(writes_mostly),
+        small_saturated_s: total(small),
+        await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+    })
+}
+
+fn severity(trouble: &Trouble<'_>, seconds: f64) -> Option<Severity> {
+    if trouble.small_saturated_s >= NOTICED_S && trouble.await_max_s >= STALL_AWAIT_S {
+        Some(Severity::Critical)
+    } else if trouble.saturated_s >= BUSY_SHARE * seconds {
+        Some(Severity::Warning)
+    } else if trouble.utilisation >= FELT_UTILISATION {
+        Some(Severity::Info)
+    } else {
+        None
+    }
+}
+
+/// One look: only totals since each process was started. Long-running services differ in age, so only
+/// what is known to matter is said.
+fn since_start(window: &Window, writers: &Writers<'_>, dominant: &Dominant<'_, '_>) -> Verdict {
+    if is_journald(dominant.writer) && dominant.dirtied_bytes >= JOURNAL_SINCE_START {
+        return Verdict::Found(vec![finding(window, writers, dominant, Severity::Info, None)]);
+    }
+    Verdict::Clear(format!(
+        "{} wrote {} of all bytes since processes were started, {}; whether it is too much needs --for",
+        name(window, dominant),
+        human::percent(dominant.share),
+        human::bytes(dominant.dirtied_bytes as f64)
+    ))
+}
+
+fn finding(
+    window: &Window,
+    writers: &Writers<'_>,
+    dominant: &Dominant<'_, '_>,
+    severity: Severity,
+    trouble: Option<&Trouble<'_>>,
+) -> Finding {
+    let who = name(window, dominant);
+    let share = human::percent(dominant.share);
+    let amount = human::bytes(dominant.dirtied_bytes as f64);
+    let summary = match (severity, trouble) {
+        (Severity::Critical, Some(trouble)) => format!(
+            "{who} makes {share} of all writes; its small scattered pages kept {} saturated for {}.",
+            trouble.device.name,
+            human::seconds(trouble.small_saturated_s)
+        ),
+        (_, Some(trouble)) => format!(
+            "{who} makes {share} of all writes ({amount}) and {} is {} busy.",
+            trouble.device.name,
+            human::percent(trouble.utilisation)
+        ),
+        (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
+    };
+    let journald = is_journald(dominant.writer);
+    let (cause, plan, trade_off) =
+        if journald { journald_remedy(window, dominant) } else { other_remedy(&who, dominant) };
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        evidence: evidence(window, writers, dominant, trouble),
+        cause,
+        plan,
+        trade_off,
+    }
+}
+
+fn evidence(
+    window: &Window,
+    writers: &Writers<'_>,
+    dominant: &Dominant<'_, '_>,
+    trouble: Option<&Trouble<'_>>,
+) -> Vec<Evidence> {
+    let who = name(window, dominant);
+    let since = if writers.period == Period::SinceStart { ", since started" } else { "" };
+    let mut rows = vec![
+        Evidence::share(format!("Share of {who}{since}"), dominant.share, "its dirtied ÷ all dirtied")
+            .against(writer::DOMINANT_SHARE),
+    ];
+    rows.push(Evidence::bytes("It dirtied", dominant.dirtied_bytes, "/proc/PID/io write_bytes"));
+    rows.extend(
+        dominant
+            .application_bytes
+            .map(|bytes| Evidence::bytes("It handed to write calls", bytes, "/proc/PID/io wchar")),
+    );
+    let device_bytes =
+        dominant.cgroup.or(dominant.writer.cgroup).and_then(|id| writer::cgroup_device_bytes(window, id));
+    rows.extend(device_bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, "io.stat wbytes")));
+    let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
+    rows.extend(second.and_then(|second| {
+        Some(Evidence::bytes(
+            format!("Next, {} dirtied", second.label()),
+            second.dirtied_bytes?,
+            "/proc/PID/io write_bytes",
+        ))
+    }));
+    rows.push(Evidence::bytes("All processes dirtied", writers.attributed_bytes(), "/proc/PID/io write_bytes"));
+    rows.extend(
+        writers
+            .unattributed_bytes()
+            .map(|bytes| Evidence::bytes("Dirtied by none of them", bytes, "/proc/vmstat nr_dirtied less the above")),
+    );
+    rows.extend(writers.disk_bytes.map(|bytes| Evidence::bytes("All disks wrote", bytes, "/proc/diskstats written")));
+    if writers.unreadable() > 0 {
+        rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));
+    }
+    if let Some(trouble) = trouble {
+        let disk = trouble.device.name;
+        rows.push(
+            Evidence::share(format!("{disk} busy"), trouble.utilisation, "/proc/diskstats io_time")
+                .against(FELT_UTILISATION),
+        );
+        rows.extend(trouble.device.mean_write().map(|bytes| {
+            Evidence::bytes(format!("Mean write of {disk}"), bytes as u64, "/proc/diskstats written ÷ writes")
+        }));
+        rows.push(
+            Evidence::seconds(
+                "Write await, worst interval",
+                trouble.await_max_s,
+                "/proc/diskstats write_time ÷ writes",
+            )
+            .against(STALL_AWAIT_S),
+        );
+        rows.push(
+            Evidence::seconds("Saturated by small writes", trouble.small_saturated_s, "/proc/diskstats")
+                .against(NOTICED_S),
+        );
+    }
+    if is_journald(dominant.writer)
+        && let Some(journald) = window.facts.as_ref().and_then(|facts| facts.journald.as_ref())
+    {
+        let storage = crate::name::Name::new(&journald.storage).to_string();
+        let stored = match journald.persistent {
+            Some(true) => format!("{storage}, on disk"),
+            Some(false) => format!("{storage}, in memory"),
+            None => storage,
+        };
+        rows.push(Evidence::text("Journal storage", stored, "journald.conf Storage="));
+    }
+    rows
+}
+
+/// By the name of its process, which the kernel cuts at 15 characters.
+fn is_journald(writer: &Writer<'_>) -> bool {
+    writer.comm.as_bytes() == b"systemd-journal" || writer.comm.as_bytes() == b"systemd-journald"
+}
+
+fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
+    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
+    let in_memory = journald.is_some_and(|journald| journald.persistent == Some(false));
+    let of_host = match dominant.writer.cgroup.and_then(|id| window.entities.get(&id)) {
+        Some(Entity::Cgroup { path, .. }) => path.as_bytes() == b"/system.slice/systemd-journald.service",
+        _ => true,
+    };
+    let cause = "journald rewrites several scattered pages of its files for each message, through mappings, so its \
+                 write calls carry almost nothing. The pages wait for their expiry and then go to the disk together.";
+    if !of_host {
+        return (
+            format!("{cause} This journald belongs to a container."),
+            Vec::new(),
+            "Set Storage=volatile in the container's own journald.conf; its logs are then lost when it stops."
+                .to_owned(),
+        );
+    }
+    if in_memory {
+        return (
+            format!("{cause} Its configuration says that the journal is in memory: was it restarted since?"),
+            vec![Step {
+                write: "systemd-journald".to_owned(),
+                value: "restart".to_owned(),
+                undo: "none needed".to_owned(),
+                command: "systemctl restart systemd-journald".to_owned(),
+            }],
+            "Messages of the moment of the restart may be lost.".to_owned(),
+        );
+    }
+    (
+        cause.to_owned(),
+        vec![journald_volatile()],
+        "Logs are lost at a reboot: forward them to another machine first if they matter. The journal is then held in \
+         memory, up to a tenth of /run by default."
+            .to_owned(),
+    )
+}
+
+fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
+    let cause = match amplification(dominant) {
+        Some(factor) if factor >= AMPLIFIED => format!(
+            "{who} dirties {} bytes for each byte it hands to write calls: it stores through mappings or rewrites \
+             pages that were cleaned in between.",
+            human::number(factor.min(1e6))
+        ),
+        _ => format!("{who} writes more than everything else on this machine together."),
+    };
+    (
+        cause,
+        Vec::new(),
+        "There is no setting that makes its writes fewer: let it write less or in larger pieces, move its files to \
+         another device, or bound what it can pile up with MemoryHigh= of its unit. A hard io.max is not advised: a \
+         capped writer that holds the filesystem's journal stops everybody."
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use crate::fixture::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
+    use crate::fixture::{Fixture, mib, secs};
+    use crate::gap::Cause;
+    use crate::units::{Bytes, Count};
+
+    fn finding(fixture: &Fixture) -> Finding {
+        match check(&fixture.window()) {
+            Verdict::Found(mut findings) => findings.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {
+        check_rule(&RULE, &slow_journal(), "critical: systemd-journal[300] makes 80 % of all writes");
+        let finding = finding(&slow_journal());
+        let step = finding.plan.first().unwrap();
+        assert!(
+            step.command.contains("Storage=volatile") && step.command.ends_with("systemctl restart systemd-journald")
+        );
+        assert!(step.undo.ends_with("systemctl restart systemd-journald"), "{}", step.undo);
+        assert!(finding.trade_off.starts_with("Logs are lost at a reboot"));
+        check_rule(&RULE, &slow_journal_volatile(), "clear:");
+    }
+
+    #[test]
+    fn three_columns_and_the_rest_are_shown() {
+        let fixture = slow_journal().cgroup_io("/system.slice/systemd-journald.service", "sda", |t, row| {
+            row.wbytes = Some(Bytes((80_000.0 * t) as u64));
+        });
+        let rows = finding(&fixture).evidence;
+        for wanted in [
+            "It dirtied",
+            "It handed to write calls",
+            "Its cgroup sent to disks",
+            "All processes dirtied",
+            "All disks wrote",
+        ] {
+            assert!(rows.iter().any(|row| row.name == wanted), "{wanted}: {rows:#?}");
+        }
+    }
+
+    #[test]
+    fn a_journald_of_a_container_is_not_cured_on_the_host() {
+        let fixture = slow_journal()
+            .process("systemd-journal", 300, "/", |_, row| row.write_bytes = Some(Bytes(0)))
+            .process("systemd-journal", 4300, "/lxc/web/system.slice/systemd-journald.service", |t, row| {
+                row.write_bytes = Some(Bytes((90_700.0 * t) as u64));
+            });
+        assert_eq!(finding(&fixture).plan, Vec::new());
+    }
+
+    #[test]
+    fn a_dominant_writer_on_an_idle_disk_is_no_finding() {
+        let copies = Fixture::healthy().process("cp", 900, "/user.slice", |t, row| {
+            row.write_bytes = Some(Bytes(mib(5.0 * t)));
+            row.wchar = Some(Bytes(mib(5.0 * t)));
+        });
+        check_rule(&RULE, &copies, "clear: cp[900] writes over 99 % of all, 5.00 MiB/s, and sda is 0.30 % busy");
+        check_rule(&RULE, &Fixture::healthy(), "clear: nobody stands out");
+    }
+
+    #[test]
+    fn a_disk_that_is_busy_with_one_writer_is_a_warning() {
+        check_rule(&RULE, &dirty_cliff(), "clear: copier[900] writes over 99 %");
+        let busy = dirty_cliff().disk("sda", |t, row| {
+            row.writes = Some(Count(9_000_000 + (84.0 * t) as u64));
+            row.written = Some(Bytes(mib(42.0 * t)));
+            row.io_time = Some(secs(6_000.0 + t));
+            row.weighted_io_time = Some(secs(10_000.0 + 40.0 * t));
+        });
+        check_rule(&RULE, &busy, "warning: copier[900] makes");
+    }
+
+    #[test]
+    fn a_cgroup_of_many_writers_dominates_too() {
+        let mut fixture = slow_journal_volatile();
+        for worker in 0..5 {
+            fixture = fixture.process("postgres", 2000 + worker, "/system.slice/postgresql.service", |t, row| {
+                row.write_bytes = Some(Bytes(mib(t)));
+            });
+        }
+        let fixture = fixture.disk("sda", |t, row| row.io_time = Some(secs(6_000.0 + 0.3 * t)));
+        check_rule(&RULE, &fixture, "info: cgroup /system.slice/postgresql.service makes over 99 %");
+    }
+
+    #[test]
+    fn one_look_names_only_the_journal() {
+        let check = |bytes: u64, expect: &str| {
+            let fixture = slow_journal().one_look().process("systemd-journal", 300, "/", move |_, row| {
+                row.write_bytes = Some(Bytes(bytes));
+            });
+            check_rule(&RULE, &fixture, expect);
+        };
+        check(200 << 30, "info: systemd-journal[300] made over 99 %");
+        check(900 << 20, "clear: ");
+    }
+
+    #[test]
+    fn without_process_counters_it_says_so() {
+        let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".to_owned() };
+        let fixture = slow_journal().without(Source::ProcessIo, denied());
+        check_rule(&RULE, &fixture, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
+    }
+}
