@@ -206,6 +206,8 @@ fn decode_128_samples(bencher: divan::Bencher<'_, '_>, machine: Machine) {
     bencher.counter(ItemsCount::new(SECONDS)).bench(|| Decoder::new(&bytes[..]).map(Iterator::count).ok());
 }
 
+/// The sizes are told beside the times.
+#[allow(clippy::print_stderr)]
 fn main() {
     for machine in MACHINES {
         let bytes = encode(&records(machine), Counting(0)).map_or(0, |counting| counting.0);

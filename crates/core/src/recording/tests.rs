@@ -2,6 +2,8 @@
 //! Tests of the format as a whole: whatever is recorded reads back, whatever happens to the bytes
 //! loses samples and never changes one, and files of other versions open.
 
+mod v1;
+
 use super::frame::{self, FrameReader, PREAMBLE, Step, kind};
 use super::*;
 use crate::facts::HostFacts;
