@@ -12,7 +12,7 @@ use floodline_core::gap::Cause;
 use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -305,6 +305,17 @@ pub struct HostDir {
     live: bool,
 }
 
+/// What the number of links of a directory says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subdirectories {
+    /// There are this many. The cgroup filesystems count.
+    Count(u64),
+    /// The filesystem does not count them (overlayfs, btrfs).
+    NotCounted,
+    /// The directory itself was removed. The cgroup filesystems do not say so.
+    Removed,
+}
+
 /// An entry while a directory is being listed.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryRef<'a> {
@@ -341,9 +352,25 @@ impl HostDir {
         rustix::fs::openat(&self.fd, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
     }
 
+    /// Its number in the table of descriptors, which shows how full the table is.
+    pub fn number(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
     /// Inode number of this directory.
     pub fn ino(&self) -> Result<u64, Fault> {
         Ok(rustix::fs::fstat(&self.fd)?.st_ino)
+    }
+
+    /// How many directories are in this one, without listing it: from its number of links.
+    pub fn subdirectories(&self) -> Result<Subdirectories, Fault> {
+        #[allow(clippy::useless_conversion, reason = "narrower on 32-bit and some 64-bit architectures")]
+        let links = u64::from(rustix::fs::fstat(&self.fd)?.st_nlink);
+        Ok(match links {
+            0 => Subdirectories::Removed,
+            1 => Subdirectories::NotCounted,
+            links => Subdirectories::Count(links - 2),
+        })
     }
 
     /// Shows every entry but `.` and `..`, in the order the filesystem has them.
@@ -395,6 +422,11 @@ impl HostFile {
     fn check(fd: BorrowedFd<'_>) -> Result<(), Fault> {
         let mode = rustix::fs::fstat(fd)?.st_mode;
         if FileType::from_raw_mode(mode) == FileType::RegularFile { Ok(()) } else { Err(Fault::NotRegular) }
+    }
+
+    /// Its number in the table of descriptors, which shows how full the table is.
+    pub fn number(&self) -> i32 {
+        self.fd.as_raw_fd()
     }
 
     /// Replaces `content` with the whole file, of at most `limit` bytes.

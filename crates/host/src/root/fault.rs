@@ -64,6 +64,13 @@ impl Fault {
         matches!(self, Fault::Errno(errno) if denied.contains(&errno))
     }
 
+    /// Whether trying again at once is of no use: absent, refused or not to be read, rather than gone,
+    /// interrupted or out of something.
+    pub fn is_lasting(self) -> bool {
+        let passing = [Errno::NODEV, Errno::SRCH, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+        !matches!(self, Fault::Errno(errno) if passing.map(Errno::raw_os_error).contains(&errno))
+    }
+
     /// Whether the table of descriptors is full.
     pub fn is_out_of_files(self) -> bool {
         let full = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
@@ -75,7 +82,7 @@ impl Fault {
 fn need(path: &[u8]) -> &'static str {
     let mut parts = path.split(|&b| b == b'/').filter(|part| !part.is_empty());
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(b"proc"), Some(pid), Some(_)) if pid.iter().all(u8::is_ascii_digit) => "CAP_SYS_PTRACE",
+        (Some(b"proc"), Some(pid), Some(_)) if pid == b"PID" || pid.iter().all(u8::is_ascii_digit) => "CAP_SYS_PTRACE",
         (Some(b"sys"), Some(b"kernel"), Some(b"debug")) => "root",
         _ => "CAP_DAC_READ_SEARCH",
     }
@@ -96,6 +103,7 @@ mod tests {
         check(Errno::NODEV, "/sys/fs/cgroup/a/memory.stat", "gone before it was read");
         check(Errno::SRCH, "/proc/12/io", "gone before it was read");
         check(Errno::ACCESS, "/proc/12/io", "not allowed (needs CAP_SYS_PTRACE)");
+        check(Errno::ACCESS, "/proc/PID/io", "not allowed (needs CAP_SYS_PTRACE)");
         check(Errno::PERM, "/sys/kernel/debug/bdi", "not allowed (needs root)");
         check(Errno::ACCESS, "/etc/systemd/journald.conf", "not allowed (needs CAP_DAC_READ_SEARCH)");
         check(Errno::MFILE, "/proc/1/io", "ran out of file descriptors");

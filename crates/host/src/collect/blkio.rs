@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! I/O by cgroup and device of version 1, whose blkio hierarchy is a tree of its own. Its rows belong
+//! to the cgroup of the memory hierarchy with the same path; where there is none, the blkio cgroup
+//! stands for itself. Buffered writes are charged to the root there, whoever made them.
+
+use super::Round;
+use super::cgroups::{Cgroups, io_rows};
+use super::gaps::Trouble;
+use super::kept::Reading;
+use super::tree::Tree;
+use crate::parse::blkio::{self, Counts};
+use crate::plan;
+use crate::root::Fault;
+use floodline_core::gap::Source;
+use floodline_core::id::{DevId, Entity, Hierarchy};
+use floodline_core::name::Name;
+use floodline_core::sample::{CgroupIoRow, Sample, Table};
+
+struct File {
+    /// Includes descendants, as io.stat does.
+    recursive: &'static str,
+    /// Read instead where the kernel has no recursive counters.
+    own: &'static str,
+    counts: Counts,
+}
+
+const FILES: [File; 2] = [
+    File {
+        recursive: "blkio.throttle.io_service_bytes_recursive",
+        own: "blkio.throttle.io_service_bytes",
+        counts: Counts::Bytes,
+    },
+    File {
+        recursive: "blkio.throttle.io_serviced_recursive",
+        own: "blkio.throttle.io_serviced",
+        counts: Counts::Requests,
+    },
+];
+
+/// The version 1 hierarchy of I/O.
+#[derive(Debug)]
+pub(super) struct Blkio {
+    tree: Tree,
+}
+
+impl Blkio {
+    pub(super) fn new(tree: &plan::Tree) -> Blkio {
+        Blkio { tree: Tree::new(tree.mount.as_bytes(), Source::CgroupV1Blkio, FILES.len()) }
+    }
+
+    /// Fills the table of I/O by cgroup and device.
+    pub(super) fn read(&mut self, round: &mut Round<'_>, sample: &mut Sample, cgroups: Option<&Cgroups>) {
+        self.tree.refresh(round);
+        let mut rows = Vec::new();
+        let mut devices: Vec<(DevId, CgroupIoRow)> = Vec::new();
+        let mut gone = Vec::new();
+        let (mount, nodes) = self.tree.nodes_mut();
+        for (id, node) in nodes {
+            let reading = Reading::small(round.descriptors, round.is_due(u64::from(id)));
+            let (place, files) = node.place(round.root, mount);
+            for (file, kept) in FILES.iter().zip(files) {
+                let unopened = kept.is_closed();
+                let open = || match place.open(file.recursive) {
+                    Err(Fault::NOT_FOUND) => place.open(file.own),
+                    opened => opened,
+                };
+                match kept.read(reading, round.buffer, open) {
+                    Ok(()) => {
+                        let parsed = blkio::parse(round.buffer, file.counts, |dev, row| merge(&mut devices, dev, row));
+                        round.check(Source::CgroupV1Blkio, file.own, None, parsed);
+                    }
+                    Err(fault) if fault.is_gone() && (fault != Fault::NOT_FOUND || unopened && place.is_gone()) => {
+                        gone.push(id);
+                        break;
+                    }
+                    Err(fault) => round.gaps.add(Source::CgroupV1Blkio, file.own, fault, None),
+                }
+            }
+            if devices.is_empty() {
+                continue;
+            }
+            let joined = cgroups.and_then(|cgroups| cgroups.entity_at(&node.path));
+            let owner = match joined.or(node.entity) {
+                Some(owner) => owner,
+                None => {
+                    let (path, hierarchy) = (Name::new(&node.path), Hierarchy::V1Blkio);
+                    *node.entity.insert(round.describe(Entity::Cgroup { path, hierarchy, ino: None }))
+                }
+            };
+            io_rows(round, node, owner, &mut devices, &mut rows);
+        }
+        for id in gone {
+            round.gaps.add(Source::CgroupV1Blkio, "", Trouble::Vanished, None);
+            self.tree.remove(id);
+        }
+        sample.cgroup_io = Table::read(rows);
+    }
+}
+
+/// Adds the fields of one file to those of the other.
+fn merge(devices: &mut Vec<(DevId, CgroupIoRow)>, dev: DevId, row: CgroupIoRow) {
+    match devices.iter_mut().find(|(known, _)| *known == dev) {
+        Some((_, known)) => {
+            known.rbytes = known.rbytes.or(row.rbytes);
+            known.wbytes = known.wbytes.or(row.wbytes);
+            known.dbytes = known.dbytes.or(row.dbytes);
+            known.rios = known.rios.or(row.rios);
+            known.wios = known.wios.or(row.wios);
+            known.dios = known.dios.or(row.dios);
+        }
+        None => devices.push((dev, row)),
+    }
+}

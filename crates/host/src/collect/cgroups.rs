@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cgroups that carry memory, of either version: one line per file. Counters are read in every
+//! sample; limits when a cgroup is first seen and then in turns. A file that a cgroup does not have
+//! because its controller is off there is a gap for that cgroup, and looked for again in its turn.
+
+use super::kept::{Kept, Reading};
+use super::tree::{Node, Place, Tree};
+use super::{Round, gaps::Trouble, take};
+use crate::parse::number::{limit, limit_v1, number};
+use crate::parse::{Parsed, cgroup, io_max, io_stat, memory_events, memory_stat, pressure};
+use crate::plan::{self, Needs};
+use crate::root::{Fault, SMALL};
+use floodline_core::gap::Source;
+use floodline_core::id::{DevId, Entity, EntityId, Hierarchy};
+use floodline_core::metric::Row;
+use floodline_core::name::Name;
+use floodline_core::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
+
+struct File<R> {
+    name: &'static str,
+    source: Source,
+    parse: fn(&[u8], &mut R) -> Parsed,
+}
+
+const fn file<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) -> Parsed) -> File<R> {
+    File { name, source, parse }
+}
+
+static COUNTERS_V2: [File<CgroupRow>; 7] = [
+    file("memory.stat", Source::MemoryStat, memory_stat::parse),
+    file("memory.current", Source::MemoryCurrent, |text, row| take(&mut row.memory_current, number(text))),
+    file("memory.events", Source::MemoryEvents, memory_events::parse),
+    file("memory.pressure", Source::MemoryPressure, |text, row| {
+        let (memory, parsed) = pressure::parse(text);
+        (row.memory_some, row.memory_full) = (memory.some, memory.full);
+        parsed
+    }),
+    file("io.pressure", Source::IoPressure, |text, row| {
+        let (io, parsed) = pressure::parse(text);
+        (row.io_some, row.io_full) = (io.some, io.full);
+        parsed
+    }),
+    file("cgroup.stat", Source::CgroupStat, cgroup::stat),
+    file("cgroup.events", Source::CgroupEvents, cgroup::events),
+];
+
+static COUNTERS_V1: [File<CgroupRow>; 2] = [
+    file("memory.stat", Source::MemoryStat, memory_stat::parse_v1),
+    file("memory.usage_in_bytes", Source::MemoryCurrent, |text, row| take(&mut row.memory_current, number(text))),
+];
+
+static LIMITS_V2: [File<CgroupLimitsRow>; 7] = [
+    file("memory.max", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit(text))),
+    file("memory.high", Source::MemoryLimits, |text, row| take(&mut row.memory_high, limit(text))),
+    file("memory.min", Source::MemoryLimits, |text, row| take(&mut row.memory_min, limit(text))),
+    file("memory.low", Source::MemoryLimits, |text, row| take(&mut row.memory_low, limit(text))),
+    file("io.weight", Source::IoLimits, |text, row| take(&mut row.io_weight, io_max::weight(text))),
+    file("cgroup.controllers", Source::CgroupControllers, |text, row| {
+        take(&mut row.controllers, cgroup::controllers(text))
+    }),
+    file("cgroup.subtree_control", Source::CgroupControllers, |text, row| {
+        take(&mut row.subtree_control, cgroup::controllers(text))
+    }),
+];
+
+static LIMITS_V1: [File<CgroupLimitsRow>; 1] =
+    [file("memory.limit_in_bytes", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit_v1(text)))];
+
+/// The hierarchy of cgroups that carries memory.
+#[derive(Debug)]
+pub(super) struct Cgroups {
+    tree: Tree,
+    hierarchy: Hierarchy,
+    /// Whether it is a real cgroup filesystem, so that inode numbers of directories mean something.
+    real: bool,
+    counters: &'static [File<CgroupRow>],
+    limits: &'static [File<CgroupLimitsRow>],
+    needs: Needs,
+}
+
+impl<R> std::fmt::Debug for File<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Rows of one sample.
+#[derive(Default)]
+struct Rows {
+    counters: Vec<(EntityId, CgroupRow)>,
+    limits: Vec<(EntityId, CgroupLimitsRow)>,
+    io: Vec<(EntityId, CgroupIoRow)>,
+    /// Devices of the cgroup being read.
+    devices: Vec<(DevId, CgroupIoRow)>,
+}
+
+impl Cgroups {
+    pub(super) fn new(tree: &plan::Tree, real: bool, needs: Needs) -> Cgroups {
+        let (source, counters, limits): (_, &[_], &[_]) = match tree.hierarchy {
+            Hierarchy::V2 => (Source::CgroupV2, &COUNTERS_V2, &LIMITS_V2),
+            Hierarchy::V1Memory | Hierarchy::V1Blkio => (Source::CgroupV1Memory, &COUNTERS_V1, &LIMITS_V1),
+        };
+        // One more for io.stat.
+        let files = counters.len() + 1;
+        let hierarchy = tree.hierarchy;
+        Cgroups { tree: Tree::new(tree.mount.as_bytes(), source, files), hierarchy, real, counters, limits, needs }
+    }
+
+    /// The cgroup at a path of this hierarchy.
+    pub(super) fn entity_at(&self, path: &[u8]) -> Option<EntityId> {
+        self.tree.entity_at(path)
+    }
+
+    /// Which hierarchy it is.
+    pub(super) fn hierarchy(&self) -> Hierarchy {
+        self.hierarchy
+    }
+
+    /// Whether I/O by device is in this hierarchy, too.
+    fn has_io(&self) -> bool {
+        self.needs.cgroup_io && self.hierarchy == Hierarchy::V2
+    }
+
+    /// Fills the tables of cgroups.
+    pub(super) fn read(&mut self, round: &mut Round<'_>, sample: &mut Sample) {
+        let mut rows = Rows::default();
+        // A cgroup found gone may have been replaced by one of the same name: look a second time.
+        for _ in 0..2 {
+            self.tree.refresh(round);
+            let gone = self.read_nodes(round, &mut rows);
+            if gone.is_empty() {
+                break;
+            }
+            for id in gone {
+                self.tree.remove(id);
+            }
+        }
+        if self.needs.cgroups {
+            sample.cgroups = Table::read(rows.counters);
+        }
+        if self.needs.cgroup_limits {
+            sample.cgroup_limits = Table::read(rows.limits);
+        }
+        if self.has_io() {
+            sample.cgroup_io = Table::read(rows.io);
+        }
+    }
+
+    /// Reads the cgroups that were not yet read in this sample. Returns those that are gone.
+    fn read_nodes(&mut self, round: &mut Round<'_>, rows: &mut Rows) -> Vec<u32> {
+        let has_io = self.has_io();
+        let (mount, nodes) = self.tree.nodes_mut();
+        rows.counters.reserve(nodes.len());
+        let mut gone = Vec::new();
+        for (id, node) in nodes {
+            if node.read_in == Some(round.number) {
+                continue;
+            }
+            let first = node.read_in.replace(round.number).is_none();
+            let due = first || round.is_due(u64::from(id));
+            let entity = match node.entity {
+                Some(entity) => entity,
+                None => {
+                    let path = Name::new(&node.path);
+                    let ino = self.real.then_some(node.ino);
+                    *node.entity.insert(round.describe(Entity::Cgroup { path, hierarchy: self.hierarchy, ino }))
+                }
+            };
+            let mut reader = Reader { round, entity, due, top: node.is_top(), gone: false };
+            if self.needs.cgroups {
+                let row = reader.counters(self.counters, node, mount);
+                rows.counters.extend(row.map(|row| (entity, row)));
+            }
+            if self.needs.cgroup_limits && due && !reader.gone {
+                let row = reader.limits(self.limits, node.place(reader.round.root, mount).0);
+                rows.limits.extend(row.map(|row| (entity, row)));
+            }
+            if has_io && !reader.gone {
+                reader.io(self.counters.len(), node, mount, &mut rows.devices);
+            }
+            if reader.gone {
+                round.gaps.add(Source::CgroupV2, "", Trouble::Vanished, None);
+                rows.devices.clear();
+                gone.push(id);
+            }
+            io_rows(round, node, entity, &mut rows.devices, &mut rows.io);
+        }
+        gone
+    }
+}
+
+/// Gives the devices of a cgroup their ids, and moves them to the rows of the sample.
+pub(super) fn io_rows(
+    round: &mut Round<'_>,
+    node: &mut Node,
+    cgroup: EntityId,
+    devices: &mut Vec<(DevId, CgroupIoRow)>,
+    rows: &mut Vec<(EntityId, CgroupIoRow)>,
+) {
+    for (dev, row) in devices.drain(..) {
+        let known = node.devices.iter().find(|known| (known.0, known.1) == (cgroup, dev));
+        let id = match known {
+            Some(&(_, _, id)) => id,
+            None => {
+                let id = round.describe(Entity::CgroupIo { cgroup, dev });
+                node.devices.push((cgroup, dev, id));
+                id
+            }
+        };
+        rows.push((id, row));
+    }
+}
+
+/// Reads the files of one cgroup.
+struct Reader<'a, 'round> {
+    round: &'a mut Round<'round>,
+    entity: EntityId,
+    due: bool,
+    top: bool,
+    gone: bool,
+}
+
+impl Reader<'_, '_> {
+    /// The counters, or nothing when the cgroup is gone or has none of them.
+    fn counters(&mut self, files: &[File<CgroupRow>], node: &mut Node, mount: &[u8]) -> Option<CgroupRow> {
+        let mut row = CgroupRow::default();
+        let (place, kept) = node.place(self.round.root, mount);
+        for (file, kept) in files.iter().zip(kept) {
+            if self.read(kept, file.name, file.source, place) {
+                let parsed = (file.parse)(self.round.buffer, &mut row);
+                self.round.check(file.source, file.name, Some(self.entity), parsed);
+            }
+            if self.gone {
+                return None;
+            }
+        }
+        (row != CgroupRow::default()).then_some(row)
+    }
+
+    fn limits(&mut self, files: &[File<CgroupLimitsRow>], place: Place<'_>) -> Option<CgroupLimitsRow> {
+        let mut row = CgroupLimitsRow::default();
+        for file in files {
+            match place.open(file.name).and_then(|open| open.read_piece(self.round.buffer, SMALL)) {
+                Ok(()) => {
+                    let parsed = (file.parse)(self.round.buffer, &mut row);
+                    self.round.check(file.source, file.name, Some(self.entity), parsed);
+                }
+                Err(fault) => self.fault(file.source, file.name, fault),
+            }
+        }
+        let any = (0..CgroupLimitsRow::METRICS.len()).any(|index| row.get(index).is_some());
+        any.then_some(row)
+    }
+
+    /// Counters by device, with their limits when due.
+    fn io(&mut self, at: usize, node: &mut Node, mount: &[u8], devices: &mut Vec<(DevId, CgroupIoRow)>) {
+        let (place, kept) = node.place(self.round.root, mount);
+        if let Some(kept) = kept.get_mut(at)
+            && self.read(kept, "io.stat", Source::IoStat, place)
+        {
+            let parsed = io_stat::parse(self.round.buffer, |dev, row| devices.push((dev, row)));
+            self.round.check(Source::IoStat, "io.stat", Some(self.entity), parsed);
+        }
+        if !self.due || self.gone {
+            return;
+        }
+        match place.open("io.max").and_then(|open| open.read_piece(self.round.buffer, SMALL)) {
+            Ok(()) => {
+                let parsed = io_max::parse(self.round.buffer, |dev, limits| {
+                    let row = match devices.iter_mut().find(|(known, _)| *known == dev) {
+                        Some((_, row)) => row,
+                        None => {
+                            devices.push((dev, CgroupIoRow::default()));
+                            let Some((_, row)) = devices.last_mut() else { return };
+                            row
+                        }
+                    };
+                    (row.rbps_max, row.wbps_max) = (limits.rbps_max, limits.wbps_max);
+                    (row.riops_max, row.wiops_max) = (limits.riops_max, limits.wiops_max);
+                });
+                self.round.check(Source::IoLimits, "io.max", Some(self.entity), parsed);
+            }
+            Err(fault) => self.fault(Source::IoLimits, "io.max", fault),
+        }
+    }
+
+    /// Reads one file into the buffer; `true` when it was there.
+    fn read(&mut self, kept: &mut Kept, name: &'static str, source: Source, place: Place<'_>) -> bool {
+        let reading = Reading::small(self.round.descriptors, self.due);
+        let unopened = kept.is_closed();
+        match kept.read(reading, self.round.buffer, || place.open(name)) {
+            Ok(()) => true,
+            Err(fault) => {
+                self.gone = fault.is_gone() && fault != Fault::NOT_FOUND || unopened && place.is_gone();
+                self.fault(source, name, fault);
+                false
+            }
+        }
+    }
+
+    fn fault(&mut self, source: Source, name: &'static str, fault: Fault) {
+        // The top of a hierarchy has no limits and no usage of its own.
+        let expected = self.gone || fault.is_gone() && (self.top || fault != Fault::NOT_FOUND);
+        if !expected {
+            self.round.gaps.add(source, name, fault, Some(self.entity));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that are read in every sample: opened once and kept open, as far as the table of descriptors
+//! has room; then opened for each read. One that is absent or refused is not tried again each time.
+
+use crate::root::{Fault, HostFile, SMALL};
+use rustix::process::{Resource, Rlimit};
+
+/// How far the table of descriptors may be filled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptors {
+    /// Files with a lower number are kept. The kernel hands out the lowest free number, so a high one
+    /// means that the table is nearly full.
+    keep_below: i32,
+}
+
+/// Descriptors left for everybody else in this program.
+const RESERVE: u64 = 128;
+
+impl Descriptors {
+    /// As many as this process may have now.
+    pub(super) fn of_this_process() -> Descriptors {
+        let soft = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        Descriptors::up_to(soft)
+    }
+
+    fn up_to(soft: u64) -> Descriptors {
+        let keep = soft.saturating_sub(RESERVE).max(soft / 2);
+        Descriptors { keep_below: i32::try_from(keep).unwrap_or(i32::MAX) }
+    }
+
+    /// Whether a descriptor may be kept.
+    pub(super) fn has_room(self, number: i32) -> bool {
+        number < self.keep_below
+    }
+}
+
+/// Lets this process keep as many files open as it is allowed to. For programs, at their start; a
+/// refusal is no loss, as sampling then opens files for each read.
+pub fn raise_descriptor_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// One file that is read in every sample.
+#[derive(Debug, Default)]
+pub(super) enum Kept {
+    /// Not opened so far, or there was no room to keep it.
+    #[default]
+    Closed,
+    /// Held open.
+    Open(HostFile),
+    /// Absent or refused; the fault is the answer until somebody asks to look again.
+    Missing(Fault),
+}
+
+/// What [`Kept::read`] needs to know besides the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// The table of descriptors.
+    pub(super) descriptors: Descriptors,
+    /// Whether to look again for what was missing.
+    pub(super) again: bool,
+    /// Whether the kernel prints the file in one piece.
+    pub(super) piece: bool,
+    /// Longest content.
+    pub(super) limit: usize,
+}
+
+impl Reading {
+    /// For the files of one cgroup or process.
+    pub(super) fn small(descriptors: Descriptors, again: bool) -> Reading {
+        Reading { descriptors, again, piece: true, limit: SMALL }
+    }
+
+    fn run(self, file: &HostFile, content: &mut Vec<u8>) -> Result<(), Fault> {
+        if self.piece { file.read_piece(content, self.limit) } else { file.read(content, self.limit) }
+    }
+}
+
+impl Kept {
+    /// Replaces `content` with what is in the file, opening it where necessary.
+    pub(super) fn read(
+        &mut self,
+        reading: Reading,
+        content: &mut Vec<u8>,
+        open: impl FnOnce() -> Result<HostFile, Fault>,
+    ) -> Result<(), Fault> {
+        let result = match self {
+            Kept::Open(file) => reading.run(file, content),
+            Kept::Missing(fault) if !reading.again => return Err(*fault),
+            Kept::Closed | Kept::Missing(_) => open().and_then(|file| {
+                let result = reading.run(&file, content);
+                *self = if reading.descriptors.has_room(file.number()) { Kept::Open(file) } else { Kept::Closed };
+                result
+            }),
+        };
+        if let Err(fault) = result {
+            *self = if fault.is_lasting() { Kept::Missing(fault) } else { Kept::Closed };
+        }
+        result
+    }
+
+    /// Whether it was never successfully opened so far, nor found missing.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Kept::Closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root::HostRoot;
+    use rustix::io::Errno;
+
+    #[test]
+    fn some_of_the_table_is_left_to_others() {
+        for (soft, keep) in [(1024, 896), (1_048_576, 1_048_448), (200, 100), (u64::MAX, 2_147_483_647)] {
+            let descriptors = Descriptors::up_to(soft);
+            assert!(descriptors.has_room(keep - 1) && !descriptors.has_room(keep), "{soft}");
+        }
+    }
+
+    #[test]
+    fn a_full_table_means_opening_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "1\n").unwrap();
+        let root = HostRoot::at(dir.path()).unwrap();
+        for (room, kept) in [(0, false), (1000, true)] {
+            let reading = Reading::small(Descriptors { keep_below: room }, false);
+            let (mut file, mut content) = (Kept::default(), Vec::new());
+            for _ in 0..2 {
+                file.read(reading, &mut content, || root.file(b"/file")).unwrap();
+                assert_eq!(content, b"1\n");
+                assert_eq!(matches!(file, Kept::Open(_)), kept);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_not_looked_for_each_time() {
+        let mut file = Kept::default();
+        let mut tries = 0;
+        for (again, expect) in [(false, 1), (false, 1), (true, 2), (false, 2)] {
+            let reading = Reading::small(Descriptors::up_to(1024), again);
+            let result = file.read(reading, &mut Vec::new(), || {
+                tries += 1;
+                Err(Fault::from(Errno::ACCESS))
+            });
+            assert!(result.unwrap_err().is_denied());
+            assert_eq!(tries, expect);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hot path: one look at the machine after another. A [`Collector`] holds what stays the same
+//! between two looks (descriptors, ids, the tree of cgroups); reading is here, understanding is in
+//! `parse`, and what to read was decided by the plan.
+
+mod bdis;
+mod blkio;
+mod cgroups;
+mod devices;
+mod gaps;
+mod host;
+mod kept;
+mod processes;
+mod tree;
+
+pub use kept::raise_descriptor_limit;
+
+use crate::parse::{Flaw, Parsed};
+use crate::plan::Plan;
+use crate::root::{Fault, HostRoot};
+use floodline_core::gap::Source;
+use floodline_core::id::{Entity, EntityId};
+use floodline_core::record::Record;
+use floodline_core::sample::{Sample, SampleTime};
+use floodline_core::units::Nanos;
+use gaps::GapBook;
+use kept::{Descriptors, Kept, Reading};
+use rustix::time::ClockId;
+
+/// Takes samples of one machine.
+#[derive(Debug)]
+pub struct Collector<'root> {
+    root: &'root HostRoot,
+    plan: Plan,
+    number: u64,
+    next_id: u32,
+    gaps: GapBook,
+    buffer: Vec<u8>,
+    descriptors: Descriptors,
+    host: host::HostFiles,
+    devices: devices::Devices,
+    bdis: bdis::Bdis,
+    cgroups: Option<cgroups::Cgroups>,
+    blkio: Option<blkio::Blkio>,
+    processes: processes::Processes,
+}
+
+impl<'root> Collector<'root> {
+    /// Prepares; nothing is read yet.
+    pub fn new(root: &'root HostRoot, plan: Plan) -> Collector<'root> {
+        let real =
+            |mount: &floodline_core::name::Name| root.fs_kind(mount.as_bytes()) == Ok(crate::root::FsKind::Cgroup2);
+        let cgroups = plan.memory.as_ref().map(|tree| cgroups::Cgroups::new(tree, real(&tree.mount), plan.needs));
+        let blkio = plan.blkio.as_ref().map(blkio::Blkio::new);
+        Collector {
+            root,
+            number: 0,
+            next_id: 0,
+            gaps: GapBook::default(),
+            buffer: Vec::with_capacity(64 << 10),
+            descriptors: Descriptors::of_this_process(),
+            host: host::HostFiles::default(),
+            devices: devices::Devices::default(),
+            bdis: bdis::Bdis::default(),
+            cgroups,
+            blkio,
+            processes: processes::Processes::default(),
+            plan,
+        }
+    }
+
+    /// Takes one sample. Appends what it needs to be understood (new entities), what could not be read,
+    /// and then the sample itself.
+    pub fn collect(&mut self, out: &mut Vec<Record>) {
+        let time = SampleTime { monotonic: now(ClockId::Boottime), wall: now(ClockId::Realtime) };
+        if self.number == 0 {
+            out.extend(self.plan.gaps.iter().cloned().map(Record::Gap));
+        }
+        let mut round = Round {
+            root: self.root,
+            plan: &self.plan,
+            number: self.number,
+            next_id: &mut self.next_id,
+            gaps: &mut self.gaps,
+            buffer: &mut self.buffer,
+            descriptors: self.descriptors,
+            out,
+        };
+        let mut sample = Box::new(Sample { time, ..Sample::default() });
+        self.host.read(&mut round, &mut sample);
+        self.devices.read(&mut round, &mut sample);
+        self.bdis.read(&mut round, &mut sample);
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.read(&mut round, &mut sample);
+        }
+        if let Some(blkio) = &mut self.blkio {
+            blkio.read(&mut round, &mut sample, self.cgroups.as_ref());
+        }
+        self.processes.read(&mut round, &mut sample, self.cgroups.as_ref());
+        self.gaps.report(out);
+        self.number += 1;
+        sample.took = Nanos(now(ClockId::Boottime).0.saturating_sub(time.monotonic.0));
+        out.push(Record::Sample(sample));
+    }
+}
+
+fn now(clock: ClockId) -> Nanos {
+    let time = rustix::time::clock_gettime(clock);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Nanos(seconds.saturating_mul(Nanos::SECOND.0).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
+}
+
+/// One sample in the making: what every reader needs.
+struct Round<'a> {
+    root: &'a HostRoot,
+    plan: &'a Plan,
+    number: u64,
+    next_id: &'a mut u32,
+    gaps: &'a mut GapBook,
+    buffer: &'a mut Vec<u8>,
+    descriptors: Descriptors,
+    out: &'a mut Vec<Record>,
+}
+
+impl Round<'_> {
+    /// Gives a new thing its id, and says what it is. Ids are never used again.
+    fn describe(&mut self, entity: Entity) -> EntityId {
+        let id = EntityId(*self.next_id);
+        *self.next_id = self.next_id.saturating_add(1);
+        self.out.push(Record::Entity(id, entity));
+        id
+    }
+
+    /// Whether it is the turn of the `index`th of many for what is read now and then. Their turns are
+    /// spread over the samples, so that no sample costs more than the others.
+    fn is_due(&self, index: u64) -> bool {
+        self.number.wrapping_add(index).is_multiple_of(self.plan.slow_every.max(1))
+    }
+
+    /// Whether it is the turn of what there is only one of.
+    fn is_slow(&self) -> bool {
+        self.is_due(0)
+    }
+
+    /// Reads a file that exists once on a machine into the buffer.
+    fn read(&mut self, kept: &mut Kept, path: &str, limit: usize) -> Result<(), Fault> {
+        let reading = Reading { descriptors: self.descriptors, again: self.is_slow(), piece: false, limit };
+        kept.read(reading, self.buffer, || self.root.file(path.as_bytes()))
+    }
+
+    /// Notes a flaw, if there was one.
+    fn check(&mut self, source: Source, detail: &'static str, entity: Option<EntityId>, parsed: Parsed) {
+        if let Err(flaw) = parsed {
+            self.gaps.add(source, detail, flaw, entity);
+        }
+    }
+}
+
+/// Sets a field from a file of one value.
+fn take<T>(field: &mut Option<T>, value: Result<T, Flaw>) -> Parsed {
+    *field = Some(value?);
+    Ok(())
+}
