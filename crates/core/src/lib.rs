@@ -18,5 +18,6 @@ pub mod record;
 pub mod recording;
 pub mod report;
 pub mod sample;
+pub mod scenario;
 pub mod units;
 pub mod window;

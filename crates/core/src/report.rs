@@ -4,7 +4,8 @@
 //! The JSON form is a stable interface: fields are added, never renamed; `schema` names the version.
 
 use crate::gap::Gap;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form.
 pub const SCHEMA: &str = "floodline.doctor/1";
@@ -50,7 +51,7 @@ pub struct HostSummary {
 }
 
 /// How bad a finding is. Argued in the rule's manual page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing; nothing is hurt.

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From text to scenarios: parse, lay each variant over the base, deserialize, check. The tree keeps the
+//! place of every key and value through the laying over, so that every problem has its line.
+
+use super::problem::{self, Problem, ScenarioError};
+use super::{Scenario, ScenarioFile};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The variant of a file that names none.
+pub const DEFAULT_VARIANT: &str = "default";
+
+/// Largest file that is read, bytes.
+pub const TEXT_MAX: usize = 1 << 20;
+
+/// Keys whose table is one of several kinds, named by its only key: another kind replaces it.
+const ONE_OF: &[&str] = &["preset", "backing"];
+
+impl ScenarioFile {
+    /// Reads a file. Fails with everything that is wrong in it.
+    pub fn parse(text: &str) -> Result<ScenarioFile, ScenarioError> {
+        if text.len() > TEXT_MAX {
+            let message = format!("{} bytes; a scenario has at most {TEXT_MAX}", text.len());
+            return Err(one(Problem { line: 1, column: 1, key: String::new(), message, hint: None }));
+        }
+        let mut root = DeTable::parse(text).map_err(|error| one(of_deserializer(text, None, &error)))?;
+        let mut problems = Vec::new();
+        let overrides = take_variants(text, root.get_mut(), &mut problems);
+        let mut variants = BTreeMap::new();
+        for (name, over) in overrides {
+            let mut tree = root.clone();
+            lay_over(text, tree.get_mut(), over, &mut problems);
+            match read(text, tree) {
+                Ok(scenario) => {
+                    variants.insert(name, scenario);
+                }
+                Err(found) => problems.extend(found),
+            }
+        }
+        problems.sort();
+        problems.dedup();
+        match variants.values().next().map(|any| (any.name.clone(), any.summary.clone())) {
+            Some((name, summary)) if problems.is_empty() => Ok(ScenarioFile { name, summary, variants }),
+            _ => Err(ScenarioError { problems }),
+        }
+    }
+}
+
+impl Scenario {
+    /// The scenario as a file of its own, without variants; reads back the same.
+    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string(self)
+    }
+}
+
+fn one(problem: Problem) -> ScenarioError {
+    ScenarioError { problems: vec![problem] }
+}
+
+fn read(text: &str, tree: Spanned<DeTable<'_>>) -> Result<Scenario, Vec<Problem>> {
+    let scenario = Scenario::deserialize(toml::de::Deserializer::from(tree.clone()))
+        .map_err(|error| vec![of_deserializer(text, Some(tree.get_ref()), &error)])?;
+    let complaints = super::check::check(&scenario);
+    if complaints.is_empty() {
+        return Ok(scenario);
+    }
+    let locate = |complaint: super::check::Complaint| {
+        let offset = offset_of(tree.get_ref(), &complaint.key).unwrap_or(0);
+        let (line, column) = problem::position(text, offset);
+        Problem { line, column, key: dotted(&complaint.key), message: complaint.message, hint: complaint.hint }
+    };
+    Err(complaints.into_iter().map(locate).collect())
+}
+
+/// Takes `variants` out of the root: name and overrides of each.
+fn take_variants<'i>(
+    text: &str,
+    root: &mut DeTable<'i>,
+    problems: &mut Vec<Problem>,
+) -> Vec<(String, Option<DeTable<'i>>)> {
+    let Some(variants) = root.remove("variants") else { return vec![(DEFAULT_VARIANT.to_owned(), None)] };
+    let span = variants.span();
+    let mut complain = |span: Range<usize>, key: String, message: &str| {
+        let (line, column) = problem::position(text, span.start);
+        problems.push(Problem { line, column, key, message: message.to_owned(), hint: None });
+    };
+    let DeValue::Table(variants) = variants.into_inner() else {
+        complain(span, "variants".to_owned(), "variants are tables: [variants.incident]");
+        return Vec::new();
+    };
+    if variants.is_empty() {
+        complain(span, "variants".to_owned(), "no variant in it; leave it out, or name one");
+    }
+    let mut taken = Vec::new();
+    for (name, over) in variants {
+        let (key_span, span) = (name.span(), over.span());
+        let name = name.into_inner().into_owned();
+        if !is_kebab(&name) {
+            complain(key_span, dotted(&["variants".to_owned(), name.clone()]), "names of variants are kebab case");
+        }
+        match over.into_inner() {
+            DeValue::Table(over) => taken.push((name, Some(over))),
+            _ => complain(span, dotted(&["variants".to_owned(), name]), "a variant is a table"),
+        }
+    }
+    taken
+}
+
+/// Lower-case words joined by hyphens.
+pub(super) fn is_kebab(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && name.split('-').all(|word| {
+            !word.is_empty()
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.')
+        })
+}
+
+fn lay_over<'i>(text: &str, base: &mut DeTable<'i>, over: Option<DeTable<'i>>, problems: &mut Vec<Problem>) {
+    let Some(mut over) = over else { return };
+    if let Some(unset) = over.remove("unset") {
+        for (path, span) in texts(&unset) {
+            let removed = path.as_deref().and_then(key_path).is_some_and(|path| remove(base, &path));
+            if !removed {
+                let (line, column) = problem::position(text, span.start);
+                let message = "unset is a list of keys of the base, such as \"workload.tasks.noise\"; this is none";
+                problems.push(Problem {
+                    line,
+                    column,
+                    key: "unset".to_owned(),
+                    message: message.to_owned(),
+                    hint: None,
+                });
+            }
+        }
+    }
+    merge(base, over, false);
+}
+
+fn texts(list: &Spanned<DeValue<'_>>) -> Vec<(Option<String>, Range<usize>)> {
+    match list.get_ref() {
+        DeValue::Array(items) => {
+            items.iter().map(|item| (item.get_ref().as_str().map(str::to_owned), item.span())).collect()
+        }
+        _ => vec![(None, list.span())],
+    }
+}
+
+/// The parts of a dotted key, quoted or not, as TOML has it.
+fn key_path(dotted: &str) -> Option<Vec<String>> {
+    let line = format!("{dotted} = 0");
+    let mut table = DeTable::parse(&line).ok()?.into_inner();
+    let mut path = Vec::new();
+    loop {
+        if table.len() != 1 {
+            return None;
+        }
+        let (key, value) = table.into_iter().next()?;
+        path.push(key.into_inner().into_owned());
+        match value.into_inner() {
+            DeValue::Table(inner) => table = inner,
+            DeValue::Integer(_) => return Some(path),
+            _ => return None,
+        }
+    }
+}
+
+fn remove(table: &mut DeTable<'_>, path: &[String]) -> bool {
+    match path {
+        [] => false,
+        [last] => table.remove(last.as_str()).is_some(),
+        [first, rest @ ..] => match table.get_mut(first.as_str()).map(Spanned::get_mut) {
+            Some(DeValue::Table(inner)) => remove(inner, rest),
+            _ => false,
+        },
+    }
+}
+
+/// Lays one table over another: tables are merged, everything else is replaced. `one_of` says that the
+/// table's only key names its kind.
+fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, one_of: bool) {
+    if one_of && !over.keys().all(|key| base.contains_key(key)) {
+        *base = over;
+        return;
+    }
+    for (key, value) in over {
+        let kind = ONE_OF.contains(&key.get_ref().as_ref());
+        match (base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value) {
+            (Some(DeValue::Table(below)), value) if matches!(value.get_ref(), DeValue::Table(_)) => {
+                if let DeValue::Table(above) = value.into_inner() {
+                    merge(below, above, kind);
+                }
+            }
+            (_, value) => {
+                // The old key goes with its value: the place of both is the variant's.
+                base.remove(key.get_ref().as_ref());
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn of_deserializer(text: &str, tree: Option<&DeTable<'_>>, error: &toml::de::Error) -> Problem {
+    let span = error.span().unwrap_or(0..0);
+    let (line, column) = problem::position(text, span.start);
+    let mut key = Vec::new();
+    if let Some(tree) = tree {
+        let mut path = Vec::new();
+        path_to(tree, &span, &mut path, &mut key);
+    }
+    let (message, hint) = problem::in_our_words(error.message());
+    Problem { line, column, key: dotted(&key), message, hint }
+}
+
+/// The longest path to a key or value that contains a place.
+fn path_to(table: &DeTable<'_>, place: &Range<usize>, path: &mut Vec<String>, best: &mut Vec<String>) {
+    let covers = |span: Range<usize>| !place.is_empty() && span.start <= place.start && place.end <= span.end;
+    for (key, value) in table {
+        path.push(key.get_ref().to_string());
+        if (covers(key.span()) || covers(value.span())) && path.len() > best.len() {
+            best.clone_from(path);
+        }
+        within(value.get_ref(), place, path, best);
+        path.pop();
+    }
+}
+
+fn within(value: &DeValue<'_>, place: &Range<usize>, path: &mut Vec<String>, best: &mut Vec<String>) {
+    match value {
+        DeValue::Table(table) => path_to(table, place, path, best),
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(format!("[{index}]"));
+                let span = item.span();
+                if span.start <= place.start && place.end <= span.end && !place.is_empty() && path.len() > best.len() {
+                    best.clone_from(path);
+                }
+                within(item.get_ref(), place, path, best);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where a key is, or the nearest table around it.
+fn offset_of(table: &DeTable<'_>, path: &[String]) -> Option<usize> {
+    let (first, rest) = path.split_first()?;
+    let (key, value) = table.get_key_value(first.as_str())?;
+    let deeper = if rest.is_empty() { Some(value.span().start) } else { in_value(value.get_ref(), rest) };
+    Some(deeper.unwrap_or(key.span().start))
+}
+
+fn in_value(value: &DeValue<'_>, path: &[String]) -> Option<usize> {
+    match value {
+        DeValue::Table(table) => offset_of(table, path),
+        DeValue::Array(items) => {
+            let (first, rest) = path.split_first()?;
+            let index: usize = first.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
+            let item = items.get(index)?;
+            Some(in_value(item.get_ref(), rest).unwrap_or(item.span().start))
+        }
+        _ => None,
+    }
+}
+
+/// A path as a person would write it.
+fn dotted(path: &[String]) -> String {
+    let mut text = String::new();
+    for part in path {
+        let is_bare = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        match part {
+            index if index.starts_with('[') && index.ends_with(']') => text.push_str(index),
+            bare if is_bare => {
+                let dot = if text.is_empty() { "" } else { "." };
+                text.push_str(&format!("{dot}{bare}"));
+            }
+            quoted => {
+                let dot = if text.is_empty() { "" } else { "." };
+                text.push_str(&format!("{dot}{quoted:?}"));
+            }
+        }
+    }
+    text
+}

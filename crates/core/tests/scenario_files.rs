@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every file in `scenarios/` is read, and is what the project promises of it.
+
+use floodline_core::scenario::{Scenario, ScenarioFile};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Reads every scenario of the tree.
+#[allow(clippy::disallowed_methods)]
+fn scenarios() -> BTreeMap<String, ScenarioFile> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("there are scenarios").flatten() {
+        let path = entry.path();
+        let text = std::fs::read_to_string(&path).expect("a scenario is text");
+        assert!(text.starts_with("# SPDX-License-Identifier: MIT OR Apache-2.0\n"), "{}", path.display());
+        let file = ScenarioFile::parse(&text).unwrap_or_else(|error| {
+            let lines: Vec<_> = error.problems.iter().map(|p| format!("{p} ({:?})", p.hint)).collect();
+            panic!("{}:\n{}", path.display(), lines.join("\n"))
+        });
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        assert_eq!(file.name, stem, "{}: the scenario and its file have one name", path.display());
+        found.insert(stem, file);
+    }
+    found
+}
+
+#[test]
+fn every_incident_has_its_scenario_with_incident_and_remedy() {
+    let scenarios = scenarios();
+    for name in ["starved-budget", "overlay-umount"] {
+        let file = scenarios.get(name).unwrap_or_else(|| panic!("scenarios/{name}.toml is missing"));
+        for variant in ["incident", "remedy"] {
+            assert!(file.variants.contains_key(variant), "{name} has no variant {variant}");
+        }
+        assert_ne!(file.variants["incident"].expect, file.variants["remedy"].expect, "{name}");
+    }
+}
+
+#[test]
+fn every_variant_written_out_reads_back_the_same() {
+    for (name, file) in scenarios() {
+        for (variant, scenario) in file.variants {
+            let text = scenario.to_toml().expect("a scenario can be written");
+            let again = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{name} {variant}: {error}\n{text}"));
+            assert_eq!(again.variants["default"], scenario, "{name} {variant}");
+        }
+    }
+}
+
+#[test]
+fn copies_have_different_paths_and_seeds() {
+    let copies = |scenario: &Scenario| -> Vec<_> { scenario.task_copies().into_iter().map(|task| task.seed).collect() };
+    for (name, file) in scenarios() {
+        for (variant, scenario) in file.variants {
+            let seeds = copies(&scenario);
+            let mut distinct = seeds.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            assert_eq!(distinct.len(), seeds.len(), "{name} {variant}");
+        }
+    }
+}
