@@ -13,6 +13,7 @@ pub mod human;
 pub mod id;
 pub mod kernel;
 pub mod metric;
+pub mod moment;
 pub mod name;
 pub mod record;
 pub mod recording;

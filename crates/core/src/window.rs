@@ -125,6 +125,14 @@ impl Window {
         window
     }
 
+    /// Forgets every reading, and keeps what the machine is and what the ids stand for: the next
+    /// stretch starts here.
+    pub fn begin_again(&mut self) {
+        let facts = self.facts.take();
+        let entities = std::mem::take(&mut self.entities);
+        *self = Window { facts, entities, ..Window::default() };
+    }
+
     /// Seconds between the first and the last sample; 0 for one look.
     pub fn seconds(&self) -> f64 {
         match (self.first_at, self.last_at) {

@@ -3,8 +3,9 @@
 //! Everything that is not a result (progress, warnings) goes to standard error.
 
 use crate::error::CliError;
+use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -38,7 +39,7 @@ pub(crate) struct Console {
 const WIDTH_DEFAULT: u16 = 80;
 
 /// Commands that take longer than this show progress.
-pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
 impl Console {
     pub(crate) fn new(color: ColorChoice) -> Console {
@@ -75,17 +76,39 @@ impl Console {
         anstream::eprintln!("floodline: {text}");
     }
 
-    /// A progress line on standard error; silent unless that is a terminal. Shown from
-    /// [`PROGRESS_AFTER`] on, so that short commands print nothing. Clear it before printing.
-    pub(crate) fn progress(&self, expected: Duration) -> indicatif::ProgressBar {
-        if expected < PROGRESS_AFTER || !io::stderr().is_terminal() {
-            return indicatif::ProgressBar::hidden();
+    /// A line on standard error that says how far a command is; for commands that may take long.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress { bar: ProgressBar::hidden(), since: Instant::now(), terminal: io::stderr().is_terminal() }
+    }
+}
+
+/// A progress line. Shown only on a terminal, from [`PROGRESS_AFTER`] on, so that short commands print
+/// nothing; gone when dropped, so that it never stands in the way of a result.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    since: Instant,
+    terminal: bool,
+}
+
+impl Progress {
+    /// Says how far the command is. `message` is only made when somebody sees it.
+    pub(crate) fn tell(&mut self, message: impl FnOnce() -> String) {
+        if !self.terminal || self.since.elapsed() < PROGRESS_AFTER {
+            return;
         }
-        let style = indicatif::ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-        let bar = indicatif::ProgressBar::new_spinner();
-        match style {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
+        if self.bar.is_hidden() {
+            self.bar = ProgressBar::new_spinner().with_elapsed(self.since.elapsed());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}  {msg}") {
+                self.bar.set_style(style);
+            }
         }
+        self.bar.set_message(message());
+        self.bar.tick();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -8,8 +8,10 @@ mod commands;
 mod console;
 mod error;
 mod exit;
+mod input;
 mod interrupt;
 mod observe;
+mod output;
 
 use console::{ColorChoice, Console};
 use error::CliError;

@@ -2,3 +2,4 @@
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
 pub mod export;
+pub mod moment;

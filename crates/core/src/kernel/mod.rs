@@ -6,11 +6,19 @@
 
 mod algorithm;
 mod constants;
+mod dirty_limit;
+mod dirty_poll_interval;
+mod dirty_ratelimit;
+mod dirty_throttle_control;
 mod domain_dirty_limits;
+mod foreign_history;
+mod fprop;
 mod global_dirtyable_memory;
 #[cfg(test)]
 mod golden;
 mod mdtc_calc_avail;
+mod pause;
+mod position_ratio;
 mod product;
 mod v3_12;
 mod v3_2;
@@ -30,12 +38,28 @@ mod v7_0;
 mod v7_1;
 mod version;
 mod wb_calc_thresh;
+mod wb_dirty;
+mod wb_over_bg_thresh;
+mod write_bandwidth;
+mod writeback_chunk;
 
 pub use algorithm::{Algorithm, MdtcAvail, MemcgStats, RatioUnit};
 pub use constants::{Build, FRAC, RATELIMIT_ONE};
+pub use dirty_limit::update_dirty_limit;
+pub use dirty_poll_interval::dirty_poll_interval;
+pub use dirty_ratelimit::{DirtyRatelimit, RatelimitSample, task_ratelimit};
+pub use dirty_throttle_control::DirtyThrottleControl;
 pub use domain_dirty_limits::{DirtyTunables, DomainLimits, TaskClass, domain_dirty_limits, freerun_ceiling};
 pub(crate) use domain_dirty_limits::{memcg_units, percent_units, uncorrected_limits};
+pub use foreign_history::{ForeignHistory, ForeignOutcome, ForeignTally, MemcgId};
+pub use fprop::{FpropGlobal, FpropLocal, max_frac};
 pub use global_dirtyable_memory::{DirtyableMemory, ZoneReserve, global_dirtyable_memory, totalreserve_pages};
 pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
+pub use pause::{Pause, wb_max_pause, wb_pause};
+pub use position_ratio::wb_position_ratio;
 pub use version::{KernelVersion, NotAVersion};
 pub use wb_calc_thresh::{WbShare, wb_bg_thresh, wb_calc_thresh, wb_min_max_ratio};
+pub use wb_dirty::wb_dirty_is_exact;
+pub use wb_over_bg_thresh::{BackgroundDomain, wb_over_bg_thresh};
+pub use write_bandwidth::WriteBandwidth;
+pub use writeback_chunk::{CHUNK_UNLIMITED, ChunkMode, writeback_chunk_size};

@@ -13,6 +13,13 @@ pub(super) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     product.checked_div(u128::from(c)).map_or(0, |quotient| u64::try_from(quotient).unwrap_or(u64::MAX))
 }
 
+/// `a - b` as a signed number, saturating.
+#[inline]
+pub(super) fn signed_difference(a: u64, b: u64) -> i64 {
+    let magnitude = i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX);
+    if a >= b { magnitude } else { -magnitude }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +37,12 @@ mod tests {
     fn a_zero_divisor_gives_zero() {
         assert_eq!(mul_div(5, 7, 0), 0);
         assert_eq!(mul_div(u64::MAX, 7, 0), 0);
+    }
+
+    #[test]
+    fn differences_keep_their_sign() {
+        assert_eq!(signed_difference(3, 5), -2);
+        assert_eq!(signed_difference(u64::MAX, 0), i64::MAX);
+        assert_eq!(signed_difference(0, u64::MAX), -i64::MAX);
     }
 }

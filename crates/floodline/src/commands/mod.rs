@@ -2,6 +2,8 @@
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
 mod completions;
+mod export;
+mod replay;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -9,7 +11,8 @@ use crate::exit::Exit;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 /// Every command, in the order of the help text.
-pub(crate) static COMMANDS: &[Command] = &[Command::of::<completions::Completions>()];
+pub(crate) static COMMANDS: &[Command] =
+    &[Command::of::<replay::Replay>(), Command::of::<export::Export>(), Command::of::<completions::Completions>()];
 
 /// One command as the program sees it.
 pub(crate) struct Command {

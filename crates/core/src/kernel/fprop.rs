@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Completion proportions: a wb's part of the pages that finished writeback in a domain, halved every
+//! 3 s of activity. Counters are exact here; the kernel's are per CPU and noisy by as much as
+//! `wb_stat_error`. Mirrors lib/flex_proportions.c and wb_domain_writeout_add of mm/page-writeback.c.
+
+use super::algorithm::Algorithm;
+use super::constants::{Build, FRAC};
+
+/// Completions of a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FpropGlobal {
+    /// Decayed count of pages; starts at 1.
+    pub events: u64,
+    /// Periods that have passed.
+    pub period: u64,
+    /// When the period ends, jiffies; 0 while the timer is off.
+    pub deadline: u64,
+}
+
+impl Default for FpropGlobal {
+    fn default() -> FpropGlobal {
+        FpropGlobal { events: 1, period: 0, deadline: 0 }
+    }
+}
+
+/// Completions of one wb in a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FpropLocal {
+    /// Decayed count of pages, as of `period`.
+    pub events: u64,
+    /// The domain's period it was last brought up to.
+    pub period: u64,
+}
+
+/// Halves a count once for every period.
+fn decay(events: u64, periods: u64) -> u64 {
+    u32::try_from(periods).ok().and_then(|periods| events.checked_shr(periods)).unwrap_or(0)
+}
+
+impl FpropLocal {
+    /// Brings the count up to the domain's period.
+    pub fn catch_up(&mut self, global: &FpropGlobal) {
+        self.events = decay(self.events, global.period.saturating_sub(self.period));
+        self.period = global.period;
+    }
+
+    /// Its part of the domain: numerator and denominator, which is not 0 nor less than the numerator.
+    pub fn fraction(mut self, global: &FpropGlobal) -> (u64, u64) {
+        self.catch_up(global);
+        let (numerator, denominator) = (self.events, global.events);
+        (numerator, if denominator <= numerator { numerator.max(1) } else { denominator })
+    }
+
+    /// Whether the kernel's own counters make the fraction uncertain: so few completions.
+    pub fn is_uncertain(global: &FpropGlobal, wb_stat_error: u64) -> bool {
+        global.events < wb_stat_error
+    }
+}
+
+impl FpropGlobal {
+    /// Counts `pages` that finished writeback in a wb. `max_frac` is the bdi's largest share in 1/1024:
+    /// completions beyond it do not count. Kernels that count page by page
+    /// ([`Algorithm::completions_by_folio`]) are given one page at a time.
+    pub fn add(
+        &mut self,
+        algorithm: &Algorithm,
+        build: Build,
+        wb: &mut FpropLocal,
+        pages: u64,
+        max_frac: u64,
+        now: u64,
+    ) {
+        wb.catch_up(self);
+        let mut counted = pages;
+        if max_frac < FRAC {
+            let (numerator, denominator) = wb.fraction(self);
+            let have = u128::from(numerator) * u128::from(FRAC);
+            let may = u128::from(denominator) * u128::from(max_frac);
+            let rest = FRAC - max_frac;
+            match may.checked_sub(have) {
+                None => counted = 0,
+                Some(slack) if algorithm.completions_by_folio && slack < u128::from(pages) * u128::from(rest) => {
+                    counted = u64::try_from(slack.div_ceil(u128::from(rest))).unwrap_or(u64::MAX);
+                }
+                Some(_) => {}
+            }
+        }
+        wb.events = wb.events.saturating_add(counted);
+        self.events = self.events.saturating_add(counted);
+        if self.deadline == 0 {
+            self.deadline = now.saturating_add(build.completions_period());
+        }
+    }
+
+    /// Ends the period whose deadline has passed, with all that were missed since. On an idle machine
+    /// the kernel's timer may run late by any amount.
+    pub fn end_period(&mut self, build: Build, now: u64) {
+        if self.deadline == 0 || now < self.deadline {
+            return;
+        }
+        if self.events <= 1 {
+            self.deadline = 0;
+            return;
+        }
+        let length = build.completions_period();
+        let missed = (now - self.deadline) / length;
+        self.events = decay(self.events, missed.saturating_add(1));
+        self.period = self.period.saturating_add(missed).saturating_add(1);
+        self.deadline = self.deadline.saturating_add(missed.saturating_add(1).saturating_mul(length));
+    }
+}
+
+/// A bdi's largest share in 1/1024, from its largest ratio.
+pub fn max_frac(algorithm: &Algorithm, max_ratio: u64) -> u64 {
+    super::product::mul_div(FRAC, max_ratio, algorithm.ratio_full())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{v5_8::V5_8, v6_10::V6_10};
+    use proptest::prelude::*;
+
+    const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
+
+    #[test]
+    fn a_lone_wb_has_nearly_everything() {
+        let (mut domain, mut wb) = (FpropGlobal::default(), FpropLocal::default());
+        assert_eq!(wb.fraction(&domain), (0, 1));
+        domain.add(&V6_10, BUILD, &mut wb, 3, FRAC, 1000);
+        assert_eq!((wb.fraction(&domain), domain.deadline), ((3, 4), 1750));
+        // Low bits decide how it ends: here with nothing.
+        domain.end_period(BUILD, 1750 + 750);
+        assert_eq!((domain.events, wb.fraction(&domain), domain.deadline), (1, (0, 1), 3250));
+        domain.end_period(BUILD, 3250);
+        assert_eq!(domain.deadline, 0);
+    }
+
+    #[test]
+    fn every_period_halves_the_past() {
+        let (mut domain, mut wb, mut other) = (FpropGlobal::default(), FpropLocal::default(), FpropLocal::default());
+        domain.add(&V6_10, BUILD, &mut wb, 1000, FRAC, 1);
+        domain.end_period(BUILD, 751);
+        domain.add(&V6_10, BUILD, &mut other, 500, FRAC, 760);
+        assert_eq!((wb.fraction(&domain), other.fraction(&domain)), ((500, 1000), (500, 1000)));
+        domain.end_period(BUILD, 750_000);
+        assert_eq!((wb.fraction(&domain), other.fraction(&domain)), ((0, 1), (0, 1)));
+    }
+
+    #[test]
+    fn completions_beyond_the_largest_share_do_not_count() {
+        let max_frac = max_frac(&V6_10, 10_000);
+        assert_eq!(max_frac, 10);
+        let (mut domain, mut wb, mut other) = (FpropGlobal::default(), FpropLocal::default(), FpropLocal::default());
+        domain.add(&V6_10, BUILD, &mut other, 1013, FRAC, 1);
+        domain.add(&V6_10, BUILD, &mut wb, 100_000, max_frac, 1);
+        assert_eq!(wb.events, 10, "1014 * 10 / 1014 pages are just enough");
+        domain.add(&V6_10, BUILD, &mut wb, 1, max_frac, 1);
+        assert_eq!(wb.events, 10);
+        let mut page_by_page = FpropLocal::default();
+        domain.add(&V5_8, BUILD, &mut page_by_page, 1, max_frac, 1);
+        assert_eq!(page_by_page.events, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn fractions_are_at_most_one_and_add_up(adds in proptest::collection::vec((0usize..4, 0u64..10_000, 0u64..900), 1..40)) {
+            let mut domain = FpropGlobal::default();
+            let mut wbs = [FpropLocal::default(); 4];
+            let mut now = 1;
+            for (wb, pages, wait) in adds {
+                now += wait;
+                domain.end_period(BUILD, now);
+                domain.add(&V6_10, BUILD, &mut wbs[wb], pages, FRAC, now);
+            }
+            let mut sum = 0;
+            for wb in wbs {
+                let (numerator, denominator) = wb.fraction(&domain);
+                prop_assert!(numerator <= denominator && denominator >= 1);
+                sum += numerator;
+            }
+            prop_assert!(sum <= domain.events.max(1));
+        }
+
+        #[test]
+        fn no_state_is_refused(events: u64, period: u64, deadline: u64, local: u64, at: u64, pages: u64, frac: u64, now: u64) {
+            let mut domain = FpropGlobal { events, period, deadline };
+            let mut wb = FpropLocal { events: local, period: at };
+            domain.add(&V6_10, BUILD, &mut wb, pages, frac, now);
+            domain.end_period(BUILD, now);
+            let (numerator, denominator) = wb.fraction(&domain);
+            prop_assert!(denominator >= 1 && numerator <= denominator);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline export FILE --format …`: a recording as tables for other programs.
+
+use super::Run;
+use crate::console::Console;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::Input;
+use crate::output::{self, Content};
+use floodline_core::record::Record;
+use floodline_view::export::{Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, RowWriter, TABLES};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Convert a recording to Parquet, CSV or JSON Lines
+#[derive(clap::Parser)]
+#[command(
+    name = "export",
+    after_help = "Tables: host, zone, disk, bdi, wb, cgroup, cgroup_limits, cgroup_io, process.\n\
+        A value that was not read is null or empty, never 0; a limit column holds\n\
+        18446744073709551615 where there is no limit.\n\n\
+        Examples:\n  \
+        floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \
+        floodline export host.flr --format csv --table cgroup > cgroups.csv\n  \
+        floodline export host.flr --format parquet -o host-tables/"
+)]
+pub(crate) struct Export {
+    /// Recording to convert; - is standard input
+    file: PathBuf,
+    /// What to convert it to
+    #[arg(long, value_enum)]
+    format: ExportFormat,
+    /// Only this table
+    #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(TABLES))]
+    table: Option<String>,
+    /// File to write, or for all tables of CSV and Parquet the folder to write them to; standard output without it
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Overwrite files that exist
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ExportFormat {
+    /// One file per table
+    Parquet,
+    /// One file per table, with a header line
+    Csv,
+    /// Everything, one JSON object per line
+    Jsonl,
+}
+
+impl ExportFormat {
+    fn extension(self) -> &'static str {
+        match self {
+            ExportFormat::Parquet => "parquet",
+            ExportFormat::Csv => "csv",
+            ExportFormat::Jsonl => "jsonl",
+        }
+    }
+
+    fn content(self) -> Content {
+        match self {
+            ExportFormat::Parquet => Content::Binary,
+            ExportFormat::Csv | ExportFormat::Jsonl => Content::Text,
+        }
+    }
+}
+
+impl Run for Export {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        match (self.format, &self.table, &self.output) {
+            (ExportFormat::Jsonl, ..) => self.json_lines(console)?,
+            (_, Some(table), _) => self.one_table(table, console)?,
+            (_, None, Some(folder)) => self.all_tables(folder, console)?,
+            (format, None, None) => {
+                return Err(CliError::usage(format!("{} holds one table per file", format.extension()))
+                    .hint("add --table TABLE for one table")
+                    .hint("add -o FOLDER for a folder with all of them"));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Export {
+    fn json_lines(&self, console: &Console) -> Result<(), CliError> {
+        let target = self.target();
+        let failed = |error: ExportError| failed(&target, &error);
+        let mut lines = JsonLines::new(self.open()?, self.table.as_deref()).map_err(failed)?;
+        self.each(console, |record| lines.record(record).map_err(failed))?;
+        lines.finish().map_err(failed)
+    }
+
+    fn one_table(&self, table: &str, console: &Console) -> Result<(), CliError> {
+        let target = self.target();
+        let failed = |error: ExportError| failed(&target, &error);
+        let mut flattener = Flattener::default();
+        let mut file = TableFile::start(self.format, self.open()?, table).map_err(failed)?;
+        self.each(console, |record| flattener.record(record, Some(table), &mut file).map_err(failed))?;
+        file.finish().map_err(failed)
+    }
+
+    fn all_tables(&self, folder: &Path, console: &Console) -> Result<(), CliError> {
+        let shown = folder.display().to_string();
+        std::fs::create_dir_all(folder).map_err(|error| CliError::write(&shown, &error))?;
+        let mut flattener = Flattener::default();
+        let mut tables = Folder { export: self, folder, files: BTreeMap::new(), refused: None };
+        self.each(console, |record| match flattener.record(record, None, &mut tables) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error))),
+        })?;
+        let count = tables.files.len();
+        for file in tables.files.into_values() {
+            file.finish().map_err(|error| failed(&shown, &error))?;
+        }
+        console.note(&format!("wrote {count} tables to {shown}"));
+        Ok(())
+    }
+
+    /// Reads the recording with progress.
+    fn each(&self, console: &Console, mut take: impl FnMut(&Record) -> Result<(), CliError>) -> Result<(), CliError> {
+        let mut progress = console.progress();
+        let mut samples: u64 = 0;
+        Input::open(&self.file)?.each(|record| {
+            if matches!(record, Record::Sample(_)) {
+                samples += 1;
+                progress.tell(|| format!("{samples} samples converted"));
+            }
+            take(&record).map(|()| true)
+        })
+    }
+
+    fn open(&self) -> Result<Box<dyn Write + Send>, CliError> {
+        match &self.output {
+            Some(path) => Ok(Box::new(std::io::BufWriter::new(output::create(path, self.force)?))),
+            None => output::standard(self.format.content()),
+        }
+    }
+
+    fn target(&self) -> String {
+        self.output.as_ref().map_or_else(|| "standard output".to_owned(), |path| path.display().to_string())
+    }
+}
+
+fn failed(target: &str, error: &ExportError) -> CliError {
+    match error.io() {
+        Some(error) => CliError::write(target, error),
+        None => CliError::cannot_observe(format!("cannot write {target}: {error}")),
+    }
+}
+
+/// One table in the making.
+enum TableFile<W: Write + Send> {
+    Csv(CsvExport<W>),
+    Parquet(ParquetExport<W>),
+}
+
+impl<W: Write + Send> TableFile<W> {
+    fn start(format: ExportFormat, out: W, table: &str) -> Result<TableFile<W>, ExportError> {
+        match format {
+            ExportFormat::Parquet => ParquetExport::new(out, table).map(TableFile::Parquet),
+            ExportFormat::Csv | ExportFormat::Jsonl => CsvExport::new(out, table).map(TableFile::Csv),
+        }
+    }
+
+    fn finish(self) -> Result<(), ExportError> {
+        match self {
+            TableFile::Csv(export) => export.finish(),
+            TableFile::Parquet(export) => export.finish(),
+        }
+    }
+}
+
+impl<W: Write + Send> RowWriter for TableFile<W> {
+    fn row(&mut self, table: &'static str, cells: &[Cell]) -> Result<(), ExportError> {
+        match self {
+            TableFile::Csv(export) => export.row(table, cells),
+            TableFile::Parquet(export) => export.row(table, cells),
+        }
+    }
+}
+
+/// A folder with a file for every table that has rows.
+struct Folder<'a> {
+    export: &'a Export,
+    folder: &'a Path,
+    files: BTreeMap<&'static str, TableFile<File>>,
+    /// Why a file could not be made; told in place of the writer's error.
+    refused: Option<CliError>,
+}
+
+impl RowWriter for Folder<'_> {
+    fn row(&mut self, table: &'static str, cells: &[Cell]) -> Result<(), ExportError> {
+        if !self.files.contains_key(table) {
+            let format = self.export.format;
+            let path = self.folder.join(table).with_extension(format.extension());
+            let file = output::create(&path, self.export.force).map_err(|error| {
+                self.refused = Some(error);
+                ExportError::Write(std::io::Error::other("refused"))
+            })?;
+            self.files.insert(table, TableFile::start(format, file, table)?);
+        }
+        match self.files.get_mut(table) {
+            Some(file) => file.row(table, cells),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline replay FILE`: walks through a recording by time, one line per sample, or shows one
+//! moment in full.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::Input;
+use crate::interrupt::Interrupt;
+use crate::observe::{parse_duration, parse_interval};
+use floodline_core::moment::Moment;
+use floodline_core::record::{Record, Sink};
+use floodline_core::sample::{Sample, SampleTime};
+use floodline_core::window::Window;
+use floodline_view::moment as view;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Walk through a recording by time
+#[derive(clap::Parser)]
+#[command(
+    name = "replay",
+    after_help = "TIME is a length of time since the first sample (90s, 1m30s) or a moment in UTC\n\
+        (2026-11-21T04:00:00Z).\n\n\
+        Examples:\n  \
+        floodline replay host.flr --from 10m --every 10s\n  \
+        floodline replay host.flr --at 12m30s\n  \
+        floodline replay host.flr --format json | jq .dirty_bytes"
+)]
+pub(crate) struct Replay {
+    /// Recording to replay; - is standard input
+    file: PathBuf,
+    /// Show the one sample nearest before this time in full
+    #[arg(long, value_name = "TIME", value_parser = parse_point, conflicts_with_all = ["from", "to", "every", "speed"])]
+    at: Option<Point>,
+    /// Start here
+    #[arg(long, value_name = "TIME", value_parser = parse_point)]
+    from: Option<Point>,
+    /// End here
+    #[arg(long, value_name = "TIME", value_parser = parse_point)]
+    to: Option<Point>,
+    /// One line per this much time instead of one per sample
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+    every: Option<Duration>,
+    /// Play with the recording's own pauses, this many times faster; without it, at once
+    #[arg(long, value_name = "FACTOR", value_parser = parse_speed)]
+    speed: Option<f64>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A moment of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Point {
+    /// Since the first sample.
+    Since(Duration),
+    /// Wall clock, nanoseconds since 1970 UTC.
+    Wall(u64),
+}
+
+impl Run for Replay {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let interrupt = Interrupt::watch()?;
+        let mut walk = Walk::new(&self);
+        let mut started = None;
+        let mut lines: u64 = 0;
+        Input::open(&self.file)?.each(|record| {
+            let Some(moment) = walk.take(record) else { return Ok(!walk.is_over) };
+            if self.at.is_some() {
+                return Ok(true);
+            }
+            if lines == 0 && self.format == Format::Text {
+                console.print(&view::heading())?;
+            }
+            lines += 1;
+            let (start, first) = *started.get_or_insert((Instant::now(), walk.shown));
+            if let Some(speed) = self.speed {
+                let passed = walk.shown.monotonic.0.saturating_sub(first.monotonic.0);
+                if interrupt.sleep_until(start + Duration::from_nanos(passed).div_f64(speed)) {
+                    return Ok(false);
+                }
+            }
+            match self.format {
+                Format::Text => console.print(&view::line(&moment, console.width()))?,
+                Format::Json => console.print(&view::json(&moment))?,
+            }
+            Ok(!interrupt.is_asked())
+        })?;
+        let length = walk.length().as_secs_f64();
+        match (self.at, walk.at) {
+            (Some(_), Some(moment)) if self.format == Format::Text => console.print(&view::screen(&moment))?,
+            (Some(_), Some(moment)) => console.print(&view::json(&moment))?,
+            (None, _) if lines > 0 => {}
+            _ if walk.samples == 0 => return Err(CliError::usage("the recording holds no sample")),
+            _ => {
+                return Err(CliError::usage("the recording holds no sample at that time")
+                    .hint(format!("it has {} samples over {:.0} s", walk.samples, length)));
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The state of walking through a recording.
+struct Walk<'a> {
+    wanted: &'a Replay,
+    window: Window,
+    before: Option<Box<Sample>>,
+    first: Option<SampleTime>,
+    last: SampleTime,
+    /// Time of the line that was shown last.
+    shown: SampleTime,
+    /// Time on the monotonic clock at which the next line is due, nanoseconds.
+    due: u64,
+    samples: u64,
+    at: Option<Moment>,
+    is_over: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn new(wanted: &'a Replay) -> Walk<'a> {
+        Walk {
+            wanted,
+            window: Window::default(),
+            before: None,
+            first: None,
+            last: SampleTime::default(),
+            shown: SampleTime::default(),
+            due: 0,
+            samples: 0,
+            at: None,
+            is_over: false,
+        }
+    }
+
+    /// Takes a record and gives the moment to show, where one is due.
+    fn take(&mut self, record: Record) -> Option<Moment> {
+        let Record::Sample(sample) = record else {
+            fold(&mut self.window, &record);
+            return None;
+        };
+        self.samples += 1;
+        let time = sample.time;
+        let first = *self.first.get_or_insert(time);
+        self.last = time;
+        self.is_over = self.is_behind(self.wanted.to, first, time) || self.is_behind(self.wanted.at, first, time);
+        let is_before =
+            self.wanted.from.is_some_and(|from| !self.is_behind(Some(from), first, time) && !is_at(from, first, time));
+        // Rates are told since the last line, so that nothing in between is lost.
+        let is_due = time.monotonic.0 >= self.due;
+        if self.is_over || is_before || !is_due {
+            if is_before || self.before.is_none() {
+                self.before = Some(sample);
+            }
+            return None;
+        }
+        self.window.begin_again();
+        if let Some(before) = self.before.take() {
+            fold(&mut self.window, &Record::Sample(before));
+        }
+        let record = Record::Sample(sample);
+        fold(&mut self.window, &record);
+        if let Record::Sample(sample) = record {
+            self.before = Some(sample);
+        }
+        let every = self.wanted.every.map_or(0, |every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX));
+        self.due = time.monotonic.0.saturating_add(every);
+        self.shown = time;
+        let moment = Moment::of(&self.window);
+        if self.wanted.at.is_some() {
+            self.at = moment;
+            return None;
+        }
+        moment
+    }
+
+    fn is_behind(&self, point: Option<Point>, first: SampleTime, time: SampleTime) -> bool {
+        point.is_some_and(|point| position(point, first, time).is_gt())
+    }
+
+    fn length(&self) -> Duration {
+        let first = self.first.unwrap_or(self.last);
+        Duration::from_nanos(self.last.monotonic.0.saturating_sub(first.monotonic.0))
+    }
+}
+
+fn is_at(point: Point, first: SampleTime, time: SampleTime) -> bool {
+    position(point, first, time).is_eq()
+}
+
+/// Where a sample lies, seen from a point.
+fn position(point: Point, first: SampleTime, time: SampleTime) -> std::cmp::Ordering {
+    match point {
+        Point::Since(since) => u128::from(time.monotonic.0.saturating_sub(first.monotonic.0)).cmp(&since.as_nanos()),
+        Point::Wall(wall) => time.wall.0.cmp(&wall),
+    }
+}
+
+fn fold(window: &mut Window, record: &Record) {
+    match window.record(record) {
+        Ok(()) => {}
+    }
+}
+
+fn parse_point(text: &str) -> Result<Point, String> {
+    if let Ok(stamp) = text.parse::<jiff::Timestamp>() {
+        return u64::try_from(stamp.as_nanosecond())
+            .map(Point::Wall)
+            .map_err(|_| "a time before 1970 or after 2554".to_owned());
+    }
+    parse_duration(text.strip_prefix('+').unwrap_or(text))
+        .map(Point::Since)
+        .map_err(|_| format!("not a time: {text:?}; write 90s, 1m30s or 2026-11-21T04:00:00Z"))
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    match text.strip_suffix(['x', '×']).unwrap_or(text).parse::<f64>() {
+        Ok(speed) if speed.is_finite() && (0.001..=1e6).contains(&speed) => Ok(speed),
+        _ => Err("a factor between 0.001 and 1000000, e.g. 1 or 60".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_lengths_of_time_or_moments() {
+        assert_eq!(parse_point("1m30s"), Ok(Point::Since(Duration::from_secs(90))));
+        assert_eq!(parse_point("+5s"), Ok(Point::Since(Duration::from_secs(5))));
+        assert_eq!(parse_point("1970-01-01T00:00:01Z"), Ok(Point::Wall(1_000_000_000)));
+        assert!(parse_point("noon").is_err());
+        assert!(parse_point("1969-01-01T00:00:00Z").is_err());
+    }
+
+    #[test]
+    fn speeds_are_positive_factors() {
+        assert_eq!(parse_speed("60x"), Ok(60.0));
+        assert!(["0", "-1", "inf", "fast"].iter().all(|text| parse_speed(text).is_err()));
+    }
+}
