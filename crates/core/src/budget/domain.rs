@@ -4,7 +4,7 @@
 
 use super::headroom::headroom;
 use super::inputs::{Inputs, PageBound, gap};
-use super::{Binding, Bound, CgroupBudget, DomainBudget, Headroom, MemoryBound, Setting};
+use super::{Binding, Bound, CgroupBudget, DomainBudget, Headroom, MemoryBound, Outlook, Setting};
 use crate::gap::{Gap, Source};
 use crate::id::EntityId;
 use crate::kernel::{
@@ -232,7 +232,41 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
     };
     let headroom =
         room.map(|room| Headroom { bytes: inputs.bound(room.pages), of: room.of, path: room.path, limit: room.limit });
-    Some(CgroupBudget { cgroup: id, path: path.clone(), domain, headroom })
+    Some(CgroupBudget {
+        cgroup: id,
+        path: path.clone(),
+        domain,
+        headroom,
+        wbs: Vec::new(),
+        outlook: Outlook::default(),
+    })
+}
+
+/// Hard threshold of a memcg domain with that much dirtyable memory, which the machine has to have.
+pub(super) fn thresh_at(inputs: &Inputs, global: &DomainBudget, avail: PageBound) -> Option<PageBound> {
+    let global = global.available?;
+    let global = PageBound { low: inputs.pages(global.low), high: inputs.pages(global.high) };
+    let avail = PageBound { low: avail.low.min(global.low), high: avail.high.min(global.high) };
+    Some(limits(inputs, &inputs.tunables?, avail, Some(global)).thresh)
+}
+
+/// A share that the kernel prints cannot be larger than the threshold it is a part of.
+pub(super) fn disagreement(budget: &CgroupBudget) -> Option<Evidence> {
+    let thresh = budget.domain.thresh?.high;
+    let (wb, printed) = budget
+        .wbs
+        .iter()
+        .filter(|wb| wb.is_printed)
+        .filter_map(|wb| Some((wb, wb.thresh?.high)))
+        .max_by_key(|(_, thresh)| *thresh)?;
+    // The readings are not of one instant, and the kernel's memcg counters are up to 2 s old.
+    (printed.0 > thresh.0.saturating_add(thresh.0 / 10).saturating_add(NOISE_PAGES * 4096)).then(|| Evidence {
+        name: format!("share of {} on {} as the kernel prints it, against the threshold", budget.path, wb.bdi),
+        value: Value::Integer(printed.0),
+        unit: "bytes",
+        threshold: Some(Value::Integer(thresh.0)),
+        source: "debugfs wb_stats WbDirtyThresh, domain_dirty_limits".to_owned(),
+    })
 }
 
 /// Inputs of machine-wide dirtyable memory that were not read.

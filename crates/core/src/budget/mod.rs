@@ -7,17 +7,22 @@
 mod domain;
 mod headroom;
 mod inputs;
+mod outlook;
 #[cfg(test)]
 mod tests;
+mod wb;
 
 use crate::gap::Gap;
-use crate::id::EntityId;
+use crate::id::{Entity, EntityId};
 use crate::kernel::DirtyTunables;
 use crate::name::Name;
 use crate::report::Evidence;
-use crate::units::Bytes;
+use crate::units::{Bytes, BytesPerSecond};
 use crate::window::Window;
 use inputs::Inputs;
+
+/// Inode number of the root cgroup's directory.
+const ROOT_INO: u64 = 1;
 
 /// Budgets of one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +38,14 @@ pub struct Budgets {
     pub wb_stat_error: Option<Bytes>,
     /// The machine-wide domain.
     pub global: DomainBudget,
+    /// Shares of the devices in it.
+    pub bdis: Vec<WbBudget>,
     /// Every cgroup with a memory controller of its own, in order of path.
     pub cgroups: Vec<CgroupBudget>,
+    /// Wbs whose cgroup is gone: their pages are held by no threshold but the global one.
+    pub dying: Vec<WbBudget>,
+    /// Why shares of wbs are bounds; `None` where the kernel prints them.
+    pub shares_unread: Option<Gap>,
     /// What the kernel prints and the arithmetic does not: something is not understood.
     pub disagreements: Vec<Evidence>,
 }
@@ -118,6 +129,97 @@ pub struct CgroupBudget {
     pub domain: DomainBudget,
     /// Memory it may still charge before it or an ancestor is at a limit; `None` without any limit.
     pub headroom: Option<Headroom>,
+    /// Its wbs, one per device.
+    pub wbs: Vec<WbBudget>,
+    /// What it could become.
+    pub outlook: Outlook,
+}
+
+/// One wb: a device's part of a domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WbBudget {
+    /// The wb, where the kernel prints wbs.
+    pub wb: Option<EntityId>,
+    /// Name of its bdi.
+    pub bdi: Name,
+    /// Kernel name of the disk, where it has one.
+    pub device: Option<Name>,
+    /// Dirty.
+    pub dirty: Option<Bytes>,
+    /// Under writeback.
+    pub writeback: Option<Bytes>,
+    /// Its share of the hard threshold; of a cgroup's and the global one the smaller.
+    pub thresh: Option<Bound>,
+    /// Whether the share is the kernel's own number. If not it is a bound.
+    pub is_printed: bool,
+    /// Whether the kernel counts its pages exactly, at a cost that grows with possible CPUs.
+    pub is_counted_exactly: Option<bool>,
+    /// Whether the device is held to its own share even below the global threshold.
+    pub strictlimit: Option<bool>,
+    /// The setting of the device that decides the share; `None`: completions do, or it is not known.
+    pub binding: Option<DeviceBound>,
+    /// Write bandwidth as the kernel estimates it.
+    pub write_bandwidth: Option<BytesPerSecond>,
+}
+
+impl WbBudget {
+    /// Its part of a domain's threshold, where both are known: 1.0 is all.
+    pub fn share_of(&self, domain: &DomainBudget) -> Option<f64> {
+        let (own, all) = (self.thresh?.exact()?, domain.thresh?.exact()?);
+        (all.0 > 0).then(|| own.0 as f64 / all.0 as f64)
+    }
+}
+
+/// The setting of a device that decides a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceBound {
+    /// `max_ratio`, or `max_bytes`, which the kernel keeps as a ratio.
+    MaxRatio {
+        /// Parts per million.
+        ppm: u64,
+    },
+    /// `min_ratio`, or `min_bytes`.
+    MinRatio {
+        /// Parts per million.
+        ppm: u64,
+    },
+}
+
+impl DeviceBound {
+    /// Name of the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceBound::MaxRatio { .. } => "max_ratio",
+            DeviceBound::MinRatio { .. } => "min_ratio",
+        }
+    }
+}
+
+/// What a cgroup's budget could become.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outlook {
+    /// Hard threshold with its page cache grown to the limit; `None` without a limit.
+    pub grown: Option<Bound>,
+    /// Hard threshold with no room left below the limit.
+    pub without_room: Option<Bound>,
+    /// What it can really have dirty: tasks are never stopped below `wb_stat_error` per device.
+    pub may_hold: Option<Bytes>,
+    /// What is peculiar about it.
+    pub flags: Vec<Flag>,
+}
+
+/// Peculiarities of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flag {
+    /// Smaller than what two tasks dirty before they look for the first time.
+    BelowTwoLooks,
+    /// Smaller than one folio of 2 MiB.
+    BelowLargestFolio,
+    /// Smaller than the error of the counters: it slows tasks by ticks and stops nobody.
+    BelowStatError,
+    /// Between the background threshold and the free-run ceiling is less than is dirtied between two
+    /// looks of the flusher: writeback starts with the first throttled task.
+    BackgroundPassedUnseen,
 }
 
 /// The least room below a limit, over a cgroup and its ancestors.
@@ -225,7 +327,7 @@ impl Binding {
 }
 
 /// A number of bytes that is known, or known to lie between two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bound {
     /// At least this.
     pub low: Bytes,
@@ -253,21 +355,42 @@ impl Bound {
 /// The budgets of the machine and of every cgroup, at the last readings of a window.
 pub fn budgets(window: &Window) -> Budgets {
     let inputs = Inputs::of(window);
-    let (global, disagreements) = domain::global(&inputs);
-    let mut cgroups: Vec<CgroupBudget> = match inputs.scope {
-        Scope::PerCgroup | Scope::Unknown => {
-            inputs.paths.iter().filter_map(|(path, &id)| domain::cgroup(&inputs, &global, path, id)).collect()
+    let (global, mut disagreements) = domain::global(&inputs);
+    let mut printed = wb::printed(&inputs);
+    let are_printed = !printed.is_empty();
+    // The root's wbs: the rest of the machine.
+    printed.remove(&ROOT_INO);
+    let mut cgroups = Vec::new();
+    if matches!(inputs.scope, Scope::PerCgroup | Scope::Unknown) {
+        for (path, &id) in &inputs.paths {
+            let ino = match window.entities.get(&id) {
+                Some(Entity::Cgroup { ino: Some(ino), .. }) => printed.remove(ino),
+                _ => None,
+            };
+            let Some(mut budget) = domain::cgroup(&inputs, &global, path, id) else { continue };
+            budget.wbs = match ino {
+                Some(wbs) => wb::of_printed(&inputs, &wbs, Some(&budget.domain)),
+                None if are_printed => Vec::new(),
+                None => wb::of_written_devices(&inputs, id, &budget.domain, &global),
+            };
+            budget.outlook = outlook::outlook(&inputs, &budget, |pages| domain::thresh_at(&inputs, &global, pages));
+            disagreements.extend(domain::disagreement(&budget));
+            cgroups.push(budget);
         }
-        Scope::NoUnifiedHierarchy | Scope::KernelTooOld => Vec::new(),
-    };
-    cgroups.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    // A wb is dying when its cgroup is not among those that were read with their numbers.
+    let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
+    let dying = printed.values().filter(|_| numbered).flat_map(|wbs| wb::of_printed(&inputs, wbs, None)).collect();
     Budgets {
         page_size: inputs.page_size,
         tunables: inputs.tunables,
         scope: inputs.scope,
         wb_stat_error: inputs.wb_stat_error,
+        bdis: wb::of_bdis(&inputs, &global),
+        shares_unread: (!are_printed).then(|| wb::unread(&inputs)),
         global,
         cgroups,
+        dying,
         disagreements,
     }
 }
