@@ -51,9 +51,121 @@ pub enum What {
         /// Samples that were due and not taken.
         samples: u64,
     },
+    /// The clock of a workload started: every setup is done.
+    WorkloadStarted {
+        /// Name of the scenario.
+        scenario: String,
+        /// Name of the variant.
+        variant: String,
+    },
+    /// A workload ended: every task has ended or was stopped.
+    WorkloadEnded,
+    /// A task of a workload started.
+    TaskStarted {
+        /// Which task.
+        #[serde(flatten)]
+        task: TaskName,
+        /// Its process, where it is one.
+        pid: Option<u32>,
+    },
+    /// A task of a workload ended.
+    TaskEnded {
+        /// Which task.
+        #[serde(flatten)]
+        task: TaskName,
+        /// The step that failed and why; `None` when nothing did.
+        failure: Option<String>,
+    },
+    /// One operation of a task took longer than the task's threshold. The time is that of its start.
+    TaskStall {
+        /// Which task.
+        #[serde(flatten)]
+        task: TaskName,
+        /// The operation, e.g. `fsync`.
+        operation: String,
+        /// How long it took.
+        lasted: Nanos,
+    },
+    /// Everything a task did of one kind, measured by itself. The time is that of the end.
+    TaskOperations {
+        /// Which task.
+        #[serde(flatten)]
+        task: TaskName,
+        /// The operation, e.g. `write`, `fsync`, `umount`.
+        operation: String,
+        /// Since when it was measured.
+        since: Nanos,
+        /// How many.
+        count: u64,
+        /// Bytes that the task asked for in them.
+        bytes: u64,
+        /// How long they took.
+        latency: Latency,
+    },
+    /// What the kernel counted for a task (`/proc/PID/io`, `/proc/PID/stat`) while it was measured. The time
+    /// is that of the end.
+    TaskIo {
+        /// Which task.
+        #[serde(flatten)]
+        task: TaskName,
+        /// Since when it was measured.
+        since: Nanos,
+        /// Growth of the counters.
+        io: TaskIo,
+    },
     /// A kind of event that this build does not know.
     #[serde(other)]
     Unknown,
+}
+
+/// Names one copy of a task of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskName {
+    /// Name of the task in the scenario.
+    pub task: String,
+    /// Number of the copy, from 0.
+    pub copy: u32,
+}
+
+/// How long operations of one kind took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them took at most this.
+    pub p50: Nanos,
+    /// 90 % of them took at most this.
+    pub p90: Nanos,
+    /// 99 % of them took at most this.
+    pub p99: Nanos,
+    /// 99.9 % of them took at most this.
+    pub p999: Nanos,
+    /// The longest.
+    pub max: Nanos,
+    /// All of them together.
+    pub total: Nanos,
+}
+
+/// Growth of a task's I/O counters; `None` is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskIo {
+    /// Bytes read by read calls.
+    pub rchar: Option<u64>,
+    /// Bytes written by write calls.
+    pub wchar: Option<u64>,
+    /// Read calls.
+    pub syscr: Option<u64>,
+    /// Write calls.
+    pub syscw: Option<u64>,
+    /// Bytes fetched from devices.
+    pub read_bytes: Option<u64>,
+    /// Bytes dirtied: what became dirty because of this task.
+    pub write_bytes: Option<u64>,
+    /// Bytes of these that never reach a device, because the pages were truncated.
+    pub cancelled_write_bytes: Option<u64>,
+    /// Page faults without a read.
+    pub minflt: Option<u64>,
+    /// Page faults with a read.
+    pub majflt: Option<u64>,
 }
 
 /// Consumes records.
@@ -62,4 +174,53 @@ pub trait Sink {
     type Error;
     /// Takes one record.
     fn record(&mut self, record: &Record) -> Result<(), Self::Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_read_back_from_their_stable_form() {
+        let check = |what: What, json: &str| {
+            let event = Event { at: Nanos(7), what };
+            assert_eq!(serde_json::to_string(&event).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Event>(json).unwrap(), event);
+        };
+        let task = || TaskName { task: "mail".into(), copy: 3 };
+        check(
+            What::WorkloadStarted { scenario: "slow-disk-journal".into(), variant: "incident".into() },
+            r#"{"at":7,"event":"workload_started","scenario":"slow-disk-journal","variant":"incident"}"#,
+        );
+        check(What::WorkloadEnded, r#"{"at":7,"event":"workload_ended"}"#);
+        check(
+            What::TaskStarted { task: task(), pid: Some(41) },
+            r#"{"at":7,"event":"task_started","task":"mail","copy":3,"pid":41}"#,
+        );
+        check(
+            What::TaskEnded { task: task(), failure: Some("steps[0].write: no space left".into()) },
+            r#"{"at":7,"event":"task_ended","task":"mail","copy":3,"failure":"steps[0].write: no space left"}"#,
+        );
+        check(
+            What::TaskStall { task: task(), operation: "fsync".into(), lasted: Nanos(8_664_000_000) },
+            r#"{"at":7,"event":"task_stall","task":"mail","copy":3,"operation":"fsync","lasted":8664000000}"#,
+        );
+        check(
+            What::TaskOperations {
+                task: task(),
+                operation: "fsync".into(),
+                since: Nanos(1),
+                count: 2,
+                bytes: 8192,
+                latency: Latency { p50: Nanos(3), max: Nanos(4), total: Nanos(7), ..Latency::default() },
+            },
+            r#"{"at":7,"event":"task_operations","task":"mail","copy":3,"operation":"fsync","since":1,"count":2,"bytes":8192,"latency":{"p50":3,"p90":0,"p99":0,"p999":0,"max":4,"total":7}}"#,
+        );
+    }
+
+    #[test]
+    fn an_event_of_a_newer_build_is_unknown_and_not_an_error() {
+        let event: Event = serde_json::from_str(r#"{"at":7,"event":"eclipse","phase":"total"}"#).unwrap();
+        assert_eq!(event, Event { at: Nanos(7), what: What::Unknown });
+    }
 }

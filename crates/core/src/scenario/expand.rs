@@ -2,8 +2,8 @@
 //! Copies written out: every cgroup, mount and task of a scenario with its numbers filled in. Both
 //! executors start from these lists, so that copy 7 has the same paths and the same seed in both.
 
-use super::human::Time;
 use super::machine::{Cgroup, Machine, Mount, OverlayDirs};
+use super::quantity::Time;
 use super::step::Step;
 use super::workload::{RealProgram, STALL_OVER};
 use super::{Scenario, Task};

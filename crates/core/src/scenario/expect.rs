@@ -2,7 +2,7 @@
 //! What a scenario should show: findings that must and must not appear, figures within bounds, and what
 //! differs on some kernels. Judging is elsewhere; this only says what was expected.
 
-use super::human::Level;
+use super::quantity::Level;
 use crate::kernel::KernelVersion;
 use crate::report::Severity;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -2,7 +2,7 @@
 //! The machine of a scenario: what a host would be made of. Everything is a named table, so that a
 //! variant can change one key of one device. Nothing here runs; executors refuse what they cannot make.
 
-use super::human::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
+use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
 use super::sysctl::Sysctls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,19 +11,20 @@
 mod check;
 mod expand;
 mod expect;
-mod human;
+mod figures;
 mod keys;
 mod load;
 mod machine;
 mod preset;
 mod problem;
+mod quantity;
 mod step;
 mod sysctl;
 mod workload;
 
 pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
 pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
-pub use human::{ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time};
+pub use figures::{Figure, figures};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{
@@ -31,6 +32,9 @@ pub use machine::{
 };
 pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, Program, RedisAof, Untar};
 pub use problem::{Problem, ScenarioError};
+pub use quantity::{
+    ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
+};
 pub use step::{
     Anon, Barrier, CreateFiles, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order, Parallel,
     Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,

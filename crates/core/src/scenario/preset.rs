@@ -2,7 +2,7 @@
 //! Programs that people know, as steps. A preset is a pure function from a few parameters to a program;
 //! `floodline scenario show` prints what it expands to. Each says what of the real program it keeps.
 
-use super::human::{ByteSize, Frequency, Pace, Time};
+use super::quantity::{ByteSize, Frequency, Pace, Time};
 use super::step::{
     Anon, CreateFiles, Lasting, MmapStore, OnFile, Order, Parallel, Read, Repeat, Step, SyncCall, SyncEvery, Write,
 };

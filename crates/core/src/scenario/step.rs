@@ -6,8 +6,8 @@
 //! `{n}` (number of the file or mount, where a step has several) and `{d}` (`n ÷ files_per_dir`); all from 0.
 //! A step that names no end (`total`, `count`, `for`) goes on until the workload's `duration` is over.
 
-use super::human::{ByteSize, Frequency, Pace, Time};
 use super::machine::{Cgroup, is_default};
+use super::quantity::{ByteSize, Frequency, Pace, Time};
 use super::sysctl::Sysctls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //! Settings below `/proc/sys`: nested tables in the file (`vm.dirty_bytes = "100 MiB"`), a flat list of
 //! names and values inside. Values that the kernel would refuse are refused here with its own rule.
 
-use super::human::ByteSize;
+use super::quantity::ByteSize;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The workload of a scenario: tasks, each a program of steps, a preset, or a real program.
 
-use super::human::Time;
 use super::machine::is_default;
 use super::preset::{Preset, Program};
+use super::quantity::Time;
 use super::step::Step;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, is_plain_path, letters};
 use crate::scenario::expand::Role;
-use crate::scenario::human::ByteSize;
+use crate::scenario::quantity::ByteSize;
 use crate::scenario::step::{MmapStore, Mounting, Order, Read, Repeat, Step, SyncEvery, Write};
 use crate::scenario::{Scenario, Task};
 use std::collections::BTreeSet;
