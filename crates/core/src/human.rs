@@ -30,7 +30,8 @@ pub fn seconds(value: f64) -> String {
         0.0 => "0 s".to_owned(),
         s if s < 0.000_999_5 => format!("{:.0} µs", value * 1e6),
         s if s < 0.999_5 => format!("{} ms", three_figures(value * 1e3)),
-        s if s < 120.0 => format!("{} s", three_figures(value)),
+        s if s < 9.995 => format!("{} s", three_figures(value)),
+        s if s < 120.0 => format!("{value:.0} s"),
         s if s < 2.0 * 3600.0 => format!("{:.0} min", value / 60.0),
         s if s < 48.0 * 3600.0 => format!("{:.0} h", value / 3600.0),
         _ => format!("{:.0} d", value / 86400.0),
@@ -96,6 +97,7 @@ mod tests {
         check(seconds(0.012), "12.0 ms");
         check(seconds(8.324), "8.32 s");
         check(seconds(0.9999), "1.00 s");
+        check(seconds(15.04), "15 s");
         check(seconds(119.0), "119 s");
         check(seconds(1200.0), "20 min");
         check(seconds(43200.0), "12 h");

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
+pub mod doctor;
+pub mod explain;
 pub mod export;
+pub mod json;
+mod layout;
 pub mod moment;

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report as text: first the sentence a tired person needs, then what it rests on, why, what to
+//! change and what that costs; then what was ruled out and what could not be seen. Computes nothing.
+
+use crate::layout::{Column, command, hanging, row};
+use anstyle::{AnsiColor, Style};
+use floodline_core::human;
+use floodline_core::report::{Evidence, Finding, GapLine, Report, Severity, Value};
+use std::fmt::Write;
+
+/// How the report is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Columns; at least 40 are used.
+    pub width: usize,
+    /// Whether to colour.
+    pub color: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { width: 80, color: false }
+    }
+}
+
+/// Lines get hard to read beyond this.
+const WIDTH_MAX: usize = 100;
+const WIDTH_MIN: usize = 40;
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// The report as text.
+pub fn render(report: &Report, options: Options) -> String {
+    let mut page = Page { out: String::new(), width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), color: options.color };
+    if report.findings.iter().all(|finding| finding.severity == Severity::Info) {
+        page.healthy(report);
+    }
+    for finding in &report.findings {
+        page.finding(finding);
+    }
+    if !report.findings.is_empty() {
+        page.ruled_out(report);
+    }
+    page.not_checked(report);
+    page.not_read(report);
+    if !report.findings.is_empty() {
+        page.out.push('\n');
+        page.paragraph("", &host_line(report, true), DIM);
+    }
+    page.out
+}
+
+struct Page {
+    out: String,
+    width: usize,
+    color: bool,
+}
+
+impl Page {
+    /// Two lines: nothing is wrong, and what was looked at.
+    fn healthy(&mut self, report: &Report) {
+        let host = if report.host.hostname.is_empty() { "this host" } else { &report.host.hostname };
+        let checked = report.ruled_out.len() + report.findings.len();
+        let all = checked + report.not_checked.len();
+        let sentence = match (report.findings.len(), checked) {
+            (_, 0) => format!("Nothing can be said about {host}: none of {} could look.", rules(all)),
+            (0, _) => {
+                format!("Nothing stalls or storms on {host}: {checked} of {} looked and found nothing.", rules(all))
+            }
+            (found, _) => format!(
+                "Nothing stalls or storms on {host}; {} worth knowing:",
+                human::plural(found as u64, "thing", "things")
+            ),
+        };
+        self.paragraph("", &sentence, BOLD);
+        if report.findings.is_empty() {
+            self.paragraph("", &host_line(report, false), Style::new());
+        }
+        self.out.push_str(if report.findings.is_empty() { "" } else { "\n" });
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+        let label = format!("{}: ", finding.severity.name());
+        let mut text = String::new();
+        hanging(&mut text, "", &format!("{label}{}", finding.summary), self.width);
+        let rest = text.strip_prefix(label.trim_end()).unwrap_or(&text);
+        self.styled(label.trim_end(), color_of(finding.severity));
+        for (at, line) in rest.lines().enumerate() {
+            if at > 0 {
+                self.out.push('\n');
+            }
+            self.styled(line, BOLD);
+        }
+        self.out.push_str("\n\n");
+        self.evidence(&finding.evidence);
+        self.heading("Why");
+        self.paragraph("    ", &finding.cause, Style::new());
+        if !finding.plan.is_empty() {
+            self.heading("Change");
+            for step in &finding.plan {
+                command(&mut self.out, 4, &step.command, self.width);
+                let mut undo = String::new();
+                command(&mut undo, 6, &format!("undo: {}", step.undo), self.width);
+                self.styled(undo.trim_end(), DIM);
+                self.out.push('\n');
+            }
+        }
+        self.heading(if finding.plan.is_empty() { "What helps" } else { "What it trades" });
+        self.paragraph("    ", &finding.trade_off, Style::new());
+        self.heading("More");
+        self.paragraph("    ", &format!("floodline explain {}", finding.rule), DIM);
+    }
+
+    fn evidence(&mut self, rows: &[Evidence]) {
+        if rows.is_empty() {
+            return;
+        }
+        let cells: Vec<[String; 4]> = rows
+            .iter()
+            .map(|row| {
+                let against = row.threshold.as_ref().map(|threshold| shown(threshold, row.unit)).unwrap_or_default();
+                [row.name.clone(), shown(&row.value, row.unit), against, row.source.clone()]
+            })
+            .collect();
+        let widest = |at: usize, least: usize, most: usize| {
+            let width = cells.iter().map(|row| crate::layout::columns(&row[at])).max().unwrap_or(0);
+            width.clamp(least, most)
+        };
+        let mut columns = [
+            Column { width: widest(0, 8, self.width * 3 / 8), right: false },
+            Column { width: widest(1, 8, self.width / 6), right: true },
+            Column { width: widest(2, 7, self.width / 7), right: true },
+            Column { width: 0, right: false },
+        ];
+        // Two of indent and two between columns.
+        let taken: usize = columns.iter().map(|column| column.width + 2).sum();
+        columns[3].width = self.width.saturating_sub(taken).max(8);
+        let mut table = String::new();
+        row(&mut table, 2, &columns, &["Evidence", "measured", "against", "from"]);
+        self.styled(table.trim_end(), BOLD);
+        self.out.push('\n');
+        for cells in &cells {
+            row(&mut self.out, 2, &columns, &cells.each_ref().map(String::as_str));
+        }
+    }
+
+    fn ruled_out(&mut self, report: &Report) {
+        if report.ruled_out.is_empty() {
+            return;
+        }
+        self.section("Ruled out");
+        for ruled_out in &report.ruled_out {
+            self.paragraph_after("  ", &format!("{}: {}", ruled_out.rule, ruled_out.reason));
+        }
+    }
+
+    fn not_checked(&mut self, report: &Report) {
+        if report.not_checked.is_empty() {
+            return;
+        }
+        self.section("Not checked");
+        for not_checked in &report.not_checked {
+            let gaps: Vec<String> =
+                not_checked.gaps.iter().map(|gap| format!("{}: {}", gap.source, gap.cause)).collect();
+            self.paragraph_after("  ", &format!("{}: {}", not_checked.rule, gaps.join("; ")));
+        }
+    }
+
+    /// Gaps that no rule has mentioned already.
+    fn not_read(&mut self, report: &Report) {
+        let mentioned = |gap: &GapLine| report.not_checked.iter().any(|rule| rule.gaps.contains(gap));
+        let rest: Vec<&GapLine> = report.gaps.iter().filter(|gap| !mentioned(gap)).collect();
+        if rest.is_empty() {
+            return;
+        }
+        self.section("Not seen");
+        for gap in rest {
+            self.paragraph_after("  ", &format!("{}: {}; without it: {}", gap.source, gap.cause, gap.lost));
+        }
+    }
+
+    fn section(&mut self, title: &str) {
+        self.out.push('\n');
+        self.styled(title, BOLD);
+        self.out.push('\n');
+    }
+
+    fn heading(&mut self, title: &str) {
+        self.out.push_str("  ");
+        self.styled(title, BOLD);
+        self.out.push('\n');
+    }
+
+    fn paragraph(&mut self, first: &str, text: &str, style: Style) {
+        let mut lines = String::new();
+        hanging(&mut lines, first, text, self.width);
+        for line in lines.lines() {
+            self.styled(line, style);
+            self.out.push('\n');
+        }
+    }
+
+    /// A paragraph whose further lines are indented more than its first.
+    fn paragraph_after(&mut self, first: &str, text: &str) {
+        let indent = first.len() + 2;
+        let lines = crate::layout::wrap(text, self.width.saturating_sub(indent));
+        for (at, line) in lines.iter().enumerate() {
+            let lead = if at == 0 { first.len() } else { indent };
+            let _ = writeln!(self.out, "{}{line}", " ".repeat(lead));
+        }
+    }
+
+    fn styled(&mut self, text: &str, style: Style) {
+        match self.color {
+            // Line by line, so that no style runs over a line's end.
+            true => {
+                for (at, line) in text.split('\n').enumerate() {
+                    if at > 0 {
+                        self.out.push('\n');
+                    }
+                    let _ = write!(self.out, "{style}{line}{style:#}");
+                }
+            }
+            false => self.out.push_str(text),
+        }
+    }
+}
+
+fn rules(count: usize) -> String {
+    human::plural(count as u64, "rule", "rules")
+}
+
+fn color_of(severity: Severity) -> Style {
+    let color = match severity {
+        Severity::Critical => AnsiColor::Red,
+        Severity::Warning => AnsiColor::Yellow,
+        Severity::Info => AnsiColor::Cyan,
+    };
+    color.on_default().bold()
+}
+
+/// "web-1, Linux 6.12.117, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s."
+fn host_line(report: &Report, with_name: bool) -> String {
+    let host = &report.host;
+    let mut machine: Vec<String> = Vec::new();
+    machine.extend((with_name && !host.hostname.is_empty()).then(|| host.hostname.clone()));
+    machine.extend((!host.kernel.is_empty()).then(|| format!("Linux {}", host.kernel)));
+    machine.extend(host.cpus_possible.map(|cpus| human::plural(cpus.into(), "CPU", "CPUs")));
+    machine.extend(host.mem_total_bytes.map(|bytes| human::bytes(bytes as f64)));
+    machine.push(match host.cgroup_mode.as_str() {
+        "none" => "no cgroups".to_owned(),
+        mode => format!("cgroup {mode}"),
+    });
+    let time = match report.window_s {
+        0.0 => human::plural(host.samples, "look", "looks"),
+        seconds => format!("{} in {}", human::plural(host.samples, "sample", "samples"), human::seconds(seconds)),
+    };
+    format!("{}; {time}.", machine.join(", "))
+}
+
+/// A value with its unit, for people.
+fn shown(value: &Value, unit: &str) -> String {
+    let number = match value {
+        Value::Text(text) => return text.clone(),
+        Value::Integer(number) => *number as f64,
+        Value::Decimal(number) => *number,
+    };
+    match unit {
+        "bytes" => human::bytes(number),
+        "bytes_per_second" => human::bytes_per_second(number),
+        "per_second" => format!("{}/s", human::number(number)),
+        "seconds" => human::seconds(number),
+        "ns" => human::seconds(number / 1e9),
+        "centisecs" => human::seconds(number / 100.0),
+        "share" => human::percent(number),
+        "ppm" => human::percent(number / 1e6),
+        "percent" => format!("{} %", human::number(number)),
+        "factor" => format!("{} ×", human::number(number)),
+        "pages" => human::plural(number as u64, "page", "pages"),
+        _ => human::number(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::diagnose::diagnose;
+    use floodline_core::fixture::Fixture;
+    use floodline_core::fixture::incidents::{INCIDENTS, dirty_cliff, slow_journal};
+    use floodline_core::gap::{Cause, Source};
+
+    fn page(fixture: &Fixture, only: Option<&[&str]>) -> String {
+        render(&diagnose(&fixture.window(), only), Options::default())
+    }
+
+    #[test]
+    fn a_finding_leads_with_one_sentence() {
+        insta::assert_snapshot!(page(&dirty_cliff(), Some(&["dirty-cliff", "dominant-writer"])));
+    }
+
+    #[test]
+    fn the_journal_is_named_with_its_cure() {
+        insta::assert_snapshot!(page(&slow_journal(), Some(&["dominant-writer"])));
+    }
+
+    #[test]
+    fn a_healthy_host_takes_two_lines() {
+        let text = page(&Fixture::healthy(), Some(&["dirty-cliff", "dominant-writer"]));
+        insta::assert_snapshot!(text, @"
+        Nothing stalls or storms on web-1: 2 of 2 rules looked and found nothing.
+        Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
+        ");
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_named() {
+        let fixture = Fixture::healthy()
+            .without(Source::Vmstat, Cause::PermissionDenied { need: "root".to_owned() })
+            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() });
+        insta::assert_snapshot!(page(&fixture, Some(&["dirty-cliff", "dominant-writer"])), @"
+        Nothing stalls or storms on web-1: 1 of 2 rules looked and found nothing.
+        Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
+
+        Not checked
+          dirty-cliff: /proc/vmstat: not allowed (needs root)
+
+        Not seen
+          /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted; without it: the
+            kernel's own bandwidth estimate of a device
+        ");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_page() {
+        for incident in INCIDENTS {
+            let report = diagnose(&(incident.make)().window(), None);
+            for width in [60, 80, 100] {
+                let text = render(&report, Options { width, color: false });
+                for line in text.lines() {
+                    // A quoted word of a command may be longer than a narrow page.
+                    let is_command = width < 80 && line.contains('\'');
+                    assert!(crate::layout::columns(line) <= width || is_command, "{width}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn colour_only_when_asked_and_never_over_a_line_end() {
+        let report = diagnose(&dirty_cliff().window(), None);
+        assert!(!render(&report, Options { width: 80, color: false }).contains('\u{1b}'));
+        let colored = render(&report, Options { width: 80, color: true });
+        assert!(colored.contains('\u{1b}'));
+        for line in colored.lines() {
+            assert!(!line.contains('\u{1b}') || line.ends_with("\u{1b}[0m"), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_reach_the_page_escaped() {
+        let fixture = slow_journal().process("systemd-journal\u{1b}[31m\n", 300, "/x", |_, _| {}).facts(|facts| {
+            facts.hostname = floodline_core::name::Name::new(b"evil\x1b[2J\xff");
+            facts.kernel_release = "6.1\u{1b}c".to_owned();
+        });
+        let text = page(&fixture, None);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Text into columns: paragraphs wrapped to a width, tables whose cells wrap, commands continued with
+//! a backslash. Knows nothing of what the text says. Widths are terminal columns; wide East Asian
+//! characters count two, which errs on the narrow side.
+
+use std::fmt::Write;
+
+/// Columns a text takes on a terminal.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(|c| if (c as u32) >= 0x1100 && !is_narrow(c) { 2 } else { 1 }).sum()
+}
+
+/// Punctuation, arrows and mathematical signs beyond U+1100 that take one column.
+fn is_narrow(c: char) -> bool {
+    matches!(c as u32, 0x2000..=0x2bff)
+}
+
+/// Breaks a text into lines of at most `width` columns, at spaces, and within a word that is longer.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let gap = usize::from(!line.is_empty());
+        if columns(&line) + gap + columns(word) <= width {
+            if gap == 1 {
+                line.push(' ');
+            }
+            line.push_str(word);
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        for c in word.chars() {
+            let mut buffer = [0; 4];
+            if columns(&line) + columns(c.encode_utf8(&mut buffer)) > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A paragraph whose first line starts with `first` and whose others are indented like it.
+pub(crate) fn hanging(out: &mut String, first: &str, text: &str, width: usize) {
+    let indent = columns(first);
+    for (at, line) in wrap(text, width.saturating_sub(indent)).iter().enumerate() {
+        let lead = if at == 0 { first.to_owned() } else { " ".repeat(indent) };
+        let _ = writeln!(out, "{}", format!("{lead}{line}").trim_end());
+    }
+}
+
+/// A shell command, continued on further lines with a backslash where it does not fit. Never broken
+/// within quotes: then it is longer than the width, and still one can paste it.
+pub(crate) fn command(out: &mut String, indent: usize, command: &str, width: usize) {
+    let room = width.saturating_sub(indent).max(1);
+    let mut line = String::new();
+    let mut first = true;
+    let mut flush = |line: &mut String, more: bool| {
+        let extra = if first { 0 } else { 2 };
+        let tail = if more { " \\" } else { "" };
+        let _ = writeln!(out, "{}{line}{tail}", " ".repeat(indent + extra));
+        line.clear();
+        first = false;
+    };
+    for word in shell_words(command) {
+        // Room for the backslash, and for the deeper indent of all lines but the first.
+        if !line.is_empty() && columns(&line) + 1 + columns(word) + 4 > room {
+            flush(&mut line, true);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    flush(&mut line, false);
+}
+
+/// Splits at spaces that are not within single quotes; quotes stay.
+fn shell_words(command: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut start = None;
+    let mut quoted = false;
+    for (at, c) in command.char_indices() {
+        match c {
+            ' ' if !quoted => {
+                words.extend(start.take().and_then(|start: usize| command.get(start..at)));
+                continue;
+            }
+            '\'' => quoted = !quoted,
+            _ => {}
+        }
+        start.get_or_insert(at);
+    }
+    words.extend(start.and_then(|start| command.get(start..)));
+    words
+}
+
+/// How a column of a table is set.
+#[derive(Clone, Copy)]
+pub(crate) struct Column {
+    /// Its width.
+    pub(crate) width: usize,
+    /// Whether numbers line up at the right.
+    pub(crate) right: bool,
+}
+
+/// One row of a table: cells wrap within their columns, two spaces apart.
+pub(crate) fn row(out: &mut String, indent: usize, columns_: &[Column], cells: &[&str]) {
+    let wrapped: Vec<Vec<String>> = columns_.iter().zip(cells).map(|(column, cell)| wrap(cell, column.width)).collect();
+    let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
+    for at in 0..height {
+        let mut line = " ".repeat(indent);
+        for (column, cell) in columns_.iter().zip(&wrapped) {
+            let text = cell.get(at).map(String::as_str).unwrap_or_default();
+            let pad = " ".repeat(column.width.saturating_sub(columns(text)));
+            match column.right {
+                true => line.extend([pad.as_str(), text]),
+                false => line.extend([text, pad.as_str()]),
+            }
+            line.push_str("  ");
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, width: usize, expect: &[&str]) {
+        assert_eq!(wrap(text, width), expect);
+    }
+
+    #[test]
+    fn paragraphs_break_at_spaces_and_long_words_anywhere() {
+        check("one two three", 7, &["one two", "three"]);
+        check("", 7, &[""]);
+        check("abcdefghij", 4, &["abcd", "efgh", "ij"]);
+        check("a abcdefghij", 4, &["a", "abcd", "efgh", "ij"]);
+        check("日本語", 4, &["日本", "語"]);
+        check("x", 0, &["x"]);
+    }
+
+    #[test]
+    fn a_long_command_is_continued_and_never_within_quotes() {
+        let mut out = String::new();
+        command(&mut out, 2, "printf '%s\\n' 'vm.a = 1' 'vm.b = 2' > /etc/sysctl.d/90.conf", 36);
+        insta::assert_snapshot!(out, @r"
+          printf '%s\n' 'vm.a = 1' \
+            'vm.b = 2' > \
+            /etc/sysctl.d/90.conf
+        ");
+    }
+
+    #[test]
+    fn cells_wrap_within_their_columns() {
+        let columns = [Column { width: 6, right: false }, Column { width: 4, right: true }];
+        let mut out = String::new();
+        row(&mut out, 1, &columns, &["dirty pages", "12"]);
+        assert_eq!(out, " dirty     12\n pages\n");
+    }
+}
