@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn a_screenful_lists_disks_cgroups_and_writers() {
-        insta::assert_snapshot!(screen(&moment(Fixture::healthy())), @r"
-        2026-10-03T04:00:10.000Z  (rates over 10.0 s)
+        insta::assert_snapshot!(screen(&moment(Fixture::healthy())), @"
+        2026-10-03T04:00:10.000Z  (rates over 10 s)
         dirty 1.17 MiB, writeback 0 B
         thresholds: background 1.37 GiB, hard 2.75 GiB
         dirtying 80.0 KiB/s, to disk 78.1 KiB/s
