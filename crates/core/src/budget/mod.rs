@@ -20,6 +20,7 @@ use crate::report::Evidence;
 use crate::units::{Bytes, BytesPerSecond};
 use crate::window::Window;
 use inputs::Inputs;
+use std::collections::BTreeSet;
 
 /// Inode number of the root cgroup's directory.
 const ROOT_INO: u64 = 1;
@@ -368,15 +369,22 @@ pub fn budgets(window: &Window) -> Budgets {
                 _ => None,
             };
             let Some(mut budget) = domain::cgroup(&inputs, &global, path, id) else { continue };
-            budget.wbs = match ino {
-                Some(wbs) => wb::of_printed(&inputs, &wbs, Some(&budget.domain)),
-                None if are_printed => Vec::new(),
-                None => wb::of_written_devices(&inputs, id, &budget.domain, &global),
-            };
-            budget.outlook = outlook::outlook(&inputs, &budget, |pages| domain::thresh_at(&inputs, &global, pages));
-            disagreements.extend(domain::disagreement(&budget));
+            if let Some(wbs) = ino {
+                budget.wbs = wb::of_printed(&inputs, &wbs, Some(&budget.domain));
+            }
             cgroups.push(budget);
         }
+    }
+    if !are_printed {
+        // An inner cgroup has no processes; what io.stat says of it is the sum of those below.
+        let inner = inner_paths(&cgroups);
+        for budget in cgroups.iter_mut().filter(|budget| !inner.contains(&budget.path)) {
+            budget.wbs = wb::of_written_devices(&inputs, budget.cgroup, &budget.domain, &global);
+        }
+    }
+    for budget in &mut cgroups {
+        budget.outlook = outlook::outlook(&inputs, budget, |pages| domain::thresh_at(&inputs, &global, pages));
+        disagreements.extend(domain::disagreement(budget));
     }
     // A wb is dying when its cgroup is not among those that were read with their numbers.
     let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
@@ -393,4 +401,13 @@ pub fn budgets(window: &Window) -> Budgets {
         dying,
         disagreements,
     }
+}
+
+/// Paths of all cgroups that have one of these below them.
+fn inner_paths(cgroups: &[CgroupBudget]) -> BTreeSet<Name> {
+    let above = |path: &[u8]| {
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at.max(1));
+        slashes.map(|at| Name::new(&path[..at])).collect::<Vec<_>>()
+    };
+    cgroups.iter().flat_map(|budget| above(budget.path.as_bytes())).collect()
 }
