@@ -1,2 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios on real kernels, in QEMU guests.
+//! Scenarios on real kernels, in QEMU guests. Host side: kernels, the guest's image, QEMU. Guest side:
+//! the same program as init. Knows nothing of rules, and reads nothing of the host but what a guest
+//! needs to start.
+
+pub mod cache;
+pub mod kernels;
+pub mod tool;

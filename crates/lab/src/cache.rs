@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the lab keeps what is dear to make again: kernels, package lists, answers of probes; and the
+//! short-lived directories of runs. All below one directory of the user's; several labs may use it at
+//! once: entries appear by rename, and a run's directory is held by a lock.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The lab's directory.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// The cache could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The environment names no place for it.
+    #[error("no place for the cache: neither XDG_CACHE_HOME nor HOME is set")]
+    NoPlace,
+    /// A file operation failed.
+    #[error("{path}: {cause}")]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// Why it failed.
+        cause: io::Error,
+    },
+}
+
+impl CacheError {
+    /// For `map_err`: the error of an operation on a path.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> CacheError + '_ {
+        move |cause| CacheError::Io { path: path.to_owned(), cause }
+    }
+}
+
+/// A directory of one run; it and what is in it is gone when this is dropped.
+#[derive(Debug)]
+pub struct RunDir {
+    dir: tempfile::TempDir,
+    // Held as long as the run lives, so that nobody takes the directory for a left-over.
+    _lock: File,
+}
+
+impl RunDir {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// Name of the file in a run's directory that is locked while the run lives.
+const LOCK: &str = "lock";
+
+impl Cache {
+    /// In the user's cache directory, `$XDG_CACHE_HOME/floodline` or `~/.cache/floodline`.
+    pub fn of_user() -> Result<Cache, CacheError> {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+        Ok(Cache::at(base.ok_or(CacheError::NoPlace)?.join("floodline")))
+    }
+
+    /// In a directory of the caller's choice.
+    pub fn at(root: impl Into<PathBuf>) -> Cache {
+        Cache { root: root.into() }
+    }
+
+    /// A directory of the cache, made where it is missing.
+    pub fn dir(&self, name: &str) -> Result<PathBuf, CacheError> {
+        let path = self.root.join(name);
+        fs::create_dir_all(&path).map_err(CacheError::at(&path))?;
+        Ok(path)
+    }
+
+    /// A fresh directory on the same filesystem, gone when dropped.
+    pub fn scratch(&self) -> Result<RunDir, CacheError> {
+        let runs = self.dir("runs")?;
+        sweep(&runs);
+        let dir = tempfile::Builder::new().prefix("run-").tempdir_in(&runs).map_err(CacheError::at(&runs))?;
+        let lock = File::create(dir.path().join(LOCK)).map_err(CacheError::at(dir.path()))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| CacheError::Io { path: dir.path().to_owned(), cause: errno.into() })?;
+        Ok(RunDir { dir, _lock: lock })
+    }
+}
+
+/// Removes what runs left behind that were killed before they could.
+fn sweep(runs: &Path) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
+    for entry in entries.flatten() {
+        // No lock file yet: somebody is just making this one.
+        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // Another sweep may have been faster.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_directory_goes_with_its_run_and_left_overs_are_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = Cache::at(home.path());
+        let left_over = home.path().join("runs/run-killed");
+        fs::create_dir_all(&left_over).unwrap();
+        fs::write(left_over.join(LOCK), "").unwrap();
+        let first = cache.scratch().unwrap();
+        assert!(!left_over.exists());
+        let second = cache.scratch().unwrap();
+        assert!(first.path().exists(), "a living run is no left-over");
+        let path = second.path().to_owned();
+        drop(second);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a kernel image says of itself. The x86 boot protocol keeps the text of `/proc/version` in the
+//! image; distributions put the upstream version there where the release name has none (Debian's
+//! `6.1.0-56-cloud-amd64` is 6.1.192).
+
+use floodline_core::kernel::KernelVersion;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes read of an image: more than the boot header and its version text can reach.
+const HEAD: u64 = 128 << 10;
+
+/// Where the boot header has its magic and, 12 bytes on, the place of the version text.
+const MAGIC_AT: usize = 0x202;
+const MAGIC: &[u8] = b"HdrS";
+const VERSION_AT: usize = 0x20e;
+
+/// The version text of an image: release, builder, build number, date.
+pub fn version_text(image: &[u8]) -> Option<String> {
+    if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
+        return None;
+    }
+    let place = image.get(VERSION_AT..VERSION_AT + 2)?;
+    let place = usize::from(u16::from_le_bytes([place[0], place[1]])).checked_add(0x200)?;
+    let text = image.get(place..)?;
+    let end = text.iter().take(512).position(|byte| *byte == 0)?;
+    let text = std::str::from_utf8(&text[..end]).ok()?;
+    (!text.is_empty() && text.chars().all(|c| !c.is_control())).then(|| text.to_owned())
+}
+
+/// The version text of an image file.
+pub fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD).read_to_end(&mut head)?;
+    Ok(version_text(&head))
+}
+
+/// The upstream version of a version text: what Debian names after its own name, or the release's.
+pub fn upstream(text: &str) -> Option<KernelVersion> {
+    let named = text.split_once(" Debian ").and_then(|(_, rest)| rest.parse().ok());
+    named.or_else(|| text.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, release: &str, version: &str) {
+        let mut image = vec![0; 0x400];
+        image[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
+        image[VERSION_AT..VERSION_AT + 2].copy_from_slice(&0x100_u16.to_le_bytes());
+        image[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
+        let found = version_text(&image).unwrap();
+        assert_eq!(found.split(' ').next(), Some(release));
+        assert_eq!(upstream(&found).unwrap().to_string(), version);
+    }
+
+    #[test]
+    fn an_image_names_its_release_and_its_upstream_version() {
+        check(
+            "6.1.0-56-cloud-amd64 (debian-kernel@lists.debian.org) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-10-01)",
+            "6.1.0-56-cloud-amd64",
+            "6.1.192",
+        );
+        check(
+            "6.8.0-31-generic (buildd@lcy02) #31-Ubuntu SMP PREEMPT_DYNAMIC Sat Apr 20 00:40:06 UTC 2024",
+            "6.8.0-31-generic",
+            "6.8.0",
+        );
+    }
+
+    #[test]
+    fn any_bytes_are_an_image_or_are_not() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            if let Some(text) = version_text(bytes) {
+                assert!(!text.is_empty());
+            }
+        });
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs of this machine that the lab runs: QEMU, the package manager, mkfs, decompressors. Each call
+//! ends with its output or with an error that says which program and, where it is missing, what to
+//! install. Nothing here knows what the programs are for.
+
+use std::io;
+use std::process::{Command, Output, Stdio};
+
+/// A program did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// It is not there.
+    #[error("{tool} is not installed (Debian and Ubuntu: apt install {package})")]
+    Missing {
+        /// Name of the program.
+        tool: String,
+        /// Package that has it.
+        package: &'static str,
+    },
+    /// It could not be started or waited for.
+    #[error("{tool} could not be run: {cause}")]
+    NotRun {
+        /// Name of the program.
+        tool: String,
+        /// Why.
+        cause: io::Error,
+    },
+    /// It ended with an error.
+    #[error("{tool} failed ({status}): {says}")]
+    Failed {
+        /// Name of the program.
+        tool: String,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        says: String,
+    },
+}
+
+/// Programs and the packages that have them; what the lab may run, and nothing else.
+const PACKAGES: &[(&str, &str)] = &[
+    ("apt-get", "apt"),
+    ("apt-cache", "apt"),
+    ("cpio", "cpio"),
+    ("dpkg-deb", "dpkg"),
+    ("gzip", "gzip"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("qemu-system-aarch64", "qemu-system-arm"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("rpm2cpio", "rpm2cpio"),
+    ("setpriv", "util-linux"),
+    ("xz", "xz-utils"),
+    ("zstd", "zstd"),
+];
+
+/// The package of a program, as Debian calls it.
+pub fn package_of(tool: &str) -> &'static str {
+    PACKAGES.iter().find(|(name, _)| *name == tool).map_or("the package that has it", |(_, package)| package)
+}
+
+/// Directories that hold administrators' programs and are often missing in a person's `PATH`.
+const SBIN: &[&str] = &["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// A program by name, found also where only root's `PATH` leads.
+pub fn tool(name: &str) -> Command {
+    let elsewhere = SBIN.iter().map(|dir| std::path::Path::new(dir).join(name)).find(|path| path.exists());
+    let mut command = Command::new(elsewhere.as_deref().unwrap_or(name.as_ref()));
+    command.stdin(Stdio::null()).env("LC_ALL", "C");
+    command
+}
+
+/// Whether a program is there.
+pub fn is_there(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).chain(SBIN.iter().map(Into::into)).any(|dir| dir.join(name).is_file())
+}
+
+/// Runs a program to its end and returns what it printed.
+pub fn output(command: &mut Command) -> Result<Vec<u8>, ToolError> {
+    let Output { status, stdout, stderr } = command.output().map_err(|cause| not_run(command, cause))?;
+    if status.success() {
+        return Ok(stdout);
+    }
+    Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&stderr, &stdout) })
+}
+
+/// The error of a program that could not be started.
+pub fn not_run(command: &Command, cause: io::Error) -> ToolError {
+    let tool = name(command);
+    match cause.kind() {
+        io::ErrorKind::NotFound => ToolError::Missing { package: package_of(&tool), tool },
+        _ => ToolError::NotRun { tool, cause },
+    }
+}
+
+fn name(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned()
+}
+
+/// The last line that says something, in printable characters.
+fn tail(stderr: &[u8], stdout: &[u8]) -> String {
+    let text = [stdout, stderr].map(String::from_utf8_lossy).concat();
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it printed nothing");
+    line.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let missing = not_run(&Command::new("mkfs.xfs"), io::ErrorKind::NotFound.into());
+        assert_eq!(missing.to_string(), "mkfs.xfs is not installed (Debian and Ubuntu: apt install xfsprogs)");
+    }
+
+    #[test]
+    fn a_failed_program_is_quoted_with_its_last_words() {
+        let failed = output(tool("sh").args(["-c", "echo first; echo 'no \x1b[31mspace' >&2; exit 3"])).unwrap_err();
+        assert_eq!(failed.to_string(), "sh failed (exit status: 3): no [31mspace");
+        assert_eq!(output(tool("sh").args(["-c", "printf ok"])).unwrap(), b"ok");
+    }
+}
