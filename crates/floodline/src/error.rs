@@ -19,6 +19,7 @@ enum Kind {
     Usage,
     CannotObserve,
     ClosedPipe,
+    LabUnavailable,
     Bug,
 }
 
@@ -31,6 +32,11 @@ impl CliError {
     /// The host cannot be observed.
     pub(crate) fn cannot_observe(cause: impl fmt::Display) -> CliError {
         CliError::new(Kind::CannotObserve, cause)
+    }
+
+    /// No kernel can be run here.
+    pub(crate) fn lab_unavailable(cause: impl fmt::Display) -> CliError {
+        CliError::new(Kind::LabUnavailable, cause)
     }
 
     /// Something that cannot happen did.
@@ -62,7 +68,7 @@ impl CliError {
         match self.kind {
             Kind::ClosedPipe => return Exit::Done,
             Kind::Bug => eprintln!("floodline: this is a bug in floodline: {}", self.cause),
-            Kind::Usage | Kind::CannotObserve => eprintln!("floodline: {}", self.cause),
+            Kind::Usage | Kind::CannotObserve | Kind::LabUnavailable => eprintln!("floodline: {}", self.cause),
         }
         for hint in &self.hints {
             eprintln!("  hint: {hint}");
@@ -71,6 +77,7 @@ impl CliError {
             Kind::Usage => Exit::Usage,
             Kind::CannotObserve => Exit::CannotObserve,
             Kind::ClosedPipe => Exit::Done,
+            Kind::LabUnavailable => Exit::LabUnavailable,
             Kind::Bug => Exit::Bug,
         }
     }

@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     Usage,
     /// The host cannot be observed, or a result could not be written.
     CannotObserve,
+    /// The lab is unavailable; says nothing about the scenario.
+    LabUnavailable,
     /// A bug of ours.
     Bug,
 }
@@ -23,6 +25,7 @@ Exit codes:
   1   findings at or above --fail-on
   2   wrong usage, configuration or input file
   3   the host cannot be observed, or a result could not be written
+  69  the lab is unavailable; says nothing about the scenario
   70  a bug in floodline";
 
 impl Exit {
@@ -32,6 +35,7 @@ impl Exit {
             Exit::Findings => 1,
             Exit::Usage => 2,
             Exit::CannotObserve => 3,
+            Exit::LabUnavailable => 69,
             Exit::Bug => 70,
         }
     }

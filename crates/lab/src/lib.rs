@@ -4,5 +4,6 @@
 //! needs to start.
 
 pub mod cache;
+pub mod image;
 pub mod kernels;
 pub mod tool;

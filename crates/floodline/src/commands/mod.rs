@@ -3,6 +3,7 @@
 
 mod completions;
 mod export;
+mod lab;
 mod replay;
 
 use crate::console::Console;
@@ -11,8 +12,12 @@ use crate::exit::Exit;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 /// Every command, in the order of the help text.
-pub(crate) static COMMANDS: &[Command] =
-    &[Command::of::<replay::Replay>(), Command::of::<export::Export>(), Command::of::<completions::Completions>()];
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::of::<replay::Replay>(),
+    Command::of::<export::Export>(),
+    Command::of::<lab::Lab>(),
+    Command::of::<completions::Completions>(),
+];
 
 /// One command as the program sees it.
 pub(crate) struct Command {

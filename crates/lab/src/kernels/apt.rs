@@ -174,19 +174,23 @@ struct Mirror {
 
 impl Mirror {
     fn of_this_machine() -> Result<Mirror, AptError> {
-        let format = "$(ORIGIN)\t$(COMPONENT)\t$(REPO_URI)\t$(SIGNED_BY)\t$(LABEL)";
+        let format = "$(ORIGIN)\t$(LABEL)\t$(COMPONENT)\t$(REPO_URI)\t$(SOURCESENTRY)";
         let targets =
             tool::output(tool::tool("apt-get").args(["indextargets", "--format", format, "Created-By: Packages"]))?;
-        Mirror::parse(&String::from_utf8_lossy(&targets)).ok_or(AptError::NoSource)
+        let read = |path: &str| std::fs::read_to_string(path).ok();
+        Mirror::parse(&String::from_utf8_lossy(&targets), read).ok_or(AptError::NoSource)
     }
 
     /// The first source of a distribution's main archive. Security archives have another label.
-    fn parse(targets: &str) -> Option<Mirror> {
+    fn parse(targets: &str, read: impl Fn(&str) -> Option<String>) -> Option<Mirror> {
         targets.lines().find_map(|line| {
-            let [origin, component, uri, signed_by, label] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+            let [origin, label, component, uri, entry] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
             let known = SUITES.iter().any(|suite| suite.origin == origin) && label == origin && component == "main";
-            let signed_by = Some(signed_by.to_owned()).filter(|path| path.starts_with('/'));
-            known.then(|| Mirror { origin: origin.to_owned(), uri: uri.to_owned(), signed_by })
+            if !known {
+                return None;
+            }
+            let signed_by = entry.rsplit_once(':').and_then(|(file, line)| signed_by(&read(file)?, line.parse().ok()?));
+            Some(Mirror { origin: origin.to_owned(), uri: uri.to_owned(), signed_by })
         })
     }
 
@@ -210,6 +214,18 @@ impl Mirror {
         write(&config, &text)?;
         Ok(Source { name: suite.to_owned(), config: Some(config) })
     }
+}
+
+/// The key file that an entry of a sources file names: `[signed-by=…]` on its line, or the `Signed-By:` of
+/// the stanza that starts there. Without one apt's own keys apply. (apt does not tell it otherwise.)
+fn signed_by(sources: &str, line: usize) -> Option<String> {
+    let mut entry = sources.lines().skip(line.checked_sub(1)?);
+    let first = entry.next()?;
+    let in_brackets = first.split(['[', ']', ' ', '\t']).find_map(|word| word.strip_prefix("signed-by="));
+    let in_stanza =
+        || entry.take_while(|line| !line.trim().is_empty()).find_map(|line| line.strip_prefix("Signed-By:"));
+    let path = in_brackets.or_else(in_stanza)?.trim();
+    (path.starts_with('/') && !path.contains([' ', ']'])).then(|| path.to_owned())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), AptError> {
@@ -411,16 +427,25 @@ Version: none
     #[test]
     fn the_mirror_is_that_of_the_machines_own_archive() {
         let targets = "\
-cloud\tmain\thttps://packages.example/apt\t\tcloud
-Debian\tmain\thttp://security.example/debian-security/\t\tDebian-Security
-Debian\tcontrib\thttp://mirror.example/debian/\t\tDebian
-Debian\tmain\thttp://mirror.example/debian/\t/usr/share/keyrings/debian-archive-keyring.gpg\tDebian
+cloud\tcloud\tmain\thttps://packages.example/apt\t/etc/apt/cloud.list:1
+Debian\tDebian-Security\tmain\thttp://security.example/debian-security/\t/etc/apt/debian.sources:7
+Debian\tDebian\tcontrib\thttp://mirror.example/debian/\t/etc/apt/debian.sources:1
+Debian\tDebian\tmain\thttp://mirror.example/debian/\t/etc/apt/debian.sources:1
 ";
-        let mirror = Mirror::parse(targets).unwrap();
-        assert_eq!(mirror.uri, "http://mirror.example/debian/");
-        assert_eq!(mirror.signed_by.as_deref(), Some("/usr/share/keyrings/debian-archive-keyring.gpg"));
-        assert_eq!(Mirror::parse("cloud\tmain\thttps://packages.example/apt\t\tcloud\n"), None);
-        assert_eq!(Mirror::parse("\n\t\t\n"), None);
+        let check = |sources: &str, expect: Option<&str>| {
+            let mirror = Mirror::parse(targets, |_| Some(sources.to_owned())).unwrap();
+            assert_eq!((mirror.uri.as_str(), mirror.signed_by.as_deref()), ("http://mirror.example/debian/", expect));
+        };
+        check(
+            "Types: deb\nURIs: u\nSigned-By: /keys/debian.gpg\n\nSigned-By: /keys/other.gpg\n",
+            Some("/keys/debian.gpg"),
+        );
+        check("Types: deb\n\nSigned-By: /keys/other.gpg\n", None);
+        check("deb [arch=amd64 signed-by=/keys/debian.gpg] u s main", Some("/keys/debian.gpg"));
+        check("deb u s main", None);
+        check("", None);
+        assert_eq!(Mirror::parse("cloud\tcloud\tmain\thttps://packages.example/apt\tf:1\n", |_| None), None);
+        assert_eq!(Mirror::parse("\n\t\t\n", |_| None), None);
     }
 
     #[test]
@@ -429,7 +454,8 @@ Debian\tmain\thttp://mirror.example/debian/\t/usr/share/keyrings/debian-archive-
         bolero::check!().for_each(|bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes);
             offers_in(&text, &source);
-            Mirror::parse(&text);
+            Mirror::parse(&text, |_| Some(text.clone().into_owned()));
+            signed_by(&text, 1);
         });
     }
 }

@@ -17,7 +17,7 @@ const MAGIC: &[u8] = b"HdrS";
 const VERSION_AT: usize = 0x20e;
 
 /// The version text of an image: release, builder, build number, date.
-pub fn version_text(image: &[u8]) -> Option<String> {
+pub(super) fn version_text(image: &[u8]) -> Option<String> {
     if image.get(MAGIC_AT..MAGIC_AT + MAGIC.len())? != MAGIC {
         return None;
     }
@@ -30,14 +30,14 @@ pub fn version_text(image: &[u8]) -> Option<String> {
 }
 
 /// The version text of an image file.
-pub fn read(path: &Path) -> io::Result<Option<String>> {
+pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
     let mut head = Vec::new();
     File::open(path)?.take(HEAD).read_to_end(&mut head)?;
     Ok(version_text(&head))
 }
 
 /// The upstream version of a version text: what Debian names after its own name, or the release's.
-pub fn upstream(text: &str) -> Option<KernelVersion> {
+pub(super) fn upstream(text: &str) -> Option<KernelVersion> {
     let named = text.split_once(" Debian ").and_then(|(_, rest)| rest.parse().ok());
     named.or_else(|| text.parse().ok())
 }

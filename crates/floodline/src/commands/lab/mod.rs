@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline lab …`: scenarios on real kernels in throw-away virtual machines. Never needs root, and
+//! never touches this host's cgroups, settings or mounts.
+
+mod kernels;
+
+use super::Run;
+use crate::console::Console;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Run scenarios on real kernels, in throw-away virtual machines
+#[derive(clap::Parser)]
+#[command(name = "lab")]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    Kernels(kernels::Kernels),
+}
+
+impl Run for Lab {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        match self.verb {
+            Verb::Kernels(kernels) => kernels.run(console),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The guest's first and only root directory: this program as init, the kernel modules it loads, the
+//! job it does, and programs of the host where a job needs some (mkfs, a real service) with the
+//! libraries they are linked with. Not compressed: unpacking costs an emulated CPU more than reading.
+
+mod cpio;
+mod elf;
+
+use crate::kernels::Module;
+use crate::tool::{self, ToolError};
+use cpio::Cpio;
+use elf::Elf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+/// Where the guest finds its job.
+pub const JOB: &str = "/job.json";
+
+/// Where the guest finds the modules; the names start with their place in the order of loading.
+pub const MODULES: &str = "/modules";
+
+/// Largest image, bytes.
+pub const SIZE_MAX: u64 = 30 << 20;
+
+/// The image could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// A file operation failed.
+    #[error("{path}: {cause}")]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// Why it failed.
+        cause: io::Error,
+    },
+    /// A file is no program for the guest.
+    #[error("{path} is not a 64-bit Linux program")]
+    NotAProgram {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its libraries could not be found.
+    #[error("libraries of {path}: {cause}")]
+    Libraries {
+        /// The program.
+        path: PathBuf,
+        /// What went wrong.
+        cause: ToolError,
+    },
+    /// There is too much in it.
+    #[error("the guest's image has {bytes} bytes, more than {SIZE_MAX}; a release build of floodline is smaller")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+    },
+}
+
+/// What goes into an image.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    files: BTreeMap<String, (u32, Vec<u8>)>,
+}
+
+/// Directories that the guest mounts something on.
+const DIRS: &[&str] = &["dev", "proc", "sys", "run", "tmp"];
+
+impl Image {
+    /// An image with this program as init.
+    pub fn new(init: &Path) -> Result<Image, ImageError> {
+        let mut image = Image::default();
+        image.program(init, "/init")?;
+        Ok(image)
+    }
+
+    /// Adds a file of the given content.
+    pub fn file(&mut self, path: &str, content: impl Into<Vec<u8>>) {
+        self.put(path, 0o644, content.into());
+    }
+
+    /// Adds modules, to be loaded in this order.
+    pub fn modules(&mut self, modules: Vec<Module>) {
+        for (place, module) in modules.into_iter().enumerate() {
+            self.put(&format!("{MODULES}/{place:03}-{}.ko", module.name), 0o644, module.content);
+        }
+    }
+
+    /// Adds a program of this host under a path of the guest, with the libraries it is linked with.
+    pub fn program(&mut self, from: &Path, to: &str) -> Result<(), ImageError> {
+        // The interpreter would take `/proc/self/exe` for itself.
+        let from = &from.canonicalize().map_err(|cause| ImageError::Io { path: from.to_owned(), cause })?;
+        let file = read(from)?;
+        let elf = Elf::parse(&file).ok_or_else(|| ImageError::NotAProgram { path: from.to_owned() })?;
+        if let Some(interpreter) = elf.interpreter() {
+            let list = tool::output(tool::tool(interpreter).arg("--list").arg(from))
+                .map_err(|cause| ImageError::Libraries { path: from.to_owned(), cause })?;
+            self.library(interpreter)?;
+            for path in libraries(&String::from_utf8_lossy(&list)) {
+                self.library(path)?;
+            }
+        }
+        self.put(to, 0o755, elf.loaded_part());
+        Ok(())
+    }
+
+    fn library(&mut self, path: &str) -> Result<(), ImageError> {
+        if !self.files.contains_key(path) {
+            let file = read(Path::new(path))?;
+            let part = Elf::parse(&file).map_or(file.clone(), |elf| elf.loaded_part());
+            self.put(path, 0o755, part);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &str, mode: u32, content: Vec<u8>) {
+        self.files.insert(path.to_owned(), (mode, content));
+    }
+
+    /// Writes it to a file. Returns how long it is, bytes.
+    pub fn write(&self, path: &Path) -> Result<u64, ImageError> {
+        let at = |cause| ImageError::Io { path: path.to_owned(), cause };
+        let mut cpio = Cpio::new(BufWriter::new(File::create(path).map_err(at)?));
+        for dir in DIRS {
+            cpio.dir(dir).map_err(at)?;
+        }
+        for (path, (mode, content)) in &self.files {
+            cpio.file(path.trim_start_matches('/'), *mode, content).map_err(at)?;
+        }
+        let bytes = cpio.finish().map_err(at)?;
+        if bytes > SIZE_MAX {
+            return Err(ImageError::TooLarge { bytes });
+        }
+        Ok(bytes)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ImageError> {
+    std::fs::read(path).map_err(|cause| ImageError::Io { path: path.to_owned(), cause })
+}
+
+/// The files in what the interpreter lists: `NAME => PATH (ADDRESS)` a line.
+fn libraries(list: &str) -> impl Iterator<Item = &str> {
+    list.lines().filter_map(|line| {
+        let path = line.split_once("=> ")?.1.split(" (").next()?;
+        path.starts_with('/').then_some(path)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_what_it_is_linked_with() {
+        let mut image = Image::new(Path::new("/proc/self/exe")).unwrap();
+        image.modules(vec![Module { name: "xfs".to_owned(), content: b"module".to_vec() }]);
+        image.file(JOB, "{}");
+        let names: Vec<&str> = image.files.keys().map(String::as_str).collect();
+        assert!(names.contains(&"/init") && names.contains(&"/job.json") && names.contains(&"/modules/000-xfs.ko"));
+        let elf = read(Path::new("/proc/self/exe")).unwrap();
+        let interpreter = Elf::parse(&elf).unwrap().interpreter();
+        assert_eq!(interpreter.is_some(), names.iter().any(|name| name.contains("libc.so")), "{names:?}");
+        assert!(matches!(image.program(Path::new("/etc/passwd"), "/x"), Err(ImageError::NotAProgram { .. })));
+    }
+
+    #[test]
+    fn libraries_are_the_files_in_the_interpreters_list() {
+        let list = "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\tlibx.so => not found\n\t/lib64/ld.so (0x3)\n";
+        assert_eq!(libraries(list).collect::<Vec<_>>(), ["/lib/libc.so.6"]);
+    }
+}
