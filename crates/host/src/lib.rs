@@ -4,4 +4,10 @@
 pub mod collect;
 pub mod parse;
 pub mod plan;
+pub mod probe;
 pub mod root;
+
+pub use collect::Collector;
+pub use plan::{Needs, Plan};
+pub use probe::{Probe, probe};
+pub use root::HostRoot;

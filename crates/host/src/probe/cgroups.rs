@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the cgroup hierarchies are set up: which are mounted, and which controllers each has.
+
+use super::{Prober, first_line, join};
+use crate::root::SMALL;
+use floodline_core::facts::{CgroupMode, CgroupSetup, Mount};
+use floodline_core::gap::Source;
+use floodline_core::name::Name;
+
+pub(super) fn probe(prober: &mut Prober<'_>) {
+    let mut setup = setup(&prober.facts.mounts);
+    if let Some(mount) = setup.v2_mount.clone() {
+        let path = join(mount.as_bytes(), b"cgroup.controllers");
+        if let Some(content) = prober.expect(Source::CgroupControllers, &path, SMALL) {
+            let names = first_line(&content).split(|&byte| byte == b' ').filter(|name| !name.is_empty());
+            setup.v2_controllers = names.map(|name| Name::new(name).to_string()).collect();
+        }
+        let path = join(mount.as_bytes(), b"io.cost.qos");
+        if let Some(content) = prober.maybe(Source::IoCost, &path) {
+            let lines = content.split(|&byte| byte == b'\n').filter_map(|line| {
+                let at = line.iter().position(|&byte| byte == b' ')?;
+                Some((Name::new(&line[..at]).to_string(), Name::new(&line[at + 1..]).to_string()))
+            });
+            prober.facts.io_cost_qos = lines.collect();
+        }
+    }
+    prober.facts.cgroups = setup;
+}
+
+/// What the mounts say. Of several mounts of one hierarchy the one that shows its root counts.
+fn setup(mounts: &[Mount]) -> CgroupSetup {
+    let mut setup = CgroupSetup::default();
+    let mut shown: Vec<&Mount> = mounts.iter().collect();
+    shown.sort_by_key(|mount| mount.root.as_bytes() != b"/");
+    for mount in shown {
+        match mount.fs_type.as_str() {
+            "cgroup2" => {
+                setup.v2_mount.get_or_insert_with(|| mount.mount_point.clone());
+            }
+            "cgroup" => {
+                for option in mount.super_options.as_bytes().split(|&byte| byte == b',') {
+                    // Named hierarchies and flags such as `rw` are no controllers; nobody looks them up.
+                    let name = Name::new(option).to_string();
+                    setup.v1_mounts.entry(name).or_insert_with(|| mount.mount_point.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    setup.v1_mounts.retain(|option, _| CONTROLLERS.contains(&option.as_str()));
+    setup.mode = match (setup.v2_mount.is_some(), setup.v1_mounts.is_empty()) {
+        (true, true) => CgroupMode::V2,
+        (true, false) => CgroupMode::Hybrid,
+        (false, false) => CgroupMode::V1,
+        (false, true) => CgroupMode::None,
+    };
+    setup
+}
+
+/// Controllers of version 1.
+const CONTROLLERS: [&str; 14] = [
+    "cpuset",
+    "cpu",
+    "cpuacct",
+    "io",
+    "blkio",
+    "memory",
+    "devices",
+    "freezer",
+    "net_cls",
+    "perf_event",
+    "net_prio",
+    "hugetlb",
+    "pids",
+    "rdma",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::id::DevId;
+
+    fn mount(fs_type: &str, mount_point: &str, super_options: &str) -> Mount {
+        Mount {
+            dev: DevId { major: 0, minor: 30 },
+            root: Name::from("/"),
+            mount_point: Name::from(mount_point),
+            fs_type: fs_type.to_owned(),
+            source: Name::from(fs_type),
+            options: Name::from("rw"),
+            super_options: Name::from(super_options),
+            overlay: None,
+        }
+    }
+
+    #[test]
+    fn the_three_layouts_are_told_apart() {
+        let unified = mount("cgroup2", "/sys/fs/cgroup", "rw,nsdelegate");
+        let memory = mount("cgroup", "/sys/fs/cgroup/memory", "rw,memory");
+        let named = mount("cgroup", "/sys/fs/cgroup/systemd", "rw,name=systemd");
+        let check = |mounts: &[Mount], expect| assert_eq!(setup(mounts).mode, expect);
+        check(&[], CgroupMode::None);
+        check(std::slice::from_ref(&unified), CgroupMode::V2);
+        check(&[unified.clone(), named.clone()], CgroupMode::V2);
+        check(&[unified, memory.clone()], CgroupMode::Hybrid);
+        check(&[memory, named], CgroupMode::V1);
+    }
+
+    #[test]
+    fn controllers_mounted_together_are_each_found() {
+        let setup = setup(&[mount("cgroup", "/sys/fs/cgroup/cpu,cpuacct", "rw,cpu,cpuacct")]);
+        assert_eq!(setup.v1_mounts.keys().collect::<Vec<_>>(), ["cpu", "cpuacct"]);
+    }
+
+    #[test]
+    fn a_mount_of_a_part_of_the_hierarchy_does_not_stand_for_it() {
+        let part = Mount { root: Name::from("/docker/abc"), ..mount("cgroup2", "/var/part", "rw") };
+        let setup = setup(&[part, mount("cgroup2", "/sys/fs/cgroup", "rw")]);
+        assert_eq!(setup.v2_mount, Some(Name::from("/sys/fs/cgroup")));
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Kernel, CPUs, page size and tick rate, and what the reader is allowed to see.
+
+use super::{Prober, first_line};
+use crate::parse;
+use crate::root::{LARGE, SMALL};
+use floodline_core::facts::Hz;
+use floodline_core::gap::{Cause, Source};
+use floodline_core::name::Name;
+use floodline_core::sample::HostRow;
+use floodline_core::units::Flag;
+
+/// Tick rate of most distributions' kernels, for a kernel that does not tell its own.
+const HZ_USUAL: u32 = 250;
+
+/// Page sizes Linux is built with.
+const PAGE_SIZES: [u64; 3] = [4096, 16384, 65536];
+
+pub(super) fn probe(prober: &mut Prober<'_>) {
+    if let Some(release) = prober.expect(Source::KernelRelease, b"/proc/sys/kernel/osrelease", SMALL) {
+        prober.facts.kernel_release = Name::new(first_line(&release)).to_string();
+        prober.facts.kernel = prober.facts.kernel_release.parse().ok();
+        if prober.facts.kernel.is_none() {
+            let cause = Cause::Malformed { what: "a release of the form MAJOR.MINOR".to_owned() };
+            prober.gap(Source::KernelRelease, cause, b"/proc/sys/kernel/osrelease");
+        }
+    }
+    if let Some(name) = prober.text(Source::KernelRelease, b"/proc/sys/kernel/hostname") {
+        prober.facts.hostname = name;
+    }
+    if let Some(cmdline) = prober.expect(Source::Cmdline, b"/proc/cmdline", SMALL) {
+        prober.facts.cmdline = Name::new(first_line(&cmdline));
+    }
+    prober.facts.cpus_possible = cpus_possible(prober);
+    prober.facts.page_size = page_size(prober);
+    prober.facts.hz = Some(hz(prober));
+    let delayacct = prober.value(Source::SysctlVm, b"/proc/sys/kernel/task_delayacct", parse::number::number::<Flag>);
+    prober.facts.task_delayacct = match (delayacct, prober.facts.kernel) {
+        (Some(flag), _) => Some(flag.0 != 0),
+        // Always on before the sysctl came (5.14), unless switched off at boot.
+        (None, Some(kernel)) if !kernel.at_least(5, 14) => {
+            Some(!words(prober.facts.cmdline.as_bytes()).any(|word| word == b"nodelayacct"))
+        }
+        (None, _) => None,
+    };
+    prober.facts.privileged = prober.root.is_live().then(|| rustix::process::geteuid().is_root());
+}
+
+/// `nr_cpu_ids`: one more than the highest CPU that may ever come online, as in "0-3,8-11".
+fn cpus_possible(prober: &mut Prober<'_>) -> Option<u32> {
+    let path = b"/sys/devices/system/cpu/possible";
+    let content = prober.expect(Source::CpuPossible, path, SMALL)?;
+    let highest = highest_cpu(first_line(&content));
+    if highest.is_none() {
+        prober.gap(Source::CpuPossible, Cause::Malformed { what: "a list of CPUs such as 0-3".to_owned() }, path);
+    }
+    highest.and_then(|highest| highest.checked_add(1))
+}
+
+fn highest_cpu(list: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(list).ok()?;
+    let ends = text.split(',').map(|range| range.rsplit('-').next().unwrap_or_default().trim().parse::<u32>().ok());
+    ends.collect::<Option<Vec<u32>>>()?.into_iter().max()
+}
+
+/// On the live machine the kernel says; a captured tree tells by counting its free memory in kB and in pages.
+fn page_size(prober: &mut Prober<'_>) -> u64 {
+    let mut row = HostRow::default();
+    if let Some(meminfo) = prober.expect(Source::Meminfo, b"/proc/meminfo", SMALL) {
+        // A flaw here is told by every sample.
+        let _ = parse::meminfo::parse(&meminfo, &mut row);
+        prober.facts.mem_total = row.mem_total;
+    }
+    if prober.root.is_live() {
+        return rustix::param::page_size() as u64;
+    }
+    if let Ok(vmstat) = prober.root.read("/proc/vmstat", LARGE) {
+        let _ = parse::vmstat::parse(&vmstat, &mut row);
+    }
+    match (row.mem_free, row.nr_free_pages) {
+        (Some(bytes), Some(pages)) if pages.0 > 0 => {
+            let measured = bytes.0 / pages.0;
+            PAGE_SIZES.into_iter().min_by_key(|size| size.abs_diff(measured)).unwrap_or(PAGE_SIZES[0])
+        }
+        _ => PAGE_SIZES[0],
+    }
+}
+
+fn hz(prober: &mut Prober<'_>) -> Hz {
+    let release = prober.facts.kernel_release.clone();
+    let plain = prober.root.read(format!("/boot/config-{release}"), LARGE).ok();
+    let config = plain.or_else(|| prober.root.read("/proc/config.gz", LARGE).ok().and_then(|packed| unpack(&packed)));
+    let known = config.as_deref().and_then(hz_of_config);
+    if known.is_none() {
+        prober.gap(Source::KernelConfig, Cause::NotFound, format!("HZ taken to be {HZ_USUAL}").as_bytes());
+    }
+    Hz { value: known.unwrap_or(HZ_USUAL), assumed: known.is_none() }
+}
+
+/// The whole content of a gzip file, as far as it is of a size a kernel configuration can have.
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut content = Vec::new();
+    flate2::read::GzDecoder::new(packed).take(LARGE as u64).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+fn hz_of_config(config: &[u8]) -> Option<u32> {
+    let value = config.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"CONFIG_HZ="))?;
+    std::str::from_utf8(value).ok()?.trim().parse().ok().filter(|hz| (24..=10_000).contains(hz))
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_possible_cpu_counts_however_the_list_is_written() {
+        let check = |list: &str, expect: Option<u32>| assert_eq!(highest_cpu(list.as_bytes()), expect, "{list}");
+        check("0", Some(0));
+        check("0-1", Some(1));
+        check("0-3,8-11", Some(11));
+        check("8-11,0-3", Some(11));
+        check("", None);
+        check("0-x", None);
+        check("99999999999", None);
+    }
+
+    #[test]
+    fn the_tick_rate_is_read_from_a_configuration() {
+        assert_eq!(hz_of_config(b"# CONFIG_HZ_100 is not set\nCONFIG_HZ_250=y\nCONFIG_HZ=250\n"), Some(250));
+        assert_eq!(hz_of_config(b"CONFIG_HZ=0\n"), None);
+        assert_eq!(hz_of_config(b"\xff\xfe"), None);
+    }
+
+    #[test]
+    fn what_is_not_gzip_is_no_configuration() {
+        assert_eq!(unpack(b"CONFIG_HZ=250"), None);
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the machine is: one look at everything that hardly ever changes, into plain [`HostFacts`].
+//! Decides nothing; whatever could not be read is a named gap. Not the hot path: each file is read
+//! once, by its path.
+
+mod bdi;
+mod block;
+mod cgroups;
+mod kernel;
+mod mounts;
+
+use crate::parse::Flaw;
+use crate::root::{HostRoot, SMALL};
+use floodline_core::facts::HostFacts;
+use floodline_core::gap::{Cause, Gap, Source};
+use floodline_core::name::Name;
+
+/// What the machine is, and what could not be found out.
+#[derive(Clone, Debug, Default)]
+pub struct Probe {
+    /// The machine.
+    pub facts: HostFacts,
+    /// What could not be read, and why.
+    pub gaps: Vec<Gap>,
+}
+
+/// Looks at a machine.
+pub fn probe(root: &HostRoot) -> Probe {
+    let mut prober = Prober { root, facts: HostFacts::default(), gaps: Vec::new() };
+    kernel::probe(&mut prober);
+    mounts::probe(&mut prober);
+    cgroups::probe(&mut prober);
+    block::probe(&mut prober);
+    bdi::probe(&mut prober);
+    Probe { facts: prober.facts, gaps: prober.gaps }
+}
+
+/// A probe in the making.
+struct Prober<'a> {
+    root: &'a HostRoot,
+    facts: HostFacts,
+    gaps: Vec<Gap>,
+}
+
+impl Prober<'_> {
+    /// A file that should be there; a gap when it is not.
+    fn expect(&mut self, source: Source, path: &[u8], limit: usize) -> Option<Vec<u8>> {
+        match self.root.read(path, limit) {
+            Ok(content) => Some(content),
+            Err(cause) => {
+                self.gap(source, cause, path);
+                None
+            }
+        }
+    }
+
+    /// A file that may be absent on a healthy machine; a gap only when it is there and unreadable.
+    fn maybe(&mut self, source: Source, path: &[u8]) -> Option<Vec<u8>> {
+        match self.root.read(path, SMALL) {
+            Ok(content) => Some(content),
+            Err(Cause::NotFound | Cause::Vanished) => None,
+            // `wbt_lat_usec` of a queue without writeback throttling: there, and not readable.
+            Err(Cause::Io { errno }) if errno == rustix::io::Errno::INVAL.raw_os_error() => None,
+            Err(cause) => {
+                self.gap(source, cause, path);
+                None
+            }
+        }
+    }
+
+    /// One line of text from a file that may be absent.
+    fn text(&mut self, source: Source, path: &[u8]) -> Option<Name> {
+        self.maybe(source, path).map(|content| Name::new(first_line(&content)))
+    }
+
+    /// A value from a file that may be absent.
+    fn value<T>(&mut self, source: Source, path: &[u8], parse: impl Fn(&[u8]) -> Result<T, Flaw>) -> Option<T> {
+        let content = self.maybe(source, path)?;
+        match parse(&content) {
+            Ok(value) => Some(value),
+            Err(flaw) => {
+                self.gap(source, Cause::Malformed { what: flaw.0.to_owned() }, path);
+                None
+            }
+        }
+    }
+
+    fn gap(&mut self, source: Source, cause: Cause, path: &[u8]) {
+        self.gaps.push(Gap::detailed(source, cause, Name::new(path).to_string()));
+    }
+}
+
+/// The first line without its newline.
+fn first_line(content: &[u8]) -> &[u8] {
+    content.split(|&byte| byte == b'\n').next().unwrap_or_default()
+}
+
+/// Joins a folder and a name.
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    [folder, b"/", name].concat()
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Mounts, and where the writes of each overlay go. mountinfo is parsed here: its lines hold names
+//! chosen by others, in octal escapes and without a promise of UTF-8.
+
+use super::Prober;
+use crate::root::LARGE;
+use floodline_core::facts::{Mount, Overlay};
+use floodline_core::gap::{Cause, Source};
+use floodline_core::id::DevId;
+use floodline_core::name::Name;
+
+/// The reader's own mounts; in a captured tree `self` may point to nobody.
+const PATHS: [&[u8]; 2] = [b"/proc/self/mountinfo", b"/proc/1/mountinfo"];
+
+pub(super) fn probe(prober: &mut Prober<'_>) {
+    let found = PATHS.iter().find_map(|path| prober.root.read(path, LARGE).ok());
+    let Some(content) = found.or_else(|| prober.expect(Source::Mountinfo, PATHS[0], LARGE)) else { return };
+    let lines = content.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let mut flawed: u64 = 0;
+    let mut mounts: Vec<Mount> = Vec::new();
+    for line in lines {
+        match parse(line) {
+            Some(mount) => mounts.push(mount),
+            None => flawed += 1,
+        }
+    }
+    if flawed > 0 {
+        let what = format!("mountinfo lines with ten fields; {flawed} are not");
+        prober.gap(Source::Mountinfo, Cause::Malformed { what }, PATHS[0]);
+    }
+    let uppers: Vec<Option<DevId>> = mounts.iter().map(|mount| upper_dev(mount, &mounts)).collect();
+    for (mount, upper_dev) in mounts.iter_mut().zip(uppers) {
+        if let Some(overlay) = &mut mount.overlay {
+            overlay.upper_dev = upper_dev;
+            if upper_dev.is_none() && overlay.upperdir.is_some() {
+                let cause = Cause::Malformed { what: "an upperdir below a mount that is visible here".to_owned() };
+                prober.gap(Source::Mountinfo, cause, mount.mount_point.as_bytes());
+            }
+        }
+    }
+    prober.facts.mounts = mounts;
+    let debugfs = prober.facts.mounts.iter().any(|mount| mount.fs_type == "debugfs");
+    prober.facts.debugfs = Some(debugfs && prober.root.list_dir("/sys/kernel/debug/bdi").is_ok());
+}
+
+/// One line of mountinfo: id, parent, major:minor, root, mount point, options, optional fields, `-`,
+/// type, source, super options.
+fn parse(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let (_id, _parent) = (fields.next()?, fields.next()?);
+    let dev = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let (root, mount_point, options) = (fields.next()?, fields.next()?, fields.next()?);
+    fields.find(|field| *field == b"-")?;
+    let (fs_type, source, super_options) = (fields.next()?, fields.next()?, fields.next()?);
+    let fs_type = Name::new(unescape(fs_type)).to_string();
+    let overlay = (fs_type == "overlay").then(|| overlay(super_options));
+    Some(Mount {
+        dev,
+        root: Name::new(unescape(root)),
+        mount_point: Name::new(unescape(mount_point)),
+        fs_type,
+        source: Name::new(unescape(source)),
+        options: Name::new(unescape(options)),
+        super_options: Name::new(unescape(super_options)),
+        overlay,
+    })
+}
+
+/// The options of an overlay. They are split before they are unescaped, because a directory's name may
+/// hold a comma: overlayfs writes it as `\,`, and mountinfo writes that backslash as `\134`.
+fn overlay(super_options: &[u8]) -> Overlay {
+    let mut overlay = Overlay { upperdir: None, upper_dev: None, volatile: false };
+    for option in split_options(&unescape(super_options)) {
+        if let Some(upperdir) = option.strip_prefix(b"upperdir=") {
+            overlay.upperdir = Some(Name::new(upperdir));
+        }
+        overlay.volatile |= option == b"volatile" || option == b"fsync=volatile";
+    }
+    overlay
+}
+
+/// Splits at commas that no backslash precedes, and takes such backslashes out.
+fn split_options(options: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = vec![Vec::new()];
+    let mut bytes = options.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' => found.push(Vec::new()),
+            b'\\' => {
+                if let (Some(option), Some(next)) = (found.last_mut(), bytes.next()) {
+                    option.push(next);
+                }
+            }
+            byte => {
+                if let Some(option) = found.last_mut() {
+                    option.push(byte);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// `\040` and the like are bytes.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut at = 0;
+    while let Some(&byte) = field.get(at) {
+        match field.get(at..at + 4).filter(|_| byte == b'\\').and_then(octal) {
+            Some(value) => {
+                out.push(value);
+                at += 4;
+            }
+            None => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+fn octal(escape: &[u8]) -> Option<u8> {
+    let digits = escape.get(1..)?;
+    if !digits.iter().all(|digit| (b'0'..=b'7').contains(digit)) {
+        return None;
+    }
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+/// The superblock that holds an overlay's upper directory: that of the mount whose mount point is the
+/// longest that leads to it, the last one where several are mounted on each other.
+fn upper_dev(mount: &Mount, mounts: &[Mount]) -> Option<DevId> {
+    let upperdir = mount.overlay.as_ref()?.upperdir.as_ref()?.as_bytes();
+    let leads_to = |point: &[u8]| {
+        let point = point.strip_suffix(b"/").unwrap_or(point);
+        upperdir.strip_prefix(point).is_some_and(|rest| rest.first() == Some(&b'/'))
+    };
+    mounts
+        .iter()
+        .filter(|other| leads_to(other.mount_point.as_bytes()))
+        .max_by_key(|other| other.mount_point.as_bytes().len())
+        .map(|holder| holder.dev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OVERLAY: &str = "35 31 0:27 / /srv/merged rw,relatime shared:1 - overlay overlay \
+                           rw,lowerdir=/srv/lower,upperdir=/srv/upper,workdir=/srv/work,uuid=on";
+
+    #[test]
+    fn a_line_is_read_with_optional_fields_and_escapes() {
+        let mount =
+            parse(b"36 1 7:0 / /mnt/with\\040space rw shared:2 master:1 - ext4 /dev/loop0 rw,data=journal").unwrap();
+        assert_eq!(mount.dev, DevId { major: 7, minor: 0 });
+        assert_eq!(mount.mount_point, Name::from("/mnt/with space"));
+        assert!(mount.has_option("data=journal"));
+    }
+
+    #[test]
+    fn an_overlay_says_where_its_writes_go() {
+        let overlay = parse(OVERLAY.as_bytes()).unwrap().overlay.unwrap();
+        assert_eq!(overlay.upperdir, Some(Name::from("/srv/upper")));
+        assert!(!overlay.volatile);
+        let volatile = format!("{OVERLAY},volatile");
+        assert!(parse(volatile.as_bytes()).unwrap().overlay.unwrap().volatile);
+    }
+
+    #[test]
+    fn a_comma_in_a_directory_name_does_not_end_it() {
+        let line = b"1 1 0:9 / /m rw - overlay o rw,upperdir=/a\\134,volatile,workdir=/w";
+        let overlay = parse(line).unwrap().overlay.unwrap();
+        assert_eq!(overlay.upperdir, Some(Name::from("/a,volatile")));
+        assert!(!overlay.volatile);
+    }
+
+    #[test]
+    fn the_upper_superblock_is_that_of_the_longest_mount_point() {
+        let lines = [
+            "1 1 254:0 / / rw - ext4 /dev/vda rw",
+            "2 1 254:16 / /srv rw - xfs /dev/vdb rw",
+            "3 1 254:32 / /srv/up rw - xfs /dev/vdc rw",
+            OVERLAY,
+        ];
+        let mounts: Vec<Mount> = lines.iter().map(|line| parse(line.as_bytes()).unwrap()).collect();
+        assert_eq!(upper_dev(&mounts[3], &mounts), Some(DevId { major: 254, minor: 16 }));
+    }
+
+    #[test]
+    fn lines_that_are_none_are_refused() {
+        for line in ["", "1 2 3", "1 1 x:y / / rw - ext4 a rw", "1 1 8:0 / / rw ext4 a rw"] {
+            assert_eq!(parse(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            let _ = parse(bytes);
+        });
+    }
+}
