@@ -2,6 +2,8 @@
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
 mod completions;
+mod doctor;
+mod explain;
 mod export;
 mod lab;
 mod replay;
@@ -13,8 +15,10 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 /// Every command, in the order of the help text.
 pub(crate) static COMMANDS: &[Command] = &[
+    Command::of::<doctor::Doctor>(),
     Command::of::<replay::Replay>(),
     Command::of::<export::Export>(),
+    Command::of::<explain::Explain>(),
     Command::of::<lab::Lab>(),
     Command::of::<completions::Completions>(),
 ];

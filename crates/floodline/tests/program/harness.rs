@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs the program with an empty environment and collects what it did.
 
+use floodline_core::fixture::Fixture;
+use floodline_core::record::Sink;
+use floodline_core::recording::{Encoder, Header};
 use std::fmt;
 use std::process::Command;
 
@@ -35,4 +38,30 @@ pub(crate) fn floodline(args: &[&str]) -> Run {
         stderr: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
         code: output.status.code().unwrap_or(-1),
     }
+}
+
+/// A recording in a file that goes away with this.
+pub(crate) struct RecordingFile {
+    path: String,
+    _folder: tempfile::TempDir,
+}
+
+impl RecordingFile {
+    /// Its path, as an argument.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.path
+    }
+}
+
+/// Writes a hand-made recording to a file.
+pub(crate) fn recording(fixture: &Fixture) -> RecordingFile {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("host.flr");
+    let file = std::fs::File::create(&path).expect("a file");
+    let mut encoder = Encoder::new(file, Header::new(None)).expect("an encoder");
+    for record in fixture.records() {
+        encoder.record(&record).expect("a record");
+    }
+    encoder.finish().expect("an end");
+    RecordingFile { path: path.to_string_lossy().into_owned(), _folder: folder }
 }

@@ -3,4 +3,5 @@
 //! host tree and time are fixed by arguments.
 
 mod cli;
+mod doctor;
 mod harness;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline doctor` and `floodline explain` from outside: what is printed, where, and the exit code.
+
+use crate::harness::{floodline, recording};
+use floodline_core::fixture::Fixture;
+use floodline_core::fixture::incidents::{dirty_cliff, slow_journal};
+
+#[test]
+fn a_recorded_incident_is_named_and_fails() {
+    let file = recording(&slow_journal());
+    let run = floodline(&["doctor", file.as_str(), "--rule", "dominant-writer"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.starts_with("critical: systemd-journal[300] makes 80 % of all writes"), "{run}");
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn the_exit_code_follows_fail_on() {
+    let (cliff, healthy) = (recording(&dirty_cliff()), recording(&Fixture::healthy()));
+    let check = |file: &str, fail_on: &str, expect: i32| {
+        let run = floodline(&["doctor", file, "--rule", "dirty-cliff", "--fail-on", fail_on]);
+        assert_eq!(run.code, expect, "{run}");
+    };
+    check(cliff.as_str(), "critical", 1);
+    check(cliff.as_str(), "info", 1);
+    check(cliff.as_str(), "never", 0);
+    check(healthy.as_str(), "info", 0);
+}
+
+#[test]
+fn json_is_one_line_with_the_published_schema() {
+    let file = recording(&dirty_cliff());
+    let run = floodline(&["doctor", file.as_str(), "--rule", "dirty-cliff", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(report["schema"], "floodline.doctor/1");
+    assert_eq!(report["findings"][0]["rule"], "dirty-cliff");
+    assert_eq!(report["findings"][0]["plan"][0]["write"], "/proc/sys/vm/dirty_background_bytes");
+    assert_eq!(run.stdout.lines().count(), 1);
+}
+
+#[test]
+fn a_rule_that_does_not_exist_is_answered_with_the_one_that_was_meant() {
+    let file = recording(&Fixture::healthy());
+    for args in [&["doctor", file.as_str(), "--rule", "dirty-clif"][..], &["explain", "dirty-clif"]] {
+        let run = floodline(args);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("did you mean dirty-cliff?"), "{run}");
+        assert_eq!(run.stdout, "");
+    }
+}
+
+#[test]
+fn every_rule_has_a_page() {
+    let list = floodline(&["explain"]);
+    assert_eq!(list.code, 0);
+    for rule in floodline_core::diagnose::rules::RULES {
+        assert!(list.stdout.contains(rule.name), "{list}");
+        let page = floodline(&["explain", rule.name]);
+        assert_eq!(page.code, 0, "{page}");
+        assert!(page.stdout.starts_with(rule.name), "{page}");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_a_usage_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("x.flr");
+    std::fs::write(&file, "not a recording").expect("a file");
+    for path in [file.as_path(), &folder.path().join("missing.flr")] {
+        let run = floodline(&["doctor", &path.to_string_lossy()]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("hint: "), "{run}");
+    }
+}
