@@ -2,9 +2,10 @@
 //! From a window to a report: every rule answers found, clear or not checked; the report is their
 //! answers in order of severity. Knows nothing of where the window came from.
 //!
-//! Rules share the derived readings of [`device`], [`dirty`] and [`writer`], write evidence with the
+//! Rules share the derived readings of [`cgroup`], [`device`], [`dirty`] and [`writer`], write evidence with the
 //! constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
 
+pub mod cgroup;
 pub mod device;
 pub mod dirty;
 mod evidence;

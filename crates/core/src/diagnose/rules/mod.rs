@@ -6,8 +6,10 @@
 pub mod contradictory_dirty_settings;
 pub mod dirty_cliff;
 pub mod dominant_writer;
+pub mod starved_dirty_budget;
 
 use super::Rule;
 
 /// Every rule.
-pub static RULES: &[Rule] = &[dirty_cliff::RULE, dominant_writer::RULE, contradictory_dirty_settings::RULE];
+pub static RULES: &[Rule] =
+    &[starved_dirty_budget::RULE, dirty_cliff::RULE, dominant_writer::RULE, contradictory_dirty_settings::RULE];
