@@ -163,9 +163,11 @@ fn bracket(inputs: &Inputs, kernel: DomainLimits, tunables: &DirtyTunables) -> O
 /// One cgroup's domain; `None` for a cgroup without a memory controller of its own and for the root.
 pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: EntityId) -> Option<CgroupBudget> {
     let row = inputs.cgroup(id)?;
-    // The root memcg has no domain of its own. Without the controller there is no memory.stat.
+    // Without the controller there is no memory.stat. The root memcg has no domain of its own; the root of
+    // a cgroup namespace is an ordinary cgroup and has a limit to read.
     let has_memory = row.inactive_file.is_some() || row.file.is_some() || row.memory_current.is_some();
-    if path.as_bytes() == b"/" && row.memory_current.is_none() || !has_memory {
+    let is_root = path.as_bytes() == b"/" && inputs.limits(id).is_none_or(|limits| limits.memory_max.is_none());
+    if is_root || !has_memory {
         return None;
     }
     let mut missing = inputs.missing.clone();
@@ -237,6 +239,7 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
         path: path.clone(),
         domain,
         headroom,
+        is_inner: false,
         wbs: Vec::new(),
         outlook: Outlook::default(),
     })

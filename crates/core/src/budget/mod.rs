@@ -8,6 +8,7 @@ mod domain;
 mod headroom;
 mod inputs;
 mod outlook;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod wb;
@@ -20,6 +21,7 @@ use crate::report::Evidence;
 use crate::units::{Bytes, BytesPerSecond};
 use crate::window::Window;
 use inputs::Inputs;
+pub use rows::{BudgetReport, BudgetRow, Choice, SCHEMA, Sort, rows};
 use std::collections::BTreeSet;
 
 /// Inode number of the root cgroup's directory.
@@ -130,6 +132,8 @@ pub struct CgroupBudget {
     pub domain: DomainBudget,
     /// Memory it may still charge before it or an ancestor is at a limit; `None` without any limit.
     pub headroom: Option<Headroom>,
+    /// Whether other cgroups with budgets are below it: its dirty pages are the sum of theirs.
+    pub is_inner: bool,
     /// Its wbs, one per device.
     pub wbs: Vec<WbBudget>,
     /// What it could become.
@@ -316,12 +320,11 @@ impl Binding {
             Setting::Ratio { .. } => "dirty_ratio",
         };
         let memory = match &self.memory {
-            MemoryBound::Machine => return setting.to_owned(),
             _ if self.global_is_less => return format!("global {setting}"),
+            MemoryBound::Machine | MemoryBound::Unknown => return setting.to_owned(),
             MemoryBound::Headroom { limit, .. } => limit.name(),
             MemoryBound::FilePages { .. } => "file pages",
             MemoryBound::CleanElsewhere => "clean memory",
-            MemoryBound::Unknown => "unknown",
         };
         format!("{setting}, {memory}")
     }
@@ -375,10 +378,11 @@ pub fn budgets(window: &Window) -> Budgets {
             cgroups.push(budget);
         }
     }
-    if !are_printed {
+    let inner = inner_paths(&cgroups);
+    for budget in &mut cgroups {
+        budget.is_inner = inner.contains(&budget.path);
         // An inner cgroup has no processes; what io.stat says of it is the sum of those below.
-        let inner = inner_paths(&cgroups);
-        for budget in cgroups.iter_mut().filter(|budget| !inner.contains(&budget.path)) {
+        if !are_printed && !budget.is_inner {
             budget.wbs = wb::of_written_devices(&inputs, budget.cgroup, &budget.domain, &global);
         }
     }
