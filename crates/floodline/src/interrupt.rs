@@ -4,10 +4,12 @@
 
 use crate::error::CliError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::pipe;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Whether somebody asked the program to end.
@@ -53,4 +55,11 @@ impl Interrupt {
             }
         }
     }
+}
+
+/// A file that grew to its limit (`ulimit -f`) is a failed write from now on, like a full disk, and not
+/// the end of the program.
+pub(crate) fn survive_file_size_limit() {
+    // What the flag says does not matter; without the handler the program would be no worse off.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod input;
 mod interrupt;
+mod live;
 mod observe;
 mod output;
 

@@ -5,6 +5,7 @@
 use crate::error::CliError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// What kind of bytes a command writes.
@@ -24,6 +25,13 @@ pub(crate) fn standard(content: Content) -> Result<Box<dyn Write + Send>, CliErr
             .hint("name a file with -o FILE, or pipe it to a program"));
     }
     Ok(Box::new(BufWriter::new(stdout)))
+}
+
+/// The same without a buffer in between: each write reaches the reader as it is.
+pub(crate) fn standard_file(content: Content) -> Result<File, CliError> {
+    drop(standard(content)?);
+    let own = io::stdout().as_fd().try_clone_to_owned();
+    own.map(File::from).map_err(|error| CliError::write("standard output", &error))
 }
 
 /// A new file; an existing one only with `force`.

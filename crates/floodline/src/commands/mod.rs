@@ -6,6 +6,7 @@ mod doctor;
 mod explain;
 mod export;
 mod lab;
+mod record;
 mod replay;
 
 use crate::console::Console;
@@ -16,6 +17,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 /// Every command, in the order of the help text.
 pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<doctor::Doctor>(),
+    Command::of::<record::RecordCommand>(),
     Command::of::<replay::Replay>(),
     Command::of::<export::Export>(),
     Command::of::<explain::Explain>(),

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline record -o FILE`: writes what the machine does to a recording until the time is up,
+//! somebody asks to end, or nothing more can be written. What was recorded until then is whole.
+
+use super::Run;
+use crate::console::{Console, Progress};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::live::Host;
+use crate::observe::{Schedule, observe, parse_duration, parse_interval};
+use crate::output::{self, Content};
+use floodline_core::human;
+use floodline_core::record::{Record, Sink};
+use floodline_core::recording::{EncodeError, Encoder, Header};
+use floodline_core::sample::Sample;
+use floodline_core::units::Nanos;
+use floodline_host::Needs;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Record what this machine does
+#[derive(clap::Parser)]
+#[command(
+    name = "record",
+    after_help = "Ends at --for, at Ctrl-C, or when nothing more can be written; a recording is whole up to its\n\
+        last sample even after kill -9 or a full disk.\n\n\
+        Examples:\n  \
+        floodline record --for 10m -o host.flr\n  \
+        floodline record --every 5s -o - | ssh backup 'cat > host.flr'"
+)]
+pub(crate) struct RecordCommand {
+    /// File to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// How long, e.g. 10m; without it, until Ctrl-C
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    length: Option<Duration>,
+    /// Time between two samples
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    every: Duration,
+    /// Record a captured tree instead of this machine
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Overwrite the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl Run for RecordCommand {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let interrupt = Interrupt::watch()?;
+        let host = Host::open(self.root.as_deref())?;
+        let mut recorder = Recorder::start(&self.output, self.force, self.every)?;
+        let mut progress = console.progress();
+        let schedule = Schedule { length: self.length, every: self.every };
+        let ended = observe(schedule, &interrupt, host.looks(Needs::ALL), |record| {
+            recorder.record(record)?;
+            if let Record::Sample(sample) = record {
+                recorder.tell(&mut progress, sample);
+            }
+            Ok(())
+        });
+        drop(progress);
+        match ended {
+            Ok(_) => {
+                let done = recorder.finish()?;
+                console.note(&done);
+                Ok(Exit::Done)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A recording being written.
+pub(crate) struct Recorder {
+    encoder: Encoder<File>,
+    target: String,
+    /// Whether the target is a file, whose torn end can be cut off.
+    is_file: bool,
+}
+
+impl Recorder {
+    /// Starts a recording; `-` is standard output.
+    pub(crate) fn start(path: &Path, force: bool, every: Duration) -> Result<Recorder, CliError> {
+        crate::interrupt::survive_file_size_limit();
+        let is_file = path != Path::new("-");
+        let (file, target) = match is_file {
+            true => (output::create(path, force)?, path.display().to_string()),
+            false => (output::standard_file(Content::Binary)?, "standard output".to_owned()),
+        };
+        let every = u64::try_from(every.as_nanos()).ok().map(Nanos);
+        let encoder = Encoder::new(file, Header::new(every)).map_err(|error| failed(&target, &error))?;
+        Ok(Recorder { encoder, target, is_file })
+    }
+
+    /// Adds a record. After an error nothing can follow, and what was written before is whole.
+    pub(crate) fn record(&mut self, record: &Record) -> Result<(), CliError> {
+        let Err(error) = self.encoder.record(record) else { return Ok(()) };
+        let samples = self.encoder.samples();
+        if self.is_file {
+            // What is left of a torn frame would only be reported as cut; the disk may be full, so a
+            // refusal here changes nothing.
+            let _ = self.encoder.get_ref().set_len(self.encoder.written());
+        }
+        Err(failed(&self.target, &error).hint(format!("the {samples} samples before it are whole")))
+    }
+
+    /// Ends the recording and says what it holds.
+    pub(crate) fn finish(self) -> Result<String, CliError> {
+        let (samples, target) = (self.encoder.samples(), self.target);
+        let bytes = self.encoder.written();
+        self.encoder.finish().map_err(|error| failed(&target, &error))?;
+        Ok(format!(
+            "recorded {} to {target} ({})",
+            human::plural(samples, "sample", "samples"),
+            human::bytes(bytes as f64)
+        ))
+    }
+
+    fn tell(&self, progress: &mut Progress, sample: &Sample) {
+        progress.tell(|| {
+            format!(
+                "{}, {}, {}, dirty {}",
+                human::plural(self.encoder.samples(), "sample", "samples"),
+                human::plural(sample.cgroups.rows().len() as u64, "cgroup", "cgroups"),
+                human::bytes(self.encoder.written() as f64),
+                sample.host.mem_dirty.map_or("unknown".to_owned(), |dirty| human::bytes(dirty.0 as f64)),
+            )
+        });
+    }
+}
+
+fn failed(target: &str, error: &EncodeError) -> CliError {
+    match error {
+        EncodeError::Write(error) => CliError::write(target, error),
+        error => CliError::bug(format!("{target}: {error}")),
+    }
+}

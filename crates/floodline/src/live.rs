@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine to be looked at: this one, or a captured tree. Opening it probes it; the records of a
+//! look begin with what the probe found, so that a stream of them is a whole recording.
+
+use crate::error::CliError;
+use floodline_core::facts::HostFacts;
+use floodline_core::gap::Gap;
+use floodline_core::record::Record;
+use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
+use std::path::Path;
+
+/// An opened machine.
+pub(crate) struct Host {
+    root: HostRoot,
+    facts: HostFacts,
+    gaps: Vec<Gap>,
+}
+
+impl Host {
+    /// Opens this machine, or the tree at `root`.
+    pub(crate) fn open(root: Option<&Path>) -> Result<Host, CliError> {
+        floodline_host::collect::raise_descriptor_limit();
+        let opened = match root {
+            Some(path) => HostRoot::at(path),
+            None => HostRoot::live(),
+        };
+        let root = opened.map_err(|error| {
+            CliError::cannot_observe(error).hint("--root takes the folder that holds a captured proc and sys")
+        })?;
+        let Probe { facts, gaps } = floodline_host::probe(&root);
+        if facts.kernel_release.is_empty() && facts.mem_total.is_none() {
+            let error = CliError::cannot_observe("there is no readable /proc");
+            return Err(match root.is_live() {
+                true => error.hint("mount it: mount -t proc proc /proc"),
+                false => error.hint("--root takes the folder that holds a captured proc and sys"),
+            });
+        }
+        Ok(Host { root, facts, gaps })
+    }
+
+    /// Something that appends the records of one look each time it is called; the first look begins
+    /// with what the machine is.
+    pub(crate) fn looks(&self, needs: Needs) -> impl FnMut(&mut Vec<Record>) {
+        let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, needs));
+        let mut preface = Some((self.facts.clone(), self.gaps.clone()));
+        move |records| {
+            if let Some((facts, gaps)) = preface.take() {
+                records.push(Record::Facts(Box::new(facts)));
+                records.extend(gaps.into_iter().map(Record::Gap));
+            }
+            collector.collect(records);
+        }
+    }
+}
