@@ -5,11 +5,18 @@
 
 pub mod contradictory_dirty_settings;
 pub mod dirty_cliff;
+pub mod dirty_data_at_risk;
 pub mod dominant_writer;
 pub mod starved_dirty_budget;
 
 use super::Rule;
 
 /// Every rule.
-pub static RULES: &[Rule] =
-    &[starved_dirty_budget::RULE, dirty_cliff::RULE, dominant_writer::RULE, contradictory_dirty_settings::RULE];
+#[rustfmt::skip] // One a line, so that two rules can be added at the same time.
+pub static RULES: &[Rule] = &[
+    starved_dirty_budget::RULE,
+    dirty_cliff::RULE,
+    dominant_writer::RULE,
+    contradictory_dirty_settings::RULE,
+    dirty_data_at_risk::RULE,
+];
