@@ -7,3 +7,4 @@ pub mod cache;
 pub mod image;
 pub mod kernels;
 pub mod tool;
+pub mod workload;

@@ -8,10 +8,11 @@ use super::step::Step;
 use super::workload::{RealProgram, STALL_OVER};
 use super::{Scenario, Task};
 use crate::units::Nanos;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A cgroup to create.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CgroupCopy {
     /// Path below the root of the hierarchy, without a leading slash; empty for the root.
     pub path: String,
@@ -20,7 +21,7 @@ pub struct CgroupCopy {
 }
 
 /// A filesystem to mount.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MountCopy {
     /// Mount point.
     pub point: String,
@@ -29,7 +30,7 @@ pub struct MountCopy {
 }
 
 /// A task to run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskCopy {
     /// Name of the task in the scenario.
     pub task: String,

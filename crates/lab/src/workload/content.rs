@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Deterministic randomness of a task: which page comes next, and bytes that no layer below can compress
+//! or recognise. The generator is splitmix64, a counter with a good mixer; 8 bytes a step.
+
+/// A source of numbers that is the same for the same seed.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next number.
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, every one equally likely but for 1 in 2^64; 0 where there is none.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        let wide = u128::from(self.next()) * u128::from(end);
+        u64::try_from(wide >> 64).unwrap_or(0)
+    }
+
+    /// Fills a buffer.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            let bytes = self.next().to_le_bytes();
+            chunk.copy_from_slice(bytes.get(..chunk.len()).unwrap_or(&[]));
+        }
+    }
+
+    /// So many distinct numbers below `end`, at random (Floyd's method); all of them where there are fewer.
+    pub(super) fn distinct(&mut self, count: u64, end: u64) -> std::collections::BTreeSet<u64> {
+        let mut chosen = std::collections::BTreeSet::new();
+        for last in end.saturating_sub(count)..end {
+            let candidate = self.below(last + 1);
+            if !chosen.insert(candidate) {
+                chosen.insert(last);
+            }
+        }
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes_and_neighbours_differ() {
+        let bytes = |seed| {
+            let mut buffer = [0; 29];
+            Random::new(seed).fill(&mut buffer);
+            buffer
+        };
+        assert_eq!(bytes(7), bytes(7));
+        assert_ne!(bytes(7), bytes(8));
+        assert!(bytes(7).iter().filter(|&&byte| byte == 0).count() < 4);
+    }
+
+    #[test]
+    fn a_burst_touches_exactly_as_many_distinct_pages_as_asked() {
+        let check = |count, end, expect| {
+            let chosen = Random::new(1).distinct(count, end);
+            assert_eq!(chosen.len(), expect);
+            assert!(chosen.iter().all(|&page| page < end));
+        };
+        check(12, 1024, 12);
+        check(13, 13, 13);
+        check(20, 13, 13);
+        check(0, 13, 0);
+    }
+
+    #[test]
+    fn every_page_has_its_turn() {
+        let mut random = Random::new(3);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..2000 {
+            seen.extend(random.distinct(3, 101));
+        }
+        assert_eq!(seen.len(), 101);
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a task could not go on: the call, what it was about, and the kernel's answer; and which step it was.
+
+use std::fmt;
+use std::io;
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// A system call failed.
+    #[error("{call} {about}: {source}")]
+    Call {
+        /// The call, e.g. `open`.
+        call: &'static str,
+        /// What it was about: a path, mostly.
+        about: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The step makes no sense here.
+    #[error("{0}")]
+    Senseless(String),
+    /// The one who lets tasks meet is gone.
+    #[error("the director is gone")]
+    Abandoned,
+}
+
+impl StepError {
+    pub(super) fn call(call: &'static str, about: impl fmt::Display, source: impl Into<io::Error>) -> StepError {
+        StepError::Call { call, about: about.to_string(), source: source.into() }
+    }
+}
+
+/// A step that failed, and where it is in the task.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {error}")]
+pub struct Failure {
+    /// Place of the step, e.g. `steps[2].repeat.steps[0].write`.
+    pub step: String,
+    /// Why.
+    pub error: StepError,
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel counted for a process, and a task's measures as events of the recording.
+
+use super::measure::Measures;
+use floodline_core::record::{Event, TaskIo, TaskName, What};
+use floodline_core::scenario::TaskCopy;
+use floodline_core::units::Nanos;
+
+/// Reads the counters of a process.
+pub(super) fn counters(pid: u32) -> TaskIo {
+    let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    parse(&io, &stat)
+}
+
+fn parse(io: &str, stat: &str) -> TaskIo {
+    let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok());
+    // The name in parentheses may hold anything: fields are counted from the last one on.
+    let fault = |field: usize| stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(field)?.parse().ok());
+    TaskIo {
+        rchar: of("rchar"),
+        wchar: of("wchar"),
+        syscr: of("syscr"),
+        syscw: of("syscw"),
+        read_bytes: of("read_bytes"),
+        write_bytes: of("write_bytes"),
+        cancelled_write_bytes: of("cancelled_write_bytes"),
+        minflt: fault(7),
+        majflt: fault(9),
+    }
+}
+
+/// Growth from one reading to another; what either lacks is not known.
+pub(super) fn growth(before: &TaskIo, after: &TaskIo) -> TaskIo {
+    let step = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
+    TaskIo {
+        rchar: step(before.rchar, after.rchar),
+        wchar: step(before.wchar, after.wchar),
+        syscr: step(before.syscr, after.syscr),
+        syscw: step(before.syscw, after.syscw),
+        read_bytes: step(before.read_bytes, after.read_bytes),
+        write_bytes: step(before.write_bytes, after.write_bytes),
+        cancelled_write_bytes: step(before.cancelled_write_bytes, after.cancelled_write_bytes),
+        minflt: step(before.minflt, after.minflt),
+        majflt: step(before.majflt, after.majflt),
+    }
+}
+
+/// Name of a task copy in events.
+pub(super) fn name(task: &TaskCopy) -> TaskName {
+    TaskName { task: task.task.clone(), copy: task.copy }
+}
+
+/// Everything a task measured, as of a moment.
+pub(super) fn events(task: &TaskCopy, measures: &Measures, at: Nanos) -> Vec<Event> {
+    let stalls = measures.stalls.iter().map(|stall| Event {
+        at: stall.at,
+        what: What::TaskStall { task: name(task), operation: stall.operation.to_owned(), lasted: stall.lasted },
+    });
+    let operations = measures.operations.iter().map(|(operation, operations)| Event {
+        at,
+        what: What::TaskOperations {
+            task: name(task),
+            operation: (*operation).to_owned(),
+            since: measures.since,
+            count: operations.count,
+            bytes: operations.bytes,
+            latency: operations.latency(),
+        },
+    });
+    let unlisted = (measures.stalls_unlisted > 0).then(|| Event {
+        at,
+        what: What::Note { text: format!("{}: {} further stalls", task.label(), measures.stalls_unlisted) },
+    });
+    stalls.chain(operations).chain(unlisted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IO: &str = "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\nread_bytes: 0\n\
+                      write_bytes: 323932160\ncancelled_write_bytes: 0\n";
+    const STAT: &str = "41 (a) b (c) S 1 41 41 0 -1 4194560 1013 0 17 0 5 3 0 0 20 0 1 0 100 2 3";
+
+    #[test]
+    fn counters_of_a_process_are_read() {
+        let io = parse(IO, STAT);
+        assert_eq!(
+            (io.write_bytes, io.syscw, io.minflt, io.majflt),
+            (Some(323_932_160), Some(632_675), Some(1013), Some(17))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_zero() {
+        assert_eq!(parse("", ""), TaskIo::default());
+        assert_eq!(parse("write_bytes: many\n", "1 (x"), TaskIo::default());
+        let after = TaskIo { write_bytes: Some(1), ..TaskIo::default() };
+        assert_eq!(growth(&TaskIo::default(), &after), TaskIo::default());
+        let before = TaskIo { write_bytes: Some(2), ..TaskIo::default() };
+        assert_eq!(growth(&before, &after).write_bytes, None);
+    }
+}
