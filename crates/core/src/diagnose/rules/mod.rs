@@ -7,6 +7,8 @@ pub mod contradictory_dirty_settings;
 pub mod dirty_cliff;
 pub mod dirty_data_at_risk;
 pub mod dominant_writer;
+pub mod inode_switch_storm;
+pub mod overlay_umount_flush;
 pub mod starved_dirty_budget;
 
 use super::Rule;
@@ -17,6 +19,8 @@ pub static RULES: &[Rule] = &[
     starved_dirty_budget::RULE,
     dirty_cliff::RULE,
     dominant_writer::RULE,
+    overlay_umount_flush::RULE,
+    inode_switch_storm::RULE,
     contradictory_dirty_settings::RULE,
     dirty_data_at_risk::RULE,
 ];

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `overlay-umount-flush`: unmounting an overlay writes out everything that is dirty on the
+//! filesystem below it, whoever dirtied it. Foretold from dirty bytes and device speed before anybody
+//! unmounts; confirmed where `umount` is seen waiting. Not about unmounting the filesystem itself.
+#![doc = include_str!("overlay_umount_flush.md")]
+
+use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::device::{self, Device, Speed};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use crate::facts::Mount;
+use crate::gap::{Gap, Source};
+use crate::human;
+use crate::id::{DevId, Entity};
+use crate::kernel::KernelVersion;
+use crate::name::Name;
+use crate::report::{Evidence, Finding, Severity, Step};
+use crate::units::{Bytes, Count};
+use crate::window::Window;
+use std::collections::BTreeMap;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "overlay-umount-flush",
+    summary: "Unmounting an overlay will first write out the whole filesystem that carries it",
+    manual: include_str!("overlay_umount_flush.md"),
+    check,
+};
+
+/// A wait that people notice, seconds.
+const NOTICED_S: f64 = 1.0;
+/// A wait that breaks time limits of teardown, seconds.
+const HURTS_S: f64 = 2.0;
+/// Utilisation of the disk from which an unmount waits for it and for nothing else.
+const BUSY: f64 = 0.9;
+/// `D` as the state of a process is recorded.
+const UNINTERRUPTIBLE: Count = Count(b'D' as u64);
+
+/// A filesystem that carries the upper directories of overlays.
+struct Upper<'a> {
+    mount: &'a Mount,
+    device: Device<'a>,
+    overlays: u64,
+    /// Dirty and under writeback, at least and at most, bytes.
+    dirty: (u64, u64),
+    source: &'static str,
+    speed: Option<Speed>,
+}
+
+impl Upper<'_> {
+    /// Seconds that unmounting is sure to take; `None` while the device's speed is not known.
+    fn at_least_s(&self) -> Option<f64> {
+        let speed = self.speed.filter(|speed| speed.basis.is_known())?;
+        Some(self.dirty.0 as f64 / speed.value)
+    }
+
+    /// Seconds that unmounting takes at most.
+    fn at_most_s(&self) -> Option<f64> {
+        match (self.dirty.1, self.speed) {
+            (0, _) => Some(0.0),
+            (most, speed) => speed.map(|speed| most as f64 / speed.value),
+        }
+    }
+}
+
+fn check(window: &Window) -> Verdict {
+    let Some(facts) = window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
+        return missing::not_checked(window, Source::Mountinfo, "mounts");
+    };
+    let overlays = || facts.mounts.iter().filter_map(|mount| mount.overlay.as_ref());
+    if overlays().next().is_none() {
+        return Verdict::Clear("no overlay is mounted".to_owned());
+    }
+    // Without an upper directory nothing can be dirty.
+    let synced: Vec<_> = overlays().filter(|overlay| !overlay.volatile && overlay.upperdir.is_some()).collect();
+    if synced.is_empty() {
+        return Verdict::Clear("every overlay is volatile or read-only".to_owned());
+    }
+    if let Some(kernel) = facts.kernel.filter(|kernel| !syncs_upper(*kernel)) {
+        return Verdict::Clear(format!("kernel {kernel} does not write out the upper filesystem at unmount"));
+    }
+    let mut by_upper: BTreeMap<DevId, u64> = BTreeMap::new();
+    for overlay in &synced {
+        if let Some(dev) = overlay.upper_dev {
+            *by_upper.entry(dev).or_default() += 1;
+        }
+    }
+    if by_upper.is_empty() {
+        return missing::not_checked(window, Source::Mountinfo, "the filesystem of an overlay's upper directory");
+    }
+    let uppers: Vec<Upper<'_>> = by_upper.iter().filter_map(|(dev, overlays)| upper(window, *dev, *overlays)).collect();
+    if uppers.is_empty() {
+        return Verdict::Clear("the upper filesystems are not on a block device".to_owned());
+    }
+    let findings: Vec<Finding> = uppers.iter().filter_map(|upper| finding(window, upper)).collect();
+    if !findings.is_empty() {
+        return Verdict::Found(findings);
+    }
+    let unknown: Vec<Gap> = uppers
+        .iter()
+        .filter(|upper| upper.at_most_s().is_none_or(|seconds| seconds >= NOTICED_S))
+        .map(|upper| gap(window, upper))
+        .collect();
+    match (unknown.is_empty(), uppers.iter().max_by_key(|upper| upper.dirty.1)) {
+        (true, Some(most)) => Verdict::Clear(format!(
+            "unmounting one of {} on {} would write {}, {}",
+            human::plural(most.overlays, "overlay", "overlays"),
+            most.device.name,
+            human::bytes(most.dirty.1 as f64),
+            human::seconds(most.at_most_s().unwrap_or(0.0))
+        )),
+        _ => Verdict::NotChecked(unknown),
+    }
+}
+
+/// Since commit e8d4bfe3a715 (overlay syncs the data of its upper filesystem), 4.16; also in 4.14.60.
+fn syncs_upper(kernel: KernelVersion) -> bool {
+    let in_stable = (kernel.major, kernel.minor) == (4, 14) && kernel.patch >= 60;
+    kernel.at_least(4, 16) || in_stable
+}
+
+/// What the answer would take: the speed where only a bound is known, else the dirty bytes per device.
+fn gap(window: &Window, upper: &Upper<'_>) -> Gap {
+    match upper.speed.is_some_and(|speed| speed.basis.is_known()) {
+        true => missing::gap(window, Source::DebugWbStats, "dirty bytes per device"),
+        false => missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"),
+    }
+}
+
+fn upper(window: &Window, dev: DevId, overlays: u64) -> Option<Upper<'_>> {
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    let mount = mounts.clone().find(|mount| mount.dev == dev && mount.overlay.is_none())?;
+    let device = device::of_mount(window, mount)?;
+    let (dirty, source) = dirty_of(window, &device)?;
+    Some(Upper { mount, device, overlays, dirty, source, speed: device.write_bandwidth() })
+}
+
+/// Dirty bytes of a device, at least and at most, and where the number is from.
+fn dirty_of(window: &Window, device: &Device<'_>) -> Option<((u64, u64), &'static str)> {
+    let bdi = device.dev.to_string();
+    let of_device =
+        |id| matches!(window.entities.get(id), Some(Entity::Wb { bdi: name, .. }) if name.as_bytes() == bdi.as_bytes());
+    let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| Some(dirty?.0.saturating_add(writeback?.0));
+    // A wb that the last sample did not have is gone, and with it what it held.
+    let latest = window.wbs.values().map(|span| span.last_at).max();
+    let wbs: Vec<u64> = window
+        .wbs
+        .iter()
+        .filter(|(id, span)| of_device(id) && Some(span.last_at) == latest)
+        .filter_map(|(_, span)| sum(span.last.reclaimable, span.last.writeback))
+        .collect();
+    if !wbs.is_empty() {
+        let dirty = wbs.into_iter().fold(0, u64::saturating_add);
+        return Some(((dirty, dirty), "wb_stats WbReclaimable + WbWriteback"));
+    }
+    let root_wb = device.bdi().and_then(|span| sum(span.last.reclaimable, span.last.writeback));
+    // Up to 6.9 the bdi's own numbers are those of its root wb: at least so much.
+    let is_sum = window.facts.as_ref().and_then(|facts| facts.kernel).is_some_and(|kernel| kernel.at_least(6, 10));
+    if let Some(dirty) = root_wb.filter(|_| is_sum) {
+        return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));
+    }
+    let writeback = window.host.last.nr_writeback.map(|pages| pages.bytes(dirty::page_size(window)));
+    let machine = sum(dirty::dirty_now(window), writeback.or(window.host.last.mem_writeback))?;
+    match device::drains(window).len() {
+        1 => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
+        _ => Some(((root_wb.unwrap_or(0).min(machine), machine), "between its root wb and /proc/vmstat nr_dirty")),
+    }
+}
+
+/// Processes called umount that slept uninterruptibly in every sample, and for how long at least.
+fn waiting_umounts(window: &Window) -> (u64, f64) {
+    let waits = window.processes.iter().filter_map(|(id, span)| {
+        let is_umount =
+            matches!(window.entities.get(id), Some(Entity::Process { comm, .. }) if comm.as_bytes() == b"umount");
+        let asleep = span.min.state == Some(UNINTERRUPTIBLE) && span.max.state == Some(UNINTERRUPTIBLE);
+        (is_umount && asleep && span.seconds() >= NOTICED_S).then(|| span.seconds())
+    });
+    waits.fold((0, 0.0), |(count, longest), seconds| (count + 1, f64::max(longest, seconds)))
+}
+
+fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
+    let (umounts, waited_s) = waiting_umounts(window);
+    let busy = upper.device.bottoms().iter().filter_map(Device::utilisation).fold(0.0, f64::max);
+    let happening = umounts > 0 && busy >= BUSY;
+    let foretold_s = upper.at_least_s().unwrap_or(0.0);
+    if !happening && foretold_s < NOTICED_S {
+        return None;
+    }
+    let severity = match happening {
+        true => Severity::Critical,
+        false if foretold_s >= HURTS_S => Severity::Warning,
+        false => Severity::Info,
+    };
+    let overlays = human::plural(upper.overlays, "overlay", "overlays");
+    let summary = match happening {
+        true => format!(
+            "{} waited {} while everything dirty on {} is written out, not only their own overlay's data.",
+            human::plural(umounts, "umount has", "umounts have"),
+            human::seconds(waited_s),
+            upper.device.name
+        ),
+        false => format!(
+            "Unmounting any of {overlays} will take {}: it first writes out all {} that are dirty on {}.",
+            human::seconds(foretold_s),
+            human::bytes(upper.dirty.0 as f64),
+            upper.device.name
+        ),
+    };
+    let mut evidence = vec![
+        Evidence::count(
+            format!("Overlays on {} that are not volatile", upper.device.name),
+            upper.overlays,
+            "mountinfo",
+        ),
+        Evidence::bytes("Dirty there now", upper.dirty.0, upper.source),
+    ];
+    evidence.extend(upper.speed.map(|speed| {
+        Evidence::rate(format!("Write bandwidth of {}", upper.device.name), speed.value, speed.basis.source())
+    }));
+    evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
+    if umounts > 0 {
+        evidence.push(Evidence::count("umount asleep in every sample", umounts, "/proc/PID/stat state D"));
+        evidence.push(Evidence::seconds("Longest of them, at least", waited_s, "samples").against(NOTICED_S));
+        evidence.push(
+            Evidence::share(format!("{} busy", upper.device.name), busy, "/proc/diskstats io_time").against(BUSY),
+        );
+    }
+    evidence.extend(owners(window, upper));
+    let assumed = match window.facts.as_ref().and_then(|facts| facts.kernel) {
+        Some(_) => "",
+        None => " The kernel's version is not known: kernels since 4.16 and 4.14.60 do this.",
+    };
+    let (plan, trade_off) = remedy(window, upper);
+    Some(Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        evidence,
+        cause: format!(
+            "Unmounting an overlay syncs the whole superblock that holds its upper directory ({} on {}), with what \
+             all others have dirty there. Unmounts side by side all wait for the same data; one after another only \
+             the first does.{assumed}",
+            upper.mount.fs_type, upper.mount.mount_point
+        ),
+        plan,
+        trade_off,
+    })
+}
+
+/// The cgroups with the most dirty data, as far as they write to the device.
+fn owners<'a>(window: &'a Window, upper: &'a Upper<'_>) -> impl Iterator<Item = Evidence> + 'a {
+    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.last));
+    let writes_there = |id| {
+        let devices = cgroup::devices_written(window, id);
+        devices.is_empty() || devices.iter().any(|device| device.dev == upper.device.dev)
+    };
+    owned.into_iter().filter(move |(id, _)| writes_there(*id)).take(3).map(|(id, bytes)| {
+        Evidence::bytes(
+            format!("Of that, {}", cgroup::label(window, id)),
+            bytes,
+            "memory.stat file_dirty + file_writeback",
+        )
+    })
+}
+
+fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) {
+    let place = shell_word(&upper.mount.mount_point).unwrap_or_else(|| "UPPER".to_owned());
+    let mut plan = vec![Step {
+        write: "the hook that tears containers down, before its umount".to_owned(),
+        value: format!("sync -f {place}"),
+        undo: "take the line out of the hook".to_owned(),
+        command: format!("sync -f {place}"),
+    }];
+    let needs = threshold::Needs::of(window, upper.speed);
+    let smaller = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    plan.extend(smaller.iter().flat_map(|advice| sysctls(window, &advice.pair.changes())));
+    let volatile = match window.facts.as_ref().and_then(|facts| facts.kernel) {
+        // Commit c86243b090bc ("ovl: provide a mount option \"volatile\""), 5.10.
+        Some(kernel) if !kernel.at_least(5, 10) => {
+            "The mount option volatile, which skips this for containers whose data may be lost, needs kernel 5.10."
+        }
+        _ => {
+            "Where a container's data may be lost with the machine, let its runtime mount the overlay with the option \
+             volatile: then nothing is synced, and after a crash the upper directory has to be thrown away."
+        }
+    };
+    let smaller = match smaller {
+        Some(_) => {
+            " The smaller thresholds keep less dirty at any time; pages that are rewritten often are written more often."
+        }
+        None => "",
+    };
+    (plan, format!("Syncing first takes as long, but holds no unmount and no lock meanwhile. {volatile}{smaller}"))
+}
+
+/// A name from the host as a word of a command, where it needs no quoting.
+fn shell_word(name: &Name) -> Option<String> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+    (name.as_bytes().starts_with(b"/") && name.as_bytes().iter().all(plain)).then(|| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use crate::fixture::incidents::*;
+    use crate::fixture::{Fixture, mib_pages};
+    use crate::gap::Cause;
+    use crate::units::BytesPerSecond;
+
+    #[test]
+    fn waiting_umounts_are_critical() {
+        check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts have waited 9.00 s while everything dirty on sdb");
+        check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts have waited 9.00 s");
+    }
+
+    #[test]
+    fn the_wait_is_foretold_before_anybody_unmounts() {
+        let expect = "warning: Unmounting any of 10 overlays will take 10 s: it first writes out all 300 MiB";
+        check_rule(&RULE, &overlay_before_teardown("6.12.117+deb13-amd64"), expect);
+        check_rule(&RULE, &overlay_before_teardown("6.12.117+deb13-amd64").one_look(), expect);
+        check_rule(&RULE, &overlay_before_teardown("4.14.60"), expect);
+    }
+
+    #[test]
+    fn kernels_that_do_not_sync_the_upper_filesystem_are_cleared() {
+        let expect = "clear: kernel 4.14.59 does not write out";
+        check_rule(&RULE, &overlay_before_teardown("4.14.59"), expect);
+        check_rule(&RULE, &overlay_before_teardown("4.15.0-20-generic"), "clear: kernel 4.15.0 does not");
+    }
+
+    #[test]
+    fn after_a_sync_and_with_volatile_there_is_nothing_to_wait_for() {
+        check_rule(&RULE, &overlay_synced(), "clear: unmounting one of 10 overlays on sdb would write 0 B");
+        check_rule(&RULE, &overlay_volatile(), "clear: every overlay is volatile or read-only");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no overlay is mounted");
+    }
+
+    #[test]
+    fn up_to_6_9_the_dirty_bytes_of_one_of_several_disks_are_a_bound() {
+        let old = overlay_before_teardown("6.1.0-40-amd64");
+        check_rule(&RULE, &old, "warning: Unmounting any of 10 overlays will take 10 s");
+        // The root wb has little, the machine much: it may be anywhere.
+        let elsewhere = old.bdi("8:16", |_, row| row.reclaimable = Some(Bytes(4096)));
+        check_rule(&RULE, &elsewhere, "not checked: /sys/kernel/debug/bdi/NAME/wb_stats");
+    }
+
+    #[test]
+    fn a_bound_of_the_speed_clears_and_never_finds() {
+        let unmounted = || Cause::NotMounted { fs_type: "debugfs".to_owned() };
+        let unknown = overlay_before_teardown("6.1.0-40-amd64").without(Source::DebugBdiStats, unmounted());
+        check_rule(&RULE, &unknown, "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted");
+        let little = unknown.host(|_, row| row.nr_dirty = Some(mib_pages(0.0)));
+        check_rule(&RULE, &little, "clear: unmounting one of 10 overlays on sdb would write 0 B");
+    }
+
+    #[test]
+    fn a_fast_disk_has_written_it_before_anybody_notices() {
+        let fast = overlay_before_teardown("6.12.117").bdi("8:16", |_, row| {
+            row.write_bandwidth = Some(BytesPerSecond(900_000_000));
+        });
+        check_rule(&RULE, &fast, "clear: unmounting one of 10 overlays on sdb would write 300 MiB, 350 ms");
+    }
+
+    #[test]
+    fn without_mounts_it_says_so() {
+        let blind = Fixture::healthy().facts(|facts| facts.mounts.clear());
+        check_rule(&RULE, &blind, "not checked: /proc/self/mountinfo (mounts): not in the recording");
+    }
+
+    #[test]
+    fn a_hostile_mount_point_never_becomes_a_command() {
+        let check = |name: &str, expect: Option<&str>| assert_eq!(shell_word(&Name::from(name)).as_deref(), expect);
+        check("/var/lib/docker", Some("/var/lib/docker"));
+        check("/var/$(reboot)", None);
+        check("/a b", None);
+        check("-rf", None);
+    }
+}
