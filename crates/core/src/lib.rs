@@ -5,6 +5,7 @@
 
 pub mod advise;
 pub mod budget;
+pub mod container;
 pub mod diagnose;
 pub mod facts;
 pub mod fixture;

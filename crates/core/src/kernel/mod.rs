@@ -5,6 +5,7 @@
 //! defined for every input. Written from documented behaviour and traced rows.
 
 mod algorithm;
+mod cgroup_writeback;
 mod constants;
 mod dirty_limit;
 mod dirty_poll_interval;
@@ -44,6 +45,7 @@ mod write_bandwidth;
 mod writeback_chunk;
 
 pub use algorithm::{Algorithm, MdtcAvail, MemcgStats, RatioUnit};
+pub use cgroup_writeback::{CgroupWriteback, WhyNot, cgroup_writeback};
 pub use constants::{Build, FRAC, RATELIMIT_ONE};
 pub use dirty_limit::update_dirty_limit;
 pub use dirty_poll_interval::dirty_poll_interval;
