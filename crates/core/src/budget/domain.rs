@@ -2,21 +2,19 @@
 //! Thresholds of the global domain and of one memcg domain. Where an input lies between two numbers,
 //! both ends go through the kernel's arithmetic, and the result lies between what comes out.
 
+use super::available::{available, noise};
 use super::headroom::headroom;
 use super::inputs::{Inputs, PageBound, gap};
 use super::{Binding, Bound, CgroupBudget, DomainBudget, Headroom, MemoryBound, Outlook, Setting};
 use crate::gap::{Gap, Source};
 use crate::id::EntityId;
 use crate::kernel::{
-    DirtyTunables, DirtyableMemory, DomainLimits, MdtcAvailInput, RatioUnit, TaskClass, domain_dirty_limits,
-    freerun_ceiling, global_dirtyable_memory, mdtc_calc_avail, memcg_units, percent_units, uncorrected_limits,
+    DirtyTunables, DomainLimits, MdtcAvailInput, TaskClass, domain_dirty_limits, freerun_ceiling, mdtc_calc_avail,
+    memcg_units, uncorrected_limits,
 };
 use crate::name::Name;
 use crate::report::{Evidence, Value};
 use crate::units::Bytes;
-
-/// Pages by which counters may differ between two readings of one moment before that is reported.
-const NOISE_PAGES: u64 = 64;
 
 /// The machine-wide domain, and what the kernel prints that the arithmetic does not.
 pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
@@ -45,7 +43,7 @@ pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
     };
     if let (Some(kernel), Some(computed)) = (kernel, computed) {
         let near = |ours: PageBound, theirs: u64| {
-            ours.low.saturating_sub(NOISE_PAGES) <= theirs && theirs <= ours.high.saturating_add(NOISE_PAGES)
+            ours.low.saturating_sub(noise(theirs)) <= theirs && theirs <= ours.high.saturating_add(noise(theirs))
         };
         for (name, ours, theirs) in [
             ("nr_dirty_threshold", computed.thresh, kernel.thresh),
@@ -77,87 +75,6 @@ pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
         ..thresholds(inputs, limits)
     };
     (budget, disagreements)
-}
-
-/// Dirtyable memory of the machine from the counters, checked against what the thresholds say it is.
-fn available(
-    inputs: &Inputs,
-    kernel: Option<DomainLimits>,
-    missing: &mut Vec<Gap>,
-    disagreements: &mut Vec<Evidence>,
-) -> Option<PageBound> {
-    let host = inputs.host();
-    let counters = match (host.nr_free_pages, host.nr_inactive_file, host.nr_active_file) {
-        (Some(free), Some(inactive), Some(active)) => {
-            let memory =
-                |reserve| DirtyableMemory { free: free.0, reserve, inactive_file: inactive.0, active_file: active.0 };
-            // Up to 4.7 dirtyable memory was made of per-zone counters that are not printed.
-            let reserve = inputs.reserve.filter(|_| inputs.algorithm.ratio_unit == RatioUnit::PerPage);
-            if reserve.is_none() {
-                missing.push(gap(inputs.window, Source::Zoneinfo, "reserves"));
-            }
-            let (least, most) = reserve.map_or((u64::MAX, 0), |reserve| (reserve, reserve));
-            Some(PageBound {
-                low: global_dirtyable_memory(&memory(least)),
-                high: global_dirtyable_memory(&memory(most)),
-            })
-        }
-        _ => {
-            missing.push(gap(inputs.window, Source::Vmstat, "free and file pages"));
-            None
-        }
-    };
-    let printed = kernel.zip(inputs.tunables).and_then(|(kernel, tunables)| bracket(inputs, kernel, &tunables));
-    match (counters, printed) {
-        (counters, None) => counters,
-        (None, Some(printed)) => Some(printed),
-        (Some(counters), Some(printed)) => {
-            let both = PageBound { low: counters.low.max(printed.low), high: counters.high.min(printed.high) };
-            if both.low <= both.high {
-                return Some(both);
-            }
-            let apart = counters.low.saturating_sub(printed.high).max(printed.low.saturating_sub(counters.high));
-            if apart > NOISE_PAGES {
-                disagreements.push(Evidence {
-                    name: "dirtyable memory from the counters, against what nr_dirty_threshold implies".to_owned(),
-                    value: Value::Integer(counters.low),
-                    unit: "pages",
-                    threshold: Some(Value::Integer(printed.low)),
-                    source: "/proc/vmstat and /proc/zoneinfo, global_dirtyable_memory".to_owned(),
-                });
-            }
-            Some(printed)
-        }
-    }
-}
-
-/// Dirtyable memory that thresholds in percent imply: `thresh = ratio * avail / 4096` holds for a few
-/// values of `avail` only.
-fn bracket(inputs: &Inputs, kernel: DomainLimits, tunables: &DirtyTunables) -> Option<PageBound> {
-    let denominator = match inputs.algorithm.ratio_unit {
-        RatioUnit::Percent => 100,
-        RatioUnit::PerPage => inputs.page_size,
-    };
-    let one = |bytes: u64, percent: u64, thresh: u64| {
-        let units = percent_units(&inputs.algorithm, percent, inputs.page_size);
-        if bytes != 0 || units == 0 || thresh == 0 || thresh >= u64::from(u32::MAX) {
-            return None;
-        }
-        let low = thresh.checked_mul(denominator)?.div_ceil(units);
-        let high = thresh.checked_add(1)?.checked_mul(denominator)?.checked_sub(1)? / units;
-        (low <= high).then_some(PageBound { low, high })
-    };
-    let by_thresh = one(tunables.dirty_bytes, tunables.dirty_ratio, kernel.thresh);
-    // Half the hard threshold may be a correction, and then says nothing of its own.
-    let own = kernel.bg_thresh != kernel.thresh / 2;
-    let by_bg = one(tunables.dirty_background_bytes, tunables.dirty_background_ratio, kernel.bg_thresh).filter(|_| own);
-    match (by_thresh, by_bg) {
-        (Some(a), Some(b)) => {
-            let both = PageBound { low: a.low.max(b.low), high: a.high.min(b.high) };
-            Some(if both.low <= both.high { both } else { a })
-        }
-        (a, b) => a.or(b),
-    }
 }
 
 /// One cgroup's domain; `None` for a cgroup without a memory controller of its own and for the root.
@@ -253,6 +170,9 @@ pub(super) fn thresh_at(inputs: &Inputs, global: &DomainBudget, avail: PageBound
     Some(limits(inputs, &inputs.tunables?, avail, Some(global)).thresh)
 }
 
+/// Bytes by which a share may be larger than its threshold besides a tenth of it.
+const NOISE: u64 = 256 << 10;
+
 /// A share that the kernel prints cannot be larger than the threshold it is a part of.
 pub(super) fn disagreement(budget: &CgroupBudget) -> Option<Evidence> {
     let thresh = budget.domain.thresh?.high;
@@ -263,7 +183,7 @@ pub(super) fn disagreement(budget: &CgroupBudget) -> Option<Evidence> {
         .filter_map(|wb| Some((wb, wb.thresh?.high)))
         .max_by_key(|(_, thresh)| *thresh)?;
     // The readings are not of one instant, and the kernel's memcg counters are up to 2 s old.
-    (printed.0 > thresh.0.saturating_add(thresh.0 / 10).saturating_add(NOISE_PAGES * 4096)).then(|| Evidence {
+    (printed.0 > thresh.0.saturating_add(thresh.0 / 10).saturating_add(NOISE)).then(|| Evidence {
         name: format!("share of {} on {} as the kernel prints it, against the threshold", budget.path, wb.bdi),
         value: Value::Integer(printed.0),
         unit: "bytes",

@@ -4,6 +4,7 @@
 //! window. Where an input was not read the result is a stated bound and the input is named; nothing
 //! here is estimated.
 
+mod available;
 mod domain;
 mod headroom;
 mod inputs;
@@ -361,7 +362,9 @@ pub fn budgets(window: &Window) -> Budgets {
     let inputs = Inputs::of(window);
     let (global, mut disagreements) = domain::global(&inputs);
     let mut printed = wb::printed(&inputs);
-    let are_printed = !printed.is_empty();
+    // Wbs name their cgroups by number; a copy of a cgroup tree has none.
+    let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
+    let are_printed = numbered && !printed.is_empty();
     // The root's wbs: the rest of the machine.
     printed.remove(&ROOT_INO);
     let mut cgroups = Vec::new();
@@ -390,16 +393,15 @@ pub fn budgets(window: &Window) -> Budgets {
         budget.outlook = outlook::outlook(&inputs, budget, |pages| domain::thresh_at(&inputs, &global, pages));
         disagreements.extend(domain::disagreement(budget));
     }
-    // A wb is dying when its cgroup is not among those that were read with their numbers.
-    let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
-    let dying = printed.values().filter(|_| numbered).flat_map(|wbs| wb::of_printed(&inputs, wbs, None)).collect();
+    // A wb is dying when its cgroup is not among those that were read.
+    let dying = printed.values().filter(|_| are_printed).flat_map(|wbs| wb::of_printed(&inputs, wbs, None)).collect();
     Budgets {
         page_size: inputs.page_size,
         tunables: inputs.tunables,
         scope: inputs.scope,
         wb_stat_error: inputs.wb_stat_error,
         bdis: wb::of_bdis(&inputs, &global),
-        shares_unread: (!are_printed).then(|| wb::unread(&inputs)),
+        shares_unread: (!are_printed).then(|| wb::unread(&inputs, !printed.is_empty())),
         global,
         cgroups,
         dying,

@@ -200,6 +200,32 @@ fn an_empty_window_has_bounds_of_nothing() {
     assert!(!budgets.global.is_exact());
 }
 
+#[test]
+fn a_kernel_with_two_opinions_of_free_memory_is_asked_by_its_thresholds() {
+    let mut host = host();
+    host.host.dirty_bytes = Some(Bytes(0));
+    host.host.dirty_ratio = Some(Percent(20));
+    // 20 percent of the memory that MemFree has, a million pages more than nr_free_pages.
+    host.host.nr_dirty_threshold = Some(Pages(819 * 16_728_640 / P));
+    host.host.mem_free = Some(Bytes((16_000_000 + 639) * P));
+    let ratio = host.budgets();
+    assert_eq!(ratio.disagreements, []);
+    assert!(pages(ratio.global.available).0.abs_diff(16_728_640) < 10, "{:?}", ratio.global.available);
+    // Bytes say nothing of the memory: it stays between the two.
+    host.host.dirty_bytes = Some(Bytes(104_857_600));
+    host.host.nr_dirty_threshold = Some(Pages(25_600));
+    let bytes = host.budgets();
+    assert_eq!(pages(bytes.global.available), (15_728_640, 16_728_640));
+    assert!(bytes.cgroups[0].domain.is_exact(), "seven units of it either way");
+    host.host.dirty_bytes = Some(Bytes(1 << 30));
+    let more = &host.budgets().cgroups[0].domain;
+    assert!(!more.is_exact() && more.missing.iter().any(|gap| gap.source == Source::Meminfo), "{more:?}");
+    // Neither opinion fits.
+    host.host.dirty_bytes = Some(Bytes(0));
+    host.host.nr_dirty_threshold = Some(Pages(5000));
+    assert_eq!(host.budgets().disagreements.len(), 2);
+}
+
 fn wb(thresh_pages: u64) -> WbRow {
     WbRow {
         reclaimable: Some(Bytes(190 * P)),

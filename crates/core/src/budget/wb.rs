@@ -5,7 +5,7 @@
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
-use crate::gap::Source;
+use crate::gap::{Cause, Gap, Source};
 use crate::id::{DevId, Entity, EntityId};
 use crate::kernel::wb_dirty_is_exact;
 use crate::name::Name;
@@ -224,7 +224,14 @@ fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
-/// Why shares are bounds: the kernel's own were not read.
-pub(super) fn unread(inputs: &Inputs) -> crate::gap::Gap {
-    gap(inputs.window, Source::DebugWbStats, "shares of wbs")
+/// Why shares are bounds: the kernel's own were not read, or it is not known whose they are.
+pub(super) fn unread(inputs: &Inputs, were_printed: bool) -> Gap {
+    match were_printed {
+        true => {
+            let unknown =
+                Cause::Malformed { what: "it names cgroups by inode number, and theirs are not known".into() };
+            Gap::detailed(Source::DebugWbStats, unknown, "shares of wbs")
+        }
+        false => gap(inputs.window, Source::DebugWbStats, "shares of wbs"),
+    }
 }

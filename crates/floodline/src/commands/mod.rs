@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
+mod budget;
 mod completions;
 mod doctor;
 mod explain;
@@ -17,6 +18,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 /// Every command, in the order of the help text.
 pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<doctor::Doctor>(),
+    Command::of::<budget::Budget>(),
     Command::of::<record::RecordCommand>(),
     Command::of::<replay::Replay>(),
     Command::of::<export::Export>(),
