@@ -6,8 +6,10 @@
 mod bdi;
 mod block;
 mod cgroups;
+mod journald;
 mod kernel;
 mod mounts;
+mod names;
 
 use crate::parse::Flaw;
 use crate::root::{HostRoot, SMALL};
@@ -32,6 +34,8 @@ pub fn probe(root: &HostRoot) -> Probe {
     cgroups::probe(&mut prober);
     block::probe(&mut prober);
     bdi::probe(&mut prober);
+    journald::probe(&mut prober);
+    names::probe(&mut prober);
     Probe { facts: prober.facts, gaps: prober.gaps }
 }
 
