@@ -28,7 +28,7 @@ fn scenarios() -> BTreeMap<String, ScenarioFile> {
 #[test]
 fn every_incident_has_its_scenario_with_incident_and_remedy() {
     let scenarios = scenarios();
-    for name in ["starved-budget", "overlay-umount"] {
+    for name in ["starved-budget", "dirty-cliff", "slow-disk-journal", "overlay-umount", "inode-switch-storm"] {
         let file = scenarios.get(name).unwrap_or_else(|| panic!("scenarios/{name}.toml is missing"));
         for variant in ["incident", "remedy"] {
             assert!(file.variants.contains_key(variant), "{name} has no variant {variant}");

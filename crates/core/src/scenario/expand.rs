@@ -199,6 +199,7 @@ impl Step {
                 f(Role::Path, &mut step.to);
             }
             Step::Truncate(step) => f(Role::Path, &mut step.file),
+            Step::Syslog(step) => f(Role::Path, &mut step.socket),
             Step::Mount(step) | Step::Umount(step) => f(Role::Point, &mut step.point),
             Step::WaitFor(step) => f(Role::Task, &mut step.task),
             Step::Repeat(step) => step.steps.iter_mut().for_each(|step| step.each_text(f)),

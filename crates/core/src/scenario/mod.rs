@@ -37,7 +37,7 @@ pub use quantity::{
 };
 pub use step::{
     Anon, Barrier, CreateFiles, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order, Parallel,
-    Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,
+    Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Syslog, Truncate, WaitFor, Write,
 };
 pub use sysctl::{SysctlValue, Sysctls};
 pub use workload::{RealProgram, STALL_OVER, Task, Workload};

@@ -76,6 +76,8 @@ pub enum Step {
     SetLimits(SetLimits),
     /// Changes settings of the machine.
     SetSysctl(Sysctls),
+    /// Sends messages to a syslog socket, as programs do that log to journald.
+    Syslog(Syslog),
     /// Puts a remark into the recording.
     Note(Note),
     /// Ends the task.
@@ -398,6 +400,24 @@ pub struct SetLimits {
     pub limits: Cgroup,
 }
 
+/// Sends messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Syslog {
+    /// The datagram socket; journald without an init system has `/run/systemd/journal/dev-log`.
+    pub socket: String,
+    /// Messages per time.
+    pub messages: Frequency,
+    /// Bytes of one message, at least those of its priority.
+    pub message: ByteSize,
+    /// Ends after this many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Ends after this long.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Time>,
+}
+
 /// A remark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -533,6 +553,7 @@ impl Step {
             Step::MoveTo(_) => "move_to",
             Step::SetLimits(_) => "set_limits",
             Step::SetSysctl(_) => "set_sysctl",
+            Step::Syslog(_) => "syslog",
             Step::Note(_) => "note",
             Step::Exit => "exit",
         }

@@ -10,12 +10,13 @@ use super::mapping::Mapping;
 use super::measure::Measures;
 use super::runner::{Flow, Hand};
 use floodline_core::scenario::{
-    ByteSize, CreateFiles, Files as FileSet, MmapStore, Order, Read, SyncCall, SyncEvery, Time, Write, fill,
+    ByteSize, CreateFiles, Files as FileSet, MmapStore, Order, Read, SyncCall, SyncEvery, Syslog, Time, Write, fill,
 };
 use floodline_core::units::Nanos;
 use rustix::param::page_size;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixDatagram;
 
 /// Alignment that every device accepts for direct I/O.
 const DIRECT_ALIGN: usize = 4096;
@@ -354,6 +355,31 @@ impl Hand<'_> {
                 Ok(())
             })?;
             self.measures.took("create_files", at, super::clock::until(at, now()), step.size.bytes());
+        }
+        Ok(Flow::Go)
+    }
+
+    pub(super) fn syslog(&mut self, step: &Syslog) -> Result<Flow, StepError> {
+        let error = |error| StepError::call("send", &step.socket, error);
+        let socket = UnixDatagram::unbound().map_err(error)?;
+        socket.connect(&step.socket).map_err(|error| StepError::call("connect", &step.socket, error))?;
+        let mut message = vec![0; usize::try_from(step.message.bytes()).unwrap_or(0)];
+        let start = now();
+        let end = End::new(start, step.lasting, step.count, None, step.message);
+        for n in 0.. {
+            let due = later(start, step.messages.due(n));
+            if end.is_reached(n, due) {
+                return Ok(Flow::Go);
+            }
+            if self.stop.sleep_until(due) {
+                return Ok(Flow::Stop);
+            }
+            // Facility user, severity notice; the text differs from all before and is printable.
+            let text = std::iter::from_fn(|| Some(b'a' + u8::try_from(self.random.below(26)).unwrap_or(0)));
+            for (to, from) in message.iter_mut().zip(b"<13>x: ".iter().copied().chain(text)) {
+                *to = from;
+            }
+            self.measures.time("syslog", step.message.bytes(), || socket.send(&message)).map_err(error)?;
         }
         Ok(Flow::Go)
     }

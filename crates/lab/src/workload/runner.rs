@@ -2,7 +2,7 @@
 //! Runs the steps of one task. The main thread of a task and each of its parallel branches is a [`Hand`]
 //! with its own open files, randomness and measures.
 
-use super::clock::{later, now};
+use super::clock::{later, now, until};
 use super::content::Random;
 use super::error::{Failure, StepError};
 use super::files::Files;
@@ -195,6 +195,7 @@ impl<'a> Hand<'a> {
             Step::MoveTo(step) => system::move_self(self.run.place, &step.cgroup)?,
             Step::SetLimits(step) => system::set_limits(self.run.place, &step.cgroup, &step.limits)?,
             Step::SetSysctl(step) => system::set_sysctls(step)?,
+            Step::Syslog(step) => return self.syslog(step),
             Step::Note(step) => self.run.meeting.note(&step.text)?,
             Step::Exit => return Ok(Flow::Stop),
             Step::Repeat(_) | Step::Parallel(_) => {}
@@ -265,11 +266,12 @@ impl<'a> Hand<'a> {
         first.map_or(Ok(Flow::Go), Err)
     }
 
-    fn burn(&self, step: &Lasting) -> Flow {
+    fn burn(&mut self, step: &Lasting) -> Flow {
         let cpu = || {
             let time = clock_gettime(ClockId::ThreadCPUTime);
             u64::try_from(time.tv_sec).unwrap_or(0) * Nanos::SECOND.0 + u64::try_from(time.tv_nsec).unwrap_or(0)
         };
+        let at = now();
         let end = cpu().saturating_add(step.lasting.nanos());
         let mut value = 0_u64;
         while cpu() < end {
@@ -280,6 +282,8 @@ impl<'a> Hand<'a> {
                 return Flow::Stop;
             }
         }
+        // In wall time: what it took beyond its CPU time was somebody else's.
+        self.measures.took("burn", at, until(at, now()), 0);
         Flow::Go
     }
 }

@@ -5,7 +5,7 @@ use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, is_plain_path, letters};
 use crate::scenario::expand::Role;
 use crate::scenario::quantity::ByteSize;
-use crate::scenario::step::{MmapStore, Mounting, Order, Read, Repeat, Step, SyncEvery, Write};
+use crate::scenario::step::{MmapStore, Mounting, Order, Read, Repeat, Step, SyncCall, SyncEvery, Write};
 use crate::scenario::{Scenario, Task};
 use std::collections::BTreeSet;
 
@@ -136,6 +136,17 @@ fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
             }
             several(&create.file, create.files.unwrap_or(2), create.files_per_dir, &key, complaints);
         }
+        Step::Syslog(syslog) => {
+            if syslog.count.is_none() && syslog.lasting.is_none() {
+                endless(complaints, "count or for");
+            }
+            if !(8..=64 << 10).contains(&syslog.message.bytes()) {
+                complaints.add(&key, "a message has 8 bytes to 64 KiB");
+            }
+        }
+        Step::WaitFor(_) if key.get(3) == Some(&"setup") => {
+            complaints.hint(&key, "no task ends before every setup is done", "use a barrier");
+        }
         Step::Unlink(unlink) => several(&unlink.file, unlink.files, unlink.files_per_dir, &key, complaints),
         Step::Mount(mounting) | Step::Umount(mounting) => self::mounting(at, mounting, &key, complaints),
         Step::Repeat(repeat) => self::repeat(at, repeat, task, &key, endless, complaints),
@@ -222,6 +233,9 @@ fn names(at: &At<'_>, step: &Step, key: &[&str], complaints: &mut Complaints) {
 fn write(write: &Write, key: &[&str], complaints: &mut Complaints) {
     block(write.block, write.direct, key, complaints);
     sync(write.sync.as_ref(), key, complaints);
+    if write.sync.as_ref().is_some_and(|sync| sync.call == SyncCall::Msync) {
+        complaints.hint(key, "msync is for mappings", "write call = \"fdatasync\"");
+    }
     match (write.order, write.size) {
         (Order::Random, None) => complaints.hint(key, "random writes need a size", "write size = \"64 MiB\""),
         (Order::Append, Some(_)) => complaints.add(key, "an appended file has no fixed size"),
