@@ -159,6 +159,18 @@ impl Scenario {
         copies
     }
 
+    /// The same with every preset written out as setup and steps.
+    #[must_use]
+    pub fn with_presets_written_out(&self) -> Scenario {
+        let mut scenario = self.clone();
+        for task in scenario.workload.tasks.values_mut() {
+            let program = task.expand();
+            task.preset = None;
+            (task.setup, task.steps) = (program.setup, program.steps);
+        }
+        scenario
+    }
+
     /// How many cgroups a task runs in.
     pub(super) fn copies_for(&self, task: &Task) -> u32 {
         task.cgroup.as_deref().map_or(1, |cgroup| self.machine.copies_of_cgroup(cgroup))

@@ -18,6 +18,7 @@ mod machine;
 mod preset;
 mod problem;
 mod quantity;
+mod schema;
 mod step;
 mod sysctl;
 mod workload;
@@ -35,6 +36,7 @@ pub use problem::{Problem, ScenarioError};
 pub use quantity::{
     ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
 };
+pub use schema::schema;
 pub use step::{
     Anon, Barrier, CreateFiles, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order, Parallel,
     Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Syslog, Truncate, WaitFor, Write,

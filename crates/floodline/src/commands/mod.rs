@@ -9,6 +9,7 @@ mod export;
 mod lab;
 mod record;
 mod replay;
+pub(crate) mod scenario;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -23,6 +24,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<replay::Replay>(),
     Command::of::<export::Export>(),
     Command::of::<explain::Explain>(),
+    Command::of::<scenario::ScenarioCommand>(),
     Command::of::<lab::Lab>(),
     Command::of::<completions::Completions>(),
 ];

@@ -6,3 +6,4 @@ mod budget;
 mod cli;
 mod doctor;
 mod harness;
+mod scenario;

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline scenario …`: check, list and show scenario files, and print their schema for editors.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use floodline_core::name::Name;
+use floodline_core::scenario::{self, Problem, Scenario, ScenarioError, ScenarioFile};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Check, list and show scenario files
+#[derive(clap::Parser)]
+#[command(
+    name = "scenario",
+    after_help = "Examples:\n  \
+        floodline scenario check scenarios/*.toml\n  \
+        floodline scenario show scenarios/dirty-cliff.toml --variant remedy\n  \
+        floodline scenario schema > scenario.schema.json"
+)]
+pub(crate) struct ScenarioCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Say what is wrong in scenario files, with line and hint
+    Check {
+        /// Scenario files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// How to print
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// List the scenarios of a folder and their variants
+    List {
+        /// The folder
+        #[arg(default_value = "scenarios", value_name = "FOLDER")]
+        folder: PathBuf,
+        /// How to print
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Print one variant as it is run: laid over the base, presets written out
+    Show {
+        /// Scenario file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The variant; not needed where there is only one
+        #[arg(long)]
+        variant: Option<String>,
+        /// How to print; JSON has every copy of every cgroup, mount and task
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Print the JSON Schema of scenario files, for editors
+    Schema,
+}
+
+/// Version of the JSON forms.
+const SCHEMA: &str = "floodline.scenario/1";
+
+impl Run for ScenarioCommand {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        match self.verb {
+            Verb::Check { files, format } => check(console, &files, format),
+            Verb::List { folder, format } => list(console, &folder, format),
+            Verb::Show { file, variant, format } => show(console, &file, variant.as_deref(), format),
+            Verb::Schema => {
+                console.print(&format!("{:#}\n", scenario::schema()))?;
+                Ok(Exit::Done)
+            }
+        }
+    }
+}
+
+/// Reads a scenario file; what is wrong in it is the error's text.
+pub(crate) fn load(path: &Path) -> Result<ScenarioFile, CliError> {
+    parse(path)?.map_err(|error| {
+        let lines: Vec<String> = error.problems.iter().map(|problem| line(path, problem)).collect();
+        CliError::usage(lines.join("\n"))
+    })
+}
+
+/// The variant that is meant: the one named, or the only one there is.
+pub(crate) fn variant<'a>(file: &'a ScenarioFile, name: Option<&'a str>) -> Result<(&'a str, &'a Scenario), CliError> {
+    let known: Vec<&str> = file.variants.keys().map(String::as_str).collect();
+    let wanted = match (name, known.as_slice()) {
+        (Some(name), _) => name,
+        (None, [only]) => *only,
+        (None, _) => {
+            let cause = format!("{} has {} variants", file.name, known.len());
+            return Err(CliError::usage(cause).hint(format!("--variant {}", known.join(" | "))));
+        }
+    };
+    match file.variants.get(wanted) {
+        Some(scenario) => Ok((wanted, scenario)),
+        None => Err(CliError::usage(format!("{} has no variant {:?}", file.name, Name::from(wanted)))
+            .hint(format!("it has: {}", known.join(", ")))),
+    }
+}
+
+fn parse(path: &Path) -> Result<Result<ScenarioFile, ScenarioError>, CliError> {
+    let shown = shown(path);
+    let cannot = |error: std::io::Error| CliError::usage(format!("cannot read {shown}: {error}"));
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(scenario::TEXT_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(cannot)?;
+    let text = String::from_utf8(bytes).map_err(|_| CliError::usage(format!("{shown} is not UTF-8 text")))?;
+    Ok(ScenarioFile::parse(&text))
+}
+
+fn shown(path: &Path) -> Name {
+    Name::new(path.as_os_str().as_bytes())
+}
+
+fn line(path: &Path, problem: &Problem) -> String {
+    // The text may quote the file's own bytes.
+    let mut line = format!("{}:{}", shown(path), Name::from(problem.to_string().as_str()));
+    if let Some(hint) = &problem.hint {
+        line.push_str(&format!("\n  hint: {}", Name::from(hint.as_str())));
+    }
+    line
+}
+
+fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exit, CliError> {
+    let mut text = String::new();
+    let mut exit = Exit::Done;
+    for path in files {
+        let parsed = parse(path)?;
+        if parsed.is_err() {
+            exit = Exit::Usage;
+        }
+        let mut put = |line: String| text.push_str(&(line + "\n"));
+        match (format, parsed) {
+            (Format::Text, Ok(file)) => {
+                let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
+                put(format!("{}: good: {}", shown(path), variants.join(", ")));
+            }
+            (Format::Text, Err(error)) => error.problems.iter().for_each(|problem| put(line(path, problem))),
+            (Format::Json, parsed) => {
+                let problems = parsed.err().map(|error| error.problems).unwrap_or_default();
+                put(json!({ "schema": SCHEMA, "file": shown(path).to_string(), "problems": problems }).to_string());
+            }
+        }
+    }
+    console.print(&text)?;
+    Ok(exit)
+}
+
+fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, CliError> {
+    let entries = std::fs::read_dir(folder).map_err(|error| {
+        CliError::usage(format!("cannot read {}: {error}", shown(folder))).hint("floodline scenario list FOLDER")
+    })?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    paths.sort();
+    let mut text = String::new();
+    let mut exit = Exit::Done;
+    for path in paths {
+        match (parse(&path)?, format) {
+            (Ok(file), Format::Text) => {
+                let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
+                let _ = writeln!(text, "{}\n  {}\n  {}", file.name, file.summary, variants.join(", "));
+            }
+            (Ok(file), Format::Json) => {
+                let variants: Vec<&String> = file.variants.keys().collect();
+                let (file, name, summary) = (shown(&path).to_string(), file.name, file.summary);
+                let line =
+                    json!({ "schema": SCHEMA, "file": file, "name": name, "summary": summary, "variants": variants });
+                let _ = writeln!(text, "{line}");
+            }
+            (Err(error), _) => {
+                exit = Exit::Usage;
+                console.note(&format!("{}: {} problems; floodline scenario check", shown(&path), error.problems.len()));
+            }
+        }
+    }
+    console.print(&text)?;
+    Ok(exit)
+}
+
+fn show(console: &mut Console, path: &Path, name: Option<&str>, format: Format) -> Result<Exit, CliError> {
+    let file = load(path)?;
+    let (name, scenario) = variant(&file, name)?;
+    let text = match format {
+        Format::Text => {
+            let counts = [
+                (scenario.cgroup_copies().len(), "cgroups"),
+                (scenario.mount_copies().len(), "mounts"),
+                (scenario.task_copies().len(), "tasks"),
+            ];
+            let counts: Vec<String> = counts.iter().map(|(count, what)| format!("{count} {what}")).collect();
+            let toml = scenario.with_presets_written_out().to_toml().map_err(CliError::bug)?;
+            format!("# variant {name}: {}\n{toml}", counts.join(", "))
+        }
+        Format::Json => {
+            let shown = json!({
+                "schema": SCHEMA,
+                "scenario": scenario,
+                "variant": name,
+                "cgroups": scenario.cgroup_copies(),
+                "mounts": scenario.mount_copies(),
+                "tasks": scenario.task_copies(),
+            });
+            format!("{shown}\n")
+        }
+    };
+    console.print(&text)?;
+    Ok(Exit::Done)
+}

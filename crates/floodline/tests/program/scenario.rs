@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline scenario` from outside.
+
+use crate::harness::{Run, floodline};
+use std::path::PathBuf;
+
+fn scenarios() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// Checks a file with this text; its name is cut out of what is printed.
+fn check(text: &str, format: &str) -> Run {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("bad.toml");
+    std::fs::write(&path, text).expect("written");
+    let mut run = floodline(&["scenario", "check", path.to_str().expect("a plain path"), "--format", format]);
+    run.stdout = run.stdout.replace(&format!("{}/", folder.path().display()), "");
+    run
+}
+
+const BAD: &str = r#"name = "bad"
+summary = "what people get wrong"
+
+[machine]
+memory = "4 GB"
+sysctl.vm = { dirty_bytes = "4 KiB" }
+
+[machine.devices.data]
+size = "1 GiB"
+
+[machine.mounts."/data"]
+type = "ext4"
+device = "dat"
+
+[workload.tasks.writer]
+steps = [{ write = { file = "/dat/x", total = "1 MiB" } }]
+"#;
+
+#[test]
+fn everything_wrong_is_told_with_line_and_hint() {
+    let run = check(BAD, "text");
+    insta::assert_snapshot!(run, @r#"
+    exit code 2
+    --- stdout
+    bad.toml:6:29: machine.sysctl.vm.dirty_bytes: the kernel refuses 4096 here (EINVAL): it takes at least 8192
+    bad.toml:13:10: machine.mounts."/data".device: no device is called "dat"
+      hint: did you mean "data"?
+    --- stderr
+    "#);
+}
+
+#[test]
+fn problems_are_json_for_programs() {
+    let run = check(BAD, "json");
+    let told: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(told["schema"], "floodline.scenario/1");
+    assert_eq!(told["problems"][1]["line"], 13);
+    assert_eq!(told["problems"][1]["key"], "machine.mounts.\"/data\".device");
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn hostile_text_reaches_no_terminal() {
+    let run = check("name = \"\u{1b}[31mred\u{202e}\"\n\"\u{1b}]0;x\" = 1\n", "text");
+    assert_eq!(run.code, 2);
+    assert!(!run.stdout.contains('\u{1b}') && !run.stdout.contains('\u{202e}'), "{:?}", run.stdout);
+}
+
+#[test]
+fn our_own_scenarios_are_good_and_listed() {
+    let folder = scenarios();
+    let folder = folder.to_str().expect("a plain path");
+    let run = floodline(&["scenario", "list", folder]);
+    assert_eq!(run.code, 0, "{run}");
+    for name in ["starved-budget", "dirty-cliff", "slow-disk-journal", "overlay-umount", "inode-switch-storm"] {
+        assert!(run.stdout.contains(&format!("{name}\n")), "{run}");
+        let run = floodline(&["scenario", "check", &format!("{folder}/{name}.toml")]);
+        assert_eq!(run.code, 0, "{run}");
+    }
+}
+
+#[test]
+fn a_variant_is_shown_as_it_is_run_and_reads_back() {
+    let path = scenarios().join("slow-disk-journal.toml");
+    let path = path.to_str().expect("a plain path");
+    let run = floodline(&["scenario", "show", path, "--variant", "remedy"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("/run/log/journal/system.journal") && !run.stdout.contains("preset"), "{run}");
+    let again = check(&run.stdout, "text");
+    assert_eq!(again.code, 0, "{again}");
+    let run = floodline(&["scenario", "show", path, "--variant", "remedy", "--format", "json"]);
+    let shown: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(shown["variant"], "remedy");
+    assert_eq!(shown["tasks"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn a_variant_that_is_not_there_is_answered_with_those_that_are() {
+    let path = scenarios().join("overlay-umount.toml");
+    let path = path.to_str().expect("a plain path");
+    let run = floodline(&["scenario", "show", path, "--variant", "cure"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("it has: incident, incident-short, neighbour, remedy"), "{run}");
+    let run = floodline(&["scenario", "show", path]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("--variant incident | "), "{run}");
+    let run = floodline(&["scenario", "show", "/nonexistent.toml"]);
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn the_schema_is_json() {
+    let run = floodline(&["scenario", "schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(schema["title"], "Floodline scenario");
+}
