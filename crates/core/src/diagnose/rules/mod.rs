@@ -3,6 +3,7 @@
 //! findings of equal severity are shown: causes before symptoms. Each file has its manual page beside
 //! it, which is its documentation here and what `floodline explain` prints.
 
+pub mod buffered_loop_device;
 pub mod contradictory_dirty_settings;
 pub mod dirty_cliff;
 pub mod dirty_data_at_risk;
@@ -10,17 +11,20 @@ pub mod dominant_writer;
 pub mod inode_switch_storm;
 pub mod overlay_umount_flush;
 pub mod starved_dirty_budget;
+pub mod wrapped_dirty_counter;
 
 use super::Rule;
 
 /// Every rule.
 #[rustfmt::skip] // One a line, so that two rules can be added at the same time.
 pub static RULES: &[Rule] = &[
+    wrapped_dirty_counter::RULE,
     starved_dirty_budget::RULE,
     dirty_cliff::RULE,
     dominant_writer::RULE,
     overlay_umount_flush::RULE,
     inode_switch_storm::RULE,
+    buffered_loop_device::RULE,
     contradictory_dirty_settings::RULE,
     dirty_data_at_risk::RULE,
 ];
