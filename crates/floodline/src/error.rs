@@ -89,6 +89,12 @@ pub(crate) fn report_bug() -> Exit {
     Exit::Bug
 }
 
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)
+    }
+}
+
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> CliError {
         CliError::bug(error)

@@ -6,6 +6,7 @@ use crate::error::CliError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::low_level::pipe;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,22 +16,36 @@ use std::time::{Duration, Instant};
 /// Whether somebody asked the program to end.
 pub(crate) struct Interrupt {
     asked: OwnedFd,
+    ask: UnixStream,
+}
+
+/// Makes the wish from another thread.
+pub(crate) struct Ask(UnixStream);
+
+impl Ask {
+    /// Makes it.
+    pub(crate) fn ask(mut self) {
+        // A closed stream means that nobody waits any more.
+        let _ = self.0.write_all(b"!");
+    }
 }
 
 impl Interrupt {
     /// From now on SIGINT, SIGTERM and SIGHUP are a wish, not an end.
     pub(crate) fn watch() -> Result<Interrupt, CliError> {
-        let watch = || -> std::io::Result<OwnedFd> {
+        let watch = || -> std::io::Result<Interrupt> {
             let (reader, writer) = UnixStream::pair()?;
             for signal in [SIGINT, SIGTERM, SIGHUP] {
                 pipe::register(signal, writer.try_clone()?)?;
             }
-            Ok(reader.into())
+            Ok(Interrupt { asked: reader.into(), ask: writer })
         };
-        match watch() {
-            Ok(asked) => Ok(Interrupt { asked }),
-            Err(error) => Err(CliError::cannot_observe(format!("cannot watch for signals: {error}"))),
-        }
+        watch().map_err(|error| CliError::cannot_observe(format!("cannot watch for signals: {error}")))
+    }
+
+    /// A way to make the wish from within the program.
+    pub(crate) fn asker(&self) -> Result<Ask, CliError> {
+        self.ask.try_clone().map(Ask).map_err(|error| CliError::cannot_observe(format!("out of descriptors: {error}")))
     }
 
     /// Whether the wish was made.

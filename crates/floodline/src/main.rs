@@ -8,6 +8,7 @@ mod commands;
 mod console;
 mod error;
 mod exit;
+mod guest;
 mod input;
 mod interrupt;
 mod live;
@@ -20,6 +21,9 @@ use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if guest::is_here() {
+        guest::run();
+    }
     let result = std::panic::catch_unwind(run);
     let exit = match result {
         Ok(Ok(exit)) => exit,

@@ -4,7 +4,11 @@
 //! needs to start.
 
 pub mod cache;
+pub mod guest;
 pub mod image;
+pub mod job;
 pub mod kernels;
+pub mod qemu;
+pub mod run;
 pub mod tool;
 pub mod workload;

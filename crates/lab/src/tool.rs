@@ -4,6 +4,7 @@
 //! install. Nothing here knows what the programs are for.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// A program did not do what it was asked.
@@ -44,6 +45,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("cpio", "cpio"),
     ("dpkg-deb", "dpkg"),
     ("gzip", "gzip"),
+    ("losetup", "util-linux"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mkfs.ext4", "e2fsprogs"),
     ("mkfs.xfs", "xfsprogs"),
@@ -65,16 +67,21 @@ const SBIN: &[&str] = &["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 /// A program by name, found also where only root's `PATH` leads.
 pub fn tool(name: &str) -> Command {
-    let elsewhere = SBIN.iter().map(|dir| std::path::Path::new(dir).join(name)).find(|path| path.exists());
-    let mut command = Command::new(elsewhere.as_deref().unwrap_or(name.as_ref()));
+    let mut command = Command::new(path_of(name).as_deref().unwrap_or(name.as_ref()));
     command.stdin(Stdio::null()).env("LC_ALL", "C");
     command
 }
 
+/// Where a program is.
+pub fn path_of(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(SBIN.iter().map(PathBuf::from));
+    dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
 /// Whether a program is there.
 pub fn is_there(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).chain(SBIN.iter().map(Into::into)).any(|dir| dir.join(name).is_file())
+    path_of(name).is_some()
 }
 
 /// Runs a program to its end and returns what it printed.

@@ -108,6 +108,10 @@ impl<'de> Deserialize<'de> for Node {
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Node, E> {
                 Ok(Node::Value(SysctlValue::Number(number)))
             }
+            // JSON, in which a guest gets its scenario, has no sign on what is not negative.
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Node, E> {
+                i64::try_from(number).map(|number| Node::Value(SysctlValue::Number(number))).map_err(E::custom)
+            }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Node, E> {
                 Ok(Node::Value(SysctlValue::Text(text.to_owned())))
             }

@@ -3,11 +3,13 @@
 //! never touches this host's cgroups, settings or mounts.
 
 mod kernels;
+mod run;
 
 use super::Run;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::guest;
 
 /// Run scenarios on real kernels, in throw-away virtual machines
 #[derive(clap::Parser)]
@@ -19,13 +21,19 @@ pub(crate) struct Lab {
 
 #[derive(clap::Subcommand)]
 enum Verb {
+    Run(run::RunScenario),
     Kernels(kernels::Kernels),
+    /// Run one task for the lab, in a guest
+    #[command(hide = true)]
+    Worker,
 }
 
 impl Run for Lab {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         match self.verb {
+            Verb::Run(run) => run.run(console),
             Verb::Kernels(kernels) => kernels.run(console),
+            Verb::Worker => guest::worker(),
         }
     }
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This program inside a guest of the lab: as its init it builds the machine, runs the workload and
+//! records, each with the part of Floodline that does it elsewhere too; as a worker it runs one task.
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::observe::{Schedule, observe};
+use floodline_core::record::{Record, Sink};
+use floodline_core::recording::{Encoder, Header};
+use floodline_core::units::Nanos;
+use floodline_host::collect::{Collector, raise_descriptor_limit};
+use floodline_host::plan::Plan;
+use floodline_host::probe::probe;
+use floodline_host::root::HostRoot;
+use floodline_lab::guest::{Guest, power_off};
+use floodline_lab::workload::{Directed, Director, Place, Stop, Worker, worker as run_worker};
+use std::io::{self, BufReader};
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// How long tasks may take to end after the workload's end: an fsync may have all of memory to write.
+const GRACE: Nanos = Nanos(60 * Nanos::SECOND.0);
+/// How long the recorder goes on after the workload: what it left dirty is part of the picture.
+const AFTER: Duration = Duration::from_secs(1);
+
+/// Whether this process is the init of a guest.
+pub(crate) fn is_here() -> bool {
+    Guest::is_here()
+}
+
+/// Does the job and switches the machine off.
+pub(crate) fn run() -> ! {
+    match Guest::boot() {
+        Ok(guest) => {
+            let result = job(&guest);
+            guest.end(result)
+        }
+        Err(error) => {
+            // Nobody listens yet but the console.
+            anstream::eprintln!("floodline: the guest cannot start: {error}");
+            power_off()
+        }
+    }
+}
+
+/// One task of the workload, told what to do on standard input.
+pub(crate) fn worker() -> Result<Exit, CliError> {
+    match run_worker(BufReader::new(io::stdin()), io::stdout()) {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) => Err(CliError::usage(format!("a worker is started by the lab only: {error}"))),
+    }
+}
+
+fn job(guest: &Guest) -> Result<(), String> {
+    let place = guest.set_up().map_err(|error| error.to_string())?;
+    let directed = record(guest, &place).map_err(|error| error.to_string())?;
+    match directed.failures.iter().next() {
+        Some((task, failure)) => Err(format!("task {task}: {failure}")),
+        None => Ok(()),
+    }
+}
+
+/// Runs the workload on a thread of its own and records until it has ended.
+fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
+    let interrupt = Interrupt::watch()?;
+    let ask = interrupt.asker()?;
+    let (events, told) = mpsc::channel();
+    guest.host.stage("preparing the workload");
+    std::thread::scope(|scope| {
+        let workload = scope.spawn(move || {
+            let stop = Stop::new();
+            let hire = |_: &_| {
+                let mut command = Command::new("/proc/self/exe");
+                command.args(["lab", "worker"]);
+                Worker::process(command)
+            };
+            let director = Director { place, hire: &hire, stop: &stop, grace: GRACE };
+            let mut take = |event| {
+                // The recorder ends after the workload.
+                let _ = events.send(event);
+            };
+            let directed = director.run(&guest.job.scenario, &guest.job.variant, &mut take);
+            std::thread::sleep(AFTER);
+            ask.ask();
+            directed
+        });
+        observe_into(guest, &interrupt, &told)?;
+        workload.join().map_err(|_| CliError::bug("the workload panicked"))
+    })
+}
+
+fn observe_into(
+    guest: &Guest,
+    interrupt: &Interrupt,
+    told: &mpsc::Receiver<floodline_core::record::Event>,
+) -> Result<(), CliError> {
+    let lost = |error| CliError::cannot_observe(format!("the recording cannot be written: {error}"));
+    let root = HostRoot::live().map_err(CliError::cannot_observe)?;
+    raise_descriptor_limit();
+    let probed = probe(&root);
+    let mut collector = Collector::new(&root, Plan::everything(&probed.facts));
+    let mut encoder = Encoder::new(&guest.recording, Header::new(Some(guest.job.every))).map_err(lost)?;
+    encoder.record(&Record::Facts(Box::new(probed.facts))).map_err(lost)?;
+    for gap in probed.gaps {
+        encoder.record(&Record::Gap(gap)).map_err(lost)?;
+    }
+    let schedule = Schedule { length: None, every: Duration::from_nanos(guest.job.every.0) };
+    let look = |records: &mut Vec<Record>| {
+        collector.collect(records);
+        records.extend(told.try_iter().map(Record::Event));
+    };
+    observe(schedule, interrupt, look, |record| encoder.record(record).map_err(lost))?;
+    let mut last = Vec::new();
+    collector.collect(&mut last);
+    last.extend(told.try_iter().map(Record::Event));
+    for record in &last {
+        encoder.record(record).map_err(lost)?;
+    }
+    encoder.finish().map(drop).map_err(lost)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cgroups of a guest at its start, in either version: mounting hierarchies, creating cgroups,
+//! enabling controllers. Limits are written by the workload's own functions, which change them later too.
+
+use super::{GuestError, mount_at};
+use crate::workload::{Place, set_limits};
+use floodline_core::scenario::{Cgroup, CgroupCopy, CgroupMode, Controller};
+use std::fs;
+use std::path::PathBuf;
+
+const MOUNT: &str = "/sys/fs/cgroup";
+/// Hierarchies of version 1, by controller.
+const V1: &[&str] = &["memory", "blkio"];
+/// What children get where a scenario says nothing.
+const DEFAULT: &[Controller] = &[Controller::Memory, Controller::Io];
+
+/// Mounts the hierarchies and returns where they are.
+pub(super) fn mount(mode: CgroupMode) -> Result<Vec<PathBuf>, GuestError> {
+    if mode == CgroupMode::V2 {
+        mount_at("cgroup2", MOUNT, "")?;
+        return Ok(vec![MOUNT.into()]);
+    }
+    mount_at("tmpfs", MOUNT, "")?;
+    let mut roots = Vec::new();
+    for controller in V1 {
+        let point = format!("{MOUNT}/{controller}");
+        fs::create_dir(&point).map_err(GuestError::at(&point))?;
+        mount_at("cgroup", &point, controller)?;
+        roots.push(point.into());
+    }
+    // Without it children do not count towards their parents; absent where it is the only way.
+    let _ = fs::write(format!("{MOUNT}/memory/memory.use_hierarchy"), "1");
+    Ok(roots)
+}
+
+/// Creates what a scenario has from the start, parents first.
+pub(super) fn create_all(place: &Place, copies: &[CgroupCopy]) -> Result<(), GuestError> {
+    if !copies.iter().any(|copy| copy.path.is_empty()) {
+        enable(place, "", &Cgroup::default())?;
+    }
+    for copy in copies {
+        for dir in place.cgroup_dirs(&copy.path) {
+            fs::create_dir_all(&dir).map_err(GuestError::at(dir))?;
+        }
+        set_limits(place, &copy.path, &copy.spec)?;
+        if copy.spec.subtree_control.is_some() || has_children(&copy.path, copies) {
+            enable(place, &copy.path, &copy.spec)?;
+        }
+    }
+    Ok(())
+}
+
+fn has_children(path: &str, copies: &[CgroupCopy]) -> bool {
+    let mut paths = copies.iter().map(|copy| copy.path.as_str());
+    match path {
+        "" => paths.any(|other| !other.is_empty()),
+        path => paths.any(|other| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))),
+    }
+}
+
+/// Enables controllers for the children of a cgroup. Version 1 has no such thing.
+fn enable(place: &Place, path: &str, spec: &Cgroup) -> Result<(), GuestError> {
+    let controllers = spec.subtree_control.as_deref().unwrap_or(DEFAULT);
+    if place.mode == CgroupMode::V1 || controllers.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = controllers.iter().map(|controller| format!("+{}", controller.name())).collect();
+    for dir in place.cgroup_dirs(path) {
+        let file = dir.join("cgroup.subtree_control");
+        fs::write(&file, words.join(" ")).map_err(GuestError::at(file))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_and_its_namesakes_neighbour_are_told_apart() {
+        let copy = |path: &str| CgroupCopy { path: path.to_owned(), spec: Cgroup::default() };
+        let copies = [copy("a"), copy("ab"), copy("ab/c")];
+        assert!(has_children("", &copies) && has_children("ab", &copies));
+        assert!(!has_children("a", &copies) && !has_children("ab/c", &copies));
+        assert!(!has_children("", &[copy("")]));
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block devices of a guest: the virtual disks, found by serial number, loop devices made of files, and
+//! the knobs of both.
+
+use super::GuestError;
+use crate::tool;
+use crate::workload::Place;
+use floodline_core::id::DevId;
+use floodline_core::scenario::{ByteSize, Device};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Node and number of devices by the scenario's names.
+pub(super) type Devices = BTreeMap<String, (PathBuf, DevId)>;
+
+/// How long a disk may take to appear after its driver was loaded.
+const APPEAR: Duration = Duration::from_secs(10);
+
+/// Waits for the virtual disks; `serials` by the scenario's names.
+pub(super) fn find(serials: &BTreeMap<String, String>) -> Result<Devices, GuestError> {
+    let until = Instant::now() + APPEAR;
+    loop {
+        let here = by_serial(Path::new("/sys/block"));
+        match serials.iter().find(|(_, serial)| !here.contains_key(*serial)) {
+            None => {
+                let named = serials.iter().filter_map(|(name, serial)| Some((name, here.get(serial)?)));
+                return named.map(|(name, kernel_name)| Ok((name.clone(), device(kernel_name)?))).collect();
+            }
+            Some((name, _)) if Instant::now() > until => {
+                return Err(GuestError::Missing { what: format!("the disk of device {name}") });
+            }
+            Some(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// Makes a loop device of a file on a mounted filesystem.
+pub(super) fn make_loop(file: &str, size: Option<ByteSize>, direct_io: bool) -> Result<(PathBuf, DevId), GuestError> {
+    if let Some(parent) = Path::new(file).parent() {
+        fs::create_dir_all(parent).map_err(GuestError::at(parent))?;
+    }
+    let image = fs::OpenOptions::new().create(true).append(true).open(file).map_err(GuestError::at(file))?;
+    if let Some(size) = size {
+        image.set_len(size.bytes()).map_err(GuestError::at(file))?;
+    }
+    let direct_io = if direct_io { "--direct-io=on" } else { "--direct-io=off" };
+    let shown = tool::output(tool::tool("losetup").args(["--find", "--show", direct_io, file]))?;
+    let shown = String::from_utf8_lossy(&shown);
+    device(shown.trim().rsplit('/').next().unwrap_or_default())
+}
+
+/// Sets the knobs of a device's queue and backing device info.
+pub(super) fn tune(place: &Place, name: &str, device: &Device) -> Result<(), GuestError> {
+    let kernel_name = place.devices.get(name).and_then(|(node, _)| node.file_name());
+    let kernel_name = kernel_name.ok_or_else(|| GuestError::Missing { what: format!("the device {name}") })?;
+    let block = Path::new("/sys/block").join(kernel_name);
+    for (file, value) in knobs(device) {
+        let path = block.join(file);
+        fs::write(&path, value).map_err(GuestError::at(path))?;
+    }
+    Ok(())
+}
+
+/// Files below `/sys/block/NAME` and what to write, in order.
+fn knobs(device: &Device) -> Vec<(&'static str, String)> {
+    let flag = |on: bool| u8::from(on).to_string();
+    let (queue, bdi) = (&device.queue, &device.bdi);
+    let knobs = [
+        ("queue/rotational", device.rotational.then(|| flag(true))),
+        ("queue/scheduler", queue.scheduler.clone()),
+        ("queue/nr_requests", queue.nr_requests.map(|number| number.to_string())),
+        ("queue/wbt_lat_usec", queue.wbt_latency.map(|time| (time.nanos() / 1000).to_string())),
+        ("bdi/read_ahead_kb", bdi.read_ahead.map(|size| (size.bytes() >> 10).to_string())),
+        // The upper bound first: the kernel refuses a minimum above the maximum.
+        ("bdi/max_ratio", bdi.max_ratio.map(|percent| percent.to_string())),
+        ("bdi/min_ratio", bdi.min_ratio.map(|percent| percent.to_string())),
+        ("bdi/strict_limit", bdi.strict_limit.map(flag)),
+    ];
+    knobs.into_iter().filter_map(|(file, value)| Some((file, value?))).collect()
+}
+
+fn device(kernel_name: &str) -> Result<(PathBuf, DevId), GuestError> {
+    let path = format!("/sys/block/{kernel_name}/dev");
+    let number = fs::read_to_string(&path).map_err(GuestError::at(&path))?;
+    let number = number.trim().parse().map_err(|_| GuestError::Missing { what: format!("a number in {path}") })?;
+    Ok((Path::new("/dev").join(kernel_name), number))
+}
+
+fn by_serial(block: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(block).into_iter().flatten().flatten();
+    let with_serial = entries.filter_map(|entry| {
+        let serial = fs::read_to_string(entry.path().join("serial")).ok()?;
+        Some((serial.trim().to_owned(), entry.file_name().to_string_lossy().into_owned()))
+    });
+    with_serial.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::scenario::BdiKnobs;
+
+    #[test]
+    fn only_the_knobs_that_are_named_are_written() {
+        let bdi = BdiKnobs { min_ratio: Some(60), max_ratio: Some(70), ..BdiKnobs::default() };
+        let device: Device = Device { rotational: true, bdi, ..toml_device() };
+        let expect = [("queue/rotational", "1"), ("bdi/max_ratio", "70"), ("bdi/min_ratio", "60")];
+        assert_eq!(knobs(&device), expect.map(|(file, value)| (file, value.to_owned())));
+        assert!(knobs(&toml_device()).is_empty());
+    }
+
+    fn toml_device() -> Device {
+        serde_json::from_str("{}").unwrap()
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Builds the machine of a scenario inside the guest: devices and filesystems in an order in which each
+//! finds what it is made of, then cgroups, and settings last, so that building is not slowed by them.
+
+use super::{GuestError, Host, cgroups, devices, mount_at};
+use crate::job::Job;
+use crate::tool;
+use crate::workload::{Place, mount, set_sysctls};
+use floodline_core::scenario::{Backing, MountCopy, Scenario};
+use std::path::Path;
+
+pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
+    let scenario = &job.scenario;
+    host.stage("looking for disks");
+    let mode = scenario.machine.cgroup_mode;
+    let devices = devices::find(&job.disks)?;
+    let mut place = Place { mode, cgroup_roots: Vec::new(), devices, mounts: scenario.mount_copies() };
+    host.stage("mounting");
+    mount_all(scenario, &mut place)?;
+    for (name, device) in &scenario.machine.devices {
+        devices::tune(&place, name, device)?;
+    }
+    host.stage("creating cgroups");
+    place.cgroup_roots = cgroups::mount(mode)?;
+    cgroups::create_all(&place, &scenario.cgroup_copies())?;
+    set_sysctls(&scenario.machine.sysctl)?;
+    // Where the recorder finds per-device state and events; a kernel may be built without it.
+    let _ = mount_at("debugfs", "/sys/kernel/debug", "");
+    Ok(place)
+}
+
+/// Mounts in rounds: what needs a device that is made of a file waits for the filesystem with the file.
+fn mount_all(scenario: &Scenario, place: &mut Place) -> Result<(), GuestError> {
+    let mut waiting: Vec<MountCopy> = place.mounts.clone();
+    loop {
+        let before = waiting.len();
+        make_loops(scenario, &waiting, place)?;
+        let mut still = Vec::new();
+        for copy in waiting {
+            match &copy.spec.device {
+                Some(device) if !place.devices.contains_key(device) => still.push(copy),
+                _ => {
+                    format(scenario, &copy, place)?;
+                    if copy.spec.at_start {
+                        mount(&copy, place)?;
+                    }
+                }
+            }
+        }
+        waiting = still;
+        let Some(stuck) = waiting.first() else {
+            return make_loops(scenario, &waiting, place);
+        };
+        if waiting.len() == before {
+            return Err(GuestError::Missing { what: format!("the device of {}", stuck.point) });
+        }
+    }
+}
+
+/// Makes the loop devices whose file is on no filesystem that still waits to be mounted.
+fn make_loops(scenario: &Scenario, waiting: &[MountCopy], place: &mut Place) -> Result<(), GuestError> {
+    for (name, device) in &scenario.machine.devices {
+        let Backing::Loop { file, direct_io } = &device.backing else { continue };
+        let waits = waiting.iter().any(|copy| Path::new(file).starts_with(&copy.point));
+        if !place.devices.contains_key(name) && !waits {
+            let made = devices::make_loop(file, device.size, *direct_io)?;
+            place.devices.insert(name.clone(), made);
+        }
+    }
+    Ok(())
+}
+
+/// Makes the filesystem of a mount where the host could not.
+fn format(scenario: &Scenario, copy: &MountCopy, place: &Place) -> Result<(), GuestError> {
+    let Some(name) = &copy.spec.device else { return Ok(()) };
+    let is_disk = scenario.machine.devices.get(name).is_none_or(|device| device.backing == Backing::Disk);
+    let Some((node, _)) = place.devices.get(name).filter(|_| !is_disk) else { return Ok(()) };
+    let mut mkfs = tool::tool(&format!("mkfs.{}", copy.spec.fs_type.name()));
+    tool::output(mkfs.arg("-q").args(&copy.spec.mkfs).arg(node))?;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a guest is run: by the CPU itself where that works, else emulated. Some machines have a KVM
+//! whose guests hang, so it is believed only after a guest has run on it within a hard time limit.
+//! The answer holds until the next boot of the host.
+
+use super::{QEMU, Running, bound_to_us};
+use crate::cache::{Cache, CacheError};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// How a guest is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accel {
+    /// By the host's CPU.
+    Kvm,
+    /// Emulated.
+    Tcg,
+}
+
+/// How guests are run here, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acceleration {
+    /// How.
+    pub accel: Accel,
+    /// Why not faster; `None` with KVM.
+    pub note: Option<String>,
+}
+
+impl Accel {
+    /// Arguments for QEMU.
+    pub(super) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Accel::Kvm => &["-accel", "kvm", "-cpu", "host"],
+            Accel::Tcg => &["-accel", "tcg,thread=multi", "-cpu", "max"],
+        }
+    }
+}
+
+/// How long a guest may take to boot as far as not finding a root filesystem: real ones take a second.
+const PROBE: Duration = Duration::from_secs(8);
+
+/// Told to people when a guest is emulated.
+const TCG_NOTE: &str = "figures that depend on the CPU are 10 to 30 times those of real hardware, I/O figures are not";
+
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    boot_id: String,
+    answer: Acceleration,
+}
+
+impl Acceleration {
+    /// Finds out, or remembers.
+    pub fn of_this_host(cache: &Cache, kernel: &Path) -> Result<Acceleration, CacheError> {
+        let path = cache.dir("probe")?.join("acceleration.json");
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let remembered = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Remembered>(&text).ok());
+        if let Some(remembered) = remembered.filter(|remembered| remembered.boot_id == boot_id) {
+            return Ok(remembered.answer);
+        }
+        let answer = match probe(cache, kernel)? {
+            Ok(()) => Acceleration { accel: Accel::Kvm, note: None },
+            Err(why) => Acceleration { accel: Accel::Tcg, note: Some(format!("emulated, because {why}: {TCG_NOTE}")) },
+        };
+        if let Ok(text) = serde_json::to_vec(&Remembered { boot_id, answer: answer.clone() }) {
+            // Without it the next run probes again.
+            let _ = std::fs::write(&path, text);
+        }
+        Ok(answer)
+    }
+}
+
+/// Boots a kernel that finds no root filesystem and ends. Says why KVM is not to be used.
+fn probe(cache: &Cache, kernel: &Path) -> Result<Result<(), String>, CacheError> {
+    if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+        return Ok(Err(format!("/dev/kvm cannot be used ({error})")));
+    }
+    let dir = cache.scratch()?;
+    let console = dir.path().join("console.log");
+    let mut command = bound_to_us(QEMU);
+    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "256M"]);
+    command.args(Accel::Kvm.arguments());
+    command.arg("-kernel").arg(kernel).args(["-append", "console=ttyS0 panic=-1"]);
+    command.arg("-serial").arg(format!("file:{}", console.display()));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(child) = command.spawn() else { return Ok(Err("QEMU could not be started".to_owned())) };
+    let mut qemu = Running(child);
+    let until = Instant::now() + PROBE;
+    while Instant::now() < until {
+        match qemu.0.try_wait() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(50)),
+            _ => break,
+        }
+    }
+    let still_runs = matches!(qemu.0.try_wait(), Ok(None));
+    drop(qemu);
+    let said = std::fs::read(&console).unwrap_or_default();
+    let has_run = String::from_utf8_lossy(&said).contains("Kernel panic");
+    Ok(match (has_run, still_runs) {
+        (true, _) => Ok(()),
+        (false, true) => Err(format!("a guest on /dev/kvm hung for {} s", PROBE.as_secs())),
+        (false, false) => Err("a guest on /dev/kvm ended before its kernel did anything".to_owned()),
+    })
+}

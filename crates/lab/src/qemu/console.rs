@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a guest's kernel printed, and what it means: a panic, tasks killed for want of memory, tasks
+//! that hung. The text comes from outside and is shown without control characters.
+
+use std::path::Path;
+
+/// What is worth telling of a console.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Console {
+    /// Why the kernel panicked.
+    pub panic: Option<String>,
+    /// Tasks that were killed for want of memory, in order.
+    pub oom_kills: Vec<String>,
+    /// Tasks that the kernel found hanging.
+    pub hung_tasks: Vec<String>,
+    /// Warnings of the kernel about itself.
+    pub warnings: Vec<String>,
+    /// The last lines.
+    pub tail: Vec<String>,
+}
+
+/// Lines kept of the end, and of each kind.
+const LINES_MAX: usize = 20;
+
+impl Console {
+    /// Reads a console's file; one that is not there printed nothing.
+    pub fn read(path: &Path) -> Console {
+        Console::parse(&String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()))
+    }
+
+    /// Reads a console's text.
+    pub fn parse(text: &str) -> Console {
+        let mut console = Console::default();
+        for line in text.lines() {
+            let line: String = line.chars().filter(|c| !c.is_control()).take(500).collect();
+            if line.trim().is_empty() {
+                continue;
+            }
+            if let Some((_, why)) = line.split_once("Kernel panic - not syncing: ") {
+                console.panic.get_or_insert_with(|| why.to_owned());
+            }
+            for (mark, list) in [
+                ("Killed process ", &mut console.oom_kills),
+                ("INFO: task ", &mut console.hung_tasks),
+                ("WARNING: ", &mut console.warnings),
+            ] {
+                if let Some((_, what)) = line.split_once(mark).filter(|_| list.len() < LINES_MAX) {
+                    list.push(what.to_owned());
+                }
+            }
+            if console.tail.len() == LINES_MAX {
+                console.tail.remove(0);
+            }
+            console.tail.push(line);
+        }
+        console
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_kills_and_hangs_are_found() {
+        let text = "\
+[    1.0] Linux version 6.12.117\r
+[    9.1] Memory cgroup out of memory: Killed process 212 (writer) total-vm:5000kB, anon-rss:900kB\r
+[   99.2] INFO: task umount:300 blocked for more than 60 seconds.\r
+\r
+[  100.3] Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b\r
+[  100.4] ---[ end Kernel panic - not syncing: Attempted to kill init! ]---\x1b[0m\r
+";
+        let console = Console::parse(text);
+        assert_eq!(console.panic.as_deref(), Some("Attempted to kill init! exitcode=0x0000000b"));
+        assert_eq!(console.oom_kills, ["212 (writer) total-vm:5000kB, anon-rss:900kB"]);
+        assert_eq!(console.hung_tasks, ["umount:300 blocked for more than 60 seconds."]);
+        assert_eq!(console.tail.len(), 5);
+        assert!(console.tail.iter().all(|line| !line.contains(char::is_control)));
+    }
+
+    #[test]
+    fn any_text_is_a_console() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            let console = Console::parse(&String::from_utf8_lossy(bytes));
+            assert!(console.tail.len() <= LINES_MAX);
+        });
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Disks of a guest: sparse files, formatted on the host (which needs no root), held to a speed by QEMU.
+//! Flushes are real, so what a guest's fsync costs includes this host's.
+
+use crate::tool::{self, ToolError};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// A disk of a guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Its file.
+    pub path: PathBuf,
+    /// Serial number, by which the guest finds it; at most 20 characters.
+    pub serial: String,
+    /// How fast it is.
+    pub throttle: Throttle,
+}
+
+/// Limits of a disk; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// Bytes read per second.
+    pub read_bytes: u64,
+    /// Bytes written per second.
+    pub write_bytes: u64,
+    /// Reads per second.
+    pub read_requests: u64,
+    /// Writes per second.
+    pub write_requests: u64,
+}
+
+/// A disk could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    /// Its file could not be made.
+    #[error("{path}: {cause}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// It could not be formatted.
+    #[error(transparent)]
+    Mkfs(#[from] ToolError),
+}
+
+impl Disk {
+    /// Makes the file: all holes.
+    pub fn create(&self, size_bytes: u64) -> Result<(), DiskError> {
+        let make = || File::create_new(&self.path)?.set_len(size_bytes);
+        make().map_err(|cause| DiskError::Io { path: self.path.clone(), cause })
+    }
+
+    /// Formats it.
+    pub fn format(&self, fs_type: &str, arguments: &[String]) -> Result<(), DiskError> {
+        tool::output(tool::tool(&format!("mkfs.{fs_type}")).arg("-q").args(arguments).arg(&self.path))?;
+        Ok(())
+    }
+
+    /// Arguments for QEMU.
+    pub(super) fn arguments(&self, number: usize) -> [String; 4] {
+        let mut drive =
+            format!("id=disk{number},if=none,format=raw,discard=unmap,file={}", super::option_value(&self.path));
+        let limits = [
+            ("bps-read", self.throttle.read_bytes),
+            ("bps-write", self.throttle.write_bytes),
+            ("iops-read", self.throttle.read_requests),
+            ("iops-write", self.throttle.write_requests),
+        ];
+        for (name, limit) in limits.into_iter().filter(|(_, limit)| *limit > 0) {
+            drive.push_str(&format!(",throttling.{name}={limit}"));
+        }
+        let device = format!("virtio-blk-pci,drive=disk{number},serial={}", self.serial);
+        ["-drive".to_owned(), drive, "-device".to_owned(), device]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(dir: &std::path::Path) -> Disk {
+        let throttle = Throttle { write_bytes: 1 << 20, read_requests: 30, ..Throttle::default() };
+        Disk { path: dir.join("disk"), serial: "disk0".to_owned(), throttle }
+    }
+
+    #[test]
+    fn a_disk_is_held_to_its_limits_and_no_others() {
+        let arguments = disk("/run".as_ref()).arguments(3).join(" ");
+        assert_eq!(
+            arguments,
+            "-drive id=disk3,if=none,format=raw,discard=unmap,file=/run/disk,throttling.bps-write=1048576,\
+             throttling.iops-read=30 -device virtio-blk-pci,drive=disk3,serial=disk0"
+        );
+    }
+
+    #[test]
+    fn a_disk_is_sparse_and_made_once() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let disk = disk(dir.path());
+        disk.create(1 << 40).unwrap();
+        assert_eq!(std::fs::metadata(&disk.path).unwrap().blocks(), 0);
+        assert!(disk.create(1).unwrap_err().to_string().contains("exists"));
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs one virtual machine to its end: starts QEMU, hands on what the guest says, and ends it when it is
+//! done, silent, too long under way or no longer wanted. QEMU never outlives the run, and everything it
+//! writes is below the run's directory, gone with it.
+
+mod accel;
+mod console;
+mod disk;
+
+pub use accel::{Accel, Acceleration};
+pub use console::Console;
+pub use disk::{Disk, DiskError, Throttle};
+
+use crate::job::{Status, port};
+use crate::tool::{self, ToolError};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// The program for the kernels we can boot.
+pub const QEMU: &str = "qemu-system-x86_64";
+
+/// A virtual machine to run.
+#[derive(Clone, Debug)]
+pub struct Vm {
+    /// The kernel's image.
+    pub kernel: PathBuf,
+    /// The first root directory.
+    pub initrd: PathBuf,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// CPUs.
+    pub cpus: u32,
+    /// Disks.
+    pub disks: Vec<Disk>,
+    /// How it is run.
+    pub accel: Accel,
+    /// Where the console and the recording go.
+    pub dir: PathBuf,
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the whole run.
+    pub total: Duration,
+    /// For the next line of status; from start to the first one it includes booting.
+    pub silence: Duration,
+}
+
+/// How a run ended. Whatever it was, what was recorded until then is in [`Vm::recording`].
+#[derive(Debug)]
+pub enum Ended {
+    /// The guest did its job and switched itself off.
+    Done,
+    /// The guest said why it cannot go on.
+    Failed {
+        /// What it was doing.
+        stage: String,
+        /// Why it failed.
+        cause: String,
+    },
+    /// The guest went away without a word: a panic, or QEMU died.
+    Died {
+        /// How QEMU ended.
+        status: ExitStatus,
+        /// The last words of QEMU itself.
+        says: String,
+    },
+    /// The guest said nothing for too long.
+    Silent {
+        /// For how long.
+        patience: Duration,
+    },
+    /// It took too long.
+    TooLong {
+        /// How long.
+        patience: Duration,
+    },
+    /// The disk of this host filled up.
+    HostDiskFull {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Somebody asked to end.
+    Interrupted,
+}
+
+/// The virtual machine could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum QemuError {
+    /// There is not enough memory.
+    #[error("the guest wants {wanted_mib} MiB of memory and this host has {free_mib} MiB to spare")]
+    NoMemory {
+        /// Memory of the guest and of QEMU.
+        wanted_mib: u64,
+        /// Memory that this host could give.
+        free_mib: u64,
+    },
+    /// There is not enough room for disks and recording.
+    #[error("{path} has {free_mib} MiB free; a run needs at least {wanted_mib} MiB there")]
+    NoSpace {
+        /// The run's directory.
+        path: PathBuf,
+        /// Room that is needed.
+        wanted_mib: u64,
+        /// Room that is there.
+        free_mib: u64,
+    },
+    /// QEMU could not be run.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+}
+
+/// Memory of QEMU besides the guest's.
+const QEMU_MEMORY_MIB: u64 = 256;
+/// Room for a recording and a little data.
+const SPACE_MIN_MIB: u64 = 512;
+/// Below this the run is ended before QEMU meets the end of the disk.
+const SPACE_LEFT_MIB: u64 = 64;
+/// How often the wish to end is looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// How long QEMU may take to end after the guest switched itself off.
+const POWER_OFF: Duration = Duration::from_secs(10);
+
+impl Vm {
+    /// The recording that the guest sends.
+    pub fn recording(&self) -> PathBuf {
+        self.dir.join("recording.flr")
+    }
+
+    /// What the guest's kernel printed.
+    pub fn console(&self) -> PathBuf {
+        self.dir.join("console.log")
+    }
+
+    /// Refuses what this host cannot carry.
+    pub fn check(&self) -> Result<(), QemuError> {
+        if !tool::is_there(QEMU) {
+            return Err(ToolError::Missing { tool: QEMU.to_owned(), package: tool::package_of(QEMU) }.into());
+        }
+        let wanted_mib = (self.memory_bytes >> 20) + QEMU_MEMORY_MIB;
+        if let Some(free_mib) = memory_available_mib().filter(|free| *free < wanted_mib) {
+            return Err(QemuError::NoMemory { wanted_mib, free_mib });
+        }
+        match space_free_mib(&self.dir) {
+            Some(free_mib) if free_mib < SPACE_MIN_MIB => {
+                Err(QemuError::NoSpace { path: self.dir.clone(), wanted_mib: SPACE_MIN_MIB, free_mib })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs it. `tell` gets what the guest says; `is_asked` is somebody's wish to end.
+    pub fn run(
+        &self,
+        patience: Patience,
+        mut tell: impl FnMut(&Status),
+        is_asked: impl Fn() -> bool,
+    ) -> Result<Ended, QemuError> {
+        self.check()?;
+        let says = self.dir.join("qemu.log");
+        let mut command = self.command();
+        let stderr = File::create(&says).map_err(|cause| tool::not_run(&command, cause))?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        let mut qemu = Running(command.spawn().map_err(|cause| tool::not_run(&command, cause))?);
+        let lines = qemu.lines();
+        let started = Instant::now();
+        let mut heard = started;
+        let mut checked = started;
+        let mut failed = None;
+        loop {
+            match lines.recv_timeout(TICK) {
+                Ok(Status::Done) => return Ok(self.end(qemu, Ended::Done)),
+                Ok(Status::Failed { stage, cause }) => failed = Some(Ended::Failed { stage, cause }),
+                Ok(status) => {
+                    heard = Instant::now();
+                    tell(&status);
+                }
+                Err(RecvTimeoutError::Disconnected) if failed.is_none() => {
+                    let status = qemu.0.wait().map_err(|cause| tool::not_run(&command, cause))?;
+                    return Ok(Ended::Died { status, says: last_line(&says) });
+                }
+                Err(_) => {}
+            }
+            if let Some(failed) = failed.take() {
+                return Ok(self.end(qemu, failed));
+            }
+            if is_asked() {
+                return Ok(Ended::Interrupted);
+            }
+            if heard.elapsed() > patience.silence {
+                return Ok(Ended::Silent { patience: patience.silence });
+            }
+            if started.elapsed() > patience.total {
+                return Ok(Ended::TooLong { patience: patience.total });
+            }
+            if checked.elapsed() > Duration::from_secs(1) {
+                checked = Instant::now();
+                if space_free_mib(&self.dir).is_some_and(|free| free < SPACE_LEFT_MIB) {
+                    return Ok(Ended::HostDiskFull { path: self.dir.clone() });
+                }
+            }
+        }
+    }
+
+    /// Waits a little for QEMU to end by itself, so that the last of the recording is in the file.
+    fn end(&self, mut qemu: Running, ended: Ended) -> Ended {
+        let until = Instant::now() + POWER_OFF;
+        while matches!(qemu.0.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(TICK);
+        }
+        ended
+    }
+
+    fn command(&self) -> Command {
+        let mut command = bound_to_us(QEMU);
+        let dir = option_value(&self.dir);
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        command.args(self.accel.arguments());
+        command.args(["-smp", &self.cpus.to_string(), "-m", &format!("{}M", self.memory_bytes.div_ceil(1 << 20))]);
+        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd);
+        // A panic ends the guest; warnings and worse are on the console.
+        command.args(["-append", "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on"]);
+        command.args(["-chardev", &format!("file,id=console,path={dir}/console.log"), "-serial", "chardev:console"]);
+        command.args(["-device", "virtio-serial-pci"]);
+        for (id, chardev, name) in [
+            ("recording", format!("file,id=recording,path={dir}/recording.flr"), port::RECORDING),
+            // Not a stdio device: that one closes the port when standard input ends.
+            ("status", "file,id=status,path=/proc/self/fd/1".to_owned(), port::STATUS),
+        ] {
+            command.args(["-chardev", &chardev]);
+            command.args(["-device", &format!("virtserialport,chardev={id},name={name}")]);
+        }
+        for (number, disk) in self.disks.iter().enumerate() {
+            command.args(disk.arguments(number));
+        }
+        command
+    }
+}
+
+/// A path as a value within a QEMU option, where commas part values.
+fn option_value(path: &Path) -> String {
+    path.to_string_lossy().replace(',', ",,")
+}
+
+/// A command whose process dies with ours, where the system has a program that arranges it.
+fn bound_to_us(program: &str) -> Command {
+    if !tool::is_there("setpriv") {
+        return tool::tool(program);
+    }
+    let mut command = tool::tool("setpriv");
+    command.args(["--pdeathsig", "KILL", program]);
+    command
+}
+
+/// A QEMU that ends at the latest when this is dropped.
+struct Running(Child);
+
+impl Running {
+    /// What the guest says, line by line, until it can say no more.
+    fn lines(&mut self) -> Receiver<Status> {
+        let (sender, receiver) = mpsc::channel();
+        if let Some(stdout) = self.0.stdout.take() {
+            std::thread::spawn(move || {
+                let statuses = BufReader::new(stdout).lines().map_while(Result::ok);
+                for status in statuses.filter_map(|line| Status::from_line(&line)) {
+                    if sender.send(status).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        receiver
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn last_line(path: &Path) -> String {
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
+    line.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+fn memory_available_mib() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib >> 10)
+}
+
+fn space_free_mib(path: &Path) -> Option<u64> {
+    let statvfs = rustix::fs::statvfs(path).ok()?;
+    Some(statvfs.f_bavail.saturating_mul(statvfs.f_frsize) >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vm(dir: &Path, memory_bytes: u64) -> Vm {
+        Vm {
+            kernel: "vmlinuz".into(),
+            initrd: "image".into(),
+            memory_bytes,
+            cpus: 2,
+            disks: Vec::new(),
+            accel: Accel::Tcg,
+            dir: dir.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_guest_larger_than_the_host_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = vm(dir.path(), 1 << 50).check().unwrap_err().to_string();
+        assert!(error.starts_with("the guest wants 1073742080 MiB of memory and this host has "), "{error}");
+    }
+}

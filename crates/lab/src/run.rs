@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run on the host's side: decides what the guest is made of, makes image and disks, and runs it.
+//! What a scenario asks for and the lab cannot do is refused by name before anything is made.
+
+use crate::cache::{Cache, CacheError, RunDir};
+use crate::image::{Image, ImageError, JOB};
+use crate::job::{Job, Status};
+use crate::kernels::{Kernel, ModuleError, Modules};
+use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
+use crate::tool;
+use floodline_core::scenario::{Backing, Device, FsType, Scenario, UsedKey};
+use floodline_core::units::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What to run and how.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// The variant.
+    pub scenario: &'a Scenario,
+    /// Its name.
+    pub variant: &'a str,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The program that is the guest's init: this one, best linked statically.
+    pub program: &'a Path,
+    /// How the guest is run.
+    pub accel: Accel,
+    /// Time between two samples.
+    pub every: Nanos,
+    /// How long to wait for what.
+    pub patience: Patience,
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// What the guest's kernel printed.
+    pub console: Console,
+    /// What was recorded; gone with this.
+    pub recording: PathBuf,
+    /// Holds the recording until this is dropped.
+    pub dir: RunDir,
+}
+
+/// A run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario uses what the lab cannot do.
+    #[error("the lab cannot honour {}", list(.0))]
+    NotHonoured(Vec<UsedKey>),
+    /// The kernel was built without something.
+    #[error("kernel {release} has no {module}, which the scenario needs")]
+    Lacks {
+        /// What the kernel calls itself.
+        release: String,
+        /// The module.
+        module: String,
+    },
+    /// Something the image needs is not on this host.
+    #[error("{program} is not installed (Debian and Ubuntu: apt install {package})")]
+    NoProgram {
+        /// The program.
+        program: String,
+        /// Package that has it.
+        package: &'static str,
+    },
+    /// Modules could not be read.
+    #[error(transparent)]
+    Modules(#[from] ModuleError),
+    /// The image could not be made.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A disk could not be made.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// QEMU could not be run.
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    /// The cache could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// The job could not be written down.
+    #[error("the job cannot be written: {0}")]
+    Job(#[from] serde_json::Error),
+}
+
+fn list(keys: &[UsedKey]) -> String {
+    keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Keys that the lab honours, on every kernel.
+const HONOURED: &[&str] = &[
+    "machine.memory",
+    "machine.cpus",
+    "machine.cgroup_mode",
+    "machine.sysctl.**",
+    "machine.devices.*.size",
+    "machine.devices.*.backing.loop.**",
+    "machine.devices.*.write_bandwidth",
+    "machine.devices.*.read_bandwidth",
+    "machine.devices.*.write_iops",
+    "machine.devices.*.read_iops",
+    "machine.devices.*.rotational",
+    "machine.devices.*.bdi.**",
+    "machine.devices.*.queue.**",
+    "machine.mounts.**",
+    "machine.cgroups.**",
+    "workload.duration",
+    "workload.settle",
+    "workload.seed",
+    "workload.tasks.*.cgroup",
+    "workload.tasks.*.instances",
+    "workload.tasks.*.start",
+    "workload.tasks.*.stagger",
+    "workload.tasks.*.stall_over",
+    "workload.tasks.*.preset.**",
+    "step.**",
+];
+
+/// What a disk has where the scenario does not say.
+const DISK_BYTES: u64 = 1 << 30;
+
+/// Modules of every guest. Some kernels have them built in.
+const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic"];
+
+/// Runs a scenario's variant on a kernel.
+pub fn run(
+    cache: &Cache,
+    order: &Order<'_>,
+    tell: impl FnMut(&Status),
+    is_asked: impl Fn() -> bool,
+) -> Result<Outcome, RunError> {
+    check(order.scenario)?;
+    let dir = cache.scratch()?;
+    let (disks, serials) = disks(order.scenario, dir.path());
+    let job =
+        Job { scenario: order.scenario.clone(), variant: order.variant.to_owned(), disks: serials, every: order.every };
+    let vm = Vm {
+        kernel: order.kernel.image.clone(),
+        initrd: dir.path().join("image"),
+        memory_bytes: order.scenario.machine.memory.bytes(),
+        cpus: order.scenario.machine.cpus,
+        disks,
+        accel: order.accel,
+        dir: dir.path().to_owned(),
+    };
+    vm.check()?;
+    image(order, &job)?.write(&vm.initrd)?;
+    make_disks(order.scenario, &vm.disks)?;
+    let ended = vm.run(order.patience, tell, is_asked)?;
+    let console = Console::read(&vm.console());
+    Ok(Outcome { ended, console, recording: vm.recording(), dir })
+}
+
+/// Refuses what the lab cannot do.
+pub fn check(scenario: &Scenario) -> Result<(), RunError> {
+    let refused = scenario.not_honoured(HONOURED);
+    if refused.is_empty() { Ok(()) } else { Err(RunError::NotHonoured(refused)) }
+}
+
+/// The devices that are disks of their own, in order of name.
+fn own_disks(scenario: &Scenario) -> impl Iterator<Item = (&String, &Device)> {
+    scenario.machine.devices.iter().filter(|(_, device)| device.backing == Backing::Disk)
+}
+
+fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String>) {
+    let mut disks = Vec::new();
+    let mut serials = BTreeMap::new();
+    for (number, (name, device)) in own_disks(scenario).enumerate() {
+        let serial = format!("disk{number}");
+        serials.insert(name.clone(), serial.clone());
+        let throttle = Throttle {
+            read_bytes: device.read_bandwidth.map_or(0, |rate| rate.0.0),
+            write_bytes: device.write_bandwidth.map_or(0, |rate| rate.0.0),
+            read_requests: device.read_iops.map_or(0, |rate| rate.0.0),
+            write_requests: device.write_iops.map_or(0, |rate| rate.0.0),
+        };
+        disks.push(Disk { path: dir.join(&serial), serial, throttle });
+    }
+    (disks, serials)
+}
+
+fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
+    for (disk, (name, device)) in disks.iter().zip(own_disks(scenario)) {
+        disk.create(device.size.map_or(DISK_BYTES, |size| size.bytes()))?;
+        let mount = scenario.machine.mounts.values().find(|mount| mount.device.as_ref() == Some(name));
+        if let Some(mount) = mount {
+            disk.format(mount.fs_type.name(), &mount.mkfs)?;
+        }
+    }
+    Ok(())
+}
+
+fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
+    let mut image = Image::new(order.program)?;
+    image.file(JOB, serde_json::to_vec(job)?);
+    if let Some(dir) = &order.kernel.modules {
+        let modules = Modules::index(dir)?;
+        let wanted = wanted_modules(order.scenario);
+        if let Some(module) = wanted.iter().find(|module| !MODULES.contains(module) && modules.lacks(module)) {
+            return Err(RunError::Lacks { release: order.kernel.release.clone(), module: (*module).to_owned() });
+        }
+        image.modules(modules.in_order(&wanted)?);
+    }
+    for program in wanted_programs(order.scenario) {
+        let missing = || RunError::NoProgram { package: tool::package_of(&program), program: program.clone() };
+        let path = tool::path_of(&program).ok_or_else(missing)?;
+        image.program(&path, &format!("/usr/sbin/{program}"))?;
+    }
+    Ok(image)
+}
+
+fn wanted_modules(scenario: &Scenario) -> Vec<&'static str> {
+    let mut wanted = MODULES.to_vec();
+    wanted.extend(scenario.machine.mounts.values().map(|mount| match mount.fs_type {
+        FsType::Tmpfs => "tmpfs",
+        FsType::Overlay => "overlay",
+        other => other.name(),
+    }));
+    wanted.retain(|module| *module != "tmpfs");
+    for device in scenario.machine.devices.values() {
+        if matches!(device.backing, Backing::Loop { .. }) {
+            wanted.push("loop");
+        }
+        match device.queue.scheduler.as_deref() {
+            Some("mq-deadline") => wanted.push("mq_deadline"),
+            Some("kyber") => wanted.push("kyber_iosched"),
+            Some("bfq") => wanted.push("bfq"),
+            _ => {}
+        }
+    }
+    wanted
+}
+
+/// Programs of this host that the guest runs: what formats and sets up devices that only it has.
+fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
+    let is_disk = |name: &String| own_disks(scenario).any(|(disk, _)| disk == name);
+    let in_guest = |device: &Option<String>| device.as_ref().is_some_and(|name| !is_disk(name));
+    let formatted = scenario.machine.mounts.values().filter(|mount| in_guest(&mount.device));
+    let mut programs: BTreeSet<String> = formatted.map(|mount| format!("mkfs.{}", mount.fs_type.name())).collect();
+    if scenario.machine.devices.values().any(|device| matches!(device.backing, Backing::Loop { .. })) {
+        programs.insert("losetup".to_owned());
+    }
+    programs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::scenario::ScenarioFile;
+
+    fn scenario(machine: &str) -> Scenario {
+        let text = format!(
+            "name = \"s\"\nsummary = \"s\"\n[workload.tasks.t]\nsteps = [\"sync\"]\n[machine]\nmemory = \"1 GiB\"\n{machine}"
+        );
+        ScenarioFile::parse(&text).unwrap().variants.into_values().next().unwrap()
+    }
+
+    #[test]
+    fn what_the_lab_cannot_do_is_refused_by_name() {
+        let check = |machine: &str, expect: &str| {
+            let answer = check(&scenario(machine)).map_err(|error| error.to_string());
+            assert_eq!(answer.err().unwrap_or_default(), expect);
+        };
+        check("[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"", "");
+        check(
+            "hz = 100\n[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"5ms\"",
+            "the lab cannot honour machine.devices.d.latency, machine.hz",
+        );
+    }
+
+    #[test]
+    fn a_loop_device_brings_what_makes_it() {
+        let with_loop = scenario(
+            "[machine.devices.d]\nsize = \"1 GiB\"\n[machine.mounts.\"/d\"]\ntype = \"ext4\"\ndevice = \"d\"\n\
+             [machine.devices.l]\nsize = \"400 MiB\"\nbacking = { loop = { file = \"/d/image\" } }\n\
+             [machine.mounts.\"/l\"]\ntype = \"xfs\"\ndevice = \"l\"\n",
+        );
+        let programs: Vec<String> = wanted_programs(&with_loop).into_iter().collect();
+        assert_eq!(programs, ["losetup", "mkfs.xfs"]);
+        let modules = wanted_modules(&with_loop);
+        assert!(["ext4", "xfs", "loop"].iter().all(|module| modules.contains(module)), "{modules:?}");
+        assert_eq!(own_disks(&with_loop).count(), 1);
+    }
+}
