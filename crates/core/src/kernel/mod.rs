@@ -17,6 +17,7 @@ mod fprop;
 mod global_dirtyable_memory;
 #[cfg(test)]
 mod golden;
+mod large_folio;
 mod mdtc_calc_avail;
 mod pause;
 mod position_ratio;
@@ -56,6 +57,7 @@ pub(crate) use domain_dirty_limits::{memcg_units, percent_units, uncorrected_lim
 pub use foreign_history::{ForeignHistory, ForeignOutcome, ForeignTally, MemcgId};
 pub use fprop::{FpropGlobal, FpropLocal, max_frac};
 pub use global_dirtyable_memory::{DirtyableMemory, ZoneReserve, global_dirtyable_memory, totalreserve_pages};
+pub use large_folio::{FolioMaker, LargestFolio, largest_folio};
 pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
 pub use pause::{Pause, wb_max_pause, wb_pause};
 pub use position_ratio::wb_position_ratio;
