@@ -78,7 +78,8 @@ fn unit_of<Q: Quantity>(_: Q) -> &'static str {
 
 /// JSON has no infinity and no NaN; both mean that a divisor was zero.
 fn decimal(value: f64) -> Value {
-    if value.is_finite() { Value::Decimal(value) } else { Value::Text("unbounded".to_owned()) }
+    // Adding 0 makes a 0 of the -0 that an empty sum is.
+    if value.is_finite() { Value::Decimal(value + 0.0) } else { Value::Text("unbounded".to_owned()) }
 }
 
 #[cfg(test)]
@@ -92,6 +93,13 @@ mod tests {
         assert_eq!(evidence.threshold, Some(Value::Integer(20)));
         let evidence = Evidence::seconds("drain", 1.5, "x").against(2.0);
         assert_eq!(evidence.threshold, Some(Value::Decimal(2.0)));
+    }
+
+    #[test]
+    fn an_empty_sum_is_zero() {
+        let sum: f64 = [].iter().sum();
+        let Value::Decimal(value) = Evidence::seconds("a", sum, "x").value else { panic!("no number") };
+        assert!(value.is_sign_positive());
     }
 
     #[test]

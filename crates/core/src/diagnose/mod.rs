@@ -96,27 +96,28 @@ fn host_summary(window: &Window) -> HostSummary {
     }
 }
 
-/// Gaps as they are shown: those that differ only in the entity are one line with a count.
+/// Details named in one line; more are only counted.
+const DETAILS_SHOWN: usize = 3;
+
+/// Gaps as they are shown: those of one source and cause are one line, with their details and a count.
 fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
-    let mut merged: Vec<Gap> = Vec::new();
+    let mut merged: Vec<(Gap, Vec<&str>)> = Vec::new();
     for gap in gaps {
-        let of_one_entity = gap.entity.is_some();
-        let same = |other: &&mut Gap| {
-            other.source == gap.source
-                && other.cause == gap.cause
-                && (other.detail == gap.detail || (of_one_entity && other.entity.is_some()))
-        };
-        match merged.iter_mut().find(same) {
-            Some(other) => {
+        let detail = gap.detail.as_deref();
+        match merged.iter_mut().find(|(other, _)| other.source == gap.source && other.cause == gap.cause) {
+            Some((other, details)) => {
                 other.times = other.times.max(1).saturating_add(gap.times.max(1));
-                if other.detail != gap.detail {
-                    other.detail = None;
-                }
+                details.extend(detail.filter(|detail| !details.contains(detail) && details.len() <= DETAILS_SHOWN));
             }
-            None => merged.push(gap.clone()),
+            None => merged.push((gap.clone(), detail.into_iter().collect())),
         }
     }
-    merged.iter().map(GapLine::from).collect()
+    let line = |(gap, details): (Gap, Vec<&str>)| {
+        let more = if details.len() > DETAILS_SHOWN { ", …" } else { "" };
+        let named = details.iter().take(DETAILS_SHOWN).copied().collect::<Vec<_>>().join(", ");
+        GapLine::from(&Gap { detail: (!named.is_empty()).then(|| format!("{named}{more}")), ..gap })
+    };
+    merged.into_iter().map(line).collect()
 }
 
 /// What a rule says about a fixture, as `severity: summary`, `clear: reason` or `not checked: gap`, one
@@ -190,6 +191,7 @@ mod tests {
         let gaps: Vec<Gap> = (1..=300).map(gap).collect();
         let lines = gap_lines(&gaps);
         assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].source, "/proc/PID/io (/proc/1/io, /proc/2/io, /proc/3/io, …)");
         assert_eq!(lines[0].cause, "gone before it was read (300 times)");
     }
 }

@@ -4,29 +4,53 @@
 
 use super::Run;
 use super::explain::named;
+use super::record::Recorder;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::Input;
+use crate::interrupt::Interrupt;
+use crate::live::Host;
+use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use floodline_core::diagnose::diagnose;
-use floodline_core::record::Sink;
+use floodline_core::human;
+use floodline_core::record::{Record, Sink};
 use floodline_core::report::{Report, Severity};
 use floodline_core::window::Window;
+use floodline_host::Needs;
 use floodline_view::{doctor, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Say why writes stall or storm, on what evidence, and what helps
 #[derive(clap::Parser)]
 #[command(
     name = "doctor",
-    after_help = "Exit code 1 when something at or above --fail-on was found.\n\n\
+    after_help = "Observes this host, and changes nothing. Ctrl-C ends it early: what was seen until then is\n\
+        diagnosed. --for 0s is one look, from which no rates can be told; stalls that come with the\n\
+        expiry of dirty data are seen in full with --for 40s.\n\
+        Exit code 1 when something at or above --fail-on was found.\n\n\
         Examples:\n  \
-        floodline doctor host.flr\n  \
+        floodline doctor\n  \
+        floodline doctor --for 1m --save host.flr\n  \
         floodline doctor host.flr --rule dirty-cliff --format json | jq .findings"
 )]
 pub(crate) struct Doctor {
     /// Recording to read instead of observing this host; - is standard input
-    file: PathBuf,
+    #[arg(conflicts_with_all = ["root", "length", "every", "save"])]
+    file: Option<PathBuf>,
+    /// How long to observe
+    #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    length: Duration,
+    /// Time between two samples
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
+    every: Duration,
+    /// Look at a captured tree instead of this machine
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Keep what was observed in this new file
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// Run only this rule; may be given again
     #[arg(long, value_name = "RULE")]
     rule: Vec<String>,
@@ -74,10 +98,10 @@ impl FailOn {
 impl Run for Doctor {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let rules = self.rule.iter().map(|name| named(name).map(|rule| rule.name)).collect::<Result<Vec<_>, _>>()?;
-        let window = read(&self.file)?;
-        if window.samples == 0 {
-            return Err(CliError::usage("the recording holds no sample, so nothing can be said"));
-        }
+        let window = match &self.file {
+            Some(file) => read(file)?,
+            None => self.observe(console)?,
+        };
         let report = diagnose(&window, (!rules.is_empty()).then_some(&rules));
         match self.format {
             Format::Text => {
@@ -90,13 +114,62 @@ impl Run for Doctor {
     }
 }
 
+impl Doctor {
+    /// Observes the machine, keeps the samples where wanted, and folds them. A recording that cannot be
+    /// continued costs a remark, not the diagnosis.
+    fn observe(&self, console: &Console) -> Result<Window, CliError> {
+        let interrupt = Interrupt::watch()?;
+        let host = Host::open(self.root.as_deref())?;
+        let mut recorder = match &self.save {
+            Some(path) => Some(Recorder::start(path, false, self.every)?),
+            None => None,
+        };
+        let mut window = Window::default();
+        let mut progress = console.progress();
+        // A captured tree stands still: further looks would show the same.
+        let length = if self.root.is_some() { Duration::ZERO } else { self.length };
+        let schedule = Schedule { length: Some(length), every: self.every };
+        observe(schedule, &interrupt, host.looks(Needs::ALL), |record| {
+            if let Some(error) = recorder.as_mut().and_then(|recorder| recorder.record(record).err()) {
+                error.report();
+                recorder = None;
+            }
+            fold(&mut window, record);
+            if matches!(record, Record::Sample(_)) {
+                progress.tell(|| progress_line(&window, length));
+            }
+            Ok(())
+        })?;
+        drop(progress);
+        if let Some(recorder) = recorder {
+            console.note(&recorder.finish()?);
+        }
+        Ok(window)
+    }
+}
+
+fn progress_line(window: &Window, length: Duration) -> String {
+    format!(
+        "of {}, {}, Ctrl-C diagnoses what was seen",
+        human::seconds(length.as_secs_f64()),
+        human::plural(window.samples, "sample", "samples")
+    )
+}
+
 fn read(file: &Path) -> Result<Window, CliError> {
     let mut window = Window::default();
     Input::open(file)?.each(|record| {
-        match window.record(&record) {
-            Ok(()) => {}
-        }
+        fold(&mut window, &record);
         Ok(true)
     })?;
+    if window.samples == 0 {
+        return Err(CliError::usage("the recording holds no sample, so nothing can be said"));
+    }
     Ok(window)
+}
+
+fn fold(window: &mut Window, record: &Record) {
+    match window.record(record) {
+        Ok(()) => {}
+    }
 }

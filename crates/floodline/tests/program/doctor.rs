@@ -72,3 +72,56 @@ fn what_is_no_recording_is_a_usage_error() {
         assert!(run.stderr.contains("hint: "), "{run}");
     }
 }
+
+/// Captured trees of several kernels, below the crate that reads them.
+fn captured() -> Vec<std::path::PathBuf> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/fixtures");
+    let mut trees: Vec<_> =
+        std::fs::read_dir(folder).expect("fixtures").map(|entry| entry.expect("entry").path()).collect();
+    trees.retain(|path| path.join("proc").is_dir());
+    trees.sort();
+    assert!(trees.len() >= 5, "{trees:?}");
+    trees
+}
+
+#[test]
+fn captured_trees_of_every_kernel_are_diagnosed_in_one_look() {
+    for tree in captured() {
+        let run = floodline(&["doctor", "--root", &tree.to_string_lossy(), "--fail-on", "never"]);
+        assert_eq!(run.code, 0, "{run}");
+        assert!(run.stdout.contains("1 look."), "{run}");
+        for line in run.stdout.lines() {
+            assert!(line.chars().count() <= 80 || line.contains('\''), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_was_observed_can_be_saved_and_diagnosed_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let saved = folder.path().join("saved.flr").to_string_lossy().into_owned();
+    let tree = captured().remove(0).to_string_lossy().into_owned();
+    let json = ["--format", "json", "--fail-on", "never"];
+    let first = floodline(&[&["doctor", "--root", &tree, "--save", &saved][..], &json].concat());
+    assert_eq!(first.code, 0, "{first}");
+    assert!(first.stderr.contains("recorded 1 sample"), "{first}");
+    let second = floodline(&[&["doctor", &saved][..], &json].concat());
+    assert_eq!(first.stdout, second.stdout);
+    let again = floodline(&["doctor", "--root", &tree, "--save", &saved]);
+    assert_eq!(again.code, 2, "an existing file is not overwritten: {again}");
+}
+
+#[test]
+fn a_folder_that_is_no_machine_cannot_be_observed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = floodline(&["doctor", "--root", &folder.path().to_string_lossy()]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stderr.contains("hint: "), "{run}");
+}
+
+#[test]
+fn a_file_is_read_and_not_observed() {
+    let file = recording(&Fixture::healthy());
+    let run = floodline(&["doctor", file.as_str(), "--for", "5s"]);
+    assert_eq!(run.code, 2, "{run}");
+}

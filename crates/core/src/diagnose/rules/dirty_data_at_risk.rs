@@ -28,7 +28,7 @@ const OLD_S: f64 = 600.0;
 /// Less than this is little, however old, bytes.
 const LITTLE: u64 = 16 << 20;
 /// Worth knowing on any machine, bytes.
-const MUCH: u64 = 512 << 20;
+const MUCH: u64 = 1 << 30;
 
 fn check(window: &Window) -> Verdict {
     let Some(at_risk) = at_risk(window) else {
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn amounts_are_held_against_the_time_to_write_them() {
         check_rule(&RULE, &dirty_mib(100.0), "clear: 100 MiB at most are only in memory, 243 ms of writing, for 35 s");
-        check_rule(&RULE, &dirty_mib(600.0), "info: 600 MiB are only in memory, up to 35 s old");
+        check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
         let slow =
             |amount: f64| dirty_mib(amount).bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(mib(30.0))));
         check_rule(&RULE, &slow(400.0), "warning: 400 MiB are only in memory, up to 35 s old");
@@ -210,12 +210,12 @@ mod tests {
 
     #[test]
     fn one_look_is_enough() {
-        check_rule(&RULE, &dirty_mib(600.0).one_look(), "info: 600 MiB");
+        check_rule(&RULE, &dirty_mib(1200.0).one_look(), "info: 1.17 GiB");
     }
 
     #[test]
     fn the_cgroups_it_belongs_to_are_named() {
-        let fixture = dirty_mib(700.0)
+        let fixture = dirty_mib(1300.0)
             .cgroup("/system.slice", |_, row| row.file_dirty = Some(Bytes(mib(650.0))))
             .cgroup("/system.slice/db.service", |_, row| row.file_dirty = Some(Bytes(mib(640.0))));
         let Verdict::Found(findings) = check(&fixture.window()) else { panic!("nothing found") };

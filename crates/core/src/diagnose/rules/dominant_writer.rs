@@ -30,10 +30,8 @@ const STALL_AWAIT_S: f64 = 0.3;
 const BUSY_SHARE: f64 = 0.25;
 /// Utilisation of a disk that is worth knowing.
 const FELT_UTILISATION: f64 = 0.2;
-/// Dirtied bytes per application byte that are worth knowing.
+/// Dirtied bytes per application byte that are worth a sentence.
 const AMPLIFIED: f64 = 4.0;
-/// Rate from which amplification is worth knowing, bytes per second.
-const AMPLIFIED_LEAST_RATE: f64 = 1e6;
 /// Bytes since the start of journald that are worth knowing in one look.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
@@ -83,8 +81,7 @@ fn check(window: &Window) -> Verdict {
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     let severity = trouble.as_ref().and_then(|trouble| severity(trouble, seconds));
-    let amplified = amplification(&dominant).filter(|factor| *factor >= AMPLIFIED && rate >= AMPLIFIED_LEAST_RATE);
-    let Some(severity) = severity.or(amplified.map(|_| Severity::Info)) else {
+    let Some(severity) = severity else {
         let busy = match &trouble {
             Some(trouble) => format!("{} is {} busy", trouble.device.name, human::percent(trouble.utilisation)),
             None => "no disk's time was read".to_owned(),
