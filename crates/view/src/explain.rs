@@ -3,7 +3,7 @@
 //! fenced blocks, `code` and *emphasis*) set to a width. What is none of these stays as it is.
 
 use crate::doctor::Options;
-use crate::layout::hanging;
+use crate::layout::{columns, hanging};
 use anstyle::Style;
 use floodline_core::diagnose::Rule;
 use std::fmt::Write;
@@ -34,6 +34,8 @@ pub fn page(rule: &Rule, options: Options) -> String {
         }
         if is_fence {
             fenced = !fenced;
+        } else if fenced && columns(line) + 4 > options.width {
+            hanging(&mut out, "    ", line, options.width);
         } else if fenced {
             let _ = writeln!(out, "    {line}");
         } else if let Some(title) = line.strip_prefix("## ") {
