@@ -47,14 +47,14 @@ pub fn text(report: &BudgetReport, options: Options) -> String {
             *width = (*width).max(columns(cell));
         }
     }
-    heading(&mut out, "cgroup on device", "limit set by", width);
+    heading(&mut out, |_| "cgroup on device".to_owned(), "limit set by", width);
     line(&mut out, &HEADINGS.map(str::to_owned), &widths);
     for (row, cells) in report.rows.iter().zip(&cells) {
         let style = accent(row).filter(|_| options.color);
         if let Some(style) = style {
             let _ = write!(out, "{style}");
         }
-        heading(&mut out, &name(row), &row.binding, width);
+        heading(&mut out, |room| name(row, room), &row.binding, width);
         line(&mut out, cells, &widths);
         if let Some(style) = style {
             // The reset belongs before the line's end, or a pager colours the next line.
@@ -76,9 +76,8 @@ fn accent(row: &BudgetRow) -> Option<Style> {
 }
 
 /// A name at the left and a word at the right of one line; the name gives way.
-fn heading(out: &mut String, name: &str, word: &str, width: usize) {
-    let room = width.saturating_sub(columns(word) + 2).max(1);
-    let name = shortened(name, room);
+fn heading(out: &mut String, name: impl Fn(usize) -> String, word: &str, width: usize) {
+    let name = name(width.saturating_sub(columns(word) + 2));
     let pad = width.saturating_sub(columns(&name) + columns(word));
     let _ = writeln!(out, "{}", format!("{name}{}{word}", " ".repeat(pad)).trim_end());
 }
@@ -92,19 +91,25 @@ fn line(out: &mut String, cells: &[String; 7], widths: &[usize; 7]) {
     let _ = writeln!(out, "{}", text.trim_end());
 }
 
-fn name(row: &BudgetRow) -> String {
+/// Columns of a path below which it says nothing.
+const PATH_MIN: usize = 20;
+
+/// Who and where in at most so many columns: the path gives way, then the rest.
+fn name(row: &BudgetRow, room: usize) -> String {
+    let on = row.device.as_ref().map(|device| format!(" on {device}")).unwrap_or_default();
+    let room = room.saturating_sub(columns(&on));
     let who = match (&row.container, &row.cgroup) {
-        (Some(container), Some(cgroup)) => format!("{container} ({cgroup})"),
-        (_, Some(cgroup)) => cgroup.clone(),
-        (_, None) => "the whole machine".to_owned(),
+        (Some(container), Some(cgroup)) => match room.saturating_sub(columns(container) + 3) {
+            rest if rest >= PATH_MIN => format!("{container} ({})", shortened(cgroup, rest)),
+            _ => shortened(container, room),
+        },
+        (_, Some(cgroup)) => shortened(cgroup, room),
+        (_, None) => shortened("the whole machine", room),
     };
-    match &row.device {
-        Some(device) => format!("{who} on {device}"),
-        None => who,
-    }
+    format!("{who}{on}")
 }
 
-/// A name in at most so many columns: the middle is left out, the end (the unit and device) stays.
+/// A name in at most so many columns: the middle is left out, the end (the unit) stays.
 fn shortened(name: &str, width: usize) -> String {
     if columns(name) <= width {
         return name.to_owned();
@@ -296,7 +301,8 @@ mod tests {
 
     /// Three containers of a host with 100 MiB of dirty pages allowed.
     fn containers() -> Fixture {
-        const POD: &str = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f8a0f5e_0c5b_4e35_a0a7_1f6c0f0f1a2b.slice/cri-containerd-8d7c.scope";
+        const POD: &str = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f8a0f5e_0c5b_4e35_a0a7_1f6c0f0f1a2b.slice/\
+            cri-containerd-8d7c0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab.scope";
         Fixture::healthy()
             .thresholds((0, 100 * MIB, 0, 50 * MIB), 25_600, 12_800)
             .cgroup("/system.slice/redis.service", |_, row| app(row, 192, 2804))

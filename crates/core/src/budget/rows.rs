@@ -4,12 +4,14 @@
 //! renamed; `schema` names the version.
 
 use super::{Bound, Budgets, CgroupBudget, DomainBudget, Flag, Scope, WbBudget};
+use crate::container::identify;
 use crate::gap::{Gap, Source};
 use crate::human;
 use crate::report::{Evidence, GapLine};
 use crate::window::Window;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Version of the serialized form.
 pub const SCHEMA: &str = "floodline.budget/1";
@@ -49,7 +51,7 @@ pub struct BudgetReport {
 pub struct BudgetRow {
     /// Path of the cgroup (escaped); `None` is the machine.
     pub cgroup: Option<String>,
-    /// What the cgroup is called, where it is a container or a unit.
+    /// What people call it, where it is a container or lives in one (escaped).
     pub container: Option<String>,
     /// Disk, or the bdi where it has none; `None` is all of them.
     pub device: Option<String>,
@@ -148,7 +150,13 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
         }
         cgroups.extend(budget.wbs.iter().map(|wb| (budget, wb_row(&budget.domain, wb))));
     }
+    let facts = window.facts.as_ref();
+    let unnamed = BTreeMap::new();
+    let names = facts.map_or(&unnamed, |facts| &facts.container_names);
     for (budget, row) in &mut cgroups {
+        let identity = identify(&budget.path);
+        let is_container = identity.kind.is_container() || identity.inside.is_some();
+        row.container = is_container.then(|| identity.label(names));
         row.cgroup = Some(budget.path.to_string());
         row.may_hold_bytes = budget.outlook.may_hold.map(|bytes| bytes.0);
         row.flags = budget.outlook.flags.iter().map(|flag| flag_name(*flag)).collect();
@@ -171,7 +179,6 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
     }
     let hidden = before - cgroups.len() + idle;
     let shown: Vec<BudgetRow> = machine.into_iter().chain(cgroups.into_iter().map(|(_, row)| row)).collect();
-    let facts = window.facts.as_ref();
     BudgetReport {
         schema: SCHEMA,
         hostname: facts.map(|facts| facts.hostname.to_string()).unwrap_or_default(),

@@ -287,6 +287,19 @@ fn a_share_that_nobody_prints_is_a_bound() {
 }
 
 #[test]
+fn devices_without_cgroup_writeback_have_no_share() {
+    let check = |fs_type: &str, dev: DevId, expect: usize| {
+        let mut host = Host { io: vec![(1, DevId { major: 8, minor: 0 }, 5)], ..host() };
+        host.facts.mounts = vec![crate::facts::Mount { dev, ..crate::fixture::mount("sda", fs_type, "/", "rw") }];
+        assert_eq!(host.budgets().cgroups[0].wbs.len(), expect, "{fs_type} on {dev}");
+    };
+    check("ext4", DevId { major: 8, minor: 0 }, 1);
+    check("vfat", DevId { major: 8, minor: 0 }, 0);
+    // The filesystem is on a mapping, and the disk only below it.
+    check("ext4", DevId { major: 253, minor: 0 }, 0);
+}
+
+#[test]
 fn a_largest_ratio_of_the_device_is_named() {
     let host = Host {
         wbs: vec![("8:0", 1001, wb(2))],

@@ -5,9 +5,10 @@
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
+use crate::facts::{HostFacts, Mount};
 use crate::gap::{Cause, Gap, Source};
 use crate::id::{DevId, Entity, EntityId};
-use crate::kernel::wb_dirty_is_exact;
+use crate::kernel::{CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
 use crate::name::Name;
 use crate::sample::{BdiRow, WbRow};
 use crate::units::Bytes;
@@ -94,8 +95,7 @@ pub(super) fn of_written_devices(
             continue;
         }
         let bdi = Name::from(dev.to_string().as_str());
-        let bdis = window.facts.as_ref().map(|facts| &facts.bdis);
-        if bdis.is_some_and(|bdis| !bdis.is_empty() && !bdis.contains_key(&dev.to_string())) {
+        if window.facts.as_ref().is_some_and(|facts| !may_have_wb(facts, *dev)) {
             continue;
         }
         let knobs = Knobs::of(inputs, &bdi);
@@ -114,6 +114,22 @@ pub(super) fn of_written_devices(
         });
     }
     found
+}
+
+/// Whether cgroups have wbs on a device: it has a bdi, and a filesystem that takes part in cgroup
+/// writeback. (io.stat also lists the disks below a stacked device, where the pages do not belong.)
+/// True as far as the machine does not say otherwise.
+fn may_have_wb(facts: &HostFacts, dev: DevId) -> bool {
+    let whole = |dev: DevId| {
+        let partition = facts.devices.iter().find(|device| device.dev == dev);
+        partition.and_then(|device| device.partition_of).unwrap_or(dev)
+    };
+    let takes_part = |mount: &Mount| {
+        let support = facts.kernel.map(|kernel| cgroup_writeback(mount, kernel, &facts.cgroups));
+        !matches!(support, Some(CgroupWriteback::Unsupported(_)))
+    };
+    (facts.bdis.is_empty() || facts.bdis.contains_key(&dev.to_string()))
+        && (facts.mounts.is_empty() || facts.mounts.iter().any(|mount| whole(mount.dev) == dev && takes_part(mount)))
 }
 
 /// Shares of the bdis in the global domain, as debugfs prints them.
