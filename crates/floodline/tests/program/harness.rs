@@ -65,3 +65,8 @@ pub(crate) fn recording(fixture: &Fixture) -> RecordingFile {
     encoder.finish().expect("an end");
     RecordingFile { path: path.to_string_lossy().into_owned(), _folder: folder }
 }
+
+/// Path of a captured tree, by the name of its kernel.
+pub(crate) fn captured(kernel: &str) -> String {
+    format!("{}/../host/fixtures/{kernel}", env!("CARGO_MANIFEST_DIR"))
+}

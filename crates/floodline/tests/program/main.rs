@@ -7,3 +7,4 @@ mod cli;
 mod doctor;
 mod harness;
 mod scenario;
+mod record;
