@@ -4,10 +4,13 @@
 //! it, which is its documentation here and what `floodline explain` prints.
 
 pub mod buffered_loop_device;
+pub mod cgroup_writeback_missing;
 pub mod contradictory_dirty_settings;
 pub mod dirty_cliff;
 pub mod dirty_data_at_risk;
 pub mod dominant_writer;
+pub mod foreign_inode_writeback;
+pub mod fsync_behind_writeback;
 pub mod inode_switch_storm;
 pub mod overlay_umount_flush;
 pub mod starved_dirty_budget;
@@ -24,7 +27,10 @@ pub static RULES: &[Rule] = &[
     dominant_writer::RULE,
     overlay_umount_flush::RULE,
     inode_switch_storm::RULE,
+    fsync_behind_writeback::RULE,
     buffered_loop_device::RULE,
+    cgroup_writeback_missing::RULE,
+    foreign_inode_writeback::RULE,
     contradictory_dirty_settings::RULE,
     dirty_data_at_risk::RULE,
 ];
