@@ -38,6 +38,19 @@ fn every_incident_has_its_scenario_with_incident_and_remedy() {
 }
 
 #[test]
+fn healthy_machines_of_several_shapes_expect_silence() {
+    let mut healthy = 0;
+    for (name, file) in scenarios().into_iter().filter(|(name, _)| name.starts_with("healthy-")) {
+        healthy += 1;
+        for (variant, scenario) in file.variants {
+            assert!(scenario.expect.quiet_from.is_some(), "{name} {variant}: quiet_from = \"warning\"");
+            assert_eq!(scenario.expect.found, None, "{name} {variant}");
+        }
+    }
+    assert!(healthy >= 3);
+}
+
+#[test]
 fn every_variant_written_out_reads_back_the_same() {
     for (name, file) in scenarios() {
         for (variant, scenario) in file.variants {

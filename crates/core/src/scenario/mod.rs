@@ -21,6 +21,8 @@ mod quantity;
 mod schema;
 mod step;
 mod sysctl;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
