@@ -5,7 +5,7 @@ use floodline_core::fixture::Fixture;
 use floodline_core::record::Sink;
 use floodline_core::recording::{Encoder, Header};
 use std::fmt;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// What one run of the program did.
 pub(crate) struct Run {
@@ -32,7 +32,11 @@ pub(crate) fn command(args: &[&str]) -> Command {
 
 /// Runs it to its end.
 pub(crate) fn floodline(args: &[&str]) -> Run {
-    let output = command(args).output().expect("the program starts");
+    outcome(command(args).output().expect("the program starts"))
+}
+
+/// What a run that has ended did.
+pub(crate) fn outcome(output: Output) -> Run {
     Run {
         stdout: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
         stderr: String::from_utf8(output.stderr).expect("standard error is UTF-8"),

@@ -6,5 +6,6 @@ mod budget;
 mod cli;
 mod doctor;
 mod harness;
+mod recorder;
 mod scenario;
 mod record;
