@@ -57,6 +57,7 @@ impl Blkio {
         let (mount, nodes) = self.tree.nodes_mut();
         for (id, node) in nodes {
             let reading = Reading::small(round.descriptors, round.is_due(u64::from(id)));
+            node.enter(round.root, mount);
             let (place, files) = node.place(round.root, mount);
             for (file, kept) in FILES.iter().zip(files) {
                 let unopened = kept.is_closed();
@@ -76,6 +77,7 @@ impl Blkio {
                     Err(fault) => round.gaps.add(Source::CgroupV1Blkio, file.own, fault, None),
                 }
             }
+            node.leave();
             if devices.is_empty() {
                 continue;
             }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cgroups that carry memory, of either version: one line per file. Counters are read in every
-//! sample; limits when a cgroup is first seen and then in turns. A file that a cgroup does not have
-//! because its controller is off there is a gap for that cgroup, and looked for again in its turn.
+//! sample; limits and what hardly ever changes when a cgroup is first seen and then in turns. A file
+//! that a cgroup does not have because its controller is off there is a gap for that cgroup, and
+//! looked for again in its turn.
 
-use super::kept::{Kept, Reading};
+use super::kept::{Descriptors, Kept, Reading};
 use super::tree::{Node, Place, Tree};
 use super::{Round, gaps::Trouble, take};
 use crate::parse::number::{limit, limit_v1, number};
@@ -19,11 +20,27 @@ use floodline_core::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Ta
 struct File<R> {
     name: &'static str,
     source: Source,
+    when: When,
     parse: fn(&[u8], &mut R) -> Parsed,
 }
 
+/// In which samples a file is read, besides the first one that sees the cgroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// In every one.
+    Always,
+    /// In every one where cgroups are in it, else in its turn.
+    WithChildren,
+    /// In its turn.
+    InTurn,
+}
+
 const fn file<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) -> Parsed) -> File<R> {
-    File { name, source, parse }
+    File { name, source, when: When::Always, parse }
+}
+
+const fn rare<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) -> Parsed) -> File<R> {
+    File { name, source, when: When::InTurn, parse }
 }
 
 static COUNTERS_V2: [File<CgroupRow>; 7] = [
@@ -40,8 +57,8 @@ static COUNTERS_V2: [File<CgroupRow>; 7] = [
         (row.io_some, row.io_full) = (io.some, io.full);
         parsed
     }),
-    file("cgroup.stat", Source::CgroupStat, cgroup::stat),
-    file("cgroup.events", Source::CgroupEvents, cgroup::events),
+    File { name: "cgroup.stat", source: Source::CgroupStat, when: When::WithChildren, parse: cgroup::stat },
+    rare("cgroup.events", Source::CgroupEvents, cgroup::events),
 ];
 
 static COUNTERS_V1: [File<CgroupRow>; 2] = [
@@ -50,21 +67,21 @@ static COUNTERS_V1: [File<CgroupRow>; 2] = [
 ];
 
 static LIMITS_V2: [File<CgroupLimitsRow>; 7] = [
-    file("memory.max", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit(text))),
-    file("memory.high", Source::MemoryLimits, |text, row| take(&mut row.memory_high, limit(text))),
-    file("memory.min", Source::MemoryLimits, |text, row| take(&mut row.memory_min, limit(text))),
-    file("memory.low", Source::MemoryLimits, |text, row| take(&mut row.memory_low, limit(text))),
-    file("io.weight", Source::IoLimits, |text, row| take(&mut row.io_weight, io_max::weight(text))),
-    file("cgroup.controllers", Source::CgroupControllers, |text, row| {
+    rare("memory.max", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit(text))),
+    rare("memory.high", Source::MemoryLimits, |text, row| take(&mut row.memory_high, limit(text))),
+    rare("memory.min", Source::MemoryLimits, |text, row| take(&mut row.memory_min, limit(text))),
+    rare("memory.low", Source::MemoryLimits, |text, row| take(&mut row.memory_low, limit(text))),
+    rare("io.weight", Source::IoLimits, |text, row| take(&mut row.io_weight, io_max::weight(text))),
+    rare("cgroup.controllers", Source::CgroupControllers, |text, row| {
         take(&mut row.controllers, cgroup::controllers(text))
     }),
-    file("cgroup.subtree_control", Source::CgroupControllers, |text, row| {
+    rare("cgroup.subtree_control", Source::CgroupControllers, |text, row| {
         take(&mut row.subtree_control, cgroup::controllers(text))
     }),
 ];
 
 static LIMITS_V1: [File<CgroupLimitsRow>; 1] =
-    [file("memory.limit_in_bytes", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit_v1(text)))];
+    [rare("memory.limit_in_bytes", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit_v1(text)))];
 
 /// The hierarchy of cgroups that carries memory.
 #[derive(Debug)]
@@ -166,7 +183,9 @@ impl Cgroups {
                     *node.entity.insert(round.describe(Entity::Cgroup { path, hierarchy: self.hierarchy, ino }))
                 }
             };
-            let mut reader = Reader { round, entity, due, top: node.is_top(), gone: false };
+            let (top, childless) = (node.is_top(), node.is_childless());
+            node.enter(round.root, mount);
+            let mut reader = Reader { round, entity, due, top, childless, gone: false };
             if self.needs.cgroups {
                 let row = reader.counters(self.counters, node, mount);
                 rows.counters.extend(row.map(|row| (entity, row)));
@@ -183,6 +202,7 @@ impl Cgroups {
                 rows.devices.clear();
                 gone.push(id);
             }
+            node.leave();
             io_rows(round, node, entity, &mut rows.devices, &mut rows.io);
         }
         gone
@@ -217,6 +237,7 @@ struct Reader<'a, 'round> {
     entity: EntityId,
     due: bool,
     top: bool,
+    childless: bool,
     gone: bool,
 }
 
@@ -226,7 +247,12 @@ impl Reader<'_, '_> {
         let mut row = CgroupRow::default();
         let (place, kept) = node.place(self.round.root, mount);
         for (file, kept) in files.iter().zip(kept) {
-            if self.read(kept, file.name, file.source, place) {
+            let now = match file.when {
+                When::Always => true,
+                When::WithChildren => self.due || !self.childless,
+                When::InTurn => self.due,
+            };
+            if now && self.read(kept, file.when != When::InTurn, file.name, file.source, place) {
                 let parsed = (file.parse)(self.round.buffer, &mut row);
                 self.round.check(file.source, file.name, Some(self.entity), parsed);
             }
@@ -256,7 +282,7 @@ impl Reader<'_, '_> {
     fn io(&mut self, at: usize, node: &mut Node, mount: &[u8], devices: &mut Vec<(DevId, CgroupIoRow)>) {
         let (place, kept) = node.place(self.round.root, mount);
         if let Some(kept) = kept.get_mut(at)
-            && self.read(kept, "io.stat", Source::IoStat, place)
+            && self.read(kept, true, "io.stat", Source::IoStat, place)
         {
             let parsed = io_stat::parse(self.round.buffer, |dev, row| devices.push((dev, row)));
             self.round.check(Source::IoStat, "io.stat", Some(self.entity), parsed);
@@ -285,8 +311,9 @@ impl Reader<'_, '_> {
     }
 
     /// Reads one file into the buffer; `true` when it was there.
-    fn read(&mut self, kept: &mut Kept, name: &'static str, source: Source, place: Place<'_>) -> bool {
-        let reading = Reading::small(self.round.descriptors, self.due);
+    fn read(&mut self, kept: &mut Kept, keep: bool, name: &'static str, source: Source, place: Place<'_>) -> bool {
+        let descriptors = if keep { self.round.descriptors } else { Descriptors::NONE };
+        let reading = Reading::small(descriptors, self.due);
         let unopened = kept.is_closed();
         match kept.read(reading, self.round.buffer, || place.open(name)) {
             Ok(()) => true,

@@ -82,18 +82,23 @@ impl GapBook {
                 self.reported.insert(key, seen.times);
                 let entity = seen.entity.filter(|_| seen.times == 1);
                 let detail = (!key.detail.is_empty()).then(|| key.detail.to_owned());
-                let cause = cause(key.source, key.trouble);
+                let cause = cause(key.source, key.detail, key.trouble);
                 out.push(Record::Gap(Gap { entity, detail, times: seen.times, ..Gap::new(key.source, cause) }));
             }
         }
     }
 }
 
-fn cause(source: Source, trouble: Trouble) -> Cause {
+fn cause(source: Source, detail: &str, trouble: Trouble) -> Cause {
     match trouble {
-        // Only this file came with a release that a person may want to know.
+        // These came with a release that a person may want to know.
         Trouble::Fault(Fault::NOT_FOUND) if source == Source::DebugWbStats => {
             Cause::Unsupported { since: "since 6.10".into() }
+        }
+        Trouble::Fault(Fault::NOT_FOUND)
+            if source == Source::SysBdi && matches!(detail, "min_bytes" | "max_bytes" | "strict_limit") =>
+        {
+            Cause::Unsupported { since: "since 6.2".into() }
         }
         Trouble::Fault(fault) => fault.cause(source.path().as_bytes()),
         Trouble::Flaw(Flaw(what)) => Cause::Malformed { what: what.into() },

@@ -17,6 +17,9 @@ pub(super) struct Descriptors {
 const RESERVE: u64 = 128;
 
 impl Descriptors {
+    /// Nothing is to be kept.
+    pub(super) const NONE: Descriptors = Descriptors { keep_below: 0 };
+
     /// As many as this process may have now.
     pub(super) fn of_this_process() -> Descriptors {
         let soft = rustix::process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -34,11 +37,18 @@ impl Descriptors {
     }
 }
 
-/// Lets this process keep as many files open as it is allowed to. For programs, at their start; a
-/// refusal is no loss, as sampling then opens files for each read.
+/// Files that would serve a machine with ten thousand cgroups and as many processes.
+const ENOUGH: u64 = 1 << 18;
+
+/// Lets this process keep as many files open as it is allowed to; root may allow itself more. For
+/// programs, at their start. A refusal is no loss: sampling then opens files for each read.
 pub fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
-    let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let maximum = limit.maximum.map(|maximum| maximum.max(ENOUGH));
+    let more = Rlimit { current: maximum, maximum };
+    if rustix::process::setrlimit(Resource::Nofile, more).is_err() {
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    }
 }
 
 /// One file that is read in every sample.

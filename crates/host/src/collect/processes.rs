@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes: listed in every sample, with the files of each kept open. A kept file of a dead process
 //! cannot be read any more, so a pid that is used again is never taken for its predecessor; the start
-//! time names a process once and for all.
+//! time names a process once and for all. I/O counters are read in every sample; the costlier times
+//! and state in turns while a process sleeps and does no I/O and nothing on the machine is blocked.
 
 use super::Round;
 use super::cgroups::Cgroups;
@@ -12,8 +13,9 @@ use crate::root::{EntryKind, Fault, HostDir, HostFile, SMALL};
 use floodline_core::gap::Source;
 use floodline_core::id::{Entity, EntityId, Hierarchy};
 use floodline_core::name::Name;
+use floodline_core::record::Record;
 use floodline_core::sample::{ProcessRow, Sample, Table};
-use floodline_core::units::Nanos;
+use floodline_core::units::Count;
 
 /// CPU time between two samples from which on a kernel worker is worth a new name at once: its name
 /// says what it is working on, and changes all the time.
@@ -29,7 +31,10 @@ struct Process {
     comm: Name,
     kthread: bool,
     cgroup: Option<EntityId>,
-    stime: Option<Nanos>,
+    /// Whether it ran or was blocked when last looked at, or may do so unseen.
+    awake: bool,
+    /// What was last read of it.
+    last: ProcessRow,
     stat: Kept,
     io: Kept,
 }
@@ -52,6 +57,7 @@ impl Processes {
             Ok(proc) => proc,
             Err(fault) => return round.gaps.add(Source::Processes, "", fault, None),
         };
+        let anyone_blocked = sample.host.procs_blocked != Some(Count(0));
         let mut rows = Vec::with_capacity(self.listed.len());
         let mut known = std::mem::take(&mut self.known).into_iter().peekable();
         self.known.reserve(self.listed.len());
@@ -59,7 +65,7 @@ impl Processes {
             // Both lists are in order of pid; the known ones passed over have ended.
             while known.next_if(|process| process.pid < pid).is_some() {}
             let process = known.next_if(|process| process.pid == pid);
-            let mut reader = Reader { round, proc: &proc, cgroups, pid };
+            let mut reader = Reader { round, proc: &proc, cgroups, anyone_blocked, pid };
             let process = match process {
                 Some(process) if process.ino == ino => reader.again(process),
                 before => reader.first(ino, before),
@@ -110,6 +116,8 @@ struct Reader<'a, 'round> {
     round: &'a mut Round<'round>,
     proc: &'a HostDir,
     cgroups: Option<&'a Cgroups>,
+    /// Whether any task of the machine waits for I/O, or nobody knows.
+    anyone_blocked: bool,
     pid: u32,
 }
 
@@ -132,41 +140,46 @@ impl Reader<'_, '_> {
     /// A process of the last sample. Nothing when it ended.
     fn again(&mut self, mut process: Process) -> Option<(Process, ProcessRow)> {
         let mut row = ProcessRow::default();
-        let reading = Reading::small(self.round.descriptors, self.is_due());
-        let read = process.stat.read(reading, self.round.buffer, || open(self.proc, self.pid, b"stat"));
-        if read.is_err_and(Fault::is_gone) {
-            // Its pid may be in use again already.
-            return self.first(process.ino, None);
-        }
-        if let Err(fault) = read {
-            self.round.gaps.add(Source::ProcessStat, "", fault, Some(process.id));
-            return Some((process, row));
-        }
-        let (identity, parsed) = pid_stat::parse(self.round.buffer, &mut row);
-        if identity.is_some_and(|identity| identity.start_ticks != process.start_ticks) {
-            return self.first(process.ino, None);
-        }
-        let busy = row.stime.zip(process.stime).is_some_and(|(now, then)| now.0.saturating_sub(then.0) >= BUSY);
-        let rename = identity.filter(|identity| identity.comm != process.comm.as_bytes());
-        let mut changed = false;
-        if let Some(identity) = rename
-            && (!identity.kthread || busy || self.round.is_due(u64::from(self.pid)))
-        {
-            process.comm = Name::new(identity.comm);
-            changed = true;
-        }
-        process.stime = row.stime;
-        self.round.check(Source::ProcessStat, "", Some(process.id), parsed);
         let (proc, pid) = (self.proc, self.pid);
-        self.io(&mut process.io, process.id, &mut row, || open(proc, pid, b"io"));
-        if self.is_due() && !process.kthread {
+        let io = self.io(&mut process.io, process.id, &mut row, || open(proc, pid, b"io"));
+        if io.is_err_and(|fault| fault.is_gone() && fault != Fault::NOT_FOUND) {
+            // Its pid may be in use again already.
+            return self.first(process.ino, Some(process));
+        }
+        let due = self.is_due();
+        let active = io.is_err() || does_io(&process.last, &row);
+        if due || active || process.awake || self.anyone_blocked {
+            let reading = Reading::small(self.round.descriptors, due);
+            match process.stat.read(reading, self.round.buffer, || open(proc, pid, b"stat")) {
+                Ok(()) => {}
+                Err(fault) if fault.is_gone() => return self.first(process.ino, Some(process)),
+                Err(fault) => {
+                    self.round.gaps.add(Source::ProcessStat, "", fault, Some(process.id));
+                    return Some((process, row));
+                }
+            }
+            let (identity, parsed) = pid_stat::parse(self.round.buffer, &mut row);
+            if identity.is_some_and(|identity| identity.start_ticks != process.start_ticks) {
+                return self.first(process.ino, Some(process));
+            }
+            process.awake = is_awake(&process.last, &row) || process.is_worker();
+            let comm = identity.map(|identity| identity.comm).filter(|comm| *comm != process.comm.as_bytes());
+            if let Some(comm) = comm
+                && (!process.kthread || due || is_busy(&process.last, &row))
+            {
+                process.comm = Name::new(comm);
+                self.round.out.push(Record::Entity(process.id, process.entity()));
+            }
+            self.round.check(Source::ProcessStat, "", Some(process.id), parsed);
+        }
+        if due && !process.kthread {
             let cgroup = self.cgroup(open(proc, pid, b"cgroup"));
-            changed |= cgroup.is_some() && cgroup != process.cgroup;
-            process.cgroup = cgroup.or(process.cgroup);
+            if cgroup.is_some() && cgroup != process.cgroup {
+                process.cgroup = cgroup;
+                self.round.out.push(Record::Entity(process.id, process.entity()));
+            }
         }
-        if changed {
-            self.round.out.push(floodline_core::record::Record::Entity(process.id, process.entity()));
-        }
+        process.remember(&row);
         Some((process, row))
     }
 
@@ -201,9 +214,10 @@ impl Reader<'_, '_> {
             let entity = Entity::Process { pid, start_ticks, comm: comm.clone(), cgroup, kthread };
             self.round.describe(entity)
         });
-        self.io(&mut io, id, &mut row, || dir.open_file(b"io"));
-        let stime = row.stime;
-        Some((Process { pid, ino, start_ticks, id, comm, kthread, cgroup, stime, stat, io }, row))
+        // Gone between two of its files: the next sample will not list it.
+        let _ = self.io(&mut io, id, &mut row, || dir.open_file(b"io"));
+        let (awake, last) = (true, row.clone());
+        Some((Process { pid, ino, start_ticks, id, comm, kthread, cgroup, awake, last, stat, io }, row))
     }
 
     fn io(
@@ -212,15 +226,18 @@ impl Reader<'_, '_> {
         id: EntityId,
         row: &mut ProcessRow,
         open: impl FnOnce() -> Result<HostFile, Fault>,
-    ) {
+    ) -> Result<(), Fault> {
         let reading = Reading::small(self.round.descriptors, self.is_due());
-        match io.read(reading, self.round.buffer, open) {
+        let read = io.read(reading, self.round.buffer, open);
+        match read {
             Ok(()) => {
                 let parsed = pid_io::parse(self.round.buffer, row);
                 self.round.check(Source::ProcessIo, "", Some(id), parsed);
             }
+            Err(fault) if fault.is_gone() && fault != Fault::NOT_FOUND => {}
             Err(fault) => self.round.gaps.add(Source::ProcessIo, "", fault, Some(id)),
         }
+        read
     }
 
     /// Its cgroup, where that is known.
@@ -246,7 +263,38 @@ impl Reader<'_, '_> {
     }
 }
 
+/// Whether a process called read or write, or dirtied a page, between two looks.
+fn does_io(last: &ProcessRow, now: &ProcessRow) -> bool {
+    let counters = |row: &ProcessRow| {
+        (row.syscr, row.syscw, row.rchar, row.wchar, row.read_bytes, row.write_bytes, row.cancelled_write_bytes)
+    };
+    counters(last) != counters(now)
+}
+
+/// Whether a process runs, is blocked, or ran between two looks. `S` and `I` are the ways to sleep.
+fn is_awake(last: &ProcessRow, now: &ProcessRow) -> bool {
+    let sleeps = [b'S', b'I'].map(|state| Some(Count(u64::from(state)))).contains(&now.state);
+    !sleeps || (last.utime, last.stime) != (now.utime, now.stime)
+}
+
+/// Whether a process spent much time in the kernel between two looks.
+fn is_busy(last: &ProcessRow, now: &ProcessRow) -> bool {
+    now.stime.zip(last.stime).is_some_and(|(now, last)| now.0.saturating_sub(last.0) >= BUSY)
+}
+
 impl Process {
+    /// Whether it is a kernel worker: their I/O is not counted, and their time is what matters.
+    fn is_worker(&self) -> bool {
+        self.kthread && self.comm.as_bytes().starts_with(b"kworker/")
+    }
+
+    /// Keeps what was read this time, and of the rest what was read before.
+    fn remember(&mut self, row: &ProcessRow) {
+        let stat = if row.state.is_some() { row.clone() } else { std::mem::take(&mut self.last) };
+        let ProcessRow { rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes, .. } = *row;
+        self.last = ProcessRow { rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes, ..stat };
+    }
+
     fn entity(&self) -> Entity {
         Entity::Process {
             pid: self.pid,

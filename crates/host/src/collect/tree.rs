@@ -31,6 +31,8 @@ pub(super) struct Node {
     parent: Option<NodeId>,
     children: Vec<NodeId>,
     dir: Option<HostDir>,
+    /// Whether there was room to hold the directory open between samples.
+    keep: bool,
 }
 
 /// All directories of a hierarchy.
@@ -85,6 +87,24 @@ impl Node {
         (Place { root, mount, path: &self.path, dir: self.dir.as_ref() }, &mut self.files)
     }
 
+    /// Opens the directory for some reads, where there is no room to keep it.
+    pub(super) fn enter(&mut self, root: &HostRoot, mount: &[u8]) {
+        if self.dir.is_none() {
+            // A fault shows again when a file is opened.
+            self.dir = root.dir(&[mount, &self.path].concat()).ok();
+        }
+    }
+
+    /// Closes it again.
+    pub(super) fn leave(&mut self) {
+        self.dir.take_if(|_| !self.keep);
+    }
+
+    /// Whether no cgroup is in it.
+    pub(super) fn is_childless(&self) -> bool {
+        self.children.is_empty()
+    }
+
     /// Whether it is the top of its hierarchy, where many files do not exist.
     pub(super) fn is_top(&self) -> bool {
         self.parent.is_none()
@@ -131,8 +151,12 @@ impl Tree {
             }
         }
         for id in removed {
+            // Another may have come in its place, so that the number is what it was.
+            changed.extend(self.nodes.get(&id).and_then(|node| node.parent));
             self.remove(id);
         }
+        changed.sort_unstable();
+        changed.dedup();
         while let Some(id) = changed.pop() {
             self.list(id, round, &mut changed);
         }
@@ -186,14 +210,15 @@ impl Tree {
     fn add(&mut self, round: &Round<'_>, parent: Option<NodeId>, path: Box<[u8]>, ino: u64, dir: HostDir) -> NodeId {
         let id = self.next;
         self.next = self.next.saturating_add(1);
-        let dir = round.descriptors.has_room(dir.number()).then_some(dir);
+        let keep = round.descriptors.has_room(dir.number());
+        let dir = keep.then_some(dir);
         let files = (0..self.files).map(|_| Kept::default()).collect();
         if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(&parent)) {
             parent.children.push(id);
         }
         self.by_path.insert(path.clone(), id);
         let (children, devices) = (Vec::new(), Vec::new());
-        let node = Node { path, ino, entity: None, read_in: None, files, devices, parent, children, dir };
+        let node = Node { path, ino, entity: None, read_in: None, files, devices, parent, children, dir, keep };
         self.nodes.insert(id, node);
         id
     }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPU time of one warmed-up sample, by the size of the machine. CPU time rather than wall time,
+//! as that is what watching costs its host, and it does not depend on what else runs (so no harness:
+//! they measure the wall). The trees are made up and in memory: this measures our side and the system
+//! calls, not the kernel's work to print its counters. `live` measures both, on this machine.
+
+#![allow(clippy::print_stdout, reason = "the figures are the result")]
+
+#[path = "../tests/tree/mod.rs"]
+mod tree;
+
+use floodline_core::record::Record;
+use floodline_host::collect::{Collector, raise_descriptor_limit};
+use floodline_host::plan::{Needs, Plan};
+use floodline_host::root::HostRoot;
+use rustix::time::{ClockId, clock_gettime};
+use tree::HostTree;
+
+const SAMPLES: usize = 100;
+
+fn main() {
+    // Cargo passes `--bench`, and `--test` when it only wants to see that it runs.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    raise_descriptor_limit();
+    println!("CPU of one sample in ms: least, median, most of {SAMPLES}");
+    // The target: at most 10 ms for 500 cgroups and 2000 processes, linear up to 5000 cgroups.
+    for cgroups in [100, 500, 1000, 2000, 5000] {
+        let tree = HostTree::sized(cgroups, 2000);
+        let root = HostRoot::at(tree.path()).unwrap();
+        measure(&format!("{cgroups} cgroups, 2000 processes"), &root, Needs::ALL);
+        let stat = std::fs::read_to_string(tree.at("proc/stat")).unwrap();
+        tree.write("proc/stat", stat.replace("procs_blocked 0", "procs_blocked 1"));
+        measure("  the same while a task is blocked", &root, Needs::ALL);
+        let needs = Needs { processes: false, ..Needs::ALL };
+        measure(&format!("  {cgroups} cgroups alone"), &root, needs);
+    }
+    measure("live", &HostRoot::live().unwrap(), Needs::ALL);
+}
+
+fn measure(what: &str, root: &HostRoot, needs: Needs) {
+    let plan = Plan::for_needs(&HostTree::facts(), needs);
+    let mut collector = Collector::new(root, plan);
+    let mut out: Vec<Record> = Vec::new();
+    let mut spent: Vec<f64> = (0..SAMPLES + 2)
+        .map(|_| {
+            out.clear();
+            let before = cpu_ms();
+            collector.collect(&mut out);
+            cpu_ms() - before
+        })
+        .skip(2)
+        .collect();
+    spent.sort_by(f64::total_cmp);
+    let at = |index: usize| spent.get(index).copied().unwrap_or(f64::NAN);
+    println!("{what:36} {:8.2} {:8.2} {:8.2}", at(0), at(SAMPLES / 2), at(SAMPLES - 1));
+}
+
+fn cpu_ms() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+}
