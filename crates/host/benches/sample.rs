@@ -4,7 +4,7 @@
 //! they measure the wall). The trees are made up and in memory: this measures our side and the system
 //! calls, not the kernel's work to print its counters. `live` measures both, on this machine.
 
-#![allow(clippy::print_stdout, reason = "the figures are the result")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the result")]
 
 #[path = "../tests/tree/mod.rs"]
 mod tree;

@@ -9,7 +9,7 @@ mod fault;
 pub use fault::Fault;
 
 use floodline_core::gap::Cause;
-use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -279,6 +279,11 @@ fn strip_slashes(path: &[u8]) -> &[u8] {
     &path[start..]
 }
 
+/// A name that cannot lead out of the directory it is looked up in.
+fn component(name: &[u8]) -> Result<&[u8], Errno> {
+    if name.contains(&b'/') || name == b".." { Err(Errno::INVAL) } else { Ok(name) }
+}
+
 /// The components of a path, last one first.
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
     path.rsplit(|&b| b == b'/').filter(|part| !part.is_empty() && part != b".").map(<[u8]>::to_vec).collect()
@@ -330,10 +335,13 @@ pub struct EntryRef<'a> {
 impl HostDir {
     /// A file of this directory.
     pub fn open_file(&self, name: &[u8]) -> Result<HostFile, Fault> {
+        // Whatever the kernel puts into `/proc/PID` or a cgroup under these names is a file; in a
+        // captured tree, look before opening, as opening a device can have an effect of its own.
         if !self.live {
-            HostFile::check(self.open(name, OFlags::PATH)?.as_fd())?;
+            let stat = rustix::fs::statat(&self.fd, component(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
+            HostFile::check_mode(stat.st_mode)?;
         }
-        HostFile::new(self.open(name, FILE)?)
+        Ok(HostFile { fd: self.open(name, FILE)? })
     }
 
     /// A directory of this directory.
@@ -346,10 +354,7 @@ impl HostDir {
     }
 
     fn open(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
-        if name.contains(&b'/') || name == b".." {
-            return Err(Errno::INVAL);
-        }
-        rustix::fs::openat(&self.fd, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
+        rustix::fs::openat(&self.fd, component(name)?, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
     }
 
     /// Its number in the table of descriptors, which shows how full the table is.
@@ -420,7 +425,10 @@ impl HostFile {
     }
 
     fn check(fd: BorrowedFd<'_>) -> Result<(), Fault> {
-        let mode = rustix::fs::fstat(fd)?.st_mode;
+        HostFile::check_mode(rustix::fs::fstat(fd)?.st_mode)
+    }
+
+    fn check_mode(mode: u32) -> Result<(), Fault> {
         if FileType::from_raw_mode(mode) == FileType::RegularFile { Ok(()) } else { Err(Fault::NotRegular) }
     }
 

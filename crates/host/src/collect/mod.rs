@@ -134,7 +134,12 @@ impl Round<'_> {
     /// Whether it is the turn of the `index`th of many for what is read now and then. Their turns are
     /// spread over the samples, so that no sample costs more than the others.
     fn is_due(&self, index: u64) -> bool {
-        self.number.wrapping_add(index).is_multiple_of(self.plan.slow_every.max(1))
+        self.is_due_of(index, 1)
+    }
+
+    /// The same for what is read in every `turns`th turn only.
+    fn is_due_of(&self, index: u64, turns: u64) -> bool {
+        self.number.wrapping_add(index).is_multiple_of(self.plan.slow_every.saturating_mul(turns).max(1))
     }
 
     /// Whether it is the turn of what there is only one of.

@@ -21,6 +21,9 @@ use floodline_core::units::Count;
 /// says what it is working on, and changes all the time.
 const BUSY: u64 = 50_000_000;
 
+/// Turns between two looks at the cgroup of a process: processes hardly ever move.
+const MOVES_EVERY: u64 = 6;
+
 #[derive(Debug)]
 struct Process {
     pid: u32,
@@ -172,7 +175,7 @@ impl Reader<'_, '_> {
             }
             self.round.check(Source::ProcessStat, "", Some(process.id), parsed);
         }
-        if due && !process.kthread {
+        if self.round.is_due_of(u64::from(pid), MOVES_EVERY) && !process.kthread {
             let cgroup = self.cgroup(open(proc, pid, b"cgroup"));
             if cgroup.is_some() && cgroup != process.cgroup {
                 process.cgroup = cgroup;

@@ -106,10 +106,21 @@ impl<'a> Iterator for Lines<'a> {
 /// A decimal number that fits 64 bits, spaces around it allowed; nothing else.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let digits = digits.trim_ascii();
+    let mut value = 0_u64;
+    // Up to 19 digits fit whatever they are; that is nearly every number there is.
+    if matches!(digits.len(), 1..=19) {
+        for &byte in digits {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            value = value * 10 + u64::from(digit);
+        }
+        return Some(value);
+    }
     if digits.is_empty() {
         return None;
     }
-    let mut value = 0_u64;
     for &byte in digits {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {

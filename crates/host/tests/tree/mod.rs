@@ -3,6 +3,7 @@
 //! asks for, with texts as long as those of a real 6.12. Not a captured tree: those are in `fixtures`.
 
 #![allow(dead_code, unreachable_pub, reason = "each user builds what it needs")]
+#![allow(clippy::unwrap_used, reason = "tests and measurements")]
 
 use floodline_core::facts::{CgroupMode, CgroupSetup, HostFacts};
 use std::fs;
