@@ -6,6 +6,6 @@ mod budget;
 mod cli;
 mod doctor;
 mod harness;
+mod record;
 mod recorder;
 mod scenario;
-mod record;
