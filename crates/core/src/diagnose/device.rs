@@ -12,6 +12,7 @@ use crate::sample::{BdiRow, DiskRow};
 use crate::units::{Bytes, Count, Nanos, Quantity};
 use crate::window::{Span, Window};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 /// Share of an interval a device must be busy to count as saturated.
 const SATURATED_UTILISATION: f64 = 0.9;
@@ -201,8 +202,8 @@ impl<'a> Device<'a> {
     pub fn bottoms(&self) -> Vec<Device<'a>> {
         let mut found = Vec::new();
         let mut seen = vec![self.dev];
-        let mut next = vec![*self];
-        while let Some(device) = next.pop() {
+        let mut next = VecDeque::from([*self]);
+        while let Some(device) = next.pop_front() {
             let below: &[DevId] = device.facts.map(|facts| facts.slaves.as_slice()).unwrap_or_default();
             if below.is_empty() {
                 found.push(device);
@@ -419,4 +420,104 @@ fn ratio<Q: Quantity>(amount: Option<Q>, of: Option<Count>) -> Option<f64> {
 /// Seconds a speed needs for an amount of bytes.
 pub fn drain_seconds(amount: Bytes, speed: Speed) -> f64 {
     amount.0 as f64 / speed.value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, dev_of, mib, mount, secs};
+    use crate::units::BytesPerSecond;
+
+    fn names(devices: &[Device<'_>]) -> String {
+        devices.iter().map(|device| device.name.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A mirror of two disks with the filesystem, and a loop device on top of that filesystem.
+    fn stacked() -> Fixture {
+        Fixture::healthy()
+            .disk("sdb", |_, _| {})
+            .disk("sdb1", |_, _| {})
+            .disk("md0", |_, _| {})
+            .disk("loop0", |_, _| {})
+            .facts(|facts| {
+                for device in &mut facts.devices {
+                    match device.name.to_string().as_str() {
+                        "sdb1" => device.partition_of = Some(dev_of("sdb")),
+                        "md0" => device.slaves = vec![dev_of("sda"), dev_of("sdb1")],
+                        _ => {}
+                    }
+                }
+            })
+    }
+
+    #[test]
+    fn bytes_are_never_added_over_layers() {
+        let window = stacked().window();
+        assert_eq!(names(&devices(&window)), "sda sdb md0 loop0");
+        assert_eq!(names(&disks(&window)), "sda sdb");
+        assert_eq!(names(&drains(&window)), "md0");
+        assert_eq!(names(&by_dev(&window, dev_of("md0")).unwrap().bottoms()), "sda sdb");
+        assert_eq!(by_dev(&window, dev_of("sdb1")).unwrap().name.to_string(), "sdb");
+    }
+
+    #[test]
+    fn without_facts_partitions_and_layers_are_told_by_name() {
+        let window = stacked().facts(|facts| facts.devices.clear()).window();
+        assert_eq!(names(&devices(&window)), "sda sdb md0 loop0");
+        assert_eq!(names(&disks(&window)), "sda sdb");
+    }
+
+    #[test]
+    fn devices_that_are_built_on_each_other_do_not_hang() {
+        let window = stacked().facts(|facts| {
+            facts.devices.iter_mut().for_each(|device| device.slaves = vec![dev_of("md0"), dev_of("sda")])
+        });
+        assert!(devices(&window.window()).iter().all(|device| device.bottoms().len() <= 5));
+    }
+
+    #[test]
+    fn a_filesystem_with_an_anonymous_number_is_found_by_its_source() {
+        let window = stacked().window();
+        let mut btrfs = mount("sdb1", "btrfs", "/data", "rw");
+        btrfs.dev = DevId { major: 0, minor: 45 };
+        assert_eq!(of_mount(&window, &btrfs).unwrap().name.to_string(), "sdb");
+        btrfs.source = Name::from("tmpfs");
+        assert!(of_mount(&window, &btrfs).is_none());
+    }
+
+    /// A disk that writes at this rate, this busy, with this many requests in flight.
+    fn writing(mib_per_s: f64, busy: f64, queue: f64) -> Fixture {
+        Fixture::healthy().disk("sda", move |t, row| {
+            row.written = Some(Bytes(mib(mib_per_s * t)));
+            row.writes = Some(Count((mib_per_s * 2.0 * t) as u64));
+            row.io_time = Some(secs(busy * t));
+            row.weighted_io_time = Some(secs(queue * t));
+        })
+    }
+
+    fn check(fixture: Fixture, mib_per_s: f64, basis: Basis) {
+        let window = fixture.window();
+        let speed = drains(&window)[0].write_bandwidth().unwrap();
+        assert_eq!((speed.value.round(), speed.basis), ((mib_per_s * 1_048_576.0).round(), basis));
+    }
+
+    #[test]
+    fn a_speed_says_how_it_is_known() {
+        check(writing(42.0, 1.0, 30.0), 42.0, Basis::Saturated);
+        // Busy all the time with one synchronous writer: there is room for more.
+        check(writing(42.0, 1.0, 1.0), 412.0, Basis::KernelEstimate);
+        // It did more than the estimate: then that is the bound.
+        check(writing(500.0, 0.5, 30.0), 1000.0, Basis::AtLeast);
+        // The value every estimate starts from says nothing.
+        let initial = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
+        check(writing(10.0, 0.5, 1.0).bdi("8:0", initial), 20.0, Basis::AtLeast);
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_makes_no_interval() {
+        let window = writing(42.0, 1.0, 30.0).disk("sda", |t, row| {
+            row.written = Some(Bytes(if t < 5.0 { 1 << 40 } else { 0 }));
+        });
+        assert_eq!(drains(&window.window())[0].intervals().len(), 9);
+    }
 }

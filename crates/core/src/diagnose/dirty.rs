@@ -31,7 +31,7 @@ pub fn hard_threshold(window: &Window) -> Option<Bytes> {
 
 /// Where throttling begins: half way between the two thresholds, not at `dirty_ratio`.
 pub fn freerun_ceiling(window: &Window) -> Option<Bytes> {
-    Some(Bytes((background_threshold(window)?.0 + hard_threshold(window)?.0) / 2))
+    Some(Bytes(background_threshold(window)?.0.saturating_add(hard_threshold(window)?.0) / 2))
 }
 
 /// Dirty bytes at the end of the window.
@@ -92,7 +92,7 @@ pub fn expiry_seconds(window: &Window) -> Option<f64> {
 /// sleep by the global domain. `Some(false)` does not speak for cgroups, which have budgets of their own.
 pub fn can_have_throttled(window: &Window) -> Option<bool> {
     let over = |row: &HostRow| {
-        let ceiling = (row.nr_dirty_threshold?.0 + row.nr_dirty_background_threshold?.0) / 2;
+        let ceiling = row.nr_dirty_threshold?.0.saturating_add(row.nr_dirty_background_threshold?.0) / 2;
         let dirty = row.nr_dirty?.0.saturating_add(row.nr_writeback?.0);
         Some(dirty > ceiling)
     };
@@ -135,8 +135,57 @@ fn time_share(window: &Window, growth: Option<Nanos>) -> Option<f64> {
 /// CPUs dilute it.
 pub fn iowait_share(window: &Window) -> Option<f64> {
     let grown = &window.host.growth;
-    let times = [grown.cpu_user?, grown.cpu_system?, grown.cpu_idle?, grown.cpu_iowait?];
-    let total: u64 =
-        times.iter().map(|time| time.0).sum::<u64>().saturating_add(grown.cpu_steal.map_or(0, |time| time.0));
+    let times = [Some(grown.cpu_user?), grown.cpu_system, grown.cpu_idle, grown.cpu_iowait, grown.cpu_steal];
+    let total = times.iter().flatten().fold(0u64, |sum, time| sum.saturating_add(time.0));
     (total > 0).then(|| grown.cpu_iowait.map_or(0.0, |time| time.0 as f64) / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, mib_pages, secs};
+    use crate::units::Centisecs;
+
+    #[test]
+    fn background_compares_dirty_and_throttling_adds_writeback() {
+        let fixture = |dirty: u64, writeback: u64| {
+            Fixture::healthy().host(move |_, row| {
+                row.nr_dirty_threshold = Some(Pages(2_000));
+                row.nr_dirty_background_threshold = Some(Pages(1_000));
+                row.nr_dirty = Some(Pages(dirty));
+                row.nr_writeback = Some(Pages(writeback));
+            })
+        };
+        let check = |dirty: u64, writeback: u64, expect: bool| {
+            assert_eq!(can_have_throttled(&fixture(dirty, writeback).window()), Some(expect), "{dirty} {writeback}");
+        };
+        check(1_500, 0, false);
+        check(1_501, 0, true);
+        check(800, 701, true);
+        assert_eq!(freerun_ceiling(&fixture(0, 0).window()), Some(Bytes(1_500 * 4096)));
+    }
+
+    #[test]
+    fn rates_need_two_samples() {
+        let fixture = || Fixture::healthy().host(|t, row| row.nr_dirtied = Some(mib_pages(10.0 * t)));
+        assert_eq!(dirtying_rate(&fixture().window()), Some(10.0 * 1_048_576.0));
+        assert_eq!(dirtying_rate(&fixture().one_look().window()), None);
+    }
+
+    #[test]
+    fn expiry_ends_with_the_periodic_timer() {
+        let off = Fixture::healthy().host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
+        assert_eq!(expiry_seconds(&off.window()), Some(f64::INFINITY));
+        assert_eq!(expiry_seconds(&Fixture::healthy().window()), Some(30.0));
+    }
+
+    #[test]
+    fn pressure_is_told_for_a_part_of_the_window() {
+        // Waiting only from second 5 on.
+        let window = Fixture::healthy().host(|t, row| row.psi_io_some = Some(secs((t - 5.0).max(0.0)))).window();
+        let at = |second: u64| Nanos((crate::fixture::UPTIME as u64 + second) * 1_000_000_000);
+        assert_eq!(io_pressure_between(&window, at(0), at(5)), Some(0.0));
+        assert_eq!(io_pressure_between(&window, at(5), at(10)), Some(1.0));
+        assert_eq!(io_pressure_some(&window), Some(0.5));
+    }
 }

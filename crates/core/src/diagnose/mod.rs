@@ -143,7 +143,10 @@ mod tests {
     use crate::fixture::Fixture;
     use crate::fixture::incidents::INCIDENTS;
     use crate::gap::{Cause, Source};
+    use crate::metric::Row;
+    use crate::record::Record;
     use crate::report::Severity;
+    use crate::sample::{HostRow, Table, TableVisitorMut};
 
     fn findings(report: &Report) -> String {
         let line = |finding: &Finding| format!("{}: {}: {}", finding.severity.name(), finding.rule, finding.summary);
@@ -180,6 +183,59 @@ mod tests {
         let report = diagnose(&Fixture::healthy().window(), Some(&["dirty-cliff"]));
         let ruled_out: Vec<&str> = report.ruled_out.iter().map(|ruled_out| ruled_out.rule).collect();
         assert_eq!(ruled_out, ["dirty-cliff"]);
+    }
+
+    /// Overwrites columns with values that no kernel should print, and all that one might.
+    struct Scramble<'a> {
+        choices: std::slice::Iter<'a, u8>,
+    }
+
+    impl Scramble<'_> {
+        fn row<R: Row>(&mut self, row: &mut R) {
+            for column in 0..R::METRICS.len() {
+                match self.choices.next() {
+                    Some(choice @ 0..=30) => row
+                        .set(column, [None, Some(0), Some(1), Some(u64::MAX), Some(1 << 63)][usize::from(choice % 5)]),
+                    Some(choice @ 31..=60) => {
+                        row.set(column, row.get(column).map(|value| value.wrapping_mul(u64::from(*choice))))
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    impl TableVisitorMut for Scramble<'_> {
+        type Error = std::convert::Infallible;
+        fn host(&mut self, row: &mut HostRow) -> Result<(), Self::Error> {
+            self.row(row);
+            Ok(())
+        }
+        fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Self::Error> {
+            let mut rows = table.rows().to_vec();
+            rows.iter_mut().for_each(|(_, row)| self.row(row));
+            *table = Table::read(rows);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_reading_makes_a_rule_panic_or_print_nonsense() {
+        let recordings: Vec<Vec<Record>> =
+            INCIDENTS.iter().map(|incident| (incident.make)().seconds(3).records()).collect();
+        bolero::check!().with_test_time(std::time::Duration::from_millis(800)).for_each(|bytes: &[u8]| {
+            let Some((which, choices)) = bytes.split_first() else { return };
+            let mut records = recordings[usize::from(*which) % recordings.len()].clone();
+            let mut scramble = Scramble { choices: choices.iter() };
+            for record in &mut records {
+                if let Record::Sample(sample) = record {
+                    let Ok(()) = sample.visit_mut(&mut scramble);
+                }
+            }
+            let report = diagnose(&Window::from_records(&records), None);
+            let text = findings(&report);
+            assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+        });
     }
 
     #[test]

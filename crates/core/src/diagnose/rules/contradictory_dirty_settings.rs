@@ -141,13 +141,9 @@ fn tiny_background(window: &Window, settings: &Settings) -> Option<Finding> {
 
 /// The background threshold is at or above the limit, so the kernel uses half of the limit.
 fn void_background(window: &Window, settings: &Settings) -> Option<Finding> {
-    let row = &window.host.last;
     // In force are bytes where set. Percentages of one kind compare as they are; for a mixed pair free
     // and file pages stand for dirtyable memory, which is a little less.
-    let dirtyable = || {
-        let pages = row.nr_free_pages?.0 + row.nr_inactive_file?.0 + row.nr_active_file?.0;
-        Some(pages.saturating_mul(dirty::page_size(window)) as f64)
-    };
+    let dirtyable = || dirty::dirtyable_roughly(window).map(|bytes| bytes.0 as f64);
     let is_void = match (settings.bytes, settings.background_bytes) {
         (0, 0) => settings.background_ratio >= settings.ratio,
         (limit, background) if limit > 0 && background > 0 => background >= limit,
