@@ -12,6 +12,7 @@ use crate::diagnose::writer::{self, Period, Writer};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::gap::Source;
 use crate::human;
+use crate::kernel::largest_folio;
 use crate::name::Name;
 use crate::report::{Evidence, Finding, Severity};
 use crate::units::Bytes;
@@ -40,8 +41,6 @@ const REWRITES: f64 = 4.0;
 const HURTS_RATE: f64 = 1e6;
 /// Share of the window with a task waiting for I/O from which throttling hurts.
 const HURTS_PRESSURE: f64 = 0.1;
-/// The kernel's default readahead window, bytes.
-const USUAL_READ_AHEAD: u64 = 128 << 10;
 
 /// A cgroup whose budget is too small for its filesystem.
 struct Starved<'a> {
@@ -151,50 +150,31 @@ fn starved<'a>(window: &'a Window, budget: &'a CgroupBudget) -> Option<Starved<'
     if is_fair || budget.domain.binding.as_ref().is_some_and(|binding| binding.global_is_less) {
         return None;
     }
-    let (folio, fs_type) = largest_folio(window, budget.cgroup);
+    let (folio, fs_type) = readahead_folio(window, budget.cgroup);
     let needed = (FOLIOS_NEEDED * folio).max(LEAST_NEEDED);
     let peak = window.cgroups.get(&budget.cgroup).and_then(|span| cgroup::dirty_and_writeback(&span.max));
     (thresh < needed).then_some(Starved { budget, thresh, needed, folio, fs_type, peak })
 }
 
-/// The largest folio that readahead makes on the filesystems a cgroup writes to, and which filesystem
-/// that is; of all writable filesystems where it was not seen to write to a device.
-fn largest_folio(window: &Window, id: crate::id::EntityId) -> (u64, &str) {
+/// The largest folio that readahead makes on the filesystems a cgroup writes to, because a store through
+/// a mapping dirties it whole, and which filesystem that is; of all writable filesystems where it was not
+/// seen to write to a device.
+fn readahead_folio(window: &Window, id: crate::id::EntityId) -> (u64, &str) {
     let kernel = window.facts.as_ref().and_then(|facts| facts.kernel);
     let written = cgroup::devices_written(window, id);
     let mounts = match written.iter().flat_map(Device::mounts).collect::<Vec<_>>() {
         none if none.is_empty() => cgroup::writable_mounts(window),
         some => some,
     };
+    let page_size = dirty::page_size(window);
     let folio = |mount: &&crate::facts::Mount| {
         let device = device::of_mount(window, mount);
         let read_ahead = device.and_then(|device| device.bdi()).and_then(|bdi| bdi.last.read_ahead);
-        readahead_folio(kernel, &mount.fs_type, read_ahead, dirty::page_size(window))
+        let folio = largest_folio(&mount.fs_type, kernel, read_ahead, page_size);
+        folio.map_or(page_size, |folio| folio.by_readahead.0)
     };
     let largest = mounts.iter().map(|mount| (folio(mount), mount.fs_type.as_str())).max();
-    largest.unwrap_or((dirty::page_size(window), "unknown"))
-}
-
-/// The folio that readahead makes of a file on a filesystem, and a store through a mapping dirties whole:
-/// the readahead window where the filesystem has large folios, otherwise a page.
-fn readahead_folio(
-    kernel: Option<crate::kernel::KernelVersion>,
-    fs_type: &str,
-    read_ahead: Option<Bytes>,
-    page_size: u64,
-) -> u64 {
-    let since = match fs_type {
-        // Commit 6795801366da ("xfs: Support large folios"), 5.18.
-        "xfs" => (5, 18),
-        // Commit 7ac67301e82f ("ext4: enable large folio for regular file"), 6.16.
-        "ext4" => (6, 16),
-        _ => return page_size,
-    };
-    if kernel.is_some_and(|kernel| kernel.at_least(since.0, since.1)) {
-        read_ahead.map_or(USUAL_READ_AHEAD, |bytes| bytes.0).max(page_size)
-    } else {
-        page_size
-    }
+    largest.unwrap_or((page_size, "unknown"))
 }
 
 fn activity<'w, 'a>(
