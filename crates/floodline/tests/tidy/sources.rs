@@ -33,6 +33,7 @@ fn nothing_is_ignored_unfinished_or_tied_to_one_machine() {
         (format!("#[{}]", "ignore"), "assert what happens now and write down what should"),
         (format!("{}!(", "todo"), "finish it, or leave it out"),
         (format!("{}!(", "unimplemented"), "finish it, or leave it out"),
+        (format!("allow({}", "dead_code"), "delete what nobody uses"),
         (format!("allow({}", "unused"), "delete what nobody uses"),
         (format!("/{}/", "work"), "no absolute path of one machine"),
         (format!("deb.{}", "debian.org"), "no registry hosts: take the mirror from the machine's own sources"),
