@@ -6,6 +6,7 @@ mod budget;
 mod cli;
 mod doctor;
 mod harness;
+mod lab;
 mod record;
 mod recorder;
 mod scenario;

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline lab`: what it refuses, and, where virtual machines may be run, real kernels. Tests that
+//! boot one say so in their name. They run under `FLOODLINE_REQUIRE_VM=1`, and then fail where they
+//! cannot; else they skip with the reason, because a guest takes half a minute and most of the CPU.
+
+use crate::harness::{Run, command, floodline};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One guest at a time: two would take each other's CPU.
+static GUEST: Mutex<()> = Mutex::new(());
+
+fn scenario(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name).with_extension("toml");
+    path.to_string_lossy().into_owned()
+}
+
+/// The right to run a guest; `None` where nobody asked for it.
+fn guest(test: &str) -> Option<MutexGuard<'static, ()>> {
+    if std::env::var_os("FLOODLINE_REQUIRE_VM").is_none_or(|value| value != "1") {
+        eprintln!("{test} skipped: FLOODLINE_REQUIRE_VM=1 is not set");
+        return None;
+    }
+    Some(GUEST.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The program with what finding tools and kernels needs.
+fn lab(args: &[&str]) -> Command {
+    let mut command = command(&[&["lab"], args].concat());
+    for name in ["PATH", "HOME", "XDG_CACHE_HOME"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command
+}
+
+fn finish(child: Child) -> Run {
+    let output = child.wait_with_output().expect("it ends");
+    Run {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        code: output.status.code().unwrap_or(-1),
+    }
+}
+
+fn run(args: &[&str]) -> Run {
+    let mut command = lab(args);
+    finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
+}
+
+#[test]
+fn what_cannot_be_run_is_said_before_anything_is_made() {
+    let check = |args: &[&str], code: i32, says: &str| {
+        let run = floodline(&[&["lab", "run"], args].concat());
+        assert_eq!(run.code, code, "{run}");
+        assert!(run.stderr.contains(says), "{run}");
+    };
+    let overlay = scenario("overlay-umount");
+    check(&["/nowhere.toml", "--kernel", "6.12"], 2, "cannot read /nowhere.toml");
+    check(&[&overlay, "--kernel", "6.12", "--variant", "no"], 2, "has no variant \"no\"");
+    check(&[&overlay, "--kernel", "6.12"], 69, "no place for the cache");
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_named() {
+    let home = tempfile::tempdir().expect("a folder");
+    let run = command(&["lab", "run", &scenario("overlay-umount"), "--kernel", "/nowhere/vmlinuz"])
+        .env("XDG_CACHE_HOME", home.path())
+        .output()
+        .expect("it starts");
+    assert_eq!(run.status.code(), Some(69));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("/nowhere/vmlinuz: No such file"));
+}
+
+#[test]
+fn on_a_real_kernel_in_a_vm_an_incident_and_its_remedy_are_as_expected() {
+    for (name, variant, kernel) in [
+        ("starved-budget", "incident-short", "6.12"),
+        ("starved-budget", "remedy-short", "6.12"),
+        ("starved-budget", "incident-short", "6.1"),
+        ("starved-budget", "remedy-short", "6.1"),
+    ] {
+        let Some(_guest) = guest("an incident and its remedy") else { return };
+        let run = run(&["run", &scenario(name), "--kernel", kernel, "--variant", variant, "--timeout", "5m"]);
+        assert_eq!(run.code, 0, "{name} {variant} {kernel}: {run}");
+    }
+}
+
+#[test]
+fn a_run_in_a_vm_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
+    let Some(_guest) = guest("an interrupted run") else { return };
+    let home = tempfile::tempdir().expect("a folder");
+    let save = home.path().join("kept.flr");
+    let save = save.to_str().expect("a path");
+    // A kernel by its path needs no lists and no network.
+    let kernel = kernel_in_cache();
+    let mut command = lab(&["run", &scenario("healthy-idle"), "--kernel", &kernel, "--accel", "tcg", "--save", save]);
+    command.env("XDG_CACHE_HOME", home.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let recording = || std::fs::read_dir(home.path().join("floodline/runs")).ok()?.flatten().next();
+    let until = Instant::now() + Duration::from_secs(60);
+    let size = || recording().and_then(|run| run.path().join("recording.flr").metadata().ok()).map_or(0, |m| m.len());
+    while size() < 8192 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    let run = finish(child);
+    assert_eq!(run.code, 69, "{run}");
+    assert!(run.stderr.contains("interrupted") && run.stderr.contains("kept.flr"), "{run}");
+    assert!(recording().is_none(), "the run's directory is gone");
+    let replayed = floodline(&["replay", save]);
+    assert!(replayed.code == 0 && replayed.stdout.lines().count() > 1, "{replayed}");
+}
+
+/// Directory of a kernel that the lab has fetched.
+fn kernel_in_cache() -> String {
+    let fetched = run(&["kernels", "--fetch", "6.12", "--format", "json"]);
+    assert_eq!(fetched.code, 0, "{fetched}");
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).expect("a home");
+    let kernels = std::fs::read_dir(cache.join("floodline/kernels")).expect("kernels").flatten();
+    let newest = kernels.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/6.12.")).max();
+    newest.expect("a kernel").to_string_lossy().into_owned()
+}
