@@ -5,6 +5,7 @@ pub mod budget;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod figures;
 pub mod json;
 mod layout;
 pub mod moment;

@@ -18,6 +18,7 @@ fn scenario(name: &str) -> String {
 }
 
 /// The right to run a guest; `None` where nobody asked for it.
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn guest(test: &str) -> Option<MutexGuard<'static, ()>> {
     if std::env::var_os("FLOODLINE_REQUIRE_VM").is_none_or(|value| value != "1") {
         eprintln!("{test} skipped: FLOODLINE_REQUIRE_VM=1 is not set");

@@ -299,9 +299,7 @@ impl RunResult<'_> {
             "{} ({}) on {}: {} samples, {:.0} s\n\nFigures:\n",
             self.scenario.name, self.variant, self.kernel.release, verdict.samples, self.seconds
         );
-        for (name, figure) in &verdict.figures {
-            text.push_str(&format!("  {name:<44} {:>16.4} {}\n", figure.value, figure.unit));
-        }
+        text.push_str(&floodline_view::figures::render(&verdict.figures));
         text.push_str("\nFindings:\n");
         for finding in &verdict.report.findings {
             text.push_str(&format!("  {:<8} {}: {}\n", finding.severity.name(), finding.rule, finding.summary));

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of a run as text: a line per task and operation, a line per task. The names are those of
+//! the JSON form; one that fits neither line stands on its own, so that nothing is left out.
+
+use floodline_core::scenario::Figure;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Columns of an operation, with the last part of the figure's name.
+const OPERATION: &[(&str, &str)] = &[
+    ("count", "count"),
+    ("per s", "per_second"),
+    ("bytes/s", "bytes_per_second"),
+    ("p50", "p50_seconds"),
+    ("p90", "p90_seconds"),
+    ("p99", "p99_seconds"),
+    ("p99.9", "p999_seconds"),
+    ("max", "max_seconds"),
+];
+
+/// Renders the figures, one line each for operations and tasks.
+pub fn render(figures: &BTreeMap<String, Figure>) -> String {
+    let operations: BTreeSet<&str> =
+        figures.keys().filter_map(|name| name.strip_suffix(".count")).filter(|name| name.contains('.')).collect();
+    let widest = operations.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("operation".len());
+    let mut text = String::new();
+    let mut shown = BTreeSet::new();
+    if !operations.is_empty() {
+        text.push_str(&format!("  {:<widest$}", "operation"));
+        for (heading, _) in OPERATION {
+            text.push_str(&format!(" {heading:>9}"));
+        }
+        text.push('\n');
+    }
+    for operation in operations {
+        text.push_str(&format!("  {operation:<widest$}"));
+        for (_, last) in OPERATION {
+            let name = format!("{operation}.{last}");
+            let value = figures.get(&name).map_or("-".to_owned(), |figure| short(*figure));
+            text.push_str(&format!(" {value:>9}"));
+            shown.insert(name);
+        }
+        text.push('\n');
+    }
+    let rest = figures.iter().filter(|(name, figure)| !shown.contains(*name) && figure.value != 0.0);
+    for (name, figure) in rest {
+        text.push_str(&format!("  {name}: {}\n", short(*figure)));
+    }
+    text
+}
+
+/// A value with its unit, short enough for a column.
+fn short(figure: Figure) -> String {
+    let value = figure.value;
+    match figure.unit {
+        "seconds" if value == 0.0 => "0".to_owned(),
+        "seconds" if value < 0.001 => format!("{:.0} us", value * 1e6),
+        "seconds" if value < 1.0 => format!("{:.1} ms", value * 1e3),
+        "seconds" => format!("{value:.2} s"),
+        "bytes_per_second" if value == 0.0 => "-".to_owned(),
+        "bytes_per_second" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
+        "bytes_per_second" => format!("{:.1} kB", value / 1e3),
+        _ if value.fract() == 0.0 => format!("{value:.0}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_one_line_and_the_rest_is_listed() {
+        let figures = [
+            ("t.umount.count", 10.0, "count"),
+            ("t.umount.max_seconds", 2.7356, "seconds"),
+            ("t.umount.p50_seconds", 0.0004, "seconds"),
+            ("t.dirtied_bytes_per_second", 25_582_686.5, "bytes_per_second"),
+            ("t.stalls_count", 0.0, "count"),
+        ];
+        let figures =
+            figures.map(|(name, value, unit)| (name.to_owned(), Figure { value, unit })).into_iter().collect();
+        let expect = "\
+\x20 operation     count     per s   bytes/s       p50       p90       p99     p99.9       max
+\x20 t.umount         10         -         -    400 us         -         -         -    2.74 s
+\x20 t.dirtied_bytes_per_second: 25.6 MB
+";
+        assert_eq!(render(&figures), expect);
+        assert_eq!(render(&BTreeMap::new()), "");
+    }
+}
