@@ -4,6 +4,7 @@
 //! what is its own is what its children do not have.
 
 use super::device::{self, Device};
+use crate::container;
 use crate::facts::Mount;
 use crate::id::{Entity, EntityId};
 use crate::name::Name;
@@ -21,9 +22,17 @@ pub fn path(window: &Window, id: EntityId) -> Option<&Name> {
     }
 }
 
-/// The path of a cgroup for a sentence, escaped; its number where the recording does not name it.
+/// A cgroup for a sentence, escaped: what a person calls it where it is a container or a pod, otherwise
+/// its path; its number where the recording does not name it.
 pub fn label(window: &Window, id: EntityId) -> String {
-    path(window, id).map_or_else(|| format!("cgroup #{}", id.0), Name::to_string)
+    let Some(path) = path(window, id) else { return format!("cgroup #{}", id.0) };
+    let identity = container::identify(path);
+    if identity.kind.is_container() || identity.inside.is_some() {
+        let names = window.facts.as_ref().map(|facts| &facts.container_names);
+        identity.label(names.unwrap_or(&BTreeMap::new()))
+    } else {
+        path.to_string()
+    }
 }
 
 /// The path of the parent; `None` for the root.
@@ -142,6 +151,23 @@ mod tests {
         check("/", None);
         check("", None);
         check("a", None);
+    }
+
+    #[test]
+    fn a_container_is_called_what_people_call_it() {
+        let id = "4f5c2d7a".repeat(8);
+        let path = format!("/system.slice/docker-{id}.scope");
+        let fixture = Fixture::healthy().cgroup(&path, |_, _| {});
+        let called = |fixture: &Fixture| {
+            let window = fixture.window();
+            let found = window.entities.iter().find(|(_, entity)| entity.label() == path).unwrap();
+            label(&window, *found.0)
+        };
+        assert_eq!(called(&fixture), "docker 4f5c2d7a4f5c");
+        let named = fixture.facts(|facts| {
+            facts.container_names.insert(id, Name::from("web\x1b"));
+        });
+        assert_eq!(called(&named), "docker web\\x1b");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod budget;
 mod cli;
 mod doctor;
+mod doctor_incidents;
 mod harness;
 mod lab;
 mod record;

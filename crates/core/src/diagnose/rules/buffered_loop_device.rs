@@ -143,7 +143,7 @@ fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Findin
     let mut evidence = Vec::new();
     for one in shown.iter().take(4) {
         evidence.push(Evidence::text(
-            format!("{}, {} on {}", one.name, one.above.fs_type, one.above.mount_point),
+            format!("{}, {} on {}", one.name, Name::new(&one.above.fs_type), one.above.mount_point),
             one.backing_file.to_string(),
             "/sys/block/LOOP/loop/backing_file",
         ));

@@ -223,7 +223,9 @@ fn burst_of(window: &Window, intervals: &[Interval], start: usize, end: usize) -
 
 fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
     let one_writer = burst.is_by_operations() && writer::dominant(&writer::writers(window)).is_some();
-    let severity = match (burst.stalled(), one_writer) {
+    // Who unmounts an overlay asks for the burst: then that is the cause.
+    let asked_for = super::overlay_umount_flush::is_happening(window);
+    let severity = match (burst.stalled(), one_writer || asked_for) {
         (true, false) => Severity::Critical,
         _ => Severity::Warning,
     };

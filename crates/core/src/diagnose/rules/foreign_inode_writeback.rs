@@ -81,10 +81,13 @@ fn check(window: &Window) -> Verdict {
         found.max_by_key(|(bytes, split)| (*bytes, cgroup::path(window, split.id).map(|path| path.as_bytes().len())))
     };
     let Some((bytes, owner)) = deepest(Split::elsewhere) else {
-        return Verdict::Clear(format!(
-            "dirty pages of {} are in inodes of their own cgroups",
-            human::plural(splits.len() as u64, "cgroup", "cgroups")
-        ));
+        return Verdict::Clear(match splits.len() as u64 {
+            0 => "no cgroup has dirty pages".to_owned(),
+            count => format!(
+                "dirty pages of {} are in inodes of their own cgroups",
+                human::plural(count, "cgroup", "cgroups")
+            ),
+        });
     };
     Verdict::Found(vec![finding(window, owner, bytes, deepest(Split::hosted))])
 }
@@ -231,7 +234,7 @@ mod tests {
     fn a_difference_that_errors_explain_is_none() {
         check_rule(&RULE, &two((60.0, 1.0), (55.0, 6.0)), "clear:");
         check_rule(&RULE, &two((8.0, 0.0), (0.5, 7.5)), "clear:");
-        check_rule(&RULE, &Fixture::healthy(), "clear: dirty pages of");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no cgroup has dirty pages");
     }
 
     #[test]

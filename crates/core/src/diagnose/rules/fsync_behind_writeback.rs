@@ -35,6 +35,9 @@ const MOSTLY: f64 = 0.5;
 /// Part of the dirtying by one cgroup's own processes from which it waits for itself.
 const OWN_FAULT: f64 = 0.5;
 
+/// Bytes dirtied by one process that are worth naming it.
+const MUCH: u64 = 1 << 20;
+
 /// Programs that call fsync in the way of their clients, by the kernel's name of their process.
 const SYNCHRONOUS: &[&[u8]] = &[
     b"redis-server",
@@ -209,7 +212,8 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
         )
     }));
     let writers = writer::writers(window);
-    evidence.extend(writers.processes.first().and_then(|first| {
+    let most = writers.processes.first().filter(|first| first.dirtied_bytes >= Some(MUCH));
+    evidence.extend(most.and_then(|first| {
         Some(Evidence::bytes(format!("Dirtied by {}", first.label()), first.dirtied_bytes?, "/proc/PID/io write_bytes"))
     }));
     let whose = match causers.as_slice() {

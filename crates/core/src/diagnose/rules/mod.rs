@@ -23,9 +23,9 @@ use super::Rule;
 pub static RULES: &[Rule] = &[
     wrapped_dirty_counter::RULE,
     starved_dirty_budget::RULE,
+    overlay_umount_flush::RULE,
     dirty_cliff::RULE,
     dominant_writer::RULE,
-    overlay_umount_flush::RULE,
     inode_switch_storm::RULE,
     fsync_behind_writeback::RULE,
     buffered_loop_device::RULE,

@@ -14,8 +14,8 @@ use crate::id::{DevId, Entity};
 use crate::kernel::KernelVersion;
 use crate::name::Name;
 use crate::report::{Evidence, Finding, Severity, Step};
-use crate::units::{Bytes, Count};
-use crate::window::Window;
+use crate::units::{Bytes, Count, Nanos, Pages};
+use crate::window::{Span, Window};
 use std::collections::BTreeMap;
 
 /// See the manual page.
@@ -44,17 +44,10 @@ struct Upper<'a> {
     overlays: u64,
     /// Dirty and under writeback, at least and at most, bytes.
     dirty: (u64, u64),
-    source: &'static str,
     speed: Option<Speed>,
 }
 
 impl Upper<'_> {
-    /// Seconds that unmounting is sure to take; `None` while the device's speed is not known.
-    fn at_least_s(&self) -> Option<f64> {
-        let speed = self.speed.filter(|speed| speed.basis.is_known())?;
-        Some(self.dirty.0 as f64 / speed.value)
-    }
-
     /// Seconds that unmounting takes at most.
     fn at_most_s(&self) -> Option<f64> {
         match (self.dirty.1, self.speed) {
@@ -131,12 +124,30 @@ fn upper(window: &Window, dev: DevId, overlays: u64) -> Option<Upper<'_>> {
     let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
     let mount = mounts.clone().find(|mount| mount.dev == dev && mount.overlay.is_none())?;
     let device = device::of_mount(window, mount)?;
-    let (dirty, source) = dirty_of(window, &device)?;
-    Some(Upper { mount, device, overlays, dirty, source, speed: device.write_bandwidth() })
+    let (dirty, _) = dirty_of(window, &device, Level::Now)?;
+    Some(Upper { mount, device, overlays, dirty, speed: device.write_bandwidth() })
+}
+
+/// Which reading of a window is meant.
+#[derive(Clone, Copy)]
+enum Level {
+    /// The last.
+    Now,
+    /// The largest.
+    Most,
+}
+
+impl Level {
+    fn of<R>(self, span: &Span<R>) -> &R {
+        match self {
+            Level::Now => &span.last,
+            Level::Most => &span.max,
+        }
+    }
 }
 
 /// Dirty bytes of a device, at least and at most, and where the number is from.
-fn dirty_of(window: &Window, device: &Device<'_>) -> Option<((u64, u64), &'static str)> {
+fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Option<((u64, u64), &'static str)> {
     let bdi = device.dev.to_string();
     let of_device =
         |id| matches!(window.entities.get(id), Some(Entity::Wb { bdi: name, .. }) if name.as_bytes() == bdi.as_bytes());
@@ -147,42 +158,80 @@ fn dirty_of(window: &Window, device: &Device<'_>) -> Option<((u64, u64), &'stati
         .wbs
         .iter()
         .filter(|(id, span)| of_device(id) && Some(span.last_at) == latest)
-        .filter_map(|(_, span)| sum(span.last.reclaimable, span.last.writeback))
+        .filter_map(|(_, span)| sum(level.of(span).reclaimable, level.of(span).writeback))
         .collect();
     if !wbs.is_empty() {
         let dirty = wbs.into_iter().fold(0, u64::saturating_add);
         return Some(((dirty, dirty), "wb_stats WbReclaimable + WbWriteback"));
     }
-    let root_wb = device.bdi().and_then(|span| sum(span.last.reclaimable, span.last.writeback));
+    let root_wb = device.bdi().and_then(|span| sum(level.of(span).reclaimable, level.of(span).writeback));
     // Up to 6.9 the bdi's own numbers are those of its root wb: at least so much.
     let is_sum = window.facts.as_ref().and_then(|facts| facts.kernel).is_some_and(|kernel| kernel.at_least(6, 10));
     if let Some(dirty) = root_wb.filter(|_| is_sum) {
         return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));
     }
-    let writeback = window.host.last.nr_writeback.map(|pages| pages.bytes(dirty::page_size(window)));
-    let machine = sum(dirty::dirty_now(window), writeback.or(window.host.last.mem_writeback))?;
+    let row = level.of(&window.host);
+    let bytes = |pages: Option<Pages>| pages.map(|pages| pages.bytes(dirty::page_size(window)));
+    let machine = sum(bytes(row.nr_dirty).or(row.mem_dirty), bytes(row.nr_writeback).or(row.mem_writeback))?;
     match device::drains(window).len() {
         1 => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
         _ => Some(((root_wb.unwrap_or(0).min(machine), machine), "between its root wb and /proc/vmstat nr_dirty")),
     }
 }
 
-/// Processes called umount that slept uninterruptibly in every sample, and for how long at least.
-fn waiting_umounts(window: &Window) -> (u64, f64) {
-    let waits = window.processes.iter().filter_map(|(id, span)| {
+/// Processes called umount that slept uninterruptibly in every sample that had them.
+struct Waiting {
+    count: u64,
+    /// The longest of them, at least.
+    seconds: f64,
+    from: Nanos,
+    to: Nanos,
+}
+
+fn waiting(window: &Window) -> Option<Waiting> {
+    let waits = window.processes.iter().filter(|(id, span)| {
         let is_umount =
             matches!(window.entities.get(id), Some(Entity::Process { comm, .. }) if comm.as_bytes() == b"umount");
         let asleep = span.min.state == Some(UNINTERRUPTIBLE) && span.max.state == Some(UNINTERRUPTIBLE);
-        (is_umount && asleep && span.seconds() >= NOTICED_S).then(|| span.seconds())
+        is_umount && asleep && span.seconds() >= NOTICED_S
     });
-    waits.fold((0, 0.0), |(count, longest), seconds| (count + 1, f64::max(longest, seconds)))
+    let spans: Vec<_> = waits.map(|(_, span)| span).collect();
+    Some(Waiting {
+        count: spans.len() as u64,
+        seconds: spans.iter().map(|span| span.seconds()).fold(0.0, f64::max),
+        from: spans.iter().map(|span| span.first_at).min()?,
+        to: spans.iter().map(|span| span.last_at).max()?,
+    })
+}
+
+/// Share of the wait in which a disk below the device had something to do.
+fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
+    let of_disk = |disk: &Device<'_>| {
+        let intervals = disk.intervals();
+        let during = || intervals.iter().filter(|interval| interval.end > waiting.from && interval.end <= waiting.to);
+        let seconds: f64 = during().map(|interval| interval.seconds).sum();
+        let busy: f64 = during().filter_map(|interval| Some(interval.utilisation? * interval.seconds)).sum();
+        if seconds > 0.0 { busy / seconds } else { 0.0 }
+    };
+    device.bottoms().iter().map(of_disk).fold(0.0, f64::max)
+}
+
+/// Whether an unmount is seen waiting for an overlay's filesystem in this window.
+pub(super) fn is_happening(window: &Window) -> bool {
+    matches!(check(window), Verdict::Found(findings) if findings.iter().any(|one| one.severity == Severity::Critical))
 }
 
 fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
-    let (umounts, waited_s) = waiting_umounts(window);
-    let busy = upper.device.bottoms().iter().filter_map(Device::utilisation).fold(0.0, f64::max);
-    let happening = umounts > 0 && busy >= BUSY;
-    let foretold_s = upper.at_least_s().unwrap_or(0.0);
+    let waiting = waiting(window);
+    let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
+    let happening = busy >= BUSY;
+    let (umounts, waited_s) = waiting.map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
+    let level = if happening { Level::Most } else { Level::Now };
+    let ((dirty, _), source) = dirty_of(window, &upper.device, level)?;
+    let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
+        Some(speed) => dirty as f64 / speed.value,
+        None => 0.0,
+    };
     if !happening && foretold_s < NOTICED_S {
         return None;
     }
@@ -202,7 +251,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         false => format!(
             "Unmounting any of {overlays} will take {}: it first writes out all {} that are dirty on {}.",
             human::seconds(foretold_s),
-            human::bytes(upper.dirty.0 as f64),
+            human::bytes(dirty as f64),
             upper.device.name
         ),
     };
@@ -212,7 +261,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
             upper.overlays,
             "mountinfo",
         ),
-        Evidence::bytes("Dirty there now", upper.dirty.0, upper.source),
+        Evidence::bytes(if happening { "Dirty there, at most" } else { "Dirty there now" }, dirty, source),
     ];
     evidence.extend(upper.speed.map(|speed| {
         Evidence::rate(format!("Write bandwidth of {}", upper.device.name), speed.value, speed.basis.source())
@@ -225,7 +274,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
             Evidence::share(format!("{} busy", upper.device.name), busy, "/proc/diskstats io_time").against(BUSY),
         );
     }
-    evidence.extend(owners(window, upper));
+    evidence.extend(owners(window, upper, level));
     let assumed = match window.facts.as_ref().and_then(|facts| facts.kernel) {
         Some(_) => "",
         None => " The kernel's version is not known: kernels since 4.16 and 4.14.60 do this.",
@@ -240,7 +289,8 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
             "Unmounting an overlay syncs the whole superblock that holds its upper directory ({} on {}), with what \
              all others have dirty there. Unmounts side by side all wait for the same data; one after another only \
              the first does.{assumed}",
-            upper.mount.fs_type, upper.mount.mount_point
+            Name::new(&upper.mount.fs_type),
+            upper.mount.mount_point
         ),
         plan,
         trade_off,
@@ -248,8 +298,8 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
 }
 
 /// The cgroups with the most dirty data, as far as they write to the device.
-fn owners<'a>(window: &'a Window, upper: &'a Upper<'_>) -> impl Iterator<Item = Evidence> + 'a {
-    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.last));
+fn owners<'a>(window: &'a Window, upper: &'a Upper<'_>, level: Level) -> impl Iterator<Item = Evidence> + 'a {
+    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(level.of(span)));
     let writes_there = |id| {
         let devices = cgroup::devices_written(window, id);
         devices.is_empty() || devices.iter().any(|device| device.dev == upper.device.dev)

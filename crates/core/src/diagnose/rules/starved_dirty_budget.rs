@@ -41,6 +41,8 @@ const REWRITES: f64 = 4.0;
 const HURTS_RATE: f64 = 1e6;
 /// Share of the window with a task waiting for I/O from which throttling hurts.
 const HURTS_PRESSURE: f64 = 0.1;
+/// Utilisation of a disk from which waiting may be for it.
+const SATURATED: f64 = 0.9;
 
 /// A cgroup whose budget is too small for its filesystem.
 struct Starved<'a> {
@@ -196,6 +198,36 @@ fn activity<'w, 'a>(
     activity
 }
 
+/// How tasks of starved cgroups fare, and whether a disk could be the reason.
+struct Waiting<'a> {
+    /// Cgroups that were over their threshold.
+    over: u64,
+    /// The largest share of the window in which a task of one of them waited for I/O.
+    pressure: Option<f64>,
+    /// The busiest disk.
+    busiest: Option<(f64, &'a Name)>,
+}
+
+impl Waiting<'_> {
+    /// Over the threshold and asleep, and no disk has enough to do for that.
+    fn is_throttling(&self) -> bool {
+        let disks_idle = self.busiest.is_some_and(|(utilisation, _)| utilisation < SATURATED);
+        self.over > 0 && disks_idle && self.pressure.is_some_and(|share| share >= HURTS_PRESSURE)
+    }
+}
+
+fn waiting<'a>(window: &'a Window, starved: &[Starved<'_>]) -> Waiting<'a> {
+    let is_over = |starved: &&Starved<'_>| starved.peak.is_some_and(|peak| peak > starved.thresh);
+    let pressure = |starved: &Starved<'_>| cgroup::io_pressure_some(window.cgroups.get(&starved.budget.cgroup)?);
+    let disks = device::disks(window);
+    let busy = disks.iter().filter_map(|disk| Some((disk.utilisation()?, disk.name)));
+    Waiting {
+        over: starved.iter().filter(is_over).count() as u64,
+        pressure: starved.iter().filter_map(pressure).max_by(f64::total_cmp),
+        busiest: busy.max_by(|one, other| one.0.total_cmp(&other.0)),
+    }
+}
+
 fn finding(
     window: &Window,
     budgets: &Budgets,
@@ -203,21 +235,9 @@ fn finding(
     worst: &Starved<'_>,
     activity: &Activity<'_, '_>,
 ) -> Finding {
-    let over = starved.iter().filter(|starved| starved.peak.is_some_and(|peak| peak > starved.thresh)).count();
     let writes = activity.rate.is_some_and(|rate| rate > 0.0) || starved.iter().any(|one| one.peak > Some(0));
-    let pressure = starved
-        .iter()
-        .filter_map(|starved| cgroup::io_pressure_some(window.cgroups.get(&starved.budget.cgroup)?))
-        .fold(None, |most: Option<f64>, share| Some(most.map_or(share, |most| most.max(share))));
-    let busiest = device::disks(window).iter().filter_map(|disk| Some((disk.utilisation()?, disk.name))).fold(
-        None,
-        |most: Option<(f64, &Name)>, disk| match most {
-            Some(most) if most.0 >= disk.0 => Some(most),
-            _ => Some(disk),
-        },
-    );
-    let disks_idle = busiest.is_some_and(|(utilisation, _)| utilisation < 0.9);
-    let throttled = over > 0 && disks_idle && pressure.is_some_and(|share| share >= HURTS_PRESSURE);
+    let waiting = waiting(window, starved);
+    let throttled = waiting.is_throttling();
     let severity = match (activity.is_amplified() || throttled, writes) {
         (true, _) => Severity::Critical,
         (false, true) => Severity::Warning,
@@ -243,7 +263,7 @@ fn finding(
         rule: RULE.name,
         severity,
         summary,
-        evidence: evidence(budgets, starved, worst, activity, over as u64, pressure, busiest),
+        evidence: evidence(window, budgets, starved, worst, activity, &waiting),
         cause: format!("{} {why}", cause(worst, activity, &victims(activity))),
         plan,
         trade_off,
@@ -259,15 +279,14 @@ fn setting_shown(worst: &Starved<'_>) -> String {
 }
 
 fn evidence(
+    window: &Window,
     budgets: &Budgets,
     starved: &[Starved<'_>],
     worst: &Starved<'_>,
     activity: &Activity<'_, '_>,
-    over: u64,
-    pressure: Option<f64>,
-    busiest: Option<(f64, &Name)>,
+    waiting: &Waiting<'_>,
 ) -> Vec<Evidence> {
-    let path = &worst.budget.path;
+    let path = cgroup::label(window, worst.budget.cgroup);
     let domain = &worst.budget.domain;
     let mut rows = vec![
         Evidence::count("Cgroups with too small a budget", starved.len() as u64, "domain_dirty_limits()"),
@@ -290,11 +309,15 @@ fn evidence(
         };
         rows.push(Evidence::text("Part of it that may be dirty", units, "⌈dirty_bytes ÷ dirtyable pages⌉"));
     }
-    rows.push(Evidence::count("Of them over their threshold", over, "memory.stat file_dirty + file_writeback"));
+    rows.push(Evidence::count("Of them over their threshold", waiting.over, "memory.stat file_dirty + file_writeback"));
     rows.extend(starved.iter().filter_map(|one| Some((one.peak?, one))).max_by_key(|(peak, _)| *peak).map(
         |(peak, one)| {
-            Evidence::bytes(format!("Most dirty, {}", one.budget.path), peak, "memory.stat file_dirty + file_writeback")
-                .against(one.thresh as f64)
+            Evidence::bytes(
+                format!("Most dirty, {}", cgroup::label(window, one.budget.cgroup)),
+                peak,
+                "memory.stat file_dirty + file_writeback",
+            )
+            .against(one.thresh as f64)
         },
     ));
     if let Some(rate) = activity.rate.filter(|rate| *rate > 0.0) {
@@ -303,10 +326,12 @@ fn evidence(
             Evidence::bytes("Dirtied per minor fault", activity.per_fault() as u64, "write_bytes ÷ minflt")
                 .against(FOLIO_PER_FAULT),
         );
+        let most = activity.dirtied as f64 / REWRITES;
         rows.push(
-            Evidence::factor("Dirtied per byte of write calls", activity.per_application_byte(), "write_bytes ÷ wchar")
-                .against(REWRITES),
+            Evidence::bytes("They handed to write calls", activity.application, "/proc/PID/io wchar")
+                .against(most.round()),
         );
+        rows.push(Evidence::bytes("and dirtied", activity.dirtied, "/proc/PID/io write_bytes"));
     }
     rows.extend(activity.writers.first().and_then(|first| {
         Some(Evidence::bytes(
@@ -315,11 +340,11 @@ fn evidence(
             "/proc/PID/io write_bytes",
         ))
     }));
-    rows.extend(pressure.map(|share| {
+    rows.extend(waiting.pressure.map(|share| {
         Evidence::share("Time with a task waiting, worst of them", share, "io.pressure some").against(HURTS_PRESSURE)
     }));
-    rows.extend(busiest.map(|(utilisation, name)| {
-        Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time").against(0.9)
+    rows.extend(waiting.busiest.map(|(utilisation, name)| {
+        Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time").against(SATURATED)
     }));
     rows
 }
