@@ -39,6 +39,9 @@ pub fn probe(root: &HostRoot) -> Probe {
     Probe { facts: prober.facts, gaps: prober.gaps }
 }
 
+/// Gaps of one source and cause that are named each; of more, the last one counts the rest.
+const GAPS_ALIKE: usize = 8;
+
 /// A probe in the making.
 struct Prober<'a> {
     root: &'a HostRoot,
@@ -90,6 +93,13 @@ impl Prober<'_> {
     }
 
     fn gap(&mut self, source: Source, cause: Cause, path: &[u8]) {
+        let like = |gap: &Gap| gap.source == source && gap.cause == cause;
+        if self.gaps.iter().filter(|gap| like(gap)).count() >= GAPS_ALIKE
+            && let Some(last) = self.gaps.iter_mut().rfind(|gap| like(gap))
+        {
+            last.times = last.times.saturating_add(1);
+            return;
+        }
         self.gaps.push(Gap::detailed(source, cause, Name::new(path).to_string()));
     }
 }

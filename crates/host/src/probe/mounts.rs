@@ -140,6 +140,8 @@ fn upper_dev(mount: &Mount, mounts: &[Mount]) -> Option<DevId> {
         .iter()
         .filter(|other| leads_to(other.mount_point.as_bytes()))
         .max_by_key(|other| other.mount_point.as_bytes().len())
+        // No overlay holds the upper directory of another. Inside a container the path is the host's.
+        .filter(|holder| holder.fs_type != "overlay")
         .map(|holder| holder.dev)
 }
 
