@@ -119,7 +119,7 @@ pub fn writers(window: &Window) -> Writers<'_> {
 /// A process whose share of what all processes dirtied is above this dominates.
 pub const DOMINANT_SHARE: f64 = 0.5;
 /// Bytes that have to be dirtied for any process to dominate: an idle host has no dominant writer.
-const DOMINANT_LEAST: u64 = 512 << 10;
+pub const DOMINANT_LEAST: u64 = 512 << 10;
 
 /// The process that dirtied more than half of all bytes, and its share; `None` when nobody did.
 pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64)> {

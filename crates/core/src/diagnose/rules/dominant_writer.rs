@@ -63,6 +63,9 @@ fn check(window: &Window) -> Verdict {
         };
     }
     let Some(dominant) = dominant(&writers) else {
+        if unseen_could_dominate(&writers) {
+            return missing::not_checked(window, Source::ProcessIo, "write_bytes");
+        }
         return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
             Some((label, Some(bytes))) => {
                 format!("nobody stands out: {label} wrote most, {}", human::bytes(bytes as f64))
@@ -94,6 +97,16 @@ fn check(window: &Window) -> Verdict {
         ));
     };
     Verdict::Found(vec![finding(window, &writers, &dominant, severity, trouble.as_ref())])
+}
+
+/// Whether more than half of what was dirtied is by none of the processes that could be read, while
+/// others could not.
+fn unseen_could_dominate(writers: &Writers<'_>) -> bool {
+    let total = writers.machine_dirtied_bytes.unwrap_or(0);
+    let unseen = writers.unattributed_bytes().unwrap_or(0);
+    writers.unreadable() > 0
+        && unseen >= writer::DOMINANT_LEAST
+        && unseen as f64 > writer::DOMINANT_SHARE * total as f64
 }
 
 fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
@@ -449,5 +462,10 @@ mod tests {
         let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".to_owned() };
         let fixture = slow_journal().without(Source::ProcessIo, denied());
         check_rule(&RULE, &fixture, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
+        // One that can be read does not speak for those that cannot.
+        let one_unreadable = dirty_cliff()
+            .process("copier", 900, "/", |_, row| row.write_bytes = None)
+            .gap(crate::gap::Gap::new(Source::ProcessIo, denied()));
+        check_rule(&RULE, &one_unreadable, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
     }
 }
