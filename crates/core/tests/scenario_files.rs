@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every file in `scenarios/` is read, and is what the project promises of it.
 
+use floodline_core::diagnose::rules::RULES;
 use floodline_core::scenario::{Scenario, ScenarioFile};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,6 +49,23 @@ fn healthy_machines_of_several_shapes_expect_silence() {
         }
     }
     assert!(healthy >= 3);
+}
+
+#[test]
+fn expectations_name_rules_and_tasks_that_exist() {
+    let rule = |name: &String| RULES.iter().any(|rule| rule.name == name);
+    for (name, file) in scenarios() {
+        for (variant, scenario) in file.variants {
+            for expect in std::iter::once(&scenario.expect).chain(scenario.expect.kernels.values()) {
+                let rules: Vec<_> = expect.found.iter().chain(&expect.not_found).flatten().collect();
+                assert!(rules.iter().all(|name| rule(name)), "{name} {variant}: {rules:?}");
+                for figure in expect.figures.keys() {
+                    let task = figure.split('.').next().unwrap_or_default();
+                    assert!(scenario.workload.tasks.contains_key(task), "{name} {variant}: {figure}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -416,9 +416,10 @@ fn a_worker_that_dies_or_talks_nonsense_is_a_failed_task() {
         let failure = directed.failures.get("t-0").unwrap_or_else(|| panic!("{shell} is a failure"));
         assert!(failure.contains(expect), "{failure}");
     };
-    check("read line; kill -9 $$", "signal: 9");
-    check("read line; exit 3", "exit status: 3");
+    check("read line; kill -9 $$", "signal 9");
+    check("read line; exit 3", "status 3");
     check("read line; echo '{'", "talks nonsense");
+    check("read line; echo '{'; exec sleep 60", "killed by signal 9");
     let hire = |_: &_| Worker::process(std::process::Command::new("/nonexistent/worker"));
     let director = Director { place: &place, hire: &hire, stop: &stop, grace: Nanos::SECOND };
     let directed = director.run(&scenario, "default", &mut |_| {});

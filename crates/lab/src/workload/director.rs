@@ -12,6 +12,7 @@ use super::wire::{Order, Said, Wish, hear, say};
 use floodline_core::record::{Event, What};
 use floodline_core::scenario::{Scenario, Step, TaskCopy};
 use floodline_core::units::Nanos;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -202,8 +203,12 @@ impl Session<'_, '_> {
             Heard::Gone(why) => {
                 let is_early = self.members.get(index).is_some_and(|member| member.state != State::Ended);
                 if is_early {
-                    let status = self.members.get_mut(index).and_then(|member| member.process.as_mut()?.wait().ok());
-                    let why = status.map_or(why.clone(), |status| format!("{why}, its process ended early: {status}"));
+                    let member = self.members.get_mut(index);
+                    let process = member.and_then(|member| {
+                        member.input = None;
+                        member.process.as_mut()
+                    });
+                    let why = process.and_then(how_ended).map_or(why.clone(), |how| format!("{why}, {how}"));
                     self.ended(index, Some(why));
                 }
             }
@@ -335,8 +340,8 @@ impl Session<'_, '_> {
 
     fn remove(&mut self, at: Nanos, cgroup: String) {
         let mut is_empty = true;
-        for member in self.members.iter_mut().filter(|member| member.task.cgroup == cgroup) {
-            is_empty &= member.process.as_mut().is_none_or(|process| !matches!(process.try_wait(), Ok(None)));
+        for member in self.members.iter().filter(|member| member.task.cgroup == cgroup) {
+            is_empty &= member.process.as_ref().is_none_or(has_exited);
         }
         if !is_empty {
             self.removals.push((at, cgroup));
@@ -352,20 +357,47 @@ impl Session<'_, '_> {
     fn close(mut self) -> Directed {
         for member in &mut self.members {
             member.input = None;
-            let asked = now();
             let Some(process) = &mut member.process else { continue };
-            while matches!(process.try_wait(), Ok(None)) && until(asked, now()) < Nanos::SECOND {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            if matches!(process.try_wait(), Ok(None)) {
-                let _ = process.kill();
-            }
+            make_exit(process);
         }
         if self.directed.started.is_some() {
             (self.take)(Event { at: now(), what: What::WorkloadEnded });
         }
         self.directed
     }
+}
+
+/// Whether a worker has exited. It is left unreaped: a parent that reaps a child takes over its I/O counters
+/// (`wait_task_zombie()`), and whoever reads this process's would count everything twice. The kernel
+/// reaps when the director's process ends.
+fn has_exited(process: &Child) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    !matches!(waitid(process_id(process), options), Ok(None))
+}
+
+/// Gives a worker that hears nothing more a second to go, then makes it.
+fn make_exit(process: &mut Child) {
+    let asked = now();
+    while !has_exited(process) && until(asked, now()) < Nanos::SECOND {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if !has_exited(process) {
+        let _ = process.kill();
+    }
+}
+
+/// Waits for the end of a worker that said its last, and says how it ended.
+fn how_ended(process: &mut Child) -> Option<String> {
+    make_exit(process);
+    let status = waitid(process_id(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok()??;
+    match (status.terminating_signal(), status.exit_status()) {
+        (Some(signal), _) => Some(format!("killed by signal {signal}")),
+        (None, code) => code.map(|code| format!("its process ended with status {code}")),
+    }
+}
+
+fn process_id(process: &Child) -> WaitId<'static> {
+    WaitId::Pid(Pid::from_child(process))
 }
 
 /// Hands on what one worker says until it is gone.
