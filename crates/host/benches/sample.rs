@@ -6,7 +6,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the result")]
 
-#[path = "../tests/tree/mod.rs"]
+#[expect(dead_code, reason = "the tests also take things away")]
+#[path = "../tests/machine/tree/mod.rs"]
 mod tree;
 
 use floodline_core::record::Record;

@@ -4,8 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod tree;
-
+use crate::tree::HostTree;
 use floodline_core::gap::{Cause, Gap, Source};
 use floodline_core::id::{Entity, EntityId};
 use floodline_core::metric::Row;
@@ -18,7 +17,6 @@ use floodline_host::plan::Plan;
 use floodline_host::root::HostRoot;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tree::HostTree;
 
 fn plan() -> Plan {
     Plan::everything(&HostTree::facts())

@@ -2,7 +2,6 @@
 //! A host tree made up for tests and measurements: cgroups, processes and devices in the numbers one
 //! asks for, with texts as long as those of a real 6.12. Not a captured tree: those are in `fixtures`.
 
-#![allow(dead_code, unreachable_pub, reason = "each user builds what it needs")]
 #![allow(clippy::unwrap_used, reason = "tests and measurements")]
 
 use floodline_core::facts::{CgroupMode, CgroupSetup, HostFacts};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A tree in a temporary directory.
-pub struct HostTree {
+pub(crate) struct HostTree {
     dir: TempDir,
 }
 
@@ -19,7 +18,7 @@ const MEMORY_STAT: &str = include_str!("memory.stat");
 const VMSTAT: &str = include_str!("vmstat");
 
 /// What is in a version 2 cgroup.
-pub const CGROUP: &[(&str, &str)] = &[
+pub(crate) const CGROUP: &[(&str, &str)] = &[
     ("memory.stat", MEMORY_STAT),
     ("memory.current", "805306368\n"),
     ("memory.events", "low 0\nhigh 3\nmax 1234567\noom 8\noom_kill 7\noom_group_kill 0\n"),
@@ -105,7 +104,7 @@ const HOST: &[(&str, &str)] = &[
 
 impl HostTree {
     /// A machine without cgroups and processes.
-    pub fn new() -> HostTree {
+    pub(crate) fn new() -> HostTree {
         // In memory where possible, as /proc and cgroups are.
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let tree = HostTree { dir };
@@ -117,7 +116,7 @@ impl HostTree {
     }
 
     /// A machine with so many cgroups, twenty to a slice, and processes.
-    pub fn sized(cgroups: usize, processes: usize) -> HostTree {
+    pub(crate) fn sized(cgroups: usize, processes: usize) -> HostTree {
         let tree = HostTree::new();
         let path = |index: usize| match index % 20 {
             0 => format!("/machine-{}.slice", index / 20),
@@ -134,37 +133,37 @@ impl HostTree {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
     /// Where a file of it is.
-    pub fn at(&self, path: &str) -> PathBuf {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.dir.path().join(path.trim_start_matches('/'))
     }
 
     /// Writes a file and the directories above it.
-    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     /// Removes a file, or a directory and all in it.
-    pub fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         let path = self.at(path);
         if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
     }
 
     /// Makes a cgroup of the unified hierarchy.
-    pub fn cgroup(&self, path: &str) {
+    pub(crate) fn cgroup(&self, path: &str) {
         for (name, text) in CGROUP {
             self.write(&format!("sys/fs/cgroup{path}/{name}"), text);
         }
     }
 
     /// Makes a process.
-    pub fn process(&self, pid: u32, start_ticks: u64, comm: &str, cgroup: &str) {
+    pub(crate) fn process(&self, pid: u32, start_ticks: u64, comm: &str, cgroup: &str) {
         let stat = format!(
             "{pid} ({comm}) S 1 {pid} {pid} 0 -1 4194304 100 0 7 0 21 34 0 0 20 0 1 0 {start_ticks} 2998272 383 \
              18446744073709551615 94642487361536 94642487385641 140728484920208 0 0 0 0 0 0 0 0 0 17 0 0 0 56 0 0 \
@@ -179,7 +178,7 @@ impl HostTree {
     }
 
     /// Every regular file of the tree, relative to it.
-    pub fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
         let mut dirs = vec![self.dir.path().to_owned()];
         while let Some(dir) = dirs.pop() {
@@ -197,7 +196,7 @@ impl HostTree {
     }
 
     /// What a probe would have found.
-    pub fn facts() -> HostFacts {
+    pub(crate) fn facts() -> HostFacts {
         HostFacts {
             cgroups: CgroupSetup {
                 mode: CgroupMode::V2,

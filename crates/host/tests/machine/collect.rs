@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod tree;
-
+use crate::tree::HostTree;
 use floodline_core::facts::HostFacts;
 use floodline_core::gap::{Cause, Gap, Source};
 use floodline_core::id::{Entity, EntityId, Hierarchy};
@@ -14,7 +13,6 @@ use floodline_core::units::{Bits, Bytes, Count, Limit, Nanos, Ppm};
 use floodline_host::collect::Collector;
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::root::HostRoot;
-use tree::HostTree;
 
 /// What one sample added to a recording.
 struct Look {
