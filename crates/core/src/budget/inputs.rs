@@ -4,7 +4,7 @@
 
 use super::Scope;
 use crate::gap::{Cause, Gap, Source};
-use crate::id::{Entity, EntityId, Hierarchy};
+use crate::id::{DevId, Entity, EntityId, Hierarchy};
 use crate::kernel::{Algorithm, Build, DirtyTunables, ZoneReserve, totalreserve_pages};
 use crate::name::Name;
 use crate::sample::{CgroupLimitsRow, CgroupRow, HostRow};
@@ -44,6 +44,10 @@ pub(super) struct Inputs<'a> {
     pub(super) reserve: Option<u64>,
     /// Cgroups of the unified hierarchy by path.
     pub(super) paths: BTreeMap<Name, EntityId>,
+    /// The devices each cgroup ever wrote to, by `io.stat`.
+    pub(super) written: BTreeMap<EntityId, Vec<DevId>>,
+    /// Bandwidth of all wbs of a bdi that have dirty inodes, together; `None` where one was not read.
+    pub(super) busy_bandwidth: BTreeMap<&'a Name, Option<u64>>,
     /// What every number here suffers from: an unknown kernel or page size.
     pub(super) missing: Vec<Gap>,
 }
@@ -88,7 +92,20 @@ impl<'a> Inputs<'a> {
             .collect();
         let tunables = tunables(&window.host.last);
         let reserve = reserve(window);
-        Inputs { window, page_size, algorithm, tunables, scope, wb_stat_error, reserve, paths, missing }
+        let (written, busy_bandwidth) = (written(window), busy_bandwidth(window));
+        Inputs {
+            window,
+            page_size,
+            algorithm,
+            tunables,
+            scope,
+            wb_stat_error,
+            reserve,
+            paths,
+            written,
+            busy_bandwidth,
+            missing,
+        }
     }
 
     pub(super) fn host(&self) -> &'a HostRow {
@@ -122,6 +139,30 @@ impl<'a> Inputs<'a> {
         let unstable = host.nr_unstable.map_or(0, |pages| pages.0);
         Some(host.nr_dirty?.0.saturating_add(host.nr_writeback?.0).saturating_add(unstable))
     }
+}
+
+fn written(window: &Window) -> BTreeMap<EntityId, Vec<DevId>> {
+    let mut written: BTreeMap<EntityId, Vec<DevId>> = BTreeMap::new();
+    for (id, _) in window.cgroup_io.iter().filter(|(_, span)| span.last.wbytes > Some(Bytes(0))) {
+        if let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) {
+            written.entry(*cgroup).or_default().push(*dev);
+        }
+    }
+    written
+}
+
+fn busy_bandwidth(window: &Window) -> BTreeMap<&Name, Option<u64>> {
+    let mut busy: BTreeMap<&Name, Option<u64>> = BTreeMap::new();
+    for (id, span) in &window.wbs {
+        // State bit 2: has dirty inodes.
+        if let Some(Entity::Wb { bdi, .. }) = window.entities.get(id)
+            && span.last.state.is_some_and(|state| state.0 & 4 != 0)
+        {
+            let sum = busy.entry(bdi).or_insert(Some(0));
+            *sum = sum.zip(span.last.write_bandwidth).map(|(sum, own)| sum.saturating_add(own.0));
+        }
+    }
+    busy
 }
 
 /// Why a source was not read: its own gap where there is one, else that it was not there.

@@ -70,13 +70,7 @@ pub(super) fn of_printed(inputs: &Inputs, wbs: &[PrintedWb], domain: Option<&Dom
 
 /// Average bandwidth of a wb, and of all wbs of its bdi that have dirty inodes.
 fn bandwidths(inputs: &Inputs, wb: &PrintedWb) -> (Option<u64>, Option<u64>) {
-    let of_bdi = inputs.window.wbs.iter().filter_map(|(id, span)| match inputs.window.entities.get(id) {
-        Some(Entity::Wb { bdi, .. }) if bdi == wb.bdi => Some(&span.last),
-        _ => None,
-    });
-    // State bit 2: has dirty inodes.
-    let busy = of_bdi.filter(|row| row.state.is_some_and(|state| state.0 & 4 != 0));
-    let all = busy.map(|row| row.write_bandwidth.map(|bandwidth| bandwidth.0)).sum();
+    let all = inputs.busy_bandwidth.get(wb.bdi).copied().unwrap_or(Some(0));
     (wb.row.write_bandwidth.map(|bandwidth| bandwidth.0), all)
 }
 
@@ -87,15 +81,10 @@ pub(super) fn of_written_devices(
     domain: &DomainBudget,
     global: &DomainBudget,
 ) -> Vec<WbBudget> {
-    let window = inputs.window;
     let mut found = Vec::new();
-    for (id, span) in &window.cgroup_io {
-        let Some(Entity::CgroupIo { cgroup: owner, dev }) = window.entities.get(id) else { continue };
-        if *owner != cgroup || span.last.wbytes.is_none_or(|bytes| bytes.0 == 0) {
-            continue;
-        }
+    for dev in inputs.written.get(&cgroup).into_iter().flatten() {
         let bdi = Name::from(dev.to_string().as_str());
-        if window.facts.as_ref().is_some_and(|facts| !may_have_wb(facts, *dev)) {
+        if inputs.window.facts.as_ref().is_some_and(|facts| !may_have_wb(facts, *dev)) {
             continue;
         }
         let knobs = Knobs::of(inputs, &bdi);

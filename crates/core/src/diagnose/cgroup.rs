@@ -6,13 +6,13 @@
 use super::device::{self, Device};
 use crate::container;
 use crate::facts::Mount;
-use crate::id::{Entity, EntityId};
+use crate::id::{DevId, Entity, EntityId};
 use crate::name::Name;
 use crate::sample::CgroupRow;
 use crate::units::{Bytes, Nanos};
 use crate::window::{Span, Window};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The path of a cgroup.
 pub fn path(window: &Window, id: EntityId) -> Option<&Name> {
@@ -109,27 +109,53 @@ pub fn dirty_and_writeback(row: &CgroupRow) -> Option<u64> {
     }
 }
 
-/// The devices a cgroup was seen to write to, by `io.stat` and by its wbs; none when neither was read.
-pub fn devices_written<'a>(window: &'a Window, cgroup: EntityId) -> Vec<Device<'a>> {
-    let ino = match window.entities.get(&cgroup) {
-        Some(Entity::Cgroup { ino, .. }) => *ino,
-        _ => None,
-    };
-    let by_io = window.cgroup_io.iter().filter(|(_, span)| span.last.wbytes > Some(Bytes(0)));
-    let by_wb = window.wbs.iter().filter(|(_, span)| span.last.dirtied > Some(Bytes(0)));
-    let mut devs: Vec<_> = by_io
-        .filter_map(|(id, _)| match window.entities.get(id) {
-            Some(Entity::CgroupIo { cgroup: owner, dev }) if *owner == cgroup => Some(*dev),
-            _ => None,
-        })
-        .chain(by_wb.filter_map(|(id, _)| match window.entities.get(id) {
-            Some(Entity::Wb { bdi, cgroup_ino }) if Some(*cgroup_ino) == ino => bdi.to_string().parse().ok(),
-            _ => None,
-        }))
-        .collect();
-    devs.sort_unstable();
-    devs.dedup();
-    devs.into_iter().filter_map(|dev| device::by_dev(window, dev)).collect()
+/// The devices that each cgroup was seen to write to, by `io.stat` and by its wbs. Made once for all
+/// cgroups: looking through both for each of them is quadratic.
+pub struct DevicesWritten<'a> {
+    window: &'a Window,
+    devs: BTreeMap<EntityId, BTreeSet<DevId>>,
+}
+
+impl<'a> DevicesWritten<'a> {
+    /// Of a window.
+    pub fn of(window: &'a Window) -> DevicesWritten<'a> {
+        let mut devs: BTreeMap<EntityId, BTreeSet<DevId>> = BTreeMap::new();
+        for (id, span) in &window.cgroup_io {
+            if let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id)
+                && span.last.wbytes > Some(Bytes(0))
+            {
+                devs.entry(*cgroup).or_default().insert(*dev);
+            }
+        }
+        let by_ino: BTreeMap<u64, EntityId> = window
+            .cgroups
+            .keys()
+            .filter_map(|id| match window.entities.get(id) {
+                Some(Entity::Cgroup { ino: Some(ino), .. }) => Some((*ino, *id)),
+                _ => None,
+            })
+            .collect();
+        for (id, span) in &window.wbs {
+            if let Some(Entity::Wb { bdi, cgroup_ino }) = window.entities.get(id)
+                && span.last.dirtied > Some(Bytes(0))
+                && let Some(cgroup) = by_ino.get(cgroup_ino)
+                && let Ok(dev) = bdi.to_string().parse()
+            {
+                devs.entry(*cgroup).or_default().insert(dev);
+            }
+        }
+        DevicesWritten { window, devs }
+    }
+
+    /// Numbers of the devices a cgroup wrote to; none when neither source was read.
+    pub fn numbers(&self, cgroup: EntityId) -> impl Iterator<Item = DevId> + '_ {
+        self.devs.get(&cgroup).into_iter().flatten().copied()
+    }
+
+    /// The devices themselves, partitions resolved.
+    pub fn devices(&self, cgroup: EntityId) -> Vec<Device<'a>> {
+        self.numbers(cgroup).filter_map(|dev| device::by_dev(self.window, dev)).collect()
+    }
 }
 
 /// Mounts through which data of a block device can get dirty: writable and on a device.
@@ -189,7 +215,8 @@ mod tests {
             .cgroup_io("/system.slice/nginx.service", "sdb", |_, row| row.wbytes = Some(Bytes(1)))
             .window();
         let id = window.entities.iter().find(|(_, entity)| entity.label() == "/system.slice/nginx.service").unwrap().0;
-        let names: Vec<String> = devices_written(&window, *id).iter().map(|device| device.name.to_string()).collect();
+        let written = DevicesWritten::of(&window).devices(*id);
+        let names: Vec<String> = written.iter().map(|device| device.name.to_string()).collect();
         assert_eq!(names, ["sdb"]);
     }
 }

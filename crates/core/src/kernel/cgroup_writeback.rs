@@ -25,7 +25,7 @@ pub enum WhyNot {
     NoUnifiedHierarchy,
     /// This kernel does not have it for this filesystem; the version has.
     OlderKernel(KernelVersion),
-    /// ext4 with `data=journal` writes its data through the journal.
+    /// ext4, or its driver on ext3, with `data=journal` writes its data through the journal.
     DataJournal,
     /// It keeps no dirty pages that could be written back: memory filesystems, read-only ones.
     NoWriteback,
@@ -49,9 +49,12 @@ impl fmt::Display for WhyNot {
 }
 
 /// First releases with support. ext2 came with the series that introduced cgroup writeback; f2fs is
-/// commit 578c647879f7, XFS is commit adfb5fb46af0.
+/// commit 578c647879f7, XFS is commit adfb5fb46af0. The ext4 driver has served ext3 since it was given
+/// its support, when the driver of ext3 itself, which never had any, was removed: commit c290ea01abb7
+/// ("fs: Remove ext3 filesystem driver"), 4.3.
 const SINCE: &[(&str, KernelVersion)] = &[
     ("ext2", KernelVersion::new(4, 2, 0)),
+    ("ext3", KernelVersion::new(4, 3, 0)),
     ("ext4", KernelVersion::new(4, 3, 0)),
     ("btrfs", KernelVersion::new(4, 3, 0)),
     ("f2fs", KernelVersion::new(4, 16, 0)),
@@ -60,8 +63,8 @@ const SINCE: &[(&str, KernelVersion)] = &[
 
 /// Filesystems with dirty pages that all belong to the root cgroup's wb.
 const NEVER: &[&str] = &[
-    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse", "fuseblk", "virtiofs", "ext3", "vfat", "exfat", "ntfs",
-    "ntfs3", "reiserfs", "jfs", "hfsplus", "ocfs2", "gfs2", "bcachefs", "zfs", "ubifs", "nilfs2", "udf",
+    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "fuse", "fuseblk", "virtiofs", "vfat", "exfat", "ntfs", "ntfs3",
+    "reiserfs", "jfs", "hfsplus", "ocfs2", "gfs2", "bcachefs", "zfs", "ubifs", "nilfs2", "udf",
 ];
 
 /// Filesystems without dirty pages in the sense of writeback.
@@ -115,7 +118,7 @@ pub fn cgroup_writeback(mount: &Mount, kernel: KernelVersion, setup: &CgroupSetu
         Unsupported(WhyNot::NoUnifiedHierarchy)
     } else if !kernel.at_least(since.major, since.minor) {
         Unsupported(WhyNot::OlderKernel(*since))
-    } else if fs_type == "ext4" && mount.has_option("data=journal") {
+    } else if matches!(fs_type, "ext3" | "ext4") && mount.has_option("data=journal") {
         Unsupported(WhyNot::DataJournal)
     } else {
         Supported
@@ -153,6 +156,9 @@ mod tests {
         check("4.3.0", "ext4", "rw", Supported);
         check("6.12.1", "ext4", "rw,data=journal", Unsupported(WhyNot::DataJournal));
         check("6.12.1", "ext4", "rw,data=ordered", Supported);
+        check("4.2.8", "ext3", "rw", older(4, 3));
+        check("4.3.0", "ext3", "rw", Supported);
+        check("6.12.1", "ext3", "rw,data=journal", Unsupported(WhyNot::DataJournal));
         check("4.3.0", "btrfs", "rw", Supported);
         check("4.14.60", "f2fs", "rw", older(4, 16));
         check("4.16.0", "f2fs", "rw", Supported);

@@ -6,10 +6,9 @@
 use crate::advise::step::sysctls;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::device::{self, Device, Speed};
-use crate::diagnose::{Rule, Verdict, dirty, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::gap::Source;
 use crate::human;
-use crate::id::{Entity, EntityId};
 use crate::report::{Evidence, Finding, Severity, Step};
 use crate::window::Window;
 
@@ -130,33 +129,12 @@ fn finding(
     }
 }
 
-/// The cgroups with the most dirty data; parents count their children, so only leaves are named.
-fn dirtiest(window: &Window) -> Vec<Evidence> {
-    let path = |id: &EntityId| match window.entities.get(id) {
-        Some(Entity::Cgroup { path, .. }) => Some(path),
-        _ => None,
-    };
-    let is_leaf = |id: &EntityId| {
-        let Some(mine) = path(id) else { return false };
-        let below = |other: &EntityId| {
-            let rest = path(other).and_then(|other| other.as_bytes().strip_prefix(mine.as_bytes()));
-            rest.is_some_and(|rest| rest.first() == Some(&b'/') || (mine.as_bytes() == b"/" && !rest.is_empty()))
-        };
-        !window.cgroups.keys().any(below)
-    };
-    let mut dirty: Vec<(u64, EntityId)> = window
-        .cgroups
-        .iter()
-        .filter_map(|(id, span)| span.max.file_dirty.filter(|bytes| bytes.0 >= LITTLE).map(|bytes| (bytes.0, *id)))
-        .collect();
-    dirty.sort_by_key(|(bytes, id)| (std::cmp::Reverse(*bytes), *id));
-    let leaves = dirty.into_iter().filter(|(_, id)| is_leaf(id)).take(3);
-    leaves
-        .filter_map(|(bytes, id)| {
-            let name = path(&id)?;
-            Some(Evidence::bytes(format!("of it, in {name}"), bytes, "memory.stat file_dirty"))
-        })
-        .collect()
+/// The cgroups with the most dirty data of their own.
+fn dirtiest(window: &Window) -> impl Iterator<Item = Evidence> {
+    let own = cgroup::own_amounts(window, |span| span.max.file_dirty.map(|bytes| bytes.0));
+    own.into_iter().filter(|(_, bytes)| *bytes >= LITTLE).take(3).map(|(id, bytes)| {
+        Evidence::bytes(format!("Of it, in {}", cgroup::label(window, id)), bytes, "memory.stat file_dirty")
+    })
 }
 
 fn remedy(window: &Window, age: f64, speed: Option<Speed>) -> (Vec<Step>, String) {
@@ -220,8 +198,8 @@ mod tests {
             .cgroup("/system.slice/db.service", |_, row| row.file_dirty = Some(Bytes(mib(640.0))));
         let Verdict::Found(findings) = check(&fixture.window()) else { panic!("nothing found") };
         let names: Vec<&str> = findings[0].evidence.iter().map(|row| row.name.as_str()).collect();
-        assert!(names.contains(&"of it, in /system.slice/db.service"), "{names:?}");
-        assert!(!names.contains(&"of it, in /system.slice"), "{names:?}");
+        assert!(names.contains(&"Of it, in /system.slice/db.service"), "{names:?}");
+        assert!(!names.contains(&"Of it, in /system.slice"), "{names:?}");
     }
 
     #[test]

@@ -300,8 +300,9 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
 /// The cgroups with the most dirty data, as far as they write to the device.
 fn owners<'a>(window: &'a Window, upper: &'a Upper<'_>, level: Level) -> impl Iterator<Item = Evidence> + 'a {
     let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(level.of(span)));
-    let writes_there = |id| {
-        let devices = cgroup::devices_written(window, id);
+    let written = cgroup::DevicesWritten::of(window);
+    let writes_there = move |id| {
+        let devices = written.devices(id);
         devices.is_empty() || devices.iter().any(|device| device.dev == upper.device.dev)
     };
     owned.into_iter().filter(move |(id, _)| writes_there(*id)).take(3).map(|(id, bytes)| {
