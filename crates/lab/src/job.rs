@@ -16,6 +16,8 @@ pub struct Job {
     pub variant: String,
     /// Serial numbers of the virtual disks by name of the device.
     pub disks: BTreeMap<String, String>,
+    /// Serial number of the disk with real programs, where there is one.
+    pub programs: Option<String>,
     /// Time between two samples.
     pub every: Nanos,
 }
@@ -90,7 +92,7 @@ mod tests {
         let file = floodline_core::scenario::ScenarioFile::parse(text).unwrap();
         let scenario = file.variants.into_values().next().unwrap();
         let disks = BTreeMap::from([("data".to_owned(), "disk0".to_owned())]);
-        let job = Job { scenario, variant: "default".to_owned(), disks, every: Nanos(500_000_000) };
+        let job = Job { scenario, variant: "default".to_owned(), disks, programs: None, every: Nanos(500_000_000) };
         let read: Job = serde_json::from_slice(&serde_json::to_vec(&job).unwrap()).unwrap();
         assert_eq!(read, job);
     }

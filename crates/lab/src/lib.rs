@@ -3,11 +3,14 @@
 //! the same program as init. Knows nothing of rules, and reads nothing of the host but what a guest
 //! needs to start.
 
+mod apt;
 pub mod cache;
 pub mod guest;
 pub mod image;
 pub mod job;
 pub mod kernels;
+pub mod package;
+pub mod programs;
 pub mod qemu;
 pub mod run;
 pub mod tool;

@@ -5,7 +5,8 @@
 use crate::cache::{Cache, CacheError, RunDir};
 use crate::image::{Image, ImageError, JOB};
 use crate::job::{Job, Status};
-use crate::kernels::{Kernel, ModuleError, Modules};
+use crate::kernels::{Fetching, Kernel, ModuleError, Modules};
+use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
 use crate::tool;
 use floodline_core::scenario::{Backing, Device, FsType, Scenario, UsedKey};
@@ -82,6 +83,9 @@ pub enum RunError {
     /// The cache could not be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// The real programs could not be had.
+    #[error(transparent)]
+    Programs(#[from] ProgramsError),
     /// The job could not be written down.
     #[error("the job cannot be written: {0}")]
     Job(#[from] serde_json::Error),
@@ -117,6 +121,7 @@ const HONOURED: &[&str] = &[
     "workload.tasks.*.stagger",
     "workload.tasks.*.stall_over",
     "workload.tasks.*.preset.**",
+    "workload.tasks.*.program.**",
     "step.**",
 ];
 
@@ -130,14 +135,21 @@ const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_console", "crc32c
 pub fn run(
     cache: &Cache,
     order: &Order<'_>,
-    tell: impl FnMut(&Status),
+    mut tell: impl FnMut(&Status),
     is_asked: impl Fn() -> bool,
 ) -> Result<Outcome, RunError> {
     check(order.scenario)?;
     let dir = cache.scratch()?;
-    let (disks, serials) = disks(order.scenario, dir.path());
-    let job =
-        Job { scenario: order.scenario.clone(), variant: order.variant.to_owned(), disks: serials, every: order.every };
+    let (mut disks, serials) = disks(order.scenario, dir.path());
+    let programs = programs_disk(cache, order.scenario, &mut tell)?;
+    let job = Job {
+        scenario: order.scenario.clone(),
+        variant: order.variant.to_owned(),
+        disks: serials,
+        programs: programs.as_ref().map(|disk| disk.serial.clone()),
+        every: order.every,
+    };
+    disks.extend(programs);
     let vm = Vm {
         kernel: order.kernel.image.clone(),
         initrd: dir.path().join("image"),
@@ -178,9 +190,20 @@ fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String
             read_requests: device.read_iops.map_or(0, |rate| rate.0.0),
             write_requests: device.write_iops.map_or(0, |rate| rate.0.0),
         };
-        disks.push(Disk { path: dir.join(&serial), serial, throttle });
+        disks.push(Disk { path: dir.join(&serial), serial, throttle, read_only: false });
     }
     (disks, serials)
+}
+
+/// The disk with the scenario's real programs, where it has some.
+fn programs_disk(cache: &Cache, scenario: &Scenario, tell: &mut impl FnMut(&Status)) -> Result<Option<Disk>, RunError> {
+    let packages = programs::packages(scenario);
+    if packages.is_empty() {
+        return Ok(None);
+    }
+    let mut tell = |fetching: &Fetching| tell(&Status::Stage { stage: fetching.to_string() });
+    let path = programs::disk(cache, &packages, &mut tell)?;
+    Ok(Some(Disk { path, serial: "programs".to_owned(), throttle: Throttle::default(), read_only: true }))
 }
 
 fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
@@ -208,7 +231,7 @@ fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
     for program in wanted_programs(order.scenario) {
         let missing = || RunError::NoProgram { package: tool::package_of(&program), program: program.clone() };
         let path = tool::path_of(&program).ok_or_else(missing)?;
-        image.program(&path, &format!("/usr/sbin/{program}"))?;
+        image.tool(&path, &program)?;
     }
     Ok(image)
 }
@@ -221,6 +244,9 @@ fn wanted_modules(scenario: &Scenario) -> Vec<&'static str> {
         other => other.name(),
     }));
     wanted.retain(|module| *module != "tmpfs");
+    if !programs::packages(scenario).is_empty() {
+        wanted.push(programs::FS_TYPE);
+    }
     for device in scenario.machine.devices.values() {
         if matches!(device.backing, Backing::Loop { .. }) {
             wanted.push("loop");

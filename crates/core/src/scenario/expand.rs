@@ -151,7 +151,7 @@ impl Scenario {
                         stall_over: task.stall_over.unwrap_or(STALL_OVER),
                         setup: numbered(&program.setup),
                         steps: numbered(&program.steps),
-                        program: task.program.clone(),
+                        program: task.program.as_ref().map(|program| numbered_program(program, i, j)),
                     });
                 }
             }
@@ -185,6 +185,18 @@ fn numbered(steps: &[Step], i: u32, j: u32) -> Vec<Step> {
     steps
 }
 
+/// A real program with its numbers filled in: in arguments, environment, files and their text.
+fn numbered_program(program: &RealProgram, i: u32, j: u32) -> RealProgram {
+    let fill = |text: &String| fill(&fill(text, 'i', i.into()), 'j', j.into());
+    RealProgram {
+        package: program.package.clone(),
+        command: program.command.iter().map(fill).collect(),
+        env: program.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
+        files: program.files.iter().map(|(path, text)| (fill(path), fill(text))).collect(),
+        ready: program.ready.as_ref().map(fill),
+    }
+}
+
 /// A seed for each task copy: neighbours must not be alike, so the numbers are mixed (splitmix64).
 fn seed(base: u64, task: u64, copy: u32) -> u64 {
     let mut mixed = base ^ (task << 32 | u64::from(copy)).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -212,6 +224,8 @@ impl Step {
             }
             Step::Truncate(step) => f(Role::Path, &mut step.file),
             Step::Syslog(step) => f(Role::Path, &mut step.socket),
+            Step::RedisSet(step) => f(Role::Path, &mut step.socket),
+            Step::Sql(step) => f(Role::Path, &mut step.socket),
             Step::Mount(step) | Step::Umount(step) => f(Role::Point, &mut step.point),
             Step::WaitFor(step) => f(Role::Task, &mut step.task),
             Step::Repeat(step) => step.steps.iter_mut().for_each(|step| step.each_text(f)),

@@ -41,7 +41,7 @@ pub use quantity::{
 pub use schema::schema;
 pub use step::{
     Anon, Barrier, CreateFiles, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order, Parallel,
-    Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Syslog, Truncate, WaitFor, Write,
+    Read, RedisSet, Rename, Repeat, SetLimits, Sql, Step, SyncCall, SyncEvery, Syslog, Truncate, WaitFor, Write,
 };
 pub use sysctl::{SysctlValue, Sysctls};
 pub use workload::{RealProgram, STALL_OVER, Task, Workload};

@@ -78,6 +78,10 @@ pub enum Step {
     SetSysctl(Sysctls),
     /// Sends messages to a syslog socket, as programs do that log to journald.
     Syslog(Syslog),
+    /// Sets keys of a Redis and waits for each answer.
+    RedisSet(RedisSet),
+    /// Sends a statement to a MariaDB and waits for each answer.
+    Sql(Sql),
     /// Puts a remark into the recording.
     Note(Note),
     /// Ends the task.
@@ -418,6 +422,47 @@ pub struct Syslog {
     pub lasting: Option<Time>,
 }
 
+/// Sets keys of a Redis, one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedisSet {
+    /// The stream socket of the server; one that is not there yet is waited for.
+    pub socket: String,
+    /// Commands per time; unlimited where missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Frequency>,
+    /// How many different keys, chosen at random.
+    #[serde(default = "keys", skip_serializing_if = "is_keys")]
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value: ByteSize,
+    /// Ends after this many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Ends after this long.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Time>,
+}
+
+/// Sends one SQL statement again and again, each a transaction of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sql {
+    /// The stream socket of the server; one that is not there yet is waited for.
+    pub socket: String,
+    /// The statement; one that answers with rows is refused.
+    pub statement: String,
+    /// Statements per time; unlimited where missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Frequency>,
+    /// Ends after this many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Ends after this long.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Time>,
+}
+
 /// A remark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -441,6 +486,10 @@ fn one() -> u64 {
     1
 }
 
+fn keys() -> u64 {
+    100_000
+}
+
 fn random() -> Order {
     Order::Random
 }
@@ -459,6 +508,11 @@ fn is_byte(size: &ByteSize) -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_one(value: &u64) -> bool {
     *value == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_keys(value: &u64) -> bool {
+    *value == keys()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)]
@@ -554,6 +608,8 @@ impl Step {
             Step::SetLimits(_) => "set_limits",
             Step::SetSysctl(_) => "set_sysctl",
             Step::Syslog(_) => "syslog",
+            Step::RedisSet(_) => "redis_set",
+            Step::Sql(_) => "sql",
             Step::Note(_) => "note",
             Step::Exit => "exit",
         }

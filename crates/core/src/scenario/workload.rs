@@ -61,11 +61,13 @@ pub struct Task {
     pub program: Option<RealProgram>,
 }
 
-/// A real program from a distribution's package, run as it is.
+/// A real program from a distribution's package, run as it is until the workload's duration is over. `{i}` and
+/// `{j}` are filled in in its arguments, environment, files and their text, as they are in steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RealProgram {
-    /// Debian package that has it; its binaries and the libraries they need are put into the guest.
+    /// Package of the machine's own distribution that has it; it and the libraries it depends on are given to
+    /// the guest, nothing of it is installed or configured.
     pub package: String,
     /// Program and arguments.
     pub command: Vec<String>,

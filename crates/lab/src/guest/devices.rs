@@ -2,7 +2,7 @@
 //! Block devices of a guest: the virtual disks, found by serial number, loop devices made of files, and
 //! the knobs of both.
 
-use super::GuestError;
+use super::{GuestError, host_tool};
 use crate::tool;
 use crate::workload::Place;
 use floodline_core::id::DevId;
@@ -46,7 +46,7 @@ pub(super) fn make_loop(file: &str, size: Option<ByteSize>, direct_io: bool) -> 
         image.set_len(size.bytes()).map_err(GuestError::at(file))?;
     }
     let direct_io = if direct_io { "--direct-io=on" } else { "--direct-io=off" };
-    let shown = tool::output(tool::tool("losetup").args(["--find", "--show", direct_io, file]))?;
+    let shown = tool::output(host_tool("losetup").args(["--find", "--show", direct_io, file]))?;
     let shown = String::from_utf8_lossy(&shown);
     device(shown.trim().rsplit('/').next().unwrap_or_default())
 }

@@ -6,11 +6,12 @@
 mod cgroups;
 mod devices;
 mod ports;
+mod programs;
 mod setup;
 
 pub use ports::Ports;
 
-use crate::image::{JOB, MODULES};
+use crate::image::{JOB, LOADER, MODULES, TOOL_LIBRARIES, TOOLS};
 use crate::job::{Job, Status, port};
 use crate::workload::{Place, StepError};
 use floodline_core::units::{Bytes, Nanos};
@@ -19,7 +20,8 @@ use rustix::system::{RebootCommand, finit_module, reboot, uname};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -165,6 +167,17 @@ fn mount_at(fs_type: &str, point: &str, options: &str) -> Result<(), GuestError>
     let error = |cause| GuestError::Mount { fs_type: fs_type.to_owned(), point: point.to_owned(), cause };
     let data = CString::new(options).map_err(|nul| error(nul.into()))?;
     mount(fs_type, point, fs_type, MountFlags::empty(), data.as_c_str()).map_err(|errno| error(errno.into()))
+}
+
+/// A tool of the host in this guest, run by the loader that came with it.
+fn host_tool(name: &str) -> Command {
+    let (program, loader) = (format!("{TOOLS}/{name}"), format!("{TOOLS}/{LOADER}"));
+    if !Path::new(&loader).exists() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(loader);
+    command.args(["--library-path", &format!("{TOOLS}/{TOOL_LIBRARIES}"), &program]);
+    command
 }
 
 fn load_modules() -> Result<(), GuestError> {

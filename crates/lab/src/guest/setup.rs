@@ -2,7 +2,7 @@
 //! Builds the machine of a scenario inside the guest: devices and filesystems in an order in which each
 //! finds what it is made of, then cgroups, and settings last, so that building is not slowed by them.
 
-use super::{GuestError, Host, cgroups, devices, mount_at};
+use super::{GuestError, Host, cgroups, devices, host_tool, mount_at, programs};
 use crate::job::Job;
 use crate::tool;
 use crate::workload::{Place, mount, set_sysctls};
@@ -14,6 +14,9 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     host.stage("looking for disks");
     let mode = scenario.machine.cgroup_mode;
     let devices = devices::find(&job.disks)?;
+    if let Some(serial) = &job.programs {
+        programs::mount_disk(serial)?;
+    }
     let mut place = Place { mode, cgroup_roots: Vec::new(), devices, mounts: scenario.mount_copies() };
     host.stage("mounting");
     mount_all(scenario, &mut place)?;
@@ -75,7 +78,7 @@ fn format(scenario: &Scenario, copy: &MountCopy, place: &Place) -> Result<(), Gu
     let Some(name) = &copy.spec.device else { return Ok(()) };
     let is_disk = scenario.machine.devices.get(name).is_none_or(|device| device.backing == Backing::Disk);
     let Some((node, _)) = place.devices.get(name).filter(|_| !is_disk) else { return Ok(()) };
-    let mut mkfs = tool::tool(&format!("mkfs.{}", copy.spec.fs_type.name()));
+    let mut mkfs = host_tool(&format!("mkfs.{}", copy.spec.fs_type.name()));
     tool::output(mkfs.arg("-q").args(&copy.spec.mkfs).arg(node))?;
     Ok(())
 }

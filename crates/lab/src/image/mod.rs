@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guest's first and only root directory: this program as init, the kernel modules it loads, the
-//! job it does, and programs of the host where a job needs some (mkfs, a real service) with the
-//! libraries they are linked with. Not compressed: unpacking costs an emulated CPU more than reading.
+//! job it does, and tools of the host where a job needs some (mkfs, losetup) with the libraries they are
+//! linked with. Not compressed: unpacking costs an emulated CPU more than reading.
 
 mod cpio;
 mod elf;
@@ -20,6 +20,13 @@ pub const JOB: &str = "/job.json";
 
 /// Where the guest finds the modules; the names start with their place in the order of loading.
 pub const MODULES: &str = "/modules";
+
+/// Where the guest finds tools of this host, their loader among them, and below it their libraries.
+pub const TOOLS: &str = "/tools";
+/// Name of the tools' loader.
+pub const LOADER: &str = "ld.so";
+/// Name of the directory with their libraries.
+pub const TOOL_LIBRARIES: &str = "lib";
 
 /// Largest image, bytes. A program that was not optimised is several times larger.
 pub const SIZE_MAX: u64 = if cfg!(debug_assertions) { 96 << 20 } else { 30 << 20 };
@@ -86,31 +93,48 @@ impl Image {
         }
     }
 
-    /// Adds a program of this host under a path of the guest, with the libraries it is linked with.
-    pub fn program(&mut self, from: &Path, to: &str) -> Result<(), ImageError> {
+    /// Adds a program of this host that the guest runs as its own, with the libraries it is linked with where
+    /// the loader looks for them.
+    fn program(&mut self, from: &Path, to: &str) -> Result<(), ImageError> {
+        for (path, content) in self.with_libraries(from, to)? {
+            self.put(&path, 0o755, content);
+        }
+        Ok(())
+    }
+
+    /// Adds a program of this host as a tool: it and its libraries are apart from everything else, so that
+    /// they get along with other programs of the guest and their libraries.
+    pub fn tool(&mut self, from: &Path, name: &str) -> Result<(), ImageError> {
+        let to = format!("{TOOLS}/{name}");
+        for (path, content) in self.with_libraries(from, &to)? {
+            let file = path.rsplit('/').next().unwrap_or(&path);
+            let place = match file {
+                _ if path == to => to.clone(),
+                file if file.starts_with("ld-") || file.starts_with("ld.") => format!("{TOOLS}/{LOADER}"),
+                file => format!("{TOOLS}/{TOOL_LIBRARIES}/{file}"),
+            };
+            self.put(&place, 0o755, content);
+        }
+        Ok(())
+    }
+
+    /// A program and what it is linked with, each as far as it is loaded, by path.
+    fn with_libraries(&self, from: &Path, to: &str) -> Result<Vec<(String, Vec<u8>)>, ImageError> {
         // The interpreter would take `/proc/self/exe` for itself.
         let from = &from.canonicalize().map_err(|cause| ImageError::Io { path: from.to_owned(), cause })?;
         let file = read(from)?;
         let elf = Elf::parse(&file).ok_or_else(|| ImageError::NotAProgram { path: from.to_owned() })?;
+        let mut files = vec![(to.to_owned(), elf.loaded_part())];
         if let Some(interpreter) = elf.interpreter() {
             let list = tool::output(tool::tool(interpreter).arg("--list").arg(from))
                 .map_err(|cause| ImageError::Libraries { path: from.to_owned(), cause })?;
-            self.library(interpreter)?;
-            for path in libraries(&String::from_utf8_lossy(&list)) {
-                self.library(path)?;
+            for path in std::iter::once(interpreter).chain(libraries(&String::from_utf8_lossy(&list))) {
+                let file = read(Path::new(path))?;
+                let part = Elf::parse(&file).map_or(file.clone(), |elf| elf.loaded_part());
+                files.push((path.to_owned(), part));
             }
         }
-        self.put(to, 0o755, elf.loaded_part());
-        Ok(())
-    }
-
-    fn library(&mut self, path: &str) -> Result<(), ImageError> {
-        if !self.files.contains_key(path) {
-            let file = read(Path::new(path))?;
-            let part = Elf::parse(&file).map_or(file.clone(), |elf| elf.loaded_part());
-            self.put(path, 0o755, part);
-        }
-        Ok(())
+        Ok(files)
     }
 
     fn put(&mut self, path: &str, mode: u32, content: Vec<u8>) {
@@ -162,6 +186,9 @@ mod tests {
         let interpreter = Elf::parse(&elf).unwrap().interpreter();
         assert_eq!(interpreter.is_some(), names.iter().any(|name| name.contains("libc.so")), "{names:?}");
         assert!(matches!(image.program(Path::new("/etc/passwd"), "/x"), Err(ImageError::NotAProgram { .. })));
+        image.tool(&tool::path_of("sh").unwrap(), "sh").unwrap();
+        let has = |name: &str| image.files.contains_key(name);
+        assert!(has("/tools/sh") && has("/tools/ld.so") && has("/tools/lib/libc.so.6"));
     }
 
     #[test]

@@ -6,15 +6,14 @@
 mod apt;
 mod boot_image;
 mod modules;
-mod package;
 
-pub use apt::{AptError, Offer};
+pub use crate::apt::{AptError, Fetching};
+pub use apt::Offer;
 pub use modules::{Module, ModuleError, Modules};
 
 use crate::cache::{Cache, CacheError};
-use crate::tool::ToolError;
+use crate::package::{self, PackageError};
 use floodline_core::kernel::KernelVersion;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -58,51 +57,15 @@ pub enum KernelError {
         /// Why it failed.
         cause: io::Error,
     },
-    /// A program of this machine failed.
+    /// A package could not be unpacked.
     #[error(transparent)]
-    Tool(#[from] ToolError),
+    Package(#[from] PackageError),
     /// The package manager could not be used.
     #[error(transparent)]
     Apt(#[from] AptError),
     /// The cache could not be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
-}
-
-/// How far fetching a kernel is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fetching {
-    /// Reading the package lists of a suite.
-    Lists {
-        /// The suite.
-        suite: String,
-    },
-    /// Downloading packages.
-    Download {
-        /// The first package.
-        package: String,
-        /// Bytes that are here.
-        done_bytes: u64,
-        /// Bytes in all.
-        total_bytes: u64,
-    },
-    /// Unpacking.
-    Unpack {
-        /// The package.
-        package: String,
-    },
-}
-
-impl fmt::Display for Fetching {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fetching::Lists { suite } => write!(f, "reading the package lists of {suite}"),
-            Fetching::Download { package, done_bytes, total_bytes } => {
-                write!(f, "fetching {package}: {} of {} MiB", done_bytes >> 20, total_bytes >> 20)
-            }
-            Fetching::Unpack { package } => write!(f, "unpacking {package}"),
-        }
-    }
 }
 
 /// Finds a kernel by what a person typed: `6.12`, `6.12.43`, a release name, `host`, or a path to a package

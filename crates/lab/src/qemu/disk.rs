@@ -16,6 +16,8 @@ pub struct Disk {
     pub serial: String,
     /// How fast it is.
     pub throttle: Throttle,
+    /// Whether it is only read, and may be shared with other guests.
+    pub read_only: bool,
 }
 
 /// Limits of a disk; 0 is none.
@@ -64,6 +66,9 @@ impl Disk {
     pub(super) fn arguments(&self, number: usize) -> [String; 4] {
         let mut drive =
             format!("id=disk{number},if=none,format=raw,discard=unmap,file={}", super::option_value(&self.path));
+        if self.read_only {
+            drive.push_str(",readonly=on");
+        }
         let limits = [
             ("bps-read", self.throttle.read_bytes),
             ("bps-write", self.throttle.write_bytes),
@@ -84,7 +89,7 @@ mod tests {
 
     fn disk(dir: &std::path::Path) -> Disk {
         let throttle = Throttle { write_bytes: 1 << 20, read_requests: 30, ..Throttle::default() };
-        Disk { path: dir.join("disk"), serial: "disk0".to_owned(), throttle }
+        Disk { path: dir.join("disk"), serial: "disk0".to_owned(), throttle, read_only: false }
     }
 
     #[test]

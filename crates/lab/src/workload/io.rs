@@ -57,20 +57,26 @@ impl Block {
 }
 
 /// When a loop ends by itself.
-struct End {
+pub(super) struct End {
     at: Option<Nanos>,
     count: u64,
 }
 
 impl End {
-    fn new(start: Nanos, lasting: Option<Time>, count: Option<u64>, total: Option<ByteSize>, block: ByteSize) -> End {
+    pub(super) fn new(
+        start: Nanos,
+        lasting: Option<Time>,
+        count: Option<u64>,
+        total: Option<ByteSize>,
+        block: ByteSize,
+    ) -> End {
         let blocks = total.map(|total| total.bytes().div_ceil(block.bytes().max(1)));
         let count = count.unwrap_or(u64::MAX).min(blocks.unwrap_or(u64::MAX));
         End { at: lasting.map(|lasting| later(start, lasting.0)), count }
     }
 
     /// Whether number `n`, due then, still belongs to the loop.
-    fn is_reached(&self, n: u64, due: Nanos) -> bool {
+    pub(super) fn is_reached(&self, n: u64, due: Nanos) -> bool {
         n >= self.count || self.at.is_some_and(|at| due >= at || now() >= at)
     }
 }

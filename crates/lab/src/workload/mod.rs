@@ -7,6 +7,7 @@
 //! turns what they report into events of the recording. A [`worker`] runs one task. Neither makes the
 //! machine: mounts and cgroups are there before, except where a step asks for them.
 
+mod client;
 mod clock;
 mod content;
 mod director;

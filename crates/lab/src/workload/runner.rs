@@ -196,6 +196,8 @@ impl<'a> Hand<'a> {
             Step::SetLimits(step) => system::set_limits(self.run.place, &step.cgroup, &step.limits)?,
             Step::SetSysctl(step) => system::set_sysctls(step)?,
             Step::Syslog(step) => return self.syslog(step),
+            Step::RedisSet(step) => return self.redis_set(step),
+            Step::Sql(step) => return self.sql(step),
             Step::Note(step) => self.run.meeting.note(&step.text)?,
             Step::Exit => return Ok(Flow::Stop),
             Step::Repeat(_) | Step::Parallel(_) => {}

@@ -26,6 +26,9 @@ const READY_WAIT: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// How long a real program may take to end after it was told to.
 const END_WAIT: Nanos = Nanos(10 * Nanos::SECOND.0);
 
+/// Where real programs are looked for.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Runs one task for a director, which is at the other end of the two streams. Returns when the task is
 /// over, or the director gone.
 pub fn worker(from: impl BufRead + Send, to: impl Write + Send) -> io::Result<()> {
@@ -206,6 +209,7 @@ fn start(program: &RealProgram) -> Result<RunningProgram, StepError> {
     };
     let child = Command::new(name)
         .args(arguments)
+        .env("PATH", PATH)
         .envs(&program.env)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

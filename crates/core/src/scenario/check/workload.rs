@@ -5,7 +5,9 @@ use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, is_plain_path, letters};
 use crate::scenario::expand::Role;
 use crate::scenario::quantity::ByteSize;
-use crate::scenario::step::{MmapStore, Mounting, Order, Read, Repeat, Step, SyncCall, SyncEvery, Write};
+use crate::scenario::step::{
+    MmapStore, Mounting, Order, Read, RedisSet, Repeat, Sql, Step, SyncCall, SyncEvery, Write,
+};
 use crate::scenario::{Scenario, Task};
 use std::collections::BTreeSet;
 
@@ -71,6 +73,14 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
     if let Some(program) = &task.program {
         if program.command.first().is_none_or(String::is_empty) {
             complaints.add(&[&here[..], &["program", "command"]].concat(), "no program to run");
+        }
+        let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        if !program.package.starts_with(|first: char| first.is_ascii_alphanumeric()) || !is_name(&program.package) {
+            let key = [&here[..], &["program", "package"]].concat();
+            complaints.hint(&key, format!("{:?} is no name of a package", program.package), "write \"redis-server\"");
+        }
+        for path in program.files.keys().chain(&program.ready).filter(|path| !is_plain_path(path)) {
+            complaints.add(&[&here[..], &["program"]].concat(), format!("{path:?} is no absolute path"));
         }
         if scenario.workload.duration.is_none() {
             complaints.add(&here, "a real program runs until the workload's duration is over, which is not given");
@@ -143,6 +153,10 @@ fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
             if !(8..=64 << 10).contains(&syslog.message.bytes()) {
                 complaints.add(&key, "a message has 8 bytes to 64 KiB");
             }
+        }
+        Step::RedisSet(RedisSet { count: None, lasting: None, .. })
+        | Step::Sql(Sql { count: None, lasting: None, .. }) => {
+            endless(complaints, "count or for");
         }
         Step::WaitFor(_) if key.get(3) == Some(&"setup") => {
             complaints.hint(&key, "no task ends before every setup is done", "use a barrier");

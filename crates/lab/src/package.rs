@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unpacks kernel packages into a directory with the distribution's own programs. Nothing of a package
-//! is run, and nothing is installed.
+//! Unpacks packages into a directory with the distribution's own programs. Nothing of a package is run,
+//! and nothing is installed.
 
-use super::KernelError;
 use crate::tool::{self, ToolError};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+/// A package could not be unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// The directory for it could not be made.
+    #[error("{path}: {cause}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The program that unpacks it failed.
+    #[error("{path} cannot be unpacked: {cause}")]
+    Broken {
+        /// The package.
+        path: PathBuf,
+        /// What the program said.
+        cause: ToolError,
+    },
+}
+
 /// Whether a file's name says that it is a package.
-pub(super) fn is_package(path: &Path) -> bool {
+pub(crate) fn is_package(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "deb" || ending == "rpm")
 }
 
 /// Names the content of a file in the cache. Not for trust: the package manager verifies what it fetches.
-pub(super) fn content_hash(path: &Path) -> io::Result<u64> {
+pub(crate) fn content_hash(path: &Path) -> io::Result<u64> {
     let mut file = std::fs::File::open(path)?;
     let mut hasher = DefaultHasher::new();
     let mut buffer = vec![0; 1 << 20];
@@ -28,13 +48,13 @@ pub(super) fn content_hash(path: &Path) -> io::Result<u64> {
 }
 
 /// Unpacks a package below `tree`, over what is there.
-pub(super) fn unpack(package: &Path, tree: &Path) -> Result<(), KernelError> {
-    std::fs::create_dir_all(tree).map_err(|cause| KernelError::Io { path: tree.to_owned(), cause })?;
-    match package.extension() {
-        Some(ending) if ending == "rpm" => unpack_rpm(package, tree)?,
-        _ => drop(tool::output(tool::tool("dpkg-deb").arg("--extract").arg(package).arg(tree))?),
-    }
-    Ok(())
+pub(crate) fn unpack(package: &Path, tree: &Path) -> Result<(), PackageError> {
+    std::fs::create_dir_all(tree).map_err(|cause| PackageError::Io { path: tree.to_owned(), cause })?;
+    let unpacked = match package.extension() {
+        Some(ending) if ending == "rpm" => unpack_rpm(package, tree),
+        _ => tool::output(tool::tool("dpkg-deb").arg("--extract").arg(package).arg(tree)).map(drop),
+    };
+    unpacked.map_err(|cause| PackageError::Broken { path: package.to_owned(), cause })
 }
 
 fn unpack_rpm(package: &Path, tree: &Path) -> Result<(), ToolError> {

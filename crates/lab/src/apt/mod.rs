@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packages of Debian and its children through this machine's own apt: its sources, its mirror, its keys,
+//! its proxy. Reads lists and downloads, nothing is ever installed and no root is needed. apt verifies
+//! lists and packages; nothing here turns that off. Which packages, and what for, is the callers' business.
+
+mod mirror;
+
+pub(crate) use mirror::Mirror;
+
+use crate::cache::CacheError;
+use crate::tool::{self, ToolError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+/// The package manager could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AptError {
+    /// apt has no source of a distribution that we know.
+    #[error(
+        "apt has no binary package source with a main component; the lab takes packages from there (run apt update)"
+    )]
+    NoSource,
+    /// apt knows no such package.
+    #[error("this machine's package lists have no package {package:?} (run apt update)")]
+    NoPackage {
+        /// Its name.
+        package: String,
+    },
+    /// apt failed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The private directories could not be made.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// A file could not be written.
+    #[error("{path}: {cause}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+}
+
+/// How far fetching packages is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fetching {
+    /// Reading the package lists of a suite.
+    Lists {
+        /// The suite.
+        suite: String,
+    },
+    /// Downloading packages.
+    Download {
+        /// The first package.
+        package: String,
+        /// Bytes that are here.
+        done_bytes: u64,
+        /// Bytes in all.
+        total_bytes: u64,
+    },
+    /// Unpacking.
+    Unpack {
+        /// The package.
+        package: String,
+    },
+}
+
+impl fmt::Display for Fetching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fetching::Lists { suite } => write!(f, "reading the package lists of {suite}"),
+            Fetching::Download { package, done_bytes, total_bytes } => {
+                write!(f, "fetching {package}: {} of {} MiB", done_bytes >> 20, total_bytes >> 20)
+            }
+            Fetching::Unpack { package } => write!(f, "unpacking {package}"),
+        }
+    }
+}
+
+/// A package of one version, as the lists have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Name.
+    pub(crate) package: String,
+    /// Version.
+    pub(crate) version: String,
+    /// Checksum.
+    pub(crate) sha256: String,
+    /// Bytes to download.
+    pub(crate) size_bytes: u64,
+    /// `Pre-Depends` and `Depends`.
+    pub(crate) depends: String,
+}
+
+/// Name for the machine's own sources.
+const OWN: &str = "this machine's sources";
+
+/// Private lists older than this are read again before something is fetched with them.
+const LISTS_STAY_FRESH: Duration = Duration::from_secs(24 * 3600);
+
+/// One set of package lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// Suite, or [`OWN`].
+    pub(crate) name: String,
+    /// Private configuration; `None` is the machine's own.
+    config: Option<PathBuf>,
+}
+
+impl Source {
+    /// The machine's own lists.
+    pub(crate) fn own() -> Source {
+        Source { name: OWN.to_owned(), config: None }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = tool::tool(program);
+        if let Some(config) = &self.config {
+            command.env("APT_CONFIG", config);
+        }
+        command
+    }
+
+    /// When the lists were read, or `None` when they never were.
+    pub(crate) fn updated(&self) -> Option<SystemTime> {
+        let dir = self.config.as_ref()?.parent()?;
+        let mut files = std::fs::read_dir(dir.join("lists")).ok()?.flatten().filter(|entry| entry.path().is_file());
+        let has_lists = files.any(|entry| entry.file_name().to_string_lossy().contains("Packages"));
+        dir.join("updated").metadata().ok().filter(|_| has_lists)?.modified().ok()
+    }
+
+    /// Whether the lists are to be read again.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.updated().is_none_or(|at| at.elapsed().is_ok_and(|age| age > LISTS_STAY_FRESH))
+    }
+
+    /// Reads the lists.
+    pub(crate) fn update(&self) -> Result<(), AptError> {
+        tool::output(self.command("apt-get").args(["update", "--quiet", "--error-on=any"]))?;
+        if let Some(dir) = self.config.as_ref().and_then(|config| config.parent()) {
+            let stamp = dir.join("updated");
+            std::fs::write(&stamp, "").map_err(|cause| AptError::Io { path: stamp, cause })?;
+        }
+        Ok(())
+    }
+
+    /// Names of packages that match a regular expression.
+    pub(crate) fn search(&self, pattern: &str) -> Result<Vec<String>, AptError> {
+        let names = tool::output(self.command("apt-cache").args(["--names-only", "search", pattern]))?;
+        let names = String::from_utf8_lossy(&names);
+        Ok(names.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
+    }
+
+    /// The newest version of packages, by name. Names that nobody has are left out.
+    pub(crate) fn show<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<BTreeMap<String, Part>, AptError> {
+        let mut command = self.command("apt-cache");
+        command.args(["show", "--no-all-versions"]).args(names);
+        match tool::output(&mut command) {
+            Ok(shown) => Ok(parts_in(&String::from_utf8_lossy(&shown))),
+            // What it answers when it has none of them.
+            Err(ToolError::Failed { .. }) => Ok(BTreeMap::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A package, the parts of the same source it cannot do without, and all libraries these need.
+    pub(crate) fn with_libraries(&self, package: &str) -> Result<Vec<Part>, AptError> {
+        let mut parts: BTreeMap<String, Part> = BTreeMap::new();
+        // A name that nobody has, such as that of a virtual package, is asked for once.
+        let mut asked = BTreeSet::new();
+        let mut wanted = BTreeSet::from([package.to_owned()]);
+        while !wanted.is_empty() {
+            parts.extend(self.show(&wanted)?);
+            asked.append(&mut wanted);
+            let names = parts.values().flat_map(|part| needed(&part.depends));
+            wanted = names.filter(|name| !asked.contains(name)).collect();
+        }
+        match parts.contains_key(package) {
+            true => Ok(parts.into_values().collect()),
+            false => Err(AptError::NoPackage { package: package.to_owned() }),
+        }
+    }
+
+    /// Downloads packages into a directory and returns their files.
+    pub(crate) fn download(
+        &self,
+        parts: &[Part],
+        into: &Path,
+        tell: &mut dyn FnMut(&Fetching),
+    ) -> Result<Vec<PathBuf>, AptError> {
+        let mut command = self.command("apt-get");
+        command.args(["download", "--quiet"]);
+        command.args(parts.iter().map(|part| format!("{}={}", part.package, part.version)));
+        command.current_dir(into).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|cause| tool::not_run(&command, cause))?;
+        let status = loop {
+            let ended = child.try_wait().map_err(|cause| tool::not_run(&command, cause))?;
+            let here = downloaded(into);
+            tell(&Fetching::Download {
+                package: parts.first().map(|part| part.package.clone()).unwrap_or_default(),
+                done_bytes: here.iter().map(|(_, size)| size).sum(),
+                total_bytes: download_bytes(parts),
+            });
+            match ended {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(200)),
+            }
+        };
+        if !status.success() {
+            let mut says = String::new();
+            if let Some(mut stderr) = child.stderr.take() {
+                // What it said is a help, not a need.
+                let _ = std::io::Read::read_to_string(&mut stderr, &mut says);
+            }
+            let says = says.lines().rfind(|line| line.starts_with("E:")).unwrap_or("it was interrupted").to_owned();
+            return Err(ToolError::Failed { tool: "apt-get".to_owned(), status: status.to_string(), says }.into());
+        }
+        Ok(downloaded(into).into_iter().map(|(path, _)| path).collect())
+    }
+}
+
+/// Bytes to download in all.
+pub(crate) fn download_bytes(parts: &[Part]) -> u64 {
+    parts.iter().map(|part| part.size_bytes).fold(0, u64::saturating_add)
+}
+
+/// Reads the stanzas of `apt-cache show`.
+pub(crate) fn parts_in(shown: &str) -> BTreeMap<String, Part> {
+    let part = |stanza: &str| -> Option<Part> {
+        let fields: BTreeMap<&str, &str> = stanza.lines().filter_map(|line| line.split_once(": ")).collect();
+        let depends = ["Pre-Depends", "Depends"].iter().filter_map(|name| fields.get(name).copied());
+        Some(Part {
+            package: (*fields.get("Package")?).to_owned(),
+            version: (*fields.get("Version")?).to_owned(),
+            sha256: (*fields.get("SHA256")?).to_owned(),
+            size_bytes: fields.get("Size")?.parse().ok()?,
+            depends: depends.collect::<Vec<_>>().join(", "),
+        })
+    };
+    shown.split("\n\n").filter_map(part).map(|part| (part.package.clone(), part)).collect()
+}
+
+/// The packages that hold code a package's programs are linked with: libraries, by Debian's way of naming
+/// them, and parts of the same source, which are needed in exactly this version. Of alternatives the first.
+fn needed(depends: &str) -> BTreeSet<String> {
+    let first = |dependency: &str| -> Option<String> {
+        let dependency = dependency.split('|').next()?.trim();
+        let name = dependency.split([' ', ':', '(']).next().filter(|name| !name.is_empty())?;
+        let is_library = name.starts_with("lib") || name == "zlib1g";
+        (is_library || dependency.contains("(= ")).then(|| name.to_owned())
+    };
+    depends.split(',').filter_map(first).collect()
+}
+
+fn downloaded(dir: &Path) -> Vec<(PathBuf, u64)> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let packages =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "deb"));
+    packages.filter_map(|path| Some((path.metadata().ok()?.len(), path))).map(|(size, path)| (path, size)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_and_parts_of_the_same_source_are_needed_and_others_are_not() {
+        let check = |depends: &str, expect: &[&str]| {
+            assert_eq!(needed(depends).iter().map(String::as_str).collect::<Vec<_>>(), expect, "{depends}");
+        };
+        check("lsb-base (>= 3.2-14), redis-tools (= 5:7.0.15-1), init-system-helpers (>= 1.54~)", &["redis-tools"]);
+        check("libc6 (>= 2.34), zlib1g:any (>= 1), liba1 | libb1, adduser", &["liba1", "libc6", "zlib1g"]);
+        check("", &[]);
+        check(",,|,(= 1)", &[]);
+    }
+
+    #[test]
+    fn any_text_has_packages_or_has_none() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            for part in parts_in(&String::from_utf8_lossy(bytes)).values() {
+                assert!(needed(&part.depends).iter().all(|name| !name.is_empty()));
+            }
+        });
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real programs for guests: packages of this machine's own distribution with the libraries they need, made
+//! into a read-only disk that a guest mounts as its `/usr`. Made once for the same packages and kept.
+//! Nothing of a package is run or installed here, and its configuration is left out.
+
+use crate::apt::{AptError, Part, Source};
+use crate::cache::{Cache, CacheError};
+use crate::kernels::Fetching;
+use crate::package::{self, PackageError};
+use crate::tool::{self, ToolError};
+use floodline_core::scenario::Scenario;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Filesystem of the disk: every kernel that we run has it.
+pub(crate) const FS_TYPE: &str = "ext4";
+
+/// The disk could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramsError {
+    /// The packages could not be had.
+    #[error(transparent)]
+    Apt(#[from] AptError),
+    /// A package could not be unpacked.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The filesystem could not be made.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The cache could not be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+/// Packages of a scenario's real programs.
+pub(crate) fn packages(scenario: &Scenario) -> BTreeSet<String> {
+    let programs = scenario.workload.tasks.values().filter_map(|task| task.program.as_ref());
+    programs.map(|program| program.package.clone()).collect()
+}
+
+/// The disk with some packages; from the cache where it is there.
+pub(crate) fn disk(
+    cache: &Cache,
+    packages: &BTreeSet<String>,
+    tell: &mut dyn FnMut(&Fetching),
+) -> Result<PathBuf, ProgramsError> {
+    let source = Source::own();
+    let mut parts = BTreeMap::new();
+    for package in packages {
+        parts.extend(source.with_libraries(package)?.into_iter().map(|part| (part.package.clone(), part)));
+    }
+    let parts: Vec<Part> = parts.into_values().collect();
+    let kept = cache.dir("programs")?.join(name(packages, &parts));
+    if kept.exists() {
+        return Ok(kept);
+    }
+    let scratch = cache.scratch()?;
+    let files = source.download(&parts, scratch.path(), tell)?;
+    let usr = scratch.path().join("usr");
+    for (number, file) in files.iter().enumerate() {
+        tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });
+        let tree = scratch.path().join(format!("tree{number}"));
+        package::unpack(file, &tree)?;
+        merge(&tree, &usr).map_err(CacheError::at(&tree))?;
+    }
+    let disk = scratch.path().join("disk");
+    make(&usr, &disk)?;
+    // Somebody else may have been faster; theirs is the same.
+    fs::rename(&disk, &kept).map_err(CacheError::at(&kept))?;
+    Ok(kept)
+}
+
+/// Name in the cache: for people the packages, for us the content of all parts.
+fn name(packages: &BTreeSet<String>, parts: &[Part]) -> String {
+    let mut hasher = DefaultHasher::new();
+    parts.iter().for_each(|part| part.sha256.hash(&mut hasher));
+    let names: Vec<&str> = packages.iter().map(String::as_str).collect();
+    format!("{}-{:016x}", names.join("-"), hasher.finish())
+}
+
+/// Directories of a package that are the same as those of that name below `/usr`.
+const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
+/// What no program needs to run, below `/usr`.
+const LEFT_OUT: &[&str] = &["share/doc", "share/man", "share/locale", "share/lintian", "share/bug", "include"];
+
+/// Moves the files of an unpacked package to where they are below `/usr`.
+fn merge(tree: &Path, usr: &Path) -> io::Result<()> {
+    LEFT_OUT
+        .iter()
+        .map(|dir| tree.join("usr").join(dir))
+        .filter(|dir| dir.is_dir())
+        .try_for_each(fs::remove_dir_all)?;
+    for dir in MERGED.iter().filter(|dir| tree.join(dir).is_dir()) {
+        move_all(&tree.join(dir), &usr.join(dir))?;
+    }
+    match tree.join("usr").is_dir() {
+        true => move_all(&tree.join("usr"), usr),
+        false => Ok(()),
+    }
+}
+
+fn move_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => move_all(&entry.path(), &target)?,
+            false => fs::rename(entry.path(), target)?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes a filesystem with what is in a directory.
+fn make(from: &Path, disk: &Path) -> Result<(), ProgramsError> {
+    let used = room(from).map_err(CacheError::at(from))?;
+    let kib = (used + used / 8 + (8 << 20)) >> 10;
+    let mut mkfs = tool::tool("mkfs.ext4");
+    // Without a journal: nobody writes. An inode for every block: many files are small.
+    mkfs.args(["-q", "-O", "^has_journal", "-m", "0", "-b", "4096", "-i", "4096", "-d"]).arg(from).arg(disk);
+    tool::output(mkfs.arg(format!("{kib}k")))?;
+    Ok(())
+}
+
+/// Bytes that files and directories take, in blocks, inodes included.
+fn room(dir: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        bytes += 256
+            + match entry.file_type()? {
+                kind if kind.is_dir() => 4096 + room(&entry.path())?,
+                kind if kind.is_file() => entry.metadata()?.len().next_multiple_of(4096),
+                _ => 0,
+            };
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_laid_out_below_usr_wherever_it_has_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tree, usr) = (dir.path().join("tree"), dir.path().join("usr"));
+        for file in ["lib/x/libc.so", "usr/lib/x/liba.so", "usr/sbin/server", "usr/share/doc/a/b", "etc/server.conf"] {
+            fs::create_dir_all(tree.join(file).parent().unwrap()).unwrap();
+            fs::write(tree.join(file), file).unwrap();
+        }
+        fs::create_dir_all(usr.join("lib/x")).unwrap();
+        merge(&tree, &usr).unwrap();
+        let has = |file: &str| usr.join(file).exists();
+        assert!(has("lib/x/libc.so") && has("lib/x/liba.so") && has("sbin/server"));
+        assert!(!has("share/doc/a") && !has("etc") && !has("server.conf"));
+        let disk = dir.path().join("disk");
+        make(&usr, &disk).unwrap();
+        assert!(fs::metadata(&disk).unwrap().len() >= 8 << 20);
+        assert!(!fs::read(&disk).unwrap().windows(16).all(|bytes| bytes != b"usr/sbin/server\0"));
+    }
+}
