@@ -27,8 +27,8 @@ pub struct Span<R> {
     pub min: R,
     /// Largest reading of each column.
     pub max: R,
-    /// Growth of each counter over the window; a counter that went backwards was reset and counts from
-    /// zero again. `None` with fewer than two readings. For gauges always `None`.
+    /// Growth of each counter over the window, steps back not counted. `None` with fewer than two
+    /// readings. For gauges always `None`.
     pub growth: R,
     /// When it was first read.
     pub first_at: Nanos,
@@ -45,12 +45,15 @@ impl<R: Row> Span<R> {
         }
         for (index, metric) in R::METRICS.iter().enumerate() {
             let Some(value) = row.get(index) else { continue };
-            if metric.kind == MetricKind::Counter
-                && let Some(before) = self.last.get(index)
-            {
-                let step = value.checked_sub(before).unwrap_or(value);
-                let sum = self.growth.get(index).unwrap_or(0).saturating_add(step);
-                self.growth.set(index, Some(sum));
+            if metric.kind == MetricKind::Counter {
+                // Nothing gets there by counting: it is a difference that fell below zero.
+                if value > COUNTER_MAX {
+                    continue;
+                }
+                if let Some(before) = self.last.get(index) {
+                    let sum = self.growth.get(index).unwrap_or(0).saturating_add(step(before, value));
+                    self.growth.set(index, Some(sum));
+                }
             }
             if self.first.get(index).is_none() {
                 self.first.set(index, Some(value));
@@ -66,6 +69,20 @@ impl<R: Row> Span<R> {
     /// Seconds between the first and the last reading.
     pub fn seconds(&self) -> f64 {
         Nanos(self.last_at.0.saturating_sub(self.first_at.0)).as_secs_f64()
+    }
+}
+
+/// The largest reading of a counter that is taken for one.
+const COUNTER_MAX: u64 = u64::MAX / 2;
+
+/// How much a counter grew from one reading to the next. The kernel adds many of them up from parts per
+/// CPU without a lock, so that they step back a little now and then (`iowait`, vmstat, statistics of
+/// cgroups): nothing was counted then. One that fell below half was reset, and counts from zero again.
+pub fn step(before: u64, now: u64) -> u64 {
+    match now.checked_sub(before) {
+        Some(step) => step,
+        None if now < before / 2 => now,
+        None => 0,
     }
 }
 
@@ -187,5 +204,42 @@ impl Sink for Window {
             Record::Gap(gap) => self.gaps.push(gap.clone()),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::HostRow;
+    use crate::units::Pages;
+
+    /// Growth of a counter that was read with these values, a second apart.
+    fn check(readings: &[u64], expect: Option<u64>) {
+        let mut span = Span::<HostRow>::default();
+        for (at, reading) in readings.iter().enumerate() {
+            let row = HostRow { nr_dirtied: Some(Pages(*reading)), ..HostRow::default() };
+            span.push(Nanos(at as u64 * 1_000_000_000), &row);
+        }
+        assert_eq!(span.growth.nr_dirtied.map(|pages| pages.0), expect, "{readings:?}");
+    }
+
+    #[test]
+    fn a_counter_that_steps_back_counts_nothing_and_one_that_was_reset_counts_from_zero() {
+        check(&[], None);
+        check(&[7], None);
+        check(&[7, 7], Some(0));
+        check(&[7, 10, 25], Some(18));
+        check(&[1_000_000, 999_999], Some(0));
+        check(&[1_000_000, 999_999, 1_000_003], Some(4));
+        check(&[1_000_000, 40], Some(40));
+        check(&[1_000_000, 40, 50], Some(50));
+        check(&[3, 0, 5], Some(5));
+    }
+
+    #[test]
+    fn a_counter_below_zero_is_no_reading() {
+        check(&[100, u64::MAX, 107], Some(7));
+        check(&[u64::MAX - 3, 5, 6], Some(1));
+        check(&[u64::MAX, u64::MAX], None);
     }
 }

@@ -12,7 +12,7 @@ use crate::sample::{BdiRow, DiskRow};
 use crate::units::{Bytes, Count, Nanos, Quantity};
 use crate::window::{Span, Window};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Share of an interval a device must be busy to count as saturated.
 const SATURATED_UTILISATION: f64 = 0.9;
@@ -221,9 +221,11 @@ impl<'a> Device<'a> {
 
     /// Intervals in which it, or a disk below it, was saturated.
     fn saturated(&self) -> Vec<Interval> {
-        let below: Vec<Interval> = self.bottoms().iter().flat_map(|device| device.intervals()).collect();
-        let is_busy = |at: Nanos| below.iter().any(|interval| interval.end == at && interval.is_saturated());
-        self.intervals().into_iter().filter(|interval| interval.is_saturated() || is_busy(interval.end)).collect()
+        let below = self.bottoms().into_iter().filter(|device| device.id != self.id);
+        let intervals = below.flat_map(|device| device.intervals());
+        let busy: BTreeSet<Nanos> = intervals.filter(Interval::is_saturated).map(|interval| interval.end).collect();
+        let is_busy = |interval: &Interval| interval.is_saturated() || busy.contains(&interval.end);
+        self.intervals().into_iter().filter(is_busy).collect()
     }
 
     /// How many bytes per second it writes when it has enough to do.

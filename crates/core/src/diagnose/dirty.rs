@@ -45,7 +45,11 @@ pub fn dirty_peak(window: &Window) -> Option<Bytes> {
 }
 
 fn dirty_of(window: &Window, row: &HostRow) -> Option<Bytes> {
-    row.nr_dirty.map(|pages| pages.bytes(page_size(window))).or(row.mem_dirty)
+    // More than there is memory is a counter gone wrong, and has a rule of its own.
+    let memory = window.facts.as_ref().and_then(|facts| facts.mem_total).or(window.host.last.mem_total);
+    let is_possible = |bytes: &Bytes| memory.is_none_or(|memory| *bytes <= memory);
+    let counted = row.nr_dirty.map(|pages| pages.bytes(page_size(window)));
+    counted.filter(is_possible).or(row.mem_dirty.filter(is_possible))
 }
 
 /// Dirty bytes of each sample, in order of time.
@@ -170,6 +174,15 @@ mod tests {
         let fixture = || Fixture::healthy().host(|t, row| row.nr_dirtied = Some(mib_pages(10.0 * t)));
         assert_eq!(dirtying_rate(&fixture().window()), Some(10.0 * 1_048_576.0));
         assert_eq!(dirtying_rate(&fixture().one_look().window()), None);
+    }
+
+    #[test]
+    fn more_dirty_than_memory_is_no_level() {
+        let fixture = |pages: u64| Fixture::healthy().host(move |_, row| row.nr_dirty = Some(Pages(pages)));
+        assert_eq!(dirty_now(&fixture(100).window()), Some(Bytes(409_600)));
+        let meminfo = Fixture::healthy().window().host.last.mem_dirty;
+        assert!(meminfo.is_some());
+        assert_eq!(dirty_peak(&fixture(u64::MAX - 5).window()), meminfo);
     }
 
     #[test]
