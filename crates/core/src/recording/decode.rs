@@ -88,7 +88,9 @@ impl fmt::Display for Cut {
             Why::NotClosed => {
                 return f.write_str("the recorder was stopped before it closed the recording; every sample is there");
             }
-            Why::AfterEnd => return write!(f, "{bytes} bytes after the end of the recording were not read"),
+            Why::AfterEnd => {
+                return write!(f, "{bytes} bytes after the end of the recording were not read: a file holds one");
+            }
         }
         match self.samples {
             None | Some(0) => Ok(()),
@@ -290,7 +292,7 @@ impl<R: Read> Decoder<R> {
     fn miss(&mut self, why: Why, bytes: u64) {
         let full = self.cuts.len() >= MAX_CUTS;
         match self.cuts.last_mut() {
-            Some(cut) if full || (self.cut_open && why != Why::AfterEnd) => {
+            Some(cut) if full || (self.cut_open && (why != Why::AfterEnd || cut.why == why)) => {
                 cut.bytes = cut.bytes.saturating_add(bytes);
                 cut.before = None;
             }
@@ -337,7 +339,11 @@ impl<R: Read> Decoder<R> {
                 }
             }
             Step::Frame { kind: kind::RECORDS, bytes } => match self.unpack().and_then(|()| self.begin(bytes)) {
-                Ok(frame) => self.hand = Hand::Items(frame),
+                Ok(None) => {
+                    self.closed = true;
+                    self.miss(Why::AfterEnd, bytes);
+                }
+                Ok(Some(frame)) => self.hand = Hand::Items(frame),
                 Err(_) => self.malformed(bytes),
             },
             Step::Frame { kind: kind::DIRECTORY, bytes } if self.lost => match self.unpack() {
@@ -357,13 +363,16 @@ impl<R: Read> Decoder<R> {
         self.hand = Hand::Nothing;
     }
 
-    /// Reads the start of a records frame.
-    fn begin(&mut self, bytes: u64) -> Result<Frame, Malformed> {
+    /// Reads the start of a records frame; `None` when it is of another recording, appended to this one.
+    fn begin(&mut self, bytes: u64) -> Result<Option<Frame>, Malformed> {
         let mut cursor = Cursor::new(&self.content);
         let number = cursor.varint()?;
         let sample_number = cursor.varint()?;
         let flags = cursor.byte()?;
         self.at = self.content.len() - cursor.left();
+        if number < self.frames_due {
+            return Ok(None);
+        }
         if number != self.frames_due {
             // Whole frames are missing. Where no damage was seen, they were taken out.
             self.lose_step();
@@ -372,7 +381,7 @@ impl<R: Read> Decoder<R> {
             }
         }
         self.frames_due = number.wrapping_add(1);
-        Ok(Frame { bytes, sample_number, sample: flags & 1 != 0, keyframe: flags & 2 != 0 })
+        Ok(Some(Frame { bytes, sample_number, sample: flags & 1 != 0, keyframe: flags & 2 != 0 }))
     }
 
     /// Takes the next record out of the frame in hand.

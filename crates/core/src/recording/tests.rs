@@ -290,6 +290,18 @@ fn a_frame_taken_out_is_noticed() {
 }
 
 #[test]
+fn a_recording_appended_to_one_that_was_cut_is_not_mixed_with_it() {
+    let (first, second) = (encode(&plain(5)), encode(&plain(70)));
+    let mut file = first[..first.len() - 30].to_vec();
+    file.extend(&second);
+    let mut decoder = Decoder::new(file.as_slice()).unwrap();
+    let read: Vec<Record> = decoder.by_ref().map(Result::unwrap).collect();
+    assert_eq!(samples(&read), samples(&plain(5))[..samples(&read).len()]);
+    let whys: Vec<Why> = decoder.cuts().iter().map(|cut| cut.why).collect();
+    assert_eq!(whys, [Why::Damaged, Why::AfterEnd]);
+}
+
+#[test]
 fn bytes_behind_the_end_are_told() {
     let mut file = encode(&plain(2));
     file.extend(encode(&plain(2)));
