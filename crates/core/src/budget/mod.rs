@@ -381,9 +381,10 @@ pub fn budgets(window: &Window) -> Budgets {
             cgroups.push(budget);
         }
     }
-    let inner = inner_paths(&cgroups);
+    let paths: Vec<Name> = cgroups.iter().map(|budget| budget.path.clone()).collect();
+    let inner = inner_paths(&paths);
     for budget in &mut cgroups {
-        budget.is_inner = inner.contains(&budget.path);
+        budget.is_inner = inner.contains(budget.path.as_bytes());
         // An inner cgroup has no processes; what io.stat says of it is the sum of those below.
         if !are_printed && !budget.is_inner {
             budget.wbs = wb::of_written_devices(&inputs, budget.cgroup, &budget.domain, &global);
@@ -409,11 +410,15 @@ pub fn budgets(window: &Window) -> Budgets {
     }
 }
 
-/// Paths of all cgroups that have one of these below them.
-fn inner_paths(cgroups: &[CgroupBudget]) -> BTreeSet<Name> {
-    let above = |path: &[u8]| {
-        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at.max(1));
-        slashes.map(|at| Name::new(&path[..at])).collect::<Vec<_>>()
-    };
-    cgroups.iter().flat_map(|budget| above(budget.path.as_bytes())).collect()
+/// Paths that have one of these below them. Stops climbing where it has been, so that cgroups nested
+/// thousands deep cost no more than as many side by side.
+fn inner_paths(paths: &[Name]) -> BTreeSet<&[u8]> {
+    let mut inner = BTreeSet::new();
+    for path in paths {
+        let mut at = crate::diagnose::cgroup::parent(path.as_bytes());
+        while let Some(above) = at.filter(|above| inner.insert(*above)) {
+            at = crate::diagnose::cgroup::parent(above);
+        }
+    }
+    inner
 }

@@ -7,6 +7,7 @@ use super::{Bound, Budgets, CgroupBudget, DomainBudget, Flag, Scope, WbBudget};
 use crate::container::identify;
 use crate::gap::{Gap, Source};
 use crate::human;
+use crate::name::Name;
 use crate::report::{Evidence, GapLine};
 use crate::window::Window;
 use serde::Serialize;
@@ -182,7 +183,7 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
     BudgetReport {
         schema: SCHEMA,
         hostname: facts.map(|facts| facts.hostname.to_string()).unwrap_or_default(),
-        kernel: facts.map(|facts| facts.kernel_release.clone()).unwrap_or_default(),
+        kernel: facts.map(|facts| Name::from_escaped(&facts.kernel_release).to_string()).unwrap_or_default(),
         scope: scope_name(budgets.scope),
         wb_stat_error_bytes: budgets.wb_stat_error.map(|bytes| bytes.0),
         hidden: u64::try_from(hidden).unwrap_or(u64::MAX),

@@ -233,8 +233,7 @@ fn mul_div(a: u64, b: u64, c: u64) -> u64 {
 pub(super) fn unread(inputs: &Inputs, were_printed: bool) -> Gap {
     match were_printed {
         true => {
-            let unknown =
-                Cause::Malformed { what: "it names cgroups by inode number, and theirs are not known".into() };
+            let unknown = Cause::Malformed { what: "inode numbers of cgroups that are known here".into() };
             Gap::detailed(Source::DebugWbStats, unknown, "shares of wbs")
         }
         false => gap(inputs.window, Source::DebugWbStats, "shares of wbs"),

@@ -80,7 +80,9 @@ fn host_summary(window: &Window) -> HostSummary {
     HostSummary {
         hostname: facts.map(|facts| facts.hostname.to_string()).unwrap_or_default(),
         // A release is text from outside like any other.
-        kernel: facts.map(|facts| crate::name::Name::new(&facts.kernel_release).to_string()).unwrap_or_default(),
+        kernel: facts
+            .map(|facts| crate::name::Name::from_escaped(&facts.kernel_release).to_string())
+            .unwrap_or_default(),
         mem_total_bytes: facts.and_then(|facts| facts.mem_total).or(window.host.last.mem_total).map(|bytes| bytes.0),
         cpus_possible: facts.and_then(|facts| facts.cpus_possible),
         cgroup_mode: match facts.map(|facts| facts.cgroups.mode).unwrap_or_default() {
