@@ -184,7 +184,7 @@ impl fmt::Display for Cause {
             Cause::PermissionDenied { need } => write!(f, "not allowed (needs {need})"),
             Cause::NotMounted { fs_type } => write!(f, "{fs_type} is not mounted"),
             Cause::Unsupported { since } => write!(f, "not in this kernel ({since})"),
-            Cause::Malformed { what } => write!(f, "not understood: {what}"),
+            Cause::Malformed { what } => write!(f, "not understood, expected {what}"),
             Cause::Vanished => f.write_str("gone before it was read"),
             Cause::TooLarge { limit_bytes } => write!(f, "longer than {limit_bytes} bytes"),
             Cause::Io { errno } => write!(f, "read failed (errno {errno})"),

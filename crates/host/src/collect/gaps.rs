@@ -144,7 +144,7 @@ mod tests {
     fn a_single_one_names_its_entity_and_file() {
         let mut book = GapBook::default();
         book.add(Source::MemoryLimits, "memory.max", Flaw("max or a number"), Some(EntityId(7)));
-        let gap = "CGROUP/memory.{max,high,min,low} (memory.max): not understood: max or a number Some(7)";
+        let gap = "CGROUP/memory.{max,high,min,low} (memory.max): not understood, expected max or a number Some(7)";
         assert_eq!(report(&mut book), [gap]);
     }
 

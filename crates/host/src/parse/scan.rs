@@ -33,7 +33,7 @@ impl Notes {
         self.known = true;
         let value = number(digits).and_then(|value| value.checked_mul(scale));
         if value.is_none() {
-            self.flaw("a number that fits 64 bits");
+            self.flaw(wanted(digits));
         }
         *field = value.map(Q::from_raw);
     }
@@ -48,7 +48,7 @@ impl Notes {
             _ => Sum::Unknown,
         };
         if *sum == Sum::Unknown {
-            self.flaw("a number that fits 64 bits");
+            self.flaw(wanted(digits));
         }
     }
 
@@ -100,6 +100,17 @@ impl<'a> Iterator for Lines<'a> {
         let (line, rest) = self.rest.split_at(end);
         self.rest = rest.get(1..).unwrap_or_default();
         Some(line)
+    }
+}
+
+/// What was expected in place of something that [`number`] refused: what is a number, but below zero or
+/// too large, is a counter gone wrong; anything else is only garbage.
+pub(super) fn wanted(digits: &[u8]) -> &'static str {
+    let digits = digits.trim_ascii();
+    let digits = digits.strip_prefix(b"-").unwrap_or(digits);
+    match digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        true => "a number",
+        false => "a number that fits 64 bits",
     }
 }
 
@@ -178,6 +189,17 @@ mod tests {
         check("1 2", None);
         check("0x10", None);
         check("12kB", None);
+    }
+
+    #[test]
+    fn what_is_no_number_is_told_from_one_that_does_not_fit() {
+        let check = |text: &str, expect: &str| assert_eq!(wanted(text.as_bytes()), expect, "{text:?}");
+        check("18446744073709551616", "a number that fits 64 bits");
+        check(" -1 ", "a number that fits 64 bits");
+        check("NaN", "a number");
+        check("", "a number");
+        check("-", "a number");
+        check("12kB", "a number");
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn check(window: &Window) -> Verdict {
     found.extend(of_wbs(window, memory));
     found.extend(of_threshold(window, memory));
     found.extend(unfit(window).map(|gap| Impossible {
-        name: gap.detail.clone().unwrap_or_else(|| "A counter".to_owned()),
+        name: gap.detail.clone().unwrap_or_else(|| format!("a counter of {}", gap.source)),
         value: None,
         most: None,
         source: gap.source.to_string(),
