@@ -2,7 +2,7 @@
 //! Budgets as a table, JSON or CSV. In the table every row has two lines, the name with what binds it
 //! and then the numbers, so that a long path and exact amounts fit 80 columns. Computes nothing.
 
-use crate::layout::{columns, hanging};
+use crate::layout::{columns, hanging, shortened};
 use anstyle::{AnsiColor, Style};
 use floodline_core::budget::{BudgetReport, BudgetRow};
 use floodline_core::human;
@@ -107,32 +107,6 @@ fn name(row: &BudgetRow, room: usize) -> String {
         (_, None) => shortened("the whole machine", room),
     };
     format!("{who}{on}")
-}
-
-/// A name in at most so many columns: the middle is left out, the end (the unit) stays.
-fn shortened(name: &str, width: usize) -> String {
-    if columns(name) <= width {
-        return name.to_owned();
-    }
-    let mut tail = String::new();
-    for c in name.chars().rev() {
-        if columns(&tail) + columns(c.encode_utf8(&mut [0; 4])) + 1 > width * 2 / 3 {
-            break;
-        }
-        tail.insert(0, c);
-    }
-    // Begin the end at a component, where that does not cost too much of it.
-    if let Some(slash) = tail.find('/').filter(|at| at * 2 < tail.len()) {
-        tail.drain(..slash);
-    }
-    let mut head = String::new();
-    for c in name.chars() {
-        if columns(&head) + columns(c.encode_utf8(&mut [0; 4])) + 1 + columns(&tail) > width {
-            break;
-        }
-        head.push(c);
-    }
-    format!("{head}…{tail}")
 }
 
 fn numbers(row: &BudgetRow, bytes: bool) -> [String; 7] {

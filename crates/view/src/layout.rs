@@ -15,7 +15,8 @@ fn is_narrow(c: char) -> bool {
     matches!(c as u32, 0x2000..=0x2bff)
 }
 
-/// Breaks a text into lines of at most `width` columns, at spaces, and within a word that is longer.
+/// Breaks a text into lines of at most `width` columns: at spaces, and a word that is longer behind a
+/// sign that joins its parts (paths, field names), or anywhere if it has none near the edge.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
@@ -32,18 +33,63 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         if !line.is_empty() {
             lines.push(std::mem::take(&mut line));
         }
-        for c in word.chars() {
-            let mut buffer = [0; 4];
-            if columns(&line) + columns(c.encode_utf8(&mut buffer)) > width {
-                lines.push(std::mem::take(&mut line));
-            }
-            line.push(c);
+        let mut rest = word;
+        while columns(rest) > width {
+            let (piece, after) = rest.split_at(piece(rest, width));
+            lines.push(piece.to_owned());
+            rest = after;
         }
+        line.push_str(rest);
     }
     if !line.is_empty() || lines.is_empty() {
         lines.push(line);
     }
     lines
+}
+
+/// Length in bytes of the part of a word that fits a line: up to the last joining sign in the second
+/// half of the line, else up to its edge. At least one character, so that a loop over parts ends.
+fn piece(word: &str, width: usize) -> usize {
+    let mut taken = 0;
+    let mut edge = 0;
+    let mut joint = None;
+    for (at, c) in word.char_indices() {
+        taken += columns(&word[at..at + c.len_utf8()]);
+        if taken > width && edge > 0 {
+            break;
+        }
+        edge = at + c.len_utf8();
+        if matches!(c, '/' | '_' | '.' | '-' | ':') && taken * 2 > width {
+            joint = Some(edge);
+        }
+    }
+    joint.unwrap_or(edge)
+}
+
+/// A name in at most so many columns: the middle is left out, the end (the unit) stays.
+pub(crate) fn shortened(name: &str, width: usize) -> String {
+    if columns(name) <= width {
+        return name.to_owned();
+    }
+    let mut tail = String::new();
+    for c in name.chars().rev() {
+        if columns(&tail) + columns(c.encode_utf8(&mut [0; 4])) + 1 > width * 2 / 3 {
+            break;
+        }
+        tail.insert(0, c);
+    }
+    // Begin the end at a component, where that does not cost too much of it.
+    if let Some(slash) = tail.find('/').filter(|at| at * 2 < tail.len()) {
+        tail.drain(..slash);
+    }
+    let mut head = String::new();
+    for c in name.chars() {
+        if columns(&head) + columns(c.encode_utf8(&mut [0; 4])) + 1 + columns(&tail) > width {
+            break;
+        }
+        head.push(c);
+    }
+    format!("{head}…{tail}")
 }
 
 /// A paragraph whose first line starts with `first` and whose others are indented like it.
@@ -56,8 +102,15 @@ pub(crate) fn hanging(out: &mut String, first: &str, text: &str, width: usize) {
 }
 
 /// A shell command, continued on further lines with a backslash where it does not fit. Never broken
-/// within quotes: then it is longer than the width, and still one can paste it.
+/// within quotes: then it is longer than the width, and still one can paste it. What a person has to
+/// do without a shell is a comment, and each of its lines is one.
 pub(crate) fn command(out: &mut String, indent: usize, command: &str, width: usize) {
+    if let Some(comment) = command.strip_prefix("# ") {
+        for line in wrap(comment, width.saturating_sub(indent + 2)) {
+            let _ = writeln!(out, "{}# {line}", " ".repeat(indent));
+        }
+        return;
+    }
     let room = width.saturating_sub(indent).max(1);
     let mut line = String::new();
     let mut first = true;
@@ -143,6 +196,9 @@ mod tests {
         check("", 7, &[""]);
         check("abcdefghij", 4, &["abcd", "efgh", "ij"]);
         check("a abcdefghij", 4, &["a", "abcd", "efgh", "ij"]);
+        check("/sys/block/LOOP/loop/backing_file", 22, &["/sys/block/LOOP/loop/", "backing_file"]);
+        check("/proc/sys/vm/dirty_expire_centisecs x", 22, &["/proc/sys/vm/dirty_", "expire_centisecs x"]);
+        check("a/bcdefghijkl", 8, &["a/bcdefg", "hijkl"]);
         check("日本語", 4, &["日本", "語"]);
         check("x", 0, &["x"]);
     }
@@ -156,6 +212,13 @@ mod tests {
             'vm.b = 2' > \
             /etc/sysctl.d/90.conf
         ");
+    }
+
+    #[test]
+    fn what_is_no_command_stays_a_comment_on_every_line() {
+        let mut out = String::new();
+        command(&mut out, 2, "# install another kernel and reboot", 24);
+        assert_eq!(out, "  # install another\n  # kernel and reboot\n");
     }
 
     #[test]

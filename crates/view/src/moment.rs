@@ -2,6 +2,7 @@
 //! A machine at one moment: a line of a table, a screenful, or a JSON object.
 
 use crate::export::rfc3339;
+use crate::layout::{columns, shortened};
 use floodline_core::human;
 use floodline_core::moment::Moment;
 use floodline_core::units::Nanos;
@@ -13,6 +14,9 @@ pub const SCHEMA: &str = "floodline.moment/1";
 
 /// Rows of a list in the screenful.
 const LIST_ROWS: usize = 10;
+
+/// Columns of a name below which it says nothing.
+const NAME_MIN: usize = 8;
 
 /// What stands for a reading that is not there.
 const UNKNOWN: &str = "?";
@@ -30,8 +34,8 @@ pub fn heading() -> String {
 /// One line, cut to `width` columns.
 pub fn line(moment: &Moment, width: usize) -> String {
     let writer = moment.writers.first().map(|writer| writer.process.as_str()).unwrap_or_default();
-    let text = format!(
-        "{:<8} {:>9} {:>9} {:>11} {:>11} {:>6} {:>6}  {writer}",
+    let mut text = format!(
+        "{:<8} {:>9} {:>9} {:>11} {:>11} {:>6} {:>6}  ",
         clock(moment),
         amount(moment.dirty_bytes),
         amount(moment.writeback_bytes),
@@ -40,14 +44,14 @@ pub fn line(moment: &Moment, width: usize) -> String {
         share(moment.iowait_share),
         share(moment.io_pressure_share),
     );
-    let mut cut: String = text.chars().take(width).collect();
-    cut.truncate(cut.trim_end().len());
-    cut.push('\n');
-    cut
+    text.push_str(&shortened(writer, width.saturating_sub(text.chars().count()).max(NAME_MIN)));
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
 }
 
-/// Everything about one moment.
-pub fn screen(moment: &Moment) -> String {
+/// Everything about one moment; names give way to `width` columns.
+pub fn screen(moment: &Moment, width: usize) -> String {
     let mut text = String::new();
     let time = rfc3339(Nanos(moment.wall_ns)).unwrap_or_else(|| UNKNOWN.to_owned());
     let _ = writeln!(text, "{time}  (rates over {})", human::seconds(moment.interval_s));
@@ -75,29 +79,44 @@ pub fn screen(moment: &Moment) -> String {
     for disk in &moment.disks {
         let _ = writeln!(
             text,
-            "{:<16} {:>11} {:>8} {:>10} {:>6}",
-            disk.name,
+            "{} {:>11} {:>8} {:>10} {:>6}",
+            padded(&disk.name, 16),
             rate(disk.write_bytes_per_second),
             disk.writes_per_second.map_or(UNKNOWN.to_owned(), |writes| format!("{writes:.0}")),
             disk.write_await_s.map_or(UNKNOWN.to_owned(), human::seconds),
             share(disk.utilisation)
         );
     }
-    list(&mut text, "dirty", "cgroup", moment.cgroups.len(), |at| {
+    list(&mut text, width, "dirty", "cgroup", moment.cgroups.len(), |at| {
         moment.cgroups.get(at).map(|cgroup| (amount(Some(cgroup.dirty_bytes)), cgroup.cgroup.clone()))
     });
-    list(&mut text, "dirtying", "process", moment.writers.len(), |at| {
+    list(&mut text, width, "dirtying", "process", moment.writers.len(), |at| {
         moment.writers.get(at).map(|writer| (rate(Some(writer.dirtied_bytes_per_second)), writer.process.clone()))
     });
     text
 }
 
-fn list(text: &mut String, value: &str, name: &str, rows: usize, row: impl Fn(usize) -> Option<(String, String)>) {
+/// A name in exactly so many columns.
+fn padded(name: &str, width: usize) -> String {
+    let mut name = shortened(name, width);
+    name.push_str(&" ".repeat(width.saturating_sub(columns(&name))));
+    name
+}
+
+fn list(
+    text: &mut String,
+    width: usize,
+    value: &str,
+    name: &str,
+    rows: usize,
+    row: impl Fn(usize) -> Option<(String, String)>,
+) {
     if rows == 0 {
         return;
     }
     let _ = writeln!(text, "\n{value:>11}  {name}");
     for (value, name) in (0..rows.min(LIST_ROWS)).filter_map(row) {
+        let name = shortened(&name, width.saturating_sub(13).max(NAME_MIN));
         let _ = writeln!(text, "{value:>11}  {name}");
     }
     if rows > LIST_ROWS {
@@ -161,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_screenful_lists_disks_cgroups_and_writers() {
-        insta::assert_snapshot!(screen(&moment(Fixture::healthy())), @"
+        insta::assert_snapshot!(screen(&moment(Fixture::healthy()), 80), @"
         2026-10-03T04:00:10.000Z  (rates over 10 s)
         dirty 1.17 MiB, writeback 0 B
         thresholds: background 1.37 GiB, hard 2.75 GiB
@@ -175,6 +194,20 @@ mod tests {
          8.00 KiB/s  nginx[500]
             410 B/s  systemd-journal[300]
         ");
+    }
+
+    #[test]
+    fn long_names_give_way() {
+        let long = format!("/{}", "💩".repeat(60));
+        let moment = moment(
+            Fixture::healthy()
+                .disk("a-disk-with-a-long-name", |_, _| {})
+                .cgroup(&long, |_, row| row.file_dirty = Some(floodline_core::units::Bytes(1 << 20))),
+        );
+        for text in [screen(&moment, 80), line(&moment, 80)] {
+            assert!(text.lines().all(|line| columns(line) <= 80), "{text}");
+        }
+        assert!(screen(&moment, 80).contains("1.00 MiB  /💩"), "{}", screen(&moment, 80));
     }
 
     #[test]
