@@ -44,7 +44,8 @@ impl CliError {
         CliError::new(Kind::Bug, cause)
     }
 
-    /// Writing to `target` failed. A reader that went away is not an error: the command ends quietly.
+    /// Writing to `target` failed. A reader that went away is not an error: the command ends, quietly
+    /// unless it has [`CliError::had_written`] something that the reader may have wanted whole.
     pub(crate) fn write(target: &str, error: &io::Error) -> CliError {
         match error.kind() {
             io::ErrorKind::BrokenPipe => CliError::new(Kind::ClosedPipe, ""),
@@ -52,10 +53,21 @@ impl CliError {
         }
     }
 
-    /// Adds what to type next.
+    /// Says how far the command was when its reader went away; any other error says so itself.
+    #[must_use]
+    pub(crate) fn had_written(mut self, what: impl fmt::Display) -> CliError {
+        if self.kind == Kind::ClosedPipe {
+            self.cause = format!("the reader of standard output went away after {what}");
+        }
+        self
+    }
+
+    /// Adds what to type next; nothing follows when the reader went away.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> CliError {
-        self.hints.push(hint.to_string());
+        if self.kind != Kind::ClosedPipe {
+            self.hints.push(hint.to_string());
+        }
         self
     }
 
@@ -66,9 +78,11 @@ impl CliError {
     /// Tells the person and says how to end.
     pub(crate) fn report(&self) -> Exit {
         match self.kind {
-            Kind::ClosedPipe => return Exit::Done,
+            Kind::ClosedPipe if self.cause.is_empty() => {}
             Kind::Bug => eprintln!("floodline: this is a bug in floodline: {}", self.cause),
-            Kind::Usage | Kind::CannotObserve | Kind::LabUnavailable => eprintln!("floodline: {}", self.cause),
+            Kind::Usage | Kind::CannotObserve | Kind::LabUnavailable | Kind::ClosedPipe => {
+                eprintln!("floodline: {}", self.cause)
+            }
         }
         for hint in &self.hints {
             eprintln!("  hint: {hint}");

@@ -3,11 +3,30 @@
 //! damaged, or written by a newer version) is said once, on standard error, and the rest is used.
 
 use crate::error::CliError;
+use floodline_core::name::Name;
 use floodline_core::record::Record;
-use floodline_core::recording::{Cut, Decoder, Why};
+use floodline_core::recording::{Cut, DecodeError, Decoder, Why};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// What to type when there is nothing to read.
+const HOW_TO_RECORD: &str = "make a recording with: floodline record --for 1m -o FILE.flr";
+
+/// A path as it is shown: its bytes may be anything.
+pub(crate) fn shown(path: &Path) -> Name {
+    Name::new(path.as_os_str().as_bytes())
+}
+
+/// A recording without a sample cannot answer anything.
+pub(crate) fn no_sample(path: &Path) -> CliError {
+    CliError::usage(format!("{} holds no whole sample, so nothing can be said", name(path))).hint(HOW_TO_RECORD)
+}
+
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { shown(path).to_string() }
+}
 
 /// A recording being read.
 pub(crate) struct Input {
@@ -18,19 +37,21 @@ pub(crate) struct Input {
 impl Input {
     /// Opens a recording; `-` is standard input.
     pub(crate) fn open(path: &Path) -> Result<Input, CliError> {
-        let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+        let name = name(path);
         let reader: Box<dyn Read> = if path == Path::new("-") {
             Box::new(io::stdin().lock())
         } else {
-            let file = File::open(path).map_err(|error| {
-                CliError::usage(format!("cannot open {name}: {error}"))
-                    .hint("make a recording with: floodline record --for 1m -o FILE.flr")
-            })?;
+            let file = File::open(path)
+                .map_err(|error| CliError::usage(format!("cannot open {name}: {error}")).hint(HOW_TO_RECORD))?;
             Box::new(BufReader::with_capacity(1 << 16, file))
         };
         let decoder = Decoder::new(reader).map_err(|error| {
-            CliError::usage(format!("{name}: {error}"))
-                .hint("make a recording with: floodline record --for 1m -o FILE.flr")
+            let told = CliError::usage(format!("{name}: {error}"));
+            match error {
+                // The message says which version reads it.
+                DecodeError::NewerFormat { .. } => told,
+                _ => told.hint(HOW_TO_RECORD),
+            }
         })?;
         Ok(Input { decoder, name })
     }

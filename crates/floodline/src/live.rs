@@ -3,6 +3,7 @@
 //! look begin with what the probe found, so that a stream of them is a whole recording.
 
 use crate::error::CliError;
+use crate::input::shown;
 use floodline_core::facts::HostFacts;
 use floodline_core::gap::Gap;
 use floodline_core::record::Record;
@@ -18,9 +19,9 @@ pub(crate) struct Host {
 
 impl Host {
     /// Opens this machine, or the tree at `root`.
-    pub(crate) fn open(root: Option<&Path>) -> Result<Host, CliError> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Host, CliError> {
         floodline_host::collect::raise_descriptor_limit();
-        let opened = match root {
+        let opened = match path {
             Some(path) => HostRoot::at(path),
             None => HostRoot::live(),
         };
@@ -29,10 +30,12 @@ impl Host {
         })?;
         let Probe { facts, gaps } = floodline_host::probe(&root);
         if facts.kernel_release.is_empty() && facts.mem_total.is_none() {
-            let error = CliError::cannot_observe("there is no readable /proc");
-            return Err(match root.is_live() {
-                true => error.hint("mount it: mount -t proc proc /proc"),
-                false => error.hint("--root takes the folder that holds a captured proc and sys"),
+            return Err(match path {
+                None => {
+                    CliError::cannot_observe("there is no readable /proc").hint("mount it: mount -t proc proc /proc")
+                }
+                Some(path) => CliError::cannot_observe(format!("there is no readable proc in {}", shown(path)))
+                    .hint("--root takes the folder that holds a captured proc and sys"),
             });
         }
         Ok(Host { root, facts, gaps })

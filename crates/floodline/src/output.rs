@@ -3,6 +3,7 @@
 //! never goes to a terminal, and errors say which file.
 
 use crate::error::CliError;
+use crate::input::shown;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -34,19 +35,44 @@ pub(crate) fn standard_file(content: Content) -> Result<File, CliError> {
     own.map(File::from).map_err(|error| CliError::write("standard output", &error))
 }
 
-/// A new file; an existing one only with `force`.
-pub(crate) fn create(path: &Path, force: bool) -> Result<File, CliError> {
+/// What happens to a file that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It is overwritten: `--force` was given.
+    Replace,
+    /// It stays; `--force` would overwrite it.
+    Keep,
+    /// It stays, and the command has no option to overwrite it.
+    KeepAlways,
+}
+
+impl Existing {
+    /// By whether `--force` was given.
+    pub(crate) fn by_force(force: bool) -> Existing {
+        if force { Existing::Replace } else { Existing::Keep }
+    }
+}
+
+/// A new file. Pipes and devices hold nothing that could be lost, so they are written to as they are.
+pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> {
+    let metadata = std::fs::metadata(path);
+    if metadata.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+        return Err(CliError::usage(format!("{} is a folder", shown(path))).hint("name a file in it"));
+    }
     let mut options = OpenOptions::new();
     options.write(true);
-    if force {
-        options.create(true).truncate(true)
-    } else {
-        options.create_new(true)
+    match (existing, metadata.is_ok_and(|metadata| !metadata.is_file())) {
+        (_, true) => &mut options,
+        (Existing::Replace, false) => options.create(true).truncate(true),
+        (Existing::Keep | Existing::KeepAlways, false) => options.create_new(true),
     };
-    options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            CliError::usage(format!("{} exists already", path.display())).hint("choose another name, or add --force")
+    options.open(path).map_err(|error| match (error.kind(), existing) {
+        (io::ErrorKind::AlreadyExists, Existing::KeepAlways) => {
+            CliError::usage(format!("{} exists already", shown(path))).hint("choose another name")
         }
-        _ => CliError::write(&path.display().to_string(), &error),
+        (io::ErrorKind::AlreadyExists, _) => {
+            CliError::usage(format!("{} exists already", shown(path))).hint("choose another name, or add --force")
+        }
+        _ => CliError::write(&shown(path).to_string(), &error),
     })
 }

@@ -6,7 +6,7 @@ use super::Run;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::Input;
+use crate::input::{Input, no_sample};
 use crate::live::Host;
 use floodline_core::budget::{Choice, Sort, budgets, rows};
 use floodline_core::record::{Record, Sink};
@@ -80,9 +80,6 @@ impl Run for Budget {
             Some(file) => read(file)?,
             None => look(self.root.as_deref())?,
         };
-        if window.samples == 0 {
-            return Err(CliError::usage("the recording holds no sample, so nothing can be said"));
-        }
         let sort = match self.sort {
             SortBy::Over => Sort::Over,
             SortBy::Dirty => Sort::Dirty,
@@ -118,5 +115,8 @@ fn read(file: &Path) -> Result<Window, CliError> {
         }
         Ok(true)
     })?;
+    if window.samples == 0 {
+        return Err(no_sample(file));
+    }
     Ok(window)
 }

@@ -8,10 +8,11 @@ use super::record::Recorder;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::Input;
+use crate::input::{Input, no_sample};
 use crate::interrupt::Interrupt;
 use crate::live::Host;
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
+use crate::output::Existing;
 use floodline_core::diagnose::diagnose;
 use floodline_core::human;
 use floodline_core::record::{Record, Sink};
@@ -121,7 +122,7 @@ impl Doctor {
         let interrupt = Interrupt::watch()?;
         let host = Host::open(self.root.as_deref())?;
         let mut recorder = match &self.save {
-            Some(path) => Some(Recorder::start(path, false, self.every)?),
+            Some(path) => Some(Recorder::start(path, Existing::KeepAlways, self.every)?),
             None => None,
         };
         let mut window = Window::default();
@@ -163,7 +164,7 @@ fn read(file: &Path) -> Result<Window, CliError> {
         Ok(true)
     })?;
     if window.samples == 0 {
-        return Err(CliError::usage("the recording holds no sample, so nothing can be said"));
+        return Err(no_sample(file));
     }
     Ok(window)
 }

@@ -5,8 +5,9 @@ use super::Run;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::Input;
-use crate::output::{self, Content};
+use crate::input::{Input, shown};
+use crate::output::{self, Content, Existing};
+use floodline_core::human;
 use floodline_core::record::Record;
 use floodline_view::export::{Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, RowWriter, TABLES};
 use std::collections::BTreeMap;
@@ -105,7 +106,12 @@ impl Export {
     }
 
     fn all_tables(&self, folder: &Path, console: &Console) -> Result<(), CliError> {
-        let shown = folder.display().to_string();
+        let shown = shown(folder).to_string();
+        if folder.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+            return Err(CliError::usage(format!("{shown} is a file, and all tables need a folder"))
+                .hint("add --table TABLE for one table")
+                .hint("or choose another name for the folder"));
+        }
         std::fs::create_dir_all(folder).map_err(|error| CliError::write(&shown, &error))?;
         let mut flattener = Flattener::default();
         let mut tables = Folder { export: self, folder, files: BTreeMap::new(), refused: None };
@@ -113,11 +119,11 @@ impl Export {
             Ok(()) => Ok(()),
             Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error))),
         })?;
-        let count = tables.files.len();
+        let count = human::plural(tables.files.len() as u64, "table", "tables");
         for file in tables.files.into_values() {
             file.finish().map_err(|error| failed(&shown, &error))?;
         }
-        console.note(&format!("wrote {count} tables to {shown}"));
+        console.note(&format!("wrote {count} to {shown}"));
         Ok(())
     }
 
@@ -130,19 +136,21 @@ impl Export {
                 samples += 1;
                 progress.tell(|| format!("{samples} samples converted"));
             }
-            take(&record).map(|()| true)
+            take(&record).map(|()| true).map_err(|error| {
+                error.had_written(format!("{} were converted", human::plural(samples, "sample", "samples")))
+            })
         })
     }
 
     fn open(&self) -> Result<Box<dyn Write + Send>, CliError> {
         match &self.output {
-            Some(path) => Ok(Box::new(std::io::BufWriter::new(output::create(path, self.force)?))),
+            Some(path) => Ok(Box::new(std::io::BufWriter::new(output::create(path, Existing::by_force(self.force))?))),
             None => output::standard(self.format.content()),
         }
     }
 
     fn target(&self) -> String {
-        self.output.as_ref().map_or_else(|| "standard output".to_owned(), |path| path.display().to_string())
+        self.output.as_ref().map_or_else(|| "standard output".to_owned(), |path| shown(path).to_string())
     }
 }
 
@@ -151,6 +159,7 @@ fn failed(target: &str, error: &ExportError) -> CliError {
         Some(error) => CliError::write(target, error),
         None => CliError::cannot_observe(format!("cannot write {target}: {error}")),
     }
+    .hint("what is in it is not complete")
 }
 
 /// One table in the making.
@@ -198,7 +207,7 @@ impl RowWriter for Folder<'_> {
         if !self.files.contains_key(table) {
             let format = self.export.format;
             let path = self.folder.join(table).with_extension(format.extension());
-            let file = output::create(&path, self.export.force).map_err(|error| {
+            let file = output::create(&path, Existing::by_force(self.export.force)).map_err(|error| {
                 self.refused = Some(error);
                 ExportError::Write(std::io::Error::other("refused"))
             })?;

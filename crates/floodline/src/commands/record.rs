@@ -6,17 +6,18 @@ use super::Run;
 use crate::console::{Console, Progress};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::Host;
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
-use crate::output::{self, Content};
+use crate::output::{self, Content, Existing};
 use floodline_core::human;
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::{EncodeError, Encoder, Header};
 use floodline_core::sample::Sample;
 use floodline_core::units::Nanos;
 use floodline_host::Needs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ impl Run for RecordCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let interrupt = Interrupt::watch()?;
         let host = Host::open(self.root.as_deref())?;
-        let mut recorder = Recorder::start(&self.output, self.force, self.every)?;
+        let mut recorder = Recorder::start(&self.output, Existing::by_force(self.force), self.every)?;
         let mut progress = console.progress();
         let schedule = Schedule { length: self.length, every: self.every };
         let ended = observe(schedule, &interrupt, host.looks(Needs::ALL), |record| {
@@ -84,15 +85,21 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Starts a recording; `-` is standard output.
-    pub(crate) fn start(path: &Path, force: bool, every: Duration) -> Result<Recorder, CliError> {
+    pub(crate) fn start(path: &Path, existing: Existing, every: Duration) -> Result<Recorder, CliError> {
         crate::interrupt::survive_file_size_limit();
         let is_file = path != Path::new("-");
         let (file, target) = match is_file {
-            true => (output::create(path, force)?, path.display().to_string()),
+            true => (output::create(path, existing)?, shown(path).to_string()),
             false => (output::standard_file(Content::Binary)?, "standard output".to_owned()),
         };
         let every = u64::try_from(every.as_nanos()).ok().map(Nanos);
-        let encoder = Encoder::new(file, Header::new(every)).map_err(|error| failed(&target, &error))?;
+        let encoder = Encoder::new(file, Header::new(every)).map_err(|error| {
+            if is_file && existing != Existing::Replace && fs::metadata(path).is_ok_and(|file| file.is_file()) {
+                // A file of ours in which nothing can be: the next try shall not find that it exists.
+                let _ = fs::remove_file(path);
+            }
+            failed(&target, &error)
+        })?;
         Ok(Recorder { encoder, target, is_file })
     }
 
@@ -105,19 +112,19 @@ impl Recorder {
             // refusal here changes nothing.
             let _ = self.encoder.get_ref().set_len(self.encoder.written());
         }
-        Err(failed(&self.target, &error).hint(format!("the {samples} samples before it are whole")))
+        let samples = human::plural(samples, "sample", "samples");
+        Err(failed(&self.target, &error)
+            .had_written(&samples)
+            .hint(format!("{} holds {samples}, all of them whole", self.target)))
     }
 
     /// Ends the recording and says what it holds.
     pub(crate) fn finish(self) -> Result<String, CliError> {
         let (samples, target) = (self.encoder.samples(), self.target);
         let bytes = self.encoder.written();
-        self.encoder.finish().map_err(|error| failed(&target, &error))?;
-        Ok(format!(
-            "recorded {} to {target} ({})",
-            human::plural(samples, "sample", "samples"),
-            human::bytes(bytes as f64)
-        ))
+        let samples = human::plural(samples, "sample", "samples");
+        self.encoder.finish().map_err(|error| failed(&target, &error).had_written(&samples))?;
+        Ok(format!("recorded {samples} to {target} ({})", human::bytes(bytes as f64)))
     }
 
     fn tell(&self, progress: &mut Progress, sample: &Sample) {

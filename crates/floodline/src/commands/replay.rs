@@ -6,9 +6,10 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::Input;
+use crate::input::{Input, no_sample};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
+use floodline_core::human;
 use floodline_core::moment::Moment;
 use floodline_core::record::{Record, Sink};
 use floodline_core::sample::{Sample, SampleTime};
@@ -90,13 +91,18 @@ impl Run for Replay {
         })?;
         let length = walk.length().as_secs_f64();
         match (self.at, walk.at) {
-            (Some(_), Some(moment)) if self.format == Format::Text => console.print(&view::screen(&moment))?,
+            (Some(_), Some(moment)) if self.format == Format::Text => {
+                console.print(&view::screen(&moment, console.width()))?
+            }
             (Some(_), Some(moment)) => console.print(&view::json(&moment))?,
             (None, _) if lines > 0 => {}
-            _ if walk.samples == 0 => return Err(CliError::usage("the recording holds no sample")),
+            _ if walk.samples == 0 => return Err(no_sample(&self.file)),
             _ => {
-                return Err(CliError::usage("the recording holds no sample at that time")
-                    .hint(format!("it has {} samples over {:.0} s", walk.samples, length)));
+                return Err(CliError::usage("the recording holds no sample at that time").hint(format!(
+                    "{} lie within the first {}",
+                    human::plural(walk.samples, "sample", "samples"),
+                    human::seconds(length)
+                )));
             }
         }
         Ok(Exit::Done)

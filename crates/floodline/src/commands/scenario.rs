@@ -5,12 +5,12 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::shown;
 use floodline_core::name::Name;
 use floodline_core::scenario::{self, Problem, Scenario, ScenarioError, ScenarioFile};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Check, list and show scenario files
@@ -114,10 +114,6 @@ fn parse(path: &Path) -> Result<Result<ScenarioFile, ScenarioError>, CliError> {
     std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(cannot)?;
     let text = String::from_utf8(bytes).map_err(|_| CliError::usage(format!("{shown} is not UTF-8 text")))?;
     Ok(ScenarioFile::parse(&text))
-}
-
-fn shown(path: &Path) -> Name {
-    Name::new(path.as_os_str().as_bytes())
 }
 
 fn line(path: &Path, problem: &Problem) -> String {

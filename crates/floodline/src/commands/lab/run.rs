@@ -83,7 +83,11 @@ impl RunScenario {
         let interrupt = Interrupt::watch()?;
         let (variant, scenario) = read(&self.scenario, self.variant.as_deref())?;
         floodline_lab::run::check(&scenario).map_err(CliError::usage)?;
-        let save = self.save.as_deref().map(|path| crate::output::create(path, self.force)).transpose()?;
+        let save = self
+            .save
+            .as_deref()
+            .map(|path| crate::output::create(path, crate::output::Existing::by_force(self.force)))
+            .transpose()?;
         let cache = Cache::of_user().map_err(CliError::lab_unavailable)?;
         let kernel = find(console, &cache, &self.kernel)?;
         let program = std::env::current_exe().map_err(CliError::lab_unavailable)?;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people type by mistake, and files that are not what they should be: every refusal has the exit
+//! code of its kind, says what was wrong without raw bytes, and what to type next.
+
+use crate::harness::{captured, floodline, recording};
+use floodline_core::fixture::Fixture;
+use std::path::Path;
+
+/// Runs a command that has to be refused; `expect` and every hint are in what it says.
+fn check(args: &[&str], code: i32, expect: &[&str]) {
+    let run = floodline(args);
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {run}");
+    for part in expect {
+        assert!(run.stderr.contains(part), "{args:?} without {part:?}: {run}");
+    }
+    assert!(!run.stderr.contains(|c: char| c.is_control() && c != '\n'), "{run}");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+#[test]
+fn a_recording_without_a_whole_sample_says_how_to_make_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = recording(&Fixture::healthy().one_look());
+    let bytes = std::fs::read(whole.as_str()).expect("a recording");
+    let cut = folder.path().join("cut.flr");
+    std::fs::write(&cut, &bytes[..bytes.len() - 60]).expect("a file");
+    for command in ["doctor", "budget", "replay"] {
+        check(&[command, text(&cut)], 2, &["cut.flr holds no whole sample", "hint: make a recording with: "]);
+        check(&[command, text(folder.path())], 2, &["Is a directory", "hint: "]);
+    }
+}
+
+#[test]
+fn names_of_files_are_shown_escaped() {
+    for command in ["doctor", "replay", "budget"] {
+        check(&[command, "/no/\u{1b}[31m\n.flr"], 2, &["cannot open /no/\\x1b[31m\\x0a.flr: "]);
+    }
+    let tree = captured("6.12");
+    check(&["record", "--root", &tree, "-o", "/no/\u{1b}[31m"], 3, &["cannot write /no/\\x1b[31m: "]);
+}
+
+#[test]
+fn a_hint_names_only_options_that_the_command_has() {
+    let file = recording(&Fixture::healthy().one_look());
+    let tree = captured("6.12");
+    let record = ["record", "--root", &tree, "--for", "0s", "-o", file.as_str()];
+    check(&record, 2, &["exists already", "hint: choose another name, or add --force"]);
+    let doctor = ["doctor", "--root", &tree, "--save", file.as_str()];
+    check(&doctor, 2, &["exists already", "hint: choose another name\n"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    check(&["record", "--root", &tree, "-o", text(folder.path())], 2, &["is a folder", "hint: name a file in it"]);
+}
+
+#[test]
+fn tables_in_place_of_a_file_are_refused_before_anything_is_read() {
+    let file = recording(&Fixture::healthy().one_look());
+    let export = ["export", file.as_str(), "--format", "csv", "-o", file.as_str()];
+    check(&export, 2, &["is a file, and all tables need a folder", "hint: add --table TABLE"]);
+}
+
+#[test]
+fn a_root_that_is_no_machine_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    check(
+        &["doctor", "--root", text(folder.path())],
+        3,
+        &["no readable proc in ", text(folder.path()), "hint: --root"],
+    );
+    check(
+        &["budget", "--root", text(&file)],
+        3,
+        &["cannot open ", "expected a directory", "hint: --root takes the folder"],
+    );
+}
+
+#[test]
+fn what_is_replayed_outside_of_a_recording_says_what_there_is() {
+    let file = recording(&Fixture::healthy().seconds(4));
+    check(
+        &["replay", file.as_str(), "--from", "1h"],
+        2,
+        &["no sample at that time", "5 samples lie within the first 4"],
+    );
+}
+
+#[test]
+fn devices_are_written_to_and_not_taken_for_files_that_exist() {
+    let tree = captured("6.12");
+    let run = floodline(&["record", "--root", &tree, "--for", "0s", "-o", "/dev/null"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("recorded 1 sample to /dev/null"), "{run}");
+}
