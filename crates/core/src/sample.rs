@@ -356,6 +356,13 @@ rows! {
         utime: Nanos = counter "/proc/PID/stat field 14";
         /// CPU time in the kernel.
         stime: Nanos = counter "/proc/PID/stat field 15";
+        /// Faults without a read of children that were waited for: with it grow the counters of I/O, to
+        /// which the kernel adds the children's in the same moment.
+        cminflt: Count = counter "/proc/PID/stat field 11";
+        /// CPU time of children that were waited for, user mode and kernel.
+        children_time: Nanos = counter "/proc/PID/stat fields 16 + 17";
+        /// The parent: who inherits the counters of I/O when it waits for this process.
+        ppid: Count = gauge "/proc/PID/stat field 4";
         /// Time waiting for block I/O, throttling included; stays 0 with delay accounting off.
         blkio_delay: Nanos = counter "/proc/PID/stat field 42";
         /// State letter as its ASCII code: `D` is an uninterruptible sleep.

@@ -65,11 +65,13 @@ pub fn io_pressure_some(span: &Span<CgroupRow>) -> Option<f64> {
 /// Cgroups by what they have of an amount themselves, without their children; most first, none
 /// without any. The root is left out: not every amount is counted there.
 pub fn own_amounts(window: &Window, amount: impl Fn(&Span<CgroupRow>) -> Option<u64>) -> Vec<(EntityId, u64)> {
-    let amounts: BTreeMap<&[u8], (EntityId, u64)> = window
-        .cgroups
-        .iter()
-        .filter_map(|(id, span)| Some((path(window, *id)?.as_bytes(), (*id, amount(span)?))))
-        .collect();
+    own_parts(window, &window.cgroups.iter().filter_map(|(id, span)| Some((*id, amount(span)?))).collect())
+}
+
+/// The same for amounts that were already taken.
+pub fn own_parts(window: &Window, amounts: &BTreeMap<EntityId, u64>) -> Vec<(EntityId, u64)> {
+    let amounts: BTreeMap<&[u8], (EntityId, u64)> =
+        amounts.iter().filter_map(|(id, amount)| Some((path(window, *id)?.as_bytes(), (*id, *amount)))).collect();
     let mut of_children: BTreeMap<&[u8], u64> = BTreeMap::new();
     for (path, (_, amount)) in &amounts {
         // A cgroup without the reading hands what its children have to its own parent.

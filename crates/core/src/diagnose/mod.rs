@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod device;
 pub mod dirty;
 mod evidence;
+pub mod heirs;
 pub mod missing;
 pub mod rules;
 pub mod writer;

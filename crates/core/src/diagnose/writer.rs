@@ -2,10 +2,11 @@
 //! Who writes, in three columns that do not mean the same: application bytes (handed to write calls,
 //! sockets and pipes included), dirtied bytes (whole folios, again after each cleaning), device bytes
 //! (issued by kworkers; known per cgroup and per disk, never per process). What the columns leave
-//! unattributed is a number of its own.
+//! unattributed is a number of its own. What a process inherited from its children is theirs ([`heirs`]).
 
-use super::device;
 use super::dirty::page_size;
+use super::heirs::{Inheritance, inheritances};
+use super::{cgroup, device};
 use crate::id::{Entity, EntityId};
 use crate::name::Name;
 use crate::sample::ProcessRow;
@@ -40,12 +41,21 @@ pub struct Writer<'a> {
     pub write_calls: Option<u64>,
     /// Page faults without a read: each store to a page cleaned since is one.
     pub minor_faults: Option<u64>,
+    /// What it inherited from children it waited for; of the amounts above only what the children had
+    /// shown themselves is taken off. `None`: nothing, or nobody knows.
+    pub inherited: Option<Inheritance>,
 }
 
 impl Writer<'_> {
-    /// "redis-server[812]".
+    /// "redis-server[812]", or "children of bash[812]".
     pub fn label(&self) -> String {
-        format!("{}[{}]", self.comm, self.pid)
+        let of = if self.is_by_children() { "children of " } else { "" };
+        format!("{of}{}[{}]", self.comm, self.pid)
+    }
+
+    /// Whether what it is counted with was likely done by children that nobody saw.
+    pub fn is_by_children(&self) -> bool {
+        self.inherited.is_some_and(|inherited| inherited.rest_is_childrens)
     }
 }
 
@@ -96,8 +106,12 @@ impl Writers<'_> {
 /// Who wrote how much: within the window, or, in one look, since they were started.
 pub fn writers(window: &Window) -> Writers<'_> {
     let period = if super::missing::has_rates(window) { Period::Window } else { Period::SinceStart };
-    let mut processes: Vec<Writer<'_>> =
-        window.processes.iter().filter_map(|(id, span)| writer(window, period, *id, span)).collect();
+    let inherited = inheritances(window, period);
+    let mut processes: Vec<Writer<'_>> = window
+        .processes
+        .iter()
+        .filter_map(|(id, span)| writer(window, period, *id, span, inherited.get(id).copied()))
+        .collect();
     processes.sort_by_key(|writer| (Reverse(writer.dirtied_bytes), writer.pid));
     let host = match period {
         Period::Window => &window.host.growth,
@@ -127,10 +141,11 @@ pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64
     Some((first, dominant_share(writers, first.dirtied_bytes?)?))
 }
 
-/// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share.
+/// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share. What
+/// children wrote whom nobody saw is of no known cgroup.
 pub fn dominant_cgroup(writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
     let mut by_cgroup: BTreeMap<EntityId, u64> = BTreeMap::new();
-    for writer in &writers.processes {
+    for writer in writers.processes.iter().filter(|writer| !writer.is_by_children()) {
         if let (Some(cgroup), Some(bytes)) = (writer.cgroup, writer.dirtied_bytes) {
             let sum = by_cgroup.entry(cgroup).or_default();
             *sum = sum.saturating_add(bytes);
@@ -147,15 +162,33 @@ fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {
     (bytes >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some(share)
 }
 
-fn writer<'a>(window: &'a Window, period: Period, id: EntityId, span: &'a Span<ProcessRow>) -> Option<Writer<'a>> {
-    let Some(Entity::Process { pid, start_ticks, comm, cgroup, kthread }) = window.entities.get(&id) else {
-        return None;
-    };
+/// What a process is counted with in a period; `None` for what is no process.
+pub(super) fn counted<'a>(
+    window: &Window,
+    period: Period,
+    id: EntityId,
+    span: &'a Span<ProcessRow>,
+) -> Option<&'a ProcessRow> {
+    let Some(Entity::Process { start_ticks, .. }) = window.entities.get(&id) else { return None };
     // A process that was started within the window did all it ever did within the window.
     let started = Nanos(start_ticks.saturating_mul(NANOS_PER_TICK));
     let is_new = window.first_at.is_some_and(|first| started > first.monotonic);
     let counts_all = period == Period::SinceStart || is_new;
-    let row = if counts_all { &span.last } else { &span.growth };
+    Some(if counts_all { &span.last } else { &span.growth })
+}
+
+fn writer<'a>(
+    window: &'a Window,
+    period: Period,
+    id: EntityId,
+    span: &'a Span<ProcessRow>,
+    inherited: Option<Inheritance>,
+) -> Option<Writer<'a>> {
+    let Some(Entity::Process { pid, comm, cgroup, kthread, .. }) = window.entities.get(&id) else {
+        return None;
+    };
+    let row = counted(window, period, id, span)?;
+    let others = inherited.unwrap_or_default();
     Some(Writer {
         id,
         pid: *pid,
@@ -163,28 +196,45 @@ fn writer<'a>(window: &'a Window, period: Period, id: EntityId, span: &'a Span<P
         cgroup: *cgroup,
         kthread: *kthread,
         span,
-        application_bytes: raw(row.wchar),
-        dirtied_bytes: raw(row.write_bytes),
-        write_calls: raw(row.syscw),
+        application_bytes: raw(row.wchar).map(|bytes| bytes.saturating_sub(others.application_bytes)),
+        dirtied_bytes: raw(row.write_bytes).map(|bytes| bytes.saturating_sub(others.dirtied_bytes)),
+        write_calls: raw(row.syscw).map(|calls| calls.saturating_sub(others.write_calls)),
         minor_faults: raw(row.minflt),
+        inherited,
     })
 }
 
 /// Device bytes that a cgroup and everything below it submitted within the window, on disks only.
-/// `io.stat` counts each layer of a stack again, so layers are left out.
 pub fn cgroup_device_bytes(window: &Window, cgroup: EntityId) -> Option<u64> {
+    device_bytes(window).get(&cgroup).copied()
+}
+
+/// The cgroup that itself submitted more than half of the device bytes of all cgroups, how many, and its
+/// share. No process's counters have a part in it, so it is right where children inherit.
+pub fn dominant_by_device_bytes(window: &Window) -> Option<(EntityId, u64, f64)> {
+    let bytes = device_bytes(window);
+    let own = cgroup::own_parts(window, &bytes);
+    let all = own.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+    let (cgroup, most) = own.first().copied()?;
+    let share = most as f64 / all.max(1) as f64;
+    (most >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some((cgroup, most, share))
+}
+
+/// Device bytes by cgroup, what is below it included. `io.stat` counts each layer of a stack again, so
+/// layers are left out.
+fn device_bytes(window: &Window) -> BTreeMap<EntityId, u64> {
     let disks: Vec<_> = device::disks(window).iter().map(|device| device.dev).collect();
-    let on_disk = |id: &EntityId| match window.entities.get(id) {
-        Some(Entity::CgroupIo { cgroup: owner, dev }) => *owner == cgroup && disks.contains(dev),
-        _ => false,
-    };
-    let written: Vec<u64> = window
-        .cgroup_io
-        .iter()
-        .filter(|(id, _)| on_disk(id))
-        .filter_map(|(_, span)| span.growth.wbytes.map(|bytes| bytes.0))
-        .collect();
-    (!written.is_empty()).then(|| written.into_iter().fold(0, u64::saturating_add))
+    let mut bytes: BTreeMap<EntityId, u64> = BTreeMap::new();
+    for (id, span) in &window.cgroup_io {
+        if let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id)
+            && disks.contains(dev)
+            && let Some(written) = span.growth.wbytes
+        {
+            let sum = bytes.entry(*cgroup).or_default();
+            *sum = sum.saturating_add(written.0);
+        }
+    }
+    bytes
 }
 
 fn raw<Q: Quantity>(quantity: Option<Q>) -> Option<u64> {

@@ -59,11 +59,17 @@ fn words_in_order<'a>(
         [state] if state.is_ascii_alphabetic() => row.state = Some(Count(u64::from(*state))),
         _ => notes.flaw("a letter for the state"),
     }
+    notes.set(&mut row.ppid, word(4), 1);
     let flags = scan::number(word(9));
     notes.set(&mut row.minflt, word(10), 1);
+    notes.set(&mut row.cminflt, word(11), 1);
     notes.set(&mut row.majflt, word(12), 1);
     notes.set(&mut row.utime, word(14), TICK_NS);
     notes.set(&mut row.stime, word(15), TICK_NS);
+    let mut children = scan::Sum::None;
+    notes.add(&mut children, word(16), TICK_NS);
+    notes.add(&mut children, word(17), TICK_NS);
+    row.children_time = children.value();
     let start_ticks = scan::number(word(22))?;
     notes.set(&mut row.blkio_delay, word(42), TICK_NS);
     Some(Identity { comm, start_ticks, kthread: flags? & PF_KTHREAD != 0 })
@@ -78,7 +84,7 @@ mod tests {
     /// 6.18, `head`, with a name put in.
     fn line(comm: &str) -> String {
         format!(
-            "9972 ({comm}) D 9969 9969 6355 0 -1 4194304 100 0 7 0 21 34 0 0 20 0 1 0 161981 2998272 383 \
+            "9972 ({comm}) D 9969 9969 6355 0 -1 4194304 100 13 7 0 21 34 5 6 20 0 1 0 161981 2998272 383 \
              18446744073709551615 94642487361536 94642487385641 140728484920208 0 0 0 0 0 0 0 0 0 17 0 0 0 \
              56 0 0 94642487401488 94642487403104 94643195826176 140728484924086 140728484924114 \
              140728484924114 140728484925418 0\n"
@@ -103,6 +109,9 @@ mod tests {
                 state: Some(Count(u64::from(b'D'))),
                 minflt: Some(Count(100)),
                 majflt: Some(Count(7)),
+                cminflt: Some(Count(13)),
+                children_time: Some(Nanos(11 * TICK_NS)),
+                ppid: Some(Count(9969)),
                 utime: Some(Nanos(21 * TICK_NS)),
                 stime: Some(Nanos(34 * TICK_NS)),
                 blkio_delay: Some(Nanos(56 * TICK_NS)),

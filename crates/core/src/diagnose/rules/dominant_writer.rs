@@ -7,10 +7,11 @@
 use crate::advise::step::journald_volatile;
 use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, missing};
 use crate::gap::Source;
 use crate::human;
 use crate::id::{Entity, EntityId};
+use crate::name::Name;
 use crate::report::{Evidence, Finding, Severity, Step};
 use crate::window::Window;
 
@@ -43,6 +44,20 @@ struct Dominant<'w, 'a> {
     dirtied_bytes: u64,
     application_bytes: Option<u64>,
     share: f64,
+    /// For children that nobody saw: the cgroup with more than half of the device bytes, how many, and
+    /// its share.
+    by_device: Option<(EntityId, u64, f64)>,
+}
+
+impl Dominant<'_, '_> {
+    /// Ending of a verb: children make, a process makes.
+    fn s(&self) -> &'static str {
+        if self.is_children() { "" } else { "s" }
+    }
+
+    fn is_children(&self) -> bool {
+        self.cgroup.is_none() && self.writer.is_by_children()
+    }
 }
 
 /// What the most troubled disk went through.
@@ -62,7 +77,7 @@ fn check(window: &Window) -> Verdict {
             false => missing::not_checked(window, Source::ProcessIo, "write_bytes"),
         };
     }
-    let Some(dominant) = dominant(&writers) else {
+    let Some(dominant) = dominant(window, &writers) else {
         if unseen_could_dominate(&writers) {
             return missing::not_checked(window, Source::ProcessIo, "write_bytes");
         }
@@ -90,8 +105,9 @@ fn check(window: &Window) -> Verdict {
             None => "no disk's time was read".to_owned(),
         };
         return Verdict::Clear(format!(
-            "{} writes {} of all, {}, and {busy}",
+            "{} write{} {} of all, {}, and {busy}",
             name(window, &dominant),
+            dominant.s(),
             human::percent(dominant.share),
             human::bytes_per_second(rate)
         ));
@@ -109,10 +125,11 @@ fn unseen_could_dominate(writers: &Writers<'_>) -> bool {
         && unseen as f64 > writer::DOMINANT_SHARE * total as f64
 }
 
-fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
+fn dominant<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
     if let Some((writer, share)) = writer::dominant(writers) {
         let (dirtied_bytes, application_bytes) = (writer.dirtied_bytes?, writer.application_bytes);
-        return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share });
+        let by_device = writer.is_by_children().then(|| writer::dominant_by_device_bytes(window)).flatten();
+        return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share, by_device });
     }
     let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(writers)?;
     let members = || writers.processes.iter().filter(move |writer| writer.cgroup == Some(cgroup));
@@ -123,14 +140,31 @@ fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
         dirtied_bytes,
         application_bytes: Some(application),
         share,
+        by_device: None,
     })
 }
 
+/// In a sentence: a process, the children of one and where they write, or all of a cgroup.
 fn name(window: &Window, dominant: &Dominant<'_, '_>) -> String {
-    match dominant.cgroup.and_then(|cgroup| window.entities.get(&cgroup)) {
-        Some(cgroup) => format!("cgroup {}", cgroup.label()),
-        None => dominant.writer.label(),
+    let place = |id| match cgroup::path(window, id).map(Name::as_bytes) {
+        Some(b"/") => "no cgroup of their own".to_owned(),
+        _ => cgroup::label(window, id),
+    };
+    match (dominant.cgroup, dominant.by_device) {
+        (Some(cgroup), _) if cgroup::path(window, cgroup).is_some_and(|path| path.as_bytes() == b"/") => {
+            "processes in no cgroup of their own".to_owned()
+        }
+        (Some(cgroup), _) => format!("cgroup {}", cgroup::label(window, cgroup)),
+        (None, Some((cgroup, _, _))) => format!("{} (in {})", dominant.writer.label(), place(cgroup)),
+        (None, None) => dominant.writer.label(),
     }
+}
+
+/// A sentence that begins with a name; names of processes keep their spelling.
+fn at_start(sentence: &str) -> String {
+    let ours = [("children of ", "Children of "), ("cgroup ", "Cgroup "), ("processes in ", "Processes in ")];
+    let begins = ours.iter().find_map(|(small, large)| Some((*large, sentence.strip_prefix(small)?)));
+    begins.map_or(sentence.to_owned(), |(large, rest)| format!("{large}{rest}"))
 }
 
 fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
@@ -189,24 +223,26 @@ fn finding(
     trouble: Option<&Trouble<'_>>,
 ) -> Finding {
     let who = name(window, dominant);
+    let (s, its) = (dominant.s(), if dominant.is_children() { "their" } else { "its" });
     let share = human::percent(dominant.share);
     let amount = human::bytes(dominant.dirtied_bytes as f64);
     let summary = match (severity, trouble) {
         (Severity::Critical, Some(trouble)) => format!(
-            "{who} makes {share} of all writes; its small scattered pages kept {} saturated for {}.",
+            "{who} make{s} {share} of all writes; {its} small scattered pages kept {} saturated for {}.",
             trouble.device.name,
             human::seconds(trouble.small_saturated_s)
         ),
         (_, Some(trouble)) => format!(
-            "{who} makes {share} of all writes ({amount}) and {} is {} busy.",
+            "{who} make{s} {share} of all writes ({amount}) and {} is {} busy.",
             trouble.device.name,
             human::percent(trouble.utilisation)
         ),
         (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
     };
-    let journald = is_journald(dominant.writer);
+    let journald = is_journald(dominant.writer) && !dominant.is_children();
     let (cause, plan, trade_off) =
         if journald { journald_remedy(window, dominant) } else { other_remedy(&who, dominant) };
+    let summary = at_start(&summary);
     Finding {
         rule: RULE.name,
         severity,
@@ -236,9 +272,20 @@ fn evidence(
             .application_bytes
             .map(|bytes| Evidence::bytes("It handed to write calls", bytes, "/proc/PID/io wchar")),
     );
-    let device_bytes =
-        dominant.cgroup.or(dominant.writer.cgroup).and_then(|id| writer::cgroup_device_bytes(window, id));
-    rows.extend(device_bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, "io.stat wbytes")));
+    rows.extend(inheritance_rows(dominant));
+    match dominant.by_device {
+        Some((id, bytes, share)) => {
+            rows.push(Evidence::bytes(format!("{} sent to disks", cgroup::label(window, id)), bytes, "io.stat wbytes"));
+            rows.push(
+                Evidence::share("Of what all cgroups sent", share, "io.stat wbytes").against(writer::DOMINANT_SHARE),
+            );
+        }
+        None => {
+            let of = dominant.cgroup.or(dominant.writer.cgroup);
+            let bytes = of.and_then(|id| writer::cgroup_device_bytes(window, id));
+            rows.extend(bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, "io.stat wbytes")));
+        }
+    }
     let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
     rows.extend(second.and_then(|second| {
         Some(Evidence::bytes(
@@ -293,6 +340,23 @@ fn evidence(
     rows
 }
 
+/// What says that it was children, and what of theirs is left out because it is counted with them.
+fn inheritance_rows(dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
+    let Some(inherited) = dominant.writer.inherited.filter(|_| dominant.cgroup.is_none()) else { return Vec::new() };
+    let mut rows = Vec::new();
+    if let Some((childrens, own)) = inherited.cpu_s.filter(|(childrens, _)| *childrens > 0.0) {
+        rows.push(
+            Evidence::seconds("CPU of children it waited for", childrens, "/proc/PID/stat cutime + cstime")
+                .against_text(format!("itself {}", human::seconds(own))),
+        );
+    }
+    if inherited.dirtied_bytes > 0 {
+        let bytes = inherited.dirtied_bytes;
+        rows.push(Evidence::bytes("Left out, inherited from known children", bytes, "/proc/PID/io write_bytes"));
+    }
+    rows
+}
+
 /// By the name of its process, which the kernel cuts at 15 characters.
 fn is_journald(writer: &Writer<'_>) -> bool {
     writer.comm.as_bytes() == b"systemd-journal" || writer.comm.as_bytes() == b"systemd-journald"
@@ -338,12 +402,24 @@ fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (String, Vec
 
 fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
     let cause = match amplification(dominant) {
+        _ if dominant.is_children() => format!(
+            "When a process waits for a child that ended, the kernel adds the child's I/O counters to its own. {}[{}] \
+             {}, so children have likely written this, and it may have written a part itself. Which programs they \
+             were, a shorter --every or tracing shows; counters of cgroups are not mixed up in this way.",
+            dominant.writer.comm,
+            dominant.writer.pid,
+            match dominant.writer.inherited.and_then(|inherited| inherited.cpu_s) {
+                Some(_) => "did less than the children it waited for",
+                None => "had too little CPU time for it",
+            }
+        ),
         Some(factor) if factor >= AMPLIFIED => format!(
-            "{who} dirties {} bytes for each byte it hands to write calls: it stores through mappings or rewrites \
+            "{} dirties {} bytes for each byte it hands to write calls: it stores through mappings or rewrites \
              pages that were cleaned in between.",
+            at_start(who),
             human::number(factor.min(1e6))
         ),
-        _ => format!("{who} writes more than everything else on this machine together."),
+        _ => format!("{} writes more than everything else on this machine together.", at_start(who)),
     };
     (
         cause,
@@ -442,7 +518,38 @@ mod tests {
             });
         }
         let fixture = fixture.disk("sda", |t, row| row.io_time = Some(secs(6_000.0 + 0.3 * t)));
-        check_rule(&RULE, &fixture, "info: cgroup /system.slice/postgresql.service makes over 99 %");
+        check_rule(&RULE, &fixture, "info: Cgroup /system.slice/postgresql.service makes over 99 %");
+    }
+
+    /// A shell that runs one copy after the other, none of which lives to be seen twice.
+    fn copies() -> Fixture {
+        slow_journal_volatile()
+            .process("bash", 600, "/user.slice", |t, row| {
+                row.write_bytes = Some(Bytes(mib(30.0 * t)));
+                row.cminflt = Some(Count((300.0 * t) as u64));
+                row.children_time = Some(secs(0.2 * t));
+            })
+            .disk("sda", |t, row| row.io_time = Some(secs(6_000.0 + 0.3 * t)))
+    }
+
+    #[test]
+    fn a_parent_is_not_blamed_for_its_children() {
+        check_rule(&RULE, &copies(), "info: Children of bash[600] make over 99 % of all writes (2.34 GiB) and sda");
+        let found = finding(&copies());
+        assert!(found.cause.contains("did less than the children it waited for"), "{}", found.cause);
+        assert!(found.evidence.iter().any(|row| row.name == "CPU of children it waited for"), "{:#?}", found.evidence);
+    }
+
+    #[test]
+    fn where_children_write_is_told_by_their_cgroup() {
+        let elsewhere = copies().cgroup_io("/system.slice/backup.service", "sda", |t, row| {
+            row.wbytes = Some(Bytes(mib(29.0 * t)));
+        });
+        let expect = "info: Children of bash[600] (in /system.slice/backup.service) make over 99 %";
+        check_rule(&RULE, &elsewhere, expect);
+        // Children that write somewhere unknown make no cgroup of their parent's dominant.
+        let loud = copies().process("rsync", 601, "/user.slice", |t, row| row.write_bytes = Some(Bytes(mib(29.0 * t))));
+        check_rule(&RULE, &loud, "info: Children of bash[600] make 51 %");
     }
 
     #[test]
