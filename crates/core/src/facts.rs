@@ -50,6 +50,10 @@ pub struct HostFacts {
     pub bdis: BTreeMap<String, Option<DevId>>,
     /// Settings of io.cost at the root, by device: the text of `io.cost.qos`.
     pub io_cost_qos: BTreeMap<String, String>,
+    /// Inode numbers of cgroups by path (escaped), where a captured tree keeps them beside its files: a
+    /// copy has other ones. Empty on a live machine, whose directories have theirs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cgroup_inodes: BTreeMap<String, u64>,
 }
 
 /// Ticks per second.

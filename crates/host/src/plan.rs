@@ -6,6 +6,7 @@ use floodline_core::facts::HostFacts;
 use floodline_core::gap::{Cause, Gap, Source};
 use floodline_core::id::Hierarchy;
 use floodline_core::name::Name;
+use std::collections::BTreeMap;
 
 /// Tables somebody wants. The machine-wide row is always read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Plan {
     pub memory: Option<Tree>,
     /// A hierarchy of its own for the I/O of cgroups (version 1).
     pub blkio: Option<Tree>,
+    /// Inode numbers of cgroups by path (escaped), where their directories are copies with other ones.
+    pub cgroup_inodes: BTreeMap<String, u64>,
     /// Whether to try debugfs.
     pub debugfs: bool,
     /// What will not be read, and why.
@@ -132,7 +135,8 @@ impl Plan {
             let cause = Cause::PermissionDenied { need: "root, as /proc is mounted hidepid".into() };
             gap(Source::Processes, cause);
         }
-        Plan { needs, slow_every: SLOW_EVERY, memory, blkio, debugfs, gaps }
+        let cgroup_inodes = facts.cgroup_inodes.clone();
+        Plan { needs, slow_every: SLOW_EVERY, memory, blkio, cgroup_inodes, debugfs, gaps }
     }
 }
 

@@ -3,73 +3,27 @@
 //! shares that wb_stats prints for every cgroup and device.
 
 use floodline_core::budget::{Budgets, DeviceBound, Scope, budgets};
-use floodline_core::facts::{CgroupMode, CgroupSetup, HostFacts};
-use floodline_core::id::Entity;
-use floodline_core::name::Name;
 use floodline_core::record::Record;
-use floodline_core::sample::HostRow;
-use floodline_core::units::{Bytes, Percent};
+use floodline_core::units::Bytes;
 use floodline_core::window::Window;
 use floodline_host::collect::Collector;
 use floodline_host::plan::Plan;
+use floodline_host::probe;
 use floodline_host::root::HostRoot;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
-/// The budgets of a captured tree. Copying lost the numbers of cgroup directories: they are put back.
+/// The budgets of a captured tree, read as the program reads it.
 fn of(name: &str) -> Budgets {
-    let folder = fixture(name);
-    let text = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap_or_default();
-    let facts = HostFacts {
-        kernel: text("proc/version").split_whitespace().nth(2).and_then(|release| release.parse().ok()),
-        page_size: 4096,
-        cpus_possible: Some(2),
-        cgroups: CgroupSetup {
-            mode: CgroupMode::V2,
-            v2_mount: Some(Name::from("/sys/fs/cgroup")),
-            v2_controllers: text("sys/fs/cgroup/cgroup.controllers").split_whitespace().map(str::to_owned).collect(),
-            ..CgroupSetup::default()
-        },
-        debugfs: Some(true),
-        ..HostFacts::default()
-    };
-    let inos: BTreeMap<String, u64> = text("cgroup-inodes.tsv")
-        .lines()
-        .skip(1)
-        .filter_map(|line| {
-            let (path, ino) = line.split_once('\t')?;
-            Some((path.to_owned(), ino.parse().ok()?))
-        })
-        .collect();
-    let root = HostRoot::at(&folder).expect("the tree is there");
-    let mut records = vec![Record::Facts(Box::new(facts.clone()))];
-    Collector::new(&root, Plan::everything(&facts)).collect(&mut records);
-    for record in &mut records {
-        if let Record::Sample(sample) = record {
-            set(&mut sample.host, name);
-        }
-        if let Record::Entity(_, Entity::Cgroup { path, ino, .. }) = record {
-            *ino = inos.get(&path.to_string()).copied();
-        }
-    }
+    let root = HostRoot::at(&fixture(name)).expect("the tree is there");
+    let facts = probe(&root).facts;
+    let plan = Plan::everything(&facts);
+    let mut records = vec![Record::Facts(Box::new(facts))];
+    Collector::new(&root, plan).collect(&mut records);
     budgets(&Window::from_records(&records))
-}
-
-/// The tunables of a captured tree by its name: the files below /proc/sys were copied empty.
-fn set(host: &mut HostRow, name: &str) {
-    let (bytes, ratio) = match name.split_once('-') {
-        Some((_, "bytes")) => ((100 << 20, 50 << 20), (0, 0)),
-        Some((_, "strict")) => ((0, 0), (10, 5)),
-        _ => ((0, 0), (20, 10)),
-    };
-    host.dirty_bytes = Some(Bytes(bytes.0));
-    host.dirty_background_bytes = Some(Bytes(bytes.1));
-    host.dirty_ratio = Some(Percent(ratio.0));
-    host.dirty_background_ratio = Some(Percent(ratio.1));
 }
 
 /// Checks a captured tree: its global thresholds and every printed share. `wbs` are those of cgroups,
@@ -104,6 +58,44 @@ fn budgets_are_the_kernels_own_to_the_page() {
     // Before 6.10 wbs were not printed.
     check("6.1", 0, 0);
     check("5.10", 0, 0);
+}
+
+/// What `wb_stats` says of a captured tree: inode number of the cgroup, share of the threshold in bytes.
+fn printed(name: &str, bdi: &str) -> Vec<(u64, u64)> {
+    let path = fixture(name).join("sys/kernel/debug/bdi").join(bdi).join("wb_stats");
+    let text = std::fs::read_to_string(path).expect("the file is there");
+    let value = |line: &str| line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    let of = |key: &str| text.lines().filter(|line| line.starts_with(key)).filter_map(value).collect::<Vec<_>>();
+    of("WbCgIno:").into_iter().zip(of("WbDirtyThresh:").into_iter().map(|kib| kib * 1024)).collect()
+}
+
+/// Each line of wb_stats is the share of the cgroup that had its inode number when the tree was copied.
+#[test]
+fn shares_are_those_that_the_kernel_printed_for_the_cgroup() {
+    for name in ["6.12", "6.12-bytes", "6.12-strict", "6.12.43", "7.2", "7.2-bytes"] {
+        let budgets = of(name);
+        let inos = std::fs::read_to_string(fixture(name).join("cgroup-inodes.tsv")).expect("the file is there");
+        let path_of = |ino: u64| {
+            let line = inos.lines().find(|line| line.ends_with(&format!("\t{ino}")));
+            line.and_then(|line| line.split('\t').next()).expect("a known cgroup").to_owned()
+        };
+        let mut expect = Vec::new();
+        for bdi in ["254:0", "254:16", "7:0"] {
+            let of_cgroups = printed(name, bdi).into_iter().filter(|(ino, _)| *ino != 1);
+            expect.extend(of_cgroups.map(|(ino, thresh)| (path_of(ino), bdi.to_owned(), Bytes(thresh))));
+        }
+        let shares = budgets.cgroups.iter().flat_map(|cgroup| cgroup.wbs.iter().map(move |wb| (cgroup, wb)));
+        let mut found: Vec<_> = shares
+            .map(|(cgroup, wb)| {
+                let thresh = wb.thresh.and_then(|thresh| thresh.exact()).expect("printed, so exact");
+                (cgroup.path.to_string(), wb.bdi.to_string(), thresh)
+            })
+            .collect();
+        found.sort();
+        expect.sort();
+        assert_eq!(found, expect, "{name}");
+        assert!(budgets.dying.is_empty() && budgets.shares_unread.is_none(), "{name}");
+    }
 }
 
 #[test]

@@ -267,3 +267,12 @@ fn devices_built_on_each_other_in_a_circle_are_reported_as_they_are() {
     assert_eq!(device(&probe, "dm-0").slaves, [dev("253:1")]);
     assert_eq!(device(&probe, "dm-1").slaves, [dev("253:0")]);
 }
+
+#[test]
+fn inode_numbers_of_a_copy_are_taken_line_by_line() {
+    let text = b"path\tino\n/\t1\n/a\tb\t7\n/evil\x1b\t8\n/none\n/word\tx\n/huge\t99999999999999999999\n";
+    let probe = Tree::new().file("cgroup-inodes.tsv", text).probe();
+    let inodes: Vec<(&str, u64)> = probe.facts.cgroup_inodes.iter().map(|(path, ino)| (path.as_str(), *ino)).collect();
+    assert_eq!(inodes, [("/", 1), ("/a\\x09b", 7), ("/evil\\x1b", 8)]);
+    assert!(Tree::new().probe().facts.cgroup_inodes.is_empty());
+}

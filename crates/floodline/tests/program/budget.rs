@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `floodline budget` on captured kernels. The copies lack the inode numbers of cgroups, so the shares
-//! are bounds; everything else is the kernel's own number.
+//! `floodline budget` on captured kernels: thresholds to the page, shares where the kernel prints them.
 
 use crate::harness::floodline;
 use std::path::Path;

@@ -179,7 +179,8 @@ impl Cgroups {
                 Some(entity) => entity,
                 None => {
                     let path = Name::new(&node.path);
-                    let ino = self.real.then_some(node.ino);
+                    let captured = || round.plan.cgroup_inodes.get(&path.to_string()).copied();
+                    let ino = if self.real { Some(node.ino) } else { captured() };
                     *node.entity.insert(round.describe(Entity::Cgroup { path, hierarchy: self.hierarchy, ino }))
                 }
             };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the cgroup hierarchies are set up: which are mounted, and which controllers each has.
+//! How the cgroup hierarchies are set up: which are mounted, and which controllers each has. Of a
+//! captured tree also the inode numbers that its cgroups had before they were copied.
 
 use super::{Prober, first_line, join};
-use crate::root::SMALL;
+use crate::root::{LARGE, SMALL};
 use floodline_core::facts::{CgroupMode, CgroupSetup, Mount};
-use floodline_core::gap::Source;
+use floodline_core::gap::{Cause, Source};
 use floodline_core::name::Name;
+use std::collections::BTreeMap;
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
     let mut setup = setup(&prober.facts.mounts);
@@ -25,6 +27,31 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         }
     }
     prober.facts.cgroups = setup;
+    if !prober.root.is_live() {
+        prober.facts.cgroup_inodes = captured_inodes(prober);
+    }
+}
+
+/// At the top of a captured tree: a line of names, then path, tab, inode number.
+const CAPTURED_INODES: &[u8] = b"/cgroup-inodes.tsv";
+
+/// A line that is not understood is left out: shares of that cgroup are bounds then, and the budgets
+/// say so.
+fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<String, u64> {
+    let content = match prober.root.read(CAPTURED_INODES, LARGE) {
+        Ok(content) => content,
+        Err(Cause::NotFound | Cause::Vanished) => return BTreeMap::new(),
+        Err(cause) => {
+            prober.gap(Source::CgroupV2, cause, CAPTURED_INODES);
+            return BTreeMap::new();
+        }
+    };
+    let inode = |line: &[u8]| {
+        let tab = line.iter().rposition(|&byte| byte == b'\t')?;
+        let ino = std::str::from_utf8(&line[tab + 1..]).ok()?.parse().ok()?;
+        Some((Name::new(&line[..tab]).to_string(), ino))
+    };
+    content.split(|&byte| byte == b'\n').filter_map(inode).collect()
 }
 
 /// What the mounts say. Of several mounts of one hierarchy the one that shows its root counts.
