@@ -3,13 +3,14 @@
 //! What a scenario asks for and the lab cannot do is refused by name before anything is made.
 
 use crate::cache::{Cache, CacheError, RunDir};
+use crate::guest::MILLISECOND;
 use crate::image::{Image, ImageError, JOB};
 use crate::job::{Job, Status};
 use crate::kernels::{Fetching, Kernel, ModuleError, Modules};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
 use crate::tool;
-use floodline_core::scenario::{Backing, Device, FsType, Scenario, UsedKey};
+use floodline_core::scenario::{Backing, Device, FsType, Mount, Scenario, UsedKey};
 use floodline_core::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -52,6 +53,18 @@ pub enum RunError {
     /// The scenario uses what the lab cannot do.
     #[error("the lab cannot honour {}", list(.0))]
     NotHonoured(Vec<UsedKey>),
+    /// The delay cannot be made.
+    #[error("machine.devices.{device}.latency: the guest delays requests by whole milliseconds, at least one")]
+    Latency {
+        /// Name of the device.
+        device: String,
+    },
+    /// A limit of something that is no disk.
+    #[error("machine.devices.{device}: the lab limits disks only; limit what it is made of")]
+    Limited {
+        /// Name of the device.
+        device: String,
+    },
     /// The kernel was built without something.
     #[error("kernel {release} has no {module}, which the scenario needs")]
     Lacks {
@@ -99,14 +112,17 @@ fn list(keys: &[UsedKey]) -> String {
 const HONOURED: &[&str] = &[
     "machine.memory",
     "machine.cpus",
+    "machine.hz",
     "machine.cgroup_mode",
     "machine.sysctl.**",
     "machine.devices.*.size",
     "machine.devices.*.backing.loop.**",
+    "machine.devices.*.backing.raid1.**",
     "machine.devices.*.write_bandwidth",
     "machine.devices.*.read_bandwidth",
     "machine.devices.*.write_iops",
     "machine.devices.*.read_iops",
+    "machine.devices.*.latency",
     "machine.devices.*.rotational",
     "machine.devices.*.bdi.**",
     "machine.devices.*.queue.**",
@@ -170,7 +186,21 @@ pub fn run(
 /// Refuses what the lab cannot do.
 pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     let refused = scenario.not_honoured(HONOURED);
-    if refused.is_empty() { Ok(()) } else { Err(RunError::NotHonoured(refused)) }
+    if !refused.is_empty() {
+        return Err(RunError::NotHonoured(refused));
+    }
+    for (name, device) in &scenario.machine.devices {
+        let is_whole = |nanos: u64| nanos >= MILLISECOND && nanos.is_multiple_of(MILLISECOND);
+        if device.latency.is_some_and(|latency| !is_whole(latency.nanos())) {
+            return Err(RunError::Latency { device: name.clone() });
+        }
+        let rates = [device.read_bandwidth.is_some(), device.write_bandwidth.is_some()];
+        let requests = [device.read_iops.is_some(), device.write_iops.is_some()];
+        if device.backing != Backing::Disk && rates.iter().chain(&requests).any(|is_limited| *is_limited) {
+            return Err(RunError::Limited { device: name.clone() });
+        }
+    }
+    Ok(())
 }
 
 /// The devices that are disks of their own, in order of name.
@@ -209,12 +239,29 @@ fn programs_disk(cache: &Cache, scenario: &Scenario, tell: &mut impl FnMut(&Stat
 fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
     for (disk, (name, device)) in disks.iter().zip(own_disks(scenario)) {
         disk.create(device.size.map_or(DISK_BYTES, |size| size.bytes()))?;
-        let mount = scenario.machine.mounts.values().find(|mount| mount.device.as_ref() == Some(name));
-        if let Some(mount) = mount {
+        if let Some(mount) = mount_of(scenario, name) {
             disk.format(mount.fs_type.name(), &mount.mkfs)?;
         }
     }
+    let disk = |name: &String| own_disks(scenario).position(|(own, _)| own == name).and_then(|index| disks.get(index));
+    for (name, device) in &scenario.machine.devices {
+        let (Backing::Raid1 { members }, Some(mount)) = (&device.backing, mount_of(scenario, name)) else { continue };
+        let size = |name: &String| scenario.machine.devices.get(name).and_then(|device| device.size);
+        // What is formatted is as large as the array: the smallest member.
+        let Some(first) = members.iter().min_by_key(|name| size(name)) else { continue };
+        let Some(formatted) = disk(first) else { continue };
+        formatted.format(mount.fs_type.name(), &mount.mkfs)?;
+        for member in members.iter().filter(|member| *member != first) {
+            let bytes = size(member).map_or(DISK_BYTES, |size| size.bytes());
+            disk(member).map_or(Ok(()), |disk| disk.copy_of(formatted, bytes))?;
+        }
+    }
     Ok(())
+}
+
+/// The filesystem on a device.
+fn mount_of<'a>(scenario: &'a Scenario, device: &String) -> Option<&'a Mount> {
+    scenario.machine.mounts.values().find(|mount| mount.device.as_ref() == Some(device))
 }
 
 fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
@@ -248,8 +295,13 @@ fn wanted_modules(scenario: &Scenario) -> Vec<&'static str> {
         wanted.push(programs::FS_TYPE);
     }
     for device in scenario.machine.devices.values() {
-        if matches!(device.backing, Backing::Loop { .. }) {
-            wanted.push("loop");
+        match device.backing {
+            Backing::Loop { .. } => wanted.push("loop"),
+            Backing::Raid1 { .. } => wanted.push("raid1"),
+            Backing::Disk => {}
+        }
+        if device.latency.is_some() {
+            wanted.push("dm_delay");
         }
         match device.queue.scheduler.as_deref() {
             Some("mq-deadline") => wanted.push("mq_deadline"),
@@ -263,11 +315,13 @@ fn wanted_modules(scenario: &Scenario) -> Vec<&'static str> {
 
 /// Programs of this host that the guest runs: what formats and sets up devices that only it has.
 fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
-    let is_disk = |name: &String| own_disks(scenario).any(|(disk, _)| disk == name);
-    let in_guest = |device: &Option<String>| device.as_ref().is_some_and(|name| !is_disk(name));
+    let is_loop = |device: &Device| matches!(device.backing, Backing::Loop { .. });
+    let in_guest = |device: &Option<String>| {
+        device.as_ref().and_then(|name| scenario.machine.devices.get(name)).is_some_and(is_loop)
+    };
     let formatted = scenario.machine.mounts.values().filter(|mount| in_guest(&mount.device));
     let mut programs: BTreeSet<String> = formatted.map(|mount| format!("mkfs.{}", mount.fs_type.name())).collect();
-    if scenario.machine.devices.values().any(|device| matches!(device.backing, Backing::Loop { .. })) {
+    if scenario.machine.devices.values().any(is_loop) {
         programs.insert("losetup".to_owned());
     }
     programs
@@ -291,10 +345,17 @@ mod tests {
             let answer = check(&scenario(machine)).map_err(|error| error.to_string());
             assert_eq!(answer.err().unwrap_or_default(), expect);
         };
-        check("[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"", "");
+        check("hz = 250\n[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"\nlatency = \"5ms\"", "");
         check(
-            "hz = 100\n[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"5ms\"",
-            "the lab cannot honour machine.devices.d.latency, machine.hz",
+            "[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"1500us\"",
+            "machine.devices.d.latency: the guest delays requests by whole milliseconds, at least one",
+        );
+        let array = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n\
+                     [machine.devices.d]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n";
+        check(array, "");
+        check(
+            &format!("{array}write_iops = \"30 IO/s\""),
+            "machine.devices.d: the lab limits disks only; limit what it is made of",
         );
     }
 

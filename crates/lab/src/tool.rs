@@ -42,6 +42,7 @@ pub enum ToolError {
 const PACKAGES: &[(&str, &str)] = &[
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
+    ("cp", "coreutils"),
     ("cpio", "cpio"),
     ("dpkg-deb", "dpkg"),
     ("gzip", "gzip"),

@@ -51,12 +51,28 @@ pub(super) fn make_loop(file: &str, size: Option<ByteSize>, direct_io: bool) -> 
     device(shown.trim().rsplit('/').next().unwrap_or_default())
 }
 
-/// Sets the knobs of a device's queue and backing device info.
+/// Finishes a device: knobs of its queue, then the latency that is laid over it, where it has one.
+pub(super) fn finish(name: &str, spec: &Device, made: (PathBuf, DevId)) -> Result<(PathBuf, DevId), GuestError> {
+    write_all(&made.0, queue_knobs(spec))?;
+    match spec.latency {
+        Some(latency) => super::delay::make(name, &made, latency.nanos() / MILLISECOND),
+        None => Ok(made),
+    }
+}
+
+/// What the delay counts in.
+pub(crate) const MILLISECOND: u64 = 1_000_000;
+
+/// Sets the knobs of a device's backing device info.
 pub(super) fn tune(place: &Place, name: &str, device: &Device) -> Result<(), GuestError> {
-    let kernel_name = place.devices.get(name).and_then(|(node, _)| node.file_name());
-    let kernel_name = kernel_name.ok_or_else(|| GuestError::Missing { what: format!("the device {name}") })?;
-    let block = Path::new("/sys/block").join(kernel_name);
-    for (file, value) in knobs(device) {
+    let node = place.devices.get(name).map(|(node, _)| node);
+    let node = node.ok_or_else(|| GuestError::Missing { what: format!("the device {name}") })?;
+    write_all(node, bdi_knobs(device))
+}
+
+fn write_all(node: &Path, knobs: Vec<(&'static str, String)>) -> Result<(), GuestError> {
+    let block = Path::new("/sys/block").join(node.file_name().unwrap_or_default());
+    for (file, value) in knobs {
         let path = block.join(file);
         fs::write(&path, value).map_err(GuestError::at(path))?;
     }
@@ -64,24 +80,30 @@ pub(super) fn tune(place: &Place, name: &str, device: &Device) -> Result<(), Gue
 }
 
 /// Files below `/sys/block/NAME` and what to write, in order.
-fn knobs(device: &Device) -> Vec<(&'static str, String)> {
-    let flag = |on: bool| u8::from(on).to_string();
-    let (queue, bdi) = (&device.queue, &device.bdi);
+fn queue_knobs(device: &Device) -> Vec<(&'static str, String)> {
+    let queue = &device.queue;
     let knobs = [
-        ("queue/rotational", device.rotational.then(|| flag(true))),
+        ("queue/rotational", device.rotational.then(|| "1".to_owned())),
         ("queue/scheduler", queue.scheduler.clone()),
         ("queue/nr_requests", queue.nr_requests.map(|number| number.to_string())),
         ("queue/wbt_lat_usec", queue.wbt_latency.map(|time| (time.nanos() / 1000).to_string())),
-        ("bdi/read_ahead_kb", bdi.read_ahead.map(|size| (size.bytes() >> 10).to_string())),
-        // The upper bound first: the kernel refuses a minimum above the maximum.
-        ("bdi/max_ratio", bdi.max_ratio.map(|percent| percent.to_string())),
-        ("bdi/min_ratio", bdi.min_ratio.map(|percent| percent.to_string())),
-        ("bdi/strict_limit", bdi.strict_limit.map(flag)),
     ];
     knobs.into_iter().filter_map(|(file, value)| Some((file, value?))).collect()
 }
 
-fn device(kernel_name: &str) -> Result<(PathBuf, DevId), GuestError> {
+fn bdi_knobs(device: &Device) -> Vec<(&'static str, String)> {
+    let bdi = &device.bdi;
+    let knobs = [
+        ("bdi/read_ahead_kb", bdi.read_ahead.map(|size| (size.bytes() >> 10).to_string())),
+        // The upper bound first: the kernel refuses a minimum above the maximum.
+        ("bdi/max_ratio", bdi.max_ratio.map(|percent| percent.to_string())),
+        ("bdi/min_ratio", bdi.min_ratio.map(|percent| percent.to_string())),
+        ("bdi/strict_limit", bdi.strict_limit.map(|on| u8::from(on).to_string())),
+    ];
+    knobs.into_iter().filter_map(|(file, value)| Some((file, value?))).collect()
+}
+
+pub(super) fn device(kernel_name: &str) -> Result<(PathBuf, DevId), GuestError> {
     let path = format!("/sys/block/{kernel_name}/dev");
     let number = fs::read_to_string(&path).map_err(GuestError::at(&path))?;
     let number = number.trim().parse().map_err(|_| GuestError::Missing { what: format!("a number in {path}") })?;
@@ -106,9 +128,12 @@ mod tests {
     fn only_the_knobs_that_are_named_are_written() {
         let bdi = BdiKnobs { min_ratio: Some(60), max_ratio: Some(70), ..BdiKnobs::default() };
         let device: Device = Device { rotational: true, bdi, ..toml_device() };
-        let expect = [("queue/rotational", "1"), ("bdi/max_ratio", "70"), ("bdi/min_ratio", "60")];
-        assert_eq!(knobs(&device), expect.map(|(file, value)| (file, value.to_owned())));
-        assert!(knobs(&toml_device()).is_empty());
+        let named = |knobs: Vec<(&str, String)>| -> Vec<String> {
+            knobs.iter().map(|(file, value)| format!("{file} {value}")).collect()
+        };
+        assert_eq!(named(queue_knobs(&device)), ["queue/rotational 1"]);
+        assert_eq!(named(bdi_knobs(&device)), ["bdi/max_ratio 70", "bdi/min_ratio 60"]);
+        assert!(queue_knobs(&toml_device()).is_empty() && bdi_knobs(&toml_device()).is_empty());
     }
 
     fn toml_device() -> Device {

@@ -3,12 +3,15 @@
 //! machine, and tells the host what goes on. Runs as root in a machine of its own, and refuses to do
 //! anything where it is not init.
 
+mod array;
 mod cgroups;
+mod delay;
 mod devices;
 mod ports;
 mod programs;
 mod setup;
 
+pub(crate) use devices::MILLISECOND;
 pub use ports::Ports;
 
 use crate::image::{JOB, LOADER, MODULES, TOOL_LIBRARIES, TOOLS};
@@ -54,6 +57,14 @@ pub enum GuestError {
     Missing {
         /// What.
         what: String,
+    },
+    /// The kernel ticks at another rate.
+    #[error("machine.hz is {wanted} and this kernel ticks {ticks} times a second")]
+    Hz {
+        /// What the scenario wants.
+        wanted: u32,
+        /// What the kernel was built with.
+        ticks: u32,
     },
     /// The job cannot be read.
     #[error("the job cannot be read: {0}")]

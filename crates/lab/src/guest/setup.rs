@@ -2,18 +2,21 @@
 //! Builds the machine of a scenario inside the guest: devices and filesystems in an order in which each
 //! finds what it is made of, then cgroups, and settings last, so that building is not slowed by them.
 
-use super::{GuestError, Host, cgroups, devices, host_tool, mount_at, programs};
+use super::devices::Devices;
+use super::{GuestError, Host, array, cgroups, devices, host_tool, mount_at, programs};
 use crate::job::Job;
 use crate::tool;
 use crate::workload::{Place, mount, set_sysctls};
-use floodline_core::scenario::{Backing, MountCopy, Scenario};
+use floodline_core::scenario::{Backing, Device, MountCopy, Scenario};
+use rustix::time::{ClockId, clock_getres};
 use std::path::Path;
 
 pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     let scenario = &job.scenario;
     host.stage("looking for disks");
     let mode = scenario.machine.cgroup_mode;
-    let devices = devices::find(&job.disks)?;
+    same_hz(scenario)?;
+    let devices = stacked(scenario, devices::find(&job.disks)?)?;
     if let Some(serial) = &job.programs {
         programs::mount_disk(serial)?;
     }
@@ -30,6 +33,39 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     // Where the recorder finds per-device state and events; a kernel may be built without it.
     let _ = mount_at("debugfs", "/sys/kernel/debug", "");
     Ok(place)
+}
+
+/// Refuses a kernel that ticks at another rate than the scenario is about. The resolution of the coarse
+/// clocks is one tick.
+fn same_hz(scenario: &Scenario) -> Result<(), GuestError> {
+    let Some(wanted) = scenario.machine.hz else { return Ok(()) };
+    let tick = clock_getres(ClockId::MonotonicCoarse);
+    let ticks = u32::try_from(1_000_000_000 / tick.tv_nsec.max(1)).unwrap_or(0);
+    if ticks == wanted { Ok(()) } else { Err(GuestError::Hz { wanted, ticks }) }
+}
+
+/// Finishes the disks and makes arrays of them.
+fn stacked(scenario: &Scenario, disks: Devices) -> Result<Devices, GuestError> {
+    let specs = &scenario.machine.devices;
+    let mut devices = Devices::new();
+    for (name, made) in disks {
+        let finished = match specs.get(&name) {
+            Some(spec) => devices::finish(&name, spec, made)?,
+            None => made,
+        };
+        devices.insert(name, finished);
+    }
+    let arrays = specs.iter().filter_map(|(name, spec)| match &spec.backing {
+        Backing::Raid1 { members } => Some((name, spec, members)),
+        _ => None,
+    });
+    for (number, (name, spec, members)) in arrays.enumerate() {
+        // Members are disks: the scenario was checked.
+        let members: Vec<_> = members.iter().filter_map(|member| devices.get(member).cloned()).collect();
+        let made = array::make(number, &members)?;
+        devices.insert(name.clone(), devices::finish(name, spec, made)?);
+    }
+    Ok(devices)
 }
 
 /// Mounts in rounds: what needs a device that is made of a file waits for the filesystem with the file.
@@ -67,7 +103,7 @@ fn make_loops(scenario: &Scenario, waiting: &[MountCopy], place: &mut Place) -> 
         let waits = waiting.iter().any(|copy| Path::new(file).starts_with(&copy.point));
         if !place.devices.contains_key(name) && !waits {
             let made = devices::make_loop(file, device.size, *direct_io)?;
-            place.devices.insert(name.clone(), made);
+            place.devices.insert(name.clone(), devices::finish(name, device, made)?);
         }
     }
     Ok(())
@@ -76,8 +112,9 @@ fn make_loops(scenario: &Scenario, waiting: &[MountCopy], place: &mut Place) -> 
 /// Makes the filesystem of a mount where the host could not.
 fn format(scenario: &Scenario, copy: &MountCopy, place: &Place) -> Result<(), GuestError> {
     let Some(name) = &copy.spec.device else { return Ok(()) };
-    let is_disk = scenario.machine.devices.get(name).is_none_or(|device| device.backing == Backing::Disk);
-    let Some((node, _)) = place.devices.get(name).filter(|_| !is_disk) else { return Ok(()) };
+    let is_loop = |device: &Device| matches!(device.backing, Backing::Loop { .. });
+    let is_ours = scenario.machine.devices.get(name).is_some_and(is_loop);
+    let Some((node, _)) = place.devices.get(name).filter(|_| is_ours) else { return Ok(()) };
     let mut mkfs = host_tool(&format!("mkfs.{}", copy.spec.fs_type.name()));
     tool::output(mkfs.arg("-q").args(&copy.spec.mkfs).arg(node))?;
     Ok(())

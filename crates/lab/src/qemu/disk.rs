@@ -62,6 +62,13 @@ impl Disk {
         Ok(())
     }
 
+    /// Makes it the same as another as far as that goes, holes and all.
+    pub fn copy_of(&self, other: &Disk, size_bytes: u64) -> Result<(), DiskError> {
+        tool::output(tool::tool("cp").arg("--sparse=always").arg(&other.path).arg(&self.path))?;
+        let resize = || File::options().write(true).open(&self.path)?.set_len(size_bytes);
+        resize().map_err(|cause| DiskError::Io { path: self.path.clone(), cause })
+    }
+
     /// Arguments for QEMU.
     pub(super) fn arguments(&self, number: usize) -> [String; 4] {
         let mut drive =
