@@ -15,6 +15,7 @@ use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::root::HostRoot;
 use rustix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
 use tree::HostTree;
 
 const SAMPLES: usize = 100;
@@ -30,23 +31,56 @@ fn main() {
     for cgroups in [100, 500, 1000, 2000, 5000] {
         let tree = HostTree::sized(cgroups, 2000);
         let root = HostRoot::at(tree.path()).unwrap();
-        measure(&format!("{cgroups} cgroups, 2000 processes"), &root, Needs::ALL);
+        measure(&format!("{cgroups} cgroups, 2000 processes"), &root, |_| ());
+        let [memory, pressure] = ["memory.stat", "io.pressure"].map(|name| Activity::of(&tree, name));
+        measure("  the same, every fifth cgroup active", &root, |number| memory.change(number));
         let stat = std::fs::read_to_string(tree.at("proc/stat")).unwrap();
         tree.write("proc/stat", stat.replace("procs_blocked 0", "procs_blocked 1"));
-        measure("  the same while a task is blocked", &root, Needs::ALL);
-        let needs = Needs { processes: false, ..Needs::ALL };
-        measure(&format!("  {cgroups} cgroups alone"), &root, needs);
+        measure("  and a task blocked in each of them", &root, |number| {
+            memory.change(number);
+            pressure.change(number);
+        });
     }
-    measure("live", &HostRoot::live().unwrap(), Needs::ALL);
+    measure("live", &HostRoot::live().unwrap(), |_| ());
 }
 
-fn measure(what: &str, root: &HostRoot, needs: Needs) {
-    let plan = Plan::for_needs(&HostTree::facts(), needs);
+/// A file of every fifth cgroup of a tree, the top among them, whose first number grows.
+struct Activity {
+    files: Vec<(PathBuf, String, String)>,
+}
+
+impl Activity {
+    fn of(tree: &HostTree, name: &str) -> Activity {
+        let mut dirs = vec![tree.at("sys/fs/cgroup")];
+        let mut files = Vec::new();
+        while let Some(dir) = dirs.pop() {
+            let entries = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+            dirs.extend(entries.filter(|path| path.is_dir()));
+            let file = dir.join(name);
+            let text = std::fs::read_to_string(&file).unwrap();
+            let at = text.find("total=").map_or_else(|| text.find(' ').unwrap() + 1, |at| at + "total=".len());
+            let (before, after) = text.split_at(at);
+            files.push((file, before.to_owned(), after.to_owned()));
+        }
+        files.sort();
+        Activity { files: files.into_iter().step_by(5).collect() }
+    }
+
+    fn change(&self, number: usize) {
+        for (file, before, after) in &self.files {
+            std::fs::write(file, format!("{before}{number}{after}")).unwrap();
+        }
+    }
+}
+
+fn measure(what: &str, root: &HostRoot, mut happens: impl FnMut(usize)) {
+    let plan = Plan::for_needs(&HostTree::facts(), Needs::ALL);
     let mut collector = Collector::new(root, plan);
     let mut out: Vec<Record> = Vec::new();
     let mut spent: Vec<f64> = (0..SAMPLES + 2)
-        .map(|_| {
+        .map(|number| {
             out.clear();
+            happens(number);
             let before = cpu_ms();
             collector.collect(&mut out);
             cpu_ms() - before

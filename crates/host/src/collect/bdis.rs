@@ -77,7 +77,7 @@ impl Bdis {
         }
         let (mut bdis, mut wbs) = (Vec::with_capacity(self.bdis.len()), Vec::new());
         for (index, (name, bdi)) in self.bdis.iter_mut().enumerate() {
-            let due = round.is_due(index as u64) || bdi.is_new;
+            let due = round.is_due_of(index as u64, 1) || bdi.is_new;
             let mut row = BdiRow::default();
             let mut has_row = false;
             if needs.bdis && due {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cgroups that carry memory, of either version: one line per file. Counters are read in every
-//! sample; limits and what hardly ever changes when a cgroup is first seen and then in turns. A file
-//! that a cgroup does not have because its controller is off there is a gap for that cgroup, and
+//! The cgroups that carry memory, of either version: one line per file. `memory.stat` and `io.stat` are
+//! read in every sample; where both say what they said before, nothing happened and most of the others
+//! wait. Limits and what hardly ever changes are read when a cgroup is first seen and then in turns. A
+//! file that a cgroup does not have because its controller is off there is a gap for that cgroup, and
 //! looked for again in its turn.
 
 use super::kept::{Descriptors, Kept, Reading};
@@ -11,11 +12,14 @@ use crate::parse::number::{limit, limit_v1, number};
 use crate::parse::{Parsed, cgroup, io_max, io_stat, memory_events, memory_stat, pressure};
 use crate::plan::{self, Needs};
 use crate::root::{Fault, SMALL};
+use crc32fast::Hasher;
 use floodline_core::gap::Source;
 use floodline_core::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_core::metric::Row;
 use floodline_core::name::Name;
 use floodline_core::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
+use floodline_core::units::Nanos;
+use std::collections::BTreeSet;
 
 struct File<R> {
     name: &'static str,
@@ -27,16 +31,21 @@ struct File<R> {
 /// In which samples a file is read, besides the first one that sees the cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// In every one.
+    /// In every one: whether it changed tells whether the others are worth reading.
     Always,
+    /// In every one where the cgroup did something, else in its turn.
+    Active,
+    /// The same, and in every one in which tasks waited in the cgroup above, where theirs are counted too:
+    /// to wait changes nothing but this.
+    Waiting,
     /// In every one where cgroups are in it, else in its turn.
     WithChildren,
     /// In its turn.
     InTurn,
 }
 
-const fn file<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) -> Parsed) -> File<R> {
-    File { name, source, when: When::Always, parse }
+const fn file<R>(when: When, name: &'static str, source: Source, parse: fn(&[u8], &mut R) -> Parsed) -> File<R> {
+    File { name, source, when, parse }
 }
 
 const fn rare<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) -> Parsed) -> File<R> {
@@ -44,26 +53,30 @@ const fn rare<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) ->
 }
 
 static COUNTERS_V2: [File<CgroupRow>; 7] = [
-    file("memory.stat", Source::MemoryStat, memory_stat::parse),
-    file("memory.current", Source::MemoryCurrent, |text, row| take(&mut row.memory_current, number(text))),
-    file("memory.events", Source::MemoryEvents, memory_events::parse),
-    file("memory.pressure", Source::MemoryPressure, |text, row| {
+    file(When::Always, "memory.stat", Source::MemoryStat, memory_stat::parse),
+    file(When::Active, "memory.current", Source::MemoryCurrent, |text, row| {
+        take(&mut row.memory_current, number(text))
+    }),
+    file(When::Active, "memory.events", Source::MemoryEvents, memory_events::parse),
+    file(When::Waiting, "memory.pressure", Source::MemoryPressure, |text, row| {
         let (memory, parsed) = pressure::parse(text);
         (row.memory_some, row.memory_full) = (memory.some, memory.full);
         parsed
     }),
-    file("io.pressure", Source::IoPressure, |text, row| {
+    file(When::Waiting, "io.pressure", Source::IoPressure, |text, row| {
         let (io, parsed) = pressure::parse(text);
         (row.io_some, row.io_full) = (io.some, io.full);
         parsed
     }),
-    File { name: "cgroup.stat", source: Source::CgroupStat, when: When::WithChildren, parse: cgroup::stat },
+    file(When::WithChildren, "cgroup.stat", Source::CgroupStat, cgroup::stat),
     rare("cgroup.events", Source::CgroupEvents, cgroup::events),
 ];
 
 static COUNTERS_V1: [File<CgroupRow>; 2] = [
-    file("memory.stat", Source::MemoryStat, memory_stat::parse_v1),
-    file("memory.usage_in_bytes", Source::MemoryCurrent, |text, row| take(&mut row.memory_current, number(text))),
+    file(When::Always, "memory.stat", Source::MemoryStat, memory_stat::parse_v1),
+    file(When::Active, "memory.usage_in_bytes", Source::MemoryCurrent, |text, row| {
+        take(&mut row.memory_current, number(text))
+    }),
 ];
 
 static LIMITS_V2: [File<CgroupLimitsRow>; 7] = [
@@ -93,6 +106,8 @@ pub(super) struct Cgroups {
     counters: &'static [File<CgroupRow>],
     limits: &'static [File<CgroupLimitsRow>],
     needs: Needs,
+    /// Cgroups in which no task waited between the last two samples.
+    calm: BTreeSet<EntityId>,
 }
 
 impl<R> std::fmt::Debug for File<R> {
@@ -100,6 +115,9 @@ impl<R> std::fmt::Debug for File<R> {
         f.write_str(self.name)
     }
 }
+
+/// Descriptors of a cgroup that every sample needs: its directory, `memory.stat` and `io.stat`.
+const ALWAYS_OPEN: usize = 3;
 
 /// Rows of one sample.
 #[derive(Default)]
@@ -120,12 +138,18 @@ impl Cgroups {
         // One more for io.stat.
         let files = counters.len() + 1;
         let hierarchy = tree.hierarchy;
-        Cgroups { tree: Tree::new(tree.mount.as_bytes(), source, files), hierarchy, real, counters, limits, needs }
+        let tree = Tree::new(tree.mount.as_bytes(), source, files);
+        Cgroups { tree, hierarchy, real, counters, limits, needs, calm: BTreeSet::new() }
     }
 
     /// The cgroup at a path of this hierarchy.
     pub(super) fn entity_at(&self, path: &[u8]) -> Option<EntityId> {
         self.tree.entity_at(path)
+    }
+
+    /// Whether no task of a cgroup waited for I/O or memory since the sample before, as far as is known.
+    pub(super) fn is_calm(&self, cgroup: EntityId) -> bool {
+        self.calm.contains(&cgroup)
     }
 
     /// Which hierarchy it is.
@@ -141,9 +165,11 @@ impl Cgroups {
     /// Fills the tables of cgroups.
     pub(super) fn read(&mut self, round: &mut Round<'_>, sample: &mut Sample) {
         let mut rows = Rows::default();
+        self.calm.clear();
         // A cgroup found gone may have been replaced by one of the same name: look a second time.
         for _ in 0..2 {
             self.tree.refresh(round);
+            round.descriptors.set_aside(ALWAYS_OPEN.saturating_mul(self.tree.len()));
             let gone = self.read_nodes(round, &mut rows);
             if gone.is_empty() {
                 break;
@@ -169,10 +195,13 @@ impl Cgroups {
         let (mount, nodes) = self.tree.nodes_mut();
         rows.counters.reserve(nodes.len());
         let mut gone = Vec::new();
+        // Parents come before their children.
+        let mut calm = BTreeSet::new();
         for (id, node) in nodes {
             if node.read_in == Some(round.number) {
                 continue;
             }
+            let calm_above = node.parent.is_some_and(|parent| calm.contains(&parent));
             let first = node.read_in.replace(round.number).is_none();
             let due = first || round.is_due(u64::from(id));
             let entity = match node.entity {
@@ -186,17 +215,38 @@ impl Cgroups {
             };
             let (top, childless) = (node.is_top(), node.is_childless());
             node.enter(round.root, mount);
-            let mut reader = Reader { round, entity, due, top, childless, gone: false };
+            let mut reader = Reader { round, entity, due, top, gone: false, seen: Hasher::new() };
+            let mut row = CgroupRow::default();
             if self.needs.cgroups {
-                let row = reader.counters(self.counters, node, mount);
-                rows.counters.extend(row.map(|row| (entity, row)));
+                reader.counters(self.counters, |when| when == When::Always, node, mount, &mut row);
+            }
+            if has_io && !reader.gone {
+                reader.io(self.counters.len(), node, mount, &mut rows.devices);
+            }
+            // Of what ends within a sample the I/O is seen at its start: so look once more after it.
+            let seen = std::mem::take(&mut reader.seen).finalize();
+            let same = node.seen.replace(seen) == Some(seen);
+            let active = !(std::mem::replace(&mut node.was_same, same) && same) || due;
+            if self.needs.cgroups && !reader.gone {
+                let now = |when| match when {
+                    When::Always => false,
+                    When::Active => active,
+                    When::Waiting => active || !calm_above,
+                    When::WithChildren => due || !childless,
+                    When::InTurn => due,
+                };
+                reader.counters(self.counters, now, node, mount, &mut row);
+                let waited = waited(&row).map(|waited| node.waited.replace(waited) != Some(waited));
+                if !waited.unwrap_or(!calm_above) {
+                    calm.insert(id);
+                    self.calm.insert(entity);
+                }
+                let read = !reader.gone && row != CgroupRow::default();
+                rows.counters.extend(read.then_some((entity, row)));
             }
             if self.needs.cgroup_limits && due && !reader.gone {
                 let row = reader.limits(self.limits, node.place(reader.round.root, mount).0);
                 rows.limits.extend(row.map(|row| (entity, row)));
-            }
-            if has_io && !reader.gone {
-                reader.io(self.counters.len(), node, mount, &mut rows.devices);
             }
             if reader.gone {
                 round.gaps.add(Source::CgroupV2, "", Trouble::Vanished, None);
@@ -208,6 +258,11 @@ impl Cgroups {
         }
         gone
     }
+}
+
+/// How long tasks of a cgroup waited so far, those of the cgroups in it included.
+fn waited(row: &CgroupRow) -> Option<(Nanos, Nanos)> {
+    row.memory_some.zip(row.io_some)
 }
 
 /// Gives the devices of a cgroup their ids, and moves them to the rows of the sample.
@@ -238,30 +293,34 @@ struct Reader<'a, 'round> {
     entity: EntityId,
     due: bool,
     top: bool,
-    childless: bool,
     gone: bool,
+    /// Checksum of what is read in every sample.
+    seen: Hasher,
 }
 
 impl Reader<'_, '_> {
-    /// The counters, or nothing when the cgroup is gone or has none of them.
-    fn counters(&mut self, files: &[File<CgroupRow>], node: &mut Node, mount: &[u8]) -> Option<CgroupRow> {
-        let mut row = CgroupRow::default();
+    /// Those counters whose time it is.
+    fn counters(
+        &mut self,
+        files: &[File<CgroupRow>],
+        now: impl Fn(When) -> bool,
+        node: &mut Node,
+        mount: &[u8],
+        row: &mut CgroupRow,
+    ) {
         let (place, kept) = node.place(self.round.root, mount);
-        for (file, kept) in files.iter().zip(kept) {
-            let now = match file.when {
-                When::Always => true,
-                When::WithChildren => self.due || !self.childless,
-                When::InTurn => self.due,
-            };
-            if now && self.read(kept, file.when != When::InTurn, file.name, file.source, place) {
-                let parsed = (file.parse)(self.round.buffer, &mut row);
+        for (file, kept) in files.iter().zip(kept).filter(|(file, _)| now(file.when)) {
+            if self.read(kept, file.when, file.name, file.source, place) {
+                if file.when == When::Always {
+                    self.seen.update(self.round.buffer);
+                }
+                let parsed = (file.parse)(self.round.buffer, row);
                 self.round.check(file.source, file.name, Some(self.entity), parsed);
             }
             if self.gone {
-                return None;
+                return;
             }
         }
-        (row != CgroupRow::default()).then_some(row)
     }
 
     fn limits(&mut self, files: &[File<CgroupLimitsRow>], place: Place<'_>) -> Option<CgroupLimitsRow> {
@@ -283,8 +342,9 @@ impl Reader<'_, '_> {
     fn io(&mut self, at: usize, node: &mut Node, mount: &[u8], devices: &mut Vec<(DevId, CgroupIoRow)>) {
         let (place, kept) = node.place(self.round.root, mount);
         if let Some(kept) = kept.get_mut(at)
-            && self.read(kept, true, "io.stat", Source::IoStat, place)
+            && self.read(kept, When::Always, "io.stat", Source::IoStat, place)
         {
+            self.seen.update(self.round.buffer);
             let parsed = io_stat::parse(self.round.buffer, |dev, row| devices.push((dev, row)));
             self.round.check(Source::IoStat, "io.stat", Some(self.entity), parsed);
         }
@@ -312,8 +372,12 @@ impl Reader<'_, '_> {
     }
 
     /// Reads one file into the buffer; `true` when it was there.
-    fn read(&mut self, kept: &mut Kept, keep: bool, name: &'static str, source: Source, place: Place<'_>) -> bool {
-        let descriptors = if keep { self.round.descriptors } else { Descriptors::NONE };
+    fn read(&mut self, kept: &mut Kept, when: When, name: &'static str, source: Source, place: Place<'_>) -> bool {
+        let descriptors = match when {
+            When::Always => self.round.descriptors,
+            When::Active | When::Waiting | When::WithChildren => self.round.descriptors.not_set_aside(),
+            When::InTurn => Descriptors::NONE,
+        };
         let reading = Reading::small(descriptors, self.due);
         let unopened = kept.is_closed();
         match kept.read(reading, self.round.buffer, || place.open(name)) {

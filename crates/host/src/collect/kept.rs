@@ -11,6 +11,8 @@ pub(super) struct Descriptors {
     /// Files with a lower number are kept. The kernel hands out the lowest free number, so a high one
     /// means that the table is nearly full.
     keep_below: i32,
+    /// The same for files that not every sample needs: room is left for those that it does.
+    spare_below: i32,
 }
 
 /// Descriptors left for everybody else in this program.
@@ -18,7 +20,7 @@ const RESERVE: u64 = 128;
 
 impl Descriptors {
     /// Nothing is to be kept.
-    pub(super) const NONE: Descriptors = Descriptors { keep_below: 0 };
+    pub(super) const NONE: Descriptors = Descriptors { keep_below: 0, spare_below: 0 };
 
     /// As many as this process may have now.
     pub(super) fn of_this_process() -> Descriptors {
@@ -28,7 +30,18 @@ impl Descriptors {
 
     fn up_to(soft: u64) -> Descriptors {
         let keep = soft.saturating_sub(RESERVE).max(soft / 2);
-        Descriptors { keep_below: i32::try_from(keep).unwrap_or(i32::MAX) }
+        let keep_below = i32::try_from(keep).unwrap_or(i32::MAX);
+        Descriptors { keep_below, spare_below: keep_below }
+    }
+
+    /// Leaves room for so many more files that every sample needs.
+    pub(super) fn set_aside(&mut self, files: usize) {
+        self.spare_below = self.spare_below.saturating_sub(i32::try_from(files).unwrap_or(i32::MAX));
+    }
+
+    /// What is left for files that not every sample needs.
+    pub(super) fn not_set_aside(self) -> Descriptors {
+        Descriptors { keep_below: self.spare_below, ..self }
     }
 
     /// Whether a descriptor may be kept.
@@ -131,12 +144,23 @@ mod tests {
     }
 
     #[test]
+    fn room_is_set_aside_for_what_every_sample_needs() {
+        let mut descriptors = Descriptors::up_to(1024);
+        descriptors.set_aside(300);
+        descriptors.set_aside(96);
+        let rest = descriptors.not_set_aside();
+        assert!(descriptors.has_room(895) && rest.has_room(499) && !rest.has_room(500));
+        descriptors.set_aside(usize::MAX);
+        assert!(!descriptors.not_set_aside().has_room(0) && descriptors.has_room(0));
+    }
+
+    #[test]
     fn a_full_table_means_opening_each_time() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "1\n").unwrap();
         let root = HostRoot::at(dir.path()).unwrap();
         for (room, kept) in [(0, false), (1000, true)] {
-            let reading = Reading::small(Descriptors { keep_below: room }, false);
+            let reading = Reading::small(Descriptors { keep_below: room, ..Descriptors::NONE }, false);
             let (mut file, mut content) = (Kept::default(), Vec::new());
             for _ in 0..2 {
                 file.read(reading, &mut content, || root.file(b"/file")).unwrap();

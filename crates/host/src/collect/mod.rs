@@ -87,6 +87,7 @@ impl<'root> Collector<'root> {
             out,
         };
         let mut sample = Box::new(Sample { time, ..Sample::default() });
+        self.processes.list(&mut round);
         self.host.read(&mut round, &mut sample);
         self.devices.read(&mut round, &mut sample);
         self.bdis.read(&mut round, &mut sample);
@@ -109,6 +110,9 @@ fn now(clock: ClockId) -> Nanos {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Nanos(seconds.saturating_mul(Nanos::SECOND.0).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
 }
+
+/// How much longer the turns of cgroups and processes are: there are many of them.
+const MANY: u64 = 3;
 
 /// One sample in the making: what every reader needs.
 struct Round<'a> {
@@ -134,17 +138,17 @@ impl Round<'_> {
     /// Whether it is the turn of the `index`th of many for what is read now and then. Their turns are
     /// spread over the samples, so that no sample costs more than the others.
     fn is_due(&self, index: u64) -> bool {
-        self.is_due_of(index, 1)
+        self.is_due_of(index, MANY)
     }
 
-    /// The same for what is read in every `turns`th turn only.
+    /// The same for those whose turns are `turns` times as long as those of single things.
     fn is_due_of(&self, index: u64, turns: u64) -> bool {
         self.number.wrapping_add(index).is_multiple_of(self.plan.slow_every.saturating_mul(turns).max(1))
     }
 
     /// Whether it is the turn of what there is only one of.
     fn is_slow(&self) -> bool {
-        self.is_due(0)
+        self.is_due_of(0, 1)
     }
 
     /// Reads a file that exists once on a machine into the buffer.

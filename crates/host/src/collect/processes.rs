@@ -2,14 +2,14 @@
 //! Processes: listed in every sample, with the files of each kept open. A kept file of a dead process
 //! cannot be read any more, so a pid that is used again is never taken for its predecessor; the start
 //! time names a process once and for all. I/O counters are read in every sample; the costlier times
-//! and state in turns while a process sleeps and does no I/O and nothing on the machine is blocked.
+//! and state in turns while a process sleeps and does no I/O and nothing in its cgroup is blocked.
 
 use super::Round;
 use super::cgroups::Cgroups;
 use super::gaps::Trouble;
 use super::kept::{Kept, Reading};
 use crate::parse::{pid_cgroup, pid_io, pid_stat};
-use crate::root::{EntryKind, Fault, HostDir, HostFile, SMALL};
+use crate::root::{EntryKind, Fault, HostDir, HostFile, HostRoot, SMALL};
 use floodline_core::gap::Source;
 use floodline_core::id::{Entity, EntityId, Hierarchy};
 use floodline_core::name::Name;
@@ -21,7 +21,7 @@ use floodline_core::units::Count;
 /// says what it is working on, and changes all the time.
 const BUSY: u64 = 50_000_000;
 
-/// Turns between two looks at the cgroup of a process: processes hardly ever move.
+/// Turns of single things between two looks at the cgroup of a process: processes hardly ever move.
 const MOVES_EVERY: u64 = 6;
 
 #[derive(Debug)]
@@ -53,13 +53,7 @@ pub(super) struct Processes {
 impl Processes {
     /// Fills the table of processes.
     pub(super) fn read(&mut self, round: &mut Round<'_>, sample: &mut Sample, cgroups: Option<&Cgroups>) {
-        if !round.plan.needs.processes {
-            return;
-        }
-        let proc = match self.list(round) {
-            Ok(proc) => proc,
-            Err(fault) => return round.gaps.add(Source::Processes, "", fault, None),
-        };
+        let Some(proc) = self.proc.take() else { return };
         let anyone_blocked = sample.host.procs_blocked != Some(Count(0));
         let mut rows = Vec::with_capacity(self.listed.len());
         let mut known = std::mem::take(&mut self.known).into_iter().peekable();
@@ -85,11 +79,23 @@ impl Processes {
         sample.processes = Table::read(rows);
     }
 
+    /// Finds out which there are, and sets aside the descriptors they will need.
+    pub(super) fn list(&mut self, round: &mut Round<'_>) {
+        if !round.plan.needs.processes {
+            return;
+        }
+        match self.list_pids(round.root) {
+            Ok(proc) => self.proc = Some(proc),
+            Err(fault) => round.gaps.add(Source::Processes, "", fault, None),
+        }
+        round.descriptors.set_aside(self.listed.len());
+    }
+
     /// Lists pids in order.
-    fn list(&mut self, round: &Round<'_>) -> Result<HostDir, Fault> {
+    fn list_pids(&mut self, root: &HostRoot) -> Result<HostDir, Fault> {
         let proc = match self.proc.take() {
             Some(proc) => proc,
-            None => round.root.dir(b"/proc")?,
+            None => root.dir(b"/proc")?,
         };
         self.listed.clear();
         proc.list(|entry| {
@@ -140,6 +146,12 @@ impl Reader<'_, '_> {
         self.round.is_due(u64::from(self.pid))
     }
 
+    /// Whether a process may be blocked: somebody is, and not only in other cgroups.
+    fn may_wait(&self, process: &Process) -> bool {
+        let calm = |cgroup| self.cgroups.is_some_and(|cgroups| cgroups.is_calm(cgroup));
+        self.anyone_blocked && !process.cgroup.is_some_and(calm)
+    }
+
     /// A process of the last sample. Nothing when it ended.
     fn again(&mut self, mut process: Process) -> Option<(Process, ProcessRow)> {
         let mut row = ProcessRow::default();
@@ -151,8 +163,8 @@ impl Reader<'_, '_> {
         }
         let due = self.is_due();
         let active = io.is_err() || does_io(&process.last, &row);
-        if due || active || process.awake || self.anyone_blocked {
-            let reading = Reading::small(self.round.descriptors, due);
+        if due || active || process.awake || self.may_wait(&process) {
+            let reading = Reading::small(self.round.descriptors.not_set_aside(), due);
             match process.stat.read(reading, self.round.buffer, || open(proc, pid, b"stat")) {
                 Ok(()) => {}
                 Err(fault) if fault.is_gone() => return self.first(process.ino, Some(process)),
@@ -189,7 +201,7 @@ impl Reader<'_, '_> {
     /// A process not seen before, or one whose directory was made anew. Nothing when it is gone.
     fn first(&mut self, ino: u64, before: Option<Process>) -> Option<(Process, ProcessRow)> {
         let mut row = ProcessRow::default();
-        let reading = Reading::small(self.round.descriptors, true);
+        let reading = Reading::small(self.round.descriptors.not_set_aside(), true);
         let (mut stat, mut io) = (Kept::default(), Kept::default());
         let dir = directory(self.proc, self.pid);
         let read = dir.and_then(|dir| {

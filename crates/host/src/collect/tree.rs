@@ -8,6 +8,7 @@ use super::kept::Kept;
 use crate::root::{EntryKind, Fault, HostDir, HostFile, HostRoot, Subdirectories};
 use floodline_core::gap::Source;
 use floodline_core::id::{DevId, EntityId};
+use floodline_core::units::Nanos;
 use std::collections::BTreeMap;
 
 /// Number of a directory within its tree; parents have lower ones than their children.
@@ -24,11 +25,18 @@ pub(super) struct Node {
     pub(super) entity: Option<EntityId>,
     /// The sample in which its files were last read.
     pub(super) read_in: Option<u64>,
+    /// Checksum of what its files said in the last sample.
+    pub(super) seen: Option<u32>,
+    /// Whether that was the same as in the sample before.
+    pub(super) was_same: bool,
+    /// How long tasks in it had waited for memory and for I/O when that was last read.
+    pub(super) waited: Option<(Nanos, Nanos)>,
+    /// The directory above.
+    pub(super) parent: Option<NodeId>,
     /// Files that are read in every sample, in the order the owner of the tree has them.
     pub(super) files: Box<[Kept]>,
     /// Devices on which it did I/O: for whom, which device, and the id of that row.
     pub(super) devices: Vec<(EntityId, DevId, EntityId)>,
-    parent: Option<NodeId>,
     children: Vec<NodeId>,
     dir: Option<HostDir>,
     /// Whether there was room to hold the directory open between samples.
@@ -116,6 +124,11 @@ impl Tree {
     pub(super) fn new(mount: &[u8], source: Source, files: usize) -> Tree {
         let mount = mount.strip_suffix(b"/").unwrap_or(mount).to_vec();
         Tree { mount, source, files, nodes: BTreeMap::new(), by_path: BTreeMap::new(), next: 0 }
+    }
+
+    /// How many directories there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
     }
 
     /// Where it is mounted, and its directories, parents before their children.
@@ -218,7 +231,21 @@ impl Tree {
         }
         self.by_path.insert(path.clone(), id);
         let (children, devices) = (Vec::new(), Vec::new());
-        let node = Node { path, ino, entity: None, read_in: None, files, devices, parent, children, dir, keep };
+        let node = Node {
+            path,
+            ino,
+            entity: None,
+            read_in: None,
+            seen: None,
+            was_same: false,
+            waited: None,
+            parent,
+            files,
+            devices,
+            children,
+            dir,
+            keep,
+        };
         self.nodes.insert(id, node);
         id
     }

@@ -115,7 +115,7 @@ fn what_stays_is_described_once_and_what_is_slow_is_read_in_turns() {
     let mut collector = Collector::new(&root, plan);
     Look::of(&mut collector);
     let (mut limits, mut states, mut zones) = (0, 0, 0);
-    for _ in 0..20 {
+    for _ in 0..60 {
         let look = Look::of(&mut collector);
         assert_eq!((look.labels(), look.gaps), (vec![], vec![]));
         assert_eq!((look.sample.cgroups.rows().len(), look.sample.processes.rows().len()), (30, 40));
@@ -127,8 +127,40 @@ fn what_stays_is_described_once_and_what_is_slow_is_read_in_turns() {
     }
     // Each cgroup's and each process's turn came twice; right after the first look all are looked at
     // once more, as it is not known yet that they sleep.
-    assert_eq!((limits, zones), (60, 2));
-    assert_eq!(states, 80 + 40 - 4);
+    assert_eq!((limits, zones), (60, 6));
+    assert_eq!(states, 80 + 40 - 1);
+}
+
+#[test]
+fn a_cgroup_in_which_nothing_happens_is_not_read_all_over() {
+    let tree = HostTree::new();
+    let path = |name: &str| format!("sys/fs/cgroup/a.slice/{name}");
+    tree.cgroup("/a.slice");
+    let (root, plan) = everything(&tree);
+    let mut collector = Collector::new(&root, plan);
+    let first = Look::of(&mut collector);
+    let id = first.cgroup("/a.slice");
+    let mut read = || {
+        let row = Look::of(&mut collector).sample.cgroups.get(id).unwrap().clone();
+        assert!(row.file_dirty.is_some());
+        [row.memory_current.is_some(), row.events_oom_kill.is_some(), row.io_some.is_some()]
+    };
+    let (all, nothing) = ([true; 3], [false; 3]);
+    // The first look at what stays the same is not yet trusted: what ends has no I/O of its own.
+    assert_eq!([read(), read(), read()], [all, nothing, nothing]);
+    let change = |file: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(tree.at(file)).unwrap();
+        assert!(text.contains(from), "{file}: {text}");
+        tree.write(file, text.replacen(from, to, 1));
+    };
+    change(&path("memory.stat"), "anon ", "anon 1");
+    assert_eq!([read(), read(), read()], [all, all, nothing]);
+    change(&path("io.stat"), "wios=", "wios=1");
+    assert_eq!([read(), read(), read()], [all, all, nothing]);
+    change("sys/fs/cgroup/io.pressure", "total=", "total=1");
+    assert_eq!([read(), read()], [[false, false, true], nothing], "waiting changes nothing else");
+    let again = (0..30).map(|_| read()).filter(|&now| now == all).count();
+    assert_eq!(again, 1, "its turn");
 }
 
 #[test]
@@ -136,25 +168,35 @@ fn a_process_that_does_something_is_looked_at_closely() {
     let tree = HostTree::new();
     tree.process(7, 70, "busy", "/");
     tree.process(8, 80, "idle", "/");
+    tree.cgroup("/a.slice");
+    tree.process(9, 90, "elsewhere", "/a.slice");
     let (root, plan) = everything(&tree);
     let mut collector = Collector::new(&root, plan);
     let states = |collector: &mut Collector<'_>| {
         let look = Look::of(collector);
         look.sample.processes.rows().iter().map(|(_, row)| row.state.is_some()).collect::<Vec<_>>()
     };
-    assert_eq!(states(&mut collector), [true, true]);
-    // Turns are at samples 2 and 3 (8 + 2 and 7 + 3 are tens).
+    assert_eq!(states(&mut collector), [true, true, true]);
+    // Turns are at samples 21 to 23 (9 + 21, 8 + 22 and 7 + 23 are thirty).
     for _ in 0..4 {
         states(&mut collector);
     }
-    assert_eq!(states(&mut collector), [false, false]);
-    let io = std::fs::read_to_string(tree.at("proc/7/io")).unwrap();
-    tree.write("proc/7/io", io.replace("write_bytes: 4096", "write_bytes: 8192"));
-    assert_eq!(states(&mut collector), [true, false]);
-    assert_eq!(states(&mut collector), [false, false]);
-    let stat = std::fs::read_to_string(tree.at("proc/stat")).unwrap();
-    tree.write("proc/stat", stat.replace("procs_blocked 0", "procs_blocked 1"));
-    assert_eq!(states(&mut collector), [true, true]);
+    assert_eq!(states(&mut collector), [false; 3]);
+    let change = |file: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(tree.at(file)).unwrap();
+        assert!(text.contains(from), "{file}: {text}");
+        tree.write(file, text.replacen(from, to, 1));
+    };
+    change("proc/7/io", "write_bytes: 4096", "write_bytes: 8192");
+    assert_eq!(states(&mut collector), [true, false, false]);
+    assert_eq!(states(&mut collector), [false; 3]);
+    // One is blocked now, and by the pressure it is not one of those in the slice.
+    change("proc/stat", "procs_blocked 0", "procs_blocked 1");
+    change("sys/fs/cgroup/io.pressure", "total=", "total=1");
+    assert_eq!(states(&mut collector), [true, true, false]);
+    change("sys/fs/cgroup/io.pressure", "total=", "total=1");
+    change("sys/fs/cgroup/a.slice/io.pressure", "total=", "total=1");
+    assert_eq!(states(&mut collector), [true; 3]);
 }
 
 #[test]
