@@ -9,7 +9,7 @@ pub mod guest;
 pub mod image;
 pub mod job;
 pub mod kernels;
-pub mod package;
+mod package;
 pub mod programs;
 pub mod qemu;
 pub mod run;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unpacks packages into a directory with the distribution's own programs. Nothing of a package is run,
+//! Unpacks packages into a directory, with programs that every distribution has. Nothing of a package is run,
 //! and nothing is installed.
+
+mod rpm;
 
 use crate::tool::{self, ToolError};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// A package could not be unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,14 @@ pub enum PackageError {
         path: PathBuf,
         /// Why.
         cause: io::Error,
+    },
+    /// It is no package at all.
+    #[error("{path} is not a package: {what}")]
+    NotAPackage {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
     },
     /// The program that unpacks it failed.
     #[error("{path} cannot be unpacked: {cause}")]
@@ -51,30 +60,8 @@ pub(crate) fn content_hash(path: &Path) -> io::Result<u64> {
 pub(crate) fn unpack(package: &Path, tree: &Path) -> Result<(), PackageError> {
     std::fs::create_dir_all(tree).map_err(|cause| PackageError::Io { path: tree.to_owned(), cause })?;
     let unpacked = match package.extension() {
-        Some(ending) if ending == "rpm" => unpack_rpm(package, tree),
+        Some(ending) if ending == "rpm" => return rpm::unpack(package, tree),
         _ => tool::output(tool::tool("dpkg-deb").arg("--extract").arg(package).arg(tree)).map(drop),
     };
     unpacked.map_err(|cause| PackageError::Broken { path: package.to_owned(), cause })
-}
-
-fn unpack_rpm(package: &Path, tree: &Path) -> Result<(), ToolError> {
-    let mut convert = tool::tool("rpm2cpio");
-    convert.arg(package).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut converting = convert.spawn().map_err(|cause| tool::not_run(&convert, cause))?;
-    let mut unpack = tool::tool("cpio");
-    unpack.args(["--extract", "--make-directories", "--quiet", "--no-absolute-filenames"]).current_dir(tree);
-    if let Some(archive) = converting.stdout.take() {
-        unpack.stdin(archive);
-    }
-    let unpacked = tool::output(&mut unpack);
-    let status = converting.wait().map_err(|cause| tool::not_run(&convert, cause))?;
-    unpacked?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(ToolError::Failed {
-            tool: "rpm2cpio".to_owned(),
-            status: status.to_string(),
-            says: format!("{} is not a package it can read", package.display()),
-        }),
-    }
 }

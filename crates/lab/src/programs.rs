@@ -6,7 +6,8 @@
 use crate::apt::{AptError, Part, Source};
 use crate::cache::{Cache, CacheError};
 use crate::kernels::Fetching;
-use crate::package::{self, PackageError};
+use crate::kernels::PackageError;
+use crate::package;
 use crate::tool::{self, ToolError};
 use floodline_core::scenario::Scenario;
 use std::collections::{BTreeMap, BTreeSet};

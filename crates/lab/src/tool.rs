@@ -3,7 +3,7 @@
 //! ends with its output or with an error that says which program and, where it is missing, what to
 //! install. Nothing here knows what the programs are for.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -52,7 +52,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mkfs.xfs", "xfsprogs"),
     ("qemu-system-aarch64", "qemu-system-arm"),
     ("qemu-system-x86_64", "qemu-system-x86"),
-    ("rpm2cpio", "rpm2cpio"),
     ("setpriv", "util-linux"),
     ("xz", "xz-utils"),
     ("zstd", "zstd"),
@@ -92,6 +91,25 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, ToolError> {
         return Ok(stdout);
     }
     Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&stderr, &stdout) })
+}
+
+/// Runs a program that turns what it is given into what it returns, such as one that uncompresses.
+pub fn filter(command: &mut Command, input: Vec<u8>) -> Result<Vec<u8>, ToolError> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
+    let feed = child.stdin.take().map(|mut stdin| {
+        // A reader that gives up early says why itself.
+        std::thread::spawn(move || drop(stdin.write_all(&input)))
+    });
+    let output = child.wait_with_output().map_err(|cause| not_run(command, cause));
+    if let Some(feed) = feed {
+        let _ = feed.join();
+    }
+    let Output { status, stdout, stderr } = output?;
+    match status.success() {
+        true => Ok(stdout),
+        false => Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&stderr, &[]) }),
+    }
 }
 
 /// The error of a program that could not be started.

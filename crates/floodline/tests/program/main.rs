@@ -8,6 +8,7 @@ mod doctor;
 mod doctor_incidents;
 mod harness;
 mod lab;
+mod lab_faults;
 mod misuse;
 mod record;
 mod recorder;

@@ -11,7 +11,7 @@ const S_IFREG: u32 = 0o100_000;
 
 /// An archive being written.
 #[derive(Debug)]
-pub(super) struct Cpio<W> {
+pub(crate) struct Cpio<W> {
     out: W,
     inode: u32,
     written: u64,
@@ -19,12 +19,12 @@ pub(super) struct Cpio<W> {
 }
 
 impl<W: Write> Cpio<W> {
-    pub(super) fn new(out: W) -> Cpio<W> {
+    pub(crate) fn new(out: W) -> Cpio<W> {
         Cpio { out, inode: 0, written: 0, dirs: BTreeSet::new() }
     }
 
     /// Adds a file. `path` has no leading slash.
-    pub(super) fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
         let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
         for parent in parents {
             self.dir(parent)?;
@@ -33,7 +33,7 @@ impl<W: Write> Cpio<W> {
     }
 
     /// Adds a directory, once.
-    pub(super) fn dir(&mut self, path: &str) -> io::Result<()> {
+    pub(crate) fn dir(&mut self, path: &str) -> io::Result<()> {
         match self.dirs.insert(path.to_owned()) {
             true => self.entry(path, S_IFDIR | 0o755, &[]),
             false => Ok(()),
@@ -41,7 +41,7 @@ impl<W: Write> Cpio<W> {
     }
 
     /// Ends the archive. Returns how long it is, bytes.
-    pub(super) fn finish(mut self) -> io::Result<u64> {
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.entry("TRAILER!!!", 0, &[])?;
         self.out.flush()?;
         Ok(self.written)

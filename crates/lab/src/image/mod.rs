@@ -8,7 +8,7 @@ mod elf;
 
 use crate::kernels::Module;
 use crate::tool::{self, ToolError};
-use cpio::Cpio;
+pub(crate) use cpio::Cpio;
 use elf::Elf;
 use std::collections::BTreeMap;
 use std::fs::File;

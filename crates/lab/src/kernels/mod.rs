@@ -8,11 +8,12 @@ mod boot_image;
 mod modules;
 
 pub use crate::apt::{AptError, Fetching};
+pub use crate::package::PackageError;
 pub use apt::Offer;
 pub use modules::{Module, ModuleError, Modules};
 
 use crate::cache::{Cache, CacheError};
-use crate::package::{self, PackageError};
+use crate::package;
 use floodline_core::kernel::KernelVersion;
 use std::io;
 use std::path::{Path, PathBuf};

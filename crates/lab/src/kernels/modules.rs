@@ -5,9 +5,8 @@
 
 use crate::tool::{self, ToolError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// Module files by name.
 #[derive(Clone, Debug, Default)]
@@ -137,33 +136,9 @@ fn read(path: &Path) -> Result<Vec<u8>, ModuleError> {
     let packed = std::fs::read(path).map_err(|cause| ModuleError::Io { path: path.to_owned(), cause })?;
     let file = path.to_string_lossy();
     match ENDINGS.iter().find(|(ending, _)| file.ends_with(ending)) {
-        Some((_, Some(unpacker))) => {
-            unpack(unpacker, packed).map_err(|cause| ModuleError::Compressed { path: path.to_owned(), cause })
-        }
+        Some((_, Some(unpacker))) => tool::filter(tool::tool(unpacker).args(["-d", "-c"]), packed)
+            .map_err(|cause| ModuleError::Compressed { path: path.to_owned(), cause }),
         _ => Ok(packed),
-    }
-}
-
-fn unpack(unpacker: &str, packed: Vec<u8>) -> Result<Vec<u8>, ToolError> {
-    let mut command = tool::tool(unpacker);
-    command.args(["-d", "-c"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|cause| tool::not_run(&command, cause))?;
-    let feed = child.stdin.take().map(|mut stdin| {
-        // A reader that gives up early says why itself.
-        std::thread::spawn(move || drop(stdin.write_all(&packed)))
-    });
-    let output = child.wait_with_output().map_err(|cause| tool::not_run(&command, cause));
-    if let Some(feed) = feed {
-        let _ = feed.join();
-    }
-    let output = output?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(ToolError::Failed {
-            tool: unpacker.to_owned(),
-            status: output.status.to_string(),
-            says: String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect(),
-        }),
     }
 }
 

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes wrong with virtual machines, with a made-up QEMU (a shell script that does what the case needs)
+//! and a made-up kernel image: a clear message, exit code 69, no process and no file left behind, and the
+//! recording so far kept. No machine is run.
+
+use crate::harness::{Run, command, outcome, recording};
+use floodline_core::fixture::Fixture;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A home with a kernel, a scenario, and a QEMU of our own.
+struct Lab {
+    home: TempDir,
+}
+
+const SCENARIO: &str = "name = \"nothing\"\nsummary = \"Nothing happens\"\n[machine]\nmemory = \"32 MiB\"\n\
+                        [workload]\nduration = \"1s\"\n[workload.tasks.t]\nsteps = [\"sync\"]\n";
+
+impl Lab {
+    /// `qemu` is a shell script; `$dir` in it is the directory of the run.
+    fn new(qemu: &str) -> Lab {
+        let lab = Lab { home: tempfile::tempdir().expect("a folder") };
+        std::fs::write(lab.path("nothing.toml"), SCENARIO).expect("a scenario");
+        std::fs::create_dir_all(lab.path("kernel")).expect("a folder");
+        std::fs::write(lab.path("kernel/vmlinuz-6.99.0"), boot_image("6.99.0-test (nobody) #1")).expect("a kernel");
+        std::fs::create_dir_all(lab.path("bin")).expect("a folder");
+        let script = format!(
+            "#!/bin/sh\nfor word; do case $word in file,id=console,path=*) dir=${{word#*path=}}; dir=${{dir%/*}};; esac; done\n\
+             echo $$ > {}\n{qemu}\n",
+            lab.path("pid").display()
+        );
+        std::fs::write(lab.path("bin/qemu-system-x86_64"), script).expect("a script");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(lab.path("bin/qemu-system-x86_64"), mode).expect("its mode");
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let (scenario, kernel) = (self.path("nothing.toml"), self.path("kernel"));
+        let (scenario, kernel) = (scenario.to_string_lossy(), kernel.to_string_lossy());
+        let mut command = command(&[&["lab", "run", &scenario, "--kernel", &kernel, "--accel", "tcg"], more].concat());
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()));
+        command
+    }
+
+    fn run(&self, more: &[&str]) -> Run {
+        outcome(self.command(more).output().expect("it starts"))
+    }
+
+    fn start(&self, more: &[&str]) -> Child {
+        let mut command = self.command(more);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        wait_until("QEMU runs", || self.path("pid").metadata().is_ok_and(|file| file.len() > 1));
+        child
+    }
+
+    fn qemu_runs(&self) -> bool {
+        let pid = std::fs::read_to_string(self.path("pid")).unwrap_or_default();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        // A zombie whose parent is gone has nobody in a hurry to bury it.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    }
+
+    fn left_over(&self) -> usize {
+        std::fs::read_dir(self.path("cache/floodline/runs")).map_or(0, Iterator::count)
+    }
+
+    /// 69 and a message, and nothing left of the run.
+    fn check(&self, more: &[&str], says: &[&str]) {
+        let run = self.run(more);
+        self.is_clean(&run, says);
+    }
+
+    fn is_clean(&self, run: &Run, says: &[&str]) {
+        assert_eq!(run.code, 69, "{run}");
+        assert!(says.iter().all(|text| run.stderr.contains(text)), "{says:?} in {run}");
+        assert!(!self.qemu_runs() && self.left_over() == 0, "{run}");
+    }
+}
+
+/// The start of an x86 kernel image with its version text.
+fn boot_image(text: &str) -> Vec<u8> {
+    let mut image = vec![0; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x100_u16.to_le_bytes());
+    image[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
+    image
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(name: &str, child: &Child) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+#[test]
+fn a_qemu_that_dies_is_quoted() {
+    Lab::new("echo 'qemu: no such device' >&2; exit 3")
+        .check(&[], &["the guest died", "exit status: 3", "qemu: no such device"]);
+    Lab::new("kill -9 $$").check(&[], &["the guest died", "signal: 9"]);
+}
+
+#[test]
+fn a_panic_is_told_with_the_end_of_the_console() {
+    let panic =
+        "printf '[ 1.0] before\\n[ 1.1] Kernel panic - not syncing: VFS: no root\\n' > $dir/console.log; exit 0";
+    Lab::new(panic).check(&[], &["the guest's kernel panicked: VFS: no root", "console: [ 1.0] before"]);
+}
+
+#[test]
+fn a_guest_that_cannot_go_on_says_why_and_what_was_killed_is_told() {
+    let failed = "printf 'Memory cgroup out of memory: Killed process 9 (t)\\n' > $dir/console.log\n\
+                  echo '{\"status\":\"failed\",\"stage\":\"the run\",\"cause\":\"task t-0: killed\"}'";
+    let says = ["the guest failed during the run: task t-0: killed", "killed for want of memory: 9 (t)"];
+    Lab::new(failed).check(&[], &says);
+}
+
+#[test]
+fn a_guest_that_hangs_is_ended_and_its_recording_kept() {
+    let lab = Lab::new("printf 'so far' > $dir/recording.flr; exec sleep 600");
+    let save = lab.path("kept.flr");
+    lab.check(&["--timeout", "2s", "--save", &save.to_string_lossy()], &["more than 2 s", "kept.flr"]);
+    assert_eq!(std::fs::read(save).expect("it is kept"), b"so far");
+}
+
+#[test]
+fn whoever_interrupts_a_run_gets_what_was_recorded() {
+    for name in ["INT", "TERM", "HUP"] {
+        let lab = Lab::new("printf 'so far' > $dir/recording.flr; echo > $dir/../../running; exec sleep 600");
+        let save = lab.path("kept.flr");
+        let child = lab.start(&["--save", &save.to_string_lossy()]);
+        wait_until("it records", || lab.path("cache/floodline/running").exists());
+        signal(name, &child);
+        let run = outcome(child.wait_with_output().expect("it ends"));
+        lab.is_clean(&run, &["interrupted", "kept.flr"]);
+        assert_eq!(std::fs::read(save).expect("it is kept"), b"so far");
+    }
+}
+
+#[test]
+fn a_lab_that_is_killed_takes_qemu_with_it_and_the_next_one_cleans_up() {
+    let lab = Lab::new("[ -e $dir/../../second ] && exit 1; exec sleep 600");
+    let mut child = lab.start(&[]);
+    signal("KILL", &child);
+    child.wait().expect("it ends");
+    wait_until("QEMU is gone", || !lab.qemu_runs());
+    assert_eq!(lab.left_over(), 1);
+    std::fs::write(lab.path("cache/floodline/second"), "").expect("a mark");
+    lab.check(&[], &["the guest died"]);
+}
+
+#[test]
+fn two_labs_at_once_do_not_meet() {
+    let fixture = recording(&Fixture::healthy());
+    let qemu = format!(
+        "cp {} $dir/recording.flr; echo $dir >> $dir/../../dirs\n\
+         while [ $(wc -l < $dir/../../dirs) -lt 2 ]; do sleep 0.05; done; echo '{{\"status\":\"done\"}}'",
+        fixture.as_str()
+    );
+    let lab = Lab::new(&qemu);
+    let pair = [lab.start(&[]), lab.start(&[])];
+    for child in pair {
+        let run = outcome(child.wait_with_output().expect("it ends"));
+        assert!(run.code == 0 && run.stdout.contains("on 6.99.0-test"), "{run}");
+    }
+    assert_eq!(lab.left_over(), 0);
+}
+
+#[test]
+fn what_this_host_lacks_is_said_before_anything_is_started() {
+    let lab = Lab::new("exit 0");
+    std::fs::remove_file(lab.path("bin/qemu-system-x86_64")).expect("it was there");
+    let mut command = lab.command(&[]);
+    let run = outcome(command.env("PATH", lab.path("bin")).output().expect("it starts"));
+    lab.is_clean(&run, &["qemu-system-x86_64 is not installed", "apt install qemu-system-x86"]);
+    let lab = Lab::new("exit 0");
+    std::fs::write(lab.path("nothing.toml"), SCENARIO.replace("32 MiB", "900 TiB")).expect("a scenario");
+    lab.check(&[], &["the guest wants", "of memory and this host has"]);
+    assert!(!lab.path("pid").exists(), "QEMU was not started");
+}
+
+#[test]
+fn a_broken_package_is_refused_and_nothing_of_it_kept() {
+    let lab = Lab::new("exit 0");
+    let kept = |lab: &Lab| std::fs::read_dir(lab.path("cache/floodline/kernels")).map_or(0, Iterator::count);
+    for (name, content, says) in [
+        ("kernel.deb", &b"!<arch>\ngarbage"[..], "dpkg-deb failed"),
+        ("kernel.rpm", b"\xed\xab\xee\xdb cut off", "kernel.rpm is not a package"),
+    ] {
+        let package = lab.path(name);
+        std::fs::write(&package, content).expect("a package");
+        let scenario = lab.path("nothing.toml");
+        let run = in_lab(&lab, &["run", &scenario.to_string_lossy(), "--kernel", &package.to_string_lossy()]);
+        lab.is_clean(&run, &[says]);
+        assert_eq!(kept(&lab), 0);
+    }
+}
+
+fn in_lab(lab: &Lab, args: &[&str]) -> Run {
+    let mut command = command(&[&["lab"], args].concat());
+    command.env("XDG_CACHE_HOME", lab.path("cache")).env("PATH", "/usr/bin:/bin");
+    outcome(command.output().expect("it starts"))
+}
+
+#[test]
+fn a_scenario_that_asks_for_too_short_a_latency_is_refused_by_name() {
+    let lab = Lab::new("exit 0");
+    let scenario = format!("{SCENARIO}[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"10us\"\n");
+    std::fs::write(lab.path("nothing.toml"), scenario).expect("a scenario");
+    let run = lab.run(&[]);
+    assert!(run.code == 2 && run.stderr.contains("machine.devices.d.latency"), "{run}");
+}

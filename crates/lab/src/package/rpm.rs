@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unpacks an `.rpm`: a lead of fixed length, two headers that say how long they are, and a compressed cpio
+//! archive, which is all we want of it (the RPM project's "Package File Format"). Done here, because a
+//! Debian machine has no rpm2cpio; the archive is handed to `cpio` and the programs that uncompress.
+
+use super::PackageError;
+use crate::tool::{self, ToolError};
+use std::path::Path;
+
+const LEAD: usize = 96;
+const LEAD_MAGIC: &[u8] = b"\xed\xab\xee\xdb";
+const HEADER_MAGIC: &[u8] = b"\x8e\xad\xe8\x01";
+/// Magic, four bytes for later, number of entries, bytes of their data.
+const HEADER_INTRO: usize = 16;
+const HEADER_ENTRY: usize = 16;
+
+/// What an archive starts with, and what uncompresses it.
+const COMPRESSIONS: &[(&[u8], Option<&str>)] =
+    &[(b"\x1f\x8b", Some("gzip")), (b"\xfd7zXZ\0", Some("xz")), (b"\x28\xb5\x2f\xfd", Some("zstd")), (b"07070", None)];
+
+/// Unpacks a package below `tree`.
+pub(super) fn unpack(package: &Path, tree: &Path) -> Result<(), PackageError> {
+    let file = std::fs::read(package).map_err(|cause| PackageError::Io { path: package.to_owned(), cause })?;
+    let not_a_package = |what| PackageError::NotAPackage { path: package.to_owned(), what };
+    let start = payload(&file).ok_or_else(|| not_a_package("its headers are broken or cut off"))?;
+    let archive = file.get(start..).unwrap_or_default();
+    let known = COMPRESSIONS.iter().find(|(magic, _)| archive.starts_with(magic));
+    let (_, unpacker) = known.ok_or_else(|| not_a_package("its archive is compressed in a way we do not know"))?;
+    let archive = archive.to_vec();
+    drop(file);
+    extract(archive, *unpacker, tree).map_err(|cause| PackageError::Broken { path: package.to_owned(), cause })
+}
+
+fn extract(archive: Vec<u8>, unpacker: Option<&str>, tree: &Path) -> Result<(), ToolError> {
+    let archive = match unpacker {
+        Some(unpacker) => tool::filter(tool::tool(unpacker).args(["-d", "-c"]), archive)?,
+        None => archive,
+    };
+    let mut cpio = tool::tool("cpio");
+    cpio.args(["--extract", "--make-directories", "--quiet", "--no-absolute-filenames"]).current_dir(tree);
+    tool::filter(&mut cpio, archive).map(drop)
+}
+
+/// Where the archive starts: behind the lead, the signature, which is padded, and the header.
+fn payload(file: &[u8]) -> Option<usize> {
+    if !file.starts_with(LEAD_MAGIC) {
+        return None;
+    }
+    let signature_end = header_end(file, LEAD)?;
+    header_end(file, signature_end.checked_next_multiple_of(8)?).filter(|end| *end < file.len())
+}
+
+fn header_end(file: &[u8], at: usize) -> Option<usize> {
+    let intro = file.get(at..at.checked_add(HEADER_INTRO)?)?;
+    let number = |from: usize| -> Option<usize> {
+        let bytes: [u8; 4] = intro.get(from..from + 4)?.try_into().ok()?;
+        usize::try_from(u32::from_be_bytes(bytes)).ok()
+    };
+    if !intro.starts_with(HEADER_MAGIC) {
+        return None;
+    }
+    let entries = number(8)?.checked_mul(HEADER_ENTRY)?;
+    at.checked_add(HEADER_INTRO)?.checked_add(entries)?.checked_add(number(12)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Cpio;
+
+    /// A package with one file, compressed by a program.
+    fn package(compressor: Option<&str>) -> Vec<u8> {
+        let mut archive = Vec::new();
+        let mut cpio = Cpio::new(&mut archive);
+        cpio.file("boot/vmlinuz-9", 0o644, b"kernel").unwrap();
+        cpio.finish().unwrap();
+        let mut package = LEAD_MAGIC.to_vec();
+        package.resize(LEAD, 0);
+        for (entries, data) in [(1_u32, 5_u32), (2, 3)] {
+            package.resize(package.len().next_multiple_of(8), 0);
+            package.extend_from_slice(HEADER_MAGIC);
+            package.extend_from_slice(&[0; 4]);
+            package.extend_from_slice(&entries.to_be_bytes());
+            package.extend_from_slice(&data.to_be_bytes());
+            package.resize(package.len() + 16 * entries as usize + data as usize, 7);
+        }
+        package.extend(match compressor {
+            Some(compressor) => tool::filter(tool::tool(compressor).arg("-c"), archive).unwrap(),
+            None => archive,
+        });
+        package
+    }
+
+    #[test]
+    fn a_package_is_unpacked_however_it_is_compressed() {
+        for compressor in [None, Some("gzip"), Some("xz")] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("kernel.rpm");
+            std::fs::write(&file, package(compressor)).unwrap();
+            unpack(&file, dir.path()).unwrap();
+            assert_eq!(std::fs::read(dir.path().join("boot/vmlinuz-9")).unwrap(), b"kernel", "{compressor:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_package_says_what_is_wrong() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("kernel.rpm");
+        let check = |content: &[u8], expect: &str| {
+            std::fs::write(&file, content).unwrap();
+            let error = unpack(&file, dir.path()).unwrap_err().to_string();
+            assert!(error.contains("kernel.rpm") && error.contains(expect), "{error}");
+        };
+        let whole = package(Some("gzip"));
+        check(b"", "headers are broken");
+        check(&whole[..120], "headers are broken");
+        check(&whole[..whole.len() - 20], "gzip failed");
+        let start = payload(&whole).unwrap();
+        check(&[&whole[..start], b"BZh9"].concat(), "a way we do not know");
+    }
+
+    #[test]
+    fn any_bytes_are_a_package_or_are_not() {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            let file = [LEAD_MAGIC, bytes].concat();
+            assert!(payload(&file).is_none_or(|start| start < file.len()));
+        });
+    }
+}
