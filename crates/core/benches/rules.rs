@@ -50,7 +50,7 @@ fn machine(cgroups: u32) -> Window {
             row.write_time = Some(secs(900.0 + 900.0 * t));
         })
         .mount("sdb", "xfs", "/var/lib/containers", "rw,attr2,inode64,noquota")
-        .thresholds((0, 100 << 20, 0, 50 << 20), 25_600, 12_800)
+        .settings((0, 100 << 20, 0, 50 << 20))
         .host(|t, row| {
             row.nr_dirtied = grows(t, 40_000_000, 100_000.0);
             row.nr_written = grows(t, 38_000_000, 100_000.0);

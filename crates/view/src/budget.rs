@@ -278,7 +278,7 @@ mod tests {
         const POD: &str = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f8a0f5e_0c5b_4e35_a0a7_1f6c0f0f1a2b.slice/\
             cri-containerd-8d7c0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab.scope";
         Fixture::healthy()
-            .thresholds((0, 100 * MIB, 0, 50 * MIB), 25_600, 12_800)
+            .settings((0, 100 * MIB, 0, 50 * MIB))
             .cgroup("/system.slice/redis.service", |_, row| app(row, 192, 2804))
             .limits("/system.slice/redis.service", |_, row| limited(row, 768))
             .cgroup(POD, |_, row| app(row, 100, 20))
@@ -313,7 +313,6 @@ mod tests {
     #[test]
     fn version_1_says_plainly_that_no_limit_exists() {
         let v1 = Fixture::healthy()
-            .thresholds((20, 0, 10, 0), 725_823, 362_468)
             .facts(|facts| facts.cgroups = CgroupSetup { mode: CgroupMode::V1, ..CgroupSetup::default() });
         insta::assert_snapshot!(text(&report(v1, Choice::default()), Options::default()));
     }

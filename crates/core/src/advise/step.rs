@@ -82,7 +82,7 @@ mod tests {
     use crate::fixture::Fixture;
 
     fn check(settings: (u64, u64, u64, u64), change: (&str, u64), command: &str, undo: &str) {
-        let window = Fixture::healthy().thresholds(settings, 1000, 500).one_look().window();
+        let window = Fixture::healthy().settings(settings).one_look().window();
         let steps = sysctls(&window, &[change]);
         let shown = steps.first().map(|step| (step.command.as_str(), step.undo.as_str()));
         assert_eq!(shown, Some((command, undo)));

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn cgroups_without_limits_are_not_starved_by_bytes() {
-        let window = Fixture::healthy().thresholds((0, 100 << 20, 0, 50 << 20), 25_600, 12_800);
+        let window = Fixture::healthy().settings((0, 100 << 20, 0, 50 << 20));
         check_rule(&RULE, &window, "clear: ");
     }
 
