@@ -183,7 +183,7 @@ mod tests {
         insta::assert_snapshot!(screen(&moment(Fixture::healthy()), 80), @"
         2026-10-03T04:00:10.000Z  (rates over 10 s)
         dirty 1.17 MiB, writeback 0 B
-        thresholds: background 1.37 GiB, hard 2.75 GiB
+        thresholds: background 1.38 GiB, hard 2.77 GiB
         dirtying 80.0 KiB/s, to disk 78.1 KiB/s
         iowait 0.25 %, io pressure 0.20 %, blocked tasks 0
 
