@@ -5,6 +5,7 @@
 
 pub mod advise;
 pub mod budget;
+pub mod compare;
 pub mod container;
 pub mod diagnose;
 pub mod facts;
@@ -19,6 +20,7 @@ pub mod name;
 pub mod record;
 pub mod recording;
 pub mod report;
+pub mod run;
 pub mod sample;
 pub mod scenario;
 pub mod units;

@@ -12,6 +12,7 @@ pub mod kernels;
 mod package;
 pub mod programs;
 pub mod qemu;
+pub mod results;
 pub mod run;
 pub mod tool;
 pub mod workload;

@@ -49,7 +49,7 @@ pub fn render(figures: &BTreeMap<String, Figure>) -> String {
 }
 
 /// A value with its unit, short enough for a column.
-fn short(figure: Figure) -> String {
+pub(crate) fn short(figure: Figure) -> String {
     let value = figure.value;
     match figure.unit {
         "seconds" if value == 0.0 => "0".to_owned(),
@@ -59,6 +59,10 @@ fn short(figure: Figure) -> String {
         "bytes_per_second" if value == 0.0 => "-".to_owned(),
         "bytes_per_second" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
         "bytes_per_second" => format!("{:.1} kB", value / 1e3),
+        "bytes" if value >= 1e9 => format!("{:.2} GB", value / 1e9),
+        "bytes" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
+        "bytes" => format!("{:.1} kB", value / 1e3),
+        "share" => format!("{:.2} %", value * 100.0),
         _ if value.fract() == 0.0 => format!("{value:.0}"),
         _ => format!("{value:.1}"),
     }

@@ -2,6 +2,7 @@
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
 pub mod budget;
+pub mod compare;
 pub mod doctor;
 pub mod explain;
 pub mod export;
@@ -9,3 +10,4 @@ pub mod figures;
 pub mod json;
 mod layout;
 pub mod moment;
+pub mod run;

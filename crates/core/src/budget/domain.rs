@@ -77,6 +77,30 @@ pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
     (budget, disagreements)
 }
 
+/// Dirtyable memory of the machine and its hard and background threshold from counters alone, whatever the
+/// kernel prints.
+pub(super) fn computed_global(inputs: &Inputs) -> Option<(PageBound, (PageBound, PageBound))> {
+    let avail = available(inputs, None, &mut Vec::new(), &mut Vec::new())?;
+    let limits = limits(inputs, &inputs.tunables?, avail, None);
+    Some((avail, (limits.thresh, limits.bg_thresh)))
+}
+
+/// One cgroup's domain on a machine with that much dirtyable memory and that hard threshold.
+pub(super) fn cgroup_of(
+    inputs: &Inputs,
+    avail: PageBound,
+    thresh: PageBound,
+    path: &Name,
+    id: EntityId,
+) -> Option<CgroupBudget> {
+    let global = DomainBudget {
+        available: Some(inputs.bound(avail)),
+        thresh: Some(inputs.bound(thresh)),
+        ..DomainBudget::default()
+    };
+    cgroup(inputs, &global, path, id)
+}
+
 /// One cgroup's domain; `None` for a cgroup without a memory controller of its own and for the root.
 pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: EntityId) -> Option<CgroupBudget> {
     let row = inputs.cgroup(id)?;

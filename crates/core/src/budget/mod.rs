@@ -6,6 +6,7 @@
 
 mod available;
 mod domain;
+mod exact;
 mod headroom;
 mod inputs;
 mod outlook;
@@ -21,6 +22,7 @@ use crate::name::Name;
 use crate::report::Evidence;
 use crate::units::{Bytes, BytesPerSecond};
 use crate::window::Window;
+pub use exact::{Exactness, Judge, Miss};
 use inputs::Inputs;
 pub use rows::{BudgetReport, BudgetRow, Choice, SCHEMA, Sort, rows};
 use std::collections::BTreeSet;

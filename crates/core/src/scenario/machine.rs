@@ -117,6 +117,9 @@ pub struct BdiKnobs {
     /// `max_ratio`, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ratio: Option<u32>,
+    /// `max_bytes` (6.2): the kernel keeps it as a ratio of the threshold of that moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<ByteSize>,
     /// `strict_limit` (6.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict_limit: Option<bool>,

@@ -2,6 +2,7 @@
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
 mod budget;
+mod compare;
 mod completions;
 mod doctor;
 mod explain;
@@ -23,6 +24,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<record::RecordCommand>(),
     Command::of::<replay::Replay>(),
     Command::of::<export::Export>(),
+    Command::of::<compare::Compare>(),
     Command::of::<explain::Explain>(),
     Command::of::<scenario::ScenarioCommand>(),
     Command::of::<lab::Lab>(),

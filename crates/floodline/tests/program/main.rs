@@ -4,6 +4,7 @@
 
 mod budget;
 mod cli;
+mod compare;
 mod doctor;
 mod doctor_incidents;
 mod harness;

@@ -97,6 +97,7 @@ fn bdi_knobs(device: &Device) -> Vec<(&'static str, String)> {
         ("bdi/read_ahead_kb", bdi.read_ahead.map(|size| (size.bytes() >> 10).to_string())),
         // The upper bound first: the kernel refuses a minimum above the maximum.
         ("bdi/max_ratio", bdi.max_ratio.map(|percent| percent.to_string())),
+        ("bdi/max_bytes", bdi.max_bytes.map(|size| size.bytes().to_string())),
         ("bdi/min_ratio", bdi.min_ratio.map(|percent| percent.to_string())),
         ("bdi/strict_limit", bdi.strict_limit.map(|on| u8::from(on).to_string())),
     ];

@@ -2,6 +2,8 @@
 //! `floodline lab …`: scenarios on real kernels in throw-away virtual machines. Never needs root, and
 //! never touches this host's cgroups, settings or mounts.
 
+mod execute;
+mod judge;
 mod kernels;
 mod run;
 
@@ -22,6 +24,7 @@ pub(crate) struct Lab {
 #[derive(clap::Subcommand)]
 enum Verb {
     Run(run::RunScenario),
+    Judge(judge::Judge),
     Kernels(kernels::Kernels),
     /// Run one task for the lab, in a guest
     #[command(hide = true)]
@@ -32,6 +35,7 @@ impl Run for Lab {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         match self.verb {
             Verb::Run(run) => run.run(console),
+            Verb::Judge(judge) => judge.run(console),
             Verb::Kernels(kernels) => kernels.run(console),
             Verb::Worker => guest::worker(),
         }

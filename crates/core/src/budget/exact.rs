@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Holds the arithmetic against the kernel: in every sample of a recording, the global thresholds against
+//! `/proc/vmstat`, and the hard threshold of every wb against `wb_stats`. Only counters go in, never what the
+//! kernel prints as a threshold. A row is quiet when its inputs were the same one sample before and one
+//! after and nothing of the cgroup was written: then both must be the same page. A row whose inputs moved must
+//! lie between what they give.
+//!
+//! A wb's threshold is the domain's times its part of the domain's completions, which user space cannot see.
+//! Rows are judged where that part is known without looking at the answer: a cgroup that writes to one
+//! device has all of it, and one that never wrote has none. The others are counted.
+
+use super::domain::{self, computed_global};
+use super::inputs::{Inputs, PageBound};
+use crate::id::{Entity, EntityId};
+use crate::kernel::{WbShare, wb_calc_thresh};
+use crate::name::Name;
+use crate::record::{Record, Sink};
+use crate::sample::Sample;
+use crate::units::Nanos;
+use crate::window::Window;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// Completions lose half their weight in this time (VM_COMPLETIONS_PERIOD_LEN of mm/page-writeback.c).
+const PERIOD: Nanos = Nanos(3 * Nanos::SECOND.0);
+/// Pages of completions, as they weigh now, below which a part of them says nothing: the kernel's counters
+/// are read without the parts that each CPU holds back.
+const COMPLETIONS_MIN: f64 = 256.0;
+/// How much larger the wb's part of the global threshold must be than its memcg's before the memcg's binds:
+/// where a period ends is not known here.
+const BINDS_CLEARLY: f64 = 2.0;
+/// Part of the completions from which a wb is taken to have all of them.
+const ALL_COMPLETIONS: f64 = 0.9999;
+
+/// How many rows were judged, and how many of them are the kernel's own to the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exactness {
+    /// Samples with global thresholds and everything they are computed from.
+    pub global: u64,
+    /// Of these, both thresholds are exact.
+    pub global_exact: u64,
+    /// Quiet rows of wbs.
+    pub quiet: u64,
+    /// Of these, exact.
+    pub quiet_exact: u64,
+    /// Rows of wbs whose inputs moved between the samples around.
+    pub moved: u64,
+    /// Of these, between what the inputs give.
+    pub moved_within: u64,
+    /// Rows not judged: the wb's part of the completions cannot be seen from user space.
+    pub unseen: u64,
+}
+
+impl Exactness {
+    /// Part of the global thresholds that is exact; `None` where there are none.
+    pub fn global_share(&self) -> Option<f64> {
+        share(self.global_exact, self.global)
+    }
+
+    /// Part of the quiet rows that is exact.
+    pub fn quiet_share(&self) -> Option<f64> {
+        share(self.quiet_exact, self.quiet)
+    }
+
+    /// Part of the moved rows that is within.
+    pub fn moved_share(&self) -> Option<f64> {
+        share(self.moved_within, self.moved)
+    }
+}
+
+fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+/// A row that is not the kernel's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Miss {
+    /// When.
+    pub at: Nanos,
+    /// Which row: a cgroup on a device, or the name of a global threshold.
+    pub row: String,
+    /// What the kernel prints, pages.
+    pub printed: u64,
+    /// What the arithmetic gives from the readings of the sample, at least and at most, pages.
+    pub computed: (u64, u64),
+}
+
+/// One wb in one sample.
+#[derive(Clone, Debug)]
+struct Row {
+    label: String,
+    printed: u64,
+    computed: PageBound,
+    /// Pages of the cgroup ever written: its part of the completions is settled only while they stand still.
+    written: u64,
+}
+
+/// Judges a recording, record by record.
+#[derive(Debug, Default)]
+pub struct Judge {
+    window: Window,
+    /// Completions of each wb as they weigh now, and the counter they were last read from.
+    completions: BTreeMap<EntityId, (f64, u64)>,
+    last_at: Option<Nanos>,
+    /// Rows of the two samples before; what they are judged by comes after them.
+    before: BTreeMap<EntityId, Row>,
+    current: Option<(Nanos, BTreeMap<EntityId, Row>)>,
+    found: Exactness,
+    misses: Vec<Miss>,
+}
+
+/// Misses that are kept; more of them say nothing new.
+const MISSES_MAX: usize = 1000;
+
+impl Judge {
+    /// What was found so far.
+    pub fn found(&self) -> Exactness {
+        self.found
+    }
+
+    /// Rows that are neither exact nor explained by what moved, the first thousand.
+    pub fn misses(&self) -> &[Miss] {
+        &self.misses
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        let at = sample.time.monotonic;
+        self.weigh(at);
+        let inputs = Inputs::of(&self.window);
+        let Some((avail, limits)) = computed_global(&inputs) else { return };
+        let host = inputs.host();
+        if let (Some(thresh), Some(bg_thresh)) = (host.nr_dirty_threshold, host.nr_dirty_background_threshold) {
+            let rows =
+                [("nr_dirty_threshold", thresh.0, limits.0), ("nr_dirty_background_threshold", bg_thresh.0, limits.1)];
+            let wrong = rows.iter().filter(|(_, printed, computed)| PageBound::exactly(*printed) != *computed);
+            let wrong: Vec<Miss> =
+                wrong.map(|(name, printed, computed)| miss(at, (*name).to_owned(), *printed, *computed)).collect();
+            self.found.global += 1;
+            self.found.global_exact += u64::from(wrong.is_empty());
+            self.misses.extend(wrong);
+        }
+        let (rows, unseen) = rows(&inputs, avail, limits.0, &self.completions);
+        self.found.unseen += unseen;
+        self.judge(&rows);
+        self.before = self.current.replace((at, rows)).map(|(_, rows)| rows).unwrap_or_default();
+        self.misses.truncate(MISSES_MAX);
+    }
+
+    /// Judges the sample before this one by the samples around it.
+    fn judge(&mut self, after: &BTreeMap<EntityId, Row>) {
+        let Some((at, rows)) = &self.current else { return };
+        for (id, row) in rows {
+            let (Some(before), Some(after)) = (self.before.get(id), after.get(id)) else { continue };
+            let around = [before.computed, row.computed, after.computed];
+            let low = around.iter().map(|bound| bound.low).min().unwrap_or(0);
+            let high = around.iter().map(|bound| bound.high).max().unwrap_or(0);
+            let is_within = (low..=high).contains(&row.printed);
+            if before.written != after.written {
+                self.found.unseen += 1;
+                continue;
+            }
+            if low == high {
+                self.found.quiet += 1;
+                self.found.quiet_exact += u64::from(is_within);
+            } else {
+                self.found.moved += 1;
+                self.found.moved_within += u64::from(is_within);
+            }
+            if !is_within {
+                self.misses.push(miss(*at, row.label.clone(), row.printed, PageBound { low, high }));
+            }
+        }
+    }
+
+    /// Brings the weight of completions to this sample.
+    fn weigh(&mut self, at: Nanos) {
+        let passed = self.last_at.map_or(0.0, |last| at.0.saturating_sub(last.0) as f64 / PERIOD.0 as f64);
+        self.last_at = Some(at);
+        let page_size = self.window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+        for (id, span) in &self.window.wbs {
+            let Some(written) = span.last.written.map(|bytes| bytes.0 / page_size) else { continue };
+            let (weight, last) = self.completions.entry(*id).or_insert((0.0, 0));
+            *weight = *weight * 0.5f64.powf(passed) + written.saturating_sub(*last) as f64;
+            *last = written;
+        }
+    }
+}
+
+fn miss(at: Nanos, row: String, printed: u64, computed: PageBound) -> Miss {
+    Miss { at, row, printed, computed: (computed.low, computed.high) }
+}
+
+/// Every wb of the latest look whose threshold can be computed, and how many cannot.
+fn rows(
+    inputs: &Inputs,
+    avail: PageBound,
+    global_thresh: PageBound,
+    completions: &BTreeMap<EntityId, (f64, u64)>,
+) -> (BTreeMap<EntityId, Row>, u64) {
+    let window = inputs.window;
+    let latest = window.wbs.values().map(|span| span.last_at).max();
+    let by_ino: BTreeMap<u64, (&Name, EntityId)> = inputs
+        .paths
+        .iter()
+        .filter_map(|(path, id)| match window.entities.get(id) {
+            Some(Entity::Cgroup { ino: Some(ino), .. }) => Some((*ino, (path, *id))),
+            _ => None,
+        })
+        .collect();
+    let all: f64 = completions.values().map(|(weight, _)| weight).sum();
+    let mut of_cgroup: BTreeMap<u64, f64> = BTreeMap::new();
+    for (id, (weight, _)) in completions {
+        if let Some(Entity::Wb { cgroup_ino, .. }) = window.entities.get(id) {
+            *of_cgroup.entry(*cgroup_ino).or_default() += weight;
+        }
+    }
+    // With dirty inodes around, a device's ratios are divided among its wbs by bandwidth.
+    let busy = |wanted: &Name| {
+        window.wbs.iter().any(|(id, span)| {
+            matches!(window.entities.get(id), Some(Entity::Wb { bdi, .. }) if bdi == wanted)
+                && span.last.state.is_none_or(|state| state.0 & 4 != 0)
+        })
+    };
+    let (mut rows, mut unseen) = (BTreeMap::new(), 0);
+    for (id, span) in window.wbs.iter().filter(|(_, span)| Some(span.last_at) == latest) {
+        let Some(Entity::Wb { bdi, cgroup_ino }) = window.entities.get(id) else { continue };
+        let (Some((path, cgroup)), Some(printed)) = (by_ino.get(cgroup_ino), span.last.dirty_thresh) else { continue };
+        let Some(budget) = domain::cgroup_of(inputs, avail, global_thresh, path, *cgroup) else { continue };
+        let (Some(thresh), Some(dirty)) = (budget.domain.thresh, budget.domain.used()) else { continue };
+        let device = device(inputs, bdi);
+        let is_scaled =
+            busy(bdi) && device.is_some_and(|(min, max, _)| min != 0 || max != inputs.algorithm.ratio_full());
+        let (weight, written) = completions.get(id).copied().unwrap_or_default();
+        let whole = of_cgroup.get(cgroup_ino).copied().unwrap_or(0.0);
+        let numerator = match written {
+            // Without a floor, nothing of a threshold is nothing whatever the threshold.
+            0 if inputs.algorithm.share_floor => 0,
+            _ if weight >= COMPLETIONS_MIN && weight >= whole * ALL_COMPLETIONS => 1,
+            _ => {
+                unseen += 1;
+                continue;
+            }
+        };
+        let Some((min_ratio, max_ratio, strictlimit)) = device.filter(|_| !is_scaled) else {
+            unseen += 1;
+            continue;
+        };
+        let wb_share = WbShare {
+            min_ratio,
+            max_ratio,
+            strictlimit,
+            min_ratio_sum: min_ratio,
+            ..WbShare::unlimited(&inputs.algorithm, numerator, 1)
+        };
+        let at = |thresh: u64| wb_calc_thresh(&inputs.algorithm, &wb_share, thresh, inputs.pages(dirty));
+        let computed = PageBound { low: at(inputs.pages(thresh.low)), high: at(inputs.pages(thresh.high)) };
+        let globally = weight / all.max(1.0);
+        let of_global = match inputs.algorithm.share_floor {
+            // The kernel prints the global share without regard to what is dirty.
+            true => (globally * global_thresh.low as f64).max(global_thresh.low as f64 / 8.0),
+            false => globally * global_thresh.low as f64,
+        };
+        let computed = if globally >= ALL_COMPLETIONS {
+            let of_global = |pages| wb_calc_thresh(&inputs.algorithm, &WbShare { numerator: 1, ..wb_share }, pages, 0);
+            PageBound {
+                low: computed.low.min(of_global(global_thresh.low)),
+                high: computed.high.min(of_global(global_thresh.high)),
+            }
+        } else if of_global >= computed.high as f64 * BINDS_CLEARLY {
+            computed
+        } else {
+            unseen += 1;
+            continue;
+        };
+        rows.insert(*id, Row { label: format!("{path} on {bdi}"), printed: inputs.pages(printed), computed, written });
+    }
+    (rows, unseen)
+}
+
+/// Smallest and largest ratio of a device in the kernel's own units, and whether it is strict.
+fn device(inputs: &Inputs, wanted: &Name) -> Option<(u64, u64, bool)> {
+    let window = inputs.window;
+    let row = window.bdis.iter().find_map(|(id, span)| match window.entities.get(id) {
+        Some(Entity::Bdi { name }) if name == wanted => Some(&span.last),
+        _ => None,
+    })?;
+    let full = inputs.algorithm.ratio_full();
+    let units = |ppm: u64| u64::try_from(u128::from(ppm) * u128::from(full) / 1_000_000).unwrap_or(u64::MAX);
+    // Older kernels print no strict_limit and have none.
+    Some((units(row.min_ratio?.0), units(row.max_ratio?.0), row.strict_limit.is_some_and(|flag| flag.0 != 0)))
+}
+
+impl Sink for Judge {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        self.window.record(record)?;
+        if let Record::Sample(sample) = record {
+            self.sample(sample);
+            // Only the last readings matter.
+            self.window.host_series.clear();
+            self.window.disk_series.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline compare A B…`: recordings side by side, figure by figure; simulated and real, before and after.
+//! Wiring only: the comparison is `floodline_core::compare`.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::Input;
+use floodline_core::compare::{Reading, Side, compare};
+use floodline_core::record::{Record, Sink};
+use floodline_core::window::Window;
+use floodline_view::compare as view;
+use std::path::{Path, PathBuf};
+
+/// Compare recordings: each with the first, figure by figure
+#[derive(clap::Parser)]
+#[command(
+    name = "compare",
+    after_help = "Each argument is a recording, several repeats of the same separated by commas, or a directory\n\
+        with repeats. With repeats, a difference is held against how much they differ among\n\
+        themselves; * marks what is more than chance.\n\
+        Series are compared point by point from the start of the workload.\n\n\
+        Examples:\n  \
+        floodline compare before.flr after.flr\n  \
+        floodline compare real-1.flr,real-2.flr,real-3.flr simulated.flr\n  \
+        floodline compare incident/ remedy/ --format json | jq '.against[0].figures[]'"
+)]
+pub(crate) struct Compare {
+    /// Recordings, or repeats; the first is what the others are compared with
+    #[arg(required = true, num_args = 2.., value_name = "RECORDING")]
+    sides: Vec<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl Run for Compare {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let sides = self.sides.iter().map(|text| side(text)).collect::<Result<Vec<_>, _>>()?;
+        let comparison = compare(&sides).ok_or_else(|| CliError::usage("name two recordings or more"))?;
+        console.print(&match self.format {
+            Format::Text => view::text(&comparison, console.width()),
+            Format::Json => view::json(&comparison).map_err(CliError::bug)?,
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn side(text: &str) -> Result<Side, CliError> {
+    let files = files(text)?;
+    let readings = files.iter().map(|file| reading(file)).collect::<Result<Vec<_>, _>>()?;
+    let label = if files.len() > 1 { format!("{text} ({} recordings)", files.len()) } else { text.to_owned() };
+    Ok(Side { label, readings })
+}
+
+/// The files an argument stands for.
+fn files(text: &str) -> Result<Vec<PathBuf>, CliError> {
+    let path = Path::new(text);
+    if path.is_dir() {
+        let unreadable = |error| CliError::usage(format!("cannot read {text}: {error}"));
+        let entries = std::fs::read_dir(path).map_err(unreadable)?;
+        let mut files: Vec<PathBuf> = entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "flr"))
+            .collect();
+        files.sort();
+        return match files.as_slice() {
+            [] => Err(CliError::usage(format!("{text} holds no recordings, files named *.flr"))),
+            _ => Ok(files),
+        };
+    }
+    // A file may have a comma in its name.
+    if path.exists() {
+        return Ok(vec![path.to_owned()]);
+    }
+    Ok(text.split(',').filter(|part| !part.is_empty()).map(PathBuf::from).collect())
+}
+
+fn reading(file: &Path) -> Result<Reading, CliError> {
+    let mut window = Window::default();
+    Input::open(file)?.each(|record: Record| {
+        let Ok(()) = window.record(&record);
+        Ok(true)
+    })?;
+    match window.samples {
+        0 => Err(CliError::usage(format!("{} holds no sample", file.display()))),
+        _ => Ok(Reading::of(&window)),
+    }
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every verb of the lab that runs guests has in common: its arguments, one run with its progress on a
+//! terminal, and what the recording of a run shows.
+
+use super::kernels::find;
+use crate::console::Console;
+use crate::error::CliError;
+use crate::interrupt::Interrupt;
+use crate::observe::{parse_duration, parse_interval};
+use floodline_core::human;
+use floodline_core::record::{Record, Sink};
+use floodline_core::recording::Decoder;
+use floodline_core::run::{Run, RunReport, SCHEMA, misses};
+use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
+use floodline_core::units::Nanos;
+use floodline_lab::cache::Cache;
+use floodline_lab::job::Status;
+use floodline_lab::kernels::Kernel;
+use floodline_lab::qemu::{Accel, Acceleration, Console as GuestConsole, Ended, Patience};
+use floodline_lab::run::{Order, Outcome, run};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How guests are run.
+#[derive(Clone, clap::Args)]
+pub(super) struct How {
+    /// Time between two samples
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
+    every: Duration,
+    /// End a run after this time, whatever it does
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    timeout: Duration,
+    /// How a guest is run
+    #[arg(long, value_enum, default_value_t)]
+    accel: AccelChoice,
+    /// The floodline that is the guest's init, best linked statically; without it this one
+    #[arg(long, value_name = "FILE")]
+    guest_program: Option<PathBuf>,
+}
+
+/// How a guest is to be run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum AccelChoice {
+    /// By KVM where it works, else emulated
+    #[default]
+    Auto,
+    /// By KVM
+    Kvm,
+    /// Emulated
+    Tcg,
+}
+
+/// A guest that says nothing for this long hangs; it tells every second that it lives.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// Where runs are made.
+pub(super) struct Bench<'a> {
+    console: &'a Console,
+    interrupt: Interrupt,
+    how: How,
+    cache: Cache,
+    program: PathBuf,
+    accel: Option<Accel>,
+}
+
+/// One variant of a scenario on one kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Trial<'a> {
+    /// The variant.
+    pub(super) scenario: &'a Scenario,
+    /// Its name.
+    pub(super) variant: &'a str,
+    /// The kernel.
+    pub(super) kernel: &'a Kernel,
+}
+
+impl Trial<'_> {
+    /// The figures a run of it has, from its recording.
+    fn report(&self, recording: &Path, seconds: f64, saved: Option<&Path>) -> Result<RunReport, CliError> {
+        let expect = self.scenario.expect.on(self.kernel.version);
+        let seen = read_run(recording, &expect)?;
+        let (figures, findings) = (seen.figures(), seen.diagnose().findings);
+        Ok(RunReport {
+            schema: SCHEMA,
+            executor: "lab",
+            scenario: self.scenario.name.clone(),
+            variant: self.variant.to_owned(),
+            kernel: self.kernel.release.clone(),
+            kernel_version: self.kernel.version,
+            samples: seen.window.samples,
+            seconds,
+            not_as_expected: misses(&expect, &figures, &findings),
+            figures,
+            findings,
+            recording: saved.map(|path| path.display().to_string()),
+        })
+    }
+}
+
+/// Reads the recording of a run of which something is expected.
+pub(super) fn read_run(recording: &Path, expect: &Expect) -> Result<Run, CliError> {
+    let broken = |error: &dyn std::fmt::Display| CliError::usage(format!("{}: {error}", recording.display()));
+    let file = File::open(recording).map_err(|error| broken(&error))?;
+    let decoder = Decoder::new(BufReader::new(file)).map_err(|error| broken(&error))?;
+    let mut run = Run::expecting(expect);
+    for record in decoder {
+        let record: Record = record.map_err(|error| broken(&error))?;
+        let Ok(()) = run.record(&record);
+    }
+    Ok(run)
+}
+
+impl<'a> Bench<'a> {
+    /// Opens the cache and finds the guest's program.
+    pub(super) fn open(console: &'a Console, how: &How) -> Result<Bench<'a>, CliError> {
+        let interrupt = Interrupt::watch()?;
+        let cache = Cache::of_user().map_err(CliError::lab_unavailable)?;
+        let program = match &how.guest_program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().map_err(CliError::lab_unavailable)?,
+        };
+        Ok(Bench { console, interrupt, how: how.clone(), cache, program, accel: None })
+    }
+
+    /// Finds a kernel, and fetches it where it must.
+    pub(super) fn kernel(&self, wanted: &str) -> Result<Kernel, CliError> {
+        find(self.console, &self.cache, wanted)
+    }
+
+    /// Runs a trial; the recording is kept in `save`.
+    pub(super) fn run(&mut self, trial: Trial<'_>, save: Option<(&Path, File)>) -> Result<RunReport, CliError> {
+        let accel = self.accel(trial.kernel)?;
+        let (path, file) = save.map_or((None, None), |(path, file)| (Some(path), Some(file)));
+        let (outcome, seconds) = self.execute(&self.order(trial, accel), path, file)?;
+        trial.report(&outcome.recording, seconds, path)
+    }
+
+    fn order<'b>(&'b self, trial: Trial<'b>, accel: Accel) -> Order<'b> {
+        Order {
+            scenario: trial.scenario,
+            variant: trial.variant,
+            kernel: trial.kernel,
+            program: &self.program,
+            accel,
+            every: Nanos(u64::try_from(self.how.every.as_nanos()).unwrap_or(u64::MAX)),
+            patience: Patience { total: self.how.timeout, silence: SILENCE },
+        }
+    }
+
+    /// How guests are run, found out once.
+    fn accel(&mut self, kernel: &Kernel) -> Result<Accel, CliError> {
+        if let Some(accel) = self.accel {
+            return Ok(accel);
+        }
+        let accel = match self.how.accel {
+            AccelChoice::Kvm => Accel::Kvm,
+            AccelChoice::Tcg => Accel::Tcg,
+            AccelChoice::Auto => {
+                let found =
+                    Acceleration::of_this_host(&self.cache, &kernel.image).map_err(CliError::lab_unavailable)?;
+                if let Some(note) = &found.note {
+                    self.console.note(note);
+                }
+                found.accel
+            }
+        };
+        Ok(*self.accel.insert(accel))
+    }
+
+    /// One run, from start to a good end; every other end is an error.
+    fn execute(&self, order: &Order<'_>, path: Option<&Path>, file: Option<File>) -> Result<(Outcome, f64), CliError> {
+        let mut progress = self.console.progress();
+        let mut view = Live::of(order);
+        let started = Instant::now();
+        let outcome = run(
+            &self.cache,
+            order,
+            |status| {
+                view.take(status);
+                progress.tell(|| view.line());
+            },
+            || self.interrupt.is_asked(),
+        )
+        .map_err(CliError::lab_unavailable)?;
+        drop(progress);
+        if let Some(file) = file {
+            keep(&outcome.recording, file, path)?;
+        }
+        tell_console(self.console, &outcome.console);
+        ended(&outcome, &view.stage, path)?;
+        Ok((outcome, started.elapsed().as_secs_f64()))
+    }
+}
+
+/// What is shown of a guest while it runs.
+struct Live {
+    name: String,
+    stage: String,
+    since: Instant,
+    levels: String,
+}
+
+impl Live {
+    fn of(order: &Order<'_>) -> Live {
+        Live {
+            name: format!("{} ({}) on {}", order.scenario.name, order.variant, order.kernel.version),
+            stage: "starting the guest".to_owned(),
+            since: Instant::now(),
+            levels: String::new(),
+        }
+    }
+
+    fn take(&mut self, status: &Status) {
+        let stage = match status {
+            Status::Booted { release } => format!("booted {release}"),
+            Status::Stage { stage } => stage.clone(),
+            Status::Alive { dirty: Some(dirty), writeback: Some(writeback), .. } => {
+                let of = |bytes: u64| human::bytes(bytes as f64);
+                self.levels = format!(", dirty {}, writeback {}", of(dirty.0), of(writeback.0));
+                return;
+            }
+            _ => return,
+        };
+        (self.stage, self.since) = (stage, Instant::now());
+    }
+
+    fn line(&self) -> String {
+        format!("{}: {} for {} s{}", self.name, self.stage, self.since.elapsed().as_secs(), self.levels)
+    }
+}
+
+/// Reads the scenario and picks the variant: the one wanted, that called incident, or the only one.
+pub(super) fn read_scenario(path: &Path, wanted: Option<&str>) -> Result<(String, Scenario), CliError> {
+    let shown = path.display();
+    let mut variants = read_file(path)?.variants;
+    let names = variants.keys().cloned().collect::<Vec<_>>().join(", ");
+    let only = || (variants.len() == 1).then(|| variants.keys().next().cloned()).flatten();
+    let incident = || variants.contains_key("incident").then(|| "incident".to_owned());
+    let name = wanted.map(str::to_owned).or_else(incident).or_else(only);
+    let name = name.ok_or_else(|| {
+        CliError::usage(format!("{shown} has several variants: {names}")).hint("name one with --variant")
+    })?;
+    match variants.remove(&name) {
+        Some(scenario) => Ok((name, scenario)),
+        None => Err(CliError::usage(format!("{shown} has no variant {name:?}")).hint(format!("its variants: {names}"))),
+    }
+}
+
+/// Reads a scenario file with all its variants.
+pub(super) fn read_file(path: &Path) -> Result<ScenarioFile, CliError> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    ScenarioFile::parse(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
+}
+
+fn keep(recording: &Path, mut file: File, path: Option<&Path>) -> Result<(), CliError> {
+    let target = path.map_or(String::new(), |path| path.display().to_string());
+    let copied = File::open(recording).and_then(|mut from| std::io::copy(&mut from, &mut file));
+    copied.map(drop).map_err(|error| CliError::write(&target, &error))
+}
+
+/// What the guest's kernel complained of.
+fn tell_console(console: &Console, guest: &GuestConsole) {
+    for (what, lines) in
+        [("killed for want of memory", &guest.oom_kills), ("hung", &guest.hung_tasks), ("warned of", &guest.warnings)]
+    {
+        for line in lines {
+            console.note(&format!("the guest's kernel {what}: {line}"));
+        }
+    }
+}
+
+/// An error for every end but the good one.
+fn ended(outcome: &Outcome, stage: &str, save: Option<&Path>) -> Result<(), CliError> {
+    let what = match &outcome.ended {
+        Ended::Done => return Ok(()),
+        Ended::Failed { stage, cause } => format!("the guest failed during {stage}: {cause}"),
+        Ended::Died { status, says } => match &outcome.console.panic {
+            Some(panic) => format!("the guest's kernel panicked: {panic}"),
+            None => format!("the guest died; QEMU ended with {status} and said: {says}"),
+        },
+        Ended::Silent { patience } => {
+            format!("the guest ({stage}) said nothing for {} s and was ended", patience.as_secs())
+        }
+        Ended::TooLong { patience } => {
+            format!("the run took more than {} s and was ended; it was {stage}", patience.as_secs())
+        }
+        Ended::HostDiskFull { path } => {
+            format!("the disk of this host is full at {}; the run was ended", path.display())
+        }
+        Ended::Interrupted => "interrupted".to_owned(),
+    };
+    let mut error = CliError::lab_unavailable(what);
+    if !matches!(outcome.ended, Ended::Interrupted | Ended::HostDiskFull { .. }) {
+        for line in &outcome.console.tail {
+            error = error.hint(format!("console: {line}"));
+        }
+    }
+    if let Some(save) = save {
+        error = error.hint(format!("what was recorded until then is in {}", save.display()));
+    }
+    Err(error)
+}

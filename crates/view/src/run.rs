@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results of runs as text and as JSON: figures, findings, and what is not as expected. Several runs of the
+//! same are repeats: their figures are shown with mean and spread.
+
+use crate::figures;
+use floodline_core::budget::Miss;
+use floodline_core::compare::Spread;
+use floodline_core::run::{RunReport, SCHEMA};
+use floodline_core::scenario::Figure;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// For people; empty without runs.
+pub fn text(reports: &[RunReport]) -> String {
+    let Some(first) = reports.first() else { return String::new() };
+    let mut text = format!("{} ({}) on {}: ", first.scenario, first.variant, first.kernel);
+    match reports {
+        [only] => {
+            text.push_str(&format!("{} samples, {:.0} s\n\nFigures:\n", only.samples, only.seconds));
+            text.push_str(&figures::render(&only.figures));
+        }
+        several => {
+            let seconds: f64 = several.iter().map(|report| report.seconds).sum();
+            text.push_str(&format!("{} runs, {seconds:.0} s\n\n", several.len()));
+            text.push_str(&spreads(several));
+        }
+    }
+    text.push_str("\nFindings:\n");
+    for finding in &first.findings {
+        text.push_str(&format!("  {:<8} {}: {}\n", finding.severity.name(), finding.rule, finding.summary));
+    }
+    if first.findings.is_empty() {
+        text.push_str("  none\n");
+    }
+    let mut all_well = true;
+    for (number, report) in reports.iter().enumerate() {
+        for miss in &report.not_as_expected {
+            if all_well {
+                text.push_str("\nNot as the scenario expects:\n");
+            }
+            all_well = false;
+            let run = if reports.len() > 1 { format!("run {}: ", number + 1) } else { String::new() };
+            text.push_str(&format!("  {run}{miss}\n"));
+        }
+    }
+    if all_well {
+        text.push_str("\nAs the scenario expects.\n");
+    }
+    text
+}
+
+/// Mean, least and most of every figure.
+fn spreads(reports: &[RunReport]) -> String {
+    let all: Vec<&BTreeMap<String, Figure>> = reports.iter().map(|report| &report.figures).collect();
+    let names = Spread::names(&all);
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut text = format!("  {:<widest$} {:>10} {:>10} {:>10}\n", "figure", "mean", "least", "most");
+    for name in names {
+        let Some(spread) = Spread::of(&all, name).filter(|spread| spread.max != 0.0) else { continue };
+        let short = |value: f64| figures::short(Figure { value, unit: spread.unit });
+        text.push_str(&format!(
+            "  {name:<widest$} {:>10} {:>10} {:>10}\n",
+            short(spread.mean),
+            short(spread.min),
+            short(spread.max)
+        ));
+    }
+    text
+}
+
+/// For programs: one run is an object of its own, repeats are one with the mean figures and a list of runs.
+pub fn json(reports: &[RunReport]) -> Result<String, serde_json::Error> {
+    let (first, rest) = match reports {
+        [only] => return serde_json::to_string(only).map(|text| text + "\n"),
+        [first, rest @ ..] => (first, rest),
+        [] => return Ok(String::new()),
+    };
+    let all: Vec<&BTreeMap<String, Figure>> =
+        std::iter::once(first).chain(rest).map(|report| &report.figures).collect();
+    let figures: BTreeMap<&str, Spread> =
+        Spread::names(&all).into_iter().filter_map(|name| Some((name, Spread::of(&all, name)?))).collect();
+    let value = json!({
+        "schema": SCHEMA,
+        "executor": first.executor,
+        "scenario": first.scenario,
+        "variant": first.variant,
+        "kernel": first.kernel,
+        "kernel_version": first.kernel_version,
+        "figures": figures,
+        "findings": first.findings,
+        "runs": reports,
+    });
+    serde_json::to_string(&value).map(|text| text + "\n")
+}
+
+/// Budgets that are not the kernel's, a line each.
+pub fn budget_misses(misses: &[Miss]) -> String {
+    let mut text = String::new();
+    if !misses.is_empty() {
+        text.push_str("\nNot the kernel's (pages):\n");
+    }
+    for Miss { at, row, printed, computed: (low, high) } in misses {
+        let computed = if low == high { low.to_string() } else { format!("{low} to {high}") };
+        text.push_str(&format!("  {:>9.3} s  {row}: kernel {printed}, computed {computed}\n", at.as_secs_f64()));
+    }
+    text
+}
