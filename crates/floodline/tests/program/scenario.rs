@@ -114,3 +114,53 @@ fn the_schema_is_json() {
     let schema: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(schema["title"], "Floodline scenario");
 }
+
+/// Names of keys, of steps and of other words to choose from, in a schema.
+fn words(schema: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
+    let choices = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    match schema {
+        serde_json::Value::Object(object) => {
+            for (key, inner) in object {
+                match (key.as_str(), inner) {
+                    ("properties", serde_json::Value::Object(properties)) => {
+                        found.extend(properties.keys().cloned());
+                        properties.values().for_each(|inner| words(inner, found));
+                    }
+                    ("enum", serde_json::Value::Array(values)) => found.extend(values.iter().filter_map(choices)),
+                    ("const", value) => found.extend(choices(value)),
+                    _ => words(inner, found),
+                }
+            }
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| words(item, found)),
+        _ => {}
+    }
+}
+
+fn manual() -> String {
+    std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md")).expect("it")
+}
+
+#[test]
+fn the_manual_names_every_word_of_the_language() {
+    let schema = serde_json::from_str(&floodline(&["scenario", "schema"]).stdout).expect("a schema");
+    let mut found = std::collections::BTreeSet::new();
+    words(&schema, &mut found);
+    assert!(found.len() > 100, "{found:?}");
+    let manual = manual();
+    let is_named = |word: &String| manual.contains(&format!("`{word}`")) || manual.contains(&format!("`\"{word}\"`"));
+    let missing: Vec<&String> = found.iter().filter(|word| !is_named(word)).collect();
+    assert!(missing.is_empty(), "docs/scenarios.md does not explain {missing:?}");
+}
+
+#[test]
+fn the_manuals_examples_are_good() {
+    let manual = manual();
+    let blocks: Vec<&str> = manual.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let [whole, program] = blocks[..] else { panic!("two examples: {blocks:?}") };
+    let run = check(whole, "text");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "bad.toml: good: incident, remedy\n"), "{run}");
+    let variants = whole.find("[variants.incident]").expect("variants");
+    let run = check(&format!("{}\n{program}", &whole[..variants]), "text");
+    assert_eq!(run.code, 0, "{run}");
+}
