@@ -34,7 +34,8 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     prober.facts.cpus_possible = cpus_possible(prober);
     prober.facts.page_size = page_size(prober);
     prober.facts.hz = Some(hz(prober));
-    let delayacct = prober.value(Source::SysctlVm, b"/proc/sys/kernel/task_delayacct", parse::number::number::<Flag>);
+    let delayacct =
+        prober.value(Source::ProcessStat, b"/proc/sys/kernel/task_delayacct", parse::number::number::<Flag>);
     prober.facts.task_delayacct = match (delayacct, prober.facts.kernel) {
         (Some(flag), _) => Some(flag.0 != 0),
         // Always on before the sysctl came (5.14), unless switched off at boot.

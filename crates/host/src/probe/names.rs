@@ -18,14 +18,35 @@ const STORAGE: [&[u8]; 2] = [
     b"/var/lib/containers/storage/overlay-containers/containers.json",
     b"/run/containers/storage/overlay-containers/volatile-containers.json",
 ];
+/// Where Podman keeps them for users: their homes, and what is gone at logout.
+const STORAGE_OF_USERS: [(&[u8], &[u8]); 2] = [
+    (b"/home", b".local/share/containers/storage/overlay-containers/containers.json"),
+    (b"/run/user", b"containers/overlay-containers/volatile-containers.json"),
+];
 /// The kubelet's links, named POD_NAMESPACE_CONTAINER-ID.log.
 const KUBERNETES: &[u8] = b"/var/log/containers";
+/// The kubelet's folders of logs, named NAMESPACE_POD_UID.
+const PODS: &[u8] = b"/var/log/pods";
+/// What containerd started, in folders NAMESPACE/ID.
+const CONTAINERD: &[u8] = b"/run/containerd/io.containerd.runtime.v2.task";
+
+/// Annotations that name a container, and what comes before the name: in Kubernetes its pod.
+const ANNOTATIONS: [(&[&str], &str); 2] = [
+    (&["io.kubernetes.cri.sandbox-namespace", "io.kubernetes.cri.sandbox-name"], "io.kubernetes.cri.container-name"),
+    (&[], "nerdctl/name"),
+];
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
     docker(prober);
     for path in STORAGE {
         storage(prober, path);
     }
+    for (folder, path) in STORAGE_OF_USERS {
+        for user in list(prober, folder).unwrap_or_default() {
+            storage(prober, &join(&join(folder, &user), path));
+        }
+    }
+    containerd(prober);
     kubernetes(prober);
 }
 
@@ -74,6 +95,52 @@ fn kubernetes(prober: &mut Prober<'_>) {
             insert(prober, id.as_bytes(), &name);
         }
     }
+    for entry in list(prober, PODS).unwrap_or_default() {
+        if let Some((uid, name)) = name_of_pod(&entry) {
+            insert_any(prober, uid, &name);
+        }
+    }
+}
+
+/// "shop_web-6d4cf_UID" is `shop/web-6d4cf`. The uid of a static pod is the hash of its manifest.
+fn name_of_pod(folder: &[u8]) -> Option<(String, String)> {
+    let mut parts = std::str::from_utf8(folder).ok()?.splitn(3, '_');
+    let (namespace, pod, uid) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_uid = matches!(uid.len(), 32 | 36) && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_uid.then(|| (uid.to_owned(), format!("{namespace}/{pod}")))
+}
+
+/// Bundles are there while a container runs, whatever its logs are called.
+fn containerd(prober: &mut Prober<'_>) {
+    for namespace in list(prober, CONTAINERD).unwrap_or_default() {
+        let folder = join(CONTAINERD, &namespace);
+        let ids = list(prober, &folder).unwrap_or_default();
+        for id in ids.into_iter().filter(|id| is_id(id)) {
+            let path = join(&join(&folder, &id), b"config.json");
+            match prober.root.read(&path, CONFIG_MAX) {
+                // Docker's have no name here: it keeps them itself.
+                Ok(content) => match serde_json::from_slice(&content) {
+                    Ok(config) => {
+                        if let Some(name) = name_of_bundle(&config) {
+                            insert(prober, &id, &name);
+                        }
+                    }
+                    Err(_) => malformed(prober, "a container's configuration in JSON", &path),
+                },
+                Err(Cause::NotFound) => {}
+                Err(cause) => prober.gap(Source::ContainerNames, cause, &path),
+            }
+        }
+    }
+}
+
+fn name_of_bundle(config: &serde_json::Value) -> Option<String> {
+    let annotations = config.get("annotations")?;
+    let text = |key: &&str| annotations.get(key)?.as_str().filter(|text| !text.is_empty());
+    ANNOTATIONS.iter().find_map(|(before, last)| {
+        let parts: Option<Vec<&str>> = before.iter().chain([last]).map(text).collect();
+        parts.map(|parts| parts.join("/"))
+    })
 }
 
 /// "web-6d4cf_shop_nginx-ID.log" is `shop/web-6d4cf/nginx`.
@@ -103,8 +170,15 @@ fn list(prober: &mut Prober<'_>, folder: &[u8]) -> Option<Vec<Box<[u8]>>> {
 }
 
 fn insert(prober: &mut Prober<'_>, id: &[u8], name: &str) {
-    if is_id(id) && prober.facts.container_names.len() < CONTAINERS_MAX {
-        prober.facts.container_names.insert(String::from_utf8_lossy(id).into_owned(), Name::new(name));
+    if is_id(id) {
+        insert_any(prober, String::from_utf8_lossy(id).into_owned(), name);
+    }
+}
+
+/// The first who names a container is believed: the runtime before the kubelet.
+fn insert_any(prober: &mut Prober<'_>, id: String, name: &str) {
+    if prober.facts.container_names.len() < CONTAINERS_MAX {
+        prober.facts.container_names.entry(id).or_insert_with(|| Name::new(name));
     }
 }
 
@@ -156,6 +230,33 @@ mod tests {
             "db",
         );
         check("/var/log/containers/web-6d4cf_shop_nginx-ID.log", "", "shop/web-6d4cf/nginx");
+        check("/var/log/pods/shop_web-6d4cf_1f6c0f0f-0c5b-4e35-a0a7-5f8a0f5e1a2b/nginx/0.log", "", "shop/web-6d4cf");
+        check("/var/log/pods/kube-system_etcd-node1_0123456789abcdef0123456789abcdef/x", "", "kube-system/etcd-node1");
+        check(
+            "/home/ada/.local/share/containers/storage/overlay-containers/containers.json",
+            r#"[{"id":"ID","names":["toolbox"]}]"#,
+            "toolbox",
+        );
+        check(
+            "/run/user/1000/containers/overlay-containers/volatile-containers.json",
+            r#"[{"id":"ID","names":["once"]}]"#,
+            "once",
+        );
+        let bundle = "/run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json";
+        check(
+            bundle,
+            r#"{"annotations":{"io.kubernetes.cri.sandbox-namespace":"shop",
+               "io.kubernetes.cri.sandbox-name":"web-6d4cf","io.kubernetes.cri.container-name":"nginx"}}"#,
+            "shop/web-6d4cf/nginx",
+        );
+        check(&bundle.replace("k8s.io", "default"), r#"{"annotations":{"nerdctl/name":"cache"}}"#, "cache");
+    }
+
+    #[test]
+    fn a_bundle_without_a_name_is_no_gap() {
+        let bundle = "/run/containerd/io.containerd.runtime.v2.task/moby/ID/config.json";
+        assert_eq!(names_of(&[(bundle, r#"{"annotations":{}}"#)]), (Vec::new(), 0));
+        assert_eq!(names_of(&[(bundle, "{")]), (Vec::new(), 1));
     }
 
     #[test]
@@ -171,7 +272,7 @@ mod tests {
     #[test]
     fn any_bytes_are_survived() {
         bolero::check!().for_each(|bytes: &[u8]| {
-            let _ = (name_of_docker(bytes), name_of_log(bytes));
+            let _ = (name_of_docker(bytes), name_of_log(bytes), name_of_pod(bytes));
         });
     }
 }
