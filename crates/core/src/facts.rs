@@ -75,6 +75,8 @@ pub struct CgroupSetup {
     pub v2_mount: Option<Name>,
     /// Controllers in the root `cgroup.controllers` of the unified hierarchy.
     pub v2_controllers: Vec<String>,
+    /// That file could not be read: which controllers there are is not known.
+    pub v2_controllers_unread: bool,
     /// Mount points of version 1 hierarchies by controller.
     pub v1_mounts: BTreeMap<String, Name>,
 }
@@ -96,7 +98,8 @@ pub enum CgroupMode {
 
 impl CgroupSetup {
     /// Whether memory and io are both on the unified hierarchy: the precondition of cgroup writeback
-    /// (commit 9badce000e2c, 4.3). It is a property of the machine, not of one cgroup.
+    /// (commit 9badce000e2c, 4.3). It is a property of the machine, not of one cgroup. Says nothing
+    /// where `v2_controllers_unread`.
     pub fn has_unified_writeback(&self) -> bool {
         ["memory", "io"].iter().all(|wanted| self.v2_controllers.iter().any(|have| have == wanted))
     }

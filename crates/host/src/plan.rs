@@ -183,6 +183,7 @@ mod tests {
             mode,
             v2_mount: v2.map(|_| Name::from("/unified")),
             v2_controllers: v2.unwrap_or_default().iter().map(|&name| name.into()).collect(),
+            v2_controllers_unread: false,
             v1_mounts: v1.iter().map(|&name| (name.to_owned(), Name::new(format!("/v1/{name}")))).collect(),
         };
         HostFacts { cgroups, debugfs: Some(true), ..HostFacts::default() }

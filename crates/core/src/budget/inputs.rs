@@ -71,6 +71,7 @@ impl<'a> Inputs<'a> {
         let scope = match facts {
             _ if kernel.is_some() && !algorithm.memcg_domain => Scope::KernelTooOld,
             None => Scope::Unknown,
+            Some(facts) if facts.cgroups.v2_controllers_unread => Scope::Unknown,
             Some(facts) if facts.cgroups.has_unified_writeback() => Scope::PerCgroup,
             Some(_) => Scope::NoUnifiedHierarchy,
         };

@@ -114,6 +114,9 @@ pub fn cgroup_writeback(mount: &Mount, kernel: KernelVersion, setup: &CgroupSetu
         return Unsupported(WhyNot::Never);
     }
     let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == fs_type) else { return Unknown };
+    if setup.v2_controllers_unread {
+        return Unknown;
+    }
     if !setup.has_unified_writeback() {
         Unsupported(WhyNot::NoUnifiedHierarchy)
     } else if !kernel.at_least(since.major, since.minor) {

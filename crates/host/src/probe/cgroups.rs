@@ -2,7 +2,7 @@
 //! How the cgroup hierarchies are set up: which are mounted, and which controllers each has. Of a
 //! captured tree also the inode numbers that its cgroups had before they were copied.
 
-use super::{Prober, first_line, join};
+use super::{Prober, join};
 use crate::root::{LARGE, SMALL};
 use floodline_core::facts::{CgroupMode, CgroupSetup, Mount};
 use floodline_core::gap::{Cause, Source};
@@ -13,9 +13,16 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     let mut setup = setup(&prober.facts.mounts);
     if let Some(mount) = setup.v2_mount.clone() {
         let path = join(mount.as_bytes(), b"cgroup.controllers");
-        if let Some(content) = prober.expect(Source::CgroupControllers, &path, SMALL) {
-            let names = first_line(&content).split(|&byte| byte == b' ').filter(|name| !name.is_empty());
-            setup.v2_controllers = names.map(|name| Name::new(name).to_string()).collect();
+        let content = prober.expect(Source::CgroupControllers, &path, SMALL);
+        let names = content.as_deref().map(controllers);
+        setup.v2_controllers_unread = !matches!(names, Some(Some(_)));
+        match names {
+            Some(Some(names)) => setup.v2_controllers = names,
+            Some(None) => {
+                let what = "names of controllers in one line".to_owned();
+                prober.gap(Source::CgroupControllers, Cause::Malformed { what }, &path);
+            }
+            None => {}
         }
         let path = join(mount.as_bytes(), b"io.cost.qos");
         if let Some(content) = prober.maybe(Source::IoCost, &path) {
@@ -52,6 +59,14 @@ fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<String, u64> {
         Some((Name::new(&line[..tab]).to_string(), ino))
     };
     content.split(|&byte| byte == b'\n').filter_map(inode).collect()
+}
+
+/// The names in a file of controllers; a hierarchy without any has an empty line.
+fn controllers(content: &[u8]) -> Option<Vec<String>> {
+    let line = content.strip_suffix(b"\n")?;
+    let is_name = |name: &&[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let names: Vec<&[u8]> = line.split(|&byte| byte == b' ').filter(|name| !name.is_empty()).collect();
+    names.iter().all(is_name).then(|| names.into_iter().map(|name| Name::new(name).to_string()).collect())
 }
 
 /// What the mounts say. Of several mounts of one hierarchy the one that shows its root counts.
@@ -131,6 +146,23 @@ mod tests {
         check(&[unified.clone(), named.clone()], CgroupMode::V2);
         check(&[unified, memory.clone()], CgroupMode::Hybrid);
         check(&[memory, named], CgroupMode::V1);
+    }
+
+    #[test]
+    fn controllers_are_names_in_one_line_or_not_known() {
+        let check = |content: &str, expect: Option<&[&str]>| {
+            let names = controllers(content.as_bytes());
+            assert_eq!(
+                names.as_deref().map(|names| names.iter().map(String::as_str).collect()),
+                expect.map(<[_]>::to_vec)
+            );
+        };
+        check("cpuset cpu io memory\n", Some(&["cpuset", "cpu", "io", "memory"]));
+        check("\n", Some(&[]));
+        check("", None);
+        check("cpuset cpu io mem", None);
+        check("io\u{1b}[31m\n", None);
+        check("io\nmemory\n", None);
     }
 
     #[test]

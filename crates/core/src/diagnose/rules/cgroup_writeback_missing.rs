@@ -37,6 +37,9 @@ fn check(window: &Window) -> Verdict {
     if facts.cgroups.mode == CgroupMode::None {
         return Verdict::Clear("no cgroup hierarchy is mounted".to_owned());
     }
+    if facts.cgroups.v2_controllers_unread {
+        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+    }
     if window.cgroup_limits.is_empty() && window.cgroup_io.is_empty() {
         return missing::not_checked(window, Source::MemoryLimits, "limits of cgroups");
     }
@@ -281,6 +284,16 @@ mod tests {
 
     fn io_limited(fixture: Fixture, disk: &str) -> Fixture {
         fixture.cgroup_io("/box", disk, |_, row| row.wbps_max = Some(Limit(10_000_000)))
+    }
+
+    #[test]
+    fn controllers_that_were_not_read_are_not_missing() {
+        let unread = limited(Fixture::healthy()).facts(|facts| {
+            facts.cgroups.v2_controllers.clear();
+            facts.cgroups.v2_controllers_unread = true;
+        });
+        check_rule(&RULE, &unread, "not checked: CGROUP/cgroup.{controllers,subtree_control}");
+        assert_eq!(crate::budget::budgets(&unread.window()).scope, crate::budget::Scope::Unknown);
     }
 
     #[test]

@@ -57,6 +57,9 @@ fn check(window: &Window) -> Verdict {
     let Some(facts) = window.facts.as_ref() else {
         return missing::not_checked(window, Source::CgroupV2, "cgroup set-up");
     };
+    if facts.cgroups.v2_controllers_unread {
+        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+    }
     if !facts.cgroups.has_unified_writeback() {
         return Verdict::Clear("no cgroup writeback here: every inode is the root's".to_owned());
     }

@@ -81,6 +81,9 @@ fn check(window: &Window) -> Verdict {
     let Some(facts) = window.facts.as_ref() else {
         return missing::not_checked(window, Source::KernelRelease, "facts of the machine");
     };
+    if facts.cgroups.v2_controllers_unread {
+        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+    }
     if !facts.cgroups.has_unified_writeback() {
         return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
     }
