@@ -190,7 +190,7 @@ impl fmt::Display for Cause {
             Cause::Io { errno } => write!(f, "read failed (errno {errno})"),
             Cause::Exhausted { what } => write!(f, "ran out of {what}"),
             Cause::NotPlanned => f.write_str("not asked for"),
-            Cause::TooShort { need } => write!(f, "one look only (needs {need})"),
+            Cause::TooShort { need } => write!(f, "too short a look (needs {need})"),
             Cause::NotRecorded => f.write_str("not in the recording"),
             Cause::Unknown => f.write_str("for a reason of a newer version"),
         }

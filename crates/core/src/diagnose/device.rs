@@ -76,10 +76,11 @@ impl Interval {
         (self.writes > 0.0).then(|| self.written_bytes / self.writes)
     }
 
-    /// Whether the device could not have taken more.
+    /// Whether the device could not have taken more: it had a queue, or requests of which it completed none.
     pub fn is_saturated(&self) -> bool {
+        let completed_none = self.writes + self.reads <= 0.0;
         self.utilisation.is_some_and(|utilisation| utilisation >= SATURATED_UTILISATION)
-            && self.queue.is_none_or(|queue| queue >= SATURATED_QUEUE)
+            && (completed_none || self.queue.is_none_or(|queue| queue >= SATURATED_QUEUE))
     }
 }
 
@@ -101,6 +102,8 @@ pub enum Basis {
     KernelEstimate,
     /// The device did this without being saturated: it can do at least as much.
     AtLeast,
+    /// No device of its kind does more.
+    AtMost,
 }
 
 impl Basis {
@@ -110,12 +113,13 @@ impl Basis {
             Basis::Saturated => "/proc/diskstats while saturated",
             Basis::KernelEstimate => "debugfs bdi stats BdiWriteBandwidth",
             Basis::AtLeast => "/proc/diskstats, not saturated: at least",
+            Basis::AtMost => "/sys/block/NAME/queue/rotational: no turning disk is faster",
         }
     }
 
     /// Whether the number is the device's, not only a bound.
     pub fn is_known(self) -> bool {
-        self != Basis::AtLeast
+        !matches!(self, Basis::AtLeast | Basis::AtMost)
     }
 }
 
@@ -513,6 +517,25 @@ mod tests {
         // The value every estimate starts from says nothing.
         let initial = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
         check(writing(10.0, 0.5, 1.0).bdi("8:0", initial), 20.0, Basis::AtLeast);
+    }
+
+    /// Time in the queue is counted when a request completes: until then the queue looks empty.
+    #[test]
+    fn a_device_that_completes_nothing_is_saturated() {
+        let interval = Interval {
+            end: Nanos(0),
+            seconds: 1.0,
+            written_bytes: 0.0,
+            writes: 0.0,
+            read_bytes: 0.0,
+            reads: 0.0,
+            write_await_s: None,
+            utilisation: Some(1.0),
+            queue: Some(0.0),
+        };
+        assert!(interval.is_saturated());
+        assert!(!Interval { writes: 3.0, ..interval }.is_saturated());
+        assert!(!Interval { utilisation: Some(0.0), ..interval }.is_saturated());
     }
 
     #[test]

@@ -72,6 +72,17 @@ pub fn dirtying_rate(window: &Window) -> Option<f64> {
     page_rate(window, window.host.growth.nr_dirtied)
 }
 
+/// The same over the last third of the window.
+pub fn recent_dirtying_rate(window: &Window) -> Option<f64> {
+    let series = &window.host_series;
+    let (last_at, last) = series.last()?;
+    let start = Nanos(last_at.monotonic.0.saturating_sub((window.host.seconds() / 3.0 * 1e9) as u64));
+    let (first_at, first) = series.get(series.partition_point(|(at, _)| at.monotonic < start).saturating_sub(1))?;
+    let seconds = Nanos(last_at.monotonic.0.checked_sub(first_at.monotonic.0)?).as_secs_f64();
+    let pages = last.nr_dirtied?.0.checked_sub(first.nr_dirtied?.0)?;
+    (seconds > 0.0).then(|| Pages(pages).bytes(page_size(window)).0 as f64 / seconds)
+}
+
 /// Bytes whose writeback completed per second, the whole machine, over the window.
 pub fn cleaning_rate(window: &Window) -> Option<f64> {
     page_rate(window, window.host.growth.nr_written)

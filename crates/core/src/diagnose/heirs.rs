@@ -4,7 +4,7 @@
 //! What ended children had shown themselves is taken off again; of the rest it is said whose it likely
 //! is. Mirrors `wait_task_zombie` (kernel/exit.c), which adds CPU time, faults and I/O in one place.
 
-use super::writer::{Period, counted};
+use super::writer::{DOMINANT_LEAST, Period, counted};
 use crate::id::{Entity, EntityId};
 use crate::sample::ProcessRow;
 use crate::units::{Count, Nanos};
@@ -41,7 +41,11 @@ pub fn inheritances(window: &Window, period: Period) -> BTreeMap<EntityId, Inher
         if !ended.is_empty() {
             let by_pid = by_pid(window);
             for (id, span) in ended {
-                if let Some(heir) = heir(window, &by_pid, id, span) {
+                let heir = match span.last.ppid {
+                    Some(_) => heir(window, &by_pid, id, span),
+                    None => likely_heir(window, id, span),
+                };
+                if let Some(heir) = heir {
                     children.entry(heir).or_default().push(span);
                 }
             }
@@ -92,6 +96,19 @@ fn heir(
         }
     }
     None
+}
+
+/// In a recording without parents: the process whose counters grew by what the ended one had last shown,
+/// or little more. Only amounts that no two processes have by chance.
+fn likely_heir(window: &Window, id: EntityId, ended: &Span<ProcessRow>) -> Option<EntityId> {
+    let had = ended.last.write_bytes.filter(|bytes| bytes.0 >= DOMINANT_LEAST)?.0;
+    let most = had.saturating_add(had / 8);
+    let fits = |other: &Span<ProcessRow>| {
+        let grown = other.growth.write_bytes?.0;
+        (other.last_at > ended.last_at && (had..=most).contains(&grown)).then_some(grown)
+    };
+    let others = window.processes.iter().filter(|(other, _)| **other != id);
+    others.filter_map(|(other, span)| Some((fits(span)?, *other))).min().map(|(_, other)| other)
 }
 
 /// `row` is what a process is counted with. `None`: all of it is its own.
@@ -209,6 +226,21 @@ mod tests {
         };
         let fixture = Fixture::healthy().process("a", 700, "/", gone(701)).process("b", 701, "/", gone(700));
         check(&fixture, "");
+    }
+
+    #[test]
+    fn in_an_older_recording_an_heir_is_told_by_the_amount() {
+        let old = |inherits: f64| {
+            dd(shell(inherits, 0, 0.0, 2.0), 601, 600)
+                .process("bash", 600, "/user.slice", |_, row| {
+                    (row.cminflt, row.children_time, row.ppid) = (None, None, None);
+                })
+                .process("dd", 601, "/user.slice", |_, row| row.ppid = None)
+        };
+        check(&old(680.0), "dd[601] 350, bash[600] 30");
+        // Less than the child had: its own. Much more: nobody knows.
+        check(&old(500.0), "bash[600] 500, dd[601] 350");
+        check(&old(900.0), "bash[600] 900, dd[601] 350");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! Rules share the derived readings of [`cgroup`], [`device`], [`dirty`] and [`writer`], write evidence with the
 //! constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
 
+pub mod burst;
 pub mod cgroup;
 pub mod device;
 pub mod dirty;

@@ -143,10 +143,12 @@ pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64
 
 /// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share. What
 /// children wrote whom nobody saw is of no known cgroup.
-pub fn dominant_cgroup(writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
+/// To be in the root is to be in none.
+pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
+    let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
     let mut by_cgroup: BTreeMap<EntityId, u64> = BTreeMap::new();
     for writer in writers.processes.iter().filter(|writer| !writer.is_by_children()) {
-        if let (Some(cgroup), Some(bytes)) = (writer.cgroup, writer.dirtied_bytes) {
+        if let (Some(cgroup), Some(bytes)) = (writer.cgroup.filter(|id| !is_root(*id)), writer.dirtied_bytes) {
             let sum = by_cgroup.entry(cgroup).or_default();
             *sum = sum.saturating_add(bytes);
         }
@@ -156,8 +158,10 @@ pub fn dominant_cgroup(writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
 }
 
 fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {
-    // The machine's total is the better divisor where it covers more than the processes do.
-    let total = writers.attributed_bytes().max(writers.machine_dirtied_bytes.unwrap_or(0));
+    // Where not every process could be read, the machine's total may cover more. Otherwise what is in it
+    // besides are the filesystems' own structures.
+    let machine = writers.machine_dirtied_bytes.filter(|_| writers.unreadable() > 0);
+    let total = writers.attributed_bytes().max(machine.unwrap_or(0));
     let share = bytes as f64 / total.max(1) as f64;
     (bytes >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some(share)
 }

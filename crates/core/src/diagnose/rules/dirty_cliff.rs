@@ -5,12 +5,12 @@
 #![doc = include_str!("dirty_cliff.md")]
 
 use crate::advise::{step::sysctls, threshold};
-use crate::diagnose::device::{self, Device, Interval, Speed};
+use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
+use crate::diagnose::device::{self, Basis, Device, Speed};
 use crate::diagnose::{Rule, Verdict, dirty, missing, writer};
-use crate::gap::{Gap, Source};
+use crate::gap::{Cause, Gap, Source};
 use crate::human;
 use crate::report::{Evidence, Finding, Severity, Step};
-use crate::units::Nanos;
 use crate::window::Window;
 
 /// See the manual page.
@@ -21,16 +21,12 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A stall that people notice, seconds.
-const NOTICED_S: f64 = 1.0;
+/// Bytes per second of one turning disk at its outer edge: none is faster.
+const FASTEST_TURNING: f64 = 300e6;
 /// A stall that breaks time limits, seconds.
 const HURTS_S: f64 = 2.0;
-/// Share of a burst with a task waiting for I/O from which the burst was a stall.
-const STALL_PRESSURE: f64 = 0.5;
-/// Mean time of a write from which whoever waited for one was stalled, seconds.
-const STALL_AWAIT_S: f64 = 0.3;
-/// The device is quiet below this share of its rate in the burst.
-const QUIET_SHARE: f64 = 0.4;
+/// One second of the slowest disk that is still sold, bytes.
+const LITTLE: f64 = 8e6;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
 
@@ -44,30 +40,6 @@ struct Hoard<'a> {
     by_operations: Option<f64>,
     /// Time to write it.
     seconds: f64,
-}
-
-/// A stretch in which the device was saturated after having been quiet.
-struct Burst {
-    seconds: f64,
-    rate: f64,
-    mean_write: f64,
-    await_max_s: f64,
-    quiet_rate: f64,
-    quiet_s: f64,
-    dirty_before: u64,
-    dirty_after: u64,
-    /// Share of it with a task waiting for I/O.
-    pressure: Option<f64>,
-}
-
-impl Burst {
-    fn stalled(&self) -> bool {
-        self.pressure.is_some_and(|share| share >= STALL_PRESSURE) || self.await_max_s >= STALL_AWAIT_S
-    }
-
-    fn is_by_operations(&self) -> bool {
-        self.mean_write <= device::SMALL_WRITE
-    }
 }
 
 fn check(window: &Window) -> Verdict {
@@ -84,21 +56,26 @@ fn check(window: &Window) -> Verdict {
     if drains.is_empty() {
         return missing::not_checked(window, Source::Diskstats, "no disk");
     }
-    if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(window, device)?))) {
+    // Who syncs and keeps nobody waiting gets what was asked for.
+    let is_harmless = |burst: &Burst| burst.trigger == Trigger::Asked && !burst.stalled();
+    let burst = |device: &Device<'_>| burst::longest(window, device).filter(|burst| !is_harmless(burst));
+    if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
         return Verdict::Found(vec![confirmed(window, &device, &burst, rate)]);
     }
-    let most = (background.0 as f64).min(rate * expiry);
+    let most = (background.0 as f64).min(to_come(window, rate, expiry));
     let whole_cycle = window.seconds() >= expiry + period_seconds(window);
-    let Some(hoard) = hoard(&drains, most) else {
-        return without_speed(window, &drains, most);
+    let known = hoard(&drains, most);
+    let spare = match &known {
+        Some(hoard) => format!(
+            "{} at most, {} of writing for {}",
+            human::bytes(hoard.bytes),
+            human::seconds(hoard.seconds),
+            hoard.device.name
+        ),
+        None => format!("{} at most", human::bytes(most)),
     };
-    let spare = format!(
-        "{} at most, {} of writing for {}",
-        human::bytes(hoard.bytes),
-        human::seconds(hoard.seconds),
-        hoard.device.name
-    );
-    if hoard.seconds < NOTICED_S {
+    let quickest = known.as_ref().map_or_else(|| at_most_seconds(&drains, most), |hoard| Some(hoard.seconds));
+    if quickest.is_some_and(|seconds| seconds < NOTICED_S) || (known.is_none() && most < LITTLE) {
         return Verdict::Clear(format!("little piles up until the flusher starts: {spare}"));
     }
     if whole_cycle {
@@ -107,25 +84,61 @@ fn check(window: &Window) -> Verdict {
     if !piles_up(window, rate) {
         return Verdict::Clear(format!("dirty data are written about as fast as they are made: {spare}"));
     }
-    Verdict::Found(vec![foretold(window, &hoard, rate, expiry)])
+    match known.or_else(|| by_class(&drains, most)) {
+        Some(hoard) => Verdict::Found(vec![foretold(window, &hoard, rate, expiry)]),
+        None => Verdict::NotChecked(unknown_speed(window, expiry)),
+    }
 }
 
-/// Nothing is known of the device's speed but a bound: enough to clear, never to find.
-fn without_speed(window: &Window, drains: &[Device<'_>], most: f64) -> Verdict {
-    let bound = drains.first().and_then(Device::write_bandwidth);
-    if let Some(speed) = bound.filter(|speed| most / speed.value < NOTICED_S) {
-        return Verdict::Clear(format!(
-            "{} at most pile up, and the device writes at least {}",
-            human::bytes(most),
-            human::bytes_per_second(speed.value)
-        ));
+/// What is dirty when the oldest of it expires, if the dirtying goes on as in the last third of the window.
+/// In a steady state, and in a short look at its beginning, that is rate times expiry.
+fn to_come(window: &Window, rate: f64, expiry: f64) -> f64 {
+    let steady = rate * expiry;
+    let now = dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64);
+    let recent = dirty::recent_dirtying_rate(window).unwrap_or(rate);
+    let left = (expiry - window.seconds()).max(0.0);
+    let grown = if recent > 0.0 { now + recent * left } else { now };
+    // Never less than a period of the recent rate, nor of what was piled up in this window.
+    if recent < 0.5 * rate { grown.max(recent * expiry).min(steady) } else { steady }
+}
+
+/// Seconds that the writing takes at most, where the device was seen to write at least so much.
+fn at_most_seconds(drains: &[Device<'_>], most: f64) -> Option<f64> {
+    drains.first().and_then(Device::write_bandwidth).map(|speed| most / speed.value)
+}
+
+/// What would be needed to tell how long the writing takes: the device's speed, or a look that is long
+/// enough to see it happen or not.
+fn unknown_speed(window: &Window, expiry: f64) -> Vec<Gap> {
+    // Where the kernel's estimate was read, it is still the value that every estimate starts from.
+    let was_read = window.bdis.values().any(|span| span.last.write_bandwidth.is_some());
+    let mut gaps = Vec::new();
+    if !was_read {
+        gaps.push(missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"));
     }
-    // One second of the slowest disk that is still sold.
-    if most < 8e6 {
-        return Verdict::Clear(format!("{} at most pile up until the flusher starts", human::bytes(most)));
+    let cycle = expiry + period_seconds(window);
+    if cycle.is_finite() {
+        let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
+        let what = "a disk at its limit, or a whole cycle of expiry";
+        gaps.push(Gap::detailed(Source::Diskstats, Cause::TooShort { need }, what));
     }
-    let estimate: Gap = missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth");
-    Verdict::NotChecked(vec![estimate])
+    gaps
+}
+
+/// For a disk that turns: what all of its kind need at least.
+fn by_class<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
+    let device = *drains.first()?;
+    let disks = device.bottoms();
+    let turns = |disk: &Device<'_>| disk.facts.and_then(|facts| facts.rotational) == Some(true);
+    // Disks of virtual machines are called turning whatever is behind them.
+    let is_virtual =
+        |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
+    if disks.is_empty() || !disks.iter().all(|disk| turns(disk) && !is_virtual(disk)) {
+        return None;
+    }
+    let speed = Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost };
+    let seconds = most / speed.value;
+    (seconds >= NOTICED_S).then_some(Hoard { device, speed, bytes: most, by_operations: None, seconds })
 }
 
 fn period_seconds(window: &Window) -> f64 {
@@ -172,73 +185,38 @@ fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
     drains.iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
-/// The longest burst of the window that follows a quiet time in which dirty data rose.
-fn burst(window: &Window, device: &Device<'_>) -> Option<Burst> {
-    let intervals = device.intervals();
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for (at, interval) in intervals.iter().enumerate() {
-        if !interval.is_saturated() {
-            continue;
-        }
-        match runs.last_mut() {
-            Some((_, end)) if *end == at => *end = at + 1,
-            _ => runs.push((at, at + 1)),
-        }
-    }
-    let bursts = runs.into_iter().filter_map(|(start, end)| burst_of(window, &intervals, start, end));
-    bursts.max_by(|one, other| one.seconds.total_cmp(&other.seconds))
-}
-
-fn burst_of(window: &Window, intervals: &[Interval], start: usize, end: usize) -> Option<Burst> {
-    let (before, during) = (intervals.get(..start)?, intervals.get(start..end)?);
-    let length = |part: &[Interval]| part.iter().map(|interval| interval.seconds).sum::<f64>();
-    let written = |part: &[Interval]| part.iter().map(|interval| interval.written_bytes).sum::<f64>();
-    let (seconds, quiet_s) = (length(during), length(before));
-    let writes: f64 = during.iter().map(|interval| interval.writes).sum();
-    if seconds < NOTICED_S || quiet_s <= 0.0 || writes <= 0.0 {
-        return None;
-    }
-    let (rate, quiet_rate) = (written(during) / seconds, written(before) / quiet_s);
-    let (from, to) = (before.last()?.end, during.last()?.end);
-    let series = dirty::dirty_series(window);
-    let at = |moment: Nanos| series.iter().rev().find(|(at, _)| *at <= moment).map(|(_, bytes)| *bytes);
-    let (dirty_before, dirty_after) = (at(from)?, at(to)?);
-    // The burst has to have emptied what had piled up, at least half of it.
-    let emptied = dirty_before.saturating_sub(dirty_after) as f64;
-    if quiet_rate > QUIET_SHARE * rate || emptied < 0.5 * dirty_before as f64 || emptied < 0.3 * rate * seconds {
-        return None;
-    }
-    Some(Burst {
-        seconds,
-        rate,
-        mean_write: written(during) / writes,
-        await_max_s: during.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
-        quiet_rate,
-        quiet_s,
-        dirty_before,
-        dirty_after,
-        pressure: dirty::io_pressure_between(window, from, to),
-    })
+/// A burst of pages here and there, limited by operations.
+fn is_by_operations(burst: &Burst) -> bool {
+    burst.mean_write <= device::SMALL_WRITE
 }
 
 fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
-    let one_writer = burst.is_by_operations() && writer::dominant(&writer::writers(window)).is_some();
+    let by_operations = is_by_operations(burst);
+    let one_writer = by_operations && writer::dominant(&writer::writers(window)).is_some();
     // Who unmounts an overlay asks for the burst: then that is the cause.
-    let asked_for = super::overlay_umount_flush::is_happening(window);
-    let severity = match (burst.stalled(), one_writer || asked_for) {
-        (true, false) => Severity::Critical,
-        _ => Severity::Warning,
+    let unmounted = super::overlay_umount_flush::claims(window, device, burst);
+    let severity = match (burst.stalled(), burst.trigger) {
+        _ if unmounted => Severity::Info,
+        (false, _) => Severity::Info,
+        (true, Trigger::Asked) => Severity::Warning,
+        (true, _) if one_writer || burst.seconds < HURTS_S => Severity::Warning,
+        (true, _) => Severity::Critical,
     };
-    let what = if burst.is_by_operations() { "scattered small pages" } else { "of dirty data" };
+    let what = if by_operations { "scattered small pages" } else { "of dirty data" };
+    let who = match (burst.stalled(), burst.trigger) {
+        (_, Trigger::Asked) => "for somebody who asked, and whoever else writes waits",
+        (true, _) => "during which everyone who writes waits",
+        (false, _) => "and hardly anybody waited",
+    };
     let summary = format!(
-        "{} {what} piled up and went to {} at once: {} during which everyone who writes waits.",
+        "{} {what} piled up and went to {} at once: {} {who}.",
         human::bytes(burst.dirty_before as f64),
         device.name,
         human::seconds(burst.seconds)
     );
     let mut evidence = vec![
-        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty"),
-        Evidence::bytes("Dirty after it", burst.dirty_after, "/proc/vmstat nr_dirty"),
+        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::bytes("Dirty after it", burst.dirty_after, "/proc/vmstat nr_dirty + nr_writeback"),
         Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time").against(NOTICED_S),
         Evidence::rate("Written during the burst", burst.rate, "/proc/diskstats written"),
         Evidence::rate(
@@ -253,14 +231,19 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
         Evidence::share("Time in it with a task waiting", share, "/proc/pressure/io some").against(STALL_PRESSURE)
     }));
     evidence.extend(common_evidence(window, rate));
-    let speed = Speed { value: burst.rate, basis: device::Basis::Saturated };
-    finish(window, severity, summary, evidence, burst.is_by_operations(), speed, rate)
+    let speed = Speed { value: burst.rate, basis: Basis::Saturated };
+    let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger) };
+    finish(window, severity, summary, evidence, pile)
 }
 
 fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
-    let severity = if hoard.seconds >= HURTS_S { Severity::Warning } else { Severity::Info };
+    let (severity, least) = match hoard.speed.basis {
+        Basis::AtMost => (Severity::Info, "at least "),
+        _ if hoard.seconds >= HURTS_S => (Severity::Warning, ""),
+        _ => (Severity::Info, ""),
+    };
     let summary = format!(
-        "Dirty data pile up: when the flusher starts, {} has {} of writing to do and everyone waits.",
+        "Dirty data pile up: when the flusher starts, {} has {least}{} of writing to do and everyone waits.",
         hoard.device.name,
         human::seconds(hoard.seconds)
     );
@@ -280,7 +263,8 @@ fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Findi
         ),
     });
     evidence.extend(common_evidence(window, rate));
-    finish(window, severity, summary, evidence, hoard.by_operations.is_some(), hoard.speed, rate)
+    let by_operations = hoard.by_operations.is_some();
+    finish(window, severity, summary, evidence, Pile { by_operations, speed: hoard.speed, rate, trigger: None })
 }
 
 /// What both kinds rest on: the rate, the level, the thresholds, and whether the limit was touched.
@@ -297,17 +281,25 @@ fn common_evidence(window: &Window, rate: f64) -> Vec<Evidence> {
     evidence
 }
 
-fn finish(
-    window: &Window,
-    severity: Severity,
-    summary: String,
-    evidence: Vec<Evidence>,
+/// What piled up, as far as cause and cure depend on it.
+struct Pile {
+    /// Whether operations and not bytes are the device's limit.
     by_operations: bool,
     speed: Speed,
+    /// Bytes dirtied per second.
     rate: f64,
-) -> Finding {
+    /// What the burst was for, where there was one.
+    trigger: Option<Trigger>,
+}
+
+fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Evidence>, pile: Pile) -> Finding {
+    let Pile { by_operations, speed, rate, trigger } = pile;
     let reached = dirty::dirty_peak(window).zip(dirty::background_threshold(window));
     let trigger = match reached {
+        _ if trigger == Some(Trigger::Asked) => {
+            "Neither the amount of dirty data nor, as far as was seen, their age was enough to wake the flusher: sync, \
+             fsync of a large file, or an unmount asked for it"
+        }
         Some((peak, background)) if peak.0 as f64 >= 0.95 * background.0 as f64 => {
             "Dirty data reached the background threshold, which is more than this device writes in a second"
         }
@@ -421,6 +413,52 @@ mod tests {
         check_rule(&RULE, &rising(910.0), "clear: little piles up until the flusher starts: 297 MiB at most, 327 ms");
     }
 
+    /// Without debugfs and without a disk at its limit: ten seconds of a machine whose writer is faster.
+    fn blind(rate_mib: f64) -> Fixture {
+        Fixture::healthy()
+            .memory_gib(64.0)
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(rate_mib * t));
+                row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(rate_mib * t).0));
+            })
+            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() })
+    }
+
+    #[test]
+    fn without_a_speed_the_kind_of_disk_is_a_bound() {
+        let turning = |fixture: Fixture| fixture.facts(|facts| facts.devices[0].rotational = Some(true));
+        check_rule(&RULE, &blind(60.0), "not checked: /sys/kernel/debug/bdi/NAME/stats");
+        let expect = "info: Dirty data pile up: when the flusher starts, sda has at least 6.29 s of writing to do";
+        check_rule(&RULE, &turning(blind(60.0)), expect);
+        // Even the fastest of its kind may be fast enough.
+        check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
+        check_rule(&RULE, &blind(0.1), "clear: little piles up until the flusher starts: 3.00 MiB at most");
+        // It was seen to write so much that the rest is told from that.
+        let writes = blind(5.0).disk("sda", |t, row| {
+            row.written = Some(Bytes(mib(30.0 * t)));
+            row.io_time = Some(secs(0.1 * t));
+        });
+        check_rule(&RULE, &writes, "clear: little piles up until the flusher starts: 150 MiB at most");
+    }
+
+    #[test]
+    fn a_whole_cycle_without_a_burst_clears_without_any_speed() {
+        check_rule(&RULE, &blind(60.0).seconds(36), "clear: a whole expiry cycle was seen and no burst took a second");
+    }
+
+    #[test]
+    fn a_burst_that_was_asked_for_or_hurt_nobody_is_not_the_cliff() {
+        let calm = dirty_cliff().host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        check_rule(&RULE, &calm, "info: 298 MiB of dirty data piled up and went to sda at once: 7.00 s and hardly");
+        let asked = dirty_cliff().host(|_, row| row.dirty_expire_centisecs = Some(crate::units::Centisecs(6000)));
+        check_rule(
+            &RULE,
+            &asked,
+            "warning: 298 MiB of dirty data piled up and went to sda at once: 7.00 s for somebody",
+        );
+        assert!(finding(&asked).cause.contains("an unmount asked for it"), "{}", finding(&asked).cause);
+    }
+
     #[test]
     fn what_is_written_as_fast_as_it_is_made_does_not_pile_up() {
         let flat = rising(38.0).host(|t, row| {
@@ -479,13 +517,15 @@ mod tests {
         check_rule(
             &RULE,
             &dirty_cliff().one_look(),
-            "not checked: /proc/vmstat (nr_dirtied): one look only (needs --for 10s)",
+            "not checked: /proc/vmstat (nr_dirtied): too short a look (needs --for 10s)",
         );
         let unsupported = || Cause::NotMounted { fs_type: "debugfs".to_owned() };
+        let blind = dirty_cliff().seconds(10).without(Source::DebugBdiStats, unsupported());
         check_rule(
             &RULE,
-            &dirty_cliff().seconds(10).without(Source::DebugBdiStats, unsupported()),
-            "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted",
+            &blind,
+            "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted\nnot checked: /proc/diskstats (a disk at \
+             its limit, or a whole cycle of expiry): too short a look (needs --for 36s)",
         );
         let vanished = dirty_cliff().without(Source::Vmstat, Cause::Vanished);
         check_rule(&RULE, &vanished, "not checked: /proc/vmstat: gone before it was read");

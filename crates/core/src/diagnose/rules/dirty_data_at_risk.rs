@@ -10,6 +10,7 @@ use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::gap::Source;
 use crate::human;
 use crate::report::{Evidence, Finding, Severity, Step};
+use crate::sample::HostRow;
 use crate::window::Window;
 
 /// See the manual page.
@@ -61,9 +62,13 @@ fn check(window: &Window) -> Verdict {
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
 fn at_risk(window: &Window) -> Option<u64> {
     let page_size = dirty::page_size(window);
-    let row = &window.host.max;
-    let writeback = row.nr_writeback.map_or(0, |pages| pages.bytes(page_size).0);
-    dirty::dirty_peak(window).map(|dirty| dirty.0.saturating_add(writeback))
+    let of = |row: &HostRow| {
+        let dirty = row.nr_dirty.map(|pages| pages.bytes(page_size)).or(row.mem_dirty)?;
+        let writeback = row.nr_writeback.map(|pages| pages.bytes(page_size)).or(row.mem_writeback);
+        Some(dirty.0.saturating_add(writeback.map_or(0, |bytes| bytes.0)))
+    };
+    // Not the sum of the largest of each: what leaves the one count enters the other.
+    window.host_series.iter().filter_map(|(_, row)| of(row)).max()
 }
 
 /// The oldest that dirty data get: their expiry and the flusher's next look.
@@ -177,6 +182,16 @@ mod tests {
         check_rule(&RULE, &slow(200.0), "clear:");
         check_rule(&RULE, &dirty_cliff_published(), "warning: 11.0 GiB");
         check_rule(&RULE, &dirty_cliff(), "clear: 298 MiB");
+    }
+
+    #[test]
+    fn what_moves_from_dirty_to_writeback_is_counted_once() {
+        let moves = Fixture::healthy().host(|t, row| {
+            let written = 300.0 * t;
+            row.nr_dirty = Some(mib_pages(3000.0 - written));
+            row.nr_writeback = Some(mib_pages(written));
+        });
+        check_rule(&RULE, &moves, "info: 2.93 GiB are only in memory");
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::diagnose::{Rule, Verdict, cgroup, missing};
 use crate::gap::Source;
 use crate::human;
 use crate::id::{Entity, EntityId};
-use crate::name::Name;
 use crate::report::{Evidence, Finding, Severity, Step};
 use crate::window::Window;
 
@@ -131,7 +130,7 @@ fn dominant<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<Dominan
         let by_device = writer.is_by_children().then(|| writer::dominant_by_device_bytes(window)).flatten();
         return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share, by_device });
     }
-    let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(writers)?;
+    let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(window, writers)?;
     let members = || writers.processes.iter().filter(move |writer| writer.cgroup == Some(cgroup));
     let application = members().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add);
     Some(Dominant {
@@ -146,14 +145,9 @@ fn dominant<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<Dominan
 
 /// In a sentence: a process, the children of one and where they write, or all of a cgroup.
 fn name(window: &Window, dominant: &Dominant<'_, '_>) -> String {
-    let place = |id| match cgroup::path(window, id).map(Name::as_bytes) {
-        Some(b"/") => "no cgroup of their own".to_owned(),
-        _ => cgroup::label(window, id),
-    };
+    let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
+    let place = |id| if is_root(id) { "no cgroup of their own".to_owned() } else { cgroup::label(window, id) };
     match (dominant.cgroup, dominant.by_device) {
-        (Some(cgroup), _) if cgroup::path(window, cgroup).is_some_and(|path| path.as_bytes() == b"/") => {
-            "processes in no cgroup of their own".to_owned()
-        }
         (Some(cgroup), _) => format!("cgroup {}", cgroup::label(window, cgroup)),
         (None, Some((cgroup, _, _))) => format!("{} (in {})", dominant.writer.label(), place(cgroup)),
         (None, None) => dominant.writer.label(),
@@ -162,7 +156,7 @@ fn name(window: &Window, dominant: &Dominant<'_, '_>) -> String {
 
 /// A sentence that begins with a name; names of processes keep their spelling.
 fn at_start(sentence: &str) -> String {
-    let ours = [("children of ", "Children of "), ("cgroup ", "Cgroup "), ("processes in ", "Processes in ")];
+    let ours = [("children of ", "Children of "), ("cgroup ", "Cgroup ")];
     let begins = ours.iter().find_map(|(small, large)| Some((*large, sentence.strip_prefix(small)?)));
     begins.map_or(sentence.to_owned(), |(large, rest)| format!("{large}{rest}"))
 }

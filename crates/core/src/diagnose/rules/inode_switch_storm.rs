@@ -29,6 +29,8 @@ const WORKQUEUE: &[u8] = b"inode_switch_wbs";
 const HURTS_CPUS: f64 = 0.5;
 /// CPUs' worth of switching that is worth knowing.
 const FELT_CPUS: f64 = 0.05;
+/// A storm lasts seconds: a longer look does not make it less, so the shares above are of this at most.
+const STORM_S: f64 = 10.0;
 /// CPU seconds below which nothing was measured worth a word.
 const LEAST_CPU_S: f64 = 0.5;
 /// Reclaimable slab of one cgroup that may hold very many inodes, about 100,000 of 1 KiB.
@@ -88,15 +90,14 @@ fn check(window: &Window) -> Verdict {
         return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
     }
     let storm = storm(window, facts);
-    let share = storm.cpu_s.map(|cpu| cpu / window.seconds());
-    let measured = share.filter(|share| *share >= FELT_CPUS && storm.cpu_s >= Some(LEAST_CPU_S));
-    if let Some(cpus) = measured {
-        let severity = if cpus >= HURTS_CPUS { Severity::Critical } else { Severity::Warning };
+    let storm_s = window.seconds().min(STORM_S);
+    let measured = storm.cpu_s.filter(|cpu| *cpu >= (FELT_CPUS * storm_s).max(LEAST_CPU_S));
+    if let Some(cpu) = measured {
+        let severity = if cpu >= HURTS_CPUS * storm_s { Severity::Critical } else { Severity::Warning };
         let summary = format!(
-            "Kworkers moving inodes of removed cgroups used {} of CPU in {}: {} CPUs' worth.",
-            human::seconds(storm.cpu_s.unwrap_or(0.0)),
-            human::seconds(window.seconds()),
-            human::number(cpus)
+            "Kworkers moving inodes of removed cgroups used {} of CPU in {}.",
+            human::seconds(cpu),
+            human::seconds(window.seconds())
         );
         return Verdict::Found(vec![finding(window, &storm, severity, summary)]);
     }
@@ -178,7 +179,7 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
     if let Some(cpu) = storm.cpu_s {
         evidence.push(
             Evidence::seconds("CPU of kworkers of inode_switch_wbs", cpu, "/proc/PID/stat utime + stime")
-                .against(HURTS_CPUS * window.seconds()),
+                .against(HURTS_CPUS * window.seconds().min(STORM_S)),
         );
         evidence.push(Evidence::count("Such kworkers", storm.workers, "/proc/PID/comm"));
     }
@@ -276,6 +277,8 @@ mod tests {
         check_rule(&RULE, &inode_switch_storm_published(), "critical: Kworkers moving inodes");
         check_rule(&RULE, &inode_switch_fixed(), "clear: kworkers used 110 ms for it, 1 removed cgroup lingers");
         check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers used 200 ms for it");
+        // A longer look at the same storm.
+        check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
     }
 
     #[test]
@@ -324,7 +327,11 @@ mod tests {
     #[test]
     fn without_its_inputs_it_says_so() {
         let one_look = Fixture::healthy().one_look();
-        check_rule(&RULE, &one_look, "not checked: /proc/PID/stat (CPU of kworkers): one look only (needs --for 10s)");
+        check_rule(
+            &RULE,
+            &one_look,
+            "not checked: /proc/PID/stat (CPU of kworkers): too short a look (needs --for 10s)",
+        );
         let denied = || Cause::PermissionDenied { need: "root".to_owned() };
         check_rule(
             &RULE,

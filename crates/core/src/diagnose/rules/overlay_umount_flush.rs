@@ -5,6 +5,7 @@
 #![doc = include_str!("overlay_umount_flush.md")]
 
 use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::burst::{self, Burst, Trigger};
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::facts::Mount;
@@ -73,16 +74,10 @@ fn check(window: &Window) -> Verdict {
     if let Some(kernel) = facts.kernel.filter(|kernel| !syncs_upper(*kernel)) {
         return Verdict::Clear(format!("kernel {kernel} does not write out the upper filesystem at unmount"));
     }
-    let mut by_upper: BTreeMap<DevId, u64> = BTreeMap::new();
-    for overlay in &synced {
-        if let Some(dev) = overlay.upper_dev {
-            *by_upper.entry(dev).or_default() += 1;
-        }
-    }
-    if by_upper.is_empty() {
+    if synced.iter().all(|overlay| overlay.upper_dev.is_none()) {
         return missing::not_checked(window, Source::Mountinfo, "the filesystem of an overlay's upper directory");
     }
-    let uppers: Vec<Upper<'_>> = by_upper.iter().filter_map(|(dev, overlays)| upper(window, *dev, *overlays)).collect();
+    let uppers = uppers(window);
     if uppers.is_empty() {
         return Verdict::Clear("the upper filesystems are not on a block device".to_owned());
     }
@@ -104,6 +99,18 @@ fn check(window: &Window) -> Verdict {
         )),
         _ => Verdict::NotChecked(unknown),
     }
+}
+
+/// The filesystems on block devices that carry overlays which sync them.
+fn uppers(window: &Window) -> Vec<Upper<'_>> {
+    let mut by_upper: BTreeMap<DevId, u64> = BTreeMap::new();
+    let overlays = window.facts.iter().flat_map(|facts| &facts.mounts).filter_map(|mount| mount.overlay.as_ref());
+    for overlay in overlays.filter(|overlay| !overlay.volatile && overlay.upperdir.is_some()) {
+        if let Some(dev) = overlay.upper_dev {
+            *by_upper.entry(dev).or_default() += 1;
+        }
+    }
+    by_upper.iter().filter_map(|(dev, overlays)| upper(window, *dev, *overlays)).collect()
 }
 
 /// Since commit e8d4bfe3a715 (overlay syncs the data of its upper filesystem), 4.16; also in 4.14.60.
@@ -179,7 +186,10 @@ fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Option<((u64,
     }
 }
 
-/// Processes called umount that slept uninterruptibly in every sample that had them.
+/// Programs that unmount, by the kernel's name of their process.
+const UNMOUNTERS: &[&[u8]] = &[b"umount", b"runc", b"crun", b"podman", b"buildah", b"conmon", b"(sd-umount)"];
+
+/// Processes that unmount and slept uninterruptibly in every sample that had them.
 struct Waiting {
     count: u64,
     /// The longest of them, at least.
@@ -191,7 +201,7 @@ struct Waiting {
 fn waiting(window: &Window) -> Option<Waiting> {
     let waits = window.processes.iter().filter(|(id, span)| {
         let is_umount =
-            matches!(window.entities.get(id), Some(Entity::Process { comm, .. }) if comm.as_bytes() == b"umount");
+            matches!(window.entities.get(id), Some(Entity::Process { comm, .. }) if UNMOUNTERS.contains(&comm.as_bytes()));
         let asleep = span.min.state == Some(UNINTERRUPTIBLE) && span.max.state == Some(UNINTERRUPTIBLE);
         is_umount && asleep && span.seconds() >= NOTICED_S
     });
@@ -216,15 +226,19 @@ fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
     device.bottoms().iter().map(of_disk).fold(0.0, f64::max)
 }
 
-/// Whether an unmount is seen waiting for an overlay's filesystem in this window.
-pub(super) fn is_happening(window: &Window) -> bool {
-    matches!(check(window), Verdict::Found(findings) if findings.iter().any(|one| one.severity == Severity::Critical))
+/// Whether a burst on a device is what this rule reports: umount is seen waiting for it, or it was asked
+/// for on a device that carries overlays.
+pub(super) fn claims(window: &Window, device: &Device<'_>, burst: &Burst) -> bool {
+    let Verdict::Found(findings) = check(window) else { return false };
+    let carries = || uppers(window).iter().any(|upper| upper.device.id == device.id);
+    findings.iter().any(|one| one.severity == Severity::Critical) || (burst.trigger == Trigger::Asked && carries())
 }
 
 fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     let waiting = waiting(window);
     let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
     let happening = busy >= BUSY;
+    let asked = burst::longest(window, &upper.device).filter(|burst| burst.trigger == Trigger::Asked && !happening);
     let (umounts, waited_s) = waiting.map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
     let level = if happening { Level::Most } else { Level::Now };
     let ((dirty, _), source) = dirty_of(window, &upper.device, level)?;
@@ -232,16 +246,23 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         Some(speed) => dirty as f64 / speed.value,
         None => 0.0,
     };
-    if !happening && foretold_s < NOTICED_S {
+    if !happening && asked.is_none() && foretold_s < NOTICED_S {
         return None;
     }
+    let hurt = asked.is_some_and(|burst| burst.stalled());
     let severity = match happening {
         true => Severity::Critical,
-        false if foretold_s >= HURTS_S => Severity::Warning,
+        false if foretold_s >= HURTS_S || hurt => Severity::Warning,
         false => Severity::Info,
     };
     let overlays = human::plural(upper.overlays, "overlay", "overlays");
     let summary = match happening {
+        false if let Some(burst) = asked => format!(
+            "Everything dirty on {}, {}, was written at once for {}: an unmount of one of {overlays}, or a sync, asked.",
+            upper.device.name,
+            human::bytes(burst.dirty_before as f64),
+            human::seconds(burst.seconds)
+        ),
         true => format!(
             "{} waited {} while everything dirty on {} is written out, not only their own overlay's data.",
             human::plural(umounts, "umount has", "umounts have"),
@@ -267,6 +288,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         Evidence::rate(format!("Write bandwidth of {}", upper.device.name), speed.value, speed.basis.source())
     }));
     evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
+    evidence.extend(asked.iter().flat_map(asked_rows));
     if umounts > 0 {
         evidence.push(Evidence::count("umount asleep in every sample", umounts, "/proc/PID/stat state D"));
         evidence.push(Evidence::seconds("Longest of them, at least", waited_s, "samples").against(NOTICED_S));
@@ -295,6 +317,20 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         plan,
         trade_off,
     })
+}
+
+/// A burst that nothing but a request explains.
+fn asked_rows(burst: &Burst) -> Vec<Evidence> {
+    let mut rows = vec![
+        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time").against(NOTICED_S),
+        Evidence::text("What it was for", "neither amount nor age", "background threshold and expiry"),
+    ];
+    rows.extend(burst.pressure.map(|share| {
+        Evidence::share("Time in it with a task waiting", share, "/proc/pressure/io some")
+            .against(burst::STALL_PRESSURE)
+    }));
+    rows
 }
 
 /// The cgroups with the most dirty data, as far as they write to the device.
@@ -355,7 +391,7 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use crate::fixture::incidents::*;
-    use crate::fixture::{Fixture, mib_pages};
+    use crate::fixture::{Fixture, mib_pages, secs};
     use crate::gap::Cause;
     use crate::units::BytesPerSecond;
 
@@ -363,6 +399,29 @@ mod tests {
     fn waiting_umounts_are_critical() {
         check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts have waited 9.00 s while everything dirty on sdb");
         check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts have waited 9.00 s");
+    }
+
+    #[test]
+    fn a_burst_that_nothing_else_explains_is_laid_to_an_unmount_or_a_sync() {
+        // Dirty from second 3 on and written from second 6 on; who unmounts has a name of its own.
+        let busy = |t: f64| (t - 6.0).clamp(0.0, 3.5);
+        let written = overlay_synced()
+            .seconds(12)
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 105.0 - 30.0 * busy(t) }));
+                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+            })
+            .disk("sdb", move |t, row| {
+                row.written = Some(Bytes((31.46e6 * busy(t)) as u64));
+                row.writes = Some(Count((60.0 * busy(t)) as u64));
+                row.write_time = Some(secs(60.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+            });
+        let expect = "warning: Everything dirty on sdb, 105 MiB, was written at once for 4.00 s";
+        check_rule(&RULE, &written, expect);
+        let calm = written.host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        check_rule(&RULE, &calm, "info: Everything dirty on sdb");
     }
 
     #[test]

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A burst: dirty data pile up while a device is quiet, and go to it at once. What it was, how long it
+//! took, and what it was for: the amount, the age, or somebody who asked (sync, fsync, an unmount).
+//! Utilisation and await of one interval are coarse, as requests are counted when they complete: a stretch
+//! is judged as a whole.
+
+use super::device::{Device, Interval};
+use super::dirty;
+use crate::sample::HostRow;
+use crate::units::Nanos;
+use crate::window::Window;
+
+/// A burst that people notice, seconds.
+pub const NOTICED_S: f64 = 1.0;
+/// Share of a burst with a task waiting for I/O from which it was a stall.
+pub const STALL_PRESSURE: f64 = 0.5;
+/// Share with a task waiting from which it was one where a write took long.
+const SOME_PRESSURE: f64 = 0.2;
+/// Mean time of a write from which whoever waited for one was stalled, seconds.
+pub const STALL_AWAIT_S: f64 = 0.3;
+/// The device is quiet below this share of its rate in the burst.
+const QUIET_SHARE: f64 = 0.4;
+/// Utilisation from which an interval at such a rate belongs to a burst.
+const BUSY: f64 = 0.5;
+/// Mean requests in flight from which it does.
+const QUEUED: f64 = 2.0;
+/// Data are as old as the last time when less than this part of them was there.
+const LITTLE_SHARE: f64 = 0.1;
+/// How near to the threshold counts as there, and how near to the expiry: samples are some time apart.
+const NEAR_THRESHOLD: f64 = 0.95;
+const NEAR_EXPIRY: f64 = 0.8;
+
+/// What a burst was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The background threshold was reached.
+    Amount,
+    /// The data may have been as old as the expiry.
+    Age,
+    /// Neither, as far as was seen: sync, fsync, or an unmount.
+    Asked,
+    /// The data were there before the window began.
+    Unknown,
+}
+
+/// A stretch in which a device wrote at its limit after having been quiet.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Bytes per second.
+    pub rate: f64,
+    /// Mean size of a write, bytes.
+    pub mean_write: f64,
+    /// The largest mean time of a write in one interval, seconds.
+    pub await_max_s: f64,
+    /// Bytes per second before it.
+    pub quiet_rate: f64,
+    /// Seconds before it.
+    pub quiet_s: f64,
+    /// Dirty and under writeback when it began, bytes.
+    pub dirty_before: u64,
+    /// The same when it ended.
+    pub dirty_after: u64,
+    /// Share of it with a task waiting for I/O.
+    pub pressure: Option<f64>,
+    /// What it was for.
+    pub trigger: Trigger,
+}
+
+impl Burst {
+    /// Whether somebody waited for it, and not only the flusher.
+    pub fn stalled(&self) -> bool {
+        let slow = self.await_max_s >= STALL_AWAIT_S;
+        match self.pressure {
+            Some(share) => share >= STALL_PRESSURE || (share >= SOME_PRESSURE && slow),
+            None => slow,
+        }
+    }
+}
+
+/// The longest burst of a device in the window; `None` when there was none of a second.
+pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
+    let intervals = device.intervals();
+    let peak = intervals.iter().map(Interval::write_rate).fold(0.0, f64::max);
+    let is_full = |interval: &Interval| {
+        let fast = interval.write_rate() >= QUIET_SHARE * peak && interval.queue.is_some_and(|queue| queue >= QUEUED);
+        interval.is_saturated() || (fast && interval.utilisation.is_some_and(|busy| busy >= BUSY))
+    };
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in intervals.iter().enumerate().filter(|(_, interval)| is_full(interval)) {
+        match runs.last_mut() {
+            Some((_, end)) if *end == at => *end = at + 1,
+            _ => runs.push((at, at + 1)),
+        }
+    }
+    let series = unwritten_series(window);
+    let totals = totals(&intervals);
+    let of = |(start, end)| burst(window, &series, &intervals, &totals, start, end);
+    runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// Seconds and bytes written before each interval.
+fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
+    let mut total = (0.0, 0.0);
+    let before = |interval: &Interval| {
+        let before = total;
+        total = (total.0 + interval.seconds, total.1 + interval.written_bytes);
+        before
+    };
+    intervals.iter().map(before).collect()
+}
+
+/// Dirty and under writeback at each sample, bytes: what left the one count may still be in the other.
+fn unwritten_series(window: &Window) -> Vec<(Nanos, u64)> {
+    let page_size = dirty::page_size(window);
+    let unwritten = |row: &HostRow| {
+        let writeback = row.nr_writeback.map_or(0, |pages| pages.bytes(page_size).0);
+        Some(row.nr_dirty?.bytes(page_size).0.saturating_add(writeback))
+    };
+    window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, unwritten(row)?))).collect()
+}
+
+fn burst(
+    window: &Window,
+    series: &[(Nanos, u64)],
+    intervals: &[Interval],
+    totals: &[(f64, f64)],
+    start: usize,
+    end: usize,
+) -> Option<Burst> {
+    let during = intervals.get(start..end)?;
+    let (quiet_s, quiet_bytes) = *totals.get(start)?;
+    let seconds: f64 = during.iter().map(|interval| interval.seconds).sum();
+    let written: f64 = during.iter().map(|interval| interval.written_bytes).sum();
+    let writes: f64 = during.iter().map(|interval| interval.writes).sum();
+    if seconds < NOTICED_S || quiet_s <= 0.0 || writes <= 0.0 {
+        return None;
+    }
+    let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
+    let (from, to) = (intervals.get(start.checked_sub(1)?)?.end, during.last()?.end);
+    let first = series.partition_point(|(at, _)| *at <= from).checked_sub(1)?;
+    let last = series.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
+    let (dirty_before, dirty_after) = (series.get(first)?.1, series.get(last)?.1);
+    // The burst has to have emptied what had piled up, at least half of it.
+    let emptied = dirty_before.saturating_sub(dirty_after) as f64;
+    if quiet_rate > QUIET_SHARE * rate || emptied < 0.5 * dirty_before as f64 || emptied < 0.3 * rate * seconds {
+        return None;
+    }
+    Some(Burst {
+        seconds,
+        rate,
+        mean_write: written / writes,
+        await_max_s: during.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+        quiet_rate,
+        quiet_s,
+        dirty_before,
+        dirty_after,
+        pressure: dirty::io_pressure_between(window, from, to),
+        trigger: trigger(window, series.get(..=first)?),
+    })
+}
+
+/// What made a device write, by what was dirty until then.
+fn trigger(window: &Window, until: &[(Nanos, u64)]) -> Trigger {
+    let Some((from, before)) = until.last() else { return Trigger::Unknown };
+    if dirty::background_threshold(window)
+        .is_some_and(|threshold| *before as f64 >= NEAR_THRESHOLD * threshold.0 as f64)
+    {
+        return Trigger::Amount;
+    }
+    let little = (LITTLE_SHARE * *before as f64) as u64;
+    let empty = until.iter().rev().find(|(_, bytes)| *bytes <= little);
+    match (empty, dirty::expiry_seconds(window)) {
+        (Some((at, _)), Some(expiry)) => {
+            let age = Nanos(from.0.saturating_sub(at.0)).as_secs_f64();
+            if age >= NEAR_EXPIRY * expiry { Trigger::Age } else { Trigger::Asked }
+        }
+        _ => Trigger::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::device::drains;
+    use crate::fixture::incidents::{dirty_cliff, dirty_cliff_published};
+    use crate::fixture::{Fixture, mib, mib_pages, secs};
+    use crate::units::{Bytes, Count, Pages};
+
+    fn of(fixture: &Fixture) -> Option<Burst> {
+        let window = fixture.window();
+        drains(&window).iter().find_map(|device| longest(&window, device))
+    }
+
+    /// Dirty from second 3 on, and written from second `at` on, within four seconds.
+    fn asked(at: f64) -> Fixture {
+        let busy = move |t: f64| (t - at).clamp(0.0, 4.0);
+        Fixture::healthy()
+            .host(move |t, row| {
+                let dirty = if t < 3.0 { 0.0 } else { 160.0 - 40.0 * busy(t) };
+                row.nr_dirty = Some(mib_pages(dirty));
+                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+            })
+            .disk("sda", move |t, row| {
+                row.written = Some(Bytes(mib(40.0 * busy(t))));
+                row.writes = Some(Count((80.0 * busy(t)) as u64));
+                row.write_time = Some(secs(80.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+            })
+            .seconds(45)
+    }
+
+    #[test]
+    fn what_a_burst_was_for_is_told_by_amount_and_age() {
+        let check = |fixture: &Fixture, expect| assert_eq!(of(fixture).map(|burst| burst.trigger), Some(expect));
+        check(&dirty_cliff(), Trigger::Age);
+        check(&dirty_cliff_published(), Trigger::Amount);
+        check(&asked(6.0), Trigger::Asked);
+        check(&asked(33.0), Trigger::Age);
+        check(&asked(6.0).host(|_, row| row.nr_dirty_background_threshold = Some(mib_pages(150.0))), Trigger::Amount);
+        // There from the beginning: how old it is, nobody saw.
+        check(
+            &asked(6.0).host(|t, row| row.nr_dirty = Some(mib_pages(160.0 - 40.0 * (t - 6.0).clamp(0.0, 4.0)))),
+            Trigger::Unknown,
+        );
+    }
+
+    #[test]
+    fn what_is_under_writeback_is_not_written_yet() {
+        // The flusher has handed all of it to the disk at once.
+        let handed = asked(6.0).host(|t, row| {
+            let unwritten = row.nr_dirty.unwrap_or_default();
+            (row.nr_dirty, row.nr_writeback) =
+                if t > 6.0 { (Some(Pages(0)), Some(unwritten)) } else { (Some(unwritten), Some(Pages(0))) };
+        });
+        let burst = of(&handed).unwrap();
+        assert_eq!((burst.dirty_before, burst.seconds.round()), (mib(160.0), 4.0));
+    }
+
+    #[test]
+    fn intervals_that_are_cut_short_belong_to_their_burst() {
+        // Completions are counted late: every other interval looks less busy than it was.
+        let coarse = asked(6.0).disk("sda", |t, row| {
+            let busy = (t - 6.0).clamp(0.0, 4.0);
+            row.io_time = Some(secs((busy * 0.9).floor() + 0.75 * (busy * 0.9).fract()));
+        });
+        assert_eq!(of(&coarse).map(|burst| burst.seconds.round()), Some(4.0));
+    }
+
+    #[test]
+    fn nobody_is_stalled_where_nobody_waits() {
+        let calm = asked(6.0).host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        assert_eq!(of(&calm).map(|burst| burst.stalled()), Some(false));
+        assert_eq!(of(&asked(6.0)).map(|burst| burst.stalled()), Some(true));
+    }
+}
