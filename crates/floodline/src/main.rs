@@ -47,6 +47,9 @@ fn run() -> Result<Exit, CliError> {
     }
 }
 
+/// Behind the options that are a command's own.
+const DISPLAYED_LAST: usize = 900;
+
 /// The whole command line, as clap sees it; completions and the help test read it too.
 fn arguments() -> clap::Command {
     let mut root = clap::Command::new("floodline")
@@ -64,8 +67,8 @@ fn arguments() -> clap::Command {
                 .value_name("WHEN")
                 .value_parser(clap::builder::EnumValueParser::<ColorChoice>::new())
                 .default_value("auto")
-                .hide_possible_values(false)
-                .help("Colour the text"),
+                .display_order(DISPLAYED_LAST)
+                .help("When to colour the text"),
         );
     for command in commands::COMMANDS {
         root = root.subcommand((command.build)());
@@ -80,6 +83,21 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         arguments().debug_assert();
+    }
+
+    /// Lines are broken by clap at the terminal's width: broken here they would be broken twice.
+    #[test]
+    fn paragraphs_of_help_are_one_line_each() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let prose =
+                help.split("\n\n").filter(|part| !part.starts_with("Example") && !part.starts_with("Exit codes"));
+            for paragraph in prose {
+                assert!(!paragraph.contains('\n'), "{}: join the lines of {paragraph:?}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&arguments());
     }
 
     #[test]

@@ -145,6 +145,7 @@ impl Page {
         for cells in &cells {
             row(&mut self.out, 2, &columns, &cells.each_ref().map(String::as_str));
         }
+        self.out.push('\n');
     }
 
     fn ruled_out(&mut self, report: &Report) {

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "budget",
-    after_help = "Amounts are those of the cgroup on all devices; share is the device's part of the limit.\n\
-        Nobody is slowed below freerun; above the limit writers stop. A number with ≤ is the most it\n\
+    after_help = "Amounts are those of the cgroup on all devices; share is the device's part of the limit. \
+        Nobody is slowed below freerun; above the limit writers stop. A number with ≤ is the most it \
         can be: something was not read, and is named below the table.\n\n\
         Examples:\n  \
         floodline budget --sort thresh\n  \

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "compare",
-    after_help = "Each argument is a recording, several repeats of the same separated by commas, or a directory\n\
-        with repeats. With repeats, a difference is held against how much they differ among\n\
-        themselves; * marks what is more than chance.\n\
+    after_help = "Each argument is a recording, several repeats of the same separated by commas, or a directory \
+        with repeats. With repeats, a difference is held against how much they differ among \
+        themselves; * marks what is more than chance. \
         Series are compared point by point from the start of the workload.\n\n\
         Examples:\n  \
         floodline compare before.flr after.flr\n  \

@@ -27,10 +27,9 @@ use std::time::Duration;
 #[derive(clap::Parser)]
 #[command(
     name = "doctor",
-    after_help = "Observes this host, and changes nothing. Ctrl-C ends it early: what was seen until then is\n\
-        diagnosed. --for 0s is one look, from which no rates can be told; stalls that come with the\n\
-        expiry of dirty data are seen in full with --for 40s.\n\
-        Exit code 1 when something at or above --fail-on was found.\n\n\
+    after_help = "Observes this host, and changes nothing. Ctrl-C ends it early: what was seen until then is \
+        diagnosed. --for 0s is one look, from which no rates can be told; stalls that come with the \
+        expiry of dirty data are seen in full with --for 40s.\n\n\
         Examples:\n  \
         floodline doctor\n  \
         floodline doctor --for 1m --save host.flr\n  \
@@ -55,7 +54,7 @@ pub(crate) struct Doctor {
     /// Run only this rule; may be given again
     #[arg(long, value_name = "RULE")]
     rule: Vec<String>,
-    /// Fail from findings of this severity on
+    /// Exit with 1 when a finding is at least this severe
     #[arg(long, value_name = "SEVERITY", value_enum, default_value_t)]
     fail_on: FailOn,
     /// How to print

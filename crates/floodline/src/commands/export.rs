@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "export",
-    after_help = "Tables: host, zone, disk, bdi, wb, cgroup, cgroup_limits, cgroup_io, process.\n\
-        A value that was not read is null or empty, never 0; a limit column holds\n\
+    after_help = "Tables: host, zone, disk, bdi, wb, cgroup, cgroup_limits, cgroup_io, process. \
+        A value that was not read is null or empty, never 0; a limit column holds \
         18446744073709551615 where there is no limit.\n\n\
         Examples:\n  \
         floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \

@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(clap::Parser)]
 #[command(
     name = "record",
-    after_help = "Ends at --for, at Ctrl-C, or when nothing more can be written; a recording is whole up to its\n\
+    after_help = "Ends at --for, at Ctrl-C, or when nothing more can be written; a recording is whole up to its \
         last sample even after kill -9 or a full disk.\n\n\
         Examples:\n  \
         floodline record --for 10m -o host.flr\n  \

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 #[derive(clap::Parser)]
 #[command(
     name = "replay",
-    after_help = "TIME is a length of time since the first sample (90s, 1m30s) or a moment in UTC\n\
+    after_help = "TIME is a length of time since the first sample (90s, 1m30s) or a moment in UTC \
         (2026-11-21T04:00:00Z).\n\n\
         Examples:\n  \
         floodline replay host.flr --from 10m --every 10s\n  \

@@ -26,7 +26,8 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         }
     }
     if let Some(name) = prober.text(Source::KernelRelease, b"/proc/sys/kernel/hostname") {
-        prober.facts.hostname = name;
+        // What the kernel calls a machine that nobody named.
+        prober.facts.hostname = if name.as_bytes() == b"(none)" { Name::default() } else { name };
     }
     if let Some(cmdline) = prober.expect(Source::Cmdline, b"/proc/cmdline", SMALL) {
         prober.facts.cmdline = Name::new(first_line(&cmdline));

@@ -12,7 +12,7 @@ use serde_json::json;
 /// List the kernels that are here and those that can be had
 #[derive(clap::Args)]
 #[command(
-    after_help = "A kernel is named by its version (6.12.43), the series of which the newest is meant (6.12), its\n\
+    after_help = "A kernel is named by its version (6.12.43), the series of which the newest is meant (6.12), its \
         release name, `host`, or a path to a .deb, .rpm or a directory with vmlinuz and lib/modules.\n\n\
         Examples:\n  \
         floodline lab kernels --refresh\n  \
