@@ -22,8 +22,10 @@ pub const DRAIN_LIMIT_S: f64 = 2.0;
 const HARD_PER_BACKGROUND: u64 = 4;
 /// Smallest background threshold in bytes ever advised.
 const LEAST_BACKGROUND: u64 = 8 << 20;
-/// Background percentages to choose from, the published cure of the container host first among equals.
-const BACKGROUND_PERCENT: [u64; 6] = [1, 2, 3, 5, 10, 20];
+/// Background percentages to choose from where not every need can be met.
+const BACKGROUND_PERCENT: [u64; 6] = [1, 2, 3, 5, 10, LARGEST_BACKGROUND_PERCENT];
+/// Above this, and twice this as the hard threshold, reclaim finds too little that is clean.
+const LARGEST_BACKGROUND_PERCENT: u64 = 20;
 /// What 10/5 is: the background percentage when nothing speaks against it.
 const USUAL_BACKGROUND_PERCENT: u64 = 5;
 
@@ -73,6 +75,25 @@ impl Needs {
     }
 }
 
+impl Needs {
+    /// Whether a pair drains in time and leaves the room, as far as either is asked for.
+    fn are_met_by(&self, pair: Pair) -> bool {
+        self.drain_s(pair).is_none_or(|seconds| seconds <= DRAIN_LIMIT_S)
+            && self.room(pair).is_none_or(|(has, wants)| has >= wants)
+    }
+
+    /// Seconds in which the background threshold of a pair drains.
+    fn drain_s(&self, pair: Pair) -> Option<f64> {
+        self.bandwidth.map(|speed| pair.background_bytes(self.dirtyable_bytes) as f64 / speed.value)
+    }
+
+    /// What a pair leaves the smallest cgroup, and what that wants.
+    fn room(&self, pair: Pair) -> Option<(u64, u64)> {
+        let of = |smallest: Absorption| pair.background_of(smallest.available_bytes, self.dirtyable_bytes);
+        self.smallest.map(|smallest| (of(smallest), smallest.wanted_bytes))
+    }
+}
+
 /// The choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
@@ -108,6 +129,14 @@ pub enum Pair {
 }
 
 impl Pair {
+    fn bytes(background: u64) -> Pair {
+        Pair::Bytes { hard: background.saturating_mul(HARD_PER_BACKGROUND), background }
+    }
+
+    fn ratios(background: u64) -> Pair {
+        Pair::Ratios { hard: background * 2, background }
+    }
+
     /// What to write, in the order to write it: the background threshold first.
     pub fn changes(self) -> [(&'static str, u64); 2] {
         match self {
@@ -135,22 +164,29 @@ impl Pair {
     }
 }
 
-/// The pair for a machine; `None` when neither the device's speed nor a cgroup's need is known.
+/// The pair for a machine; `None` when neither the device's speed nor a cgroup's need is known, or not how
+/// much memory the pair would divide.
+///
+/// In this order: bytes for three quarters of a second of the device; percentages that drain in time and
+/// give the room; bytes between those, as far apart as percentages are on a large machine; and where
+/// nothing meets both needs, percentages that give the room, because a starved cgroup hurts all the time
+/// and a long drain now and then.
 pub fn choose(needs: &Needs) -> Option<Advice> {
-    let bandwidth = needs.bandwidth.filter(|speed| speed.basis.is_known() && speed.value > 0.0);
-    match (bandwidth, needs.smallest) {
-        (None, None) => None,
-        (Some(speed), None) => Some(describe(needs, bytes_for(speed, needs.dirtyable_bytes).unwrap_or(DEFAULT))),
-        (Some(speed), Some(smallest)) => {
-            if let Some(bytes) = bytes_for(speed, needs.dirtyable_bytes)
-                && bytes.background_of(smallest.available_bytes, needs.dirtyable_bytes) >= smallest.wanted_bytes
-            {
-                return Some(describe(needs, bytes));
-            }
-            Some(describe(needs, ratios_for(needs, smallest, Some(speed))))
-        }
-        (None, Some(smallest)) => Some(describe(needs, ratios_for(needs, smallest, None))),
+    let speed = needs.bandwidth.filter(|speed| speed.basis.is_known() && speed.value > 0.0);
+    let known = Needs { bandwidth: speed, ..*needs };
+    if known.dirtyable_bytes == 0 || (speed.is_none() && known.smallest.is_none()) {
+        return None;
     }
+    let near_target = speed.map(|speed| bytes_for(speed, known.dirtyable_bytes).unwrap_or(DEFAULT));
+    let pair = match known.smallest {
+        None => near_target?,
+        Some(smallest) => near_target
+            .filter(|pair| matches!(pair, Pair::Bytes { .. }) && known.are_met_by(*pair))
+            .or_else(|| modest_ratios(&known))
+            .or_else(|| bytes_between(&known, smallest))
+            .unwrap_or_else(|| roomy_ratios(&known, smallest)),
+    };
+    Some(describe(&known, pair))
 }
 
 /// A background threshold that drains in [`DRAIN_TARGET_S`], as the nearest power of two; `None` when
@@ -159,40 +195,44 @@ fn bytes_for(speed: Speed, dirtyable_bytes: u64) -> Option<Pair> {
     let exact = (speed.value * DRAIN_TARGET_S).max(1.0);
     let background = 2f64.powi((exact.log2().round() as i32).clamp(0, 40)) as u64;
     let background = background.max(LEAST_BACKGROUND);
-    let pair = Pair::Bytes { hard: background.saturating_mul(HARD_PER_BACKGROUND), background };
-    (background < DEFAULT.background_bytes(dirtyable_bytes)).then_some(pair)
+    (background < DEFAULT.background_bytes(dirtyable_bytes)).then_some(Pair::bytes(background))
 }
 
-/// Percentages that give the smallest cgroup its room: the usual ones where the device drains them in
-/// time or is unknown, otherwise the largest that drains, otherwise the smallest that gives the room.
-fn ratios_for(needs: &Needs, smallest: Absorption, speed: Option<Speed>) -> Pair {
-    let gives_room = |percent: &u64| percent_of(*percent, smallest.available_bytes) >= smallest.wanted_bytes;
-    let drains = |percent: &u64| match speed {
-        Some(speed) => percent_of(*percent, needs.dirtyable_bytes) as f64 / speed.value <= DRAIN_LIMIT_S,
-        None => true,
-    };
-    let candidates = BACKGROUND_PERCENT.iter().copied().filter(gives_room);
-    let mut modest = candidates.clone().filter(|percent| *percent <= USUAL_BACKGROUND_PERCENT);
-    let background = modest
-        .rfind(drains)
-        .or_else(|| candidates.clone().next())
-        .unwrap_or(BACKGROUND_PERCENT[BACKGROUND_PERCENT.len() - 1]);
-    Pair::Ratios { hard: background * 2, background }
+/// Percentages that meet every need: the usual ones if they do, else the largest below them, else the
+/// smallest above.
+fn modest_ratios(needs: &Needs) -> Option<Pair> {
+    let below = (1..=USUAL_BACKGROUND_PERCENT).rev();
+    let above = USUAL_BACKGROUND_PERCENT + 1..=LARGEST_BACKGROUND_PERCENT;
+    below.chain(above).map(Pair::ratios).find(|pair| needs.are_met_by(*pair))
+}
+
+/// The smallest whole number of MiB that gives the room, if it drains in time.
+fn bytes_between(needs: &Needs, smallest: Absorption) -> Option<Pair> {
+    let wanted = u128::from(smallest.wanted_bytes) * u128::from(needs.dirtyable_bytes);
+    let exact = wanted.div_ceil(u128::from(smallest.available_bytes.max(1)));
+    let background = u64::try_from(exact.next_multiple_of(1 << 20)).ok()?.max(LEAST_BACKGROUND);
+    let pair = Pair::bytes(background);
+    (background <= DEFAULT.background_bytes(needs.dirtyable_bytes) && needs.are_met_by(pair)).then_some(pair)
+}
+
+/// The smallest of the usual percentages that gives the room.
+fn roomy_ratios(needs: &Needs, smallest: Absorption) -> Pair {
+    let gives_room =
+        |pair: &Pair| pair.background_of(smallest.available_bytes, needs.dirtyable_bytes) >= smallest.wanted_bytes;
+    let pairs = || BACKGROUND_PERCENT.iter().copied().map(Pair::ratios);
+    pairs().find(gives_room).unwrap_or(Pair::ratios(LARGEST_BACKGROUND_PERCENT))
 }
 
 fn percent_of(percent: u64, of: u64) -> u64 {
     (u128::from(of) * u128::from(percent) / 100) as u64
 }
 
+/// `needs` has a bandwidth only if it is known.
 fn describe(needs: &Needs, pair: Pair) -> Advice {
     let background = pair.background_bytes(needs.dirtyable_bytes);
-    let known = needs.bandwidth.filter(|speed| speed.basis.is_known() && speed.value > 0.0);
-    let drain_s = known.map(|speed| background as f64 / speed.value);
-    let room = needs
-        .smallest
-        .map(|smallest| (pair.background_of(smallest.available_bytes, needs.dirtyable_bytes), smallest.wanted_bytes));
+    let (drain_s, room) = (needs.drain_s(pair), needs.room(pair));
     let drains = drain_s.is_none_or(|seconds| seconds <= DRAIN_LIMIT_S);
-    let has_room = room.is_none_or(|(has, wants)| has >= wants);
+    let meets_all = needs.are_met_by(pair);
 
     let mut why = Vec::new();
     let mut trade_off = Vec::new();
@@ -211,6 +251,12 @@ fn describe(needs: &Needs, pair: Pair) -> Advice {
                 )),
                 None => why.push("No cgroup with a memory limit writes here, so none is starved by it.".to_owned()),
             }
+            if !drains {
+                trade_off.push(format!(
+                    "The device needs {} even for this; with less the flusher no longer writes in large pieces.",
+                    human::seconds(seconds)
+                ));
+            }
             trade_off.push(
                 "Pages that are rewritten often are written more often. If cgroups with memory limits are added \
                  later, each gets only this fraction of its own memory: then look again."
@@ -224,6 +270,13 @@ fn describe(needs: &Needs, pair: Pair) -> Advice {
                 human::bytes(has as f64),
                 human::bytes(wants as f64)
             ));
+            if has < wants {
+                trade_off.push(
+                    "That is still too little: the cgroup is small by its own limit, which no setting of the machine \
+                     makes up for. Raise its memory.max."
+                        .to_owned(),
+                );
+            }
             trade_off.push(match drain_s {
                 Some(seconds) if drains => format!(
                     "Up to {} may be dirty before the flusher starts, {} of writing for this device.",
@@ -254,13 +307,16 @@ fn describe(needs: &Needs, pair: Pair) -> Advice {
         }
         (_, None, None) => {}
     }
-    Advice { pair, meets_all: drains && has_room, drain_s, why: why.join(" "), trade_off: trade_off.join(" ") }
+    Advice { pair, meets_all, drain_s, why: why.join(" "), trade_off: trade_off.join(" ") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::device::Basis;
+    use crate::diagnose::device::{Basis, drains};
+    use crate::fixture::Fixture;
+    use crate::fixture::incidents::{dirty_cliff, dirty_cliff_published, starved_budget, starved_budget_published};
+    use proptest::prelude::*;
 
     const GIB: u64 = 1 << 30;
     const MIB: u64 = 1 << 20;
@@ -306,6 +362,97 @@ mod tests {
     #[test]
     fn where_none_does_the_advice_says_so() {
         check(120 * GIB, Some(100e6), Some((64 * MIB, 4 * MIB)), Pair::Ratios { hard: 20, background: 10 }, false);
+    }
+
+    /// Whether any background threshold meets both needs: at least the least, at most the kernel's default.
+    fn can_be_met(needs: &Needs, speed: f64, smallest: Absorption) -> bool {
+        let exact = u128::from(smallest.wanted_bytes) * u128::from(needs.dirtyable_bytes);
+        let exact = exact.div_ceil(u128::from(smallest.available_bytes)).next_multiple_of(1 << 20) as f64;
+        let least = exact.max(LEAST_BACKGROUND as f64);
+        least <= speed * DRAIN_LIMIT_S && least <= DEFAULT.background_bytes(needs.dirtyable_bytes) as f64
+    }
+
+    proptest! {
+        #[test]
+        fn both_needs_are_met_where_they_can_be_and_otherwise_it_is_said_what_gives(
+            dirtyable_log in 28.0f64..41.0,
+            speed_log in 19.0f64..34.0,
+            part in 0.0001f64..1.0,
+            wanted_log in 18.0f64..27.0,
+        ) {
+            let dirtyable_bytes = dirtyable_log.exp2() as u64;
+            let available_bytes = ((dirtyable_bytes as f64 * part) as u64).max(1 << 20);
+            let smallest = Absorption { available_bytes, wanted_bytes: wanted_log.exp2() as u64 };
+            let value = speed_log.exp2();
+            let bandwidth = Some(Speed { value, basis: Basis::Saturated });
+            let needs = Needs { dirtyable_bytes, bandwidth, smallest: Some(smallest) };
+            let advice = choose(&needs).expect("both are known");
+            let drains = needs.drain_s(advice.pair).is_some_and(|seconds| seconds <= DRAIN_LIMIT_S);
+            let has_room = needs.room(advice.pair).is_some_and(|(has, wants)| has >= wants);
+            prop_assert_eq!(advice.meets_all, drains && has_room);
+            if can_be_met(&needs, value, smallest) {
+                prop_assert!(advice.meets_all, "{:?} {:?}", needs, advice);
+            }
+            // What gives is said in so many words.
+            prop_assert_eq!(advice.trade_off.contains("opposite directions"), !drains, "{}", advice.trade_off);
+            prop_assert_eq!(advice.trade_off.contains("still too little"), !has_room, "{}", advice.trade_off);
+            let (hard, background) = match advice.pair {
+                Pair::Bytes { hard, background } => (hard, background),
+                Pair::Ratios { hard, background } => {
+                    prop_assert!(hard <= 40);
+                    (hard, background)
+                }
+            };
+            prop_assert!(background > 0 && hard >= 2 * background);
+        }
+    }
+
+    /// A host under the settings that are advised for it: does it drain, and what has the smallest cgroup?
+    fn under_advice(make: fn() -> Fixture) -> (Advice, f64, Option<u64>) {
+        let before = make().window();
+        let speed = drains(&before).first().and_then(|device| device.write_bandwidth());
+        let advice = choose(&Needs::of(&before, speed)).expect("something is known");
+        let settings = match advice.pair {
+            Pair::Bytes { hard, background } => (0, hard, 0, background),
+            Pair::Ratios { hard, background } => (hard, 0, background, 0),
+        };
+        let budgets = budgets(&make().settings(settings).window());
+        let background = budgets.global.bg_thresh.expect("thresholds").high.0;
+        let limited = budgets.cgroups.iter().filter(|budget| budget.headroom.is_some());
+        let smallest = limited.filter_map(|budget| budget.domain.bg_thresh).map(|bound| bound.low.0).min();
+        (advice, background as f64 / speed.map_or(f64::INFINITY, |speed| speed.value), smallest)
+    }
+
+    #[test]
+    fn each_published_host_gets_its_own_cure_and_the_kernels_arithmetic_confirms_it() {
+        // Bytes where a slow array drains much memory; nobody has a limit there.
+        let (advice, drain_s, smallest) = under_advice(dirty_cliff_published);
+        assert_eq!(advice.pair, Pair::Bytes { hard: GIB, background: 256 * MIB });
+        assert!(drain_s <= DRAIN_LIMIT_S, "{drain_s}");
+        assert_eq!(smallest, None);
+        // Ratios where bytes were divided over hundreds of containers.
+        let (advice, _, smallest) = under_advice(starved_budget_published);
+        assert_eq!(advice.pair, Pair::Ratios { hard: 10, background: 5 });
+        assert!(smallest >= Some(WANTED_BY_CGROUP), "{smallest:?}");
+        // The re-enacted ones: the same two answers.
+        let (advice, drain_s, _) = under_advice(dirty_cliff);
+        assert_eq!(advice.pair, Pair::Bytes { hard: 128 * MIB, background: 32 * MIB });
+        assert!(drain_s <= DRAIN_LIMIT_S, "{drain_s}");
+        let (advice, _, smallest) = under_advice(starved_budget);
+        assert_eq!((advice.pair, advice.meets_all), (Pair::Ratios { hard: 10, background: 5 }, false));
+        assert!(smallest >= Some(WANTED_BY_CGROUP) && advice.trade_off.contains("opposite directions"), "{advice:?}");
+    }
+
+    #[test]
+    fn the_cure_of_one_host_would_ruin_the_other() {
+        let bytes = Pair::Bytes { hard: GIB, background: 256 * MIB };
+        let ratios = Pair::Ratios { hard: 10, background: 5 };
+        let of = |make: fn() -> Fixture, speed: f64| {
+            Needs::of(&make().window(), Some(Speed { value: speed, basis: Basis::Saturated }))
+        };
+        let (containers, cliff) = (of(starved_budget_published, 1e9), of(dirty_cliff_published, 350e6));
+        assert!(containers.room(bytes).is_some_and(|(has, wants)| has < wants));
+        assert!(cliff.drain_s(ratios) > Some(10.0));
     }
 
     #[test]
