@@ -1,2 +1,69 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenario and seed to recording: an executable model of Linux writeback.
+//! Scenario and seed to recording: an executable model of Linux writeback. The recording reads like one of
+//! a real host. Deterministic: the same scenario, kernel and seed make the same records. `docs/model.md`
+//! tells what is modelled and where.
+
+mod admin;
+mod arena;
+mod balance_dirty_pages;
+mod block;
+mod cgroup;
+mod checks;
+mod engine;
+mod filesystem;
+mod flusher;
+mod honoured;
+mod inode;
+mod journal;
+mod measure;
+mod memory;
+mod page_cache;
+mod process;
+mod random;
+mod recorder;
+mod run;
+mod setup;
+mod switch;
+mod sync;
+mod syscalls;
+mod task;
+mod wb;
+mod wbt;
+mod world;
+mod writepages;
+
+pub use honoured::check;
+pub use run::{Options, Progress, Summary, simulate};
+
+use floodline_core::scenario::UsedKey;
+
+/// A scenario could not be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The simulator does not know these keys of the scenario yet.
+    #[error("the simulator cannot honour {}", names(.0))]
+    NotHonoured(Vec<UsedKey>),
+    /// What the scenario asks for cannot be, with the rule it breaks.
+    #[error("{0}")]
+    Senseless(String),
+    /// Nothing goes on any more.
+    #[error("the simulation cannot progress at {seconds} s: {}", waits(.waiting))]
+    Stuck {
+        /// Simulated seconds.
+        seconds: u64,
+        /// Programs and what each waits for.
+        waiting: Vec<(String, String)>,
+    },
+    /// Whoever takes the records failed.
+    #[error("the recording could not be written: {0}")]
+    Sink(String),
+}
+
+fn names(keys: &[UsedKey]) -> String {
+    keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn waits(waiting: &[(String, String)]) -> String {
+    let one = |(who, what): &(String, String)| format!("{who} waits for {what}");
+    waiting.iter().take(10).map(one).collect::<Vec<_>>().join("; ")
+}

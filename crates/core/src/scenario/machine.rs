@@ -20,6 +20,9 @@ pub struct Machine {
     /// Ticks per second of the kernel, where it matters; a real kernel has the one it was built with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hz: Option<u32>,
+    /// How fast data is copied between programs and the page cache; a real machine has what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_bandwidth: Option<CopyBandwidth>,
     /// Which cgroup hierarchy is mounted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cgroup_mode: CgroupMode,
@@ -36,6 +39,18 @@ pub struct Machine {
     /// copy's number where `instances` is given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroups: BTreeMap<String, Cgroup>,
+}
+
+/// Speeds of copying between programs and the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CopyBandwidth {
+    /// Of a `write`: into the page cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<ByteRate>,
+    /// Of a `read`: out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<ByteRate>,
 }
 
 /// Which cgroup hierarchy is mounted.

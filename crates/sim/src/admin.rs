@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an administrator does to a machine while it runs: cgroups made, removed and limited, processes
+//! moved, settings changed, filesystems mounted. Each with the rule by which the kernel would refuse it.
+
+use crate::arena::{CgId, PidId, SbId};
+use crate::cgroup::{Charged, Cgroup, Pressure};
+use crate::process::Pid;
+use crate::wb::Domain;
+use crate::world::{PAGE, World};
+use floodline_core::kernel::ForeignDirty;
+use floodline_core::scenario::{Cgroup as CgroupSpec, Controller, SizeLimit, Sysctls};
+
+/// Memory of the kernel that a cgroup costs by being there, pages.
+const CGROUP_KERNEL: u64 = 80;
+
+fn limit(limit: Option<SizeLimit>) -> Option<u64> {
+    limit.map(|limit| match limit {
+        SizeLimit::Max => u64::MAX,
+        SizeLimit::Size(size) => size.bytes() / PAGE,
+    })
+}
+
+impl World {
+    /// The live cgroup of a path.
+    pub(crate) fn cgroup_at(&self, path: &str) -> Option<CgId> {
+        match path.trim_matches('/') {
+            "" => Some(CgId::ROOT),
+            path => self.cgroup_paths.get(path).copied(),
+        }
+    }
+
+    /// Makes a cgroup, its parents being there.
+    pub(crate) fn add_cgroup(&mut self, path: &str, spec: &CgroupSpec) -> CgId {
+        let path = path.trim_matches('/');
+        let parent = match path.rsplit_once('/') {
+            _ if path.is_empty() => None,
+            Some((parent, _)) => self.cgroup_at(parent),
+            None => Some(CgId::ROOT),
+        };
+        let gives = spec.subtree_control.as_ref().is_none_or(|controllers| {
+            controllers.iter().any(|controller| matches!(controller, Controller::Memory | Controller::Io))
+        });
+        let has_controllers = parent.is_none_or(|parent| self.cgroups[parent].gives_controllers);
+        let number = u64::try_from(self.cgroups.len()).unwrap_or(0);
+        let id = self.cgroups.push(Cgroup {
+            path: format!("/{path}"),
+            ino: if parent.is_none() { 1 } else { 1000 + number * 4 },
+            parent,
+            memcg: CgId::ROOT,
+            has_controllers,
+            gives_controllers: has_controllers && gives,
+            max: u64::MAX,
+            high: u64::MAX,
+            charged: Charged::default(),
+            stale: Charged::default(),
+            domain: Domain::default(),
+            foreign: ForeignDirty::default(),
+            io: Pressure::default(),
+            processes: 0,
+            is_dead: false,
+            pgfault: 0,
+            events_max: 0,
+        });
+        self.cgroups[id].memcg = if has_controllers { id } else { parent.map_or(id, |parent| self.cgroups[parent].memcg) };
+        if !path.is_empty() {
+            self.cgroup_paths.insert(path.to_owned(), id);
+            let memcg = self.cgroups[id].memcg;
+            self.memory.free = self.memory.free.saturating_sub(CGROUP_KERNEL);
+            self.memory.kernel += CGROUP_KERNEL;
+            self.charge(memcg, |charged| charged.kernel += CGROUP_KERNEL);
+        }
+        self.limit_cgroup(id, spec);
+        id
+    }
+
+    fn limit_cgroup(&mut self, id: CgId, spec: &CgroupSpec) {
+        let cgroup = &mut self.cgroups[id];
+        let (max, high) = (limit(spec.memory_max), limit(spec.memory_high));
+        if max.is_some() || high.is_some() {
+            // Thresholds apply at once.
+            cgroup.domain.dirty_limit = 0;
+        }
+        cgroup.max = max.unwrap_or(cgroup.max);
+        cgroup.high = high.unwrap_or(cgroup.high);
+    }
+
+    /// Makes a cgroup again that was removed.
+    pub(crate) fn create_cgroup(&mut self, path: &str) {
+        if self.cgroup_at(path).is_none() {
+            self.add_cgroup(path, &CgroupSpec::default());
+        }
+    }
+
+    /// Removes a cgroup.
+    pub(crate) fn remove_cgroup(&mut self, path: &str) -> Result<(), String> {
+        let id = self.cgroup_at(path).ok_or_else(|| format!("rmdir {path}: no such cgroup"))?;
+        let has_children = self.cgroups.iter().any(|(_, cgroup)| cgroup.parent == Some(id) && !cgroup.is_dead);
+        if self.cgroups[id].processes > 0 || has_children || id == CgId::ROOT {
+            return Err(format!("rmdir {path}: busy"));
+        }
+        self.cgroups[id].is_dead = true;
+        self.cgroup_paths.remove(path.trim_matches('/'));
+        if self.cgroups[id].has_controllers {
+            self.memcg_offline(id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_limits(&mut self, path: &str, spec: &CgroupSpec) -> Result<(), String> {
+        let id = self.cgroup_at(path).ok_or_else(|| format!("no cgroup {path}"))?;
+        self.limit_cgroup(id, spec);
+        Ok(())
+    }
+
+    /// Changes settings, with the side effects that the kernel's handlers have.
+    pub(crate) fn set_sysctls(&mut self, settings: &Sysctls) -> Result<(), String> {
+        for name in settings.0.keys() {
+            let value = settings.number(name).ok_or_else(|| format!("{name} is a number"))?;
+            let now = &mut self.settings;
+            match name.as_str() {
+                "vm.dirty_ratio" if now.dirty.dirty_ratio != value => {
+                    (now.dirty.dirty_ratio, now.dirty.dirty_bytes) = (value, 0);
+                    self.set_ratelimit();
+                }
+                "vm.dirty_bytes" if now.dirty.dirty_bytes != value => {
+                    if value < 2 * PAGE {
+                        return Err(format!("vm.dirty_bytes = {value}: the kernel takes two pages or more"));
+                    }
+                    if self.algorithm.limits_overflow_fixed && value.div_ceil(PAGE) > u64::from(u32::MAX) {
+                        return Err(format!("vm.dirty_bytes = {value}: the kernel refuses more than 2^32 - 1 pages"));
+                    }
+                    (now.dirty.dirty_bytes, now.dirty.dirty_ratio) = (value, 0);
+                    self.set_ratelimit();
+                }
+                "vm.dirty_background_ratio" => {
+                    (now.dirty.dirty_background_ratio, now.dirty.dirty_background_bytes) = (value, 0);
+                }
+                "vm.dirty_background_bytes" => {
+                    (now.dirty.dirty_background_bytes, now.dirty.dirty_background_ratio) = (value, 0);
+                }
+                "vm.dirty_expire_centisecs" => now.expire_centisecs = value,
+                "vm.dirty_writeback_centisecs" => {
+                    let is_kick = now.writeback_centisecs != value && value != 0 && self.now > 0;
+                    now.writeback_centisecs = value;
+                    if is_kick {
+                        self.wakeup_flushers(crate::wb::Reason::Periodic);
+                    }
+                }
+                "vm.dirtytime_expire_seconds" => now.dirtytime_expire_seconds = value,
+                "vm.laptop_mode" => now.laptop_mode = value,
+                "vm.dirty_ratio" | "vm.dirty_bytes" => {}
+                other => return Err(format!("{other} is not simulated")),
+            }
+        }
+        Ok(())
+    }
+
+    /// A process of a task.
+    pub(crate) fn add_process(&mut self, comm: &str, cgroup: CgId) -> PidId {
+        let pid = self.next_pid;
+        self.next_pid += 1;
+        let cpus = usize::try_from(self.cpus).unwrap_or(1).max(1);
+        let cpu = self.pids.len() % cpus;
+        let now = self.now;
+        self.cgroups[cgroup].processes += 1;
+        let id = self.pids.push(Pid::new(pid, comm, cgroup, cpu, now));
+        // What any program has: stack, heap, page tables.
+        self.hold_anon(id, 150);
+        id
+    }
+
+    /// A thread of the kernel that is shown among processes.
+    pub(crate) fn kernel_thread(&mut self, comm: &str) -> PidId {
+        let pid = self.next_pid;
+        self.next_pid += 1;
+        let now = self.now;
+        let id = self.pids.push(Pid::new(pid, comm, CgId::ROOT, 0, now));
+        self.pids[id].is_kernel = true;
+        id
+    }
+
+    pub(crate) fn exit_process(&mut self, id: PidId) {
+        self.hold_anon(id, 0);
+        let task = &mut self.pids[id];
+        task.is_alive = false;
+        let (cpu, leaked, cgroup) = (task.cpu, task.nr_dirtied, task.cgroup);
+        self.percpu[cpu].1 += leaked;
+        self.cgroups[cgroup].processes -= 1;
+    }
+
+    pub(crate) fn move_process(&mut self, id: PidId, to: CgId) {
+        let from = std::mem::replace(&mut self.pids[id].cgroup, to);
+        self.cgroups[from].processes -= 1;
+        self.cgroups[to].processes += 1;
+    }
+
+    /// Sets how much anonymous memory a process holds.
+    pub(crate) fn hold_anon(&mut self, id: PidId, pages: u64) {
+        let held = std::mem::replace(&mut self.pids[id].anon, pages);
+        let memcg = self.memcg(self.pids[id].cgroup);
+        self.memory.free = (self.memory.free + held).saturating_sub(pages);
+        self.memory.anon = (self.memory.anon + pages).saturating_sub(held);
+        self.charge(memcg, |charged| charged.anon = (charged.anon + pages).saturating_sub(held));
+    }
+
+    /// The mounted filesystem that a path is on; of an overlay, itself.
+    pub(crate) fn mount_of(&self, path: &str) -> SbId {
+        let is_below = |point: &str| path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let found = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
+        found.max_by_key(|(_, sb)| sb.point.len()).map_or(SbId(0), |(id, _)| id)
+    }
+
+    /// Mounts a filesystem of the machine.
+    pub(crate) fn mount_at(&mut self, point: &str) -> Option<SbId> {
+        let id = self.sbs.iter().find(|(_, sb)| sb.point == point)?.0;
+        self.sbs[id].is_mounted = true;
+        Some(id)
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cgroups: limits, what is charged, and the dirty domain of each memcg. Counters are hierarchical, as
+//! memory.stat has them. Mirrors what mm/memcontrol.c keeps for mm/page-writeback.c.
+
+use crate::arena::CgId;
+use crate::wb::Domain;
+use crate::world::World;
+use floodline_core::kernel::{ForeignDirty, MemcgStats};
+
+/// Counts of a memcg, its descendants included; pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Charged {
+    /// Page cache.
+    pub(crate) file: u64,
+    /// Of it on the active list.
+    pub(crate) active: u64,
+    pub(crate) dirty: u64,
+    pub(crate) writeback: u64,
+    pub(crate) anon: u64,
+    pub(crate) kernel: u64,
+}
+
+/// How long somebody waited for I/O, as PSI counts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pressure {
+    waiting: u64,
+    running: u64,
+    since: u64,
+    pub(crate) some: u64,
+    pub(crate) full: u64,
+}
+
+impl Pressure {
+    /// Brings the totals up to a moment.
+    pub(crate) fn account(&mut self, now: u64) {
+        let passed = now.saturating_sub(self.since);
+        if self.waiting > 0 {
+            self.some += passed;
+            if self.running == 0 {
+                self.full += passed;
+            }
+        }
+        self.since = now;
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+}
+
+/// A cgroup.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    /// Path below the root, with a leading slash.
+    pub(crate) path: String,
+    pub(crate) ino: u64,
+    pub(crate) parent: Option<CgId>,
+    /// Whose memory this cgroup's processes are charged to.
+    pub(crate) memcg: CgId,
+    pub(crate) has_controllers: bool,
+    pub(crate) gives_controllers: bool,
+    /// Limits in pages; `u64::MAX` is none.
+    pub(crate) max: u64,
+    pub(crate) high: u64,
+    pub(crate) charged: Charged,
+    /// The counts as throttling sees them where those are refreshed every 2 s only.
+    pub(crate) stale: Charged,
+    pub(crate) domain: Domain,
+    pub(crate) foreign: ForeignDirty,
+    pub(crate) io: Pressure,
+    pub(crate) processes: u64,
+    pub(crate) is_dead: bool,
+    pub(crate) pgfault: u64,
+    pub(crate) events_max: u64,
+}
+
+impl World {
+    /// The cgroup and its ancestors, the root last.
+    pub(crate) fn ancestors(&self, cgroup: CgId) -> impl Iterator<Item = CgId> + '_ {
+        std::iter::successors(Some(cgroup), |at| self.cgroups[*at].parent)
+    }
+
+    /// Changes the counts of a cgroup and all above it.
+    pub(crate) fn charge(&mut self, cgroup: CgId, mut change: impl FnMut(&mut Charged)) {
+        let mut at = Some(cgroup);
+        while let Some(id) = at {
+            change(&mut self.cgroups[id].charged);
+            at = self.cgroups[id].parent;
+        }
+    }
+
+    /// Least room below a limit on the way to the root, pages.
+    pub(crate) fn headroom(&self, cgroup: CgId) -> u64 {
+        let room = |id: CgId| {
+            let cgroup = &self.cgroups[id];
+            match cgroup.max.min(cgroup.high) {
+                u64::MAX => u64::MAX,
+                limit => limit.saturating_sub(cgroup.charged.usage()),
+            }
+        };
+        self.ancestors(cgroup).map(room).min().unwrap_or(u64::MAX)
+    }
+
+    /// Counts of a memcg as throttling and the flusher see them.
+    pub(crate) fn wb_stats(&self, memcg: CgId) -> Charged {
+        match self.algorithm.memcg_stats {
+            MemcgStats::RateLimited => self.cgroups[memcg].stale,
+            MemcgStats::Exact | MemcgStats::Flushed => self.cgroups[memcg].charged,
+        }
+    }
+
+    /// The periodic flush of memcg statistics, every 2 s.
+    pub(crate) fn flush_memcg_stats(&mut self) {
+        for id in self.cgroups.ids() {
+            let cgroup = &mut self.cgroups[id];
+            cgroup.stale = cgroup.charged;
+        }
+    }
+
+    /// A process of a cgroup goes to sleep for I/O, or comes back.
+    pub(crate) fn count_iowait(&mut self, cgroup: CgId, is_asleep: bool) {
+        let now = self.now;
+        let mut at = Some(cgroup);
+        while let Some(id) = at {
+            let io = &mut self.cgroups[id].io;
+            io.account(now);
+            io.waiting = if is_asleep { io.waiting + 1 } else { io.waiting.saturating_sub(1) };
+            at = self.cgroups[id].parent;
+        }
+        self.memory.account_cpus(now, self.cpus);
+        let waiting = self.cgroups[CgId::ROOT].io.waiting;
+        self.memory.waiting = waiting;
+    }
+
+    /// A process of a cgroup begins or ends to use a CPU.
+    pub(crate) fn count_running(&mut self, cgroup: CgId, is_running: bool) {
+        let now = self.now;
+        let mut at = Some(cgroup);
+        while let Some(id) = at {
+            let io = &mut self.cgroups[id].io;
+            io.account(now);
+            io.running = if is_running { io.running + 1 } else { io.running.saturating_sub(1) };
+            at = self.cgroups[id].parent;
+        }
+        self.memory.account_cpus(now, self.cpus);
+        self.memory.running = self.cgroups[CgId::ROOT].io.running;
+    }
+}
+
+impl Charged {
+    /// `memory.current`, pages.
+    pub(crate) fn usage(&self) -> u64 {
+        self.file + self.anon + self.kernel
+    }
+}

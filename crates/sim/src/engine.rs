@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine: a clock, a queue of events in order of (time, sequence), and processes. A process is a
+//! future that the engine polls when an event wakes it: what a thread of the kernel or of a program does
+//! is written down in the order it does it, and sleeps where that sleeps. No threads, no clock, no waker:
+//! the only thing that ever happens is the next event.
+
+use crate::arena::{BlockId, WbId};
+use crate::world::World;
+use std::cell::{Cell, RefCell, RefMut};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// Who is to be woken, once: a ticket is void as soon as its process has run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket {
+    process: u32,
+    turn: u32,
+}
+
+/// What is due at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// A process goes on.
+    Wake(Ticket),
+    /// A device completes a request.
+    IoDone(BlockId, u32),
+    /// A window of writeback throttling ends.
+    WbtWindow(BlockId),
+    /// A wb's bandwidth is estimated once more after its last completion.
+    Bandwidth(WbId),
+}
+
+/// Events to come.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    sequence: u64,
+}
+
+impl Queue {
+    pub(crate) fn push(&mut self, at: u64, due: Due) {
+        self.sequence += 1;
+        self.heap.push(Reverse((at, self.sequence, due)));
+    }
+}
+
+/// Processes that wait for the same thing.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters(Vec<Ticket>);
+
+impl Waiters {
+    pub(crate) fn add(&mut self, ticket: Ticket) {
+        self.0.push(ticket);
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.0)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one that has waited longest.
+    pub(crate) fn take_first(&mut self) -> Option<Ticket> {
+        if self.0.is_empty() { None } else { Some(self.0.remove(0)) }
+    }
+}
+
+struct Process {
+    future: Option<Pin<Box<dyn Future<Output = ()>>>>,
+    turn: u32,
+    /// What it is and what it waits for, told when nothing can go on.
+    name: String,
+    waits: &'static str,
+    /// Whether the run goes on without it.
+    is_kernel: bool,
+}
+
+/// A handle on the simulated machine, shared by its processes.
+pub(crate) type Sim = Rc<Engine>;
+
+/// See the module.
+pub(crate) struct Engine {
+    world: RefCell<World>,
+    processes: RefCell<Vec<Process>>,
+    current: Cell<u32>,
+    /// Events handled.
+    pub(crate) events: Cell<u64>,
+}
+
+/// Why a run went no further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// Time is up.
+    Until,
+    /// Nothing is due any more.
+    Idle,
+}
+
+impl Engine {
+    pub(crate) fn new(world: World) -> Sim {
+        Rc::new(Engine {
+            world: RefCell::new(world),
+            processes: RefCell::default(),
+            current: Cell::new(0),
+            events: Cell::new(0),
+        })
+    }
+
+    /// The state of the machine, for as long as nothing is awaited.
+    pub(crate) fn w(&self) -> RefMut<'_, World> {
+        self.world.borrow_mut()
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.world.borrow().now
+    }
+
+    /// Starts a process at the present moment.
+    pub(crate) fn spawn(&self, name: &str, is_kernel: bool, future: impl Future<Output = ()> + 'static) {
+        let mut processes = self.processes.borrow_mut();
+        let process = u32::try_from(processes.len()).unwrap_or(u32::MAX);
+        let future: Pin<Box<dyn Future<Output = ()>>> = Box::pin(future);
+        processes.push(Process { future: Some(future), turn: 0, name: name.to_owned(), waits: "", is_kernel });
+        drop(processes);
+        let mut world = self.w();
+        let now = world.now;
+        world.queue.push(now, Due::Wake(Ticket { process, turn: 0 }));
+    }
+
+    /// A ticket for the process that runs.
+    pub(crate) fn ticket(&self, waits: &'static str) -> Ticket {
+        let process = self.current.get();
+        let turn = match self.processes.borrow_mut().get_mut(process as usize) {
+            Some(running) => {
+                running.waits = waits;
+                running.turn
+            }
+            None => 0,
+        };
+        Ticket { process, turn }
+    }
+
+    /// Sleeps until the given time; other wake-ups are waited out.
+    pub(crate) async fn sleep_until(&self, at: u64, waits: &'static str) {
+        while self.now() < at {
+            let ticket = self.ticket(waits);
+            self.w().queue.push(at, Due::Wake(ticket));
+            suspend().await;
+        }
+    }
+
+    /// Passes time.
+    pub(crate) async fn pass(&self, nanos: u64, waits: &'static str) {
+        if nanos > 0 {
+            let at = self.now().saturating_add(nanos);
+            self.sleep_until(at, waits).await;
+        }
+    }
+
+    /// Waits in a queue until somebody wakes it.
+    pub(crate) async fn wait(&self, waits: &'static str, queue: impl FnOnce(&mut World) -> &mut Waiters) {
+        let ticket = self.ticket(waits);
+        queue(&mut self.w()).add(ticket);
+        suspend().await;
+    }
+
+    /// When the next event is due.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.w().queue.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Handles the next event.
+    pub(crate) fn run_one(self: &Rc<Self>) {
+        self.run(u64::MAX, 1);
+    }
+
+    /// Runs until a time, or until nothing is due.
+    pub(crate) fn run_until(self: &Rc<Self>, until: u64) -> Stopped {
+        self.run(until, u64::MAX)
+    }
+
+    fn run(self: &Rc<Self>, until: u64, most: u64) -> Stopped {
+        for _ in 0..most {
+            let due = {
+                let mut world = self.w();
+                match world.queue.heap.peek() {
+                    None => return Stopped::Idle,
+                    Some(Reverse((at, ..))) if *at > until => {
+                        world.now = until;
+                        return Stopped::Until;
+                    }
+                    Some(_) => {}
+                }
+                let Some(Reverse((at, _, due))) = world.queue.heap.pop() else { return Stopped::Idle };
+                debug_assert!(at >= world.now, "time goes backwards");
+                world.now = world.now.max(at);
+                self.events.set(self.events.get() + 1);
+                match due {
+                    Due::Wake(ticket) => Some(ticket),
+                    Due::IoDone(device, request) => {
+                        world.io_done(device, request);
+                        None
+                    }
+                    Due::WbtWindow(device) => {
+                        world.wbt_window(device);
+                        None
+                    }
+                    Due::Bandwidth(wb) => {
+                        world.wbs[wb].bw_due = false;
+                        world.wb_update_bandwidth(wb);
+                        None
+                    }
+                }
+            };
+            if let Some(ticket) = due {
+                self.poll(ticket);
+            }
+            let new = std::mem::take(&mut self.w().new_wbs);
+            for wb in new {
+                self.spawn("flusher", true, crate::flusher::flusher(self.clone(), wb));
+            }
+        }
+        Stopped::Until
+    }
+
+    fn poll(&self, ticket: Ticket) {
+        let future = {
+            let mut processes = self.processes.borrow_mut();
+            match processes.get_mut(ticket.process as usize) {
+                Some(process) if process.turn == ticket.turn => {
+                    process.turn = process.turn.wrapping_add(1);
+                    process.future.take()
+                }
+                _ => None,
+            }
+        };
+        let Some(mut future) = future else { return };
+        self.current.set(ticket.process);
+        let is_over = future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        if let (false, Some(process)) = (is_over, self.processes.borrow_mut().get_mut(ticket.process as usize)) {
+            process.future = Some(future);
+        }
+    }
+
+    /// Programs that have not ended, and what each waits for.
+    pub(crate) fn waiting(&self) -> Vec<(String, &'static str)> {
+        let processes = self.processes.borrow();
+        let live = processes.iter().filter(|process| process.future.is_some() && !process.is_kernel);
+        live.map(|process| (process.name.clone(), process.waits)).collect()
+    }
+
+    /// Ends every process: they hold on to the engine and the engine to them.
+    pub(crate) fn end(&self) {
+        let processes = std::mem::take(&mut *self.processes.borrow_mut());
+        drop(processes);
+    }
+}
+
+/// Gives way once.
+pub(crate) fn suspend() -> Suspend {
+    Suspend(false)
+}
+
+/// See [`suspend`].
+pub(crate) struct Suspend(bool);
+
+impl Future for Suspend {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if self.0 {
+            return Poll::Ready(());
+        }
+        self.0 = true;
+        Poll::Pending
+    }
+}

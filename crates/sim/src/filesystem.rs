@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Superblocks: what a filesystem type and a kernel make of folios, time stamps and journals, and where a
+//! path leads. tmpfs keeps everything in memory; a path below no mount is on one.
+
+use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId};
+
+use crate::inode::{Dirt, Inode};
+use crate::journal::Journal;
+use crate::wb::Lock;
+use crate::world::World;
+use floodline_core::scenario::FsType;
+use std::collections::BTreeSet;
+
+/// How large folios get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Folios {
+    /// Pages of the largest that readahead makes.
+    pub(crate) by_readahead: u64,
+    /// Pages of the largest that a write makes.
+    pub(crate) by_write: u64,
+    /// Whether only the dirty blocks of a written folio go out.
+    pub(crate) has_dirty_blocks: bool,
+}
+
+/// When a read changes the access time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Atime {
+    Never,
+    Relative,
+    Always,
+}
+
+/// A superblock.
+#[derive(Debug)]
+pub(crate) struct Superblock {
+    pub(crate) point: String,
+    pub(crate) fs_type: FsType,
+    pub(crate) device: Option<BlockId>,
+    /// Of its device; none where nothing is written back.
+    pub(crate) bdi: Option<BdiId>,
+    pub(crate) has_cgroup_writeback: bool,
+    pub(crate) folios: Folios,
+    pub(crate) is_lazytime: bool,
+    pub(crate) atime: Atime,
+    pub(crate) options: String,
+    pub(crate) is_mounted: bool,
+    /// `s_umount` held for writing: no flusher gets in.
+    pub(crate) is_umounting: bool,
+    pub(crate) s_sync_lock: Lock,
+    pub(crate) under_writeback: BTreeSet<InodeId>,
+    pub(crate) journal: Option<Journal>,
+    /// Inode of its block device, where metadata are checkpointed.
+    pub(crate) metadata: Option<InodeId>,
+    pub(crate) upper: Option<Upper>,
+    pub(crate) created: u64,
+}
+
+/// The filesystem below an overlay.
+#[derive(Clone, Debug)]
+pub(crate) struct Upper {
+    pub(crate) sb: SbId,
+    /// Upper directory.
+    pub(crate) dir: String,
+    pub(crate) is_volatile: bool,
+}
+
+/// Inodes in one block of an inode table.
+const INODES_PER_BLOCK: u64 = 16;
+
+impl World {
+    /// The filesystem of a path, and the path in it. An overlay's files are its upper filesystem's.
+    pub(crate) fn resolve(&self, path: &str) -> (SbId, String) {
+        let is_below = |point: &str| {
+            point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let best = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
+        let best = best.max_by_key(|(_, sb)| sb.point.len());
+        let Some((id, sb)) = best else { return (SbId(0), path.to_owned()) };
+        match &sb.upper {
+            Some(upper) => {
+                let rest = path.strip_prefix(sb.point.as_str()).unwrap_or_default();
+                self.resolve(&format!("{}{rest}", upper.dir))
+            }
+            None => (id, path.to_owned()),
+        }
+    }
+
+    /// The inode of a path, where there is one.
+    pub(crate) fn lookup(&self, path: &str) -> Option<InodeId> {
+        self.files.get(&self.resolve(path)).copied()
+    }
+
+    /// A new inode; `true` tells that directories and bitmaps change too.
+    pub(crate) fn new_inode(&mut self, path: &str) -> InodeId {
+        let key = self.resolve(path);
+        let sb = &mut self.sbs[key.0];
+        sb.created += 1;
+        // One block of the table for 16 inodes, after bitmaps and directories.
+        let block = 64 + sb.created / INODES_PER_BLOCK;
+        let inode = self.inodes.push(Inode::new(key.0, block));
+        self.files.insert(key, inode);
+        inode
+    }
+
+    /// Metadata blocks that a new file changes: bitmap, group descriptor, directory, inode.
+    pub(crate) fn create_blocks(&self, inode: InodeId) -> [u64; 4] {
+        let block = self.inodes[inode].block;
+        [1, 2, 3 + block % 61, block]
+    }
+
+    /// The owner of an inode's pages when a task of a cgroup brings them in.
+    pub(crate) fn page_owner(&self, cgroup: CgId) -> CgId {
+        self.memcg(cgroup)
+    }
+
+    /// A read changes the access time, where the mount says so; once per tick at most.
+    pub(crate) fn touch_atime(&mut self, inode: InodeId, cgroup: CgId) {
+        let now = self.jiffies();
+        let sb = &self.sbs[self.inodes[inode].sb];
+        let (atime, is_lazy) = (sb.atime, sb.is_lazytime);
+        let i = &mut self.inodes[inode];
+        let day = self.build.hz() * 86_400;
+        let due = match atime {
+            Atime::Never => false,
+            Atime::Relative => i.atime == 0 || now.saturating_sub(i.atime) > day,
+            Atime::Always => i.atime != now,
+        };
+        if !due {
+            return;
+        }
+        i.atime = now;
+        if is_lazy {
+            let memcg = self.memcg(cgroup);
+            self.mark_inode_dirty(inode, Dirt::Time, memcg);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inodes: their pages, their dirty flags, the list of a wb they are on, and what follows when a page
+//! becomes dirty, is sent out, is clean, or is gone. Mirrors struct inode as fs/fs-writeback.c uses it, and
+//! folio_account_dirtied and its relatives of mm/page-writeback.c.
+
+use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
+use crate::engine::{Due, Waiters};
+use crate::page_cache::{Extent, PageCache};
+use crate::wb::Lock;
+use crate::world::{PAGE, World};
+use floodline_core::kernel::ForeignHistory;
+
+/// The lists of a wb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListName {
+    Dirty,
+    Io,
+    MoreIo,
+    DirtyTime,
+    Attached,
+}
+
+/// A list of inodes, oldest first; the links are in the inodes.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub(crate) head: Option<InodeId>,
+    pub(crate) tail: Option<InodeId>,
+    pub(crate) len: u64,
+}
+
+/// An inode.
+#[derive(Debug)]
+pub(crate) struct Inode {
+    pub(crate) sb: SbId,
+    pub(crate) size: u64,
+    /// End of what has blocks on the device; dirty pages beyond are delayed allocations.
+    pub(crate) allocated: u64,
+    pub(crate) cache: PageCache,
+    pub(crate) wb: Option<WbId>,
+    pub(crate) list: Option<ListName>,
+    pub(crate) prev: Option<InodeId>,
+    pub(crate) next: Option<InodeId>,
+    pub(crate) is_dirty_pages: bool,
+    pub(crate) is_dirty_meta: bool,
+    pub(crate) is_dirty_time: bool,
+    /// Being written by somebody.
+    pub(crate) is_syncing: bool,
+    pub(crate) is_switching: bool,
+    /// Jiffies.
+    pub(crate) dirtied_when: u64,
+    pub(crate) dirtied_time_when: u64,
+    pub(crate) writeback_index: u64,
+    pub(crate) history: ForeignHistory,
+    pub(crate) is_unlinked: bool,
+    pub(crate) opens: u32,
+    /// Cut to nothing since its last flush: its close starts writing.
+    pub(crate) was_truncated: bool,
+    /// Pages that a mapping may store into without a fault.
+    pub(crate) writable: Option<Vec<u64>>,
+    /// Transaction that holds its last change, and its last change that data depend on.
+    pub(crate) sync_tid: u64,
+    pub(crate) datasync_tid: u64,
+    /// Which metadata block it is in.
+    pub(crate) block: u64,
+    /// Jiffies of the last access and modification, as far as they are kept.
+    pub(crate) atime: u64,
+    pub(crate) mtime: u64,
+    /// Held by a writer.
+    pub(crate) lock: Lock,
+    /// Waiting for pages, or for whoever writes it.
+    pub(crate) waiters: Waiters,
+}
+
+impl Inode {
+    pub(crate) fn new(sb: SbId, block: u64) -> Inode {
+        Inode {
+            sb,
+            size: 0,
+            allocated: 0,
+            cache: PageCache::default(),
+            wb: None,
+            list: None,
+            prev: None,
+            next: None,
+            is_dirty_pages: false,
+            is_dirty_meta: false,
+            is_dirty_time: false,
+            is_syncing: false,
+            is_switching: false,
+            dirtied_when: 0,
+            dirtied_time_when: 0,
+            writeback_index: 0,
+            history: ForeignHistory::default(),
+            is_unlinked: false,
+            opens: 0,
+            was_truncated: false,
+            writable: None,
+            sync_tid: 0,
+            datasync_tid: 0,
+            block,
+            atime: 0,
+            mtime: 0,
+            lock: Lock::default(),
+            waiters: Waiters::default(),
+        }
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.is_dirty_pages || self.is_dirty_meta
+    }
+
+    /// Whether a mapping may store into a page without a fault.
+    pub(crate) fn is_writable(&self, page: u64) -> bool {
+        let word = self.writable.as_ref().and_then(|bits| bits.get(usize::try_from(page / 64).ok()?));
+        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+    }
+
+    pub(crate) fn set_writable(&mut self, page: u64) {
+        let bits = self.writable.get_or_insert_default();
+        let at = usize::try_from(page / 64).unwrap_or(usize::MAX);
+        if bits.len() <= at {
+            bits.resize(at + 1, 0);
+        }
+        bits[at] |= 1 << (page % 64);
+    }
+
+    fn write_protect(&mut self, start: u64, len: u64) {
+        let Some(bits) = &mut self.writable else { return };
+        for page in start..start + len {
+            if let Some(word) = usize::try_from(page / 64).ok().and_then(|at| bits.get_mut(at)) {
+                *word &= !(1 << (page % 64));
+            }
+        }
+    }
+}
+
+/// What an inode became dirty by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dirt {
+    Pages,
+    Meta,
+    Time,
+}
+
+impl World {
+    /// Gives an inode a wb where it has none: that of a memcg.
+    pub(crate) fn inode_attach(&mut self, inode: InodeId, memcg: CgId) -> Option<WbId> {
+        if self.inodes[inode].wb.is_none() {
+            let sb = &self.sbs[self.inodes[inode].sb];
+            let bdi = sb.bdi?;
+            let memcg = if sb.has_cgroup_writeback { memcg } else { CgId::ROOT };
+            let wb = self.wb_get(bdi, memcg);
+            self.inodes[inode].wb = Some(wb);
+        }
+        self.inodes[inode].wb
+    }
+
+    /// Marks an inode dirty and puts it on a list (`__mark_inode_dirty`).
+    pub(crate) fn mark_inode_dirty(&mut self, inode: InodeId, dirt: Dirt, memcg: CgId) {
+        let Some(wb) = self.inode_attach(inode, memcg) else { return };
+        let now = self.jiffies();
+        let i = &mut self.inodes[inode];
+        let was_dirty = i.is_dirty();
+        match dirt {
+            Dirt::Pages => i.is_dirty_pages = true,
+            Dirt::Meta => i.is_dirty_meta = true,
+            Dirt::Time if was_dirty || i.is_dirty_time => {
+                i.is_dirty_time = true;
+                return;
+            }
+            Dirt::Time => i.is_dirty_time = true,
+        }
+        if dirt == Dirt::Meta {
+            // The time stamps go out with it.
+            i.is_dirty_time = false;
+        }
+        if i.is_unlinked && i.opens == 0 || was_dirty || i.is_syncing || matches!(i.list, Some(ListName::Io | ListName::MoreIo)) {
+            return;
+        }
+        if dirt == Dirt::Time {
+            i.dirtied_time_when = now;
+            i.dirtied_when = now;
+            self.list_add(inode, ListName::DirtyTime);
+            return;
+        }
+        i.dirtied_when = now;
+        let had = self.wbs[wb].has_dirty_io;
+        self.list_add(inode, ListName::Dirty);
+        if !had {
+            self.wb_wake_delayed(wb);
+        }
+    }
+
+    /// Pages became dirty that were clean; `owner` is whom they are charged to.
+    pub(crate) fn account_dirtied(&mut self, inode: InodeId, pages: u64, owner: CgId, by: Option<PidId>) {
+        let Some(wb) = self.inode_attach(inode, owner) else { return };
+        self.memory.nr_dirty += pages;
+        self.memory.nr_dirtied += pages;
+        self.charge(owner, |charged| charged.dirty += pages);
+        let w = &mut self.wbs[wb];
+        w.reclaimable += pages;
+        w.dirtied += pages;
+        let wb_memcg = w.memcg;
+        if let Some(pid) = by {
+            let task = &mut self.pids[pid];
+            task.io.write_bytes += pages * PAGE;
+            task.nr_dirtied += pages;
+            let cpu = task.cpu;
+            self.percpu[cpu].0 += pages;
+        }
+        if wb_memcg != owner && self.unified && self.sbs[self.inodes[inode].sb].has_cgroup_writeback {
+            self.track_foreign(wb, owner);
+        }
+    }
+
+    fn track_foreign(&mut self, wb: WbId, owner: CgId) {
+        if !self.kernel.at_least(5, 4) || owner == CgId::ROOT {
+            return;
+        }
+        let now = self.jiffies();
+        let (second, expire) = (self.build.hz(), self.build.ms_to_jiffies(self.settings.expire_centisecs * 10));
+        let (bdi, memcg) = (u64::from(self.wbs[wb].bdi.0), u64::from(self.wbs[wb].memcg.0));
+        self.cgroups[owner].foreign.track(bdi, memcg, now, second, expire);
+    }
+
+    /// A run of pages goes out: dirty becomes under writeback, and mappings are write-protected.
+    pub(crate) fn start_writeback(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId) {
+        let i = &mut self.inodes[inode];
+        let was_idle = i.cache.writeback == 0;
+        i.cache.update(start, len, |_, extent| {
+            (extent.dirty, extent.writeback, extent.blocks) = (false, true, extent.len);
+        });
+        i.write_protect(start, len);
+        let (wb, sb) = (i.wb, i.sb);
+        self.memory.nr_dirty -= len;
+        self.memory.nr_writeback += len;
+        self.charge(owner, |charged| {
+            charged.dirty -= len;
+            charged.writeback += len;
+        });
+        if let Some(wb) = wb {
+            let w = &mut self.wbs[wb];
+            w.reclaimable -= len;
+            w.writeback += len;
+            w.writeback_inodes += u64::from(was_idle);
+        }
+        if was_idle {
+            self.sbs[sb].under_writeback.insert(inode);
+        }
+    }
+
+    /// Writeback of a run is complete.
+    pub(crate) fn end_writeback(&mut self, inode: InodeId, start: u64, len: u64) {
+        let mut owners: Vec<(CgId, u64)> = Vec::new();
+        let i = &mut self.inodes[inode];
+        i.cache.update(start, len, |_, extent| {
+            if extent.writeback {
+                extent.writeback = false;
+                match owners.last_mut() {
+                    Some((owner, pages)) if *owner == extent.owner => *pages += u64::from(extent.len),
+                    _ => owners.push((extent.owner, u64::from(extent.len))),
+                }
+            }
+        });
+        let is_idle = i.cache.writeback == 0;
+        let (wb, sb) = (i.wb, i.sb);
+        let waiters = i.waiters.take();
+        for (owner, pages) in owners {
+            self.memory.nr_writeback -= pages;
+            self.memory.nr_written += pages;
+            self.charge(owner, |charged| charged.writeback -= pages);
+            if let Some(wb) = wb {
+                self.wbs[wb].writeback -= pages;
+                self.wb_complete(wb, pages);
+            }
+        }
+        if is_idle {
+            self.sbs[sb].under_writeback.remove(&inode);
+            if let Some(wb) = wb {
+                let w = &mut self.wbs[wb];
+                w.writeback_inodes = w.writeback_inodes.saturating_sub(1);
+                // A last estimate 200 ms later.
+                if self.algorithm.bandwidth_skips_idle && !w.bw_due {
+                    w.bw_due = true;
+                    let at = self.now + 200_000_000;
+                    self.queue.push(at, Due::Bandwidth(wb));
+                }
+            }
+        }
+        self.wake_all(waiters);
+        let reclaim = self.reclaim_waiters.take();
+        self.wake_all(reclaim);
+    }
+
+    /// Pages are gone from the cache; dirty ones among them are cancelled.
+    pub(crate) fn forget(&mut self, inode: InodeId, gone: &[(u64, Extent)], by: Option<PidId>) {
+        for (_, extent) in gone {
+            let len = u64::from(extent.len);
+            self.memory.uncache(len, extent.active);
+            self.charge(extent.owner, |charged| {
+                charged.file -= len;
+                charged.active -= if extent.active { len } else { 0 };
+                charged.dirty -= if extent.dirty { len } else { 0 };
+            });
+            if extent.dirty {
+                self.memory.nr_dirty -= len;
+                if let Some(wb) = self.inodes[inode].wb {
+                    self.wbs[wb].reclaimable -= len;
+                }
+                if let Some(pid) = by {
+                    self.pids[pid].io.cancelled += len * PAGE;
+                }
+            }
+        }
+    }
+}

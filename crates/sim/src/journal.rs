@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Journals: transactions that collect changed blocks, a commit that writes them, and who waits for it. A
+//! commit of ext4 waits for ordered data, and holds its blocks while the log is written: a program that
+//! changes one of them waits. The log of XFS has none of that. Mirrors fs/jbd2/commit.c and
+//! fs/jbd2/transaction.c in outline, and a log force of fs/xfs/xfs_log_cil.c.
+
+use crate::arena::{CgId, InodeId, SbId};
+use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
+use crate::inode::Dirt;
+use crate::world::{PAGE, World};
+use crate::writepages::wait_writeback;
+use std::collections::BTreeSet;
+
+/// Log items in a page of XFS's log: it writes changes, not blocks.
+const XFS_ITEMS_PER_PAGE: u64 = 8;
+
+/// A transaction.
+#[derive(Debug)]
+struct Transaction {
+    tid: u64,
+    blocks: BTreeSet<u64>,
+    /// Inodes whose data must be on the device before it.
+    ordered: BTreeSet<InodeId>,
+    handles: u32,
+    began: u64,
+}
+
+/// A journal.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// Whether it works as jbd2 does.
+    is_jbd2: bool,
+    /// Time between commits.
+    interval: u64,
+    next_tid: u64,
+    running: Option<Transaction>,
+    is_locked: bool,
+    /// Blocks of the transaction whose log is being written.
+    shadow: BTreeSet<u64>,
+    committed: u64,
+    requested: u64,
+    waiters: Waiters,
+    thread: Option<Ticket>,
+}
+
+impl Journal {
+    pub(crate) fn new(is_jbd2: bool, interval: u64) -> Journal {
+        Journal {
+            is_jbd2,
+            interval,
+            next_tid: 1,
+            running: None,
+            is_locked: false,
+            shadow: BTreeSet::new(),
+            committed: 0,
+            requested: 0,
+            waiters: Waiters::default(),
+            thread: None,
+        }
+    }
+
+    fn due(&self) -> Option<u64> {
+        let running = self.running.as_ref()?;
+        Some(if self.requested >= running.tid { 0 } else { running.began + self.interval })
+    }
+}
+
+/// A piece of the world that must be there: a superblock's journal.
+fn of(world: &mut World, sb: SbId) -> Option<&mut Journal> {
+    world.sbs[sb].journal.as_mut()
+}
+
+/// Joins the running transaction; waits while it is being closed.
+pub(crate) async fn start(sim: &Sim, sb: SbId) {
+    loop {
+        {
+            let mut world = sim.w();
+            let now = world.now;
+            let Some(journal) = of(&mut world, sb) else { return };
+            if !journal.is_locked {
+                let tid = journal.next_tid;
+                let is_new = journal.running.is_none();
+                let running = journal.running.get_or_insert_with(|| Transaction {
+                    tid,
+                    blocks: BTreeSet::new(),
+                    ordered: BTreeSet::new(),
+                    handles: 0,
+                    began: now,
+                });
+                running.handles += 1;
+                if is_new {
+                    journal.next_tid += 1;
+                    let at = now + journal.interval;
+                    if let Some(ticket) = journal.thread {
+                        world.queue.push(at, Due::Wake(ticket));
+                    }
+                }
+                return;
+            }
+        }
+        wait(sim, sb, "a transaction that is being closed (jbd2)").await;
+    }
+}
+
+/// Leaves the running transaction.
+pub(crate) fn stop(sim: &Sim, sb: SbId) {
+    let mut world = sim.w();
+    let waiting = of(&mut world, sb).map(|journal| {
+        if let Some(running) = &mut journal.running {
+            running.handles = running.handles.saturating_sub(1);
+        }
+        if journal.is_locked { journal.waiters.take() } else { Vec::new() }
+    });
+    world.wake_all(waiting.unwrap_or_default());
+}
+
+/// Changes blocks within a transaction; waits while one is on its way to the log.
+pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64]) {
+    loop {
+        {
+            let mut world = sim.w();
+            let Some(journal) = of(&mut world, sb) else { return };
+            if !blocks.iter().any(|block| journal.shadow.contains(block)) {
+                if let Some(running) = &mut journal.running {
+                    running.blocks.extend(blocks);
+                }
+                return;
+            }
+        }
+        wait(sim, sb, "a block on its way to the journal (jbd2)").await;
+    }
+}
+
+async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
+    let ticket = sim.ticket(waits);
+    if let Some(journal) = of(&mut sim.w(), sb) {
+        journal.waiters.add(ticket);
+    }
+    suspend().await;
+}
+
+impl World {
+    /// Notes that the running transaction holds the last change of an inode, `with_data` one that reading
+    /// its data needs.
+    pub(crate) fn journal_joins(&mut self, inode: InodeId, with_data: bool) {
+        let sb = self.inodes[inode].sb;
+        let Some(journal) = &mut self.sbs[sb].journal else { return };
+        let Some(running) = &mut journal.running else { return };
+        self.inodes[inode].sync_tid = running.tid;
+        if with_data {
+            self.inodes[inode].datasync_tid = running.tid;
+            if journal.is_jbd2 {
+                running.ordered.insert(inode);
+            }
+        }
+    }
+
+    /// Asks for a commit; whether there is anything to wait for.
+    fn journal_request(&mut self, sb: SbId, tid: u64) -> bool {
+        let Some(journal) = &mut self.sbs[sb].journal else { return false };
+        if tid <= journal.committed {
+            return false;
+        }
+        journal.requested = journal.requested.max(tid);
+        if let Some(ticket) = journal.thread {
+            self.wake(ticket);
+        }
+        true
+    }
+
+    /// The newest transaction that holds anything.
+    fn journal_newest(&self, sb: SbId) -> u64 {
+        self.sbs[sb].journal.as_ref().map_or(0, |journal| journal.next_tid - 1)
+    }
+}
+
+/// Waits until a transaction is committed. `tid` 0 is the newest. Whether there was anything to wait for.
+pub(crate) async fn commit(sim: &Sim, sb: SbId, tid: u64) -> bool {
+    let tid = if tid == 0 { sim.w().journal_newest(sb) } else { tid };
+    if !sim.w().journal_request(sb, tid) {
+        return false;
+    }
+    loop {
+        {
+            let mut world = sim.w();
+            match of(&mut world, sb) {
+                Some(journal) if journal.committed < tid => {}
+                _ => return true,
+            }
+        }
+        wait(sim, sb, "a commit of the journal").await;
+    }
+}
+
+/// The journal's thread.
+pub(crate) async fn thread(sim: Sim, sb: SbId) {
+    loop {
+        loop {
+            {
+                let ticket = sim.ticket("");
+                let mut world = sim.w();
+                let now = world.now;
+                let Some(journal) = of(&mut world, sb) else { return };
+                let due = journal.due();
+                if due.is_some_and(|at| at <= now) {
+                    journal.thread = None;
+                    break;
+                }
+                journal.thread = Some(ticket);
+                if let Some(at) = due {
+                    world.queue.push(at, Due::Wake(ticket));
+                }
+            }
+            suspend().await;
+        }
+        commit_running(&sim, sb).await;
+    }
+}
+
+async fn commit_running(sim: &Sim, sb: SbId) {
+    let Some(device) = sim.w().sbs[sb].device else { return };
+    let is_jbd2 = of(&mut sim.w(), sb).is_some_and(|journal| journal.is_jbd2);
+    if is_jbd2 {
+        if let Some(journal) = of(&mut sim.w(), sb) {
+            journal.is_locked = true;
+        }
+        while of(&mut sim.w(), sb).and_then(|journal| journal.running.as_ref()).is_some_and(|tx| tx.handles > 0) {
+            wait(sim, sb, "").await;
+        }
+    }
+    let transaction = {
+        let mut world = sim.w();
+        let Some(journal) = of(&mut world, sb) else { return };
+        journal.is_locked = false;
+        let (transaction, waiting) = (journal.running.take(), journal.waiters.take());
+        world.wake_all(waiting);
+        transaction
+    };
+    let Some(transaction) = transaction else { return };
+    for inode in &transaction.ordered {
+        let busy: Vec<(u64, u64)> = {
+            let world = sim.w();
+            let extents = world.inodes[*inode].cache.extents().iter();
+            extents.filter(|(_, e)| e.writeback).map(|(at, e)| (*at, u64::from(e.len))).collect()
+        };
+        for (start, len) in busy {
+            wait_writeback(sim, *inode, start, len).await;
+        }
+    }
+    let blocks = u64::try_from(transaction.blocks.len()).unwrap_or(u64::MAX);
+    if let Some(journal) = of(&mut sim.w(), sb)
+        && is_jbd2
+    {
+        journal.shadow.clone_from(&transaction.blocks);
+    }
+    let pages = if is_jbd2 { 1 + blocks } else { 1 + blocks / XFS_ITEMS_PER_PAGE };
+    write(sim, device, pages).await;
+    {
+        let mut world = sim.w();
+        let waiting = of(&mut world, sb).map(|journal| {
+            journal.shadow.clear();
+            journal.waiters.take()
+        });
+        world.wake_all(waiting.unwrap_or_default());
+    }
+    flush(sim, device).await;
+    if is_jbd2 {
+        write(sim, device, 1).await;
+        flush(sim, device).await;
+    }
+    let mut world = sim.w();
+    if is_jbd2 {
+        world.checkpoint(sb, &transaction.blocks);
+    }
+    let waiting = of(&mut world, sb).map(|journal| {
+        journal.committed = journal.committed.max(transaction.tid);
+        journal.waiters.take()
+    });
+    world.wake_all(waiting.unwrap_or_default());
+}
+
+async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64) {
+    let request = Request {
+        way: Way::Write,
+        bytes: pages * PAGE,
+        class: Class::Normal,
+        merged: 0,
+        cgroup: CgId::ROOT,
+        done: Done::Nothing,
+    };
+    submit_and_wait(sim, device, request, "").await;
+}
+
+/// Empties the device's cache.
+pub(crate) async fn flush(sim: &Sim, device: crate::arena::BlockId) {
+    let request =
+        Request { way: Way::Flush, bytes: 0, class: Class::Exempt, merged: 0, cgroup: CgId::ROOT, done: Done::Nothing };
+    submit_and_wait(sim, device, request, "a flush of the device's cache").await;
+}
+
+impl World {
+    /// Committed blocks are dirty pages of the block device from now on, written when they are old.
+    fn checkpoint(&mut self, sb: SbId, blocks: &BTreeSet<u64>) {
+        let Some(metadata) = self.sbs[sb].metadata else { return };
+        for block in blocks {
+            if self.inodes[metadata].cache.find(*block).is_none() {
+                self.add_to_cache(metadata, *block, 1, 1, CgId::ROOT);
+            }
+            let is_clean = self.inodes[metadata].cache.find(*block).is_some_and(|(_, e)| !e.dirty);
+            if is_clean {
+                self.inodes[metadata].cache.update(*block, 1, |_, extent| extent.dirty = true);
+                self.account_dirtied(metadata, 1, CgId::ROOT, None);
+                self.mark_inode_dirty(metadata, Dirt::Pages, CgId::ROOT);
+            }
+        }
+    }
+}

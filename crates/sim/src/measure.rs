@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a task measures of itself, as the guest's worker does: how long each operation took (a histogram
+//! with 1024 steps per power of two, no floats), bytes, and stalls one by one.
+
+use crate::process::TaskCounters;
+use floodline_core::record::{Event, Latency, TaskIo, TaskName, What};
+use floodline_core::units::Nanos;
+use std::collections::BTreeMap;
+
+/// More stalls than this are counted, not listed.
+const STALLS_MAX: usize = 1000;
+/// Bits of a latency that are kept.
+const BITS: u32 = 10;
+
+#[derive(Clone, Debug, Default)]
+struct Operations {
+    count: u64,
+    bytes: u64,
+    total: u64,
+    max: u64,
+    histogram: BTreeMap<u32, u64>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Measures {
+    /// Operations that begin earlier are not figures.
+    since: u64,
+    stall_over: u64,
+    operations: BTreeMap<&'static str, Operations>,
+    stalls: Vec<(u64, &'static str, u64)>,
+    /// Counters when the time of the figures began.
+    pub(crate) first: Option<(u64, TaskCounters)>,
+}
+
+fn bucket(nanos: u64) -> u32 {
+    let log = nanos.max(1).ilog2();
+    let shift = log.saturating_sub(BITS);
+    (shift << (BITS + 1)) + u32::try_from(nanos >> shift).unwrap_or(0)
+}
+
+/// The largest value of a bucket.
+fn value(bucket: u32) -> u64 {
+    let (shift, kept) = (bucket >> (BITS + 1), u64::from(bucket & ((1 << (BITS + 1)) - 1)));
+    (kept << shift) + ((1 << shift) - 1)
+}
+
+impl Operations {
+    fn quantile(&self, per_mille: u64) -> Nanos {
+        let rank = (self.count * per_mille).div_ceil(1000).max(1);
+        let mut seen = 0;
+        for (bucket, count) in &self.histogram {
+            seen += count;
+            if seen >= rank {
+                return Nanos(value(*bucket).min(self.max));
+            }
+        }
+        Nanos(self.max)
+    }
+}
+
+impl Measures {
+    pub(crate) fn new(since: u64, stall_over: u64) -> Measures {
+        Measures { since, stall_over, operations: BTreeMap::new(), stalls: Vec::new(), first: None }
+    }
+
+    /// Nothing measured yet, under the same rules.
+    pub(crate) fn fresh(&self) -> Measures {
+        Measures::new(self.since, self.stall_over)
+    }
+
+    /// Takes one operation.
+    pub(crate) fn took(&mut self, operation: &'static str, at: u64, now: u64, bytes: u64) {
+        let lasted = now - at;
+        if lasted >= self.stall_over && self.stalls.len() < STALLS_MAX {
+            self.stalls.push((at, operation, lasted));
+        }
+        if at < self.since {
+            return;
+        }
+        let operations = self.operations.entry(operation).or_default();
+        operations.count += 1;
+        operations.bytes += bytes;
+        operations.total += lasted;
+        operations.max = operations.max.max(lasted);
+        *operations.histogram.entry(bucket(lasted)).or_default() += 1;
+    }
+
+    /// Adds what another thread of the task measured.
+    pub(crate) fn merge(&mut self, other: Measures) {
+        for (name, theirs) in other.operations {
+            let ours = self.operations.entry(name).or_default();
+            ours.count += theirs.count;
+            ours.bytes += theirs.bytes;
+            ours.total += theirs.total;
+            ours.max = ours.max.max(theirs.max);
+            for (bucket, count) in theirs.histogram {
+                *ours.histogram.entry(bucket).or_default() += count;
+            }
+        }
+        self.stalls.extend(other.stalls);
+        self.stalls.sort_unstable();
+    }
+
+    /// As events of a recording.
+    pub(crate) fn events(&self, task: &TaskName, at: u64, io: &TaskCounters) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (began, operation, lasted) in &self.stalls {
+            let what = What::TaskStall { task: task.clone(), operation: (*operation).to_owned(), lasted: Nanos(*lasted) };
+            events.push(Event { at: Nanos(*began), what });
+        }
+        for (name, operations) in &self.operations {
+            let latency = Latency {
+                p50: operations.quantile(500),
+                p90: operations.quantile(900),
+                p99: operations.quantile(990),
+                p999: operations.quantile(999),
+                max: Nanos(operations.max),
+                total: Nanos(operations.total),
+            };
+            let what = What::TaskOperations {
+                task: task.clone(),
+                operation: (*name).to_owned(),
+                since: Nanos(self.since),
+                count: operations.count,
+                bytes: operations.bytes,
+                latency,
+            };
+            events.push(Event { at: Nanos(at), what });
+        }
+        if let Some((since, first)) = &self.first {
+            let io = TaskIo {
+                rchar: Some(io.rchar - first.rchar),
+                wchar: Some(io.wchar - first.wchar),
+                syscr: Some(io.syscr - first.syscr),
+                syscw: Some(io.syscw - first.syscw),
+                read_bytes: Some(io.read_bytes - first.read_bytes),
+                write_bytes: Some(io.write_bytes - first.write_bytes),
+                cancelled_write_bytes: Some(io.cancelled - first.cancelled),
+                minflt: Some(io.minflt - first.minflt),
+                majflt: Some(io.majflt - first.majflt),
+            };
+            let what = What::TaskIo { task: task.clone(), since: Nanos(*since), io };
+            events.push(Event { at: Nanos(at), what });
+        }
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_holds_its_values_to_a_thousandth() {
+        for nanos in [0, 1, 2047, 2048, 123_456_789, u64::MAX / 3] {
+            let top = value(bucket(nanos));
+            assert!(top >= nanos && top - nanos <= nanos >> BITS, "{nanos}: {top}");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_operations() {
+        let mut measures = Measures::new(1000, 100_000_000);
+        for ms in 1..=1000 {
+            measures.took("write", 1000, 1000 + ms * 1_000_000, 1);
+        }
+        measures.took("write", 999, 10_000, 1);
+        let writes = &measures.operations["write"];
+        assert_eq!((writes.count, writes.max, measures.stalls.len()), (1000, 1_000_000_000, 901));
+        assert!(writes.quantile(500).0.abs_diff(500_000_000) < 500_000);
+        assert!(writes.quantile(999).0.abs_diff(999_000_000) < 1_000_000);
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory of the machine: free, anonymous and file pages, the order in which file pages are evicted, CPU
+//! time, and the machine's counters. Reclaim evicts clean pages only and wakes flushers where it finds
+//! none. Follows mm/vmscan.c as far as it acts on dirty pages.
+
+use crate::arena::{CgId, InodeId};
+use crate::engine::{Due, Sim, suspend};
+use crate::page_cache::Extent;
+use crate::wb::Reason;
+use crate::world::World;
+use floodline_core::kernel::{DirtyableMemory, global_dirtyable_memory};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Counters of the machine; pages and nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) total: u64,
+    pub(crate) reserve: u64,
+    pub(crate) high_watermark: u64,
+    pub(crate) free: u64,
+    pub(crate) inactive: u64,
+    pub(crate) active: u64,
+    pub(crate) anon: u64,
+    pub(crate) kernel: u64,
+    pub(crate) nr_dirty: u64,
+    pub(crate) nr_writeback: u64,
+    pub(crate) nr_dirtied: u64,
+    pub(crate) nr_written: u64,
+    pub(crate) pgfault: u64,
+    pub(crate) pgmajfault: u64,
+    pub(crate) allocstall: u64,
+    pub(crate) pgscan_direct: u64,
+    pub(crate) cpu_user: u64,
+    pub(crate) cpu_system: u64,
+    pub(crate) cpu_iowait: u64,
+    pub(crate) ctxt: u64,
+    pub(crate) waiting: u64,
+    pub(crate) running: u64,
+    pub(crate) cpu_since: u64,
+    /// File pages by owner in order of their arrival.
+    pub(crate) lru: BTreeMap<CgId, VecDeque<(InodeId, u64, u32)>>,
+}
+
+/// How often reclaim tries before it gives up, 100 ms each.
+const RECLAIM_TRIES: u32 = 300;
+const RECLAIM_WAIT: u64 = 100_000_000;
+
+impl Memory {
+    /// iowait: CPUs that are idle while tasks sleep for I/O.
+    pub(crate) fn account_cpus(&mut self, now: u64, cpus: u64) {
+        let passed = now.saturating_sub(self.cpu_since);
+        self.cpu_iowait += passed * self.waiting.min(cpus.saturating_sub(self.running));
+        self.cpu_since = now;
+    }
+
+    fn cache(&mut self, pages: u64) {
+        self.free = self.free.saturating_sub(pages);
+        self.inactive += pages;
+    }
+
+    pub(crate) fn uncache(&mut self, pages: u64, is_active: bool) {
+        self.free += pages;
+        if is_active {
+            self.active = self.active.saturating_sub(pages);
+        } else {
+            self.inactive = self.inactive.saturating_sub(pages);
+        }
+    }
+}
+
+impl World {
+    /// Dirtyable memory of the machine.
+    pub(crate) fn global_avail(&self) -> u64 {
+        global_dirtyable_memory(&DirtyableMemory {
+            free: self.memory.free,
+            reserve: self.memory.reserve,
+            inactive_file: self.memory.inactive,
+            active_file: self.memory.active,
+        })
+    }
+
+    /// Puts pages of an inode into the cache, charged to a memcg.
+    pub(crate) fn add_to_cache(&mut self, inode: InodeId, start: u64, len: u64, folio: u32, owner: CgId) {
+        let mut at = start;
+        while at < start + len {
+            let some = u32::try_from((start + len - at).min(1 << 20)).unwrap_or(1 << 20);
+            let extent =
+                Extent { len: some, folio, blocks: some, owner, dirty: false, writeback: false, active: false };
+            self.inodes[inode].cache.insert(at, extent);
+            let lru = self.memory.lru.entry(owner).or_default();
+            match lru.back_mut() {
+                Some((last, from, count)) if *last == inode && *from + u64::from(*count) == at && *count < 1 << 15 => {
+                    *count += some;
+                }
+                _ => lru.push_back((inode, at, some)),
+            }
+            at += u64::from(some);
+        }
+        self.memory.cache(len);
+        self.charge(owner, |charged| charged.file += len);
+    }
+
+    /// Pages were met again: they move to the active list.
+    pub(crate) fn activate(&mut self, inode: InodeId, start: u64, len: u64) {
+        let mut moved: Vec<(CgId, u64)> = Vec::new();
+        if self.inodes[inode].cache.range(start, len).all(|(_, extent)| extent.active) {
+            return;
+        }
+        self.inodes[inode].cache.update(start, len, |_, extent| {
+            if !extent.active {
+                extent.active = true;
+                moved.push((extent.owner, u64::from(extent.len)));
+            }
+        });
+        for (owner, pages) in moved {
+            self.memory.inactive -= pages;
+            self.memory.active += pages;
+            self.charge(owner, |charged| charged.active += pages);
+        }
+    }
+
+    /// Evicts clean pages of the cgroups in question; says how many.
+    pub(crate) fn evict(&mut self, scope: CgId, wanted: u64) -> u64 {
+        let owners: Vec<CgId> = self.memory.lru.keys().copied().collect();
+        let mut evicted = 0;
+        for owner in owners {
+            if evicted >= wanted || !self.ancestors(owner).any(|id| id == scope) {
+                continue;
+            }
+            let entries = self.memory.lru.get(&owner).map_or(0, VecDeque::len);
+            for _ in 0..entries * 2 {
+                if evicted >= wanted {
+                    break;
+                }
+                let Some((inode, start, len)) = self.memory.lru.get_mut(&owner).and_then(VecDeque::pop_front) else {
+                    break;
+                };
+                let (freed, left) = self.evict_range(inode, start, u64::from(len), owner, wanted - evicted);
+                evicted += freed;
+                if let Some((from, to)) = left {
+                    let rest = (inode, from, u32::try_from(to - from).unwrap_or(u32::MAX));
+                    let is_partly = evicted >= wanted;
+                    if let Some(lru) = self.memory.lru.get_mut(&owner) {
+                        if is_partly { lru.push_front(rest) } else { lru.push_back(rest) }
+                    }
+                }
+            }
+        }
+        evicted
+    }
+
+    /// Evicts the clean inactive pages of a range, and makes active ones inactive. What of it stays.
+    fn evict_range(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId, most: u64) -> (u64, Option<(u64, u64)>) {
+        let found: Vec<_> = self.inodes[inode].cache.range(start, len).filter(|(_, e)| e.owner == owner).collect();
+        let (mut freed, mut stays) = (0, None::<(u64, u64)>);
+        for (at, extent) in found {
+            let pages = u64::from(extent.len);
+            let is_clean = !extent.dirty && !extent.writeback;
+            if is_clean && !extent.active && freed < most {
+                let folio = u64::from(extent.folio.max(1));
+                let take = pages.min((most - freed).div_ceil(folio) * folio);
+                let gone = self.inodes[inode].cache.remove(at, take);
+                self.forget(inode, &gone, None);
+                freed += take;
+                if take == pages {
+                    continue;
+                }
+            }
+            if extent.active {
+                self.inodes[inode].cache.update(at, pages, |_, extent| extent.active = false);
+                self.memory.active -= pages;
+                self.memory.inactive += pages;
+                self.charge(owner, |charged| charged.active -= pages);
+            }
+            stays = Some(stays.map_or((at, at + pages), |(from, to)| (from.min(at), to.max(at + pages))));
+        }
+        (freed, stays)
+    }
+
+    /// Wakes every flusher that has something to write, as reclaim does.
+    pub(crate) fn wakeup_flushers(&mut self, reason: Reason) {
+        for wb in self.wbs.ids() {
+            if self.wbs[wb].has_dirty_io && self.wbs[wb].start_all.is_none() {
+                self.wbs[wb].start_all = Some(reason);
+                self.wb_wake_now(wb);
+            }
+        }
+    }
+
+    /// The limit that so many more pages would break: the cgroup, and pages to be freed.
+    fn over(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
+        for id in self.ancestors(cgroup) {
+            let cgroup = &self.cgroups[id];
+            let limit = cgroup.max.min(cgroup.high);
+            let usage = cgroup.charged.usage().saturating_add(pages);
+            if limit != u64::MAX && usage > limit {
+                return Some((id, usage - limit));
+            }
+        }
+        let floor = self.memory.high_watermark / 2;
+        let short = (pages + floor).saturating_sub(self.memory.free);
+        (short > 0).then(|| (CgId::ROOT, short.max(1024)))
+    }
+}
+
+/// Memory could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoMemory;
+
+/// Makes room for pages that are charged to a cgroup.
+pub(crate) async fn make_room(sim: &Sim, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
+    for _ in 0..RECLAIM_TRIES {
+        let ticket = {
+            let mut world = sim.w();
+            let Some((scope, wanted)) = world.over(cgroup, pages) else { return Ok(()) };
+            world.memory.allocstall += 1;
+            world.memory.pgscan_direct += wanted;
+            if scope != CgId::ROOT {
+                world.cgroups[scope].events_max += 1;
+            }
+            if world.evict(scope, wanted) > 0 {
+                continue;
+            }
+            world.wakeup_flushers(Reason::Vmscan);
+            let ticket = sim.ticket("memory: reclaim found only dirty pages");
+            world.reclaim_waiters.add(ticket);
+            let at = world.now + RECLAIM_WAIT;
+            world.queue.push(at, Due::Wake(ticket));
+            ticket
+        };
+        let _ = ticket;
+        suspend().await;
+    }
+    Err(NoMemory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iowait_is_counted_on_idle_cpus_only() {
+        let mut memory = Memory { waiting: 5, running: 1, ..Memory::default() };
+        memory.account_cpus(100, 4);
+        assert_eq!(memory.cpu_iowait, 300);
+    }
+}

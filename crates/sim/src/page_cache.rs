@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cached pages of one inode as extents: runs of folios of one size, one owner and one state. A state
+//! changes by whole folios, so extents give exactly what pages would, at the price of a few entries.
+//! Mirrors the page index of mm/filemap.c and its tags; who counts what is elsewhere.
+
+use crate::arena::CgId;
+
+/// A run of folios that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Pages.
+    pub(crate) len: u32,
+    /// Pages of each folio; divides `len` but for the last folio of a file that was cut.
+    pub(crate) folio: u32,
+    /// Pages of it that have to be written: less than `len` where a filesystem knows which blocks of a
+    /// folio are dirty. Such extents are one folio.
+    pub(crate) blocks: u32,
+    /// The memcg it is charged to: who brought it into the cache.
+    pub(crate) owner: CgId,
+    /// To be written.
+    pub(crate) dirty: bool,
+    /// Being written.
+    pub(crate) writeback: bool,
+    /// Met twice: on the active list.
+    pub(crate) active: bool,
+}
+
+/// The cached pages of an inode, by first page.
+#[derive(Debug, Default)]
+pub(crate) struct PageCache {
+    extents: Vec<(u64, Extent)>,
+    /// Pages.
+    pub(crate) pages: u64,
+    /// Dirty pages.
+    pub(crate) dirty: u64,
+    /// Pages under writeback.
+    pub(crate) writeback: u64,
+}
+
+impl PageCache {
+    /// First entry that ends after `page`.
+    fn at(&self, page: u64) -> usize {
+        self.extents.partition_point(|(start, extent)| start + u64::from(extent.len) <= page)
+    }
+
+    /// The extent that holds a page.
+    pub(crate) fn find(&self, page: u64) -> Option<(u64, Extent)> {
+        self.extents.get(self.at(page)).copied().filter(|(start, _)| *start <= page)
+    }
+
+    /// The folio that holds a page: its first page and its pages.
+    pub(crate) fn folio(&self, page: u64) -> Option<(u64, u32)> {
+        let (start, extent) = self.find(page)?;
+        let folio = u64::from(extent.folio.max(1));
+        let first = start + (page - start) / folio * folio;
+        let end = start + u64::from(extent.len);
+        Some((first, u32::try_from(folio.min(end - first)).unwrap_or(1)))
+    }
+
+    /// Every extent within a range, cut to it, and how much of the range before each is not cached.
+    pub(crate) fn range(&self, start: u64, len: u64) -> impl Iterator<Item = (u64, Extent)> + '_ {
+        let end = start + len;
+        self.extents.iter().skip(self.at(start)).take_while(move |(at, _)| *at < end).map(move |(at, extent)| {
+            let from = (*at).max(start);
+            let to = (at + u64::from(extent.len)).min(end);
+            (from, Extent { len: u32::try_from(to - from).unwrap_or(0), ..*extent })
+        })
+    }
+
+    /// Every extent.
+    pub(crate) fn extents(&self) -> &[(u64, Extent)] {
+        &self.extents
+    }
+
+    /// First page of a range that is not cached, and how many follow it.
+    pub(crate) fn hole(&self, start: u64, len: u64) -> Option<(u64, u64)> {
+        let mut page = start;
+        for (at, extent) in self.range(start, len) {
+            if at > page {
+                return Some((page, at - page));
+            }
+            page = at + u64::from(extent.len);
+        }
+        (page < start + len).then(|| (page, start + len - page))
+    }
+
+    /// First run of dirty pages at or after `from` that are not being written: its start, its length up to
+    /// `most` in whole folios, its pages to write and its folios.
+    pub(crate) fn next_dirty(&self, from: u64, most: u64) -> Option<DirtyRun> {
+        if self.dirty == 0 {
+            return None;
+        }
+        let mut run: Option<DirtyRun> = None;
+        for (at, extent) in self.extents.iter().skip(self.at(from)) {
+            let is_next = run.as_ref().is_none_or(|run| run.start + run.len == *at && run.owner == extent.owner);
+            if !extent.dirty || extent.writeback || !is_next {
+                if run.is_some() {
+                    break;
+                }
+                continue;
+            }
+            let folio = u64::from(extent.folio.max(1));
+            // A folio is written whole, also when the search begins within it.
+            let first = if *at >= from { *at } else { at + (from - at) / folio * folio };
+            let have = at + u64::from(extent.len) - first;
+            let sofar = run.as_ref().map_or(0, |run| run.len);
+            let room = most.saturating_sub(sofar);
+            if room == 0 {
+                break;
+            }
+            let take = have.min(room.div_ceil(folio) * folio);
+            let blocks = if extent.blocks == extent.len { take } else { u64::from(extent.blocks) };
+            let run = run.get_or_insert(DirtyRun { start: first, owner: extent.owner, ..DirtyRun::default() });
+            run.len += take;
+            run.blocks += blocks;
+            run.folios += take.div_ceil(folio);
+            if take < have {
+                break;
+            }
+        }
+        run
+    }
+
+    /// Puts pages into the cache; the range must not be cached.
+    pub(crate) fn insert(&mut self, start: u64, extent: Extent) {
+        if extent.len == 0 {
+            return;
+        }
+        let at = self.at(start);
+        self.extents.insert(at, (start, extent));
+        self.count(&extent, true);
+        self.merge(at);
+        self.merge(at.saturating_sub(1));
+    }
+
+    /// Changes every cached extent of a range; the range must begin and end between folios.
+    pub(crate) fn update(&mut self, start: u64, len: u64, mut change: impl FnMut(u64, &mut Extent)) {
+        self.split(start);
+        self.split(start + len);
+        let (from, to) = (self.at(start), self.at(start + len));
+        for index in from..to.max(from) {
+            let (at, mut extent) = self.extents[index];
+            if at >= start + len {
+                break;
+            }
+            self.count(&extent, false);
+            change(at, &mut extent);
+            self.count(&extent, true);
+            self.extents[index].1 = extent;
+        }
+        for index in (from.saturating_sub(1)..to.min(self.extents.len())).rev() {
+            self.merge(index);
+        }
+    }
+
+    /// Takes pages out; says what was there.
+    pub(crate) fn remove(&mut self, start: u64, len: u64) -> Vec<(u64, Extent)> {
+        self.split(start);
+        self.split(start.saturating_add(len));
+        let (from, to) = (self.at(start), self.at(start.saturating_add(len)));
+        let gone: Vec<_> = self.extents.drain(from..to.max(from)).collect();
+        for (_, extent) in &gone {
+            self.count(extent, false);
+        }
+        gone
+    }
+
+    fn count(&mut self, extent: &Extent, is_added: bool) {
+        let len = u64::from(extent.len);
+        let add = |counter: &mut u64, on: bool| {
+            if on {
+                *counter = if is_added { *counter + len } else { counter.saturating_sub(len) };
+            }
+        };
+        add(&mut self.pages, true);
+        add(&mut self.dirty, extent.dirty);
+        add(&mut self.writeback, extent.writeback);
+    }
+
+    fn split(&mut self, page: u64) {
+        let at = self.at(page);
+        let Some((start, extent)) = self.extents.get_mut(at) else { return };
+        if *start >= page {
+            return;
+        }
+        let is_whole = extent.blocks == extent.len;
+        let front = u32::try_from(page - *start).unwrap_or(0);
+        let mut back = Extent { len: extent.len - front, ..*extent };
+        extent.len = front;
+        if is_whole {
+            extent.blocks = front;
+            back.blocks = back.len;
+        } else {
+            back.blocks = back.blocks.min(back.len);
+            extent.blocks = extent.blocks.saturating_sub(back.blocks).min(front);
+        }
+        self.extents.insert(at + 1, (page, back));
+    }
+
+    /// Joins an entry with the next where they are alike.
+    fn merge(&mut self, at: usize) {
+        let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1)) else { return };
+        let is_whole = |extent: &Extent| extent.blocks == extent.len;
+        let alike = Extent { len: 0, blocks: 0, ..*one } == Extent { len: 0, blocks: 0, ..*other };
+        let is_joint = start + u64::from(one.len) == *next && one.len % one.folio.max(1) == 0;
+        if alike && is_joint && is_whole(one) && is_whole(other) && one.len.checked_add(other.len).is_some() {
+            let len = one.len + other.len;
+            self.extents[at].1.len = len;
+            self.extents[at].1.blocks = len;
+            self.extents.remove(at + 1);
+        }
+    }
+}
+
+/// A run of dirty pages with one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirtyRun {
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+    /// Pages of it that have to be written.
+    pub(crate) blocks: u64,
+    pub(crate) folios: u64,
+    pub(crate) owner: CgId,
+}
+
+impl Default for DirtyRun {
+    fn default() -> DirtyRun {
+        DirtyRun { start: 0, len: 0, blocks: 0, folios: 0, owner: CgId::ROOT }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    fn extent(len: u32, folio: u32) -> Extent {
+        Extent { len, folio, blocks: len, owner: CgId::ROOT, dirty: false, writeback: false, active: false }
+    }
+
+    /// The same as an array of pages.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    struct Page {
+        dirty: bool,
+        writeback: bool,
+        folio: u32,
+    }
+
+    #[test]
+    fn extents_are_what_pages_would_be() {
+        let mut random = Random::new(7);
+        for _ in 0..200 {
+            let (mut cache, mut pages) = (PageCache::default(), vec![None::<Page>; 64]);
+            for _ in 0..60 {
+                let folio = 1 << random.below(3);
+                let start = random.below(60 / folio) * folio;
+                let len = (1 + random.below((60 - start) / folio + 1)) * folio;
+                let len = len.min(64 - start) / folio * folio;
+                let range = start as usize..(start + len) as usize;
+                match random.below(4) {
+                    0 if cache.hole(start, len) == Some((start, len)) => {
+                        cache.insert(start, extent(len as u32, folio as u32));
+                        pages[range].fill(Some(Page { dirty: false, writeback: false, folio: folio as u32 }));
+                    }
+                    1 => {
+                        let gone: u64 = cache.remove(start, len).iter().map(|(_, extent)| u64::from(extent.len)).sum();
+                        assert_eq!(gone as usize, pages[range.clone()].iter().flatten().count());
+                        pages[range].fill(None);
+                    }
+                    2 => {
+                        cache.update(start, len, |_, extent| extent.dirty = true);
+                        pages[range].iter_mut().flatten().for_each(|page| page.dirty = true);
+                    }
+                    _ => {
+                        let on = random.below(2) == 0;
+                        cache.update(start, len, |_, extent| (extent.dirty, extent.writeback) = (false, on));
+                        let pages = pages[range].iter_mut().flatten();
+                        pages.for_each(|page| (page.dirty, page.writeback) = (false, on));
+                    }
+                }
+                let count = |f: fn(&Page) -> bool| pages.iter().flatten().filter(|page| f(page)).count() as u64;
+                assert_eq!((cache.pages, cache.dirty, cache.writeback), (count(|_| true), count(|p| p.dirty), count(|p| p.writeback)));
+                for (number, page) in pages.iter().enumerate() {
+                    let found = cache.find(number as u64).map(|(_, e)| Page { dirty: e.dirty, writeback: e.writeback, folio: e.folio });
+                    assert_eq!(found, *page, "page {number}");
+                }
+                let first = pages.iter().position(|page| page.is_some_and(|page| page.dirty && !page.writeback));
+                assert_eq!(cache.next_dirty(0, 1).map(|run| run.start), first.map(|page| page as u64));
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_cut_to_whole_folios() {
+        let mut cache = PageCache::default();
+        cache.insert(0, Extent { dirty: true, ..extent(96, 32) });
+        let run = cache.next_dirty(40, 33).unwrap();
+        assert_eq!((run.start, run.len, run.folios), (32, 64, 2));
+        assert_eq!(cache.folio(95), Some((64, 32)));
+        assert_eq!(cache.hole(90, 10), Some((96, 4)));
+    }
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Looks at the simulated machine as the host collector looks at a real one: facts, entities as they are
+//! met, and samples with the same readings, quirks included. What the model has no notion of is not read.
+
+use crate::arena::{CgId, PidId, WbId};
+use crate::setup::{mount_facts, setup_facts};
+use crate::world::{PAGE, World};
+use floodline_core::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
+use floodline_core::id::{DevId, Entity, EntityId, Hierarchy};
+use floodline_core::name::Name;
+use floodline_core::record::Record;
+use floodline_core::sample::{
+    BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
+    ZoneRow,
+};
+use floodline_core::scenario::FsType;
+use floodline_core::units::{
+    Bits, Bytes, BytesPerSecond, Centisecs, Count, Flag, Limit, Nanos, Pages, Percent, Ppm, Seconds,
+};
+use std::collections::BTreeMap;
+
+/// Remembers which entities were described.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pub(crate) known: BTreeMap<Entity, EntityId>,
+    /// Whether nothing was looked at yet.
+    pub(crate) is_first: bool,
+}
+
+fn bytes(pages: u64) -> Option<Bytes> {
+    Some(Bytes(pages * PAGE))
+}
+
+impl Recorder {
+    fn id(&mut self, entity: Entity, out: &mut Vec<Record>) -> EntityId {
+        if let Some(id) = self.known.get(&entity) {
+            return *id;
+        }
+        let id = EntityId(u32::try_from(self.known.len()).unwrap_or(u32::MAX));
+        self.known.insert(entity.clone(), id);
+        out.push(Record::Entity(id, entity));
+        id
+    }
+
+    /// One look.
+    pub(crate) fn sample(&mut self, world: &mut World, out: &mut Vec<Record>) {
+        let now = world.now;
+        world.memory.account_cpus(now, world.cpus);
+        for id in world.cgroups.ids() {
+            world.cgroups[id].io.account(now);
+        }
+        for id in world.blocks.ids() {
+            world.blocks[id].account(now);
+        }
+        let time = SampleTime { monotonic: Nanos(now), wall: Nanos(now) };
+        let mut sample = Sample { time, host: host(world), ..Sample::default() };
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        if is_first {
+            let zone = self.id(Entity::Zone { node: 0, name: Name::new("Normal") }, out);
+            let row = ZoneRow {
+                managed: Some(Pages(world.memory.total)),
+                high: Some(Pages(world.memory.high_watermark)),
+                protection_max: Some(Pages(0)),
+                free: Some(Pages(world.memory.free)),
+                ..ZoneRow::default()
+            };
+            sample.zones = Table::read(vec![(zone, row)]);
+        }
+        let (mut disks, mut bdis, mut wbs) = (Vec::new(), Vec::new(), Vec::new());
+        for (_, block) in world.blocks.iter() {
+            let id = self.id(Entity::Disk { dev: block.dev, name: Name::new(&block.name) }, out);
+            disks.push((id, disk(block)));
+        }
+        for bdi in world.bdis.ids() {
+            let name = Name::new(&world.bdis[bdi].name);
+            let id = self.id(Entity::Bdi { name: name.clone() }, out);
+            bdis.push((id, bdi_row(world, bdi)));
+            // Since 6.10.
+            if world.kernel.at_least(6, 10) {
+                for wb in world.bdis[bdi].wbs.clone() {
+                    let cgroup_ino = world.cgroups[world.wbs[wb].memcg].ino;
+                    let id = self.id(Entity::Wb { bdi: name.clone(), cgroup_ino }, out);
+                    wbs.push((id, wb_row(world, wb)));
+                }
+            }
+        }
+        (sample.disks, sample.bdis, sample.wbs) = (Table::read(disks), Table::read(bdis), Table::read(wbs));
+        self.cgroups(world, &mut sample, is_first, out);
+        let mut processes = Vec::new();
+        for (pid, task) in world.pids.iter() {
+            // An exited worker is left unreaped until the end: its counters stay.
+            let cgroup = cgroup_entity(world, task.cgroup);
+            let cgroup = self.id(cgroup, out);
+            let entity = Entity::Process {
+                pid: task.pid,
+                start_ticks: task.start / 10_000_000,
+                comm: Name::new(&task.comm.as_bytes()[..task.comm.len().min(if task.is_kernel { 64 } else { 15 })]),
+                cgroup: Some(cgroup),
+                kthread: task.is_kernel,
+            };
+            let id = self.id(entity, out);
+            processes.push((id, process(world, pid)));
+        }
+        sample.processes = Table::read(processes);
+        out.push(Record::Sample(Box::new(sample)));
+    }
+
+    fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, out: &mut Vec<Record>) {
+        let (mut rows, mut limits, mut io) = (Vec::new(), Vec::new(), Vec::new());
+        for (cg, cgroup) in world.cgroups.iter() {
+            if cgroup.is_dead {
+                continue;
+            }
+            let is_known = self.known.contains_key(&cgroup_entity(world, cg));
+            let id = self.id(cgroup_entity(world, cg), out);
+            if cgroup.has_controllers || cg == CgId::ROOT {
+                rows.push((id, cgroup_row(world, cg)));
+            }
+            if (is_first || !is_known) && cg != CgId::ROOT && cgroup.has_controllers {
+                let limit = |pages: u64| Some(if pages == u64::MAX { Limit::MAX } else { Limit(pages * PAGE) });
+                let row = CgroupLimitsRow {
+                    memory_max: limit(cgroup.max),
+                    memory_high: limit(cgroup.high),
+                    controllers: Some(Bits(3)),
+                    subtree_control: Some(Bits(if cgroup.gives_controllers { 3 } else { 0 })),
+                    ..CgroupLimitsRow::default()
+                };
+                limits.push((id, row));
+            }
+            for (_, block) in world.blocks.iter() {
+                let Some(counts) = block.by_cgroup.get(&cg) else { continue };
+                let id = self.id(Entity::CgroupIo { cgroup: id, dev: block.dev }, out);
+                let row = CgroupIoRow {
+                    rbytes: Some(Bytes(counts[0])),
+                    wbytes: Some(Bytes(counts[1])),
+                    rios: Some(Count(counts[2])),
+                    wios: Some(Count(counts[3])),
+                    dbytes: Some(Bytes(0)),
+                    dios: Some(Count(0)),
+                    ..CgroupIoRow::default()
+                };
+                io.push((id, row));
+            }
+        }
+        sample.cgroups = Table::read(rows);
+        if !limits.is_empty() || is_first {
+            sample.cgroup_limits = Table::read(limits);
+        }
+        sample.cgroup_io = Table::read(io);
+    }
+}
+
+fn cgroup_entity(world: &World, id: CgId) -> Entity {
+    let cgroup = &world.cgroups[id];
+    let hierarchy = if world.unified { Hierarchy::V2 } else { Hierarchy::V1Memory };
+    Entity::Cgroup { path: Name::new(&cgroup.path), hierarchy, ino: Some(cgroup.ino) }
+}
+
+fn host(world: &World) -> HostRow {
+    let memory = &world.memory;
+    let limits = world.gdtc(true);
+    let root = &world.cgroups[CgId::ROOT];
+    let sectors = |at: usize| world.blocks.iter().map(|(_, block)| block.stats.bytes[at]).sum::<u64>();
+    let settings = &world.settings;
+    let busy = memory.cpu_user + memory.cpu_system;
+    let cpu_time = world.now.saturating_mul(world.cpus);
+    HostRow {
+        nr_dirty: Some(Pages(memory.nr_dirty)),
+        nr_writeback: Some(Pages(memory.nr_writeback)),
+        nr_writeback_temp: Some(Pages(0)),
+        nr_dirtied: Some(Pages(memory.nr_dirtied)),
+        nr_written: Some(Pages(memory.nr_written)),
+        nr_dirty_threshold: Some(Pages(limits.thresh)),
+        nr_dirty_background_threshold: Some(Pages(limits.bg_thresh)),
+        nr_free_pages: Some(Pages(memory.free)),
+        nr_inactive_file: Some(Pages(memory.inactive)),
+        nr_active_file: Some(Pages(memory.active)),
+        nr_active_anon: Some(Pages(memory.anon)),
+        pgpgin: Some(Bytes(sectors(0))),
+        pgpgout: Some(Bytes(sectors(1))),
+        pgfault: Some(Count(memory.pgfault)),
+        pgmajfault: Some(Count(memory.pgmajfault)),
+        pgscan_direct: Some(Pages(memory.pgscan_direct)),
+        allocstall: Some(Count(memory.allocstall)),
+        mem_total: bytes(memory.total),
+        mem_free: bytes(memory.free),
+        mem_available: bytes(memory.free + memory.inactive + memory.active),
+        cached: bytes(memory.inactive + memory.active),
+        mem_dirty: bytes(memory.nr_dirty),
+        mem_writeback: bytes(memory.nr_writeback),
+        cpu_user: Some(Nanos(memory.cpu_user)),
+        cpu_system: Some(Nanos(memory.cpu_system)),
+        cpu_idle: Some(Nanos(cpu_time.saturating_sub(busy + memory.cpu_iowait))),
+        cpu_iowait: Some(Nanos(memory.cpu_iowait)),
+        cpu_steal: Some(Nanos(0)),
+        ctxt: Some(Count(memory.ctxt)),
+        procs_blocked: Some(Count(root.io.waiting())),
+        psi_io_some: Some(Nanos(root.io.some)),
+        psi_io_full: Some(Nanos(root.io.full)),
+        dirty_ratio: Some(Percent(settings.dirty.dirty_ratio)),
+        dirty_bytes: Some(Bytes(settings.dirty.dirty_bytes)),
+        dirty_background_ratio: Some(Percent(settings.dirty.dirty_background_ratio)),
+        dirty_background_bytes: Some(Bytes(settings.dirty.dirty_background_bytes)),
+        dirty_expire_centisecs: Some(Centisecs(settings.expire_centisecs)),
+        dirty_writeback_centisecs: Some(Centisecs(settings.writeback_centisecs)),
+        dirtytime_expire_seconds: Some(Seconds(settings.dirtytime_expire_seconds)),
+        laptop_mode: world.algorithm.laptop_mode.then_some(Seconds(settings.laptop_mode)),
+        cpus_online: Some(Count(world.cpus)),
+        ..HostRow::default()
+    }
+}
+
+fn disk(block: &crate::block::Block) -> DiskRow {
+    let stats = &block.stats;
+    DiskRow {
+        reads: Some(Count(stats.ios[0])),
+        reads_merged: Some(Count(stats.merged[0])),
+        read: Some(Bytes(stats.bytes[0])),
+        read_time: Some(Nanos(stats.time[0])),
+        writes: Some(Count(stats.ios[1])),
+        writes_merged: Some(Count(stats.merged[1])),
+        written: Some(Bytes(stats.bytes[1])),
+        write_time: Some(Nanos(stats.time[1])),
+        in_flight: Some(Count(u64::from(block.in_flight))),
+        io_time: Some(Nanos(stats.io_time)),
+        weighted_io_time: Some(Nanos(stats.weighted)),
+        discards: Some(Count(0)),
+        discarded: Some(Bytes(0)),
+        flushes: Some(Count(stats.ios[2])),
+        flush_time: Some(Nanos(stats.time[2])),
+    }
+}
+
+fn bdi_row(world: &World, id: crate::arena::BdiId) -> BdiRow {
+    let bdi = &world.bdis[id];
+    // Of the root's wb only until 6.9.
+    let wbs: Vec<WbId> = if world.kernel.at_least(6, 10) { bdi.wbs.clone() } else { vec![bdi.root] };
+    let sum = |of: fn(&crate::wb::Wb) -> u64| wbs.iter().map(|wb| of(&world.wbs[*wb])).sum::<u64>();
+    let ppm = |ratio: u64| Some(Ppm(ratio * 10_000 / world.algorithm.ratio_scale.max(1)));
+    let bandwidth = if world.kernel.at_least(6, 10) {
+        bdi.tot_write_bandwidth
+    } else {
+        world.wbs[bdi.root].bandwidth.write_bandwidth
+    };
+    BdiRow {
+        min_ratio: ppm(bdi.min_ratio),
+        max_ratio: ppm(bdi.max_ratio),
+        strict_limit: Some(Flag(u64::from(bdi.strictlimit))),
+        read_ahead: Some(Bytes(bdi.read_ahead)),
+        writeback: bytes(sum(|wb| wb.writeback)),
+        reclaimable: bytes(sum(|wb| wb.reclaimable)),
+        dirtied: bytes(sum(|wb| wb.dirtied)),
+        written: bytes(sum(|wb| wb.written)),
+        write_bandwidth: Some(BytesPerSecond(bandwidth * PAGE)),
+        b_dirty: Some(Count(sum(|wb| wb.b_dirty.len))),
+        b_io: Some(Count(sum(|wb| wb.b_io.len))),
+        b_more_io: Some(Count(sum(|wb| wb.b_more_io.len))),
+        b_dirty_time: Some(Count(sum(|wb| wb.b_dirty_time.len))),
+        ..BdiRow::default()
+    }
+}
+
+fn wb_row(world: &World, id: WbId) -> WbRow {
+    let wb = &world.wbs[id];
+    let state = 1 | u64::from(wb.running) << 1 | u64::from(wb.has_dirty_io) << 2 | u64::from(wb.start_all.is_some()) << 3;
+    WbRow {
+        writeback: bytes(wb.writeback),
+        reclaimable: bytes(wb.reclaimable),
+        dirty_thresh: bytes(world.wb_thresh_shown(id)),
+        dirtied: bytes(wb.dirtied),
+        written: bytes(wb.written),
+        write_bandwidth: Some(BytesPerSecond(wb.bandwidth.avg_write_bandwidth * PAGE)),
+        b_dirty: Some(Count(wb.b_dirty.len)),
+        b_io: Some(Count(wb.b_io.len)),
+        b_more_io: Some(Count(wb.b_more_io.len)),
+        b_dirty_time: Some(Count(wb.b_dirty_time.len)),
+        state: Some(Bits(state)),
+    }
+}
+
+fn cgroup_row(world: &World, id: CgId) -> CgroupRow {
+    let cgroup = &world.cgroups[id];
+    let charged = &cgroup.charged;
+    let live = |other: &&crate::cgroup::Cgroup| !other.is_dead;
+    let below = world.cgroups.iter().filter(|(at, _)| *at != id && world.ancestors(*at).any(|up| up == id));
+    let (alive, dying): (Vec<_>, Vec<_>) = below.map(|(_, other)| other).partition(live);
+    // What a dead cgroup leaves is its page cache.
+    let dying = dying.iter().filter(|other| other.charged.file > 0).count();
+    let populated = cgroup.processes + alive.iter().map(|other| other.processes).sum::<u64>();
+    CgroupRow {
+        memory_current: bytes(charged.usage()),
+        anon: bytes(charged.anon),
+        file: bytes(charged.file),
+        kernel: bytes(charged.kernel),
+        file_dirty: bytes(charged.dirty),
+        file_writeback: bytes(charged.writeback),
+        inactive_file: bytes(charged.file - charged.active),
+        active_file: bytes(charged.active),
+        pgfault: Some(Count(cgroup.pgfault)),
+        events_max: Some(Count(cgroup.events_max)),
+        events_high: Some(Count(0)),
+        events_oom_kill: Some(Count(0)),
+        io_some: Some(Nanos(cgroup.io.some)),
+        io_full: Some(Nanos(cgroup.io.full)),
+        nr_descendants: Some(Count(u64::try_from(alive.len()).unwrap_or(0))),
+        nr_dying_descendants: Some(Count(u64::try_from(dying).unwrap_or(0))),
+        populated: Some(Flag(u64::from(populated > 0))),
+        ..CgroupRow::default()
+    }
+}
+
+fn process(world: &World, id: PidId) -> ProcessRow {
+    let task = &world.pids[id];
+    let state = match (task.is_alive, task.is_asleep) {
+        (false, _) => b'Z',
+        (true, true) => b'D',
+        (true, false) => b'S',
+    };
+    ProcessRow {
+        rchar: Some(Bytes(task.io.rchar)),
+        wchar: Some(Bytes(task.io.wchar)),
+        syscr: Some(Count(task.io.syscr)),
+        syscw: Some(Count(task.io.syscw)),
+        read_bytes: Some(Bytes(task.io.read_bytes)),
+        write_bytes: Some(Bytes(task.io.write_bytes)),
+        cancelled_write_bytes: Some(Bytes(task.io.cancelled)),
+        minflt: Some(Count(task.io.minflt)),
+        majflt: Some(Count(task.io.majflt)),
+        utime: Some(Nanos(task.utime)),
+        stime: Some(Nanos(task.stime)),
+        blkio_delay: Some(Nanos(task.blkio_delay)),
+        state: Some(Count(u64::from(state))),
+        ..ProcessRow::default()
+    }
+}
+
+/// What a probe of the machine would find.
+pub(crate) fn facts(world: &World) -> HostFacts {
+    let devices = world.blocks.iter().map(|(_, block)| BlockDevice {
+        dev: block.dev,
+        name: Name::new(&block.name),
+        rotational: Some(block.rotational),
+        scheduler: Some("none".to_owned()),
+        nr_requests: block.members.is_empty().then_some(u64::from(block.depth)),
+        max_request: Some(Bytes(crate::block::REQUEST_PAGES * PAGE)),
+        wbt_lat: block.members.is_empty().then_some(Nanos(block.wbt.target)),
+        write_back_cache: Some(true),
+        size: Some(Bytes(block.size)),
+        partition_of: None,
+        slaves: block.members.iter().map(|member| world.blocks[*member].dev).collect(),
+        stack: if block.members.is_empty() { Stack::Bottom } else { Stack::Md { level: "raid1".to_owned() } },
+    });
+    let mut mounts = Vec::new();
+    for (number, (_, sb)) in (0_u32..).zip(world.sbs.iter()) {
+        match (sb.device, &sb.upper) {
+            (Some(block), _) => mounts.push(mount_facts(world, sb, block)),
+            (None, upper) => {
+                let mut mount = floodline_core::facts::Mount {
+                    dev: DevId { major: 0, minor: 40 + number },
+                    root: Name::new("/"),
+                    mount_point: Name::new(&sb.point),
+                    fs_type: sb.fs_type.name().to_owned(),
+                    source: Name::new(sb.fs_type.name()),
+                    options: Name::new("rw"),
+                    super_options: Name::new(if sb.options.is_empty() { "rw" } else { sb.options.as_str() }),
+                    overlay: None,
+                };
+                mount.overlay = upper.as_ref().filter(|_| sb.fs_type == FsType::Overlay).map(|upper| Overlay {
+                    upperdir: Some(Name::new(&upper.dir)),
+                    upper_dev: world.sbs[upper.sb].device.map(|block| world.blocks[block].dev),
+                    volatile: upper.is_volatile,
+                });
+                if sb.is_mounted {
+                    mounts.push(mount);
+                }
+            }
+        }
+    }
+    HostFacts {
+        hostname: Name::new("simulated"),
+        kernel_release: format!("{}-simulated", world.kernel),
+        kernel: Some(world.kernel),
+        page_size: PAGE,
+        hz: Some(Hz { value: u32::try_from(world.build.hz()).unwrap_or(0), assumed: false }),
+        cpus_possible: u32::try_from(world.cpus).ok(),
+        mem_total: Some(Bytes(world.memory.total * PAGE)),
+        cgroups: setup_facts(world),
+        devices: devices.collect(),
+        mounts,
+        privileged: Some(true),
+        task_delayacct: Some(true),
+        debugfs: Some(true),
+        bdis: world.bdis.iter().map(|(_, bdi)| (bdi.name.clone(), Some(world.blocks[bdi.device].dev))).collect(),
+        ..HostFacts::default()
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run: starts the programs of a scenario on its machine, looks at the machine at regular moments, and
+//! hands everything on as records.
+
+use crate::SimError;
+use crate::engine::{Engine, Sim, Stopped};
+use crate::measure::Measures;
+use crate::recorder::{Recorder, facts};
+use crate::setup;
+use crate::task::Hand;
+use floodline_core::kernel::KernelVersion;
+use floodline_core::record::{Event, Record, TaskName, What};
+use floodline_core::scenario::{Scenario, Step, TaskCopy};
+use floodline_core::units::Nanos;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Name of the variant, for the recording.
+    pub variant: String,
+    /// The kernel whose behaviour is modelled.
+    pub kernel: KernelVersion,
+    /// Time between two samples.
+    pub every: Nanos,
+    /// Checks that all counters add up after every event, not only at every sample.
+    pub checks_every_event: bool,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Nanos,
+    /// Dirty pages of 4 KiB.
+    pub nr_dirty: u64,
+    /// Pages under writeback.
+    pub nr_writeback: u64,
+}
+
+/// What a run was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// Samples taken.
+    pub samples: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Whether it ended before its time because it was asked to.
+    pub is_interrupted: bool,
+}
+
+/// After the workload's time, programs that are in a call get this long to come back.
+const GRACE: u64 = 60 * Nanos::SECOND.0;
+/// Nothing may last longer.
+const LONGEST: u64 = 7 * 86_400 * Nanos::SECOND.0;
+/// A run in which nobody did anything for this long is stuck.
+const PATIENCE: u64 = 3_600 * Nanos::SECOND.0;
+
+/// Runs a scenario. `take` is given every record in order; `tell` hears how far it is after every sample and
+/// answers whether to go on.
+pub fn simulate(
+    scenario: &Scenario,
+    options: &Options,
+    mut take: impl FnMut(Record) -> Result<(), SimError>,
+    mut tell: impl FnMut(&Progress) -> bool,
+) -> Result<Summary, SimError> {
+    crate::check(scenario)?;
+    let world = setup::machine(scenario, options.kernel)?;
+    take(Record::Facts(Box::new(facts(&world))))?;
+    let sim = Engine::new(world);
+    start(&sim, scenario, options);
+    let outcome = drive(&sim, scenario, options, &mut take, &mut tell);
+    sim.end();
+    outcome
+}
+
+fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
+    let copies = scenario.task_copies();
+    {
+        let mut world = sim.w();
+        world.meeting.unprepared = u64::try_from(copies.len()).unwrap_or(u64::MAX);
+        for copy in &copies {
+            *world.meeting.live.entry(copy.task.clone()).or_default() += 1;
+            for name in barriers(&copy.setup).into_iter().chain(barriers(&copy.steps)) {
+                world.meeting.barriers.entry(name).or_default().0 += 1;
+            }
+        }
+    }
+    for sb in setup::journals(&sim.w()) {
+        sim.spawn("jbd2", true, crate::journal::thread(sim.clone(), sb));
+    }
+    sim.spawn("switch", true, crate::switch::worker(sim.clone()));
+    sim.spawn("memcg", true, memcg_stats(sim.clone()));
+    let timing = Timing {
+        duration: scenario.workload.duration.map(|time| time.nanos()),
+        settle: scenario.workload.settle.map_or(0, |time| time.nanos()),
+        scenario: scenario.name.clone(),
+        variant: options.variant.clone(),
+    };
+    for copy in copies {
+        sim.spawn(&copy.label(), false, one_task(sim.clone(), copy, timing.clone()));
+    }
+}
+
+#[derive(Clone)]
+struct Timing {
+    duration: Option<u64>,
+    settle: u64,
+    scenario: String,
+    variant: String,
+}
+
+/// Every barrier of a program, once for each of its threads that comes there.
+fn barriers(steps: &[Step]) -> Vec<String> {
+    let mut names = Vec::new();
+    for step in steps {
+        match step {
+            Step::Barrier(barrier) if !names.contains(&barrier.name) => names.push(barrier.name.clone()),
+            Step::Repeat(repeat) => names.extend(barriers(&repeat.steps)),
+            Step::Parallel(parallel) => names.extend(parallel.branches.iter().flat_map(|branch| barriers(branch))),
+            _ => {}
+        }
+    }
+    names
+}
+
+async fn memcg_stats(sim: Sim) {
+    loop {
+        sim.pass(2 * Nanos::SECOND.0, "").await;
+        sim.w().flush_memcg_stats();
+    }
+}
+
+/// One copy of a task from its setup to its end.
+async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
+    let pid = {
+        let mut world = sim.w();
+        let cgroup = world.cgroup_at(&copy.cgroup).unwrap_or(crate::arena::CgId::ROOT);
+        world.add_process(&copy.task, cgroup)
+    };
+    let name = TaskName { task: copy.task.clone(), copy: copy.copy };
+    let unmeasured = Measures::new(u64::MAX, u64::MAX);
+    let mut hand = Hand::new(&sim, pid, copy.seed, unmeasured, None);
+    let mut failure = hand.all(&copy.setup).await.err().map(|error| format!("setup{error}"));
+    let began = {
+        let mut world = sim.w();
+        world.meeting.unprepared -= 1;
+        if world.meeting.unprepared == 0 {
+            let now = world.now;
+            world.meeting.started = Some(now);
+            let what = What::WorkloadStarted { scenario: timing.scenario, variant: timing.variant };
+            world.events.push(Event { at: Nanos(now), what });
+            let waiting = world.meeting.changed.take();
+            world.wake_all(waiting);
+        }
+        world.meeting.started
+    };
+    let began = match began {
+        Some(began) => began,
+        None => loop {
+            sim.wait("the setups of other tasks", |world| &mut world.meeting.changed).await;
+            let started = { sim.w().meeting.started };
+            if let Some(began) = started {
+                break began;
+            }
+        },
+    };
+    let since = began.saturating_add(timing.settle);
+    hand.end = timing.duration.map(|duration| began.saturating_add(duration));
+    hand.measures = Measures::new(since, copy.stall_over.nanos());
+    let start = began.saturating_add(copy.start.0);
+    if failure.is_none() {
+        sim.sleep_until(hand.end.map_or(start, |end| start.min(end)), "its start").await;
+        let shown = { sim.w().pids[pid].pid };
+        let what = What::TaskStarted { task: name.clone(), pid: Some(shown) };
+        {
+            let mut world = sim.w();
+            let at = Nanos(world.now);
+            world.events.push(Event { at, what });
+        }
+        // The kernel's counters are read when the time of the figures begins.
+        let first: std::rc::Rc<std::cell::Cell<Option<(u64, crate::process::TaskCounters)>>> = std::rc::Rc::default();
+        let (reader, cell) = (sim.clone(), first.clone());
+        sim.spawn("counters", true, async move {
+            reader.sleep_until(since, "").await;
+            let world = reader.w();
+            cell.set(Some((world.now, world.pids[pid].io)));
+        });
+        failure = hand.all(&copy.steps).await.err().map(|error| format!("steps{error}"));
+        hand.measures.first = first.get();
+        hand.close_all().await;
+    }
+    let mut world = sim.w();
+    let at = world.now;
+    let io = world.pids[pid].io;
+    world.exit_process(pid);
+    let mut events = hand.measures.events(&name, at, &io);
+    events.push(Event { at: Nanos(at), what: What::TaskEnded { task: name, failure } });
+    world.events.append(&mut events);
+    if let Some(live) = world.meeting.live.get_mut(&copy.task) {
+        *live -= 1;
+    }
+    let waiting = world.meeting.changed.take();
+    world.wake_all(waiting);
+}
+
+fn drive(
+    sim: &Sim,
+    scenario: &Scenario,
+    options: &Options,
+    take: &mut impl FnMut(Record) -> Result<(), SimError>,
+    tell: &mut impl FnMut(&Progress) -> bool,
+) -> Result<Summary, SimError> {
+    let mut recorder = Recorder { is_first: true, ..Recorder::default() };
+    let (mut samples, mut at) = (0, 0);
+    let mut is_interrupted = false;
+    let mut last_work = (0, 0);
+    loop {
+        let stopped = advance(sim, at, options)?;
+        let mut records = Vec::new();
+        let is_over = {
+            let mut world = sim.w();
+            recorder.sample(&mut world, &mut records);
+            let events = std::mem::take(&mut world.events);
+            records.extend(events.into_iter().map(Record::Event));
+            world.check().map_err(|what| violation(&what, at, scenario, options))?;
+            world.meeting.live.values().all(|live| *live == 0)
+        };
+        samples += 1;
+        let progress = {
+            let world = sim.w();
+            Progress { now: Nanos(at), nr_dirty: world.memory.nr_dirty, nr_writeback: world.memory.nr_writeback }
+        };
+        if is_over {
+            records.push(Record::Event(Event { at: Nanos(at), what: What::WorkloadEnded }));
+        }
+        for record in records {
+            take(record)?;
+        }
+        if is_over {
+            break;
+        }
+        if !tell(&progress) {
+            is_interrupted = true;
+            break;
+        }
+        let (started, work) = {
+            let world = sim.w();
+            let work = world.memory.ctxt + world.memory.nr_dirtied + world.memory.cpu_user + world.memory.cpu_system;
+            (world.meeting.started, work)
+        };
+        if work != last_work.1 {
+            last_work = (at, work);
+        }
+        let end = started.zip(scenario.workload.duration).map(|(at, duration)| at.saturating_add(duration.nanos()));
+        let is_late = end.is_some_and(|end| at > end.saturating_add(GRACE));
+        let sleeps = sim.waiting().iter().any(|(_, what)| *what == "a moment to come" || *what == "its start");
+        let is_idle = at.saturating_sub(last_work.0) > PATIENCE && !sleeps;
+        if stopped == Stopped::Idle || is_late || is_idle || at > LONGEST {
+            let waiting = sim.waiting().into_iter().map(|(who, what)| (who, what.to_owned())).collect();
+            return Err(SimError::Stuck { seconds: at / Nanos::SECOND.0, waiting });
+        }
+        at = at.saturating_add(options.every.0.max(1_000_000));
+    }
+    Ok(Summary { simulated: Nanos(at), samples, events: sim.events.get(), is_interrupted })
+}
+
+/// Lets time pass, checking after every event where that is asked for.
+fn advance(sim: &Sim, at: u64, options: &Options) -> Result<Stopped, SimError> {
+    if !options.checks_every_event {
+        return Ok(sim.run_until(at));
+    }
+    loop {
+        let next = sim.next_at().filter(|next| *next <= at);
+        let Some(next) = next else { return Ok(sim.run_until(at)) };
+        sim.run_one();
+        let world = sim.w();
+        let checked = world.check().and_then(|()| world.check_inodes());
+        checked.map_err(|what| SimError::Senseless(format!("bug: at {next} ns: {what}")))?;
+    }
+}
+
+fn violation(what: &str, at: u64, scenario: &Scenario, options: &Options) -> SimError {
+    SimError::Senseless(format!(
+        "a bug of the simulator at {at} ns: {what}; repeat with {} --variant {} --kernel {} --seed {}",
+        scenario.name, options.variant, options.kernel, scenario.workload.seed
+    ))
+}

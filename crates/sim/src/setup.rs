@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine of a scenario: memory, devices, filesystems and cgroups as they are before anything runs.
+
+use crate::SimError;
+use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
+use crate::block::{Block, Completions};
+use crate::engine::Queue;
+use crate::filesystem::{Atime, Folios, Superblock, Upper};
+use crate::inode::Inode;
+use crate::journal::Journal;
+use crate::memory::Memory;
+use crate::wb::{Bdi, Domain, Lock};
+use crate::wbt::Wbt;
+use crate::world::{Costs, PAGE, Settings, World};
+use floodline_core::facts::{self, CgroupSetup};
+use floodline_core::id::DevId;
+use floodline_core::kernel::{
+    Algorithm, Build, CgroupWriteback, DirtyTunables, KernelVersion, cgroup_writeback, largest_folio,
+};
+use floodline_core::name::Name;
+use floodline_core::scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
+use floodline_core::units::Bytes;
+use std::collections::BTreeMap;
+
+/// Ticks per second where the scenario does not say.
+const HZ: u32 = 250;
+/// What a device without a cap moves, bytes per second.
+const UNCAPPED: u64 = 2_000_000_000;
+/// What a request takes besides, where the scenario does not say.
+const LATENCY: u64 = 500_000;
+/// Requests of a queue.
+const DEPTH: u32 = 256;
+/// Costs of a machine: two bytes a nanosecond into the page cache, and faster out of it.
+const COSTS: Costs = Costs { copy_in: 2_000_000_000, copy_out: 4_000_000_000, call: 1_000, fault: 2_000 };
+/// Time between commits of ext4, and between looks of XFS at its log.
+const JBD2_INTERVAL: u64 = 5_000_000_000;
+const XFS_INTERVAL: u64 = 30_000_000_000;
+/// Most of anything that has copies.
+const COPIES_MAX: usize = 1 << 20;
+
+/// Builds the machine.
+pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<World, SimError> {
+    let machine = &scenario.machine;
+    let total = machine.memory.bytes() / PAGE;
+    // Descriptors of pages, 64 bytes each, and the kernel itself.
+    let total = (total - total / 64).saturating_sub(16_384);
+    if total < 8_192 {
+        return Err(SimError::Senseless(format!("machine.memory = \"{}\": too little for a kernel", machine.memory)));
+    }
+    let hz = machine.hz.unwrap_or(HZ);
+    if ![100, 250, 300, 1000].contains(&hz) {
+        return Err(SimError::Senseless(format!("machine.hz = {hz}: kernels are built with 100, 250, 300 or 1000")));
+    }
+    if scenario.cgroup_copies().len() > COPIES_MAX {
+        return Err(SimError::Senseless(format!("more than {COPIES_MAX} cgroups")));
+    }
+    let build = Build { hz: hz.into(), cpus_possible: machine.cpus.into(), page_size: PAGE };
+    let algorithm = Algorithm::of(kernel);
+    let used = (total / 50).min(65_536);
+    let watermark = min_free_pages(total) * 3 / 2;
+    let memory = Memory {
+        total,
+        reserve: watermark,
+        high_watermark: watermark,
+        free: total - used,
+        kernel: used,
+        ..Memory::default()
+    };
+    let dirty = DirtyTunables { dirty_ratio: 20, dirty_background_ratio: 10, ..DirtyTunables::default() };
+    let settings = Settings {
+        dirty,
+        expire_centisecs: 3000,
+        writeback_centisecs: 500,
+        dirtytime_expire_seconds: 43_200,
+        laptop_mode: 0,
+    };
+    let mut world = World {
+        now: 0,
+        queue: Queue::default(),
+        kernel,
+        algorithm,
+        build,
+        cpus: machine.cpus.into(),
+        unified: machine.cgroup_mode == CgroupMode::V2 && kernel.at_least(4, 3),
+        settings,
+        costs: COSTS,
+        memory,
+        blocks: Arena::default(),
+        bdis: Arena::default(),
+        sbs: Arena::default(),
+        inodes: Arena::default(),
+        cgroups: Arena::default(),
+        wbs: Arena::default(),
+        pids: Arena::default(),
+        completions: Completions::default(),
+        domain: Domain::default(),
+        ratelimit_pages: 32,
+        percpu: vec![(0, 0); usize::try_from(machine.cpus.max(1)).unwrap_or(1)],
+        wb_of: BTreeMap::new(),
+        new_wbs: Vec::new(),
+        files: BTreeMap::new(),
+        switching: crate::switch::Switching::default(),
+        events: Vec::new(),
+        meeting: crate::task::Meeting::default(),
+        cgroup_paths: BTreeMap::new(),
+        next_pid: 100,
+        reclaim_waiters: crate::engine::Waiters::default(),
+    };
+    if let Some(copy) = &machine.copy_bandwidth {
+        world.costs.copy_in = copy.write.map_or(COSTS.copy_in, |rate| rate.0.0);
+        world.costs.copy_out = copy.read.map_or(COSTS.copy_out, |rate| rate.0.0);
+    }
+    world.add_cgroup("", &machine.cgroups.get("/").cloned().unwrap_or_default());
+    for copy in scenario.cgroup_copies() {
+        if !copy.path.is_empty() {
+            world.add_cgroup(&copy.path, &copy.spec);
+        }
+    }
+    let devices = add_devices(&mut world, scenario)?;
+    add_filesystems(&mut world, scenario, &devices)?;
+    world.set_ratelimit();
+    world.set_sysctls(&machine.sysctl).map_err(SimError::Senseless)?;
+    Ok(world)
+}
+
+/// `min_free_kbytes` in pages: by the square root of memory, and what huge pages want on larger machines.
+fn min_free_pages(total: u64) -> u64 {
+    let by_root = (total * 4 * 16).isqrt() / 4;
+    let for_huge_pages = if total > 1 << 19 { 67_584 / 4 } else { 0 };
+    by_root.max(for_huge_pages).min(total / 20)
+}
+
+fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String, (BlockId, BdiId)>, SimError> {
+    let mut ids = BTreeMap::new();
+    // Disks of their own first, named as a guest names them.
+    let (disks, built): (Vec<_>, Vec<_>) =
+        scenario.machine.devices.iter().partition(|(_, device)| device.backing == Backing::Disk);
+    for (number, (name, device)) in (0_u8..).zip(disks) {
+        let letter = char::from(b'a' + number % 26);
+        let dev = DevId { major: 254, minor: u32::from(number) * 16 };
+        let mut block = Block::new(&format!("vd{letter}"), dev);
+        speed(&mut block, name, device)?;
+        ids.insert(name.clone(), add_block(world, block, device));
+    }
+    for (number, (name, device)) in (0_u32..).zip(built) {
+        let mut block = Block::new(&format!("md{number}"), DevId { major: 9, minor: number });
+        if let Backing::Raid1 { members } = &device.backing {
+            block.members = members.iter().filter_map(|member| ids.get(member)).map(|(id, _)| *id).collect();
+            block.rotational = block.members.iter().any(|member| world.blocks[*member].rotational);
+            block.size = block.members.iter().map(|member| world.blocks[*member].size).min().unwrap_or(0);
+            // It has no queue and no latency of its own; the caps, if any, are its members'.
+            block.depth = u32::MAX;
+        }
+        ids.insert(name.clone(), add_block(world, block, device));
+    }
+    Ok(ids)
+}
+
+fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError> {
+    let senseless = |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: nothing would ever be done"));
+    for (key, value) in [
+        ("write_bandwidth", device.write_bandwidth.map(|rate| rate.0.0)),
+        ("read_bandwidth", device.read_bandwidth.map(|rate| rate.0.0)),
+        ("write_iops", device.write_iops.map(|rate| rate.0.0)),
+        ("read_iops", device.read_iops.map(|rate| rate.0.0)),
+    ] {
+        if value == Some(0) {
+            return Err(senseless(key));
+        }
+    }
+    block.size = device.size.map_or(1 << 30, |size| size.bytes());
+    block.rotational = device.rotational;
+    block.latency = device.latency.map_or(LATENCY, |latency| latency.nanos());
+    block.depth = device.queue.nr_requests.unwrap_or(DEPTH).max(1);
+    block.read.bandwidth = device.read_bandwidth.map_or(UNCAPPED, |rate| rate.0.0);
+    block.write.bandwidth = device.write_bandwidth.map_or(UNCAPPED, |rate| rate.0.0);
+    block.read.iops = device.read_iops.map_or(0, |rate| rate.0.0);
+    block.write.iops = device.write_iops.map_or(0, |rate| rate.0.0);
+    Ok(())
+}
+
+fn add_block(world: &mut World, mut block: Block, device: &Device) -> (BlockId, BdiId) {
+    let usual = if block.rotational { 75_000_000 } else { 2_000_000 };
+    let target = device.queue.wbt_latency.map_or(usual, |latency| latency.nanos());
+    // Since 4.10. Stacked devices have no queue that could be throttled.
+    let has_wbt = world.kernel.at_least(4, 10) && block.members.is_empty();
+    block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
+    let name = block.dev.to_string();
+    let id = world.blocks.push(block);
+    let full = world.algorithm.ratio_full();
+    let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.algorithm.ratio_scale);
+    let bdi = Bdi {
+        name,
+        device: id,
+        root: crate::arena::WbId(0),
+        wbs: Vec::new(),
+        min_ratio: percent(device.bdi.min_ratio).unwrap_or(0),
+        max_ratio: percent(device.bdi.max_ratio).unwrap_or(full),
+        strictlimit: device.bdi.strict_limit.unwrap_or(false),
+        read_ahead: device.bdi.read_ahead.map_or(128 << 10, |size| size.bytes()),
+        tot_write_bandwidth: 0,
+        last_sleep: 0,
+        switch_lock: Lock::default(),
+    };
+    let bdi = world.bdis.push(bdi);
+    let root = world.wb_get(bdi, CgId::ROOT);
+    world.bdis[bdi].root = root;
+    (id, bdi)
+}
+
+fn add_filesystems(
+    world: &mut World,
+    scenario: &Scenario,
+    devices: &BTreeMap<String, (BlockId, BdiId)>,
+) -> Result<(), SimError> {
+    // What is below no mount is in memory, as in a guest that runs from its image.
+    world.sbs.push(superblock("/", FsType::Tmpfs));
+    for copy in scenario.mount_copies() {
+        let MountCopy { point, spec } = copy;
+        let mut sb = superblock(&point, spec.fs_type);
+        sb.options = spec.options.join(",");
+        sb.is_mounted = spec.at_start;
+        let has = |option: &str| spec.options.iter().any(|have| have == option);
+        sb.is_lazytime = has("lazytime");
+        sb.atime = match () {
+            () if has("noatime") => Atime::Never,
+            () if has("strictatime") => Atime::Always,
+            () => Atime::Relative,
+        };
+        if let Some(dirs) = &spec.overlay {
+            let (upper, _) = world.resolve(&dirs.upper);
+            sb.upper = Some(Upper { sb: upper, dir: dirs.upper.clone(), is_volatile: has("volatile") });
+        }
+        let device = spec.device.as_ref().and_then(|name| devices.get(name)).copied();
+        if let (Some((block, bdi)), true) = (device, spec.fs_type.needs_device()) {
+            (sb.device, sb.bdi) = (Some(block), Some(bdi));
+            let mount = mount_facts(world, &sb, block);
+            let read_ahead = Bytes(world.bdis[bdi].read_ahead);
+            let folio = largest_folio(spec.fs_type.name(), Some(world.kernel), Some(read_ahead), PAGE);
+            sb.folios.by_readahead = folio.map_or(1, |folio| (folio.by_readahead.0 / PAGE).max(1));
+            sb.folios.by_write = folio.map_or(1, |folio| (folio.by_write.0 / PAGE).max(1));
+            // Since commit 4ce02c679722 ("iomap: Add per-block dirty state tracking"), 6.6; buffer heads
+            // always knew.
+            sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.kernel.at_least(6, 6);
+            sb.has_cgroup_writeback = world.algorithm.memcg_domain
+                && cgroup_writeback(&mount, world.kernel, &setup_facts(world)) == CgroupWriteback::Supported;
+            sb.journal = match spec.fs_type {
+                FsType::Ext4 => Some(Journal::new(true, JBD2_INTERVAL)),
+                FsType::Xfs => Some(Journal::new(false, XFS_INTERVAL)),
+                _ => None,
+            };
+        }
+        let id = world.sbs.push(sb);
+        if device.is_some() && spec.fs_type == FsType::Ext4 {
+            let mut inode = Inode::new(id, 0);
+            (inode.allocated, inode.size) = (u64::MAX / PAGE, u64::MAX / 2);
+            world.sbs[id].metadata = Some(world.inodes.push(inode));
+        }
+    }
+    Ok(())
+}
+
+fn superblock(point: &str, fs_type: FsType) -> Superblock {
+    Superblock {
+        point: point.to_owned(),
+        fs_type,
+        device: None,
+        bdi: None,
+        has_cgroup_writeback: false,
+        folios: Folios { by_readahead: 1, by_write: 1, has_dirty_blocks: true },
+        is_lazytime: false,
+        atime: Atime::Relative,
+        options: String::new(),
+        is_mounted: true,
+        is_umounting: false,
+        s_sync_lock: Lock::default(),
+        under_writeback: std::collections::BTreeSet::new(),
+        journal: None,
+        metadata: None,
+        upper: None,
+        created: 0,
+    }
+}
+
+/// A mount as a probe would find it.
+pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> facts::Mount {
+    let block = &world.blocks[block];
+    let options = if sb.options.is_empty() { "rw".to_owned() } else { format!("rw,{}", sb.options) };
+    facts::Mount {
+        dev: block.dev,
+        root: Name::new("/"),
+        mount_point: Name::new(&sb.point),
+        fs_type: sb.fs_type.name().to_owned(),
+        source: Name::new(format!("/dev/{}", block.name)),
+        options: Name::new(options.clone()),
+        super_options: Name::new(options),
+        overlay: None,
+    }
+}
+
+/// The cgroup set-up as a probe would find it.
+pub(crate) fn setup_facts(world: &World) -> CgroupSetup {
+    if world.unified {
+        CgroupSetup {
+            mode: facts::CgroupMode::V2,
+            v2_mount: Some(Name::new("/sys/fs/cgroup")),
+            v2_controllers: vec!["io".to_owned(), "memory".to_owned()],
+            ..CgroupSetup::default()
+        }
+    } else {
+        let mount = |name: &str| (name.to_owned(), Name::new(format!("/sys/fs/cgroup/{name}")));
+        CgroupSetup {
+            mode: facts::CgroupMode::V1,
+            v1_mounts: [mount("memory"), mount("blkio")].into_iter().collect(),
+            ..CgroupSetup::default()
+        }
+    }
+}
+
+/// Superblocks in use.
+pub(crate) fn journals(world: &World) -> Vec<SbId> {
+    world.sbs.iter().filter(|(_, sb)| sb.journal.is_some()).map(|(id, _)| id).collect()
+}

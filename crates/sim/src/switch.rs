@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Switching inodes between wbs: one at a time where foreign detection asks for it, in batches from the wb
+//! of a removed cgroup to that of its nearest live ancestor. What it costs differs by kernel. Mirrors
+//! inode_switch_wbs and cleanup_offline_cgwb of fs/fs-writeback.c and mm/backing-dev.c.
+
+use crate::arena::{CgId, InodeId, WbId};
+use crate::engine::{Sim, Waiters};
+use crate::inode::ListName;
+use crate::world::World;
+use std::collections::VecDeque;
+
+/// Switches that may be under way at once.
+const IN_FLIGHT_MAX: usize = 1024;
+/// Inodes in one batch.
+const BATCH: usize = 119;
+/// A grace period before a switch: 20 ms.
+const GRACE: u64 = 20_000_000;
+/// Time of one inode, of one of its tagged folios, and of one step along a list; nanoseconds. Estimates.
+const PER_INODE: u64 = 1_000;
+const PER_FOLIO: u64 = 100;
+const PER_STEP: u64 = 3;
+
+/// One batch.
+#[derive(Debug)]
+struct Batch {
+    inodes: Vec<InodeId>,
+    to: CgId,
+    from: Option<WbId>,
+    at: u64,
+    /// Time its preparation took.
+    prepare: u64,
+}
+
+/// Switches to come.
+#[derive(Debug, Default)]
+pub(crate) struct Switching {
+    queue: VecDeque<Batch>,
+    waiters: Waiters,
+    /// Wbs of removed cgroups that still have inodes.
+    offline: Vec<WbId>,
+    pub(crate) switched: u64,
+}
+
+impl World {
+    /// Foreign detection asks for an inode to be switched.
+    pub(crate) fn request_switch(&mut self, inode: InodeId, to: CgId) {
+        if self.inodes[inode].is_switching || self.switching.queue.len() >= IN_FLIGHT_MAX {
+            return;
+        }
+        self.inodes[inode].is_switching = true;
+        let at = self.now + GRACE;
+        self.push_batch(Batch { inodes: vec![inode], to, from: None, at, prepare: 0 });
+    }
+
+    fn push_batch(&mut self, batch: Batch) {
+        self.switching.queue.push_back(batch);
+        let waiting = self.switching.waiters.take();
+        self.wake_all(waiting);
+    }
+
+    /// A memcg goes offline: its wbs are dying, and every dying wb that is clean gives its inodes away.
+    pub(crate) fn memcg_offline(&mut self, memcg: CgId) {
+        for wb in self.wbs.ids() {
+            if self.wbs[wb].memcg == memcg && !self.wbs[wb].is_dying {
+                self.wbs[wb].is_dying = true;
+                let key = (self.wbs[wb].bdi, memcg);
+                self.wb_of.remove(&key);
+                self.switching.offline.push(wb);
+            }
+        }
+        if !self.kernel.at_least(5, 14) {
+            return;
+        }
+        for wb in self.switching.offline.clone() {
+            if !self.wbs[wb].has_dirty_io {
+                self.cleanup_offline(wb);
+            }
+        }
+        let wbs = &self.wbs;
+        self.switching.offline.retain(|wb| wbs[*wb].b_attached.len + wbs[*wb].b_dirty_time.len > 0 || wbs[*wb].has_dirty_io);
+    }
+
+    /// Whether the rework of 6.18 is in: one worker per wb, no sorted insertion.
+    fn has_switch_rework(&self) -> bool {
+        let k = self.kernel;
+        k.at_least(6, 18) || (k.major, k.minor) == (6, 12) && k.patch >= 117 || (k.major, k.minor) == (6, 1) && k.patch >= 192
+    }
+
+    fn cleanup_offline(&mut self, wb: WbId) {
+        let memcg = self.wbs[wb].memcg;
+        let to = self.ancestors(memcg).find(|id| !self.cgroups[*id].is_dead).unwrap_or(CgId::ROOT);
+        let takes_time_dirty = self.kernel.at_least(6, 7) || self.has_switch_rework();
+        let mut inodes = self.list_of(self.wbs[wb].b_attached.head);
+        if takes_time_dirty {
+            inodes.extend(self.list_of(self.wbs[wb].b_dirty_time.head));
+        }
+        inodes.retain(|inode| !self.inodes[*inode].is_switching);
+        let at = self.now + GRACE;
+        let mut seen: u64 = 0;
+        for batch in inodes.chunks(BATCH) {
+            let count = u64::try_from(batch.len()).unwrap_or(0);
+            // Without the fix of 2026 every batch walks over all that were prepared before it.
+            let steps = if self.has_switch_rework() { count } else { seen + count };
+            seen += count;
+            for inode in batch {
+                self.inodes[*inode].is_switching = true;
+            }
+            self.push_batch(Batch { inodes: batch.to_vec(), to, from: Some(wb), at, prepare: steps * PER_STEP });
+        }
+    }
+
+    fn list_of(&self, head: Option<InodeId>) -> Vec<InodeId> {
+        std::iter::successors(head, |inode| self.inodes[*inode].next).collect()
+    }
+
+    /// Moves inodes to another wb; how long that takes.
+    fn switch(&mut self, batch: &Batch) -> u64 {
+        let is_reworked = self.has_switch_rework();
+        let mut cost = batch.prepare;
+        for inode in &batch.inodes {
+            let Some(old) = self.inodes[*inode].wb else { continue };
+            let to = self.ancestors(batch.to).find(|id| !self.cgroups[*id].is_dead).unwrap_or(CgId::ROOT);
+            let bdi = self.wbs[old].bdi;
+            let new = self.wb_get(bdi, to);
+            self.inodes[*inode].is_switching = false;
+            if new == old || batch.from.is_some_and(|from| from != old) {
+                continue;
+            }
+            let i = &self.inodes[*inode];
+            let (dirty, writeback) = (i.cache.dirty, i.cache.writeback);
+            let is_listed = i.is_dirty() || i.is_dirty_time;
+            cost += PER_INODE + (dirty + writeback) * PER_FOLIO;
+            // Clean pages under writeback and dirty ones follow their inode.
+            self.wbs[old].reclaimable -= dirty;
+            self.wbs[new].reclaimable += dirty;
+            self.wbs[old].writeback -= writeback;
+            self.wbs[new].writeback += writeback;
+            if writeback > 0 {
+                self.wbs[old].writeback_inodes -= 1;
+                self.wbs[new].writeback_inodes += 1;
+            }
+            self.list_del(*inode);
+            self.inodes[*inode].wb = Some(new);
+            self.inodes[*inode].history = floodline_core::kernel::ForeignHistory::default();
+            if is_listed {
+                if !is_reworked {
+                    // Sorted insertion walks the list of those that came before.
+                    cost += self.wbs[new].b_dirty.len * PER_STEP;
+                }
+                self.list_add(*inode, ListName::Dirty);
+            } else if to != CgId::ROOT {
+                self.list_add(*inode, ListName::Attached);
+            }
+            self.switching.switched += 1;
+            self.wb_wake_delayed(new);
+        }
+        cost
+    }
+}
+
+/// The worker that executes switches: all need the same list locks, so that more would only spin.
+pub(crate) async fn worker(sim: Sim) {
+    let pid = sim.w().kernel_thread("kworker/u4:2+inode_switch_wbs");
+    loop {
+        let next = { sim.w().switching.queue.pop_front() };
+        let Some(batch) = next else {
+            sim.wait("", |world| &mut world.switching.waiters).await;
+            continue;
+        };
+        sim.sleep_until(batch.at, "").await;
+        // A sync of the bdi holds switches up.
+        loop {
+            let bdi = {
+                let world = sim.w();
+                let wb = batch.inodes.first().and_then(|inode| world.inodes[*inode].wb);
+                wb.map(|wb| world.wbs[wb].bdi).filter(|bdi| world.bdis[*bdi].switch_lock.is_held)
+            };
+            let Some(bdi) = bdi else { break };
+            sim.wait("", |world| &mut world.bdis[bdi].switch_lock.waiters).await;
+        }
+        let cost = sim.w().switch(&batch);
+        crate::process::use_cpu(&sim, pid, cost, false).await;
+    }
+}

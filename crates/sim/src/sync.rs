@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Making things durable: fsync of a file, syncfs, sync, and what unmounting does; an overlay hands its
+//! sync to the filesystem of its upper directory. Mirrors fs/sync.c, sync_inodes_sb of fs/fs-writeback.c
+//! and ovl_sync_fs of fs/overlayfs/super.c.
+
+use crate::arena::{BdiId, InodeId, SbId, WbId};
+use crate::block::Class;
+use crate::engine::Sim;
+use crate::journal;
+use crate::wb::{Reason, Work};
+use crate::world::World;
+use crate::writepages::{How, wait_writeback, writepages};
+
+/// fsync or fdatasync of an inode.
+pub(crate) async fn fsync(sim: &Sim, inode: InodeId, datasync: bool) {
+    let (sb, device) = {
+        let world = sim.w();
+        let sb = world.inodes[inode].sb;
+        (sb, world.sbs[sb].device)
+    };
+    let Some(device) = device else { return };
+    let how = How {
+        is_sync: true,
+        is_tagged: true,
+        is_cyclic: false,
+        nr_to_write: u64::MAX,
+        class: Class::Normal,
+        range: None,
+    };
+    writepages(sim, inode, how).await;
+    wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+    let tid = {
+        let mut world = sim.w();
+        let i = &mut world.inodes[inode];
+        i.was_truncated = false;
+        if datasync { i.datasync_tid } else { i.sync_tid.max(i.datasync_tid) }
+    };
+    if tid == 0 || !journal::commit(sim, sb, tid).await {
+        journal::flush(sim, device).await;
+    }
+}
+
+impl World {
+    fn dirty_wbs(&self, bdi: BdiId, takes_time_dirty: bool) -> Vec<WbId> {
+        let has = |wb: &&WbId| {
+            let wb = &self.wbs[**wb];
+            wb.has_dirty_io || takes_time_dirty && wb.b_dirty_time.len > 0
+        };
+        self.bdis[bdi].wbs.iter().filter(has).copied().collect()
+    }
+}
+
+/// Queues a work on every wb of a superblock's bdi that has something, and waits for all.
+async fn work_on_all(sim: &Sim, sb: SbId, is_sync: bool) {
+    let Some(bdi) = sim.w().sbs[sb].bdi else { return };
+    let slots: Vec<u32> = {
+        let mut world = sim.w();
+        let nr_all = world.nr_all();
+        let mut slots = Vec::new();
+        for wb in world.dirty_wbs(bdi, is_sync) {
+            let slot = world.completions.open();
+            let nr_pages = if is_sync { u64::MAX } else { world.split_work(wb, nr_all) };
+            let work = Work {
+                sb: Some(sb),
+                is_sync,
+                is_tagged: true,
+                for_sync: is_sync,
+                nr_pages,
+                reason: Reason::Sync,
+                done: Some(slot),
+                foreign: None,
+            };
+            world.wb_queue_work(wb, work);
+            slots.push(slot);
+        }
+        slots
+    };
+    for slot in slots {
+        loop {
+            {
+                let mut world = sim.w();
+                if world.completions.is_done(slot) {
+                    world.completions.close(slot);
+                    break;
+                }
+                let ticket = sim.ticket("a flusher's work for a sync");
+                world.completions.wait(slot, ticket);
+            }
+            crate::engine::suspend().await;
+        }
+    }
+}
+
+/// Takes a lock of the world in turn.
+pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
+    loop {
+        {
+            let mut world = sim.w();
+            let lock = which(&mut world);
+            if !lock.is_held {
+                lock.is_held = true;
+                return;
+            }
+        }
+        sim.wait(waits, |world| &mut which(world).waiters).await;
+    }
+}
+
+/// Lets go of a lock.
+pub(crate) fn unlock(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
+    let mut world = sim.w();
+    let lock = which(&mut world);
+    lock.is_held = false;
+    let waiting = lock.waiters.take();
+    world.wake_all(waiting);
+}
+
+/// Writes every dirty inode of a superblock and waits for all of them (`sync_inodes_sb`).
+async fn sync_inodes(sim: &Sim, sb: SbId) {
+    let Some(bdi) = sim.w().sbs[sb].bdi else { return };
+    lock(sim, "the switch lock of a bdi, held by another sync", |world| &mut world.bdis[bdi].switch_lock).await;
+    work_on_all(sim, sb, true).await;
+    unlock(sim, |world| &mut world.bdis[bdi].switch_lock);
+    lock(sim, "the sync mutex of a superblock", |world| &mut world.sbs[sb].s_sync_lock).await;
+    let busy: Vec<InodeId> = sim.w().sbs[sb].under_writeback.iter().copied().collect();
+    for inode in busy {
+        wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+    }
+    unlock(sim, |world| &mut world.sbs[sb].s_sync_lock);
+}
+
+/// Everything of a superblock to its device (`sync_filesystem`).
+pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
+    let upper = { sim.w().sbs[sb].upper.clone() };
+    if let Some(upper) = upper {
+        // Since commit e8d4bfe3a715 ("ovl: Sync upper dirty data when syncing overlayfs"), 4.16 and
+        // 4.14.60; a volatile mount syncs nothing (commit c86243b090bc, 5.10).
+        let syncs_data = {
+            let kernel = sim.w().kernel;
+            kernel.at_least(4, 16) || (kernel.major, kernel.minor) == (4, 14) && kernel.patch >= 60
+        };
+        if upper.is_volatile {
+            return;
+        }
+        if syncs_data {
+            Box::pin(sync_filesystem(sim, upper.sb)).await;
+        } else {
+            journal::commit(sim, upper.sb, 0).await;
+        }
+        return;
+    }
+    if sim.w().sbs[sb].device.is_none() {
+        return;
+    }
+    work_on_all(sim, sb, false).await;
+    sync_inodes(sim, sb).await;
+    journal::commit(sim, sb, 0).await;
+    let metadata = { sim.w().sbs[sb].metadata };
+    if let Some(metadata) = metadata {
+        fsync_pages(sim, metadata).await;
+    }
+}
+
+/// Writes an inode's pages and waits for them.
+async fn fsync_pages(sim: &Sim, inode: InodeId) {
+    let how = How {
+        is_sync: true,
+        is_tagged: true,
+        is_cyclic: false,
+        nr_to_write: u64::MAX,
+        class: Class::Normal,
+        range: None,
+    };
+    writepages(sim, inode, how).await;
+    wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+}
+
+/// sync(2).
+pub(crate) async fn sync_all(sim: &Sim) {
+    sim.w().wakeup_flushers(Reason::Sync);
+    let sbs: Vec<SbId> = {
+        let world = sim.w();
+        world.sbs.iter().filter(|(_, sb)| sb.is_mounted && sb.upper.is_none()).map(|(id, _)| id).collect()
+    };
+    for sb in &sbs {
+        sync_inodes(sim, *sb).await;
+    }
+    for sb in &sbs {
+        journal::commit(sim, *sb, 0).await;
+        let metadata = { sim.w().sbs[*sb].metadata };
+        if let Some(metadata) = metadata {
+            fsync_pages(sim, metadata).await;
+        }
+    }
+}
+
+/// Unmounts a filesystem.
+pub(crate) async fn umount(sim: &Sim, sb: SbId) {
+    sim.w().sbs[sb].is_umounting = true;
+    sync_filesystem(sim, sb).await;
+    let mut world = sim.w();
+    world.sbs[sb].is_umounting = false;
+    world.sbs[sb].is_mounted = false;
+}

@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What programs ask of files: open, write, read, store through a mapping, truncate, unlink. Strides: a
+//! task goes on until its next poll point in one step, as nothing it meets on the way can change what it
+//! does. Mirrors generic_perform_write, iomap_file_buffered_write, filemap_read and filemap_fault.
+
+use crate::arena::{CgId, InodeId, PidId};
+use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
+use crate::block::{Class, Done, REQUEST_PAGES, Request, Way, submit, submit_and_wait};
+use crate::engine::Sim;
+use crate::inode::Dirt;
+use crate::journal;
+use crate::memory::{NoMemory, make_room};
+use crate::process::{io_wait, use_cpu};
+use crate::sync::{lock, unlock};
+use crate::world::{PAGE, World};
+use crate::writepages::{How, wait_writeback, writepages};
+use floodline_core::scenario::FsType;
+use std::ops::Range;
+
+/// Time to copy bytes at a speed.
+fn copy_time(bytes: u64, speed: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(speed.max(1))).unwrap_or(u64::MAX)
+}
+
+/// Opens a file, creating it where it is missing.
+pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Option<InodeId> {
+    let call = sim.w().costs.call;
+    use_cpu(sim, pid, call, false).await;
+    if let Some(inode) = sim.w().lookup(path) {
+        sim.w().inodes[inode].opens += 1;
+        return Some(inode);
+    }
+    if !creates {
+        return None;
+    }
+    let (inode, blocks, sb) = {
+        let mut world = sim.w();
+        let inode = world.new_inode(path);
+        world.inodes[inode].opens = 1;
+        (inode, world.create_blocks(inode), world.inodes[inode].sb)
+    };
+    in_transaction(sim, pid, inode, &blocks, false).await;
+    let mut world = sim.w();
+    if world.sbs[sb].fs_type == FsType::Ext4 {
+        let memcg = world.memcg(world.pids[pid].cgroup);
+        world.mark_inode_dirty(inode, Dirt::Meta, memcg);
+    }
+    Some(inode)
+}
+
+/// Changes metadata blocks of an inode in a transaction.
+async fn in_transaction(sim: &Sim, pid: PidId, inode: InodeId, blocks: &[u64], with_data: bool) {
+    let sb = sim.w().inodes[inode].sb;
+    if sim.w().sbs[sb].journal.is_none() {
+        return;
+    }
+    io_wait(sim, Some(pid), async {
+        journal::start(sim, sb).await;
+        journal::modify(sim, sb, blocks).await;
+    })
+    .await;
+    sim.w().journal_joins(inode, with_data);
+    journal::stop(sim, sb);
+}
+
+/// The change of the modification time that a write brings, once per tick.
+async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
+    let (is_due, is_lazy, block) = {
+        let mut world = sim.w();
+        let now = world.jiffies();
+        let sb = world.inodes[inode].sb;
+        let is_lazy = world.sbs[sb].is_lazytime;
+        let i = &mut world.inodes[inode];
+        let is_due = i.mtime != now;
+        i.mtime = now;
+        (is_due, is_lazy, i.block)
+    };
+    if is_due && is_lazy {
+        let mut world = sim.w();
+        let memcg = world.memcg(world.pids[pid].cgroup);
+        world.mark_inode_dirty(inode, Dirt::Time, memcg);
+    } else if is_due {
+        in_transaction(sim, pid, inode, &[block], false).await;
+    }
+}
+
+/// Writes to a file through the page cache.
+pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, len: u64) -> Result<(), NoMemory> {
+    {
+        let mut world = sim.w();
+        let io = &mut world.pids[pid].io;
+        io.wchar += len;
+        io.syscw += 1;
+    }
+    let (costs, sb, fs_type, cgroup) = {
+        let world = sim.w();
+        let sb = world.inodes[inode].sb;
+        (world.costs, sb, world.sbs[sb].fs_type, world.pids[pid].cgroup)
+    };
+    let has_writeback = sim.w().sbs[sb].bdi.is_some();
+    let is_iomap = fs_type == FsType::Xfs;
+    lock(sim, "the lock of an inode, held by another writer", |world| &mut world.inodes[inode].lock).await;
+    use_cpu(sim, pid, costs.call, false).await;
+    update_time(sim, pid, inode).await;
+    let owner = sim.w().page_owner(cgroup);
+    let end = offset + len;
+    let mut at = offset;
+    let mut result = Ok(());
+    while at < end {
+        if is_iomap && has_writeback {
+            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        }
+        let first = at / PAGE;
+        let until = {
+            let mut world = sim.w();
+            let some = match world.throttled_wb(pid, inode) {
+                Some(wb) => world.pages_until_look(pid, wb).max(1),
+                None => 1 << 16,
+            };
+            world.chunk(sb, first, end.div_ceil(PAGE), some)
+        };
+        let to = (until * PAGE).min(end);
+        read_partial_pages(sim, pid, inode, at..to).await;
+        let missing = sim.w().missing(inode, first..until);
+        if missing > 0 && make_room(sim, cgroup, missing).await.is_err() {
+            result = Err(NoMemory);
+            break;
+        }
+        {
+            let mut world = sim.w();
+            world.fill_holes(inode, first..until, owner, end.div_ceil(PAGE));
+            if has_writeback {
+                world.dirty_range(inode, first..until, Some(pid));
+            }
+            let i = &mut world.inodes[inode];
+            i.size = i.size.max(to);
+        }
+        use_cpu(sim, pid, copy_time(to - at, costs.copy_in), false).await;
+        at = to;
+        if !is_iomap && has_writeback {
+            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        }
+    }
+    unlock(sim, |world| &mut world.inodes[inode].lock);
+    result
+}
+
+/// Fetches the pages at the ends of a write that it covers in part and that are on the device.
+async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<u64>) {
+    let needed: Vec<u64> = {
+        let world = sim.w();
+        let i = &world.inodes[inode];
+        let is_needed = |at: u64| {
+            let page = at / PAGE;
+            !at.is_multiple_of(PAGE) && page * PAGE < i.size && page < i.allocated && i.cache.find(page).is_none()
+        };
+        [bytes.start, bytes.end].into_iter().filter(|at| is_needed(*at)).map(|at| at / PAGE).collect()
+    };
+    for page in needed {
+        fetch(sim, pid, inode, page, 1).await;
+    }
+}
+
+impl World {
+    /// Where the next stride of a write ends: after some pages, with a whole folio.
+    fn chunk(&self, sb: crate::arena::SbId, first: u64, last: u64, some: u64) -> u64 {
+        let by_write = self.sbs[sb].folios.by_write;
+        let mut at = first;
+        while at < last && at - first < some {
+            at += if by_write > 1 { folio_for(at, last - at, by_write) } else { (some - (at - first)).min(last - at) };
+        }
+        at.min(last)
+    }
+
+    fn missing(&self, inode: InodeId, pages: Range<u64>) -> u64 {
+        let len = pages.end - pages.start;
+        let cached: u64 = self.inodes[inode].cache.range(pages.start, len).map(|(_, e)| u64::from(e.len)).sum();
+        len - cached
+    }
+
+    /// Puts the pages of a write that are missing into the cache, in folios as large as the filesystem makes.
+    fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
+        let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
+        while let Some((start, len)) = self.inodes[inode].cache.hole(pages.start, pages.end - pages.start) {
+            if by_write <= 1 {
+                self.add_to_cache(inode, start, len, 1, owner);
+                continue;
+            }
+            let folio = folio_for(start, len.min(last - start), by_write);
+            self.add_to_cache(inode, start, folio, u32::try_from(folio).unwrap_or(1), owner);
+        }
+    }
+
+    /// Marks the folios of a range dirty; what was clean is counted.
+    pub(crate) fn dirty_range(&mut self, inode: InodeId, pages: Range<u64>, by: Option<PidId>) {
+        let has_blocks = self.sbs[self.inodes[inode].sb].folios.has_dirty_blocks;
+        let found: Vec<_> = self.inodes[inode].cache.range(pages.start, pages.end - pages.start).collect();
+        let mut owner_of_first = CgId::ROOT;
+        let mut became = 0;
+        for (at, extent) in found {
+            owner_of_first = if became == 0 { extent.owner } else { owner_of_first };
+            let (mut from, mut to) = (at, at + u64::from(extent.len));
+            if extent.folio > 1 {
+                if let Some((start, _)) = self.inodes[inode].cache.folio(from) {
+                    from = start;
+                }
+                if let Some((start, len)) = self.inodes[inode].cache.folio(to - 1) {
+                    to = start + u64::from(len);
+                }
+            }
+            let is_part = extent.folio > 1 && has_blocks && (from < pages.start || to > pages.end);
+            if extent.dirty {
+                if is_part {
+                    let more = extent.len;
+                    self.inodes[inode].cache.update(from, to - from, |_, e| e.blocks = e.blocks.saturating_add(more).min(e.len));
+                }
+                continue;
+            }
+            let touched = extent.len;
+            self.inodes[inode].cache.update(from, to - from, |_, e| {
+                e.dirty = true;
+                e.blocks = if is_part { touched.min(e.len) } else { e.len };
+            });
+            became += to - from;
+            self.account_dirtied(inode, to - from, extent.owner, by);
+        }
+        if became > 0 {
+            self.mark_inode_dirty(inode, Dirt::Pages, owner_of_first);
+        }
+    }
+}
+
+/// The folio that a write or a readahead makes at a page: aligned, no larger than what is left.
+fn folio_for(at: u64, left: u64, most: u64) -> u64 {
+    let aligned = if at == 0 { u64::MAX } else { 1 << at.trailing_zeros().min(62) };
+    let by_len = 1 << left.max(1).ilog2();
+    most.min(aligned).min(by_len).max(1)
+}
+
+/// Reads pages that are not cached, and waits for them.
+async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) {
+    let (device, cgroup) = {
+        let world = sim.w();
+        (world.sbs[world.inodes[inode].sb].device, world.pids[pid].cgroup)
+    };
+    if let Some(device) = device {
+        let request = read_request(sim, cgroup, len, 0);
+        let waits = "a read from the device";
+        io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
+        sim.w().pids[pid].io.read_bytes += len * PAGE;
+    }
+    arrive(sim, cgroup, inode, start, len).await;
+}
+
+fn read_request(sim: &Sim, cgroup: CgId, pages: u64, slot: u32) -> Request {
+    let cgroup = sim.w().memcg(cgroup);
+    Request { way: Way::Read, bytes: pages * PAGE, class: Class::Exempt, merged: 0, cgroup, done: Done::Complete(slot) }
+}
+
+/// Pages have been read: they are in the cache from now on.
+async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64) {
+    // What cannot be had is read and forgotten.
+    if make_room(sim, cgroup, len).await.is_err() {
+        return;
+    }
+    let mut world = sim.w();
+    let owner = world.page_owner(cgroup);
+    let most = world.sbs[world.inodes[inode].sb].folios.by_readahead;
+    while let Some((at, hole)) = world.inodes[inode].cache.hole(start, len) {
+        if most <= 1 {
+            world.add_to_cache(inode, at, hole, 1, owner);
+            continue;
+        }
+        let folio = folio_for(at, hole, most);
+        // A run of folios of the largest size is one extent.
+        let run = if folio == most { hole / most * most } else { folio };
+        world.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
+    }
+}
+
+/// Requests for pages that were asked for ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Readahead {
+    /// First page, pages, and where the completion is told.
+    reading: std::collections::VecDeque<(u64, u64, u32)>,
+    next: u64,
+    /// Where the next read goes on if it is sequential.
+    expected: u64,
+}
+
+/// Reads from a file through the page cache; how many bytes.
+pub(crate) async fn read(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    ahead: &mut Readahead,
+    offset: u64,
+    len: u64,
+) -> u64 {
+    let (costs, size, sb, cgroup) = {
+        let world = sim.w();
+        let i = &world.inodes[inode];
+        (world.costs, i.size, i.sb, world.pids[pid].cgroup)
+    };
+    use_cpu(sim, pid, costs.call, false).await;
+    let end = size.min(offset.saturating_add(len));
+    let got = end.saturating_sub(offset);
+    {
+        let mut world = sim.w();
+        let io = &mut world.pids[pid].io;
+        io.rchar += got;
+        io.syscr += 1;
+        if got > 0 {
+            world.touch_atime(inode, cgroup);
+        }
+    }
+    let (window, device) = {
+        let world = sim.w();
+        let read_ahead = world.sbs[sb].bdi.map_or(32, |bdi| world.bdis[bdi].read_ahead / PAGE);
+        (read_ahead.max((got / PAGE).min(REQUEST_PAGES)).max(1), world.sbs[sb].device)
+    };
+    let is_sequential = offset == ahead.expected || offset == 0;
+    ahead.expected = end;
+    let last = end.div_ceil(PAGE);
+    let file_end = size.div_ceil(PAGE);
+    let mut page = offset / PAGE;
+    while page < last {
+        let hole = sim.w().inodes[inode].cache.hole(page, last - page);
+        let Some((start, run)) = hole else {
+            sim.w().activate_if_seen(inode, page, last - page);
+            let bytes = end.min(last * PAGE) - offset.max(page * PAGE);
+            use_cpu(sim, pid, copy_time(bytes, costs.copy_out), false).await;
+            break;
+        };
+        if start > page {
+            sim.w().activate_if_seen(inode, page, start - page);
+            use_cpu(sim, pid, copy_time((start - page) * PAGE, costs.copy_out), false).await;
+            page = start;
+            continue;
+        }
+        let Some(device) = device else {
+            // A file in memory has no holes; one that was never written reads as zeros.
+            page = start + run;
+            continue;
+        };
+        let limit = if is_sequential { file_end } else { last };
+        if ahead.reading.front().is_none_or(|(at, count, _)| page < *at || page >= at + count) {
+            // Not what was asked for ahead: begin anew here.
+            drop_ahead(sim, ahead);
+            ahead.next = page;
+        }
+        let reach = page + if is_sequential { 2 * window } else { run.max(1) };
+        while ahead.next < limit.min(reach) {
+            let count = (limit - ahead.next).min(window).min(REQUEST_PAGES);
+            let slot = sim.w().completions.open();
+            let request = read_request(sim, cgroup, count, slot);
+            io_wait(sim, Some(pid), submit(sim, device, request)).await;
+            sim.w().pids[pid].io.read_bytes += count * PAGE;
+            ahead.reading.push_back((ahead.next, count, slot));
+            ahead.next += count;
+        }
+        let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
+        io_wait(sim, Some(pid), completed(sim, slot)).await;
+        sim.w().completions.close(slot);
+        arrive(sim, cgroup, inode, at, count).await;
+    }
+    got
+}
+
+/// Forgets what was asked for ahead.
+fn drop_ahead(_: &Sim, ahead: &mut Readahead) {
+    // The cells stay open until the requests are done; a few per change of place.
+    ahead.reading.clear();
+}
+
+/// Waits until a cell is complete.
+async fn completed(sim: &Sim, slot: u32) {
+    loop {
+        {
+            let mut world = sim.w();
+            if world.completions.is_done(slot) {
+                return;
+            }
+            let ticket = sim.ticket("a read from the device");
+            world.completions.wait(slot, ticket);
+        }
+        crate::engine::suspend().await;
+    }
+}
+
+impl World {
+    /// Pages that are read again are active; a page met for the first time since it was brought in is not.
+    fn activate_if_seen(&mut self, inode: InodeId, start: u64, len: u64) {
+        let i = &self.inodes[inode];
+        // Written by a program and read once: still the first meeting.
+        if i.cache.range(start, len).any(|(_, extent)| !extent.active && !extent.dirty) {
+            self.activate(inode, start, len);
+        }
+    }
+}
+
+/// Reads or writes past the page cache.
+pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, len: u64, way: Way) {
+    let (device, cgroup, call) = {
+        let mut world = sim.w();
+        let device = world.sbs[world.inodes[inode].sb].device;
+        let task = &mut world.pids[pid];
+        match way {
+            Way::Read => {
+                (task.io.rchar, task.io.syscr) = (task.io.rchar + len, task.io.syscr + 1);
+                task.io.read_bytes += len;
+            }
+            _ => {
+                (task.io.wchar, task.io.syscw) = (task.io.wchar + len, task.io.syscw + 1);
+                task.io.write_bytes += len;
+            }
+        }
+        (device, world.memcg(world.pids[pid].cgroup), world.costs.call)
+    };
+    use_cpu(sim, pid, call, false).await;
+    let Some(device) = device else { return };
+    let mut left = len;
+    while left > 0 {
+        let bytes = left.min(REQUEST_PAGES * PAGE);
+        let request = Request { way, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing };
+        io_wait(sim, Some(pid), submit_and_wait(sim, device, request, "direct I/O")).await;
+        left -= bytes;
+    }
+    let mut world = sim.w();
+    let i = &mut world.inodes[inode];
+    if way == Way::Write {
+        i.size = i.size.max(offset + len);
+        i.allocated = i.allocated.max((offset + len).div_ceil(PAGE));
+    }
+}
+
+/// Stores into a page of a shared mapping.
+pub(crate) async fn store(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Result<(), NoMemory> {
+    let (sb, cgroup, fault) = {
+        let world = sim.w();
+        (world.inodes[inode].sb, world.pids[pid].cgroup, world.costs.fault)
+    };
+    let has_writeback = sim.w().sbs[sb].bdi.is_some();
+    while !sim.w().inodes[inode].is_writable(page) {
+        let is_cached = sim.w().inodes[inode].cache.find(page).is_some();
+        if !is_cached {
+            let (start, len, is_on_disk) = {
+                let world = sim.w();
+                let window = world.sbs[sb].folios.by_readahead.max(32);
+                let start = page / window * window;
+                let i = &world.inodes[inode];
+                let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
+                let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
+                let (at, len) = hole.unwrap_or((page, 1));
+                (at, len, page < i.allocated)
+            };
+            count_fault(sim, pid, is_on_disk);
+            if is_on_disk {
+                fetch(sim, pid, inode, start, len).await;
+            } else {
+                make_room(sim, cgroup, 1).await?;
+                let mut world = sim.w();
+                let owner = world.page_owner(cgroup);
+                if world.inodes[inode].cache.find(page).is_none() {
+                    world.add_to_cache(inode, page, 1, 1, owner);
+                }
+            }
+        } else {
+            count_fault(sim, pid, false);
+        }
+        use_cpu(sim, pid, fault, false).await;
+        if has_writeback {
+            update_time(sim, pid, inode).await;
+        }
+        {
+            let mut world = sim.w();
+            let Some((start, len)) = world.inodes[inode].cache.folio(page) else { continue };
+            if has_writeback {
+                world.dirty_range(inode, start..start + u64::from(len), Some(pid));
+            }
+            world.inodes[inode].set_writable(page);
+        }
+        // The store itself comes after the throttle: the page may have been cleaned by then.
+        if has_writeback {
+            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        }
+    }
+    Ok(())
+}
+
+fn count_fault(sim: &Sim, pid: PidId, is_major: bool) {
+    let mut world = sim.w();
+    let cgroup = world.pids[pid].cgroup;
+    world.memory.pgfault += 1;
+    let mut at = Some(cgroup);
+    while let Some(id) = at {
+        world.cgroups[id].pgfault += 1;
+        at = world.cgroups[id].parent;
+    }
+    if is_major {
+        world.memory.pgmajfault += 1;
+        world.pids[pid].io.majflt += 1;
+    } else {
+        world.pids[pid].io.minflt += 1;
+    }
+}
+
+/// Cuts a file, or extends it.
+pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
+    let first = size.div_ceil(PAGE);
+    wait_writeback(sim, inode, first, u64::MAX / 2).await;
+    let block = {
+        let mut world = sim.w();
+        let gone = world.inodes[inode].cache.remove(first, u64::MAX / 2);
+        world.forget(inode, &gone, Some(pid));
+        let i = &mut world.inodes[inode];
+        i.was_truncated |= size < i.size;
+        i.size = size;
+        i.allocated = i.allocated.min(first);
+        i.is_dirty_pages = i.cache.dirty > 0;
+        i.block
+    };
+    in_transaction(sim, pid, inode, &[1, block], true).await;
+}
+
+/// Removes a name; the file goes when nobody has it open.
+pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
+    let Some(inode) = sim.w().lookup(path) else { return false };
+    let blocks = sim.w().create_blocks(inode);
+    {
+        let mut world = sim.w();
+        let key = world.resolve(path);
+        world.files.remove(&key);
+        world.inodes[inode].is_unlinked = true;
+    }
+    in_transaction(sim, pid, inode, &blocks, false).await;
+    if sim.w().inodes[inode].opens == 0 {
+        evict(sim, pid, inode).await;
+    }
+    true
+}
+
+async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
+    wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+    let mut world = sim.w();
+    let gone = world.inodes[inode].cache.remove(0, u64::MAX / 2);
+    world.forget(inode, &gone, Some(pid));
+    let i = &mut world.inodes[inode];
+    (i.is_dirty_pages, i.is_dirty_meta, i.is_dirty_time) = (false, false, false);
+    if !world.inodes[inode].is_syncing {
+        world.list_del(inode);
+    }
+}
+
+/// Closes a file.
+pub(crate) async fn close(sim: &Sim, pid: PidId, inode: InodeId) {
+    let (is_last, flushes) = {
+        let mut world = sim.w();
+        let i = &mut world.inodes[inode];
+        i.opens = i.opens.saturating_sub(1);
+        let flushes = i.was_truncated && i.opens == 0 && i.cache.dirty > 0;
+        if flushes {
+            i.was_truncated = false;
+        }
+        (i.opens == 0, flushes)
+    };
+    if is_last && sim.w().inodes[inode].is_unlinked {
+        evict(sim, pid, inode).await;
+    } else if flushes {
+        // Flush on close after a truncation (XFS), auto_da_alloc (ext4).
+        let how = How {
+            is_sync: false,
+            is_tagged: true,
+            is_cyclic: false,
+            nr_to_write: u64::MAX,
+            class: Class::Normal,
+            range: None,
+        };
+        writepages(sim, inode, how).await;
+    }
+}

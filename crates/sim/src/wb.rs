@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writeback structures: one per bdi and memcg, with the lists of their dirty inodes, the counters and the
+//! estimates that throttling works from; and dirty domains. Mirrors struct bdi_writeback and struct
+//! wb_domain (include/linux/backing-dev-defs.h, mm/page-writeback.c, mm/backing-dev.c).
+
+use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId, WbId};
+use crate::engine::{Ticket, Waiters};
+use crate::inode::{List, ListName};
+use crate::world::World;
+use floodline_core::kernel::{
+    DirtyRatelimit, FRAC, FpropGlobal, FpropLocal, WbShare, WriteBandwidth, max_frac, wb_min_max_ratio,
+};
+use std::collections::VecDeque;
+
+/// A dirty domain: the machine's or a memcg's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Domain {
+    /// Smoothed hard limit, pages.
+    pub(crate) dirty_limit: u64,
+    /// When it was last updated, jiffies.
+    pub(crate) dirty_limit_at: u64,
+    pub(crate) completions: FpropGlobal,
+}
+
+/// A backing device info.
+#[derive(Debug)]
+pub(crate) struct Bdi {
+    /// `MAJOR:MINOR`.
+    pub(crate) name: String,
+    pub(crate) device: BlockId,
+    /// Its root cgroup's wb.
+    pub(crate) root: WbId,
+    pub(crate) wbs: Vec<WbId>,
+    /// In the kernel's own units.
+    pub(crate) min_ratio: u64,
+    pub(crate) max_ratio: u64,
+    pub(crate) strictlimit: bool,
+    pub(crate) read_ahead: u64,
+    /// Sum of the average bandwidths of its wbs that have dirty inodes.
+    pub(crate) tot_write_bandwidth: u64,
+    /// When a dirtier last slept for it.
+    pub(crate) last_sleep: u64,
+    /// Held while inodes are switched or all of a superblock is synced.
+    pub(crate) switch_lock: Lock,
+}
+
+/// A lock whose holder is not named; those who want it wait in turn.
+#[derive(Debug, Default)]
+pub(crate) struct Lock {
+    pub(crate) is_held: bool,
+    pub(crate) waiters: Waiters,
+}
+
+/// Why something is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Background,
+    Periodic,
+    Sync,
+    Vmscan,
+    ForeignFlush,
+}
+
+/// One piece of work of a flusher.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Only inodes of this superblock.
+    pub(crate) sb: Option<SbId>,
+    /// Data integrity: every page that is dirty now, and waited for.
+    pub(crate) is_sync: bool,
+    /// Only pages that are dirty at its start.
+    pub(crate) is_tagged: bool,
+    /// Part of a sync of everything, which waits by itself.
+    pub(crate) for_sync: bool,
+    pub(crate) nr_pages: u64,
+    pub(crate) reason: Reason,
+    /// Whoever waits for it.
+    pub(crate) done: Option<u32>,
+    /// The memcg and slot of a foreign flush.
+    pub(crate) foreign: Option<(CgId, WbId)>,
+}
+
+/// A writeback structure.
+#[derive(Debug)]
+pub(crate) struct Wb {
+    pub(crate) bdi: BdiId,
+    pub(crate) memcg: CgId,
+    pub(crate) b_dirty: List,
+    pub(crate) b_io: List,
+    pub(crate) b_more_io: List,
+    pub(crate) b_dirty_time: List,
+    pub(crate) b_attached: List,
+    pub(crate) reclaimable: u64,
+    pub(crate) writeback: u64,
+    pub(crate) dirtied: u64,
+    pub(crate) written: u64,
+    pub(crate) bandwidth: WriteBandwidth,
+    pub(crate) ratelimit: DirtyRatelimit,
+    /// Jiffies of the last estimate, and the counters then.
+    pub(crate) bw_stamp: u64,
+    pub(crate) dirtied_stamp: u64,
+    pub(crate) written_stamp: u64,
+    pub(crate) completions: FpropLocal,
+    pub(crate) memcg_completions: FpropLocal,
+    pub(crate) exceeded: bool,
+    pub(crate) running: bool,
+    pub(crate) has_dirty_io: bool,
+    pub(crate) start_all: Option<Reason>,
+    pub(crate) work: VecDeque<Work>,
+    /// When the flusher is due, and its ticket while it sleeps.
+    pub(crate) due: Option<u64>,
+    pub(crate) flusher: Option<Ticket>,
+    /// Jiffies of the last pass over old data.
+    pub(crate) last_old_flush: u64,
+    /// Inodes with pages under writeback.
+    pub(crate) writeback_inodes: u64,
+    pub(crate) last_sleep: u64,
+    pub(crate) is_dying: bool,
+    /// When bandwidth is to be estimated once more after the last completion.
+    pub(crate) bw_due: bool,
+}
+
+impl World {
+    /// The wb of a memcg on a bdi, made where there is none.
+    pub(crate) fn wb_get(&mut self, bdi: BdiId, memcg: CgId) -> WbId {
+        let memcg = if self.unified { memcg } else { CgId::ROOT };
+        if let Some(wb) = self.wb_of.get(&(bdi, memcg)) {
+            return *wb;
+        }
+        // No wb is made for a dead cgroup.
+        let alive = self.ancestors(memcg).find(|id| !self.cgroups[*id].is_dead).unwrap_or(CgId::ROOT);
+        if alive != memcg {
+            return self.wb_get(bdi, alive);
+        }
+        let now = self.jiffies();
+        let wb = self.wbs.push(Wb {
+            bdi,
+            memcg,
+            b_dirty: List::default(),
+            b_io: List::default(),
+            b_more_io: List::default(),
+            b_dirty_time: List::default(),
+            b_attached: List::default(),
+            reclaimable: 0,
+            writeback: 0,
+            dirtied: 0,
+            written: 0,
+            bandwidth: WriteBandwidth::initial(self.build),
+            ratelimit: DirtyRatelimit::initial(self.build),
+            bw_stamp: now,
+            dirtied_stamp: 0,
+            written_stamp: 0,
+            completions: FpropLocal::default(),
+            memcg_completions: FpropLocal::default(),
+            exceeded: false,
+            running: false,
+            has_dirty_io: false,
+            start_all: None,
+            work: VecDeque::new(),
+            due: None,
+            flusher: None,
+            last_old_flush: now,
+            writeback_inodes: 0,
+            last_sleep: 0,
+            is_dying: false,
+            bw_due: false,
+        });
+        self.bdis[bdi].wbs.push(wb);
+        self.wb_of.insert((bdi, memcg), wb);
+        self.new_wbs.push(wb);
+        wb
+    }
+
+    /// "Delayed wake": due after an interval unless it is due already.
+    pub(crate) fn wb_wake_delayed(&mut self, wb: WbId) {
+        let at = self.now + self.settings.writeback_centisecs * 10_000_000;
+        if self.wbs[wb].due.is_none() {
+            self.wbs[wb].due = Some(at);
+            if let Some(ticket) = self.wbs[wb].flusher {
+                self.queue.push(at, crate::engine::Due::Wake(ticket));
+            }
+        }
+    }
+
+    /// "Wake now".
+    pub(crate) fn wb_wake_now(&mut self, wb: WbId) {
+        let now = self.now;
+        self.wbs[wb].due = Some(now);
+        if let Some(ticket) = self.wbs[wb].flusher.take() {
+            self.wake(ticket);
+        }
+    }
+
+    /// Hands work to a flusher.
+    pub(crate) fn wb_queue_work(&mut self, wb: WbId, work: Work) {
+        self.wbs[wb].work.push_back(work);
+        self.wb_wake_now(wb);
+    }
+
+    fn list(&mut self, wb: WbId, name: ListName) -> &mut List {
+        let wb = &mut self.wbs[wb];
+        match name {
+            ListName::Dirty => &mut wb.b_dirty,
+            ListName::Io => &mut wb.b_io,
+            ListName::MoreIo => &mut wb.b_more_io,
+            ListName::DirtyTime => &mut wb.b_dirty_time,
+            ListName::Attached => &mut wb.b_attached,
+        }
+    }
+
+    /// Takes an inode off its list.
+    pub(crate) fn list_del(&mut self, inode: InodeId) {
+        let Some(name) = self.inodes[inode].list.take() else { return };
+        let Some(wb) = self.inodes[inode].wb else { return };
+        let (prev, next) = (self.inodes[inode].prev.take(), self.inodes[inode].next.take());
+        match prev {
+            Some(prev) => self.inodes[prev].next = next,
+            None => self.list(wb, name).head = next,
+        }
+        match next {
+            Some(next) => self.inodes[next].prev = prev,
+            None => self.list(wb, name).tail = prev,
+        }
+        self.list(wb, name).len -= 1;
+        self.wb_dirty_io(wb);
+    }
+
+    /// Puts an inode at the newest end of a list of its wb, off the one it was on.
+    pub(crate) fn list_add(&mut self, inode: InodeId, name: ListName) {
+        let Some(wb) = self.inodes[inode].wb else { return };
+        self.list_del(inode);
+        let list = self.list(wb, name);
+        let last = list.tail.replace(inode);
+        list.len += 1;
+        match last {
+            Some(last) => self.inodes[last].next = Some(inode),
+            None => self.list(wb, name).head = Some(inode),
+        }
+        self.inodes[inode].prev = last;
+        self.inodes[inode].list = Some(name);
+        self.wb_dirty_io(wb);
+    }
+
+    /// Keeps the flag and the bdi's sum of bandwidths up to date.
+    fn wb_dirty_io(&mut self, wb: WbId) {
+        let has = [&self.wbs[wb].b_dirty, &self.wbs[wb].b_io, &self.wbs[wb].b_more_io].iter().any(|list| list.len > 0);
+        if has != self.wbs[wb].has_dirty_io {
+            self.wbs[wb].has_dirty_io = has;
+            let (bdi, avg) = (self.wbs[wb].bdi, self.wbs[wb].bandwidth.avg_write_bandwidth);
+            let tot = &mut self.bdis[bdi].tot_write_bandwidth;
+            *tot = if has { *tot + avg } else { tot.saturating_sub(avg) };
+        }
+    }
+
+    /// The share of a wb in a domain.
+    pub(crate) fn wb_share(&self, wb: WbId, is_memcg: bool) -> WbShare {
+        let w = &self.wbs[wb];
+        let bdi = &self.bdis[w.bdi];
+        let (numerator, denominator) = if is_memcg {
+            w.memcg_completions.fraction(&self.cgroups[w.memcg].domain.completions)
+        } else {
+            w.completions.fraction(&self.domain.completions)
+        };
+        let (min_ratio, max_ratio) = wb_min_max_ratio(
+            &self.algorithm,
+            bdi.min_ratio,
+            bdi.max_ratio,
+            w.bandwidth.avg_write_bandwidth,
+            bdi.tot_write_bandwidth,
+        );
+        let min_ratio_sum = self.bdis.iter().map(|(_, bdi)| bdi.min_ratio).sum();
+        WbShare { numerator, denominator, min_ratio, max_ratio, min_ratio_sum, strictlimit: bdi.strictlimit }
+    }
+
+    /// Counts pages of a wb that finished writeback.
+    pub(crate) fn wb_complete(&mut self, wb: WbId, pages: u64) {
+        let now = self.jiffies();
+        let frac = max_frac(&self.algorithm, self.bdis[self.wbs[wb].bdi].max_ratio).min(FRAC);
+        let w = &mut self.wbs[wb];
+        w.written += pages;
+        self.domain.completions.end_period(self.build, now);
+        self.domain.completions.add(&self.algorithm, self.build, &mut w.completions, pages, frac, now);
+        if w.memcg != CgId::ROOT {
+            let domain = &mut self.cgroups[w.memcg].domain.completions;
+            domain.end_period(self.build, now);
+            domain.add(&self.algorithm, self.build, &mut w.memcg_completions, pages, frac, now);
+        }
+    }
+
+    /// The next estimate of bandwidth, and the sum over the bdi.
+    pub(crate) fn wb_update_write_bandwidth(&mut self, wb: WbId, elapsed: u64, written: u64) {
+        let build = self.build;
+        let w = &mut self.wbs[wb];
+        let before = w.bandwidth.avg_write_bandwidth;
+        w.bandwidth = w.bandwidth.update(build, written, elapsed);
+        let (bdi, after) = (w.bdi, w.bandwidth.avg_write_bandwidth);
+        if w.has_dirty_io {
+            let tot = &mut self.bdis[bdi].tot_write_bandwidth;
+            *tot = (*tot + after).saturating_sub(before);
+        }
+    }
+
+    /// Estimates without a throttled task: at the end of writing an inode, and after completions (5.15).
+    pub(crate) fn wb_update_bandwidth(&mut self, wb: WbId) {
+        let now = self.jiffies();
+        let w = &mut self.wbs[wb];
+        let elapsed = now.saturating_sub(w.bw_stamp);
+        if elapsed < self.build.bandwidth_interval() {
+            return;
+        }
+        let written = w.written - w.written_stamp;
+        (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (now, w.written, w.dirtied);
+        self.wb_update_write_bandwidth(wb, elapsed.max(1), written);
+    }
+
+    /// At the start of writing: idle time is no time of low bandwidth (5.15).
+    pub(crate) fn wb_bandwidth_start(&mut self, wb: WbId) {
+        let now = self.jiffies();
+        let w = &mut self.wbs[wb];
+        if w.writeback_inodes == 0 && now.saturating_sub(w.bw_stamp) > self.build.bandwidth_idle() {
+            (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (now, w.written, w.dirtied);
+        }
+    }
+}

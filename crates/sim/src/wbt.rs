@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writeback throttling: how many buffered writes may be in a device's queue at once, stepped up and down
+//! by what reads and writes took within a window. Mirrors block/blk-wbt.c and block/blk-rq-qos.c.
+
+use crate::arena::BlockId;
+use crate::block::{Class, Request, Way};
+use crate::engine::{Due, Sim, Waiters};
+use crate::world::World;
+
+/// Length of a window: 100 ms.
+const WINDOW: u64 = 100_000_000;
+/// Windows without knowledge before the scale goes back.
+const UNKNOWN_MAX: u32 = 5;
+/// Least writes of a window that say something.
+const WRITES_MIN: u32 = 3;
+/// A dirtier that slept this recently makes writeback urgent: 1 s.
+const RECENT: u64 = 1_000_000_000;
+
+/// The state of one queue.
+#[derive(Debug)]
+pub(crate) struct Wbt {
+    /// Latency that reads must keep, ns; 0 is off.
+    pub(crate) target: u64,
+    /// Whether writes complete in a volatile cache.
+    write_cache: bool,
+    depth: u32,
+    scale: i32,
+    in_flight: u32,
+    unknown: u32,
+    is_armed: bool,
+    window: u64,
+    reads: u32,
+    writes: u32,
+    read_min: u64,
+    last_exempt: u64,
+    waiters: Waiters,
+}
+
+impl Wbt {
+    pub(crate) fn off() -> Wbt {
+        Wbt::new(0, 256)
+    }
+
+    pub(crate) fn new(target: u64, depth: u32) -> Wbt {
+        Wbt {
+            target,
+            write_cache: true,
+            depth,
+            scale: 0,
+            in_flight: 0,
+            unknown: 0,
+            is_armed: false,
+            window: WINDOW,
+            reads: 0,
+            writes: 0,
+            read_min: u64::MAX,
+            last_exempt: 0,
+            waiters: Waiters::default(),
+        }
+    }
+
+    /// Largest, usual and background limit.
+    pub(crate) fn limits(&self) -> (u32, u32, u32) {
+        let depth = self.depth.clamp(1, 16);
+        let cap = (3 * self.depth / 4).max(1);
+        let max = match self.scale {
+            0 if depth == 1 => 2,
+            0 => depth,
+            scale if scale > 0 => 1 + ((depth - 1) >> scale.unsigned_abs().min(31)),
+            scale => 1_u32.saturating_add((depth - 1) << scale.unsigned_abs().min(20)).min(cap),
+        };
+        if max > 2 { (max, max.div_ceil(2), max.div_ceil(4)) } else { (max, max, 1) }
+    }
+
+    fn is_at_cap(&self) -> bool {
+        self.scale < 0 && self.limits().0 >= (3 * self.depth / 4).max(1)
+    }
+}
+
+/// Waits until a buffered write may enter the queue.
+pub(crate) async fn throttle(sim: &Sim, device: BlockId, class: Class) {
+    let mut is_waiting = false;
+    loop {
+        {
+            let mut world = sim.w();
+            if world.blocks[device].wbt.target == 0 {
+                return;
+            }
+            let limit = world.wbt_limit(device, class);
+            let now = world.now;
+            let wbt = &mut world.blocks[device].wbt;
+            // Whoever comes queues behind those who wait.
+            if wbt.in_flight < limit && (is_waiting || wbt.waiters.is_empty()) {
+                wbt.in_flight += 1;
+                if !wbt.is_armed {
+                    wbt.is_armed = true;
+                    let at = now + wbt.window;
+                    world.queue.push(at, Due::WbtWindow(device));
+                }
+                return;
+            }
+        }
+        is_waiting = true;
+        sim.wait("writeback throttling of a device (wbt)", |world| &mut world.blocks[device].wbt.waiters).await;
+    }
+}
+
+impl World {
+    fn wbt_limit(&self, device: BlockId, class: Class) -> u32 {
+        let wbt = &self.blocks[device].wbt;
+        let (max, normal, background) = wbt.limits();
+        let now = self.now;
+        if self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT) {
+            max
+        } else if class == Class::Background || now.saturating_sub(wbt.last_exempt) < WINDOW && wbt.last_exempt > 0 {
+            background
+        } else {
+            normal
+        }
+    }
+
+    /// A request is complete.
+    pub(crate) fn wbt_done(&mut self, device: BlockId, request: &Request, since: u64) {
+        let now = self.now;
+        if self.blocks[device].wbt.target == 0 {
+            return;
+        }
+        let is_throttled = request.way == Way::Write && request.class != Class::Exempt;
+        {
+            let wbt = &mut self.blocks[device].wbt;
+            match request.way {
+                Way::Read => {
+                    wbt.reads += 1;
+                    wbt.read_min = wbt.read_min.min(now - since);
+                    wbt.last_exempt = now;
+                }
+                Way::Write => wbt.writes += 1,
+                Way::Flush => {}
+            }
+            if !is_throttled {
+                return;
+            }
+            wbt.in_flight -= 1;
+        }
+        let urgent = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
+        let wbt = &self.blocks[device].wbt;
+        let (_, normal, background) = wbt.limits();
+        // A volatile cache is let run dry before the next batch.
+        let limit = if wbt.write_cache && !urgent { 0 } else { normal };
+        if wbt.in_flight > 0 && wbt.in_flight >= limit {
+            return;
+        }
+        if wbt.in_flight == 0 || limit - wbt.in_flight >= background / 2 {
+            self.wbt_wake(device);
+        }
+    }
+
+    fn wbt_wake(&mut self, device: BlockId) {
+        for ticket in self.blocks[device].wbt.waiters.take() {
+            self.wake(ticket);
+        }
+    }
+
+    /// The end of a window.
+    pub(crate) fn wbt_window(&mut self, device: BlockId) {
+        let now = self.now;
+        let wbt = &mut self.blocks[device].wbt;
+        wbt.is_armed = false;
+        let before = wbt.limits();
+        let is_slow = wbt.reads >= 1 && wbt.writes >= WRITES_MIN && wbt.read_min > wbt.target;
+        if is_slow {
+            if wbt.limits().0 > 1 {
+                wbt.scale = if wbt.scale < 0 { 0 } else { wbt.scale + 1 };
+            }
+            wbt.unknown = 0;
+        } else if wbt.reads >= 1 || wbt.writes >= WRITES_MIN {
+            if !wbt.is_at_cap() {
+                wbt.scale -= 1;
+            }
+            wbt.unknown = 0;
+        } else {
+            wbt.unknown += 1;
+            if wbt.unknown >= UNKNOWN_MAX {
+                wbt.scale -= wbt.scale.signum();
+                wbt.unknown = 0;
+            }
+        }
+        (wbt.reads, wbt.writes, wbt.read_min) = (0, 0, u64::MAX);
+        wbt.window = match u64::try_from(wbt.scale) {
+            Ok(scale) if scale > 0 => 16 * WINDOW / ((scale + 1) * 256).isqrt().max(1),
+            _ => WINDOW,
+        };
+        if wbt.scale != 0 || wbt.in_flight > 0 {
+            wbt.is_armed = true;
+            let at = now + wbt.window;
+            self.queue.push(at, Due::WbtWindow(device));
+        }
+        if self.blocks[device].wbt.limits().0 > before.0 {
+            self.wbt_wake(device);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_the_scale() {
+        let check = |depth, scale, expect| {
+            let wbt = Wbt { scale, ..Wbt::new(75_000_000, depth) };
+            assert_eq!(wbt.limits(), expect, "depth {depth} scale {scale}");
+        };
+        check(256, 0, (16, 8, 4));
+        check(256, -1, (31, 16, 8));
+        check(256, -4, (192, 96, 48));
+        check(256, 4, (1, 1, 1));
+        check(1, 0, (2, 2, 1));
+    }
+}

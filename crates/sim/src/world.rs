@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole state of the simulated machine. Functions that change several parts of it at one moment are
+//! methods, each in the file of its topic; what takes time is a process (see `engine`).
+
+use crate::arena::{Arena, BdiId, BlockId, CgId, InodeId, PidId, SbId, WbId};
+use crate::block::{Block, Completions};
+use crate::cgroup::Cgroup;
+use crate::engine::{Due, Queue, Ticket, Waiters};
+use crate::filesystem::Superblock;
+use crate::inode::Inode;
+use crate::memory::Memory;
+use crate::process::Pid;
+use crate::wb::{Bdi, Domain, Wb};
+use floodline_core::kernel::{Algorithm, Build, DirtyTunables, KernelVersion};
+use floodline_core::record::Event;
+use std::collections::BTreeMap;
+
+/// Pages of 4 KiB everywhere.
+pub(crate) const PAGE: u64 = 4096;
+
+/// Settings of a machine that may change while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) dirty: DirtyTunables,
+    pub(crate) expire_centisecs: u64,
+    pub(crate) writeback_centisecs: u64,
+    pub(crate) dirtytime_expire_seconds: u64,
+    pub(crate) laptop_mode: u64,
+}
+
+/// What a byte costs to copy, and a call to make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    /// Bytes per second copied from a program into the page cache.
+    pub(crate) copy_in: u64,
+    /// Bytes per second copied from the page cache to a program.
+    pub(crate) copy_out: u64,
+    /// Nanoseconds of any system call.
+    pub(crate) call: u64,
+    /// Nanoseconds of a write-protection fault.
+    pub(crate) fault: u64,
+}
+
+/// See the module.
+pub(crate) struct World {
+    /// Nanoseconds since the machine was started.
+    pub(crate) now: u64,
+    pub(crate) queue: Queue,
+    pub(crate) kernel: KernelVersion,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) build: Build,
+    pub(crate) cpus: u64,
+    /// Whether memory and io are on the unified hierarchy.
+    pub(crate) unified: bool,
+    pub(crate) settings: Settings,
+    pub(crate) costs: Costs,
+    pub(crate) memory: Memory,
+    pub(crate) blocks: Arena<BlockId, Block>,
+    pub(crate) bdis: Arena<BdiId, Bdi>,
+    pub(crate) sbs: Arena<SbId, Superblock>,
+    pub(crate) inodes: Arena<InodeId, Inode>,
+    pub(crate) cgroups: Arena<CgId, Cgroup>,
+    pub(crate) wbs: Arena<WbId, Wb>,
+    pub(crate) pids: Arena<PidId, Pid>,
+    pub(crate) completions: Completions,
+    /// The machine-wide domain.
+    pub(crate) domain: Domain,
+    pub(crate) ratelimit_pages: u64,
+    /// Pages dirtied on each CPU since somebody there last looked, and unpaid ones of tasks that exited.
+    pub(crate) percpu: Vec<(u64, u64)>,
+    pub(crate) wb_of: BTreeMap<(BdiId, CgId), WbId>,
+    /// Wbs whose flusher is to be started.
+    pub(crate) new_wbs: Vec<WbId>,
+    /// Files by filesystem and path.
+    pub(crate) files: BTreeMap<(SbId, String), InodeId>,
+    pub(crate) switching: crate::switch::Switching,
+    pub(crate) events: Vec<Event>,
+    pub(crate) meeting: crate::task::Meeting,
+    /// Live cgroups by path without a leading slash.
+    pub(crate) cgroup_paths: BTreeMap<String, CgId>,
+    pub(crate) next_pid: u32,
+    /// Memory throttling: who waits for reclaim to find something.
+    pub(crate) reclaim_waiters: Waiters,
+}
+
+impl World {
+    /// Jiffies now.
+    pub(crate) fn jiffies(&self) -> u64 {
+        self.jiffies_at(self.now)
+    }
+
+    pub(crate) fn jiffies_at(&self, nanos: u64) -> u64 {
+        // A machine is not booted at 0: stamps of 0 mean never.
+        let passed = u128::from(nanos) * u128::from(self.build.hz()) / 1_000_000_000;
+        u64::try_from(passed).unwrap_or(u64::MAX).saturating_add(1000)
+    }
+
+    /// The moment at which a sleep of some jiffies ends: with a tick, and after the whole of them.
+    pub(crate) fn after_jiffies(&self, jiffies: u64) -> u64 {
+        let tick = 1_000_000_000 / self.build.hz();
+        (self.now / tick + jiffies + 1).saturating_mul(tick)
+    }
+
+    pub(crate) fn wake(&mut self, ticket: Ticket) {
+        let now = self.now;
+        self.queue.push(now, Due::Wake(ticket));
+    }
+
+    pub(crate) fn wake_all(&mut self, tickets: Vec<Ticket>) {
+        for ticket in tickets {
+            self.wake(ticket);
+        }
+    }
+
+    /// When a dirtier last slept for a bdi of this device, as its queue sees it: of the root's wb only until
+    /// commit f814bdda774c (6.9).
+    pub(crate) fn wbt_dirty_sleep(&self, device: BlockId) -> Option<u64> {
+        let bdi = self.blocks_bdi(device)?;
+        let bdi = &self.bdis[bdi];
+        let at = if self.kernel.at_least(6, 9) { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
+        (at > 0).then_some(at)
+    }
+
+    fn blocks_bdi(&self, device: BlockId) -> Option<BdiId> {
+        self.bdis.iter().find(|(_, bdi)| bdi.device == device).map(|(id, _)| id)
+    }
+
+    /// The memcg that stands for a cgroup: itself, or the nearest ancestor that has one.
+    pub(crate) fn memcg(&self, cgroup: CgId) -> CgId {
+        self.cgroups[cgroup].memcg
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing the dirty pages of one inode, by a flusher or by whoever calls fsync: which pages, in which
+//! requests, and what the filesystem does before and after. Mirrors write_cache_pages and the
+//! writepages of fs/ext4/inode.c and fs/iomap/buffered-io.c.
+
+use crate::arena::{CgId, InodeId, WbId};
+use crate::block::{Class, Done, REQUEST_PAGES, Request, Way, submit};
+use crate::engine::Sim;
+use crate::journal;
+use crate::world::{PAGE, World};
+use floodline_core::kernel::ForeignTally;
+use floodline_core::scenario::FsType;
+
+/// Blocks that ext4 maps at once.
+const EXT4_EXTENT: u64 = 2048;
+/// Pages that other filesystems map at once: bounds the work between two looks at the rest.
+const OTHER_EXTENT: u64 = 8192;
+
+/// How an inode is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct How {
+    /// Waits for pages that are being written and are dirty again.
+    pub(crate) is_sync: bool,
+    /// Only pages that are dirty now.
+    pub(crate) is_tagged: bool,
+    /// From where the last pass ended.
+    pub(crate) is_cyclic: bool,
+    /// Pages, or folios where the kernel counts those.
+    pub(crate) nr_to_write: u64,
+    pub(crate) class: Class,
+    /// Pages in the range `[from, to)` only.
+    pub(crate) range: Option<(u64, u64)>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wrote {
+    /// In the unit of `nr_to_write`.
+    pub(crate) counted: u64,
+    pub(crate) pages: u64,
+}
+
+/// Writes dirty pages of an inode. Returns when they are submitted.
+pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
+    let mut wrote = Wrote::default();
+    let mut tally = ForeignTally::default();
+    let (tagged, mut at, in_pages) = {
+        let world = sim.w();
+        let i = &world.inodes[inode];
+        let dirty = |(at, extent): &&(u64, crate::page_cache::Extent)| {
+            extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
+        };
+        let tagged = (how.is_tagged || how.is_sync || how.range.is_some()).then(|| {
+            i.cache.extents().iter().filter(dirty).map(|(at, e)| (*at, u64::from(e.len))).collect::<Vec<_>>()
+        });
+        let at = if how.is_cyclic { i.writeback_index } else { 0 };
+        let in_folios = world.kernel.at_least(5, 16) && !world.algorithm.nr_to_write_in_pages;
+        (tagged, at, !in_folios)
+    };
+    match tagged {
+        Some(ranges) => {
+            for (start, len) in ranges {
+                let mut from = start;
+                while from < start + len {
+                    if how.is_sync {
+                        wait_on_dirty_writeback(sim, inode, from, start + len - from).await;
+                    }
+                    let left = start + len - from;
+                    let Some(done) = extent(sim, inode, from, left, how.class, &mut tally).await else { break };
+                    if done.start >= start + len {
+                        break;
+                    }
+                    from = done.start + done.len;
+                    wrote.pages += done.len;
+                    wrote.counted += if in_pages { done.len } else { done.folios };
+                }
+            }
+        }
+        None => {
+            while wrote.counted < how.nr_to_write {
+                let left = how.nr_to_write - wrote.counted;
+                let most = if in_pages { left } else { left.saturating_mul(512) };
+                let Some(done) = extent(sim, inode, at, most, how.class, &mut tally).await else {
+                    at = 0;
+                    break;
+                };
+                at = done.start + done.len;
+                wrote.pages += done.len;
+                wrote.counted += if in_pages { done.len } else { done.folios };
+            }
+            sim.w().inodes[inode].writeback_index = at;
+        }
+    }
+    sim.w().finish_foreign(inode, &tally);
+    wrote
+}
+
+/// Waits for pages of a range that are being written while they are dirty again.
+async fn wait_on_dirty_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64) {
+    loop {
+        let is_busy = sim.w().inodes[inode].cache.range(start, len).any(|(_, e)| e.dirty && e.writeback);
+        if !is_busy {
+            return;
+        }
+        sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters).await;
+    }
+}
+
+/// Waits until no page of a range is under writeback.
+pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64) {
+    loop {
+        let is_busy = {
+            let world = sim.w();
+            let cache = &world.inodes[inode].cache;
+            cache.writeback > 0 && cache.range(start, len).any(|(_, e)| e.writeback)
+        };
+        if !is_busy {
+            return;
+        }
+        sim.wait("pages under writeback", |world| &mut world.inodes[inode].waiters).await;
+    }
+}
+
+/// Writes the next run of dirty pages, as much as the filesystem maps at once.
+async fn extent(
+    sim: &Sim,
+    inode: InodeId,
+    from: u64,
+    most: u64,
+    class: Class,
+    tally: &mut ForeignTally,
+) -> Option<crate::page_cache::DirtyRun> {
+    let (run, sb, device, cgroup, needs_blocks) = {
+        let world = sim.w();
+        let i = &world.inodes[inode];
+        let sb = i.sb;
+        let is_ext4 = world.sbs[sb].fs_type == FsType::Ext4;
+        let run = i.cache.next_dirty(from, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
+        let needs_blocks = run.start + run.len > i.allocated;
+        let device = world.sbs[sb].device?;
+        let cgroup = world.io_cgroup(inode);
+        world.tally(inode, tally, run.owner, run.len);
+        (run, sb, device, cgroup, needs_blocks)
+    };
+    let mut is_in_transaction = false;
+    if needs_blocks && sim.w().sbs[sb].journal.is_some() {
+        journal::start(sim, sb).await;
+        is_in_transaction = true;
+        let block = sim.w().inodes[inode].block;
+        journal::modify(sim, sb, &[1, 2, block]).await;
+        let mut world = sim.w();
+        world.inodes[inode].allocated = run.start + run.len;
+        world.journal_joins(inode, true);
+    } else if needs_blocks {
+        sim.w().inodes[inode].allocated = run.start + run.len;
+    }
+    let end = run.start + run.len;
+    let mut at = run.start;
+    while at < end {
+        let request = {
+            let mut world = sim.w();
+            // What is gone or clean by now is not written.
+            let cache = &world.inodes[inode].cache;
+            let Some(part) = cache.next_dirty(at, (end - at).min(REQUEST_PAGES)).filter(|part| part.start < end) else {
+                break;
+            };
+            world.start_writeback(inode, part.start, part.len, part.owner);
+            at = part.start + part.len;
+            Request {
+                way: Way::Write,
+                bytes: part.blocks * PAGE,
+                class,
+                merged: 0,
+                cgroup,
+                done: Done::Writeback { inode, start: part.start, len: part.len },
+            }
+        };
+        submit(sim, device, request).await;
+    }
+    if is_in_transaction {
+        journal::stop(sim, sb);
+    }
+    Some(run)
+}
+
+impl World {
+    /// The cgroup that writeback of an inode is charged to.
+    fn io_cgroup(&self, inode: InodeId) -> CgId {
+        self.inodes[inode].wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)
+    }
+
+    fn tally(&self, inode: InodeId, tally: &mut ForeignTally, owner: CgId, pages: u64) {
+        let i = &self.inodes[inode];
+        let (Some(wb), true) = (i.wb, self.sbs[i.sb].has_cgroup_writeback) else { return };
+        if !self.cgroups[owner].is_dead {
+            tally.account(&i.history, u64::from(self.wbs[wb].memcg.0), u64::from(owner.0), pages * PAGE);
+        }
+    }
+
+    /// The end of a pass over an inode: whose pages were most of it.
+    fn finish_foreign(&mut self, inode: InodeId, tally: &ForeignTally) {
+        let i = &self.inodes[inode];
+        let Some(wb): Option<WbId> = i.wb.filter(|_| self.sbs[i.sb].has_cgroup_writeback) else { return };
+        let (memcg, avg) = (u64::from(self.wbs[wb].memcg.0), self.wbs[wb].bandwidth.avg_write_bandwidth);
+        let build = self.build;
+        let outcome = self.inodes[inode].history.finish(build, tally, memcg, avg);
+        if let Some(to) = outcome.switch_to.and_then(|to| u32::try_from(to).ok()) {
+            self.request_switch(inode, CgId(to));
+        }
+    }
+}
