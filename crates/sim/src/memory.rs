@@ -128,7 +128,7 @@ impl World {
                 continue;
             }
             let entries = self.memory.lru.get(&owner).map_or(0, VecDeque::len);
-            for _ in 0..entries * 2 {
+            for _ in 0..entries.saturating_mul(2) {
                 if evicted >= wanted {
                     break;
                 }
@@ -158,7 +158,7 @@ impl World {
             let is_clean = !extent.dirty && !extent.writeback;
             if is_clean && !extent.active && freed < most {
                 let folio = u64::from(extent.folio.max(1));
-                let take = pages.min((most - freed).div_ceil(folio) * folio);
+                let take = pages.min((most - freed).div_ceil(folio).saturating_mul(folio));
                 let gone = self.inodes[inode].cache.remove(at, take);
                 self.forget(inode, &gone, None);
                 freed += take;

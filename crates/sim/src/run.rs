@@ -87,7 +87,8 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
             }
         }
     }
-    for sb in setup::journals(&sim.w()) {
+    let journals = setup::journals(&sim.w());
+    for sb in journals {
         sim.spawn("jbd2", true, crate::journal::thread(sim.clone(), sb));
     }
     sim.spawn("switch", true, crate::switch::worker(sim.clone()));

@@ -26,7 +26,8 @@ fn copy_time(bytes: u64, speed: u64) -> u64 {
 pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Option<InodeId> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
-    if let Some(inode) = sim.w().lookup(path) {
+    let found = sim.w().lookup(path);
+    if let Some(inode) = found {
         sim.w().inodes[inode].opens += 1;
         return Some(inode);
     }

@@ -633,7 +633,7 @@ impl Hand {
     }
 
     async fn wait_for(&self, task: &str) {
-        while !self.sim.w().meeting.is_over(task) && !self.is_stopped() {
+        while !self.is_stopped() && !self.sim.w().meeting.is_over(task) {
             self.sim.wait("the end of another task", |world| &mut world.meeting.changed).await;
         }
     }

@@ -11,6 +11,7 @@ mod lab;
 mod record;
 mod replay;
 pub(crate) mod scenario;
+mod simulate;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -27,6 +28,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<compare::Compare>(),
     Command::of::<explain::Explain>(),
     Command::of::<scenario::ScenarioCommand>(),
+    Command::of::<simulate::Simulate>(),
     Command::of::<lab::Lab>(),
     Command::of::<completions::Completions>(),
 ];

@@ -232,7 +232,7 @@ impl Live {
 }
 
 /// Reads the scenario and picks the variant: the one wanted, that called incident, or the only one.
-pub(super) fn read_scenario(path: &Path, wanted: Option<&str>) -> Result<(String, Scenario), CliError> {
+pub(in crate::commands) fn read_scenario(path: &Path, wanted: Option<&str>) -> Result<(String, Scenario), CliError> {
     let shown = path.display();
     let mut variants = read_file(path)?.variants;
     let names = variants.keys().cloned().collect::<Vec<_>>().join(", ");

@@ -2,7 +2,7 @@
 //! `floodline lab …`: scenarios on real kernels in throw-away virtual machines. Never needs root, and
 //! never touches this host's cgroups, settings or mounts.
 
-mod execute;
+pub(super) mod execute;
 mod judge;
 mod kernels;
 mod run;

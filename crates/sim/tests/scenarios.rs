@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scenarios of this repository in the simulator: what is expected of a variant on real kernels is what
+//! the model shows, without being told; the same seed makes the same recording, byte for byte; and all
+//! counters add up after every event.
+
+use floodline_core::kernel::KernelVersion;
+use floodline_core::record::{Record, Sink};
+use floodline_core::recording::{Encoder, Header};
+use floodline_core::run::{Run, misses};
+use floodline_core::scenario::{Scenario, ScenarioFile};
+use floodline_core::units::Nanos;
+use floodline_sim::{Options, SimError, simulate};
+
+const DIRTY_CLIFF: &str = include_str!("../../../scenarios/dirty-cliff.toml");
+const STARVED_BUDGET: &str = include_str!("../../../scenarios/starved-budget.toml");
+const SLOW_JOURNAL: &str = include_str!("../../../scenarios/slow-disk-journal.toml");
+const OVERLAY: &str = include_str!("../../../scenarios/overlay-umount.toml");
+const SWITCH_STORM: &str = include_str!("../../../scenarios/inode-switch-storm.toml");
+const HEALTHY_CONTAINERS: &str = include_str!("../../../scenarios/healthy-containers.toml");
+const HEALTHY_DATABASE: &str = include_str!("../../../scenarios/healthy-database.toml");
+const HEALTHY_IDLE: &str = include_str!("../../../scenarios/healthy-idle.toml");
+
+fn variant(text: &str, name: &str) -> Scenario {
+    ScenarioFile::parse(text).unwrap().variants.remove(name).unwrap()
+}
+
+fn options(variant: &str, kernel: &str) -> Options {
+    let kernel: KernelVersion = kernel.parse().unwrap();
+    Options { variant: variant.to_owned(), kernel, every: Nanos::from_millis(500), checks_every_event: false }
+}
+
+fn records(scenario: &Scenario, options: &Options) -> Vec<Record> {
+    let mut records = Vec::new();
+    let take = |record| {
+        records.push(record);
+        Ok(())
+    };
+    simulate(scenario, options, take, |_| true).unwrap();
+    records
+}
+
+fn check(text: &str, name: &str, kernel: &str) {
+    let scenario = variant(text, name);
+    let options = options(name, kernel);
+    let expect = scenario.expect.on(options.kernel);
+    let mut run = Run::expecting(&expect);
+    for record in records(&scenario, &options) {
+        let Ok(()) = run.record(&record);
+    }
+    let misses = misses(&expect, &run.figures(), &run.diagnose().findings);
+    assert!(misses.is_empty(), "{} {name} on {kernel}: {misses:?}", scenario.name);
+}
+
+#[test]
+fn a_hoard_is_sent_at_expiry_and_everyone_waits() {
+    check(DIRTY_CLIFF, "incident", "6.12");
+    check(DIRTY_CLIFF, "incident", "6.1");
+    check(DIRTY_CLIFF, "remedy", "6.12");
+    check(DIRTY_CLIFF, "remedy-expiry", "6.12");
+}
+
+#[test]
+fn a_starved_budget_multiplies_with_large_folios() {
+    check(STARVED_BUDGET, "incident", "6.12");
+    check(STARVED_BUDGET, "remedy", "6.12");
+    check(STARVED_BUDGET, "ext4", "6.12");
+}
+
+#[test]
+fn scattered_pages_of_a_journal_hold_up_a_slow_disk() {
+    check(SLOW_JOURNAL, "incident", "6.12");
+    check(SLOW_JOURNAL, "remedy", "6.12");
+    check(SLOW_JOURNAL, "incident-raid1", "6.12");
+}
+
+#[test]
+fn unmounting_an_overlay_writes_out_its_upper_filesystem() {
+    check(OVERLAY, "serial", "6.12");
+    check(OVERLAY, "remedy", "6.12");
+    check(OVERLAY, "syncfs-before", "6.12");
+}
+
+#[test]
+fn inodes_of_a_slice_without_controllers_are_not_switched() {
+    check(SWITCH_STORM, "remedy", "6.12.43");
+    check(SWITCH_STORM, "incident", "6.12.117");
+    check(SWITCH_STORM, "incident", "5.10");
+}
+
+#[test]
+fn healthy_machines_are_found_healthy() {
+    check(HEALTHY_CONTAINERS, "default", "6.12");
+    check(HEALTHY_DATABASE, "default", "6.12");
+    check(HEALTHY_DATABASE, "buffered", "6.12");
+    check(HEALTHY_IDLE, "default", "6.12");
+}
+
+fn recording(scenario: &Scenario, options: &Options) -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new(), Header::new(Some(options.every))).unwrap();
+    for record in records(scenario, options) {
+        encoder.record(&record).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn the_same_seed_makes_the_same_bytes_and_another_seed_others() {
+    let scenario = variant(STARVED_BUDGET, "incident-short");
+    let options = options("incident-short", "6.12");
+    let first = recording(&scenario, &options);
+    assert!(first == recording(&scenario, &options));
+    let mut other = scenario;
+    other.workload.seed = 1;
+    assert!(first != recording(&other, &options));
+}
+
+#[test]
+fn counters_add_up_after_every_event() {
+    for (text, name, kernel) in [
+        (DIRTY_CLIFF, "incident-short", "6.1"),
+        (STARVED_BUDGET, "incident-short", "6.12"),
+        (OVERLAY, "incident-short", "5.10"),
+        (SLOW_JOURNAL, "incident-short", "7.2"),
+    ] {
+        let options = Options { checks_every_event: true, ..options(name, kernel) };
+        simulate(&variant(text, name), &options, |_| Ok(()), |_| true).unwrap();
+    }
+}
+
+fn refusal(change: impl FnOnce(&mut Scenario)) -> String {
+    let mut scenario = variant(HEALTHY_IDLE, "default");
+    change(&mut scenario);
+    let error = simulate(&scenario, &options("default", "6.12"), |_| Ok(()), |_| true).unwrap_err();
+    error.to_string()
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_rule_it_breaks() {
+    let said = refusal(|scenario| scenario.machine.memory.0.0 = 4096);
+    assert!(said.contains("too little for a kernel"), "{said}");
+    let said = refusal(|scenario| scenario.machine.hz = Some(7));
+    assert!(said.contains("100, 250, 300 or 1000"), "{said}");
+    let said = refusal(|scenario| {
+        let device = scenario.machine.devices.get_mut("data").unwrap();
+        device.write_bandwidth.as_mut().unwrap().0.0 = 0;
+    });
+    assert!(said.contains("machine.devices.data.write_bandwidth = 0"), "{said}");
+}
+
+#[test]
+fn what_is_not_modelled_is_refused_by_name() {
+    let scenario = variant(SLOW_JOURNAL, "incident-real");
+    match simulate(&scenario, &options("incident-real", "6.12"), |_| Ok(()), |_| true) {
+        Err(SimError::NotHonoured(keys)) => {
+            assert!(keys.iter().any(|key| key.key.starts_with("workload.tasks.journald.program")), "{keys:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_run_that_cannot_go_on_says_who_waits_for_what() {
+    let mut scenario = variant(HEALTHY_IDLE, "default");
+    let waits = floodline_core::scenario::Step::WaitFor(floodline_core::scenario::WaitFor { task: "b".to_owned() });
+    let task = floodline_core::scenario::Task { steps: vec![waits], ..floodline_core::scenario::Task::default() };
+    let mut other = task.clone();
+    if let Some(floodline_core::scenario::Step::WaitFor(step)) = other.steps.first_mut() {
+        step.task = "a".to_owned();
+    }
+    scenario.workload.duration = None;
+    scenario.workload.tasks = [("a".to_owned(), task), ("b".to_owned(), other)].into_iter().collect();
+    let error = simulate(&scenario, &options("default", "6.12"), |_| Ok(()), |_| true).unwrap_err();
+    assert!(error.to_string().contains("a-0 waits for the end of another task"), "{error}");
+}
