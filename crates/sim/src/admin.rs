@@ -3,7 +3,7 @@
 //! moved, settings changed, filesystems mounted. Each with the rule by which the kernel would refuse it.
 
 use crate::arena::{CgId, PidId, SbId};
-use crate::cgroup::{Charged, Cgroup, Pressure};
+use crate::cgroup::{Cgroup, Charged, Pressure};
 use crate::process::Pid;
 use crate::wb::Domain;
 use crate::world::{PAGE, World};
@@ -61,7 +61,8 @@ impl World {
             pgfault: 0,
             events_max: 0,
         });
-        self.cgroups[id].memcg = if has_controllers { id } else { parent.map_or(id, |parent| self.cgroups[parent].memcg) };
+        self.cgroups[id].memcg =
+            if has_controllers { id } else { parent.map_or(id, |parent| self.cgroups[parent].memcg) };
         if !path.is_empty() {
             self.cgroup_paths.insert(path.to_owned(), id);
             let memcg = self.cgroups[id].memcg;
@@ -205,7 +206,8 @@ impl World {
 
     /// The mounted filesystem that a path is on; of an overlay, itself.
     pub(crate) fn mount_of(&self, path: &str) -> SbId {
-        let is_below = |point: &str| path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_below =
+            |point: &str| path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let found = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
         found.max_by_key(|(_, sb)| sb.point.len()).map_or(SbId(0), |(id, _)| id)
     }

@@ -44,7 +44,12 @@ impl World {
     }
 
     /// A memcg's domain.
-    pub(crate) fn mdtc(&self, memcg: CgId, counts_writeback: bool, global: &DirtyThrottleControl) -> DirtyThrottleControl {
+    pub(crate) fn mdtc(
+        &self,
+        memcg: CgId,
+        counts_writeback: bool,
+        global: &DirtyThrottleControl,
+    ) -> DirtyThrottleControl {
         let stats = self.wb_stats(memcg);
         let dirty = stats.dirty + if counts_writeback { stats.writeback } else { 0 };
         let input = MdtcAvailInput {

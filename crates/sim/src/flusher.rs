@@ -93,7 +93,9 @@ async fn run(sim: &Sim, wb: WbId) {
         }
         let background = {
             let world = sim.w();
-            world.wb_over_bg_thresh(wb).then(|| Work { nr_pages: u64::MAX, ..world.plain_work(wb, Reason::Background, false) })
+            world
+                .wb_over_bg_thresh(wb)
+                .then(|| Work { nr_pages: u64::MAX, ..world.plain_work(wb, Reason::Background, false) })
         };
         if let Some(work) = background {
             writeback(sim, wb, &work).await;

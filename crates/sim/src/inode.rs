@@ -174,7 +174,11 @@ impl World {
             // The time stamps go out with it.
             i.is_dirty_time = false;
         }
-        if i.is_unlinked && i.opens == 0 || was_dirty || i.is_syncing || matches!(i.list, Some(ListName::Io | ListName::MoreIo)) {
+        if i.is_unlinked && i.opens == 0
+            || was_dirty
+            || i.is_syncing
+            || matches!(i.list, Some(ListName::Io | ListName::MoreIo))
+        {
             return;
         }
         if dirt == Dirt::Time {

@@ -106,7 +106,8 @@ impl Measures {
     pub(crate) fn events(&self, task: &TaskName, at: u64, io: &TaskCounters) -> Vec<Event> {
         let mut events = Vec::new();
         for (began, operation, lasted) in &self.stalls {
-            let what = What::TaskStall { task: task.clone(), operation: (*operation).to_owned(), lasted: Nanos(*lasted) };
+            let what =
+                What::TaskStall { task: task.clone(), operation: (*operation).to_owned(), lasted: Nanos(*lasted) };
             events.push(Event { at: Nanos(*began), what });
         }
         for (name, operations) in &self.operations {

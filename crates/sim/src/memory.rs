@@ -150,7 +150,14 @@ impl World {
     }
 
     /// Evicts the clean inactive pages of a range, and makes active ones inactive. What of it stays.
-    fn evict_range(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId, most: u64) -> (u64, Option<(u64, u64)>) {
+    fn evict_range(
+        &mut self,
+        inode: InodeId,
+        start: u64,
+        len: u64,
+        owner: CgId,
+        most: u64,
+    ) -> (u64, Option<(u64, u64)>) {
         let found: Vec<_> = self.inodes[inode].cache.range(start, len).filter(|(_, e)| e.owner == owner).collect();
         let (mut freed, mut stays) = (0, None::<(u64, u64)>);
         for (at, extent) in found {

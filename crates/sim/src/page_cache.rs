@@ -199,7 +199,9 @@ impl PageCache {
 
     /// Joins an entry with the next where they are alike.
     fn merge(&mut self, at: usize) {
-        let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1)) else { return };
+        let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1)) else {
+            return;
+        };
         let is_whole = |extent: &Extent| extent.blocks == extent.len;
         let alike = Extent { len: 0, blocks: 0, ..*one } == Extent { len: 0, blocks: 0, ..*other };
         let is_joint = start + u64::from(one.len) == *next && one.len % one.folio.max(1) == 0;
@@ -279,9 +281,16 @@ mod tests {
                     }
                 }
                 let count = |f: fn(&Page) -> bool| pages.iter().flatten().filter(|page| f(page)).count() as u64;
-                assert_eq!((cache.pages, cache.dirty, cache.writeback), (count(|_| true), count(|p| p.dirty), count(|p| p.writeback)));
+                assert_eq!(
+                    (cache.pages, cache.dirty, cache.writeback),
+                    (count(|_| true), count(|p| p.dirty), count(|p| p.writeback))
+                );
                 for (number, page) in pages.iter().enumerate() {
-                    let found = cache.find(number as u64).map(|(_, e)| Page { dirty: e.dirty, writeback: e.writeback, folio: e.folio });
+                    let found = cache.find(number as u64).map(|(_, e)| Page {
+                        dirty: e.dirty,
+                        writeback: e.writeback,
+                        folio: e.folio,
+                    });
                     assert_eq!(found, *page, "page {number}");
                 }
                 let first = pages.iter().position(|page| page.is_some_and(|page| page.dirty && !page.writeback));

@@ -262,7 +262,8 @@ fn bdi_row(world: &World, id: crate::arena::BdiId) -> BdiRow {
 
 fn wb_row(world: &World, id: WbId) -> WbRow {
     let wb = &world.wbs[id];
-    let state = 1 | u64::from(wb.running) << 1 | u64::from(wb.has_dirty_io) << 2 | u64::from(wb.start_all.is_some()) << 3;
+    let state =
+        1 | u64::from(wb.running) << 1 | u64::from(wb.has_dirty_io) << 2 | u64::from(wb.start_all.is_some()) << 3;
     WbRow {
         writeback: bytes(wb.writeback),
         reclaimable: bytes(wb.reclaimable),

@@ -157,7 +157,8 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
 }
 
 fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError> {
-    let senseless = |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: nothing would ever be done"));
+    let senseless =
+        |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: nothing would ever be done"));
     for (key, value) in [
         ("write_bandwidth", device.write_bandwidth.map(|rate| rate.0.0)),
         ("read_bandwidth", device.read_bandwidth.map(|rate| rate.0.0)),

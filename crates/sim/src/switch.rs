@@ -77,13 +77,17 @@ impl World {
             }
         }
         let wbs = &self.wbs;
-        self.switching.offline.retain(|wb| wbs[*wb].b_attached.len + wbs[*wb].b_dirty_time.len > 0 || wbs[*wb].has_dirty_io);
+        self.switching
+            .offline
+            .retain(|wb| wbs[*wb].b_attached.len + wbs[*wb].b_dirty_time.len > 0 || wbs[*wb].has_dirty_io);
     }
 
     /// Whether the rework of 6.18 is in: one worker per wb, no sorted insertion.
     fn has_switch_rework(&self) -> bool {
         let k = self.kernel;
-        k.at_least(6, 18) || (k.major, k.minor) == (6, 12) && k.patch >= 117 || (k.major, k.minor) == (6, 1) && k.patch >= 192
+        k.at_least(6, 18)
+            || (k.major, k.minor) == (6, 12) && k.patch >= 117
+            || (k.major, k.minor) == (6, 1) && k.patch >= 192
     }
 
     fn cleanup_offline(&mut self, wb: WbId) {

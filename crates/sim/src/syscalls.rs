@@ -213,7 +213,9 @@ impl World {
             if extent.dirty {
                 if is_part {
                     let more = extent.len;
-                    self.inodes[inode].cache.update(from, to - from, |_, e| e.blocks = e.blocks.saturating_add(more).min(e.len));
+                    self.inodes[inode]
+                        .cache
+                        .update(from, to - from, |_, e| e.blocks = e.blocks.saturating_add(more).min(e.len));
                 }
                 continue;
             }
@@ -290,14 +292,7 @@ pub(crate) struct Readahead {
 }
 
 /// Reads from a file through the page cache; how many bytes.
-pub(crate) async fn read(
-    sim: &Sim,
-    pid: PidId,
-    inode: InodeId,
-    ahead: &mut Readahead,
-    offset: u64,
-    len: u64,
-) -> u64 {
+pub(crate) async fn read(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, offset: u64, len: u64) -> u64 {
     let (costs, size, sb, cgroup) = {
         let world = sim.w();
         let i = &world.inodes[inode];

@@ -50,9 +50,8 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
         let dirty = |(at, extent): &&(u64, crate::page_cache::Extent)| {
             extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
         };
-        let tagged = (how.is_tagged || how.is_sync || how.range.is_some()).then(|| {
-            i.cache.extents().iter().filter(dirty).map(|(at, e)| (*at, u64::from(e.len))).collect::<Vec<_>>()
-        });
+        let tagged = (how.is_tagged || how.is_sync || how.range.is_some())
+            .then(|| i.cache.extents().iter().filter(dirty).map(|(at, e)| (*at, u64::from(e.len))).collect::<Vec<_>>());
         let at = if how.is_cyclic { i.writeback_index } else { 0 };
         let in_folios = world.kernel.at_least(5, 16) && !world.algorithm.nr_to_write_in_pages;
         (tagged, at, !in_folios)

@@ -31,7 +31,8 @@ pub use figures::{Figure, figures};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{
-    Backing, BdiKnobs, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Machine, Mount, OverlayDirs, QueueKnobs,
+    Backing, BdiKnobs, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Machine, Mount,
+    OverlayDirs, QueueKnobs,
 };
 pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, Program, RedisAof, Untar};
 pub use problem::{Problem, ScenarioError};

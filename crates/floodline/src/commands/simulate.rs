@@ -75,10 +75,9 @@ pub(crate) struct Simulate {
 impl Run for Simulate {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let interrupt = Interrupt::watch()?;
-        let kernel: KernelVersion = self
-            .kernel
-            .parse()
-            .map_err(|_| CliError::usage(format!("{:?} is no kernel version", self.kernel)).hint("e.g. 6.12 or 5.10.223"))?;
+        let kernel: KernelVersion = self.kernel.parse().map_err(|_| {
+            CliError::usage(format!("{:?} is no kernel version", self.kernel)).hint("e.g. 6.12 or 5.10.223")
+        })?;
         let (variant, scenario) = self.prepare(self.variant.as_deref())?;
         let file = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
         console.note(&format!("seed {}, kernel {kernel}", scenario.workload.seed));
@@ -202,7 +201,8 @@ const PAIRS: [(&str, &str); 2] =
 
 /// Changes one setting, `NAME=VALUE`.
 fn set(scenario: &mut Scenario, text: &str) -> Result<(), CliError> {
-    let wrong = || CliError::usage(format!("{text:?} is no setting")).hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64MiB");
+    let wrong =
+        || CliError::usage(format!("{text:?} is no setting")).hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64MiB");
     let (name, value) = text.split_once('=').ok_or_else(wrong)?;
     let value = match value.parse::<i64>() {
         Ok(number) => number,
