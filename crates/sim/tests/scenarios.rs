@@ -21,11 +21,11 @@ const HEALTHY_DATABASE: &str = include_str!("../../../scenarios/healthy-database
 const HEALTHY_IDLE: &str = include_str!("../../../scenarios/healthy-idle.toml");
 
 fn variant(text: &str, name: &str) -> Scenario {
-    ScenarioFile::parse(text).unwrap().variants.remove(name).unwrap()
+    ScenarioFile::parse(text).expect("it works").variants.remove(name).expect("it works")
 }
 
 fn options(variant: &str, kernel: &str) -> Options {
-    let kernel: KernelVersion = kernel.parse().unwrap();
+    let kernel: KernelVersion = kernel.parse().expect("it works");
     Options { variant: variant.to_owned(), kernel, every: Nanos::from_millis(500), checks_every_event: false }
 }
 
@@ -35,7 +35,7 @@ fn records(scenario: &Scenario, options: &Options) -> Vec<Record> {
         records.push(record);
         Ok(())
     };
-    simulate(scenario, options, take, |_| true).unwrap();
+    simulate(scenario, options, take, |_| true).expect("it works");
     records
 }
 
@@ -96,11 +96,11 @@ fn healthy_machines_are_found_healthy() {
 }
 
 fn recording(scenario: &Scenario, options: &Options) -> Vec<u8> {
-    let mut encoder = Encoder::new(Vec::new(), Header::new(Some(options.every))).unwrap();
+    let mut encoder = Encoder::new(Vec::new(), Header::new(Some(options.every))).expect("it works");
     for record in records(scenario, options) {
-        encoder.record(&record).unwrap();
+        encoder.record(&record).expect("it works");
     }
-    encoder.finish().unwrap()
+    encoder.finish().expect("it works")
 }
 
 #[test]
@@ -123,14 +123,14 @@ fn counters_add_up_after_every_event() {
         (SLOW_JOURNAL, "incident-short", "7.2"),
     ] {
         let options = Options { checks_every_event: true, ..options(name, kernel) };
-        simulate(&variant(text, name), &options, |_| Ok(()), |_| true).unwrap();
+        simulate(&variant(text, name), &options, |_| Ok(()), |_| true).expect("it works");
     }
 }
 
 fn refusal(change: impl FnOnce(&mut Scenario)) -> String {
     let mut scenario = variant(HEALTHY_IDLE, "default");
     change(&mut scenario);
-    let error = simulate(&scenario, &options("default", "6.12"), |_| Ok(()), |_| true).unwrap_err();
+    let error = simulate(&scenario, &options("default", "6.12"), |_| Ok(()), |_| true).expect_err("a refusal");
     error.to_string()
 }
 
@@ -141,8 +141,8 @@ fn what_cannot_be_is_refused_with_the_rule_it_breaks() {
     let said = refusal(|scenario| scenario.machine.hz = Some(7));
     assert!(said.contains("100, 250, 300 or 1000"), "{said}");
     let said = refusal(|scenario| {
-        let device = scenario.machine.devices.get_mut("data").unwrap();
-        device.write_bandwidth.as_mut().unwrap().0.0 = 0;
+        let device = scenario.machine.devices.get_mut("data").expect("it works");
+        device.write_bandwidth.as_mut().expect("it works").0.0 = 0;
     });
     assert!(said.contains("machine.devices.data.write_bandwidth = 0"), "{said}");
 }
@@ -169,6 +169,6 @@ fn a_run_that_cannot_go_on_says_who_waits_for_what() {
     }
     scenario.workload.duration = None;
     scenario.workload.tasks = [("a".to_owned(), task), ("b".to_owned(), other)].into_iter().collect();
-    let error = simulate(&scenario, &options("default", "6.12"), |_| Ok(()), |_| true).unwrap_err();
+    let error = simulate(&scenario, &options("default", "6.12"), |_| Ok(()), |_| true).expect_err("a refusal");
     assert!(error.to_string().contains("a-0 waits for the end of another task"), "{error}");
 }
