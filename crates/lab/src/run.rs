@@ -6,7 +6,7 @@ use crate::cache::{Cache, CacheError, RunDir};
 use crate::guest::MILLISECOND;
 use crate::image::{Image, ImageError, JOB};
 use crate::job::{Job, Status};
-use crate::kernels::{Fetching, Kernel, ModuleError, Modules};
+use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
 use crate::tool;
@@ -166,7 +166,8 @@ pub fn run(
         every: order.every,
     };
     disks.extend(programs);
-    let vm = Vm {
+    let unpacked = dir.path().join("kernel");
+    let mut vm = Vm {
         kernel: order.kernel.image.clone(),
         initrd: dir.path().join("image"),
         memory_bytes: order.scenario.machine.memory.bytes(),
@@ -176,6 +177,9 @@ pub fn run(
         dir: dir.path().to_owned(),
     };
     vm.check()?;
+    if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
+        vm.kernel = unpacked;
+    }
     image(order, &job)?.write(&vm.initrd)?;
     make_disks(order.scenario, &vm.disks)?;
     let ended = vm.run(order.patience, tell, is_asked)?;

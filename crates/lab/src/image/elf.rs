@@ -5,7 +5,7 @@
 
 /// A 64-bit little-endian program.
 #[derive(Debug)]
-pub(super) struct Elf<'a> {
+pub(crate) struct Elf<'a> {
     file: &'a [u8],
     /// Type, offset, bytes in the file.
     segments: Vec<(u32, u64, u64)>,
@@ -13,13 +13,14 @@ pub(super) struct Elf<'a> {
 
 const PT_LOAD: u32 = 1;
 const PT_INTERP: u32 = 3;
+const PT_NOTE: u32 = 4;
 /// Where the header says that there are section headers: offset, and size to number of names.
 const E_SHOFF: std::ops::Range<usize> = 40..48;
 const E_SHENTSIZE_TO_SHSTRNDX: std::ops::Range<usize> = 58..64;
 
 impl<'a> Elf<'a> {
     /// Reads the headers; `None` when the file is no such program.
-    pub(super) fn parse(file: &'a [u8]) -> Option<Elf<'a>> {
+    pub(crate) fn parse(file: &'a [u8]) -> Option<Elf<'a>> {
         if !file.starts_with(b"\x7fELF\x02\x01") || file.len() < 64 {
             return None;
         }
@@ -35,15 +36,24 @@ impl<'a> Elf<'a> {
     }
 
     /// The interpreter it is started with; `None` when it is static.
-    pub(super) fn interpreter(&self) -> Option<&'a str> {
+    pub(crate) fn interpreter(&self) -> Option<&'a str> {
         let (_, offset, size) = self.segments.iter().find(|(kind, _, _)| *kind == PT_INTERP)?;
         let (from, size) = (usize::try_from(*offset).ok()?, usize::try_from(*size).ok()?);
         let path = self.file.get(from..from.checked_add(size)?)?.split(|byte| *byte == 0).next()?;
         std::str::from_utf8(path).ok()
     }
 
+    /// Its segments of notes.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &'a [u8]> {
+        let file = self.file;
+        self.segments.iter().filter(|(kind, _, _)| *kind == PT_NOTE).filter_map(move |(_, offset, size)| {
+            let (from, size) = (usize::try_from(*offset).ok()?, usize::try_from(*size).ok()?);
+            file.get(from..from.checked_add(size)?)
+        })
+    }
+
     /// The file without what is never loaded: symbols, debug sections, section headers.
-    pub(super) fn loaded_part(&self) -> Vec<u8> {
+    pub(crate) fn loaded_part(&self) -> Vec<u8> {
         let ends = self.segments.iter().filter(|(kind, _, _)| *kind == PT_LOAD);
         let end = ends.map(|(_, offset, size)| offset.saturating_add(*size)).max().unwrap_or(0);
         let end = usize::try_from(end).unwrap_or(usize::MAX).clamp(64, self.file.len());

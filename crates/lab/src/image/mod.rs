@@ -9,7 +9,7 @@ mod elf;
 use crate::kernels::Module;
 use crate::tool::{self, ToolError};
 pub(crate) use cpio::Cpio;
-use elf::Elf;
+pub(crate) use elf::Elf;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};

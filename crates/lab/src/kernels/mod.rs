@@ -6,6 +6,7 @@
 mod apt;
 mod boot_image;
 mod modules;
+pub(crate) mod uncompressed;
 
 pub use crate::apt::{AptError, Fetching};
 pub use crate::package::PackageError;
