@@ -27,6 +27,37 @@ pub struct Report {
     pub not_checked: Vec<NotChecked>,
     /// Everything that could not be read, whether or not a rule needed it.
     pub gaps: Vec<GapLine>,
+    /// Which stretch of a long recording this is the report of; absent where it is all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Stretch>,
+}
+
+/// A stretch of a long recording: the worst of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stretch {
+    /// Where it begins on the wall clock, nanoseconds since 1970 UTC.
+    pub from_wall_ns: u64,
+    /// Where it ends.
+    pub to_wall_ns: u64,
+    /// Seconds the whole recording covers.
+    pub of_s: f64,
+    /// Stretches the recording was diagnosed in.
+    pub of_stretches: u64,
+    /// Warnings and worse of the other stretches, worst first.
+    pub others: Vec<OtherStretches>,
+}
+
+/// What a rule found in other stretches than the one reported.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OtherStretches {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// The worst of its findings.
+    pub severity: Severity,
+    /// In how many stretches.
+    pub stretches: u64,
+    /// Where the first of them begins on the wall clock, nanoseconds since 1970 UTC.
+    pub first_wall_ns: u64,
 }
 
 /// The machine in a few words.

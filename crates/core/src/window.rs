@@ -142,12 +142,21 @@ impl Window {
         window
     }
 
-    /// Forgets every reading, and keeps what the machine is and what the ids stand for: the next
-    /// stretch starts here.
+    /// Forgets every reading, and keeps what the machine is, what of it cannot be read, and what the
+    /// ids stand for: the next stretch starts here.
     pub fn begin_again(&mut self) {
         let facts = self.facts.take();
         let entities = std::mem::take(&mut self.entities);
-        *self = Window { facts, entities, ..Window::default() };
+        let gaps = std::mem::take(&mut self.gaps);
+        *self = Window { facts, entities, gaps, ..Window::default() };
+    }
+
+    /// The same, and forgets processes without a reading in the stretch that ends: over days they come
+    /// and go by the million.
+    pub fn begin_stretch(&mut self) {
+        let seen = &self.processes;
+        self.entities.retain(|id, entity| !matches!(entity, Entity::Process { .. }) || seen.contains_key(id));
+        self.begin_again();
     }
 
     /// Seconds between the first and the last sample; 0 for one look.

@@ -2,10 +2,12 @@
 //! The report as text: first the sentence a tired person needs, then what it rests on, why, what to
 //! change and what that costs; then what was ruled out and what could not be seen. Computes nothing.
 
+use crate::export::rfc3339;
 use crate::layout::{Column, command, hanging, row};
 use anstyle::{AnsiColor, Style};
 use floodline_core::human;
 use floodline_core::report::{Evidence, Finding, GapLine, Report, Severity, Value};
+use floodline_core::units::Nanos;
 use std::fmt::Write;
 
 /// How the report is set.
@@ -43,6 +45,7 @@ pub fn render(report: &Report, options: Options) -> String {
     }
     page.not_checked(report);
     page.not_read(report);
+    page.other_times(report);
     if !report.findings.is_empty() {
         page.out.push('\n');
         page.paragraph("", &host_line(report, true), DIM);
@@ -183,6 +186,17 @@ impl Page {
         }
     }
 
+    /// What was found in other stretches of a long recording.
+    fn other_times(&mut self, report: &Report) {
+        let Some(stretch) = report.stretch.as_ref().filter(|stretch| !stretch.others.is_empty()) else { return };
+        self.section("At other times");
+        for other in &stretch.others {
+            let stretches = human::plural(other.stretches, "stretch", "stretches");
+            let (rule, severity, first) = (other.rule, other.severity.name(), time(other.first_wall_ns));
+            self.paragraph_after("  ", &format!("{rule}: {severity} in {stretches}, first from {first} on"));
+        }
+    }
+
     fn section(&mut self, title: &str) {
         self.out.push('\n');
         self.styled(title, BOLD);
@@ -255,11 +269,25 @@ fn host_line(report: &Report, with_name: bool) -> String {
         "none" => "no cgroups".to_owned(),
         mode => format!("cgroup {mode}"),
     });
-    let time = match report.window_s {
+    let time_covered = match report.window_s {
         0.0 => human::plural(host.samples, "look", "looks"),
         seconds => format!("{} in {}", human::plural(host.samples, "sample", "samples"), human::seconds(seconds)),
     };
-    format!("{}; {time}.", machine.join(", "))
+    let part = report.stretch.as_ref().map_or_else(String::new, |stretch| {
+        format!(
+            " {} were diagnosed in {}; this report is of the worst, {} to {}.",
+            human::seconds(stretch.of_s),
+            human::plural(stretch.of_stretches, "stretch", "stretches"),
+            time(stretch.from_wall_ns),
+            time(stretch.to_wall_ns)
+        )
+    });
+    format!("{}; {time_covered}.{part}", machine.join(", "))
+}
+
+/// A moment on the wall clock.
+fn time(wall_ns: u64) -> String {
+    rfc3339(Nanos(wall_ns)).unwrap_or_else(|| "an unknown time".to_owned())
 }
 
 /// A value with its unit, for people.
@@ -358,6 +386,38 @@ mod tests {
         for line in colored.lines() {
             assert!(!line.contains('\u{1b}') || line.ends_with("\u{1b}[0m"), "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_stretch_of_a_long_recording_says_which_it_is() {
+        use floodline_core::report::{OtherStretches, Stretch};
+        let other = OtherStretches {
+            rule: "dirty-cliff",
+            severity: Severity::Critical,
+            stretches: 3,
+            first_wall_ns: 1_790_000_000_000_000_000,
+        };
+        let stretch = Stretch {
+            from_wall_ns: 1_790_001_200_000_000_000,
+            to_wall_ns: 1_790_001_800_000_000_000,
+            of_s: 86_400.0,
+            of_stretches: 144,
+            others: vec![other],
+        };
+        let report = Report { stretch: Some(stretch), ..diagnose(&dirty_cliff().window(), None) };
+        let text = render(&report, Options::default());
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            joined.contains("dirty-cliff: critical in 3 stretches, first from 2026-09-21T14:13:20.000Z on"),
+            "{text}"
+        );
+        assert!(
+            joined.ends_with(
+                "24 h were diagnosed in 144 stretches; this report is of the worst, 2026-09-21T14:33:20.000Z to 2026-09-21T14:43:20.000Z."
+            ),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod evidence;
 pub mod heirs;
 pub mod missing;
 pub mod rules;
+pub mod stretches;
 pub mod writer;
 
 use crate::facts::CgroupMode;
@@ -61,6 +62,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         ruled_out: Vec::new(),
         not_checked: Vec::new(),
         gaps: gap_lines(&window.gaps),
+        stretch: None,
     };
     for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
         match (rule.check)(window) {

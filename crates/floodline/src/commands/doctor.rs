@@ -13,11 +13,10 @@ use crate::interrupt::Interrupt;
 use crate::live::Host;
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::Existing;
-use floodline_core::diagnose::diagnose;
+use floodline_core::diagnose::stretches::Stretches;
 use floodline_core::human;
 use floodline_core::record::{Record, Sink};
 use floodline_core::report::{Report, Severity};
-use floodline_core::window::Window;
 use floodline_host::Needs;
 use floodline_view::{doctor, json};
 use std::path::{Path, PathBuf};
@@ -30,6 +29,7 @@ use std::time::Duration;
     after_help = "Observes this host, and changes nothing. Ctrl-C ends it early: what was seen until then is \
         diagnosed. --for 0s is one look, from which no rates can be told; stalls that come with the \
         expiry of dirty data are seen in full with --for 40s.\n\n\
+        What is longer than ten minutes is diagnosed in stretches, and the worst of them reported.\n\n\
         Examples:\n  \
         floodline doctor\n  \
         floodline doctor --for 1m --save host.flr\n  \
@@ -98,11 +98,10 @@ impl FailOn {
 impl Run for Doctor {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let rules = self.rule.iter().map(|name| named(name).map(|rule| rule.name)).collect::<Result<Vec<_>, _>>()?;
-        let window = match &self.file {
-            Some(file) => read(file)?,
-            None => self.observe(console)?,
+        let report = match &self.file {
+            Some(file) => read(file, rules)?,
+            None => self.observe(console, rules)?,
         };
-        let report = diagnose(&window, (!rules.is_empty()).then_some(&rules));
         match self.format {
             Format::Text => {
                 let options = doctor::Options { width: console.width(), color: console.is_colored() };
@@ -115,16 +114,16 @@ impl Run for Doctor {
 }
 
 impl Doctor {
-    /// Observes the machine, keeps the samples where wanted, and folds them. A recording that cannot be
+    /// Observes the machine, keeps the samples where wanted, and diagnoses them. A recording that cannot be
     /// continued costs a remark, not the diagnosis.
-    fn observe(&self, console: &Console) -> Result<Window, CliError> {
+    fn observe(&self, console: &Console, rules: Vec<&'static str>) -> Result<Report, CliError> {
         let interrupt = Interrupt::watch()?;
         let host = Host::open(self.root.as_deref())?;
         let mut recorder = match &self.save {
             Some(path) => Some(Recorder::start(path, Existing::KeepAlways, self.every)?),
             None => None,
         };
-        let mut window = Window::default();
+        let mut stretches = Stretches::new(rules);
         let mut progress = console.progress();
         // A captured tree stands still: further looks would show the same.
         let length = if self.root.is_some() { Duration::ZERO } else { self.length };
@@ -134,9 +133,9 @@ impl Doctor {
                 error.report();
                 recorder = None;
             }
-            fold(&mut window, record);
+            fold(&mut stretches, record);
             if matches!(record, Record::Sample(_)) {
-                progress.tell(|| progress_line(&window, length));
+                progress.tell(|| progress_line(&stretches, length));
             }
             Ok(())
         })?;
@@ -144,32 +143,32 @@ impl Doctor {
         if let Some(recorder) = recorder {
             console.note(&recorder.finish()?);
         }
-        Ok(window)
+        Ok(stretches.finish())
     }
 }
 
-fn progress_line(window: &Window, length: Duration) -> String {
+fn progress_line(stretches: &Stretches, length: Duration) -> String {
     format!(
         "of {}, {}, Ctrl-C diagnoses what was seen",
         human::seconds(length.as_secs_f64()),
-        human::plural(window.samples, "sample", "samples")
+        human::plural(stretches.samples(), "sample", "samples")
     )
 }
 
-fn read(file: &Path) -> Result<Window, CliError> {
-    let mut window = Window::default();
+fn read(file: &Path, rules: Vec<&'static str>) -> Result<Report, CliError> {
+    let mut stretches = Stretches::new(rules);
     Input::open(file)?.each(|record| {
-        fold(&mut window, &record);
+        fold(&mut stretches, &record);
         Ok(true)
     })?;
-    if window.samples == 0 {
+    if stretches.samples() == 0 {
         return Err(no_sample(file));
     }
-    Ok(window)
+    Ok(stretches.finish())
 }
 
-fn fold(window: &mut Window, record: &Record) {
-    match window.record(record) {
+fn fold(stretches: &mut Stretches, record: &Record) {
+    match stretches.record(record) {
         Ok(()) => {}
     }
 }
