@@ -4,6 +4,8 @@
 //! Says what escapes, not that anything is slow.
 #![doc = include_str!("cgroup_writeback_missing.md")]
 
+mod weights;
+
 use crate::diagnose::{Rule, Verdict, cgroup, device, missing};
 use crate::facts::{CgroupMode, HostFacts, Mount};
 use crate::gap::Source;
@@ -44,7 +46,8 @@ fn check(window: &Window) -> Verdict {
         return missing::not_checked(window, Source::MemoryLimits, "limits of cgroups");
     }
     let findings: Vec<Finding> = if facts.cgroups.has_unified_writeback() {
-        escaping_filesystem(window, facts).into_iter().chain(shared_budget(window)).collect()
+        let escaping = escaping_filesystem(window, facts).into_iter();
+        escaping.chain(weights::without_effect(window, facts)).chain(shared_budget(window)).collect()
     } else {
         not_unified(window, facts).into_iter().collect()
     };
@@ -90,7 +93,8 @@ fn limited_memory(window: &Window) -> Vec<EntityId> {
 fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
     let writes = limited_writes(window);
     let memory = limited_memory(window);
-    if writes.is_empty() && memory.is_empty() {
+    let weighted = weights::weighted(window).len() as u64;
+    if writes.is_empty() && memory.is_empty() && weighted == 0 {
         return None;
     }
     let mode = match facts.cgroups.mode {
@@ -99,6 +103,13 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         _ => "version 1",
     };
     let (severity, summary) = match writes.len() as u64 {
+        0 if weighted > 0 => (
+            Severity::Info,
+            format!(
+                "Weights of {} do not hold buffered writes: cgroups are {mode} here.",
+                human::plural(weighted, "cgroup", "cgroups")
+            ),
+        ),
         0 => (
             Severity::Info,
             format!(
@@ -126,6 +137,9 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         .against_text("memory and io"),
     ];
     evidence.push(Evidence::count("Cgroups with a memory limit", memory.len() as u64, "memory limits"));
+    if weighted > 0 {
+        evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
+    }
     evidence.extend(limit_rows(window, &writes));
     // What such a cgroup has dirty counts against the whole machine's threshold only.
     let dirty = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));

@@ -4,7 +4,8 @@
 //! Whether sensible thresholds suit this machine's devices is `dirty-cliff`.
 #![doc = include_str!("contradictory_dirty_settings.md")]
 
-use crate::advise::step::sysctls;
+use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
 use crate::gap::Source;
 use crate::human;
@@ -25,6 +26,8 @@ pub const RULE: Rule = Rule {
 const ABSURD_BYTES: u64 = 1 << 20;
 /// Share of the window with tasks waiting for I/O from which a limit that writers were over hurts.
 const HURTS_IO_PRESSURE: f64 = 0.05;
+/// The shortest age that anybody asks for.
+const SHORTEST_EXPIRY: Centisecs = Centisecs(100);
 /// A machine's share of the thresholds, before a bdi's cap is one.
 const WHOLE: Ppm = Ppm(1_000_000);
 
@@ -112,9 +115,18 @@ fn tiny_limit(window: &Window, settings: &Settings) -> Option<Finding> {
             evidence,
             "The limit is below what a single program dirties between two checks, so the whole machine is over it \
              whenever anything writes. Such values are usually meant in another unit.",
-            sysctls(window, &[("vm.dirty_background_ratio", 10), ("vm.dirty_ratio", 20)]),
+            sensible(window),
         )
     })
+}
+
+/// Thresholds that suit this machine, as far as it is known; otherwise what the kernel starts with.
+fn sensible(window: &Window) -> Vec<Step> {
+    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+    match threshold::choose(&threshold::Needs::of(window, speed)) {
+        Some(advice) => sysctls(window, &advice.pair.changes()),
+        None => sysctls(window, &[("vm.dirty_background_ratio", 10), ("vm.dirty_ratio", 20)]),
+    }
 }
 
 /// The background threshold is zero or absurdly small while the limit is not.
@@ -246,7 +258,11 @@ fn expiry_below_period(window: &Window) -> Option<Finding> {
             Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
         ],
         "Age is checked when the flusher's timer fires, so nothing is written sooner than its period.",
-        sysctls(window, &[("vm.dirty_writeback_centisecs", (expire.0 / 3).max(1))]),
+        // A timer that fires all the time helps nobody: so short an age was not meant.
+        match expire < SHORTEST_EXPIRY {
+            true => sysctls(window, &[("vm.dirty_expire_centisecs", interval.0.max(300))]),
+            false => sysctls(window, &[("vm.dirty_writeback_centisecs", expire.0 / 3)]),
+        },
     ))
 }
 
@@ -384,6 +400,22 @@ mod tests {
         check_rule(&RULE, &set(3000, 0), "warning: Periodic writeback is switched off");
         check_rule(&RULE, &set(300, 100), "clear:");
         check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher looks only every 5.00 s");
+    }
+
+    #[test]
+    fn the_change_suits_the_machine() {
+        let first = |fixture: &Fixture| {
+            let Verdict::Found(findings) = super::check(&fixture.window()) else { panic!("not found") };
+            findings[0].plan[0].command.clone()
+        };
+        let slow = Fixture::healthy().settings((0, 8192, 0, 4096)).bdi("8:0", |_, row| {
+            row.write_bandwidth = Some(crate::units::BytesPerSecond(42_000_000));
+        });
+        assert_eq!(first(&slow), "sysctl -w vm.dirty_background_bytes=33554432");
+        let unknown = slow.bdi("8:0", |_, row| row.write_bandwidth = None).one_look();
+        assert_eq!(first(&unknown), "sysctl -w vm.dirty_background_ratio=10");
+        let no_age = Fixture::healthy().host(|_, row| row.dirty_expire_centisecs = Some(Centisecs(0)));
+        assert_eq!(first(&no_age), "sysctl -w vm.dirty_expire_centisecs=500");
     }
 
     #[test]

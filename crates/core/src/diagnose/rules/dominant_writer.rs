@@ -24,6 +24,8 @@ pub const RULE: Rule = Rule {
 
 /// Seconds of saturation by small writes that people notice.
 const NOTICED_S: f64 = 1.0;
+/// Share of the window in which it was so that makes it more than a moment.
+const LASTS_SHARE: f64 = 0.05;
 /// Mean time of a write from which whoever waited for one was stalled, seconds.
 const STALL_AWAIT_S: f64 = 0.3;
 /// Share of the window with a saturated disk that will hurt someone.
@@ -184,7 +186,8 @@ fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
 }
 
 fn severity(trouble: &Trouble<'_>, seconds: f64) -> Option<Severity> {
-    if trouble.small_saturated_s >= NOTICED_S && trouble.await_max_s >= STALL_AWAIT_S {
+    let lasts = trouble.small_saturated_s >= NOTICED_S.max(LASTS_SHARE * seconds);
+    if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Some(Severity::Critical)
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
         Some(Severity::Warning)
@@ -452,6 +455,20 @@ mod tests {
         assert!(step.undo.ends_with("systemctl restart systemd-journald"), "{}", step.undo);
         assert!(finding.trade_off.starts_with("Logs are lost at a reboot"));
         check_rule(&RULE, &slow_journal_volatile(), "clear:");
+    }
+
+    #[test]
+    fn a_moment_in_a_long_look_is_not_critical() {
+        // One burst of eight seconds in seven minutes.
+        let once = |t: f64| (t - 30.0).clamp(0.0, 8.0);
+        let moment = slow_journal().seconds(420).disk("sda", move |t, row| {
+            row.writes = Some(Count(9_000_000 + (30.0 * once(t) + 1.8 * t) as u64));
+            row.written = Some(Bytes(mib(160_000.0) + (30.0 * once(t) * 12_500.0 + 1.8 * t * 12_000.0) as u64));
+            row.write_time = Some(secs(9_000.0 + 30.0 * once(t) * 1.25 + 0.02 * t));
+            row.io_time = Some(secs(6_000.0 + once(t) + 0.06 * t));
+            row.weighted_io_time = Some(secs(10_000.0 + once(t) * 38.0 + 0.06 * t));
+        });
+        check_rule(&RULE, &moment, "clear: systemd-journal[300] writes");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub const RULE: Rule = Rule {
 const STALL_AWAIT_S: f64 = 0.1;
 /// Seconds of such intervals that are worth a finding.
 const NOTICED_S: f64 = 1.0;
+/// Share of the window in which the disk was so that makes it more than a moment.
+const LASTS_SHARE: f64 = 0.05;
 /// Share of the window with a task waiting for I/O that hurts: of a database's cgroup, and of the machine.
 const HURTS_DATABASE: f64 = 0.1;
 const HURTS_MACHINE: f64 = 0.2;
@@ -171,7 +173,9 @@ fn victims(window: &Window) -> Vec<Victim> {
 
 fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64) -> Finding {
     let disk = queue.device.name;
-    let severity = if victims.is_empty() { Severity::Warning } else { Severity::Critical };
+    // A moment in a long look is no incident, whoever waited.
+    let lasts = queue.slow_s >= LASTS_SHARE * window.seconds();
+    let severity = if victims.is_empty() || !lasts { Severity::Warning } else { Severity::Critical };
     let summary = match victims.first() {
         Some(victim) => format!(
             "{} waits {} of the time behind others' writeback: writes on {disk} take up to {}.",
@@ -317,6 +321,19 @@ mod tests {
         );
         let Verdict::Found(findings) = check(&backup().window()) else { panic!("not found") };
         assert!(findings[0].cause.contains("belongs to /system.slice/backup.service"), "{}", findings[0].cause);
+    }
+
+    #[test]
+    fn a_moment_in_a_long_look_is_not_critical() {
+        let busy = |t: f64| t.min(10.0);
+        let moment = backup().seconds(300).disk("sda", move |t, row| {
+            row.written = grows(busy(t), mib(9_000.0), 100e6);
+            row.writes = grows(busy(t), 9_000, 200.0);
+            row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy(t)));
+            row.io_time = Some(secs(600.0 + busy(t)));
+            row.weighted_io_time = Some(secs(900.0 + 70.0 * busy(t)));
+        });
+        check_rule(&RULE, &moment, "warning: redis-server[701] waits");
     }
 
     #[test]

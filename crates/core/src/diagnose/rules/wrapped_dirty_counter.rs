@@ -4,7 +4,7 @@
 //! What the kernel decides by it is then wrong, and so is every other finding that uses it.
 #![doc = include_str!("wrapped_dirty_counter.md")]
 
-use crate::diagnose::{Rule, Verdict, dirty, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::gap::{Cause, Gap, Source};
 use crate::human;
 use crate::id::Entity;
@@ -114,7 +114,7 @@ fn too_much(name: &str, value: Option<Bytes>, memory: Bytes, source: &str) -> Op
 
 fn of_cgroups(window: &Window, memory: Bytes) -> Vec<Impossible> {
     let of = |(id, span): (&_, &crate::window::Span<crate::sample::CgroupRow>)| {
-        let label = window.entities.get(id).map(Entity::label).unwrap_or_default();
+        let label = cgroup::label(window, *id);
         let dirty = too_much(&format!("file_dirty of {label}"), span.max.file_dirty, memory, "memory.stat file_dirty");
         let writeback = too_much(
             &format!("file_writeback of {label}"),
