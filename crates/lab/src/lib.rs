@@ -4,6 +4,7 @@
 //! needs to start.
 
 mod apt;
+pub mod bisect;
 pub mod cache;
 pub mod guest;
 pub mod image;

@@ -49,7 +49,7 @@ pub fn render(figures: &BTreeMap<String, Figure>) -> String {
 }
 
 /// A value with its unit, short enough for a column.
-pub(crate) fn short(figure: Figure) -> String {
+pub fn short(figure: Figure) -> String {
     let value = figure.value;
     match figure.unit {
         "seconds" if value == 0.0 => "0".to_owned(),

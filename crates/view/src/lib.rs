@@ -9,5 +9,6 @@ pub mod export;
 pub mod figures;
 pub mod json;
 mod layout;
+pub mod matrix;
 pub mod moment;
 pub mod run;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holds the arithmetic against the kernel: in every sample of a recording, the global thresholds against
 //! `/proc/vmstat`, and the hard threshold of every wb against `wb_stats`. Only counters go in, never what the
-//! kernel prints as a threshold. A row is quiet when its inputs were the same one sample before and one
-//! after and nothing of the cgroup was written: then both must be the same page. A row whose inputs moved must
-//! lie between what they give.
+//! kernel prints as a threshold. A row is quiet when nothing of the cgroup moved for as long as the kernel may
+//! work with old statistics of it, and its inputs are the same one sample before and one after: then both must
+//! be the same page. A row whose inputs moved should lie between what they give.
 //!
 //! A wb's threshold is the domain's times its part of the domain's completions, which user space cannot see.
 //! Rows are judged where that part is known without looking at the answer: a cgroup that writes to one
@@ -16,16 +16,19 @@ use crate::kernel::{WbShare, wb_calc_thresh};
 use crate::name::Name;
 use crate::record::{Record, Sink};
 use crate::sample::Sample;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 use crate::window::Window;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 /// Completions lose half their weight in this time (VM_COMPLETIONS_PERIOD_LEN of mm/page-writeback.c).
 const PERIOD: Nanos = Nanos(3 * Nanos::SECOND.0);
+/// How old the statistics of a memcg may be that the kernel computes with: it folds them every two seconds at
+/// the latest, and since 6.9 ("mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats") waits for that.
+const SETTLED: Nanos = Nanos(4 * Nanos::SECOND.0);
 /// Pages of completions, as they weigh now, below which a part of them says nothing: the kernel's counters
 /// are read without the parts that each CPU holds back.
-const COMPLETIONS_MIN: f64 = 256.0;
+const COMPLETIONS_MIN: f64 = 64.0;
 /// How much larger the wb's part of the global threshold must be than its memcg's before the memcg's binds:
 /// where a period ends is not known here.
 const BINDS_CLEARLY: f64 = 2.0;
@@ -91,9 +94,12 @@ struct Row {
     label: String,
     printed: u64,
     computed: PageBound,
-    /// Pages of the cgroup ever written: its part of the completions is settled only while they stand still.
-    written: u64,
+    /// Nothing of the cgroup moved for long enough.
+    is_settled: bool,
 }
+
+/// What has to stand still: pages dirtied, pages written, file pages, pages charged.
+type Still = (u64, u64, u64, u64);
 
 /// Judges a recording, record by record.
 #[derive(Debug, Default)]
@@ -101,6 +107,8 @@ pub struct Judge {
     window: Window,
     /// Completions of each wb as they weigh now, and the counter they were last read from.
     completions: BTreeMap<EntityId, (f64, u64)>,
+    /// Since when nothing of a wb's cgroup moved.
+    still: BTreeMap<EntityId, (Still, Nanos)>,
     last_at: Option<Nanos>,
     /// Rows of the two samples before; what they are judged by comes after them.
     before: BTreeMap<EntityId, Row>,
@@ -139,7 +147,15 @@ impl Judge {
             self.found.global_exact += u64::from(wrong.is_empty());
             self.misses.extend(wrong);
         }
-        let (rows, unseen) = rows(&inputs, avail, limits.0, &self.completions);
+        let (mut rows, unseen) = rows(&inputs, avail, limits.0, &self.completions);
+        for (id, (row, still)) in &mut rows {
+            let since = self.still.entry(*id).or_insert((*still, at));
+            if since.0 != *still {
+                *since = (*still, at);
+            }
+            row.is_settled = at.0.saturating_sub(since.1.0) >= SETTLED.0;
+        }
+        let rows: BTreeMap<EntityId, Row> = rows.into_iter().map(|(id, (row, _))| (id, row)).collect();
         self.found.unseen += unseen;
         self.judge(&rows);
         self.before = self.current.replace((at, rows)).map(|(_, rows)| rows).unwrap_or_default();
@@ -155,11 +171,7 @@ impl Judge {
             let low = around.iter().map(|bound| bound.low).min().unwrap_or(0);
             let high = around.iter().map(|bound| bound.high).max().unwrap_or(0);
             let is_within = (low..=high).contains(&row.printed);
-            if before.written != after.written {
-                self.found.unseen += 1;
-                continue;
-            }
-            if low == high {
+            if low == high && row.is_settled && after.is_settled {
                 self.found.quiet += 1;
                 self.found.quiet_exact += u64::from(is_within);
             } else {
@@ -196,7 +208,7 @@ fn rows(
     avail: PageBound,
     global_thresh: PageBound,
     completions: &BTreeMap<EntityId, (f64, u64)>,
-) -> (BTreeMap<EntityId, Row>, u64) {
+) -> (BTreeMap<EntityId, (Row, Still)>, u64) {
     let window = inputs.window;
     let latest = window.wbs.values().map(|span| span.last_at).max();
     let by_ino: BTreeMap<u64, (&Name, EntityId)> = inputs
@@ -272,7 +284,13 @@ fn rows(
             unseen += 1;
             continue;
         };
-        rows.insert(*id, Row { label: format!("{path} on {bdi}"), printed: inputs.pages(printed), computed, written });
+        let row = inputs.cgroup(*cgroup);
+        let pages = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| inputs.pages(bytes));
+        let file = row.map_or(0, |row| pages(row.inactive_file).saturating_add(pages(row.active_file)));
+        let charged = row.map_or(0, |row| pages(row.memory_current));
+        let still = (pages(span.last.dirtied), written, file, charged);
+        let label = format!("{path} on {bdi}");
+        rows.insert(*id, (Row { label, printed: inputs.pages(printed), computed, is_settled: false }, still));
     }
     (rows, unseen)
 }

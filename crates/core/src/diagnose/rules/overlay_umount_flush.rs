@@ -14,6 +14,7 @@ use crate::human;
 use crate::id::{DevId, Entity};
 use crate::kernel::KernelVersion;
 use crate::name::Name;
+use crate::record::What;
 use crate::report::{Evidence, Finding, Severity, Step};
 use crate::units::{Bytes, Count, Nanos, Pages};
 use crate::window::{Span, Window};
@@ -189,15 +190,18 @@ fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Option<((u64,
 /// Programs that unmount, by the kernel's name of their process.
 const UNMOUNTERS: &[&[u8]] = &[b"umount", b"runc", b"crun", b"podman", b"buildah", b"conmon", b"(sd-umount)"];
 
-/// Processes that unmount and slept uninterruptibly in every sample that had them.
+/// Unmounts that are seen waiting.
 struct Waiting {
     count: u64,
     /// The longest of them, at least.
     seconds: f64,
     from: Nanos,
     to: Nanos,
+    source: &'static str,
 }
 
+/// Processes that unmount and slept uninterruptibly in every sample that had them; else what the tasks
+/// of a workload measured themselves.
 fn waiting(window: &Window) -> Option<Waiting> {
     let waits = window.processes.iter().filter(|(id, span)| {
         let is_umount =
@@ -205,12 +209,25 @@ fn waiting(window: &Window) -> Option<Waiting> {
         let asleep = span.min.state == Some(UNINTERRUPTIBLE) && span.max.state == Some(UNINTERRUPTIBLE);
         is_umount && asleep && span.seconds() >= NOTICED_S
     });
-    let spans: Vec<_> = waits.map(|(_, span)| span).collect();
+    let asleep: Vec<_> = waits.map(|(_, span)| (span.first_at, span.last_at)).collect();
+    let measured = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskStall { operation, lasted, .. } if operation == "umount" => {
+            Some((event.at, Nanos(event.at.0.saturating_add(lasted.0))))
+        }
+        _ => None,
+    });
+    let (source, spans) = match asleep.is_empty() {
+        false => ("/proc/PID/stat state D", asleep),
+        true => ("measured by the task", measured.collect()),
+    };
+    let seconds = |span: &(Nanos, Nanos)| Nanos(span.1.0.saturating_sub(span.0.0)).as_secs_f64();
+    let spans: Vec<_> = spans.into_iter().filter(|span| seconds(span) >= NOTICED_S).collect();
     Some(Waiting {
         count: spans.len() as u64,
-        seconds: spans.iter().map(|span| span.seconds()).fold(0.0, f64::max),
-        from: spans.iter().map(|span| span.first_at).min()?,
-        to: spans.iter().map(|span| span.last_at).max()?,
+        seconds: spans.iter().map(seconds).fold(0.0, f64::max),
+        from: spans.iter().map(|span| span.0).min()?,
+        to: spans.iter().map(|span| span.1).max()?,
+        source,
     })
 }
 
@@ -239,7 +256,8 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
     let happening = busy >= BUSY;
     let asked = burst::longest(window, &upper.device).filter(|burst| burst.trigger == Trigger::Asked && !happening);
-    let (umounts, waited_s) = waiting.map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
+    let (umounts, waited_s, seen_by) =
+        waiting.map_or((0, 0.0, ""), |waiting| (waiting.count, waiting.seconds, waiting.source));
     let level = if happening { Level::Most } else { Level::Now };
     let ((dirty, _), source) = dirty_of(window, &upper.device, level)?;
     let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
@@ -290,7 +308,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
     evidence.extend(asked.iter().flat_map(asked_rows));
     if umounts > 0 {
-        evidence.push(Evidence::count("umount asleep in every sample", umounts, "/proc/PID/stat state D"));
+        evidence.push(Evidence::count("umount asleep in every sample", umounts, seen_by));
         evidence.push(Evidence::seconds("Longest of them, at least", waited_s, "samples").against(NOTICED_S));
         evidence.push(
             Evidence::share(format!("{} busy", upper.device.name), busy, "/proc/diskstats io_time").against(BUSY),

@@ -2,7 +2,7 @@
 //! What every verb of the lab that runs guests has in common: its arguments, one run with its progress on a
 //! terminal, and what the recording of a run shows.
 
-use super::kernels::find;
+use super::kernels::{find, unavailable};
 use crate::console::Console;
 use crate::error::CliError;
 use crate::interrupt::Interrupt;
@@ -15,8 +15,9 @@ use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
 use floodline_lab::cache::Cache;
 use floodline_lab::job::Status;
-use floodline_lab::kernels::Kernel;
+use floodline_lab::kernels::{Kernel, cached};
 use floodline_lab::qemu::{Accel, Acceleration, Console as GuestConsole, Ended, Patience};
+use floodline_lab::results::Results;
 use floodline_lab::run::{Order, Outcome, run};
 use std::fs::File;
 use std::io::BufReader;
@@ -38,6 +39,16 @@ pub(super) struct How {
     /// The floodline that is the guest's init, best linked statically; without it this one
     #[arg(long, value_name = "FILE")]
     guest_program: Option<PathBuf>,
+}
+
+/// How guests are run whose results are remembered.
+#[derive(Clone, clap::Args)]
+pub(super) struct HowRemembered {
+    #[command(flatten)]
+    how: How,
+    /// Take recordings from this directory, named SCENARIO.VARIANT.KERNEL.flr, instead of running
+    #[arg(long, value_name = "DIR")]
+    recordings: Option<PathBuf>,
 }
 
 /// How a guest is to be run.
@@ -63,6 +74,7 @@ pub(super) struct Bench<'a> {
     cache: Cache,
     program: PathBuf,
     accel: Option<Accel>,
+    recordings: Option<PathBuf>,
 }
 
 /// One variant of a scenario on one kernel.
@@ -77,6 +89,12 @@ pub(super) struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// What its recording is called in a directory of recordings.
+    fn file_stem(&self, repeat: u32) -> String {
+        let repeat = if repeat == 0 { String::new() } else { format!(".{repeat}") };
+        format!("{}.{}.{}{repeat}", self.scenario.name, self.variant, self.kernel.version)
+    }
+
     /// The figures a run of it has, from its recording.
     fn report(&self, recording: &Path, seconds: f64, saved: Option<&Path>) -> Result<RunReport, CliError> {
         let expect = self.scenario.expect.on(self.kernel.version);
@@ -121,12 +139,27 @@ impl<'a> Bench<'a> {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(CliError::lab_unavailable)?,
         };
-        Ok(Bench { console, interrupt, how: how.clone(), cache, program, accel: None })
+        Ok(Bench { console, interrupt, how: how.clone(), cache, program, accel: None, recordings: None })
+    }
+
+    /// The same for runs that are remembered.
+    pub(super) fn remembering(console: &'a Console, how: &HowRemembered) -> Result<Bench<'a>, CliError> {
+        Ok(Bench { recordings: how.recordings.clone(), ..Bench::open(console, &how.how)? })
+    }
+
+    /// Whether somebody asked to end.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_asked()
     }
 
     /// Finds a kernel, and fetches it where it must.
     pub(super) fn kernel(&self, wanted: &str) -> Result<Kernel, CliError> {
         find(self.console, &self.cache, wanted)
+    }
+
+    /// Kernels that are in the cache.
+    pub(super) fn cached(&self) -> Result<Vec<Kernel>, CliError> {
+        cached(&self.cache).map_err(|error| unavailable(&error))
     }
 
     /// Runs a trial; the recording is kept in `save`.
@@ -135,6 +168,24 @@ impl<'a> Bench<'a> {
         let (path, file) = save.map_or((None, None), |(path, file)| (Some(path), Some(file)));
         let (outcome, seconds) = self.execute(&self.order(trial, accel), path, file)?;
         trial.report(&outcome.recording, seconds, path)
+    }
+
+    /// The result of a trial that was run before, or is run now. `repeat` tells repeats apart.
+    pub(super) fn remembered(&mut self, trial: Trial<'_>, repeat: u32) -> Result<RunReport, CliError> {
+        let accel = self.accel(trial.kernel)?;
+        let order = self.order(trial, accel);
+        let kept = self.recordings.as_ref().map(|dir| dir.join(format!("{}.flr", trial.file_stem(repeat))));
+        if let Some(kept) = kept.filter(|kept| kept.exists()) {
+            return trial.report(&kept, 0.0, Some(&kept));
+        }
+        let results = Results::of(&self.cache, &self.program).map_err(CliError::lab_unavailable)?;
+        let place = results.place(&order, repeat).map_err(CliError::bug)?;
+        if place.exists() {
+            return trial.report(&place, 0.0, Some(&place));
+        }
+        let (outcome, seconds) = self.execute(&order, None, None)?;
+        results.keep(&outcome.recording, &place).map_err(CliError::lab_unavailable)?;
+        trial.report(&place, seconds, Some(&place))
     }
 
     fn order<'b>(&'b self, trial: Trial<'b>, accel: Accel) -> Order<'b> {

@@ -2,9 +2,11 @@
 //! `floodline lab …`: scenarios on real kernels in throw-away virtual machines. Never needs root, and
 //! never touches this host's cgroups, settings or mounts.
 
+mod bisect;
 pub(super) mod execute;
 mod judge;
 mod kernels;
+mod matrix;
 mod run;
 
 use super::Run;
@@ -24,6 +26,8 @@ pub(crate) struct Lab {
 #[derive(clap::Subcommand)]
 enum Verb {
     Run(run::RunScenario),
+    Matrix(matrix::Matrix),
+    Bisect(bisect::Bisect),
     Judge(judge::Judge),
     Kernels(kernels::Kernels),
     /// Run one task for the lab, in a guest
@@ -35,6 +39,8 @@ impl Run for Lab {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         match self.verb {
             Verb::Run(run) => run.run(console),
+            Verb::Matrix(matrix) => matrix.run(console),
+            Verb::Bisect(bisect) => bisect.run(console),
             Verb::Judge(judge) => judge.run(console),
             Verb::Kernels(kernels) => kernels.run(console),
             Verb::Worker => guest::worker(),

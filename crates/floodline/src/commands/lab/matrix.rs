@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline lab matrix SCENARIO… --kernels …`: variants of scenarios on kernels, as one table. What was run
+//! before is remembered, so that an interrupted matrix goes on where it ended.
+
+use super::execute::{Bench, HowRemembered, Trial, read_file};
+use crate::console::Console;
+use crate::error::CliError;
+use crate::exit::Exit;
+use floodline_core::scenario::ScenarioFile;
+use floodline_view::matrix::{self as view, Block, Cell};
+use std::path::PathBuf;
+
+/// Run variants of scenarios on several kernels, into one table
+#[derive(clap::Args)]
+#[command(after_help = "Shown are the figures of which a scenario expects something. Results are remembered by the\n\
+        content of scenario, kernel and program; run it again to go on after an interruption.\n\
+        Exit code 1 when something is not as a scenario expects.\n\n\
+        Examples:\n  \
+        floodline lab matrix scenarios/*.toml --kernels 6.1,6.12\n  \
+        floodline lab matrix scenarios/overlay-umount.toml --kernels 5.10,6.12 --variants incident,remedy\n  \
+        floodline lab matrix scenarios/*.toml --kernels 6.12 --format markdown > incidents.md")]
+pub(super) struct Matrix {
+    /// Scenario files
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+    /// Kernels, oldest first, separated by commas
+    #[arg(long, required = true, value_delimiter = ',', value_name = "KERNELS")]
+    kernels: Vec<String>,
+    /// Variants, as far as a scenario has them; without it incident and remedy, or what there is
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    variants: Vec<String>,
+    #[command(flatten)]
+    how: HowRemembered,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: MatrixFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum MatrixFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs; every run as lab run prints it
+    Json,
+    /// For a page of documentation
+    Markdown,
+}
+
+impl Matrix {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let files = self.scenarios.iter().map(|path| read_file(path)).collect::<Result<Vec<_>, _>>()?;
+        let mut blocks = Vec::new();
+        {
+            let mut bench = Bench::remembering(console, &self.how)?;
+            let kernels = self.kernels.iter().map(|wanted| bench.kernel(wanted)).collect::<Result<Vec<_>, _>>()?;
+            for file in &files {
+                let mut block = Block { scenario: file.name.clone(), summary: file.summary.clone(), cells: Vec::new() };
+                for variant in self.variants(file) {
+                    let Some(scenario) = file.variants.get(&variant) else { continue };
+                    for kernel in &kernels {
+                        let result = bench.remembered(Trial { scenario, variant: &variant, kernel }, 0);
+                        if bench.is_interrupted() {
+                            return Err(CliError::lab_unavailable("interrupted")
+                                .hint("the same command goes on where it ended"));
+                        }
+                        let expect = scenario.expect.on(kernel.version);
+                        block.cells.push(Cell {
+                            variant: variant.clone(),
+                            kernel: kernel.version.to_string(),
+                            shown: expect.figures.keys().cloned().collect(),
+                            result: result.map_err(|error| error.to_string()),
+                        });
+                    }
+                }
+                blocks.push(block);
+            }
+        }
+        console.print(&match self.format {
+            MatrixFormat::Text => view::text(&blocks),
+            MatrixFormat::Json => view::json(&blocks).map_err(CliError::bug)?,
+            MatrixFormat::Markdown => view::markdown(&blocks),
+        })?;
+        let is_well = |cell: &Cell| cell.result.as_ref().is_ok_and(|report| report.not_as_expected.is_empty());
+        let all_well = blocks.iter().flat_map(|block| &block.cells).all(is_well);
+        Ok(if all_well { Exit::Done } else { Exit::Findings })
+    }
+
+    /// Variants of a file that are asked for.
+    fn variants(&self, file: &ScenarioFile) -> Vec<String> {
+        let has = |name: &&String| file.variants.contains_key(*name);
+        let asked: Vec<String> = self.variants.iter().filter(has).cloned().collect();
+        let usual: Vec<String> = ["incident", "remedy"].map(str::to_owned).iter().filter(has).cloned().collect();
+        match (asked.is_empty(), usual.is_empty()) {
+            (false, _) => asked,
+            (true, false) => usual,
+            (true, true) => file.variants.keys().cloned().collect(),
+        }
+    }
+}
