@@ -1,17 +1,22 @@
 # Thin targets; anything clever is Rust. On a fresh Debian or Ubuntu machine with a Rust toolchain:
 #   make doctor   installs what is missing, builds, and diagnoses this host
 #   make test     everything that decides whether a change is good
+#   make lab      every scenario on every kernel, into docs/incidents.md
 
+# The compiler's linker and C library.
 PACKAGES := gcc libc6-dev
+# For the lab: a machine to run, tools to format its disks and to unpack kernels.
+LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit bench
+.PHONY: doctor test build packages lint unit lab bench
 
 doctor: build
 	target/release/floodline doctor
 
-test: packages lint unit
+test lab: PACKAGES += $(LAB_PACKAGES)
+test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
 # from build scripts and procedural macros, which cannot be linked that way.
@@ -28,9 +33,19 @@ lint:
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-# Unit, snapshot, property, program and tidy tests, and a short fuzz of every parser.
+# Unit, snapshot, property, program and tidy tests, a short fuzz of every parser, and some incidents on real
+# kernels, where machines can be run: the guests' init is the static program that people get.
 unit:
-	cargo test --locked --workspace --no-fail-fast
+	FLOODLINE_GUEST_PROGRAM=$(CURDIR)/target/release/floodline cargo test --locked --workspace --no-fail-fast
+
+# Five kernels: before and after large folios, before and after the fix of inode switching, a new one. What was
+# run before is remembered. Exit code 1 says that something is not as expected: the page then says what.
+LAB_KERNELS := 5.10,6.1,6.12.43,6.12,7.2
+lab: packages build
+	@{ sed '/^<!-- measured -->$$/q' docs/incidents.md; echo; \
+	target/release/floodline lab matrix scenarios/[!e]*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
+	} > target/incidents.md || [ $$? = 1 ]
+	mv target/incidents.md docs/incidents.md
 
 bench:
 	cargo bench --locked --workspace

@@ -92,6 +92,7 @@ pub fn text(blocks: &[Block]) -> String {
                     text.push_str(&format!("    {name:<14}"));
                     some.iter()
                         .for_each(|kernel| text.push_str(&format!(" {:>9}", block.value(variant, kernel, figure))));
+                    text.truncate(text.trim_end().len());
                     text.push('\n');
                 }
             }
@@ -212,7 +213,7 @@ overlay-umount
   teardown.umount.max_seconds
     variant         5.10.223  6.12.117
     incident          9.95 s    no run
-    remedy           20.0 ms          \x20
+    remedy           20.0 ms
   incident on 5.10.223: nothing
 ! incident on 6.12.117: no run
     the guest's kernel panicked
