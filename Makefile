@@ -43,7 +43,7 @@ unit:
 LAB_KERNELS := 5.10,6.1,6.12.43,6.12,7.2
 lab: packages build
 	@{ sed '/^<!-- measured -->$$/q' docs/incidents.md; echo; \
-	target/release/floodline lab matrix scenarios/[!e]*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
+	target/release/floodline lab matrix scenarios/*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
 	} > target/incidents.md || [ $$? = 1 ]
 	mv target/incidents.md docs/incidents.md
 

@@ -121,11 +121,11 @@ pub fn markdown(blocks: &[Block]) -> String {
         text.push_str(&format!("\n|---|---|{}\n", "---:|".repeat(variants.len())));
         for kernel in block.in_order(|cell| &cell.kernel) {
             for figure in &figures {
-                text.push_str(&format!("| {kernel} | `{figure}` |"));
-                variants
-                    .iter()
-                    .for_each(|variant| text.push_str(&format!(" {} |", block.value(variant, kernel, figure))));
-                text.push('\n');
+                let values: Vec<String> = variants.iter().map(|variant| block.value(variant, kernel, figure)).collect();
+                // What only other kernels show is left out.
+                if values.iter().any(|value| !value.is_empty() && value != "-") {
+                    text.push_str(&format!("| {kernel} | `{figure}` | {} |\n", values.join(" | ")));
+                }
             }
             text.push_str(&format!("| {kernel} | `doctor` finds first |"));
             for variant in &variants {

@@ -49,6 +49,9 @@ pub(super) struct HowRemembered {
     /// Take recordings from this directory, named SCENARIO.VARIANT.KERNEL.flr, instead of running
     #[arg(long, value_name = "DIR")]
     recordings: Option<PathBuf>,
+    /// Run nothing: what is in that directory is all there is
+    #[arg(long, requires = "recordings")]
+    no_run: bool,
 }
 
 /// How a guest is to be run.
@@ -75,6 +78,7 @@ pub(super) struct Bench<'a> {
     program: PathBuf,
     accel: Option<Accel>,
     recordings: Option<PathBuf>,
+    no_run: bool,
 }
 
 /// One variant of a scenario on one kernel.
@@ -139,12 +143,12 @@ impl<'a> Bench<'a> {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(CliError::lab_unavailable)?,
         };
-        Ok(Bench { console, interrupt, how: how.clone(), cache, program, accel: None, recordings: None })
+        Ok(Bench { console, interrupt, how: how.clone(), cache, program, accel: None, recordings: None, no_run: false })
     }
 
     /// The same for runs that are remembered.
     pub(super) fn remembering(console: &'a Console, how: &HowRemembered) -> Result<Bench<'a>, CliError> {
-        Ok(Bench { recordings: how.recordings.clone(), ..Bench::open(console, &how.how)? })
+        Ok(Bench { recordings: how.recordings.clone(), no_run: how.no_run, ..Bench::open(console, &how.how)? })
     }
 
     /// Whether somebody asked to end.
@@ -172,12 +176,14 @@ impl<'a> Bench<'a> {
 
     /// The result of a trial that was run before, or is run now. `repeat` tells repeats apart.
     pub(super) fn remembered(&mut self, trial: Trial<'_>, repeat: u32) -> Result<RunReport, CliError> {
-        let accel = self.accel(trial.kernel)?;
-        let order = self.order(trial, accel);
-        let kept = self.recordings.as_ref().map(|dir| dir.join(format!("{}.flr", trial.file_stem(repeat))));
-        if let Some(kept) = kept.filter(|kept| kept.exists()) {
+        if let Some(kept) = self.kept(trial, repeat) {
             return trial.report(&kept, 0.0, Some(&kept));
         }
+        if self.no_run {
+            return Err(CliError::lab_unavailable("there is no recording, and nothing is to be run"));
+        }
+        let accel = self.accel(trial.kernel)?;
+        let order = self.order(trial, accel);
         let results = Results::of(&self.cache, &self.program).map_err(CliError::lab_unavailable)?;
         let place = results.place(&order, repeat).map_err(CliError::bug)?;
         if place.exists() {
@@ -186,6 +192,16 @@ impl<'a> Bench<'a> {
         let (outcome, seconds) = self.execute(&order, None, None)?;
         results.keep(&outcome.recording, &place).map_err(CliError::lab_unavailable)?;
         trial.report(&place, seconds, Some(&place))
+    }
+
+    /// Whether a trial is to be had: run, or in the directory of recordings where nothing may be run.
+    pub(super) fn has(&self, trial: Trial<'_>) -> bool {
+        !self.no_run || self.kept(trial, 0).is_some()
+    }
+
+    fn kept(&self, trial: Trial<'_>, repeat: u32) -> Option<PathBuf> {
+        let dir = self.recordings.as_ref()?;
+        Some(dir.join(format!("{}.flr", trial.file_stem(repeat)))).filter(|kept| kept.exists())
     }
 
     fn order<'b>(&'b self, trial: Trial<'b>, accel: Accel) -> Order<'b> {

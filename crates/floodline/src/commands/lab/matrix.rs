@@ -59,7 +59,11 @@ impl Matrix {
                 for variant in self.variants(file) {
                     let Some(scenario) = file.variants.get(&variant) else { continue };
                     for kernel in &kernels {
-                        let result = bench.remembered(Trial { scenario, variant: &variant, kernel }, 0);
+                        let trial = Trial { scenario, variant: &variant, kernel };
+                        if !bench.has(trial) {
+                            continue;
+                        }
+                        let result = bench.remembered(trial, 0);
                         if bench.is_interrupted() {
                             return Err(CliError::lab_unavailable("interrupted")
                                 .hint("the same command goes on where it ended"));
