@@ -7,12 +7,12 @@
 //!
 //! A wb's threshold is the domain's times its part of the domain's completions, which user space cannot see.
 //! Rows are judged where that part is known without looking at the answer: a cgroup that writes to one
-//! device has all of it, and one that never wrote has none. The others are counted.
+//! device has all of it, and one that never wrote has none. The others must not be above their bound.
 
 use super::domain::{self, computed_global};
 use super::inputs::{Inputs, PageBound};
 use crate::id::{Entity, EntityId};
-use crate::kernel::{WbShare, wb_calc_thresh};
+use crate::kernel::{WbShare, wb_calc_thresh, wb_min_max_ratio};
 use crate::name::Name;
 use crate::record::{Record, Sink};
 use crate::sample::Sample;
@@ -50,8 +50,12 @@ pub struct Exactness {
     pub moved: u64,
     /// Of these, between what the inputs give.
     pub moved_within: u64,
-    /// Rows not judged: the wb's part of the completions cannot be seen from user space.
+    /// Rows that are only bounded: the wb's part of the completions cannot be seen from user space.
     pub unseen: u64,
+    /// Of these, settled.
+    pub bounded: u64,
+    /// Of these, not above the bound.
+    pub bounded_within: u64,
 }
 
 impl Exactness {
@@ -63,6 +67,11 @@ impl Exactness {
     /// Part of the quiet rows that is exact.
     pub fn quiet_share(&self) -> Option<f64> {
         share(self.quiet_exact, self.quiet)
+    }
+
+    /// Part of the settled rows without a known part that is not above the bound.
+    pub fn bounded_share(&self) -> Option<f64> {
+        share(self.bounded_within, self.bounded)
     }
 
     /// Part of the moved rows that is within.
@@ -94,6 +103,8 @@ struct Row {
     label: String,
     printed: u64,
     computed: PageBound,
+    /// Its part of the completions is known; else the computed threshold is a bound.
+    is_seen: bool,
     /// Nothing of the cgroup moved for long enough.
     is_settled: bool,
 }
@@ -171,6 +182,16 @@ impl Judge {
             let low = around.iter().map(|bound| bound.low).min().unwrap_or(0);
             let high = around.iter().map(|bound| bound.high).max().unwrap_or(0);
             let is_within = (low..=high).contains(&row.printed);
+            if !row.is_seen {
+                self.found.unseen += 1;
+                let is_settled = row.is_settled && after.is_settled;
+                self.found.bounded += u64::from(is_settled);
+                self.found.bounded_within += u64::from(is_settled && is_within);
+                if is_settled && !is_within {
+                    self.misses.push(miss(*at, row.label.clone(), row.printed, PageBound { low, high }));
+                }
+                continue;
+            }
             if low == high && row.is_settled && after.is_settled {
                 self.found.quiet += 1;
                 self.found.quiet_exact += u64::from(is_within);
@@ -226,12 +247,14 @@ fn rows(
             *of_cgroup.entry(*cgroup_ino).or_default() += weight;
         }
     }
-    // With dirty inodes around, a device's ratios are divided among its wbs by bandwidth.
-    let busy = |wanted: &Name| {
-        window.wbs.iter().any(|(id, span)| {
+    // A device's ratios are divided among its wbs by bandwidth, of those that have dirty inodes (state bit 2).
+    let busy_bandwidth = |wanted: &Name| -> Option<u64> {
+        let of_bdi = window.wbs.iter().filter(|(id, span)| {
             matches!(window.entities.get(id), Some(Entity::Wb { bdi, .. }) if bdi == wanted)
-                && span.last.state.is_none_or(|state| state.0 & 4 != 0)
-        })
+                && Some(span.last_at) == latest
+        });
+        let busy = of_bdi.filter(|(_, span)| span.last.state.is_none_or(|state| state.0 & 4 != 0));
+        busy.map(|(_, span)| span.last.write_bandwidth.map(|bandwidth| bandwidth.0)).sum()
     };
     let (mut rows, mut unseen) = (BTreeMap::new(), 0);
     for (id, span) in window.wbs.iter().filter(|(_, span)| Some(span.last_at) == latest) {
@@ -239,29 +262,29 @@ fn rows(
         let (Some((path, cgroup)), Some(printed)) = (by_ino.get(cgroup_ino), span.last.dirty_thresh) else { continue };
         let Some(budget) = domain::cgroup_of(inputs, avail, global_thresh, path, *cgroup) else { continue };
         let (Some(thresh), Some(dirty)) = (budget.domain.thresh, budget.domain.used()) else { continue };
-        let device = device(inputs, bdi);
-        let is_scaled =
-            busy(bdi) && device.is_some_and(|(min, max, _)| min != 0 || max != inputs.algorithm.ratio_full());
         let (weight, written) = completions.get(id).copied().unwrap_or_default();
         let whole = of_cgroup.get(cgroup_ino).copied().unwrap_or(0.0);
-        let numerator = match written {
-            // Without a floor, nothing of a threshold is nothing whatever the threshold.
-            0 if inputs.algorithm.share_floor => 0,
-            _ if weight >= COMPLETIONS_MIN && weight >= whole * ALL_COMPLETIONS => 1,
-            _ => {
-                unseen += 1;
-                continue;
-            }
-        };
-        let Some((min_ratio, max_ratio, strictlimit)) = device.filter(|_| !is_scaled) else {
+        let bandwidths = span.last.write_bandwidth.map(|own| own.0).zip(busy_bandwidth(bdi));
+        let (Some((min_ratio, max_ratio, strictlimit)), Some((own, all_busy))) = (device(inputs, bdi), bandwidths)
+        else {
             unseen += 1;
             continue;
+        };
+        let is_capped = max_ratio < inputs.algorithm.ratio_full();
+        let min_ratio_sum = min_ratio;
+        let (min_ratio, max_ratio) = wb_min_max_ratio(&inputs.algorithm, min_ratio, max_ratio, own, all_busy);
+        let (numerator, is_seen) = match written {
+            // Completions of a device with a largest share are not all counted.
+            _ if is_capped => (1, false),
+            // Without a floor, nothing of a threshold is nothing whatever the threshold.
+            0 => (0, inputs.algorithm.share_floor),
+            _ => (1, weight >= COMPLETIONS_MIN && weight >= whole * ALL_COMPLETIONS),
         };
         let wb_share = WbShare {
             min_ratio,
             max_ratio,
             strictlimit,
-            min_ratio_sum: min_ratio,
+            min_ratio_sum,
             ..WbShare::unlimited(&inputs.algorithm, numerator, 1)
         };
         let at = |thresh: u64| wb_calc_thresh(&inputs.algorithm, &wb_share, thresh, inputs.pages(dirty));
@@ -272,25 +295,22 @@ fn rows(
             true => (globally * global_thresh.low as f64).max(global_thresh.low as f64 / 8.0),
             false => globally * global_thresh.low as f64,
         };
-        let computed = if globally >= ALL_COMPLETIONS {
+        let (computed, is_seen) = if globally >= ALL_COMPLETIONS {
             let of_global = |pages| wb_calc_thresh(&inputs.algorithm, &WbShare { numerator: 1, ..wb_share }, pages, 0);
-            PageBound {
-                low: computed.low.min(of_global(global_thresh.low)),
-                high: computed.high.min(of_global(global_thresh.high)),
-            }
-        } else if of_global >= computed.high as f64 * BINDS_CLEARLY {
-            computed
+            let low = computed.low.min(of_global(global_thresh.low));
+            (PageBound { low, high: computed.high.min(of_global(global_thresh.high)) }, is_seen)
         } else {
-            unseen += 1;
-            continue;
+            (computed, is_seen && of_global >= computed.high as f64 * BINDS_CLEARLY)
         };
+        // Where the part is not seen, it is at most all.
+        let computed = if is_seen { computed } else { PageBound { low: 0, ..computed } };
         let row = inputs.cgroup(*cgroup);
         let pages = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| inputs.pages(bytes));
         let file = row.map_or(0, |row| pages(row.inactive_file).saturating_add(pages(row.active_file)));
         let charged = row.map_or(0, |row| pages(row.memory_current));
         let still = (pages(span.last.dirtied), written, file, charged);
         let label = format!("{path} on {bdi}");
-        rows.insert(*id, (Row { label, printed: inputs.pages(printed), computed, is_settled: false }, still));
+        rows.insert(*id, (Row { label, printed: inputs.pages(printed), computed, is_seen, is_settled: false }, still));
     }
     (rows, unseen)
 }

@@ -116,6 +116,8 @@ fn budget_figures(judge: &Judge) -> impl Iterator<Item = (String, Figure)> {
         ("wb_quiet_exact_share", share(found.quiet_share())),
         ("wb_moved_count", count(found.moved)),
         ("wb_moved_within_share", share(found.moved_share())),
+        ("wb_bounded_count", count(found.bounded)),
+        ("wb_bounded_within_share", share(found.bounded_share())),
         ("wb_unseen_count", count(found.unseen)),
     ]
     .into_iter()

@@ -116,6 +116,39 @@ fn a_kernel_that_is_not_there_is_named() {
 }
 
 #[test]
+fn a_kept_recording_is_judged_by_its_scenario_again() {
+    let recording = format!("{}/tests/program/recordings/exact-budgets-ratio-7.2.flr", env!("CARGO_MANIFEST_DIR"));
+    let judge = |name: &str, variant: &str| {
+        floodline(&["lab", "judge", &scenario(name), &recording, "--variant", variant, "--format", "json", "--misses"])
+    };
+    // A real 7.2 kernel: budgets to the page, for wbs and for the machine.
+    let run = judge("exact-budgets", "ratio");
+    assert_eq!(run.code, 0, "{run}");
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let value = |name: &str| json["figures"][name]["value"].as_f64().unwrap_or(-1.0);
+    assert_eq!((value("budget.wb_quiet_count"), value("budget.wb_quiet_exact_share")), (111.0, 1.0));
+    assert_eq!((value("budget.global_count"), value("budget.global_exact_share")), (71.0, 1.0));
+    // The same held against what it is not.
+    let run = judge("overlay-umount", "incident");
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("overlay-umount-flush was not found"), "{run}");
+}
+
+#[test]
+fn a_matrix_names_the_kernel_that_is_not_there_and_real_recordings_are_compared() {
+    let home = tempfile::tempdir().expect("a folder");
+    let recording = format!("{}/tests/program/recordings/exact-budgets-ratio-7.2.flr", env!("CARGO_MANIFEST_DIR"));
+    let run = command(&["lab", "matrix", &scenario("exact-budgets"), "--kernels", "/nowhere/vmlinuz"])
+        .env("XDG_CACHE_HOME", home.path())
+        .output()
+        .expect("it starts");
+    assert_eq!(run.status.code(), Some(69));
+    let run = floodline(&["compare", &recording, &recording]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run}");
+}
+
+#[test]
 fn vm_starved_budgets_and_their_remedy_are_as_expected_on_two_kernels() {
     as_expected(
         "starved budgets",
