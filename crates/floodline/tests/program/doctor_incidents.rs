@@ -85,7 +85,7 @@ fn captured_kernels_are_healthy_and_say_what_was_not_seen() {
                 "wrapped-dirty-counter: clear:",
                 "overlay-umount-flush: clear: unmounting an overlay on vdb would write",
                 "buffered-loop-device: info: Whatever is written to loop0 will be dirty twice",
-                "cgroup-writeback-missing: clear: every limit is on a filesystem",
+                "cgroup-writeback-missing: info: The I/O weights of 1 cgroup share out nothing",
                 "fsync-behind-writeback: not checked: /proc/diskstats",
             ],
         );
