@@ -18,7 +18,7 @@ use floodline_core::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_core::metric::Row;
 use floodline_core::name::Name;
 use floodline_core::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
-use floodline_core::units::Nanos;
+use floodline_core::units::{Bits, Nanos};
 use std::collections::BTreeSet;
 
 struct File<R> {
@@ -215,7 +215,7 @@ impl Cgroups {
             };
             let (top, childless) = (node.is_top(), node.is_childless());
             node.enter(round.root, mount);
-            let mut reader = Reader { round, entity, due, top, gone: false, seen: Hasher::new() };
+            let mut reader = Reader { round, entity, due, top, gone: false, absent: Vec::new(), seen: Hasher::new() };
             let mut row = CgroupRow::default();
             if self.needs.cgroups {
                 reader.counters(self.counters, |when| when == When::Always, node, mount, &mut row);
@@ -246,7 +246,11 @@ impl Cgroups {
             }
             if self.needs.cgroup_limits && due && !reader.gone {
                 let row = reader.limits(self.limits, node.place(reader.round.root, mount).0);
+                node.controllers = row.as_ref().and_then(|row| row.controllers).or(node.controllers);
                 rows.limits.extend(row.map(|row| (entity, row)));
+            }
+            if !reader.gone {
+                reader.tell_absent(node.controllers);
             }
             if reader.gone {
                 round.gaps.add(Source::CgroupV2, "", Trouble::Vanished, None);
@@ -294,6 +298,8 @@ struct Reader<'a, 'round> {
     due: bool,
     top: bool,
     gone: bool,
+    /// Files that were not there.
+    absent: Vec<(Source, &'static str)>,
     /// Checksum of what is read in every sample.
     seen: Hasher,
 }
@@ -393,8 +399,27 @@ impl Reader<'_, '_> {
     fn fault(&mut self, source: Source, name: &'static str, fault: Fault) {
         // The top of a hierarchy has no limits and no usage of its own.
         let expected = self.gone || fault.is_gone() && (self.top || fault != Fault::NOT_FOUND);
-        if !expected {
-            self.round.gaps.add(source, name, fault, Some(self.entity));
+        match (expected, fault) {
+            (true, _) => {}
+            (false, Fault::NOT_FOUND) => self.absent.push((source, name)),
+            (false, _) => self.round.gaps.add(source, name, fault, Some(self.entity)),
+        }
+    }
+
+    /// Tells what was not there and should have been: a cgroup has the files of its controllers only.
+    fn tell_absent(&mut self, controllers: Option<Bits>) {
+        for (source, name) in self.absent.drain(..) {
+            let controller = match name.split_once('.') {
+                // Pressure is accounted whatever the controllers.
+                Some((_, "pressure")) => None,
+                Some(("memory", _)) => Some(cgroup::MEMORY),
+                Some(("io", _)) => Some(cgroup::IO),
+                _ => None,
+            };
+            let has_none = controller.zip(controllers).is_some_and(|(controller, have)| have.0 & controller == 0);
+            if !has_none {
+                self.round.gaps.add(source, name, Fault::NOT_FOUND, Some(self.entity));
+            }
         }
     }
 }

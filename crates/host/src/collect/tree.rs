@@ -8,7 +8,7 @@ use super::kept::Kept;
 use crate::root::{EntryKind, Fault, HostDir, HostFile, HostRoot, Subdirectories};
 use floodline_core::gap::Source;
 use floodline_core::id::{DevId, EntityId};
-use floodline_core::units::Nanos;
+use floodline_core::units::{Bits, Nanos};
 use std::collections::BTreeMap;
 
 /// Number of a directory within its tree; parents have lower ones than their children.
@@ -31,6 +31,8 @@ pub(super) struct Node {
     pub(super) was_same: bool,
     /// How long tasks in it had waited for memory and for I/O when that was last read.
     pub(super) waited: Option<(Nanos, Nanos)>,
+    /// Its controllers, as the bits of their metric, when that was last read.
+    pub(super) controllers: Option<Bits>,
     /// The directory above.
     pub(super) parent: Option<NodeId>,
     /// Files that are read in every sample, in the order the owner of the tree has them.
@@ -239,6 +241,7 @@ impl Tree {
             seen: None,
             was_same: false,
             waited: None,
+            controllers: None,
             parent,
             files,
             devices,

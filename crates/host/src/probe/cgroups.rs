@@ -61,9 +61,9 @@ fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<String, u64> {
     content.split(|&byte| byte == b'\n').filter_map(inode).collect()
 }
 
-/// The names in a file of controllers; a hierarchy without any has an empty line.
+/// The names in a file of controllers; of a hierarchy without any the kernel prints nothing at all.
 fn controllers(content: &[u8]) -> Option<Vec<String>> {
-    let line = content.strip_suffix(b"\n")?;
+    let line = if content.is_empty() { content } else { content.strip_suffix(b"\n")? };
     let is_name = |name: &&[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let names: Vec<&[u8]> = line.split(|&byte| byte == b' ').filter(|name| !name.is_empty()).collect();
     names.iter().all(is_name).then(|| names.into_iter().map(|name| Name::new(name).to_string()).collect())
@@ -159,7 +159,7 @@ mod tests {
         };
         check("cpuset cpu io memory\n", Some(&["cpuset", "cpu", "io", "memory"]));
         check("\n", Some(&[]));
-        check("", None);
+        check("", Some(&[]));
         check("cpuset cpu io mem", None);
         check("io\u{1b}[31m\n", None);
         check("io\nmemory\n", None);

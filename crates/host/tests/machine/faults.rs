@@ -364,6 +364,40 @@ fn what_may_not_be_read_is_one_gap_with_a_number() {
     assert_eq!(first, expect);
 }
 
+/// The files of `/box` that are told to be missing when it has these controllers and only `cgroup.*`.
+fn missing_with(controllers: &str) -> BTreeSet<String> {
+    let tree = HostTree::sized(0, 0);
+    tree.cgroup("/box");
+    for file in tree.files().iter().filter(|file| file.contains("/box/")) {
+        let name = file.rsplit('/').next().unwrap_or_default();
+        if name.starts_with("memory.") || name.starts_with("io.") {
+            tree.remove(file);
+        }
+    }
+    tree.write("sys/fs/cgroup/box/cgroup.controllers", controllers);
+    let root = HostRoot::at(tree.path()).unwrap();
+    let mut out = Vec::new();
+    Collector::new(&root, plan()).collect(&mut out);
+    let of_box = gaps(&out).into_iter().filter(|gap| gap.cause == Cause::NotFound && gap.entity.is_some());
+    of_box.filter_map(|gap| gap.detail.clone()).filter(|name| !name.ends_with("pressure")).collect()
+}
+
+#[test]
+fn a_cgroup_lacks_nothing_but_files_of_the_controllers_it_has() {
+    let check = |controllers: &str, memory: bool, io: bool| {
+        let missing = missing_with(controllers);
+        let told = |name: &str| missing.contains(name);
+        assert_eq!((told("memory.stat"), told("memory.max")), (memory, memory), "{controllers:?}: {missing:?}");
+        assert_eq!((told("io.stat"), told("io.max")), (io, io), "{controllers:?}: {missing:?}");
+    };
+    check("cpu io memory\n", true, true);
+    check("cpu memory\n", true, false);
+    check("cpu io\n", false, true);
+    check("", false, false);
+    // Not understood: then every file is expected.
+    check("\u{1b}[31m\n", true, true);
+}
+
 #[test]
 fn a_tree_with_nothing_in_it_is_all_gaps() {
     let dir = tempfile::tempdir().unwrap();
