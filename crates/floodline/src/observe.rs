@@ -44,7 +44,8 @@ pub(crate) fn observe(
             take(&record)?;
         }
         let next = next_turn(start.elapsed(), schedule.every, turn);
-        if let Some(samples) = next.checked_sub(turn + 1).filter(|&missed| missed > 0) {
+        let samples = missed(turn, next, schedule);
+        if samples > 0 {
             let at = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
             let at = Nanos(
                 at.tv_sec.cast_unsigned().saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.cast_unsigned()),
@@ -66,6 +67,14 @@ pub(crate) fn observe(
 fn next_turn(elapsed: Duration, every: Duration, turn: u64) -> u64 {
     let passed = elapsed.as_nanos() / every.as_nanos().max(1);
     u64::try_from(passed).unwrap_or(u64::MAX).max(turn).saturating_add(1)
+}
+
+/// Turns that were passed over, as far as they were within the time asked for.
+fn missed(turn: u64, next: u64, schedule: Schedule) -> u64 {
+    let last = schedule.length.map_or(u64::MAX, |length| {
+        u64::try_from(length.as_nanos() / schedule.every.as_nanos().max(1)).unwrap_or(u64::MAX)
+    });
+    next.saturating_sub(1).min(last).saturating_sub(turn)
 }
 
 /// Reads a length of time such as `10s`, `500ms` or `1m30s`.
@@ -97,6 +106,19 @@ mod tests {
         check(1000, 0, 2);
         check(3500, 0, 4);
         check(3500, 7, 8);
+    }
+
+    #[test]
+    fn turns_beyond_the_time_asked_for_are_not_missed() {
+        let check = |turn: u64, next: u64, length_ms: Option<u64>, expect: u64| {
+            let schedule = Schedule { length: length_ms.map(Duration::from_millis), every: Duration::from_millis(50) };
+            assert_eq!(missed(turn, next, schedule), expect, "{turn} {next} {length_ms:?}");
+        };
+        check(0, 1, None, 0);
+        check(0, 4, None, 3);
+        check(2, 6, Some(200), 2);
+        check(4, 6, Some(200), 0);
+        check(0, 3, Some(0), 0);
     }
 
     #[test]
