@@ -284,7 +284,8 @@ async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64) {
     let request = Request {
         way: Way::Write,
         bytes: pages * PAGE,
-        class: Class::Normal,
+        // Marked "sync" and "idle", as direct writes are: writeback throttling lets them through.
+        class: Class::Exempt,
         merged: 0,
         cgroup: CgId::ROOT,
         done: Done::Nothing,

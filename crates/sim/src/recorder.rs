@@ -45,6 +45,8 @@ impl Recorder {
     /// One look.
     pub(crate) fn sample(&mut self, world: &mut World, out: &mut Vec<Record>) {
         let now = world.now;
+        // Reading memory.stat folds the counters of all memcgs: who looks changes what throttling sees.
+        world.flush_memcg_stats();
         world.memory.account_cpus(now, world.cpus);
         for id in world.cgroups.ids() {
             world.cgroups[id].io.account(now);

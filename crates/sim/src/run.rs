@@ -50,6 +50,8 @@ pub struct Summary {
     pub is_interrupted: bool,
 }
 
+/// Time before the first program starts.
+const QUIET: u64 = Nanos::SECOND.0;
 /// After the workload's time, programs that are in a call get this long to come back.
 const GRACE: u64 = 60 * Nanos::SECOND.0;
 /// Nothing may last longer.
@@ -141,6 +143,8 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
         world.add_process(&copy.task, cgroup)
     };
     let name = TaskName { task: copy.task.clone(), copy: copy.copy };
+    // As in a guest, the machine is looked at before anything runs.
+    sim.sleep_until(QUIET, "its start").await;
     let unmeasured = Measures::new(u64::MAX, u64::MAX);
     let mut hand = Hand::new(&sim, pid, copy.seed, unmeasured, None);
     let mut failure = hand.all(&copy.setup).await.err().map(|error| format!("setup{error}"));

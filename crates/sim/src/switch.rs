@@ -15,10 +15,11 @@ const IN_FLIGHT_MAX: usize = 1024;
 const BATCH: usize = 119;
 /// A grace period before a switch: 20 ms.
 const GRACE: u64 = 20_000_000;
-/// Time of one inode, of one of its tagged folios, and of one step along a list; nanoseconds. Estimates.
+/// Time of one inode, of one of its tagged folios, and of one step along a list, which is a cache miss;
+/// nanoseconds. Estimates.
 const PER_INODE: u64 = 1_000;
 const PER_FOLIO: u64 = 100;
-const PER_STEP: u64 = 3;
+const PER_STEP: u64 = 25;
 
 /// One batch.
 #[derive(Debug)]

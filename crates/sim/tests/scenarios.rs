@@ -56,12 +56,12 @@ fn a_hoard_is_sent_at_expiry_and_everyone_waits() {
     check(DIRTY_CLIFF, "incident", "6.12");
     check(DIRTY_CLIFF, "incident", "6.1");
     check(DIRTY_CLIFF, "remedy", "6.12");
-    check(DIRTY_CLIFF, "remedy-expiry", "6.12");
 }
 
 #[test]
 fn a_starved_budget_multiplies_with_large_folios() {
     check(STARVED_BUDGET, "incident", "6.12");
+    check(STARVED_BUDGET, "incident", "6.1");
     check(STARVED_BUDGET, "remedy", "6.12");
     check(STARVED_BUDGET, "ext4", "6.12");
 }
@@ -75,13 +75,18 @@ fn scattered_pages_of_a_journal_hold_up_a_slow_disk() {
 
 #[test]
 fn unmounting_an_overlay_writes_out_its_upper_filesystem() {
-    check(OVERLAY, "serial", "6.12");
+    check(OVERLAY, "incident", "6.12");
+    check(OVERLAY, "incident", "5.10");
+    check(OVERLAY, "serial", "6.1");
     check(OVERLAY, "remedy", "6.12");
     check(OVERLAY, "syncfs-before", "6.12");
 }
 
 #[test]
-fn inodes_of_a_slice_without_controllers_are_not_switched() {
+fn inodes_of_a_removed_cgroup_are_switched_at_the_price_of_the_kernel() {
+    check(SWITCH_STORM, "incident", "6.12.43");
+    check(SWITCH_STORM, "incident", "6.1.176");
+    check(SWITCH_STORM, "delayed", "6.8");
     check(SWITCH_STORM, "remedy", "6.12.43");
     check(SWITCH_STORM, "incident", "6.12.117");
     check(SWITCH_STORM, "incident", "5.10");

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulator against a measured run: three times read, compute and write of 20 GB on a host with 268 GB.
+//! Only copy speeds and device rates are fitted. The measurement is not in this repository: the folder
+//! that has `pipeline-20gb/` is named by `FLOODLINE_REFERENCE_DATA`, and without it the tests say so and
+//! pass.
+#![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, and says where it has none")]
+
+use floodline_core::record::{Event, Record, What};
+use floodline_core::scenario::{Lasting, Scenario, ScenarioFile, Step, Task, Time};
+use floodline_core::units::Nanos;
+use floodline_sim::{Options, simulate};
+use std::path::PathBuf;
+
+const PIPELINE: &str = include_str!("../../../scenarios/pipeline-20gb.toml");
+/// Seconds over which the series are compared: until everything is written.
+const SECONDS: u64 = 230;
+
+fn table(name: &str) -> Option<Vec<Vec<String>>> {
+    let Some(folder) = std::env::var_os("FLOODLINE_REFERENCE_DATA") else {
+        eprintln!("skipped: FLOODLINE_REFERENCE_DATA names no folder with pipeline-20gb/{name}");
+        return None;
+    };
+    let path = PathBuf::from(folder).join("pipeline-20gb").join(name);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
+}
+
+fn number(cell: &str) -> f64 {
+    cell.parse().unwrap_or_else(|error| panic!("{error}: {cell}"))
+}
+
+/// Durations of the six phases in seconds, and dirty pages at every second.
+fn simulated() -> (Vec<f64>, Vec<f64>) {
+    let mut file = ScenarioFile::parse(PIPELINE).expect("a scenario");
+    let mut scenario: Scenario = file.variants.remove("default").expect("its variant");
+    // The measurement goes on after the last write.
+    let lasting = Time(Nanos(SECONDS * Nanos::SECOND.0));
+    let watch = Task { steps: vec![Step::Sleep(Lasting { lasting })], ..Task::default() };
+    scenario.workload.tasks.insert("watch".to_owned(), watch);
+    let kernel = "4.18".parse().expect("a version");
+    let every = Nanos::from_millis(100);
+    let options = Options { variant: "default".to_owned(), kernel, every, checks_every_event: false };
+    let (mut start, mut phases, mut dirty) = (0, Vec::<(String, f64)>::new(), Vec::new());
+    let take = |record: Record| {
+        match record {
+            Record::Event(Event { at, what: What::WorkloadStarted { .. } }) => start = at.0,
+            Record::Event(Event { what: What::TaskStall { operation, lasted, .. }, .. }) if operation != "burn" => {
+                let seconds = lasted.as_secs_f64();
+                match phases.last_mut() {
+                    Some((last, sum)) if *last == operation => *sum += seconds,
+                    _ => phases.push((operation, seconds)),
+                }
+            }
+            Record::Sample(sample) => {
+                dirty.push((sample.time.monotonic.0, sample.host.nr_dirty.map_or(0, |pages| pages.0)));
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    simulate(&scenario, &options, take, |_| true).expect("a run");
+    let at = |second: u64| {
+        let then = start + second * Nanos::SECOND.0;
+        dirty.iter().take_while(|(at, _)| *at <= then).last().map_or(0.0, |(_, pages)| *pages as f64)
+    };
+    (phases.into_iter().map(|(_, seconds)| seconds).collect(), (0..SECONDS).map(at).collect())
+}
+
+#[test]
+fn phases_and_dirty_pages_are_those_measured() {
+    let (Some(phases), Some(memory)) = (table("phases.csv"), table("mem_20gb.csv")) else { return };
+    let (durations, dirty) = simulated();
+    let measured: Vec<f64> = phases.iter().map(|row| number(&row[5])).collect();
+    assert_eq!((durations.len(), measured.len()), (6, 6), "{durations:?}");
+    let errors: Vec<f64> = durations.iter().zip(&measured).map(|(have, want)| (have - want).abs() / want).collect();
+    let mean = errors.iter().sum::<f64>() / 6.0;
+    let series: Vec<(f64, f64)> = memory.iter().map(|row| (number(&row[0]), number(&row[8]))).collect();
+    let at = |second: u64| series.iter().take_while(|(at, _)| *at <= second as f64).last().map_or(0.0, |(_, n)| *n);
+    let peak = series.iter().map(|(_, pages)| *pages).fold(0.0, f64::max);
+    let off: f64 = (0..SECONDS).zip(&dirty).map(|(second, pages)| (pages - at(second)).abs()).sum();
+    let series_error = off / SECONDS as f64 / peak;
+    eprintln!("durations: {durations:.2?} against {measured:.2?}, mean error {:.2} %", mean * 100.0);
+    eprintln!("dirty pages: mean error {:.2} % of the peak", series_error * 100.0);
+    assert!(mean <= 0.05);
+    assert!(series_error <= SERIES_ERROR_MAX, "{series_error}");
+}
+
+/// What the series may be off, as a share of the peak. Nearly all of it is the first file: on the measured
+/// host it began to be written 5 and again 11 s after it became dirty, for a reason that is not known; the
+/// other two after 30 s, as here. FIXME: 0.03 is what we want.
+const SERIES_ERROR_MAX: f64 = 0.07;
