@@ -47,6 +47,7 @@ pub(crate) fn disk(
     cache: &Cache,
     packages: &BTreeSet<String>,
     tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
 ) -> Result<PathBuf, ProgramsError> {
     let source = Source::own();
     let mut parts = BTreeMap::new();
@@ -59,7 +60,7 @@ pub(crate) fn disk(
         return Ok(kept);
     }
     let scratch = cache.scratch()?;
-    let files = source.download(&parts, scratch.path(), tell)?;
+    let files = source.download(&parts, scratch.path(), tell, is_asked)?;
     let usr = scratch.path().join("usr");
     for (number, file) in files.iter().enumerate() {
         tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });

@@ -157,7 +157,7 @@ pub fn run(
     check(order.scenario)?;
     let dir = cache.scratch()?;
     let (mut disks, serials) = disks(order.scenario, dir.path());
-    let programs = programs_disk(cache, order.scenario, &mut tell)?;
+    let programs = programs_disk(cache, order.scenario, &mut tell, &is_asked)?;
     let job = Job {
         scenario: order.scenario.clone(),
         variant: order.variant.to_owned(),
@@ -230,13 +230,18 @@ fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String
 }
 
 /// The disk with the scenario's real programs, where it has some.
-fn programs_disk(cache: &Cache, scenario: &Scenario, tell: &mut impl FnMut(&Status)) -> Result<Option<Disk>, RunError> {
+fn programs_disk(
+    cache: &Cache,
+    scenario: &Scenario,
+    tell: &mut impl FnMut(&Status),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Option<Disk>, RunError> {
     let packages = programs::packages(scenario);
     if packages.is_empty() {
         return Ok(None);
     }
     let mut tell = |fetching: &Fetching| tell(&Status::Stage { stage: fetching.to_string() });
-    let path = programs::disk(cache, &packages, &mut tell)?;
+    let path = programs::disk(cache, &packages, &mut tell, is_asked)?;
     Ok(Some(Disk { path, serial: "programs".to_owned(), throttle: Throttle::default(), read_only: true }))
 }
 

@@ -72,6 +72,15 @@ pub fn tool(name: &str) -> Command {
     command
 }
 
+/// The same, for programs that run long: its process dies with the thread of ours that started it, even one
+/// that is killed, where the system has a program that arranges it.
+pub fn bound(name: &str) -> Command {
+    let (Some(setpriv), Some(program)) = (path_of("setpriv"), path_of(name)) else { return tool(name) };
+    let mut command = Command::new(setpriv);
+    command.args(["--pdeathsig", "KILL"]).arg(program).stdin(Stdio::null()).env("LC_ALL", "C");
+    command
+}
+
 /// Where a program is.
 pub fn path_of(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -29,6 +29,12 @@ pub enum AptError {
         /// Its name.
         package: String,
     },
+    /// Somebody asked to end.
+    #[error("interrupted while fetching {package}")]
+    Interrupted {
+        /// The first package.
+        package: String,
+    },
     /// apt failed.
     #[error(transparent)]
     Tool(#[from] ToolError),
@@ -188,14 +194,19 @@ impl Source {
         }
     }
 
-    /// Downloads packages into a directory and returns their files.
+    /// Downloads packages into a directory and returns their files. `is_asked` is somebody's wish to end.
     pub(crate) fn download(
         &self,
         parts: &[Part],
         into: &Path,
         tell: &mut dyn FnMut(&Fetching),
+        is_asked: &dyn Fn() -> bool,
     ) -> Result<Vec<PathBuf>, AptError> {
-        let mut command = self.command("apt-get");
+        let package = parts.first().map(|part| part.package.clone()).unwrap_or_default();
+        let mut command = tool::bound("apt-get");
+        if let Some(config) = &self.config {
+            command.env("APT_CONFIG", config);
+        }
         command.args(["download", "--quiet"]);
         command.args(parts.iter().map(|part| format!("{}={}", part.package, part.version)));
         command.current_dir(into).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -204,12 +215,18 @@ impl Source {
             let ended = child.try_wait().map_err(|cause| tool::not_run(&command, cause))?;
             let here = downloaded(into);
             tell(&Fetching::Download {
-                package: parts.first().map(|part| part.package.clone()).unwrap_or_default(),
+                package: package.clone(),
                 done_bytes: here.iter().map(|(_, size)| size).sum(),
                 total_bytes: download_bytes(parts),
             });
             match ended {
                 Some(status) => break status,
+                None if is_asked() => {
+                    // Both fail only when it has ended already.
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(AptError::Interrupted { package });
+                }
                 None => std::thread::sleep(Duration::from_millis(200)),
             }
         };

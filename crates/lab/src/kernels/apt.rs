@@ -155,7 +155,7 @@ impl Offer {
 
     /// Fetches the packages into a directory and returns their files.
     pub(super) fn download(&self, into: &Path, tell: &mut dyn FnMut(&Fetching)) -> Result<Vec<PathBuf>, AptError> {
-        self.source.download(&self.parts, into, tell)
+        self.source.download(&self.parts, into, tell, &|| false)
     }
 }
 

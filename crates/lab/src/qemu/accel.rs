@@ -3,8 +3,9 @@
 //! whose guests hang, so it is believed only after a guest has run on it within a hard time limit.
 //! The answer holds until the next boot of the host.
 
-use super::{QEMU, Running, bound_to_us};
+use super::{QEMU, Running};
 use crate::cache::{Cache, CacheError};
+use crate::tool;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::Stdio;
@@ -79,7 +80,7 @@ fn probe(cache: &Cache, kernel: &Path) -> Result<Result<(), String>, CacheError>
     }
     let dir = cache.scratch()?;
     let console = dir.path().join("console.log");
-    let mut command = bound_to_us(QEMU);
+    let mut command = tool::bound(QEMU);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "256M"]);
     command.args(Accel::Kvm.arguments());
     command.arg("-kernel").arg(kernel).args(["-append", "console=ttyS0 panic=-1"]);

@@ -224,7 +224,7 @@ impl Vm {
     }
 
     fn command(&self) -> Command {
-        let mut command = bound_to_us(QEMU);
+        let mut command = tool::bound(QEMU);
         let dir = option_value(&self.dir);
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.args(self.accel.arguments());
@@ -251,16 +251,6 @@ impl Vm {
 /// A path as a value within a QEMU option, where commas part values.
 fn option_value(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
-}
-
-/// A command whose process dies with ours, where the system has a program that arranges it.
-fn bound_to_us(program: &str) -> Command {
-    if !tool::is_there("setpriv") {
-        return tool::tool(program);
-    }
-    let mut command = tool::tool("setpriv");
-    command.args(["--pdeathsig", "KILL", program]);
-    command
 }
 
 /// A QEMU that ends at the latest when this is dropped.
