@@ -45,11 +45,23 @@ pub fn dirty_peak(window: &Window) -> Option<Bytes> {
 }
 
 fn dirty_of(window: &Window, row: &HostRow) -> Option<Bytes> {
-    // More than there is memory is a counter gone wrong, and has a rule of its own.
+    level(window, row.nr_dirty, row.mem_dirty)
+}
+
+/// Dirty bytes and those under writeback together, of one sample: neither is on the disk.
+pub fn unwritten_of(window: &Window, row: &HostRow) -> Option<Bytes> {
+    let dirty = dirty_of(window, row)?;
+    let writeback = level(window, row.nr_writeback, row.mem_writeback);
+    Some(Bytes(dirty.0.saturating_add(writeback.map_or(0, |bytes| bytes.0))))
+}
+
+/// A level by its count of pages or else by meminfo. More than there is memory is a counter gone wrong,
+/// and has a rule of its own.
+fn level(window: &Window, pages: Option<Pages>, bytes: Option<Bytes>) -> Option<Bytes> {
     let memory = window.facts.as_ref().and_then(|facts| facts.mem_total).or(window.host.last.mem_total);
     let is_possible = |bytes: &Bytes| memory.is_none_or(|memory| *bytes <= memory);
-    let counted = row.nr_dirty.map(|pages| pages.bytes(page_size(window)));
-    counted.filter(is_possible).or(row.mem_dirty.filter(is_possible))
+    let counted = pages.map(|pages| pages.bytes(page_size(window)));
+    counted.filter(is_possible).or(bytes.filter(is_possible))
 }
 
 /// Dirty bytes of each sample, in order of time.

@@ -10,7 +10,6 @@ use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::gap::Source;
 use crate::human;
 use crate::report::{Evidence, Finding, Severity, Step};
-use crate::sample::HostRow;
 use crate::window::Window;
 
 /// See the manual page.
@@ -61,14 +60,8 @@ fn check(window: &Window) -> Verdict {
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
 fn at_risk(window: &Window) -> Option<u64> {
-    let page_size = dirty::page_size(window);
-    let of = |row: &HostRow| {
-        let dirty = row.nr_dirty.map(|pages| pages.bytes(page_size)).or(row.mem_dirty)?;
-        let writeback = row.nr_writeback.map(|pages| pages.bytes(page_size)).or(row.mem_writeback);
-        Some(dirty.0.saturating_add(writeback.map_or(0, |bytes| bytes.0)))
-    };
     // Not the sum of the largest of each: what leaves the one count enters the other.
-    window.host_series.iter().filter_map(|(_, row)| of(row)).max()
+    window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).max()
 }
 
 /// The oldest that dirty data get: their expiry and the flusher's next look.
@@ -176,6 +169,9 @@ mod tests {
     fn amounts_are_held_against_the_time_to_write_them() {
         check_rule(&RULE, &dirty_mib(100.0), "clear: 100 MiB at most are only in memory, 243 ms of writing, for 35 s");
         check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
+        // A counter that fell below zero is not data: what meminfo says counts.
+        let wrapped = Fixture::healthy().host(|_, row| row.nr_dirty = Some(crate::units::Pages(u64::MAX - 5)));
+        check_rule(&RULE, &wrapped, "clear: ");
         let slow =
             |amount: f64| dirty_mib(amount).bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(mib(30.0))));
         check_rule(&RULE, &slow(400.0), "warning: 400 MiB are only in memory, up to 35 s old");
