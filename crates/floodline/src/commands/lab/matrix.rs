@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 /// Run variants of scenarios on several kernels, into one table
 #[derive(clap::Args)]
-#[command(after_help = "Shown are the figures of which a scenario expects something. Results are remembered by the\n\
-        content of scenario, kernel and program; run it again to go on after an interruption.\n\
+#[command(after_help = "Shown are the figures of which a scenario expects something. Results are remembered by the \
+        content of scenario, kernel and program; run it again to go on after an interruption.\n\n\
         Exit code 1 when something is not as a scenario expects.\n\n\
         Examples:\n  \
         floodline lab matrix scenarios/*.toml --kernels 6.1,6.12\n  \
