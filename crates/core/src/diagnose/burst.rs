@@ -82,9 +82,9 @@ impl Burst {
 /// The longest burst of a device in the window; `None` when there was none of a second.
 pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
     let intervals = device.intervals();
-    let peak = intervals.iter().map(Interval::write_rate).fold(0.0, f64::max);
+    let full = full_rate(&intervals);
     let is_full = |interval: &Interval| {
-        let fast = interval.write_rate() >= QUIET_SHARE * peak && interval.queue.is_some_and(|queue| queue >= QUEUED);
+        let fast = interval.write_rate() >= QUIET_SHARE * full && interval.queue.is_some_and(|queue| queue >= QUEUED);
         interval.is_saturated() || (fast && interval.utilisation.is_some_and(|busy| busy >= BUSY))
     };
     let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -98,6 +98,16 @@ pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
     let totals = totals(&intervals);
     let of = |(start, end)| burst(window, &series, &intervals, &totals, start, end);
     runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// What the device writes when it is full: the median of saturated intervals, as completions of one may
+/// be counted in the next; the largest rate where none was.
+fn full_rate(intervals: &[Interval]) -> f64 {
+    let saturated = intervals.iter().filter(|interval| interval.is_saturated() && interval.written_bytes > 0.0);
+    let mut rates: Vec<f64> = saturated.map(Interval::write_rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let peak = || intervals.iter().map(Interval::write_rate).fold(0.0, f64::max);
+    rates.get(rates.len() / 2).copied().unwrap_or_else(peak)
 }
 
 /// Seconds and bytes written before each interval.
@@ -142,9 +152,12 @@ fn burst(
     let first = series.partition_point(|(at, _)| *at <= from).checked_sub(1)?;
     let last = series.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
     let (dirty_before, dirty_after) = (series.get(first)?.1, series.get(last)?.1);
-    // The burst has to have emptied what had piled up, at least half of it.
+    // The burst has to have written what had piled up, at least half of it, and left less, whatever was
+    // dirtied meanwhile.
     let emptied = dirty_before.saturating_sub(dirty_after) as f64;
-    if quiet_rate > QUIET_SHARE * rate || emptied < 0.5 * dirty_before as f64 || emptied < 0.3 * rate * seconds {
+    let hoard = dirty_before as f64;
+    let drained = written >= 0.5 * hoard && emptied >= 0.3 * hoard && emptied >= 0.3 * written;
+    if quiet_rate > QUIET_SHARE * rate || !drained {
         return None;
     }
     Some(Burst {
@@ -247,6 +260,23 @@ mod tests {
             row.io_time = Some(secs((busy * 0.9).floor() + 0.75 * (busy * 0.9).fract()));
         });
         assert_eq!(of(&coarse).map(|burst| burst.seconds.round()), Some(4.0));
+    }
+
+    #[test]
+    fn completions_that_come_late_and_a_writer_that_goes_on_hide_no_burst() {
+        let late = asked(6.0)
+            .host(|t, row| {
+                let busy = (t - 6.0).clamp(0.0, 4.0);
+                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 160.0 - 20.0 * busy }));
+            })
+            .disk("sda", |t, row| {
+                let busy = (t - 6.0).clamp(0.0, 4.0);
+                // Nothing of the second interval completes before the third.
+                let completed = if busy == 2.0 { 1.0 } else { busy };
+                row.written = Some(Bytes(mib(40.0 * completed)));
+                row.writes = Some(Count((80.0 * completed) as u64));
+            });
+        assert_eq!(of(&late).map(|burst| burst.seconds.round()), Some(4.0));
     }
 
     #[test]
