@@ -4,6 +4,7 @@
 
 use crate::error::CliError;
 use crate::input::shown;
+use floodline_core::capability::Capabilities;
 use floodline_core::facts::HostFacts;
 use floodline_core::gap::Gap;
 use floodline_core::record::Record;
@@ -53,5 +54,20 @@ impl Host {
             }
             collector.collect(records);
         }
+    }
+
+    /// What can be seen of it, from one look at everything.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let mut records = Vec::new();
+        self.looks(Needs::ALL)(&mut records);
+        let gaps: Vec<Gap> = records
+            .into_iter()
+            .filter_map(|record| match record {
+                Record::Gap(gap) => Some(gap),
+                _ => None,
+            })
+            .collect();
+        let plan = Plan::for_needs(&self.facts, Needs::ALL);
+        floodline_host::trace::capabilities(&self.root, &self.facts.kernel_release, &plan, &gaps)
     }
 }

@@ -6,6 +6,7 @@ pub mod parse;
 pub mod plan;
 pub mod probe;
 pub mod root;
+pub mod trace;
 
 pub use collect::Collector;
 pub use plan::{Needs, Plan};

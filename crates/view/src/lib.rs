@@ -2,6 +2,7 @@
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
 pub mod budget;
+pub mod capabilities;
 pub mod compare;
 pub mod doctor;
 pub mod explain;

@@ -18,7 +18,7 @@ use floodline_core::human;
 use floodline_core::record::{Record, Sink};
 use floodline_core::report::{Report, Severity};
 use floodline_host::Needs;
-use floodline_view::{doctor, json};
+use floodline_view::{capabilities, doctor, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ use std::time::Duration;
         Examples:\n  \
         floodline doctor\n  \
         floodline doctor --for 1m --save host.flr\n  \
+        floodline doctor --capabilities\n  \
         floodline doctor host.flr --rule dirty-cliff --format json | jq .findings"
 )]
 pub(crate) struct Doctor {
@@ -51,6 +52,9 @@ pub(crate) struct Doctor {
     /// Keep what was observed in this new file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Say which sources can be read here, and what is lost without the others
+    #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on"])]
+    capabilities: bool,
     /// Run only this rule; may be given again
     #[arg(long, value_name = "RULE")]
     rule: Vec<String>,
@@ -97,6 +101,9 @@ impl FailOn {
 
 impl Run for Doctor {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        if self.capabilities {
+            return self.print_capabilities(console);
+        }
         let rules = self.rule.iter().map(|name| named(name).map(|rule| rule.name)).collect::<Result<Vec<_>, _>>()?;
         let report = match &self.file {
             Some(file) => read(file, rules)?,
@@ -114,6 +121,15 @@ impl Run for Doctor {
 }
 
 impl Doctor {
+    fn print_capabilities(&self, console: &mut Console) -> Result<Exit, CliError> {
+        let report = Host::open(self.root.as_deref())?.capabilities();
+        match self.format {
+            Format::Text => console.print(&capabilities::render(&report, console.width()))?,
+            Format::Json => console.print(&capabilities::json(&report).map_err(CliError::bug)?)?,
+        }
+        Ok(Exit::Done)
+    }
+
     /// Observes the machine, keeps the samples where wanted, and diagnoses them. A recording that cannot be
     /// continued costs a remark, not the diagnosis.
     fn observe(&self, console: &Console, rules: Vec<&'static str>) -> Result<Report, CliError> {

@@ -125,3 +125,25 @@ fn a_file_is_read_and_not_observed() {
     let run = floodline(&["doctor", file.as_str(), "--for", "5s"]);
     assert_eq!(run.code, 2, "{run}");
 }
+
+#[test]
+fn capabilities_name_every_source_and_what_is_lost_without_it() {
+    for tree in captured() {
+        let tree = tree.to_string_lossy();
+        let run = floodline(&["doctor", "--capabilities", "--root", &tree]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");
+        assert!(run.stdout.contains("tracefs is not mounted"), "{run}");
+        let run = floodline(&["doctor", "--capabilities", "--root", &tree, "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        assert_eq!(report["schema"], "floodline.capabilities/1");
+        let sources = report["sources"].as_array().expect("sources");
+        assert_eq!(sources.len(), floodline_core::gap::Source::ALL.len());
+        for source in sources {
+            let explained = source["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty());
+            let is_missing = source["state"] == "missing" || source["state"] == "partial";
+            assert_eq!(explained, is_missing, "{source}");
+        }
+    }
+    let run = floodline(&["doctor", "host.flr", "--capabilities"]);
+    assert_eq!(run.code, 2, "{run}");
+}

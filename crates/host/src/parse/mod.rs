@@ -21,6 +21,7 @@ mod scan;
 pub mod stat;
 #[cfg(test)]
 mod testing;
+pub mod trace_format;
 pub mod vmstat;
 pub mod wb_stats;
 pub mod zoneinfo;

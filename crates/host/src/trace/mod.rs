@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel offers to a tracer: tracepoints and their fields, type information, permissions.
+//! Nothing is traced or loaded here; this only looks, below a `HostRoot`, so that what a machine could
+//! tell is known before anything is attached to it.
+
+mod offer;
+mod tracepoint;
+
+pub use offer::offer;
+pub use tracepoint::{TRACEPOINTS, Tracepoint};
+
+use crate::plan::Plan;
+use floodline_core::capability::{Capabilities, SCHEMA, of_sources};
+use floodline_core::gap::{Cause, Gap, Source};
+use floodline_core::id::Hierarchy;
+use floodline_core::name::Name;
+
+/// The state of every source of a machine, from the gaps of one look under `plan`.
+pub fn capabilities(root: &crate::HostRoot, release: &str, plan: &Plan, gaps: &[Gap]) -> Capabilities {
+    let (not_used, absent) = of_hierarchy(plan);
+    let gaps: Vec<Gap> = gaps.iter().cloned().chain(absent).collect();
+    Capabilities {
+        schema: SCHEMA,
+        kernel_release: Name::from(release).to_string(),
+        sources: of_sources(&gaps, &not_used),
+        tracing: offer(root),
+    }
+}
+
+/// Sources whose content another hierarchy has, and sources that the hierarchy read does not have.
+fn of_hierarchy(plan: &Plan) -> (Vec<Source>, Vec<Gap>) {
+    let of_cgroups = || Source::ALL.iter().copied().filter(|source| source.path().starts_with("CGROUP/"));
+    let Some(memory) = &plan.memory else {
+        let cause = || Cause::NotMounted { fs_type: "cgroup2".into() };
+        let absent = of_cgroups().chain([Source::CgroupV1Blkio, Source::IoCost]);
+        return (Vec::new(), absent.map(|source| Gap::new(source, cause())).collect());
+    };
+    if memory.hierarchy == Hierarchy::V2 {
+        let version_1 = [Source::CgroupV1Memory, Source::CgroupV1Blkio];
+        let not_used = version_1.into_iter().filter(|&one| one == Source::CgroupV1Memory || plan.blkio.is_none());
+        return (not_used.collect(), Vec::new());
+    }
+    // blkio counts what io.stat does; nothing in version 1 has the rest.
+    let not_used = vec![Source::CgroupV2, Source::IoStat];
+    let read = [Source::MemoryStat, Source::MemoryCurrent, Source::MemoryLimits, Source::IoStat];
+    let absent = of_cgroups().chain([Source::IoCost]).filter(|source| !read.contains(source));
+    let cause = || Cause::Unsupported { since: "in cgroup version 2 only".into() };
+    (not_used, absent.map(|source| Gap::new(source, cause())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Needs, Tree};
+    use floodline_core::facts::HostFacts;
+
+    fn check(hierarchy: Option<Hierarchy>, not_used: &[Source], absent: &[Source], read: &[Source]) {
+        let tree = |hierarchy| Tree { hierarchy, mount: "/m".into() };
+        let plan = Plan {
+            memory: hierarchy.map(tree),
+            blkio: (hierarchy == Some(Hierarchy::V1Memory)).then(|| tree(Hierarchy::V1Blkio)),
+            ..Plan::for_needs(&HostFacts::default(), Needs::ALL)
+        };
+        let (found, gaps) = of_hierarchy(&plan);
+        assert_eq!(found, not_used);
+        let lacks = |source: &Source| gaps.iter().any(|gap| gap.source == *source);
+        assert!(absent.iter().all(lacks), "{gaps:?}");
+        assert!(!read.iter().any(lacks), "{gaps:?}");
+    }
+
+    #[test]
+    fn what_another_hierarchy_has_is_not_used_and_what_none_has_is_missing() {
+        use Source::*;
+        check(Some(Hierarchy::V2), &[CgroupV1Memory, CgroupV1Blkio], &[], &[CgroupV2, MemoryStat, IoStat]);
+        let version_1 = &[CgroupV1Memory, CgroupV1Blkio, MemoryStat, IoStat];
+        check(Some(Hierarchy::V1Memory), &[CgroupV2, IoStat], &[IoPressure, MemoryEvents, IoCost], version_1);
+        check(None, &[], &[MemoryStat, IoStat, CgroupV1Blkio], &[Vmstat]);
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tracepoints of writeback that answer what no file does, with the names that events and fields
+//! had over time, and whether the record of this kernel has what is needed. Knows nothing of who reads
+//! them. Mirrors `include/trace/events/writeback.h` from 5.10 to 7.2.
+
+use crate::parse::trace_format::Field;
+
+/// One tracepoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracepoint {
+    /// Its names, `GROUP/NAME`, the newest first.
+    pub names: &'static [&'static str],
+    /// Fields that are needed, each with its names over time and the widths it may have, bytes.
+    pub fields: &'static [(&'static [&'static str], &'static [u32])],
+    /// Which kernel has it, where not every one since 5.10 does.
+    pub since: Option<&'static str>,
+    /// What cannot be said without it.
+    pub lost_without: &'static str,
+}
+
+const BDI: (&[&str], &[u32]) = (&["bdi", "name"], &[32]);
+const NUMBER: &[u32] = &[4, 8];
+const CGROUP: (&[&str], &[u32]) = (&["cgroup_ino"], NUMBER);
+
+/// The catalogue, in the order of the report.
+pub static TRACEPOINTS: &[Tracepoint] = &[
+    Tracepoint {
+        names: &["writeback/balance_dirty_pages"],
+        fields: &[
+            BDI,
+            (&["limit"], NUMBER),
+            (&["setpoint"], NUMBER),
+            (&["dirty"], NUMBER),
+            // Renamed from `bdi_` to `wb_` some time between 6.12 and 6.18.
+            (&["wb_setpoint", "bdi_setpoint"], NUMBER),
+            (&["wb_dirty", "bdi_dirty"], NUMBER),
+            (&["pause"], NUMBER),
+            CGROUP,
+        ],
+        since: None,
+        lost_without: "who was paused in dirty throttling, how long, and by which limit",
+    },
+    Tracepoint {
+        names: &["writeback/writeback_start"],
+        fields: &[BDI, (&["nr_pages"], NUMBER), (&["reason"], &[4]), CGROUP],
+        since: None,
+        lost_without: "why the flusher ran",
+    },
+    Tracepoint {
+        names: &["writeback/writeback_written"],
+        fields: &[BDI, (&["nr_pages"], NUMBER), (&["reason"], &[4]), CGROUP],
+        since: None,
+        lost_without: "how much a run of the flusher wrote, and for how long",
+    },
+    Tracepoint {
+        names: &["writeback/writeback_dirty_folio", "writeback/writeback_dirty_page"],
+        fields: &[BDI, (&["ino"], NUMBER), (&["index"], NUMBER)],
+        since: None,
+        lost_without: "which file is being dirtied",
+    },
+    Tracepoint {
+        names: &["writeback/writeback_single_inode"],
+        fields: &[BDI, (&["ino"], NUMBER), (&["wrote"], NUMBER), CGROUP],
+        since: None,
+        lost_without: "which file the flusher wrote",
+    },
+    Tracepoint {
+        names: &["writeback/inode_switch_wbs"],
+        fields: &[BDI, (&["ino"], NUMBER), (&["old_cgroup_ino"], NUMBER), (&["new_cgroup_ino"], NUMBER)],
+        since: None,
+        lost_without: "inodes that move from one cgroup to another",
+    },
+    Tracepoint {
+        names: &["writeback/inode_switch_wbs_queue"],
+        fields: &[BDI, (&["old_cgroup_ino"], NUMBER), (&["new_cgroup_ino"], NUMBER), (&["count"], NUMBER)],
+        since: Some("since 6.18"),
+        lost_without: "how many inodes wait to be moved",
+    },
+    Tracepoint {
+        names: &["writeback/track_foreign_dirty"],
+        fields: &[BDI, (&["ino"], NUMBER), CGROUP, (&["page_cgroup_ino"], NUMBER)],
+        since: None,
+        lost_without: "cgroups that dirty files owned by another",
+    },
+    Tracepoint {
+        names: &["writeback/flush_foreign"],
+        fields: &[BDI, CGROUP, (&["frn_bdi_id"], NUMBER), (&["frn_memcg_id"], NUMBER)],
+        since: None,
+        lost_without: "flushes of one cgroup's dirty data for another's sake",
+    },
+];
+
+impl Tracepoint {
+    /// What is needed and not in a record of these fields: fields that are not there, or that have a
+    /// width which has not been seen yet.
+    pub fn lacks(&self, fields: &[Field]) -> Vec<String> {
+        let mut lacks = Vec::new();
+        for (names, sizes) in self.fields {
+            match fields.iter().find(|field| names.contains(&field.name.as_str())) {
+                None => lacks.push(format!("no field {}", names.join(" or "))),
+                Some(field) if !sizes.contains(&field.size) => {
+                    lacks.push(format!("field {} of {} bytes", field.name, field.size));
+                }
+                Some(_) => {}
+            }
+        }
+        lacks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(fields: &[(&str, u32)], lacks: &[&str]) {
+        let fields: Vec<Field> =
+            fields.iter().map(|&(name, size)| Field { name: name.into(), offset: 8, size, signed: false }).collect();
+        assert_eq!(TRACEPOINTS[0].lacks(&fields), lacks);
+    }
+
+    #[test]
+    fn fields_are_found_by_any_of_their_names_in_any_order_and_known_width() {
+        let old = [("bdi", 32), ("limit", 8), ("setpoint", 8), ("dirty", 8), ("bdi_setpoint", 8), ("bdi_dirty", 8)];
+        let rest = [("pause", 8), ("cgroup_ino", 8)];
+        check(&[&old[..], &rest].concat(), &[]);
+        let new = [("wb_dirty", 8), ("wb_setpoint", 8), ("dirty", 8), ("setpoint", 8), ("limit", 8), ("bdi", 32)];
+        check(&[&rest[..], &new].concat(), &[]);
+        check(&[&old[..], &[("pause", 16)]].concat(), &["field pause of 16 bytes", "no field cgroup_ino"]);
+        check(
+            &[&old[..4], &rest].concat(),
+            &["no field wb_setpoint or bdi_setpoint", "no field wb_dirty or bdi_dirty"],
+        );
+    }
+
+    #[test]
+    fn every_tracepoint_is_listed_once() {
+        let mut names: Vec<&str> = TRACEPOINTS.iter().flat_map(|tracepoint| tracepoint.names).copied().collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
