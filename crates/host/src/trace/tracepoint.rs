@@ -133,6 +133,22 @@ mod tests {
     }
 
     #[test]
+    fn the_record_of_6_18_has_what_is_needed() {
+        let text = "\
+            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+            \tfield:char bdi[32];\toffset:8;\tsize:32;\tsigned:0;\n\
+            \tfield:unsigned long limit;\toffset:40;\tsize:8;\tsigned:0;\n\
+            \tfield:unsigned long setpoint;\toffset:48;\tsize:8;\tsigned:0;\n\
+            \tfield:unsigned long dirty;\toffset:56;\tsize:8;\tsigned:0;\n\
+            \tfield:unsigned long wb_setpoint;\toffset:64;\tsize:8;\tsigned:0;\n\
+            \tfield:unsigned long wb_dirty;\toffset:72;\tsize:8;\tsigned:0;\n\
+            \tfield:long pause;\toffset:112;\tsize:8;\tsigned:1;\n\
+            \tfield:ino_t cgroup_ino;\toffset:136;\tsize:8;\tsigned:0;\n";
+        let fields = crate::parse::trace_format::parse(text.as_bytes()).unwrap();
+        assert_eq!(TRACEPOINTS[0].lacks(&fields), Vec::<String>::new());
+    }
+
+    #[test]
     fn every_tracepoint_is_listed_once() {
         let mut names: Vec<&str> = TRACEPOINTS.iter().flat_map(|tracepoint| tracepoint.names).copied().collect();
         let count = names.len();
