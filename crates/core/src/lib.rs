@@ -24,5 +24,6 @@ pub mod report;
 pub mod run;
 pub mod sample;
 pub mod scenario;
+pub mod traced;
 pub mod units;
 pub mod window;

@@ -9,6 +9,8 @@ use crate::facts::HostFacts;
 use crate::gap::Gap;
 use crate::id::{Entity, EntityId};
 use crate::sample::Sample;
+use crate::traced::bytes::{Dirtied, Submitted};
+use crate::traced::waits::{SlowSync, Synced};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +115,14 @@ pub enum What {
         /// Growth of the counters.
         io: TaskIo,
     },
+    /// What a process made dirty.
+    Dirtied(Dirtied),
+    /// What was queued at a block device.
+    Submitted(Submitted),
+    /// A long wait for stable storage.
+    SlowSync(SlowSync),
+    /// All waits for stable storage of a process.
+    Synced(Synced),
     /// A kind of event that this build does not know.
     #[serde(other)]
     Unknown,
@@ -216,6 +226,42 @@ mod tests {
             },
             r#"{"at":7,"event":"task_operations","task":"mail","copy":3,"operation":"fsync","since":1,"count":2,"bytes":8192,"latency":{"p50":3,"p90":0,"p99":0,"p999":0,"max":4,"total":7}}"#,
         );
+    }
+
+    #[test]
+    fn what_a_tracer_saw_reads_back() {
+        use crate::name::Name;
+        use crate::traced::{File, Who};
+        use crate::units::Bytes;
+        let who = Who { pid: 41, comm: Name::from("journald\n"), cgroup_ino: 77 };
+        let device = "254:16".parse().unwrap();
+        let file = File { device, ino: 131, path: Some(Name::from("/log/system.journal")) };
+        let event = |what| serde_json::to_value(Event { at: Nanos(7), what }).unwrap();
+        let dirtied = What::Dirtied(Dirtied {
+            since: Nanos(5),
+            who: who.clone(),
+            file: Some(file.clone()),
+            bytes: Bytes(69_632),
+            folios: 2,
+            redirtied: Bytes(4096),
+        });
+        let expect = serde_json::json!({
+            "at": 7, "event": "dirtied", "since": 5, "pid": 41, "comm": "journald\\x0a", "cgroup_ino": 77,
+            "file": {"device": "254:16", "ino": 131, "path": "/log/system.journal"},
+            "bytes": 69_632, "folios": 2, "redirtied": 4096,
+        });
+        assert_eq!(event(dirtied.clone()), expect);
+        assert_eq!(serde_json::from_value::<Event>(expect).unwrap().what, dirtied);
+        let slow = What::SlowSync(SlowSync {
+            who,
+            operation: crate::traced::waits::Operation::SyncFilesystem,
+            lasted: Nanos(9_950_000_000),
+            device: Some(device),
+            file: None,
+            queued: Some(Bytes(314_572_800)),
+            own: Bytes(0),
+        });
+        assert_eq!(serde_json::from_value::<Event>(event(slow.clone())).unwrap().what, slow);
     }
 
     #[test]

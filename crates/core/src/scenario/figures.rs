@@ -54,7 +54,8 @@ impl Figures {
                 self.operations(task, operation, Nanos(since_start(Some(*since))), *count, *bytes, latency);
             }
             What::TaskIo { task, since, io } => self.io(task, Nanos(since_start(Some(*since))), io),
-            What::Note { .. } | What::Missed { .. } | What::WorkloadEnded | What::Unknown => {}
+            // Everything else is of the machine, not of a task of the workload.
+            _ => {}
         }
     }
 

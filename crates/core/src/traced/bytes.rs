@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two ends of the page cache: what tasks made dirty, and what was queued at block devices. Between
+//! them stands the flusher, which is why the second cannot tell the task of the first.
+
+use super::{File, Who};
+use crate::id::DevId;
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// Bytes that one process made dirty, in one interval. Source: the tracepoint `writeback_dirty_folio`
+/// (`writeback_dirty_page` before 5.18), with the size of each folio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dirtied {
+    /// Begin of the interval; its end is the time of the event.
+    pub since: Nanos,
+    /// Who. The cgroup of a kernel thread is that of the file's wb.
+    #[serde(flatten)]
+    pub who: Who,
+    /// The file; `None` for all files of this process that are too small to be named.
+    pub file: Option<File>,
+    /// Folios that went from clean to dirty, in bytes: a large folio counts whole.
+    pub bytes: Bytes,
+    /// Folios of those.
+    pub folios: u64,
+    /// The part of the bytes that had been dirty before, and was written or dropped in between. Kept by
+    /// a table without chains: now and then a byte too many.
+    pub redirtied: Bytes,
+}
+
+/// What the bytes of a write are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Pages of a file, from the page cache.
+    Data,
+    /// The filesystem's own blocks, in place.
+    Metadata,
+    /// The filesystem's log.
+    Journal,
+    /// Past the page cache.
+    Direct,
+    /// None of these could be told.
+    Unknown,
+}
+
+/// Bytes queued at one block device, in one interval. A device on top of others (md, dm, loop) and those
+/// below it each have their own: never add them. Source: the tracepoint `block_bio_queue`, with the
+/// page that the write carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Submitted {
+    /// Begin of the interval; its end is the time of the event.
+    pub since: Nanos,
+    /// The whole disk.
+    pub disk: DevId,
+    /// What they are.
+    pub class: Class,
+    /// The file, where the class is data; `None` for all that are too small to be named.
+    pub file: Option<File>,
+    /// The cgroup that is charged: for buffered data that of the file's wb, else that of the task.
+    pub cgroup_ino: Option<u64>,
+    /// The process, where the class is direct.
+    pub who: Option<Who>,
+    /// Bytes.
+    pub bytes: Bytes,
+    /// Requests (bios) of those, before they are split or merged.
+    pub bios: u64,
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a tracer adds to a recording: sums over one interval, made in the kernel and read once per
+//! sample, and single events that took long. One file per topic. Nothing here is judged or derived.
+
+pub mod bytes;
+pub mod waits;
+
+use crate::name::Name;
+use serde::{Deserialize, Serialize};
+
+/// Who did something, as the kernel saw it while it was done. A process that lived between two samples
+/// is in no sample; here it has its name all the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Who {
+    /// Process (thread group).
+    pub pid: u32,
+    /// Name of the task, as in `/proc/PID/comm`.
+    pub comm: Name,
+    /// Inode number of its cgroup's directory in the unified hierarchy; 1 is the root.
+    pub cgroup_ino: u64,
+}
+
+/// A file, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct File {
+    /// Device number of its superblock.
+    pub device: crate::id::DevId,
+    /// Inode number.
+    pub ino: u64,
+    /// Path below the root of its filesystem, starting with `/`; below `…/` where it was too deep.
+    pub path: Option<Name>,
+}

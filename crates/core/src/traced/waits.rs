@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waits for stable storage: fsync and its like, sync, and the sync that hides in an unmount.
+
+use super::{File, Who};
+use crate::id::DevId;
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// What a task waited in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// `fsync(2)`.
+    Fsync,
+    /// `fdatasync(2)`.
+    Fdatasync,
+    /// `msync(2)`.
+    Msync,
+    /// `sync(2)`: every filesystem.
+    Sync,
+    /// A whole filesystem: `syncfs(2)`, an unmount, or a filesystem that syncs the one below it.
+    SyncFilesystem,
+}
+
+/// One wait that took longer than the tracer's threshold. Its time is that of its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowSync {
+    /// Who waited.
+    #[serde(flatten)]
+    pub who: Who,
+    /// In what.
+    pub operation: Operation,
+    /// How long.
+    pub lasted: Nanos,
+    /// Device number of the superblock, where the operation has one.
+    pub device: Option<DevId>,
+    /// The file, where the operation has one.
+    pub file: Option<File>,
+    /// Bytes of data of this superblock that were queued meanwhile, whoever dirtied them.
+    pub queued: Option<Bytes>,
+    /// Bytes that the waiting task queued by itself.
+    pub own: Bytes,
+}
+
+/// All waits of one process in one operation that ended in one interval, short ones too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Synced {
+    /// Begin of the interval; its end is the time of the event.
+    pub since: Nanos,
+    /// Who waited.
+    #[serde(flatten)]
+    pub who: Who,
+    /// In what.
+    pub operation: Operation,
+    /// How often.
+    pub count: u64,
+    /// All of them together.
+    pub total: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
