@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     LabUnavailable,
     /// A bug of ours.
     Bug,
+    /// What a command that somebody ran in a guest ended with.
+    OfGuest(u8),
 }
 
 /// Printed below `floodline --help`.
@@ -37,6 +39,7 @@ impl Exit {
             Exit::CannotObserve => 3,
             Exit::LabUnavailable => 69,
             Exit::Bug => 70,
+            Exit::OfGuest(code) => code,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::observe::{Schedule, observe};
-use floodline_core::record::{Record, Sink};
+use floodline_core::record::{Event, Record, Sink, What};
 use floodline_core::recording::{Encoder, Header};
 use floodline_core::units::Nanos;
 use floodline_host::collect::{Collector, raise_descriptor_limit};
@@ -14,6 +14,7 @@ use floodline_host::plan::Plan;
 use floodline_host::probe::probe;
 use floodline_host::root::HostRoot;
 use floodline_lab::guest::{Guest, power_off};
+use floodline_lab::job::{Errand, Job, Shell, Status};
 use floodline_lab::workload::{Directed, Director, Place, Stop, Worker, worker as run_worker};
 use std::io::{self, BufReader};
 use std::process::Command;
@@ -55,11 +56,44 @@ pub(crate) fn worker() -> Result<Exit, CliError> {
 
 fn job(guest: &Guest) -> Result<(), String> {
     let place = guest.set_up().map_err(|error| error.to_string())?;
-    let directed = record(guest, &place).map_err(|error| error.to_string())?;
+    match &guest.job.errand {
+        Errand::Run => outcome(&record(guest, &place).map_err(|error| error.to_string())?),
+        Errand::Shell(shell) => look_around(guest, place, shell),
+    }
+}
+
+/// How the workload ended, in words where not well.
+fn outcome(directed: &Directed) -> Result<(), String> {
     match directed.failures.iter().next() {
         Some((task, failure)) => Err(format!("task {task}: {failure}")),
         None => Ok(()),
     }
+}
+
+/// Lets somebody look around, while the workload runs if that is wanted. It ends with the machine.
+fn look_around(guest: &Guest, place: Place, shell: &Shell) -> Result<(), String> {
+    if shell.with_workload {
+        let (job, host) = (guest.job.clone(), guest.host.clone());
+        std::thread::spawn(move || {
+            let directed = direct(&job, &place, &mut drop);
+            let how = outcome(&directed).err().map_or("has ended".to_owned(), |cause| format!("failed: {cause}"));
+            host.stage(format!("the workload {how}"));
+        });
+    }
+    let code = guest.shell(shell).map_err(|error| error.to_string())?;
+    guest.host.tell(&Status::Exited { code });
+    Ok(())
+}
+
+/// Runs the workload, a process for each of its tasks.
+fn direct(job: &Job, place: &Place, take: &mut dyn FnMut(Event)) -> Directed {
+    let stop = Stop::new();
+    let hire = |_: &_| {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["lab", "worker"]);
+        Worker::process(command)
+    };
+    Director { place, hire: &hire, stop: &stop, grace: GRACE }.run(&job.scenario, &job.variant, take)
 }
 
 /// Runs the workload on a thread of its own and records until it has ended.
@@ -70,18 +104,13 @@ fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
     guest.host.stage("preparing the workload");
     std::thread::scope(|scope| {
         let workload = scope.spawn(move || {
-            let stop = Stop::new();
-            let hire = |_: &_| {
-                let mut command = Command::new("/proc/self/exe");
-                command.args(["lab", "worker"]);
-                Worker::process(command)
-            };
-            let director = Director { place, hire: &hire, stop: &stop, grace: GRACE };
-            let mut take = |event| {
-                // The recorder ends after the workload.
-                let _ = events.send(event);
-            };
-            let directed = director.run(&guest.job.scenario, &guest.job.variant, &mut take);
+            // The recorder ends after the workload.
+            let directed = direct(&guest.job, place, &mut |event| {
+                if matches!(event.what, What::WorkloadStarted { .. }) {
+                    guest.host.tell(&Status::Started);
+                }
+                drop(events.send(event));
+            });
             std::thread::sleep(AFTER);
             ask.ask();
             directed
@@ -91,11 +120,7 @@ fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
     })
 }
 
-fn observe_into(
-    guest: &Guest,
-    interrupt: &Interrupt,
-    told: &mpsc::Receiver<floodline_core::record::Event>,
-) -> Result<(), CliError> {
+fn observe_into(guest: &Guest, interrupt: &Interrupt, told: &mpsc::Receiver<Event>) -> Result<(), CliError> {
     let lost = |error| CliError::cannot_observe(format!("the recording cannot be written: {error}"));
     let root = HostRoot::live().map_err(CliError::cannot_observe)?;
     raise_descriptor_limit();

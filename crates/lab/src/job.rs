@@ -20,6 +20,40 @@ pub struct Job {
     pub programs: Option<String>,
     /// Time between two samples.
     pub every: Nanos,
+    /// What for.
+    pub errand: Errand,
+}
+
+/// What the machine is built for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Errand {
+    /// To run the workload and record.
+    Run,
+    /// For somebody to look around in.
+    Shell(Shell),
+}
+
+/// What is started for somebody who looks around.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shell {
+    /// Program and arguments; `None` is a shell at the terminal.
+    pub command: Option<Vec<String>>,
+    /// The terminal in front of it, where there is one.
+    pub terminal: Option<Terminal>,
+    /// Whether the scenario's workload runs beside it.
+    pub with_workload: bool,
+}
+
+/// The terminal of the person on the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminal {
+    /// `TERM`.
+    pub name: String,
+    /// Lines.
+    pub rows: u16,
+    /// Characters per line.
+    pub columns: u16,
 }
 
 /// Names of the ports of the guest, as QEMU and `/sys/class/virtio-ports/*/name` have them.
@@ -60,11 +94,37 @@ pub enum Status {
         /// Why it failed.
         cause: String,
     },
+    /// The clock of the workload has started.
+    Started,
+    /// The terminal is a shell's from now on.
+    Console,
+    /// Something that a command printed.
+    Output {
+        /// On standard error, not standard output.
+        is_error: bool,
+        /// Its bytes, each as the character of that number.
+        text: String,
+    },
+    /// The shell or command has ended.
+    Exited {
+        /// Exit code; 128 and the number of the signal that killed it.
+        code: u8,
+    },
     /// The job is done and the recording is whole.
     Done,
 }
 
 impl Status {
+    /// What a command printed.
+    pub fn output(is_error: bool, bytes: &[u8]) -> Status {
+        Status::Output { is_error, text: bytes.iter().map(|byte| char::from(*byte)).collect() }
+    }
+
+    /// The bytes of a text of [`Status::Output`].
+    pub fn bytes(text: &str) -> Vec<u8> {
+        text.chars().filter_map(|c| u8::try_from(c).ok()).collect()
+    }
+
     /// As a line, newline included.
     pub fn to_line(&self) -> String {
         // Texts and numbers only: this cannot fail.
@@ -92,7 +152,10 @@ mod tests {
         let file = floodline_core::scenario::ScenarioFile::parse(text).unwrap();
         let scenario = file.variants.into_values().next().unwrap();
         let disks = BTreeMap::from([("data".to_owned(), "disk0".to_owned())]);
-        let job = Job { scenario, variant: "default".to_owned(), disks, programs: None, every: Nanos(500_000_000) };
+        let shell = Shell { command: Some(vec!["true".to_owned()]), terminal: None, with_workload: false };
+        let errand = Errand::Shell(shell);
+        let every = Nanos(500_000_000);
+        let job = Job { scenario, variant: "default".to_owned(), disks, programs: None, every, errand };
         let read: Job = serde_json::from_slice(&serde_json::to_vec(&job).unwrap()).unwrap();
         assert_eq!(read, job);
     }
@@ -107,6 +170,10 @@ mod tests {
         check(Status::Alive { uptime: Nanos(1), dirty: Some(Bytes(u64::MAX)), writeback: None });
         check(Status::Failed { stage: "mounting".to_owned(), cause: "two\nlines \u{1b}".to_owned() });
         check(Status::Done);
+        let bytes: Vec<u8> = (0..=255).collect();
+        check(Status::output(true, &bytes));
+        let Status::Output { text, .. } = Status::output(false, &bytes) else { panic!("output") };
+        assert_eq!(Status::bytes(&text), bytes);
         assert_eq!(Status::from_line("[   1.0] Linux"), None);
     }
 }

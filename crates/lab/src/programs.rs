@@ -10,7 +10,7 @@ use crate::kernels::PackageError;
 use crate::package;
 use crate::tool::{self, ToolError};
 use floodline_core::scenario::Scenario;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -50,11 +50,8 @@ pub(crate) fn disk(
     is_asked: &dyn Fn() -> bool,
 ) -> Result<PathBuf, ProgramsError> {
     let source = Source::own();
-    let mut parts = BTreeMap::new();
-    for package in packages {
-        parts.extend(source.with_libraries(package)?.into_iter().map(|part| (part.package.clone(), part)));
-    }
-    let parts: Vec<Part> = parts.into_values().collect();
+    tell(&Fetching::Needs);
+    let parts = source.with_libraries(packages)?;
     let kept = cache.dir("programs")?.join(name(packages, &parts));
     if kept.exists() {
         return Ok(kept);
@@ -75,12 +72,16 @@ pub(crate) fn disk(
     Ok(kept)
 }
 
+/// Most characters of a name's part for people: a file's name has its limit.
+const NAME_MAX: usize = 100;
+
 /// Name in the cache: for people the packages, for us the content of all parts.
 fn name(packages: &BTreeSet<String>, parts: &[Part]) -> String {
     let mut hasher = DefaultHasher::new();
     parts.iter().for_each(|part| part.sha256.hash(&mut hasher));
-    let names: Vec<&str> = packages.iter().map(String::as_str).collect();
-    format!("{}-{:016x}", names.join("-"), hasher.finish())
+    let names = packages.iter().map(String::as_str).collect::<Vec<_>>().join("-");
+    let names: String = names.chars().take(NAME_MAX).collect();
+    format!("{names}-{:016x}", hasher.finish())
 }
 
 /// Directories of a package that are the same as those of that name below `/usr`.

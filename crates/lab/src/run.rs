@@ -5,7 +5,7 @@
 use crate::cache::{Cache, CacheError, RunDir};
 use crate::guest::MILLISECOND;
 use crate::image::{Image, ImageError, JOB};
-use crate::job::{Job, Status};
+use crate::job::{Errand, Job, Shell, Status};
 use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
@@ -13,6 +13,7 @@ use crate::tool;
 use floodline_core::scenario::{Backing, Device, FsType, Mount, Scenario, UsedKey};
 use floodline_core::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// What to run and how.
@@ -147,44 +148,108 @@ const DISK_BYTES: u64 = 1 << 30;
 /// Modules of every guest. Some kernels have them built in.
 const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic"];
 
+/// Packages of a guest in which somebody looks around: a shell and what people type first.
+const SHELL_PACKAGES: &[&str] = &[
+    "bash",
+    "coreutils",
+    "dash",
+    "findutils",
+    "grep",
+    "less",
+    "mawk",
+    "mount",
+    "ncurses-base",
+    "procps",
+    "sed",
+    "util-linux",
+];
+
+/// Somebody's look around.
+#[derive(Debug)]
+pub struct Session {
+    /// What is started.
+    pub shell: Shell,
+    /// Where its terminal's bytes go and come from; none for a command.
+    pub terminal: Option<UnixStream>,
+    /// Further packages for the guest.
+    pub packages: BTreeSet<String>,
+}
+
 /// Runs a scenario's variant on a kernel.
 pub fn run(
     cache: &Cache,
     order: &Order<'_>,
-    mut tell: impl FnMut(&Status),
+    tell: impl FnMut(&Status),
     is_asked: impl Fn() -> bool,
 ) -> Result<Outcome, RunError> {
-    check(order.scenario)?;
-    let dir = cache.scratch()?;
-    let (mut disks, serials) = disks(order.scenario, dir.path());
-    let programs = programs_disk(cache, order.scenario, &mut tell, &is_asked)?;
-    let job = Job {
-        scenario: order.scenario.clone(),
-        variant: order.variant.to_owned(),
-        disks: serials,
-        programs: programs.as_ref().map(|disk| disk.serial.clone()),
-        every: order.every,
-    };
-    disks.extend(programs);
-    let unpacked = dir.path().join("kernel");
-    let mut vm = Vm {
-        kernel: order.kernel.image.clone(),
-        initrd: dir.path().join("image"),
-        memory_bytes: order.scenario.machine.memory.bytes(),
-        cpus: order.scenario.machine.cpus,
-        disks,
-        accel: order.accel,
-        dir: dir.path().to_owned(),
-    };
-    vm.check()?;
-    if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
-        vm.kernel = unpacked;
+    let made = Made { errand: Errand::Run, packages: programs::packages(order.scenario), terminal: None };
+    made.run(cache, order, tell, is_asked)
+}
+
+/// Builds a scenario's machine on a kernel for somebody to look around in.
+pub fn shell(
+    cache: &Cache,
+    order: &Order<'_>,
+    session: Session,
+    tell: impl FnMut(&Status),
+    is_asked: impl Fn() -> bool,
+) -> Result<Outcome, RunError> {
+    let Session { shell, terminal, mut packages } = session;
+    packages.extend(SHELL_PACKAGES.iter().map(|package| (*package).to_owned()));
+    packages.append(&mut programs::packages(order.scenario));
+    Made { errand: Errand::Shell(shell), packages, terminal }.run(cache, order, tell, is_asked)
+}
+
+/// What a guest is made for, and with.
+struct Made {
+    errand: Errand,
+    packages: BTreeSet<String>,
+    terminal: Option<UnixStream>,
+}
+
+impl Made {
+    fn run(
+        self,
+        cache: &Cache,
+        order: &Order<'_>,
+        mut tell: impl FnMut(&Status),
+        is_asked: impl Fn() -> bool,
+    ) -> Result<Outcome, RunError> {
+        check(order.scenario)?;
+        let dir = cache.scratch()?;
+        let (mut disks, serials) = disks(order.scenario, dir.path());
+        let programs = programs_disk(cache, &self.packages, &mut tell, &is_asked)?;
+        let job = Job {
+            scenario: order.scenario.clone(),
+            variant: order.variant.to_owned(),
+            disks: serials,
+            programs: programs.as_ref().map(|disk| disk.serial.clone()),
+            every: order.every,
+            errand: self.errand,
+        };
+        let has_programs = programs.is_some();
+        disks.extend(programs);
+        let unpacked = dir.path().join("kernel");
+        let mut vm = Vm {
+            kernel: order.kernel.image.clone(),
+            initrd: dir.path().join("image"),
+            memory_bytes: order.scenario.machine.memory.bytes(),
+            cpus: order.scenario.machine.cpus,
+            disks,
+            accel: order.accel,
+            dir: dir.path().to_owned(),
+            terminal: self.terminal,
+        };
+        vm.check()?;
+        if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
+            vm.kernel = unpacked;
+        }
+        image(order, &job, has_programs)?.write(&vm.initrd)?;
+        make_disks(order.scenario, &vm.disks)?;
+        let ended = vm.run(order.patience, tell, is_asked)?;
+        let console = Console::read(&vm.console());
+        Ok(Outcome { ended, console, recording: vm.recording(), dir })
     }
-    image(order, &job)?.write(&vm.initrd)?;
-    make_disks(order.scenario, &vm.disks)?;
-    let ended = vm.run(order.patience, tell, is_asked)?;
-    let console = Console::read(&vm.console());
-    Ok(Outcome { ended, console, recording: vm.recording(), dir })
 }
 
 /// Refuses what the lab cannot do.
@@ -229,19 +294,18 @@ fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String
     (disks, serials)
 }
 
-/// The disk with the scenario's real programs, where it has some.
+/// The disk with real programs, where there are some.
 fn programs_disk(
     cache: &Cache,
-    scenario: &Scenario,
+    packages: &BTreeSet<String>,
     tell: &mut impl FnMut(&Status),
     is_asked: &dyn Fn() -> bool,
 ) -> Result<Option<Disk>, RunError> {
-    let packages = programs::packages(scenario);
     if packages.is_empty() {
         return Ok(None);
     }
     let mut tell = |fetching: &Fetching| tell(&Status::Stage { stage: fetching.to_string() });
-    let path = programs::disk(cache, &packages, &mut tell, is_asked)?;
+    let path = programs::disk(cache, packages, &mut tell, is_asked)?;
     Ok(Some(Disk { path, serial: "programs".to_owned(), throttle: Throttle::default(), read_only: true }))
 }
 
@@ -273,12 +337,12 @@ fn mount_of<'a>(scenario: &'a Scenario, device: &String) -> Option<&'a Mount> {
     scenario.machine.mounts.values().find(|mount| mount.device.as_ref() == Some(device))
 }
 
-fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
+fn image(order: &Order<'_>, job: &Job, has_programs: bool) -> Result<Image, RunError> {
     let mut image = Image::new(order.program)?;
     image.file(JOB, serde_json::to_vec(job)?);
     if let Some(dir) = &order.kernel.modules {
         let modules = Modules::index(dir)?;
-        let wanted = wanted_modules(order.scenario);
+        let wanted = wanted_modules(order.scenario, has_programs);
         if let Some(module) = wanted.iter().find(|module| !MODULES.contains(module) && modules.lacks(module)) {
             return Err(RunError::Lacks { release: order.kernel.release.clone(), module: (*module).to_owned() });
         }
@@ -292,7 +356,7 @@ fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
     Ok(image)
 }
 
-fn wanted_modules(scenario: &Scenario) -> Vec<&'static str> {
+fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'static str> {
     let mut wanted = MODULES.to_vec();
     wanted.extend(scenario.machine.mounts.values().map(|mount| match mount.fs_type {
         FsType::Tmpfs => "tmpfs",
@@ -300,7 +364,7 @@ fn wanted_modules(scenario: &Scenario) -> Vec<&'static str> {
         other => other.name(),
     }));
     wanted.retain(|module| *module != "tmpfs");
-    if !programs::packages(scenario).is_empty() {
+    if has_programs {
         wanted.push(programs::FS_TYPE);
     }
     for device in scenario.machine.devices.values() {
@@ -377,7 +441,7 @@ mod tests {
         );
         let programs: Vec<String> = wanted_programs(&with_loop).into_iter().collect();
         assert_eq!(programs, ["losetup", "mkfs.xfs"]);
-        let modules = wanted_modules(&with_loop);
+        let modules = wanted_modules(&with_loop, false);
         assert!(["ext4", "xfs", "loop"].iter().all(|module| modules.contains(module)), "{modules:?}");
         assert_eq!(own_disks(&with_loop).count(), 1);
     }

@@ -59,6 +59,8 @@ pub enum Fetching {
         /// The suite.
         suite: String,
     },
+    /// Looking up what packages need.
+    Needs,
     /// Downloading packages.
     Download {
         /// The first package.
@@ -79,6 +81,7 @@ impl fmt::Display for Fetching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fetching::Lists { suite } => write!(f, "reading the package lists of {suite}"),
+            Fetching::Needs => f.write_str("looking up packages"),
             Fetching::Download { package, done_bytes, total_bytes } => {
                 write!(f, "fetching {package}: {} of {} MiB", done_bytes >> 20, total_bytes >> 20)
             }
@@ -167,7 +170,7 @@ impl Source {
         names: impl IntoIterator<Item = &'a String>,
     ) -> Result<BTreeMap<String, Part>, AptError> {
         let mut command = self.command("apt-cache");
-        command.args(["show", "--no-all-versions"]).args(names);
+        command.args(["show", "--no-all-versions", "--"]).args(names);
         match tool::output(&mut command) {
             Ok(shown) => Ok(parts_in(&String::from_utf8_lossy(&shown))),
             // What it answers when it has none of them.
@@ -176,21 +179,21 @@ impl Source {
         }
     }
 
-    /// A package, the parts of the same source it cannot do without, and all libraries these need.
-    pub(crate) fn with_libraries(&self, package: &str) -> Result<Vec<Part>, AptError> {
+    /// Packages, the parts of the same sources they cannot do without, and all libraries these need.
+    pub(crate) fn with_libraries(&self, packages: &BTreeSet<String>) -> Result<Vec<Part>, AptError> {
         let mut parts: BTreeMap<String, Part> = BTreeMap::new();
         // A name that nobody has, such as that of a virtual package, is asked for once.
         let mut asked = BTreeSet::new();
-        let mut wanted = BTreeSet::from([package.to_owned()]);
+        let mut wanted = packages.clone();
         while !wanted.is_empty() {
             parts.extend(self.show(&wanted)?);
             asked.append(&mut wanted);
             let names = parts.values().flat_map(|part| needed(&part.depends));
             wanted = names.filter(|name| !asked.contains(name)).collect();
         }
-        match parts.contains_key(package) {
-            true => Ok(parts.into_values().collect()),
-            false => Err(AptError::NoPackage { package: package.to_owned() }),
+        match packages.iter().find(|package| !parts.contains_key(*package)) {
+            None => Ok(parts.into_values().collect()),
+            Some(package) => Err(AptError::NoPackage { package: package.clone() }),
         }
     }
 

@@ -10,6 +10,7 @@ mod devices;
 mod ports;
 mod programs;
 mod setup;
+mod shell;
 
 pub(crate) use devices::MILLISECOND;
 pub use ports::Ports;

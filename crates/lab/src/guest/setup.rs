@@ -32,6 +32,7 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     set_sysctls(&scenario.machine.sysctl)?;
     // Where the recorder finds per-device state and events; a kernel may be built without it.
     let _ = mount_at("debugfs", "/sys/kernel/debug", "");
+    let _ = mount_at("tracefs", "/sys/kernel/tracing", "");
     Ok(place)
 }
 

@@ -15,6 +15,8 @@ use crate::job::{Status, port};
 use crate::tool::{self, ToolError};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 pub const QEMU: &str = "qemu-system-x86_64";
 
 /// A virtual machine to run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Vm {
     /// The kernel's image.
     pub kernel: PathBuf,
@@ -40,6 +42,8 @@ pub struct Vm {
     pub accel: Accel,
     /// Where the console and the recording go.
     pub dir: PathBuf,
+    /// The other end of the guest's terminal `/dev/hvc0`, where it has one.
+    pub terminal: Option<UnixStream>,
 }
 
 /// How long to wait for what.
@@ -172,7 +176,7 @@ impl Vm {
         let says = self.dir.join("qemu.log");
         let mut command = self.command();
         let stderr = File::create(&says).map_err(|cause| tool::not_run(&command, cause))?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        command.stdin(self.stdin(&command)?).stdout(Stdio::piped()).stderr(stderr);
         let mut qemu = Running(command.spawn().map_err(|cause| tool::not_run(&command, cause))?);
         let lines = qemu.lines();
         let started = Instant::now();
@@ -223,6 +227,13 @@ impl Vm {
         ended
     }
 
+    /// A terminal is handed over as standard input, the one descriptor that every program is given on purpose.
+    fn stdin(&self, command: &Command) -> Result<Stdio, QemuError> {
+        let Some(terminal) = &self.terminal else { return Ok(Stdio::null()) };
+        let copy = terminal.try_clone().map_err(|cause| tool::not_run(command, cause))?;
+        Ok(OwnedFd::from(copy).into())
+    }
+
     fn command(&self) -> Command {
         let mut command = tool::bound(QEMU);
         let dir = option_value(&self.dir);
@@ -233,6 +244,9 @@ impl Vm {
         command.args(["-append", APPEND]);
         command.args(["-chardev", &format!("file,id=console,path={dir}/console.log"), "-serial", "chardev:console"]);
         command.args(["-device", "virtio-serial-pci"]);
+        if self.terminal.is_some() {
+            command.args(["-chardev", "socket,id=terminal,fd=0", "-device", "virtconsole,chardev=terminal"]);
+        }
         for (id, chardev, name) in [
             ("recording", format!("file,id=recording,path={dir}/recording.flr"), port::RECORDING),
             // Not a stdio device: that one closes the port when standard input ends.
@@ -314,6 +328,7 @@ mod tests {
             disks: Vec::new(),
             accel: Accel::Tcg,
             dir: dir.to_owned(),
+            terminal: None,
         }
     }
 

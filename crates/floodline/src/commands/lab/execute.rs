@@ -3,11 +3,11 @@
 //! terminal, and what the recording of a run shows.
 
 use super::kernels::{find, unavailable};
+use super::progress::Live;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
-use floodline_core::human;
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::Decoder;
 use floodline_core::run::{Run, RunReport, SCHEMA, misses};
@@ -18,21 +18,28 @@ use floodline_lab::job::Status;
 use floodline_lab::kernels::{Kernel, cached};
 use floodline_lab::qemu::{Accel, Acceleration, Console as GuestConsole, Ended, Patience};
 use floodline_lab::results::Results;
-use floodline_lab::run::{Order, Outcome, run};
+use floodline_lab::run::{Order, Outcome, Session, run, shell};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How guests are run.
+/// How a workload is run and recorded.
 #[derive(Clone, clap::Args)]
 pub(super) struct How {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
-    every: Duration,
+    pub(super) every: Duration,
     /// End a run after this time, whatever it does
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
-    timeout: Duration,
+    pub(super) timeout: Duration,
+    #[command(flatten)]
+    pub(super) guests: Guests,
+}
+
+/// How guests are run.
+#[derive(Clone, clap::Args)]
+pub(super) struct Guests {
     /// How a guest is run
     #[arg(long, value_enum, default_value_t)]
     accel: AccelChoice,
@@ -139,7 +146,7 @@ impl<'a> Bench<'a> {
     pub(super) fn open(console: &'a Console, how: &How) -> Result<Bench<'a>, CliError> {
         let interrupt = Interrupt::watch()?;
         let cache = Cache::of_user().map_err(CliError::lab_unavailable)?;
-        let program = match &how.guest_program {
+        let program = match &how.guests.guest_program {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(CliError::lab_unavailable)?,
         };
@@ -221,7 +228,7 @@ impl<'a> Bench<'a> {
         if let Some(accel) = self.accel {
             return Ok(accel);
         }
-        let accel = match self.how.accel {
+        let accel = match self.how.guests.accel {
             AccelChoice::Kvm => Accel::Kvm,
             AccelChoice::Tcg => Accel::Tcg,
             AccelChoice::Auto => {
@@ -234,6 +241,25 @@ impl<'a> Bench<'a> {
             }
         };
         Ok(*self.accel.insert(accel))
+    }
+
+    /// Builds a trial's machine for somebody to look around in; `tell` hears what the guest says.
+    pub(super) fn shell(
+        &mut self,
+        trial: Trial<'_>,
+        session: Session,
+        tell: impl FnMut(&Status),
+        is_left: impl Fn() -> bool,
+    ) -> Result<(), CliError> {
+        let accel = self.accel(trial.kernel)?;
+        let order = self.order(trial, accel);
+        let is_asked = || is_left() || self.interrupt.is_asked();
+        let outcome = shell(&self.cache, &order, session, tell, is_asked).map_err(CliError::lab_unavailable)?;
+        tell_console(self.console, &outcome.console);
+        match outcome.ended {
+            Ended::Interrupted if is_left() => Ok(()),
+            _ => ended(&outcome, "being looked at", None),
+        }
     }
 
     /// One run, from start to a good end; every other end is an error.
@@ -256,45 +282,8 @@ impl<'a> Bench<'a> {
             keep(&outcome.recording, file, path)?;
         }
         tell_console(self.console, &outcome.console);
-        ended(&outcome, &view.stage, path)?;
+        ended(&outcome, view.stage(), path)?;
         Ok((outcome, started.elapsed().as_secs_f64()))
-    }
-}
-
-/// What is shown of a guest while it runs.
-struct Live {
-    name: String,
-    stage: String,
-    since: Instant,
-    levels: String,
-}
-
-impl Live {
-    fn of(order: &Order<'_>) -> Live {
-        Live {
-            name: format!("{} ({}) on {}", order.scenario.name, order.variant, order.kernel.version),
-            stage: "starting the guest".to_owned(),
-            since: Instant::now(),
-            levels: String::new(),
-        }
-    }
-
-    fn take(&mut self, status: &Status) {
-        let stage = match status {
-            Status::Booted { release } => format!("booted {release}"),
-            Status::Stage { stage } => stage.clone(),
-            Status::Alive { dirty: Some(dirty), writeback: Some(writeback), .. } => {
-                let of = |bytes: u64| human::bytes(bytes as f64);
-                self.levels = format!(", dirty {}, writeback {}", of(dirty.0), of(writeback.0));
-                return;
-            }
-            _ => return,
-        };
-        (self.stage, self.since) = (stage, Instant::now());
-    }
-
-    fn line(&self) -> String {
-        format!("{}: {} for {} s{}", self.name, self.stage, self.since.elapsed().as_secs(), self.levels)
     }
 }
 

@@ -7,7 +7,10 @@ pub(super) mod execute;
 mod judge;
 mod kernels;
 mod matrix;
+mod progress;
 mod run;
+mod shell;
+mod terminal;
 
 use super::Run;
 use crate::console::Console;
@@ -29,6 +32,7 @@ enum Verb {
     Matrix(matrix::Matrix),
     Bisect(bisect::Bisect),
     Judge(judge::Judge),
+    Shell(shell::ShellCommand),
     Kernels(kernels::Kernels),
     /// Run one task for the lab, in a guest
     #[command(hide = true)]
@@ -42,6 +46,7 @@ impl Run for Lab {
             Verb::Matrix(matrix) => matrix.run(console),
             Verb::Bisect(bisect) => bisect.run(console),
             Verb::Judge(judge) => judge.run(console),
+            Verb::Shell(shell) => shell.run(console),
             Verb::Kernels(kernels) => kernels.run(console),
             Verb::Worker => guest::worker(),
         }
