@@ -10,6 +10,7 @@ mod guest;
 mod input;
 mod interrupt;
 mod live;
+mod model;
 mod observe;
 mod output;
 

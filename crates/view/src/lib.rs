@@ -13,3 +13,4 @@ mod layout;
 pub mod matrix;
 pub mod moment;
 pub mod run;
+pub mod sweep;

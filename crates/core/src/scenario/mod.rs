@@ -8,6 +8,7 @@
 //! such as `steps`) is replaced. `unset = ["workload.tasks.noise"]` in a variant removes keys of the base.
 //! A preset or backing of another kind replaces the base's. A file without variants has one, `default`.
 
+mod change;
 mod check;
 mod expand;
 mod expect;
@@ -25,6 +26,7 @@ mod sysctl;
 mod tests;
 mod workload;
 
+pub use change::NotAChange;
 pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
 pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
 pub use figures::{Figure, figures};

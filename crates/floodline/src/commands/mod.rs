@@ -12,6 +12,7 @@ mod record;
 mod replay;
 pub(crate) mod scenario;
 mod simulate;
+mod sweep;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -29,6 +30,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<explain::Explain>(),
     Command::of::<scenario::ScenarioCommand>(),
     Command::of::<simulate::Simulate>(),
+    Command::of::<sweep::SweepCommand>(),
     Command::of::<lab::Lab>(),
     Command::of::<completions::Completions>(),
 ];

@@ -14,3 +14,5 @@ mod misuse;
 mod record;
 mod recorder;
 mod scenario;
+mod simulate;
+mod sweep;

@@ -4,11 +4,13 @@
 //! was not read is null or empty, never 0; the largest number of a limit column means "no limit".
 
 mod csv;
+mod flat;
 mod jsonl;
 mod parquet;
 mod table;
 
 pub use self::csv::CsvExport;
+pub use flat::{FlatTable, FlatValue};
 pub use jsonl::JsonLines;
 pub use parquet::ParquetExport;
 pub use table::{Cell, Column, ColumnKind, Flattener, RowWriter, TABLES, TableColumns, columns_of};

@@ -305,7 +305,7 @@ pub(in crate::commands) fn read_scenario(path: &Path, wanted: Option<&str>) -> R
 }
 
 /// Reads a scenario file with all its variants.
-pub(super) fn read_file(path: &Path) -> Result<ScenarioFile, CliError> {
+pub(in crate::commands) fn read_file(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
     let text =
         std::fs::read_to_string(path).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;

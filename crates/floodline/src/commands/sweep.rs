@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline sweep SCENARIO --grid KEY=VALUES…`: every combination of some settings on the model, on all
+//! cores, as one table. Rows are in the order of the grid, however many threads made them; a cell that
+//! cannot be run is a row with its reason. Nothing of this host is read.
+
+use super::Run;
+use super::lab::execute::read_file;
+use crate::console::{Console, Format, Progress};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::shown;
+use crate::interrupt::Interrupt;
+use crate::model::{self, Order, nanos};
+use crate::observe::{parse_duration, parse_interval};
+use crate::output::{Existing, create};
+use floodline_core::human;
+use floodline_core::kernel::KernelVersion;
+use floodline_core::run::RunReport;
+use floodline_core::scenario::{Scenario, ScenarioFile, Time};
+use floodline_core::units::Nanos;
+use floodline_view::sweep::{self as view, Row, Sweep};
+use std::collections::BTreeSet;
+use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Run a scenario on the model for every combination of some settings
+#[derive(clap::Parser)]
+#[command(
+    name = "sweep",
+    after_help = "A grid varies a setting (vm.dirty_bytes), a key of the scenario (machine.memory, \
+        machine.devices.data.write_bandwidth), or one of kernel, variant, instances, for, seed. \
+        Several grids are combined; the last varies fastest. K, M, G behind a number are KiB, MiB, GiB.\n\n\
+        Shown are the figures of which the scenario expects something; --figure names others. \
+        --save keeps all of them.\n\n\
+        Exit code 1 when a combination could not be run; its row says why.\n\n\
+        Examples:\n  \
+        floodline sweep scenarios/dirty-cliff.toml --grid vm.dirty_background_bytes=8M,32M,128M \
+        --grid kernel=6.1,6.12\n  \
+        floodline sweep scenarios/starved-budget.toml --grid instances=8,32,128 --grid variant=incident,remedy \
+        --save boxes.parquet\n  \
+        floodline sweep scenarios/dirty-cliff.toml --grid seed=1,2,3,4 --figure durable.fdatasync.max_seconds"
+)]
+pub(crate) struct SweepCommand {
+    /// Scenario file
+    scenario: PathBuf,
+    /// What to vary, with the values it takes; may be given several times
+    #[arg(long = "grid", required = true, value_name = "KEY=VALUE,…")]
+    grids: Vec<String>,
+    /// Variant to run; without it the one called incident, or the only one
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Change a setting or a key of the scenario in every run
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// The kernel whose behaviour is modelled
+    #[arg(long, value_name = "VERSION", default_value = "6.12")]
+    kernel: String,
+    /// How many copies of what has copies: of its cgroups, else of its tasks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    instances: Option<u32>,
+    /// How long the workload lasts
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    lasting: Option<Duration>,
+    /// Time between two samples
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
+    every: Duration,
+    /// Runs side by side; without it one on each CPU
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Show this figure instead of those the scenario expects something of; may be given several times
+    #[arg(long = "figure", value_name = "NAME")]
+    figures: Vec<String>,
+    /// Keep the table with all figures in this file: .csv, .json or .parquet
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Replace the file of --save where it exists
+    #[arg(long, requires = "save")]
+    force: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// More combinations than anybody waits for.
+const CELLS_MAX: usize = 100_000;
+/// Figures shown where the scenario expects none.
+const USUAL: &[&str] = &["host.dirty_peak_bytes", "host.dirtied_bytes", "devices.written_bytes"];
+
+/// What is varied, and how.
+struct Axis {
+    key: String,
+    values: Vec<String>,
+}
+
+/// One combination, ready to run.
+struct Cell {
+    variant: String,
+    scenario: Scenario,
+    kernel: KernelVersion,
+}
+
+/// Which format a table is kept in, by the end of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    Csv,
+    Json,
+    Parquet,
+}
+
+impl Run for SweepCommand {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let axes = self.grids.iter().map(|text| axis(text)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(twice) = axes.iter().enumerate().find(|(at, axis)| axes[..*at].iter().any(|a| a.key == axis.key)) {
+            return Err(CliError::usage(format!("{} is varied twice", twice.1.key)).hint("give all values at once"));
+        }
+        let grid = combinations(&axes)?;
+        let file = read_file(&self.scenario)?;
+        let cells: Vec<Result<Cell, String>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();
+        let interrupt = Interrupt::watch()?;
+        let kept = self.save.as_ref().map(|path| kept(path)).transpose()?;
+        let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
+        let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let results = run_all(&cells, jobs, nanos(self.every), &interrupt, &mut console.progress());
+        let rows: Vec<Row> =
+            grid.into_iter().zip(results).filter_map(|(at, result)| Some(Row { at, result: result? })).collect();
+        if rows.len() < cells.len() {
+            console.note(&format!("interrupted: {} of {} runs are finished", rows.len(), cells.len()));
+        }
+        let sweep = Sweep { scenario: file.name.clone(), axes: axes.into_iter().map(|axis| axis.key).collect(), rows };
+        if let (Some(kept), Some(path), Some(target)) = (kept, &self.save, target) {
+            keep(&sweep, kept, path, BufWriter::new(target))?;
+        }
+        console.print(&match self.format {
+            Format::Text => view::text(&sweep, &self.shown(&cells, &sweep), console.width()),
+            Format::Json => view::json(&sweep).map_err(CliError::bug)?,
+        })?;
+        let all_ran = sweep.rows.iter().all(|row| row.result.is_ok());
+        Ok(if all_ran { Exit::Done } else { Exit::Findings })
+    }
+}
+
+impl SweepCommand {
+    /// The scenario of one combination; what is wrong with it is told in its row.
+    fn cell(&self, file: &ScenarioFile, axes: &[Axis], at: &[String]) -> Result<Cell, String> {
+        let of = |key: &str| axes.iter().zip(at).find(|(axis, _)| axis.key == key).map(|(_, value)| value.as_str());
+        let kernel = of("kernel").unwrap_or(&self.kernel);
+        let kernel = kernel.parse().map_err(|_| format!("{kernel:?} is no kernel version; e.g. 6.12"))?;
+        let names: Vec<&str> = file.variants.keys().map(String::as_str).collect();
+        let wanted = of("variant").or(self.variant.as_deref());
+        let usual = || names.iter().copied().find(|name| *name == "incident" || names.len() == 1);
+        let named = wanted.or_else(usual).ok_or_else(|| format!("name a --variant: {}", names.join(", ")))?;
+        let found = file.variants.get(named);
+        let mut scenario = found.ok_or_else(|| format!("no variant {named:?}; it has {}", names.join(", ")))?.clone();
+        let said = |error: floodline_core::scenario::NotAChange| error.to_string();
+        if let Some(lasting) = self.lasting {
+            scenario.workload.duration = Some(Time(nanos(lasting)));
+        }
+        if let Some(instances) = self.instances {
+            scenario = scenario.changed("instances", &instances.to_string()).map_err(said)?;
+        }
+        for text in &self.settings {
+            let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is no setting: KEY=VALUE"))?;
+            scenario = scenario.changed(key, value).map_err(said)?;
+        }
+        for (axis, value) in axes.iter().zip(at).filter(|(axis, _)| !["kernel", "variant"].contains(&&*axis.key)) {
+            scenario = scenario.changed(&axis.key, value).map_err(said)?;
+        }
+        Ok(Cell { variant: named.to_owned(), scenario, kernel })
+    }
+
+    /// The figures in the table for people.
+    fn shown(&self, cells: &[Result<Cell, String>], sweep: &Sweep) -> Vec<String> {
+        if !self.figures.is_empty() {
+            return self.figures.clone();
+        }
+        let expected = cells.iter().flatten().flat_map(|cell| cell.scenario.expect.figures.keys().cloned());
+        let expected: BTreeSet<String> = expected.collect();
+        let has =
+            |name: &&str| sweep.rows.iter().flat_map(|row| &row.result).any(|run| run.figures.contains_key(*name));
+        match expected.is_empty() {
+            true => USUAL.iter().filter(|name| has(name)).map(|name| (*name).to_owned()).collect(),
+            false => expected.into_iter().collect(),
+        }
+    }
+}
+
+fn axis(text: &str) -> Result<Axis, CliError> {
+    let wrong = || {
+        CliError::usage(format!("{text:?} is no grid"))
+            .hint("--grid vm.dirty_bytes=64M,256M,1G")
+            .hint("--grid kernel=6.1,6.12")
+    };
+    // A key may hold a quoted path, but no equals sign.
+    let (key, values) = text.split_once('=').ok_or_else(wrong)?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if key.trim().is_empty() || values.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    Ok(Axis { key: key.trim().to_owned(), values })
+}
+
+/// Every combination, the last axis fastest.
+fn combinations(axes: &[Axis]) -> Result<Vec<Vec<String>>, CliError> {
+    let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
+    if count.is_none_or(|count| count > CELLS_MAX) {
+        return Err(CliError::usage(format!("more than {CELLS_MAX} combinations")).hint("vary less at once"));
+    }
+    let mut all: Vec<Vec<String>> = vec![Vec::new()];
+    for axis in axes {
+        let with = |at: &Vec<String>, value: &String| at.iter().chain([value]).cloned().collect();
+        all = all.iter().flat_map(|at| axis.values.iter().map(move |value| with(at, value))).collect();
+    }
+    Ok(all)
+}
+
+type Finished = Result<RunReport, String>;
+
+/// Runs all cells, each on a thread of its own as long as there are some; nothing stands where a run was
+/// interrupted. Each run is deterministic, so the results do not depend on the number of threads.
+fn run_all(
+    cells: &[Result<Cell, String>],
+    jobs: usize,
+    every: Nanos,
+    interrupt: &Interrupt,
+    progress: &mut Progress,
+) -> Vec<Option<Finished>> {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    // What cannot be run needs no thread.
+    let mut results: Vec<Option<Finished>> = cells.iter().map(|cell| cell.as_ref().err().cloned().map(Err)).collect();
+    let ready: Vec<(usize, &Cell)> =
+        cells.iter().enumerate().filter_map(|(index, cell)| Some((index, cell.as_ref().ok()?))).collect();
+    let ready = ready.as_slice();
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.min(ready.len()) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some((index, cell)) = take(ready, next).filter(|_| !interrupt.is_asked()) {
+                    let Some(result) = run_one(cell, every, interrupt) else { break };
+                    if sender.send((index, result)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut done = 0;
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(200)) {
+                Ok((index, result)) => {
+                    results[index] = Some(result);
+                    done += 1;
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            progress.tell(|| {
+                let left =
+                    started.elapsed().as_secs_f64() / f64::from(done.max(1)) * (ready.len() as f64 - f64::from(done));
+                let left = if done > 0 { format!(", about {left:.0} s left") } else { String::new() };
+                format!("{done} of {}{left}", human::plural(ready.len() as u64, "run", "runs"))
+            });
+        }
+    });
+    results
+}
+
+fn take<'a>(ready: &[(usize, &'a Cell)], next: &AtomicUsize) -> Option<(usize, &'a Cell)> {
+    ready.get(next.fetch_add(1, Ordering::Relaxed)).copied()
+}
+
+/// One run; nothing if it was interrupted.
+fn run_one(cell: &Cell, every: Nanos, interrupt: &Interrupt) -> Option<Finished> {
+    let order = Order { scenario: &cell.scenario, variant: &cell.variant, kernel: cell.kernel, every };
+    match model::run(&order, |_| Ok(()), |_| !interrupt.is_asked()) {
+        Ok(outcome) if outcome.is_interrupted => None,
+        Ok(outcome) => Some(Ok(outcome.report)),
+        Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+fn kept(path: &Path) -> Result<Kept, CliError> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("csv") => Ok(Kept::Csv),
+        Some("json") => Ok(Kept::Json),
+        Some("parquet") => Ok(Kept::Parquet),
+        _ => Err(CliError::usage(format!("cannot tell the format of {}", shown(path)))
+            .hint("name it .csv, .json or .parquet")),
+    }
+}
+
+fn keep(sweep: &Sweep, kept: Kept, path: &Path, mut out: impl Write + Send) -> Result<(), CliError> {
+    let target = shown(path).to_string();
+    let failed = |error: floodline_view::export::ExportError| match error.io() {
+        Some(error) => CliError::write(&target, error),
+        None => CliError::cannot_observe(format!("cannot write {target}: {error}")),
+    };
+    match kept {
+        Kept::Csv => view::flat(sweep).and_then(|table| table.csv(&mut out)).map_err(failed)?,
+        Kept::Parquet => view::flat(sweep).and_then(|table| table.parquet(&mut out)).map_err(failed)?,
+        Kept::Json => {
+            let text = view::json(sweep).map_err(CliError::bug)?;
+            out.write_all(text.as_bytes()).map_err(|error| CliError::write(&target, &error))?;
+        }
+    }
+    out.flush().map_err(|error| CliError::write(&target, &error))
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of the simulator and what it shows: shared by every command that asks the model. Knows neither
+//! arguments nor how a result is printed.
+
+use crate::error::CliError;
+use floodline_core::kernel::KernelVersion;
+use floodline_core::record::{Record, Sink};
+use floodline_core::run::{Run, RunReport, SCHEMA, misses};
+use floodline_core::scenario::Scenario;
+use floodline_core::units::Nanos;
+use floodline_sim::{Options, Progress, SimError, simulate};
+use std::time::Duration;
+
+/// What is run.
+pub(crate) struct Order<'a> {
+    /// One variant, with all changes made.
+    pub(crate) scenario: &'a Scenario,
+    /// Its name.
+    pub(crate) variant: &'a str,
+    /// The kernel whose behaviour is modelled.
+    pub(crate) kernel: KernelVersion,
+    /// Time between two samples.
+    pub(crate) every: Nanos,
+}
+
+/// A run that came to its end, or was ended.
+pub(crate) struct Outcome {
+    /// Figures and findings.
+    pub(crate) report: RunReport,
+    /// The recording, folded.
+    pub(crate) run: Run,
+    /// Whether it ended before its time because `tell` said so.
+    pub(crate) is_interrupted: bool,
+}
+
+/// Runs it. `take` sees every record before it is folded; `tell` hears how far it is and answers whether to go on.
+pub(crate) fn run(
+    order: &Order<'_>,
+    mut take: impl FnMut(&Record) -> Result<(), SimError>,
+    tell: impl FnMut(&Progress) -> bool,
+) -> Result<Outcome, SimError> {
+    let Order { scenario, variant, kernel, every } = *order;
+    let options = Options { variant: variant.to_owned(), kernel, every, checks_every_event: false };
+    let expect = scenario.expect.on(kernel);
+    let mut run = Run::expecting(&expect);
+    let fold = |record: Record| {
+        let Ok(()) = run.record(&record);
+        take(&record)
+    };
+    let summary = simulate(scenario, &options, fold, tell)?;
+    let (figures, findings) = (run.figures(), run.diagnose().findings);
+    let report = RunReport {
+        schema: SCHEMA,
+        executor: "simulator",
+        scenario: scenario.name.clone(),
+        variant: variant.to_owned(),
+        kernel: format!("{kernel}-simulated"),
+        kernel_version: kernel,
+        samples: summary.samples,
+        // Simulated seconds: two runs of one seed print the same bytes.
+        seconds: summary.simulated.as_secs_f64(),
+        not_as_expected: misses(&expect, &figures, &findings),
+        figures,
+        findings,
+        recording: None,
+    };
+    Ok(Outcome { report, run, is_interrupted: summary.is_interrupted })
+}
+
+/// Why there was no run, as an error of the program.
+pub(crate) fn refused(error: SimError) -> CliError {
+    let hint = matches!(error, SimError::NotHonoured(_));
+    let error = CliError::usage(error);
+    if hint { error.hint("run it on a real kernel: floodline lab run") } else { error }
+}
+
+/// A kernel version as an argument.
+pub(crate) fn kernel(text: &str) -> Result<KernelVersion, CliError> {
+    let wrong = || CliError::usage(format!("{text:?} is no kernel version")).hint("e.g. 6.12 or 5.10.223");
+    text.parse().map_err(|_| wrong())
+}
+
+/// The scenario with a change, `KEY=VALUE`.
+pub(crate) fn changed(scenario: &Scenario, text: &str) -> Result<Scenario, CliError> {
+    let wrong =
+        || CliError::usage(format!("{text:?} is no setting")).hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64M");
+    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+    scenario.changed(key, value).map_err(|error| CliError::usage(error).hint("e.g. vm.dirty_bytes=64M"))
+}
+
+/// As simulated time.
+pub(crate) fn nanos(duration: Duration) -> Nanos {
+    Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline simulate`: what is printed, kept and refused; the same seed prints the same bytes.
+
+use crate::harness::{Run, floodline};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A scenario in a file that goes away with this.
+pub(crate) struct ScenarioPath {
+    path: PathBuf,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl ScenarioPath {
+    pub(crate) fn as_str(&self) -> &str {
+        self.path.to_str().expect("a plain path")
+    }
+}
+
+/// Writes a scenario to a file.
+pub(crate) fn scenario(text: &str) -> ScenarioPath {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("small.toml");
+    std::fs::write(&path, text).expect("written");
+    ScenarioPath { path, folder }
+}
+
+/// A writer that a small disk cannot keep up with, and one that it can.
+pub(crate) const SMALL: &str = r#"name = "small"
+summary = "a writer and a disk"
+
+[machine]
+memory = "512 MiB"
+
+[machine.devices.data]
+size = "1 GiB"
+write_bandwidth = "20 MB/s"
+
+[machine.mounts."/data"]
+type = "ext4"
+device = "data"
+
+[machine.cgroups."box{i}"]
+instances = 2
+
+[workload]
+duration = "4s"
+
+[workload.tasks.writer]
+cgroup = "box{i}"
+steps = [
+  { write = { file = "/data/x{i}", block = "256 KiB", total = "16 MiB" } },
+  { fsync = { file = "/data/x{i}" } },
+]
+
+[variants.incident]
+expect.figures."writer.fsync.max_seconds" = { min = "1s" }
+
+[variants.remedy]
+machine.devices.data.write_bandwidth = "400 MB/s"
+expect.figures."writer.fsync.max_seconds" = { max = "500ms" }
+
+[variants.wrong]
+expect.figures."writer.fsync.max_seconds" = { max = "1ms" }
+"#;
+
+fn json(run: &Run) -> Value {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
+}
+
+#[test]
+fn a_run_prints_its_seed_its_figures_and_that_all_is_as_expected() {
+    let small = scenario(SMALL);
+    let run = floodline(&["simulate", small.as_str()]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("seed 0, kernel 6.12"), "{run}");
+    for part in ["small (incident) on 6.12.0-simulated", "writer.fsync", "As the scenario expects."] {
+        assert!(run.stdout.contains(part), "{part}: {run}");
+    }
+}
+
+#[test]
+fn two_runs_of_one_seed_print_the_same_bytes_and_keep_the_same_recording() {
+    let small = scenario(SMALL);
+    let once = |name: &str| {
+        let target = small.folder.path().join(name);
+        let args = ["simulate", small.as_str(), "--seed", "7", "--format", "json", "--save"];
+        let run = floodline(&[&args[..], &[target.to_str().expect("a plain path")]].concat());
+        assert_eq!(run.code, 0, "{run}");
+        (run.stdout.replace(name, ""), std::fs::read(target).expect("the recording"))
+    };
+    let (one, two) = (once("a.flr"), once("b.flr"));
+    assert_eq!(one.0, two.0);
+    assert!(one.1 == two.1, "recordings of {} and {} bytes differ", one.1.len(), two.1.len());
+}
+
+#[test]
+fn what_is_not_as_expected_is_told_with_exit_code_1() {
+    let small = scenario(SMALL);
+    let run = floodline(&["simulate", small.as_str(), "--variant", "wrong"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("writer.fsync.max_seconds is"), "{run}");
+}
+
+#[test]
+fn a_recording_of_a_simulation_is_read_like_any_other() {
+    let small = scenario(SMALL);
+    let target = small.folder.path().join("run.flr");
+    let target = target.to_str().expect("a plain path");
+    let run = floodline(&["simulate", small.as_str(), "--save", target]);
+    assert_eq!(run.code, 0, "{run}");
+    let run = floodline(&["doctor", target, "--format", "json"]);
+    assert!(run.code <= 1, "{run}");
+    let run = floodline(&["simulate", small.as_str(), "--save", target]);
+    assert_eq!(run.code, 2, "it is not overwritten: {run}");
+}
+
+#[test]
+fn two_variants_are_printed_side_by_side() {
+    let small = scenario(SMALL);
+    let run = floodline(&["simulate", small.as_str(), "--vs", "remedy"]);
+    assert_eq!(run.code, 0, "{run}");
+    let line = run.stdout.lines().find(|line| line.starts_with("writer.fsync.max")).unwrap_or_default();
+    assert!(line.contains('%'), "{run}");
+}
+
+#[test]
+fn settings_kernels_and_copies_change_the_run() {
+    let small = scenario(SMALL);
+    let with = |args: &[&str]| {
+        let all = [&["simulate", small.as_str(), "--format", "json"], args].concat();
+        json(&floodline(&all))
+    };
+    let written = |value: &Value| value["figures"]["devices.written_bytes"]["value"].as_f64().expect("a figure");
+    let two = with(&[]);
+    assert!(written(&with(&["--instances", "4"])) > 1.5 * written(&two), "{two}");
+    assert_eq!(with(&["--kernel", "5.10"])["kernel_version"], "5.10.0");
+    let fsync = |value: &Value| value["figures"]["writer.fsync.max_seconds"]["value"].as_f64().expect("a figure");
+    let (slow, tight) = (with(&[]), with(&["--set", "vm.dirty_bytes=1M"]));
+    assert!(fsync(&tight) < fsync(&slow) / 2.0, "{tight}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_rule_that_it_breaks() {
+    let small = scenario(SMALL);
+    let check = |args: &[&str], says: &str| {
+        let run = floodline(&[&["simulate", small.as_str()], args].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(says), "{says}: {run}");
+    };
+    check(&["--set", "vm.dirty_bytes=1"], "the kernel refuses 1 here (EINVAL): it takes at least 8192");
+    check(&["--set", "vm.dirty_ratio=101"], "it takes 0 to 100");
+    check(&["--set", "machine.memory=1M"], "no kernel boots in less than 16 MiB");
+    check(&["--set", "machine.devices.data.write_bandwidth=0 B/s"], "nothing would ever complete");
+    check(&["--set", "machine.hz=77"], "100, 250, 300 or 1000");
+    check(&["--set", "dirty_bytes=1M"], "no such key; write vm.dirty_bytes");
+    check(&["--instances", "10000000"], "16-bit ids");
+    check(&["--kernel", "six"], "is no kernel version");
+    check(&["--variant", "cure"], "its variants: incident, remedy, wrong");
+}
+
+#[test]
+fn what_only_a_real_kernel_can_run_is_refused_by_name() {
+    let real = SMALL.replace(
+        "[variants.incident]",
+        "[workload.tasks.redis.program]\npackage = \"redis-server\"\ncommand = [\"redis-server\"]\n[variants.incident]",
+    );
+    let real = scenario(&real);
+    let run = floodline(&["simulate", real.as_str()]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("workload.tasks.redis.program"), "{run}");
+    assert!(run.stderr.contains("floodline lab run"), "{run}");
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline sweep`: rows in the order of the grid whatever the number of threads, reasons in their rows,
+//! tables that other programs read.
+
+use crate::harness::{command, floodline, outcome};
+use crate::simulate::{SMALL, scenario};
+use serde_json::Value;
+
+#[test]
+fn every_combination_is_a_row_in_the_order_of_the_grid() {
+    let small = scenario(SMALL);
+    let grid = ["--grid", "kernel=6.1,6.12", "--grid", "variant=incident,remedy"];
+    let run = floodline(&[&["sweep", small.as_str()], &grid[..]].concat());
+    assert_eq!(run.code, 0, "{run}");
+    let rows: Vec<String> = run
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("6."))
+        .map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(rows, ["6.1 incident", "6.1 remedy", "6.12 incident", "6.12 remedy"], "{run}");
+    assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run}");
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing_in_the_result() {
+    let small = scenario(SMALL);
+    let with = |jobs: &str| {
+        let grid = "vm.dirty_bytes=1M,4M,16M";
+        let args = ["sweep", small.as_str(), "--grid", grid, "--grid", "seed=1,2", "--jobs", jobs, "--format", "json"];
+        let run = floodline(&args);
+        assert_eq!(run.code, 0, "{run}");
+        run.stdout
+    };
+    let one = with("1");
+    assert_eq!(one, with("4"));
+    let json: Value = serde_json::from_str(&one).expect("JSON");
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(6), "{json}");
+    assert_eq!(json["rows"][5]["at"]["vm.dirty_bytes"], "16M");
+}
+
+#[test]
+fn a_combination_that_cannot_be_is_a_row_with_its_reason() {
+    let small = scenario(SMALL);
+    let run = floodline(&["sweep", small.as_str(), "--grid", "vm.dirty_bytes=1,64M"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("vm.dirty_bytes=1:"), "{run}");
+    let told = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("the kernel refuses 1 here (EINVAL): it takes at least 8192"), "{run}");
+    assert!(run.stdout.lines().any(|line| line.starts_with("64M ") && line.contains(" s")), "{run}");
+}
+
+#[test]
+fn tables_are_kept_in_the_format_of_their_name() {
+    let small = scenario(SMALL);
+    let keep = |name: &str| {
+        let target = small.folder.path().join(name);
+        let args = ["sweep", small.as_str(), "--grid", "instances=1,2", "--for", "2s", "--save"];
+        let run = floodline(&[&args[..], &[target.to_str().expect("a plain path")]].concat());
+        assert_eq!(run.code, 0, "{run}");
+        std::fs::read(target).expect("the table")
+    };
+    let csv = String::from_utf8(keep("t.csv")).expect("text");
+    assert!(csv.starts_with("instances,error,findings,"), "{csv}");
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    let parquet = keep("t.parquet");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    let json: Value = serde_json::from_slice(&keep("t.json")).expect("JSON");
+    assert_eq!(json["schema"], "floodline.sweep/1");
+}
+
+#[test]
+fn misuse_is_answered_with_what_to_type() {
+    let small = scenario(SMALL);
+    let check = |args: &[&str], says: &str| {
+        let run = floodline(&[&["sweep", small.as_str()], args].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains(says), "{says}: {run}");
+    };
+    check(&["--grid", "vm.dirty_bytes"], "--grid vm.dirty_bytes=64M,256M,1G");
+    check(&["--grid", "kernel=6.1,"], "is no grid");
+    check(&["--grid", "kernel=6.1", "--grid", "kernel=6.12"], "kernel is varied twice");
+    check(&["--grid", "kernel=6.1", "--save", "t.xls"], "name it .csv, .json or .parquet");
+    check(&["--grid", "kernel=6.1", "--jobs", "0"], "--jobs");
+    let many: Vec<String> = (0..400).map(|n| n.to_string()).collect();
+    let (a, b) = (format!("seed={}", many.join(",")), format!("vm.dirty_expire_centisecs={}", many.join(",")));
+    check(&["--grid", &a, "--grid", &b], "more than 100000 combinations");
+}
+
+#[test]
+fn an_interruption_keeps_the_rows_that_are_finished() {
+    let long = SMALL.replace(
+        "[variants.wrong]",
+        "[variants.long]\nworkload.duration = \"6h\"\n\
+        workload.tasks.writer.steps = [{ write = { file = \"/data/x{i}\", size = \"16 MiB\" } }]\n[variants.wrong]",
+    );
+    let long = scenario(&long);
+    let target = long.folder.path().join("kept.csv");
+    let args = ["sweep", long.as_str(), "--grid", "variant=cure,long", "--jobs", "1", "--save"];
+    let mut child = command(&[&args[..], &[target.to_str().expect("a plain path")]].concat())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    // From the moment that the file is there, a signal is a wish.
+    while !target.exists() && child.try_wait().expect("it can be waited for").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    let run = outcome(child.wait_with_output().expect("it ends"));
+    assert!(run.stderr.contains("interrupted: 1 of 2 runs are finished"), "{run}");
+    assert_eq!(std::fs::read_to_string(target).expect("the table").lines().count(), 2, "{run}");
+}
