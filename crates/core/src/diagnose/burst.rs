@@ -7,7 +7,7 @@
 use super::device::{Device, Interval};
 use super::dirty;
 use crate::sample::HostRow;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 use crate::window::Window;
 
 /// A burst that people notice, seconds.
@@ -29,6 +29,9 @@ const LITTLE_SHARE: f64 = 0.1;
 /// How near to the threshold counts as there, and how near to the expiry: samples are some time apart.
 const NEAR_THRESHOLD: f64 = 0.95;
 const NEAR_EXPIRY: f64 = 0.8;
+
+/// Dirty data are fresh up to this age, seconds: the shortest expiry that is advised, and a period of the flusher.
+const FRESH_S: f64 = 4.0;
 
 /// What a burst was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +67,19 @@ pub struct Burst {
     pub dirty_after: u64,
     /// Share of it with a task waiting for I/O.
     pub pressure: Option<f64>,
+    /// How long ago hardly anything was dirty, seconds; `None` when that was before the window.
+    pub age_s: Option<f64>,
     /// What it was for.
     pub trigger: Trigger,
 }
 
 impl Burst {
+    /// Whether somebody asked for what had only just been dirtied: it had not piled up, and no setting that
+    /// is worth having would have written it before.
+    pub fn is_fresh(&self) -> bool {
+        self.trigger == Trigger::Asked && self.age_s.is_some_and(|age| age < FRESH_S)
+    }
+
     /// Whether somebody waited for it, and not only the flusher.
     pub fn stalled(&self) -> bool {
         let slow = self.await_max_s >= STALL_AWAIT_S;
@@ -160,6 +171,8 @@ fn burst(
     if quiet_rate > QUIET_SHARE * rate || !drained {
         return None;
     }
+    let until = series.get(..=first)?;
+    let age_s = age_seconds(until);
     Some(Burst {
         seconds,
         rate,
@@ -170,25 +183,28 @@ fn burst(
         dirty_before,
         dirty_after,
         pressure: dirty::io_pressure_between(window, from, to),
-        trigger: trigger(window, series.get(..=first)?),
+        age_s,
+        trigger: trigger(window, dirty_before, age_s),
     })
 }
 
-/// What made a device write, by what was dirty until then.
-fn trigger(window: &Window, until: &[(Nanos, u64)]) -> Trigger {
-    let Some((from, before)) = until.last() else { return Trigger::Unknown };
-    if dirty::background_threshold(window)
-        .is_some_and(|threshold| *before as f64 >= NEAR_THRESHOLD * threshold.0 as f64)
-    {
+/// How long ago less than a tenth of what is dirty now was.
+fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
+    let (now, dirty) = until.last()?;
+    let little = (LITTLE_SHARE * *dirty as f64) as u64;
+    let (then, _) = until.iter().rev().find(|(_, bytes)| *bytes <= little)?;
+    Some(Nanos(now.0.saturating_sub(then.0)).as_secs_f64())
+}
+
+/// What made a device write, by how much was dirty until then, and since when.
+fn trigger(window: &Window, dirty_before: u64, age_s: Option<f64>) -> Trigger {
+    let is_there = |threshold: Bytes| dirty_before as f64 >= NEAR_THRESHOLD * threshold.0 as f64;
+    if dirty::background_threshold(window).is_some_and(is_there) {
         return Trigger::Amount;
     }
-    let little = (LITTLE_SHARE * *before as f64) as u64;
-    let empty = until.iter().rev().find(|(_, bytes)| *bytes <= little);
-    match (empty, dirty::expiry_seconds(window)) {
-        (Some((at, _)), Some(expiry)) => {
-            let age = Nanos(from.0.saturating_sub(at.0)).as_secs_f64();
-            if age >= NEAR_EXPIRY * expiry { Trigger::Age } else { Trigger::Asked }
-        }
+    match (age_s, dirty::expiry_seconds(window)) {
+        (Some(age), Some(expiry)) if age >= NEAR_EXPIRY * expiry => Trigger::Age,
+        (Some(_), Some(_)) => Trigger::Asked,
         _ => Trigger::Unknown,
     }
 }
@@ -199,7 +215,7 @@ mod tests {
     use crate::diagnose::device::drains;
     use crate::fixture::incidents::{dirty_cliff, dirty_cliff_published};
     use crate::fixture::{Fixture, mib, mib_pages, secs};
-    use crate::units::{Bytes, Count, Pages};
+    use crate::units::{Count, Pages};
 
     fn of(fixture: &Fixture) -> Option<Burst> {
         let window = fixture.window();
@@ -238,6 +254,14 @@ mod tests {
             &asked(6.0).host(|t, row| row.nr_dirty = Some(mib_pages(160.0 - 40.0 * (t - 6.0).clamp(0.0, 4.0)))),
             Trigger::Unknown,
         );
+    }
+
+    #[test]
+    fn what_is_synced_as_soon_as_it_is_dirtied_has_not_piled_up() {
+        let check = |at, expect| assert_eq!(of(&asked(at)).map(|burst| burst.is_fresh()), Some(expect), "at {at} s");
+        check(5.0, true);
+        check(12.0, false);
+        check(33.0, false);
     }
 
     #[test]

@@ -126,6 +126,12 @@ fn references_must_lead_somewhere() {
         "11:11: machine.devices.r.backing: no device is called \"nosuchthing\" -> known: data, r",
     );
     check(
+        "[machine.devices.other]\nsize = \"1 GiB\"\n[machine.devices.r]\nsize = \"1 GiB\"\n\
+         backing = { raid1 = { members = [\"data\", \"other\"] } }",
+        "13:8: machine.devices.r.size: an array is as large as its smallest member -> remove size, or in a variant write \
+         unset = [\"machine.devices.r.size\"]",
+    );
+    check(
         "[machine.devices.l]\nsize = \"1 MiB\"\nbacking = { loop = { file = \"/elsewhere/image\" } }",
         "12:11: machine.devices.l.backing: \"/elsewhere/image\" is no path on another mount of this machine",
     );

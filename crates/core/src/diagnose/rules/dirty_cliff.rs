@@ -56,8 +56,8 @@ fn check(window: &Window) -> Verdict {
     if drains.is_empty() {
         return missing::not_checked(window, Source::Diskstats, "no disk");
     }
-    // Who syncs and keeps nobody waiting gets what was asked for.
-    let is_harmless = |burst: &Burst| burst.trigger == Trigger::Asked && !burst.stalled();
+    // Who syncs what was just written, or keeps nobody waiting, gets what was asked for.
+    let is_harmless = |burst: &Burst| burst.is_fresh() || (burst.trigger == Trigger::Asked && !burst.stalled());
     let burst = |device: &Device<'_>| burst::longest(window, device).filter(|burst| !is_harmless(burst));
     if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
         return Verdict::Found(vec![confirmed(window, &device, &burst, rate)]);

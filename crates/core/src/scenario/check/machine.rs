@@ -100,6 +100,13 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
             if members.len() < 2 {
                 complaints.add(&at("backing"), "an array of level 1 has at least two members");
             }
+            if device.size.is_some() {
+                complaints.hint(
+                    &at("size"),
+                    "an array is as large as its smallest member",
+                    &format!("remove size, or in a variant write unset = [\"machine.devices.{name}.size\"]"),
+                );
+            }
             for member in members {
                 match machine.devices.get(member) {
                     Some(other) if other.backing == Backing::Disk => {}
