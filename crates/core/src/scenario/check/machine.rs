@@ -104,7 +104,7 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
                 complaints.hint(
                     &at("size"),
                     "an array is as large as its smallest member",
-                    &format!("remove size, or in a variant write unset = [\"machine.devices.{name}.size\"]"),
+                    format!("remove size, or in a variant write unset = [\"machine.devices.{name}.size\"]"),
                 );
             }
             for member in members {
