@@ -43,8 +43,26 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn push(&mut self, at: u64, due: Due) {
+        let sequence = self.reserve();
+        self.push_reserved(at, sequence, due);
+    }
+
+    /// A place in the order of events for one that is pushed later, or never.
+    fn reserve(&mut self) -> u64 {
         self.sequence += 1;
-        self.heap.push(Reverse((at, self.sequence, due)));
+        self.sequence
+    }
+
+    fn push_reserved(&mut self, at: u64, sequence: u64, due: Due) {
+        self.heap.push(Reverse((at, sequence, due)));
+    }
+
+    fn peek(&self) -> Option<(u64, u64, Due)> {
+        self.heap.peek().map(|Reverse(next)| *next)
+    }
+
+    fn pop(&mut self) {
+        self.heap.pop();
     }
 }
 
@@ -89,6 +107,8 @@ pub(crate) struct Engine {
     world: RefCell<World>,
     processes: RefCell<Vec<Process>>,
     current: Cell<u32>,
+    /// Until when a process may go on without giving way.
+    horizon: Cell<u64>,
     /// Events handled.
     pub(crate) events: Cell<u64>,
 }
@@ -108,6 +128,7 @@ impl Engine {
             world: RefCell::new(world),
             processes: RefCell::default(),
             current: Cell::new(0),
+            horizon: Cell::new(0),
             events: Cell::new(0),
         })
     }
@@ -149,10 +170,63 @@ impl Engine {
     /// Sleeps until the given time; other wake-ups are waited out.
     pub(crate) async fn sleep_until(&self, at: u64, waits: &'static str) {
         while self.now() < at {
-            let ticket = self.ticket(waits);
-            self.w().queue.push(at, Due::Wake(ticket));
+            if self.skip_to(at, waits) {
+                return;
+            }
             suspend().await;
         }
+    }
+
+    /// Lets time pass for the process that runs without giving way, as long as no other process is due: what
+    /// devices complete meanwhile is handled here, in the order in which it would be without this. False:
+    /// somebody else is due first; a wake-up at `at` is in the queue.
+    fn skip_to(&self, at: u64, waits: &'static str) -> bool {
+        let mut world = self.w();
+        let sequence = world.queue.reserve();
+        while at <= self.horizon.get() && world.new_wbs.is_empty() {
+            let next = world.queue.peek().filter(|(next, order, _)| (*next, *order) < (at, sequence));
+            let Some((next, _, due)) = next else {
+                world.now = at;
+                self.events.set(self.events.get() + 1);
+                if let Some(process) = self.processes.borrow_mut().get_mut(self.current.get() as usize) {
+                    // It runs again: tickets it gave out are void.
+                    process.turn = process.turn.wrapping_add(1);
+                }
+                return true;
+            };
+            if let Due::Wake(ticket) = due
+                && self.is_valid(ticket)
+            {
+                break;
+            }
+            world.queue.pop();
+            self.handle(&mut world, next, due);
+        }
+        let ticket = self.ticket(waits);
+        world.queue.push_reserved(at, sequence, Due::Wake(ticket));
+        false
+    }
+
+    /// Whether a ticket still wakes its process.
+    fn is_valid(&self, ticket: Ticket) -> bool {
+        self.processes.borrow().get(ticket.process as usize).is_some_and(|process| process.turn == ticket.turn)
+    }
+
+    /// Comes to the time of an event, and to what it does to the machine. Who is to be polled, if anybody.
+    fn handle(&self, world: &mut World, at: u64, due: Due) -> Option<Ticket> {
+        debug_assert!(at >= world.now, "time goes backwards");
+        world.now = world.now.max(at);
+        self.events.set(self.events.get() + 1);
+        match due {
+            Due::Wake(ticket) => return Some(ticket),
+            Due::IoDone(device, request) => world.io_done(device, request),
+            Due::WbtWindow(device) => world.wbt_window(device),
+            Due::Bandwidth(wb) => {
+                world.wbs[wb].bw_due = false;
+                world.wb_update_bandwidth(wb);
+            }
+        }
+        None
     }
 
     /// Passes time.
@@ -172,53 +246,34 @@ impl Engine {
 
     /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.w().queue.heap.peek().map(|Reverse((at, ..))| *at)
+        self.w().queue.peek().map(|(at, ..)| at)
     }
 
-    /// Handles the next event.
+    /// Handles the next event, and nothing else.
     pub(crate) fn run_one(self: &Rc<Self>) {
+        self.horizon.set(0);
         self.run(u64::MAX, 1);
     }
 
     /// Runs until a time, or until nothing is due.
     pub(crate) fn run_until(self: &Rc<Self>, until: u64) -> Stopped {
+        self.horizon.set(until);
         self.run(until, u64::MAX)
     }
 
     fn run(self: &Rc<Self>, until: u64, most: u64) -> Stopped {
         for _ in 0..most {
-            let due = {
+            let woken = {
                 let mut world = self.w();
-                match world.queue.heap.peek() {
-                    None => return Stopped::Idle,
-                    Some(Reverse((at, ..))) if *at > until => {
-                        world.now = until;
-                        return Stopped::Until;
-                    }
-                    Some(_) => {}
+                let Some((at, _, due)) = world.queue.peek() else { return Stopped::Idle };
+                if at > until {
+                    world.now = until;
+                    return Stopped::Until;
                 }
-                let Some(Reverse((at, _, due))) = world.queue.heap.pop() else { return Stopped::Idle };
-                debug_assert!(at >= world.now, "time goes backwards");
-                world.now = world.now.max(at);
-                self.events.set(self.events.get() + 1);
-                match due {
-                    Due::Wake(ticket) => Some(ticket),
-                    Due::IoDone(device, request) => {
-                        world.io_done(device, request);
-                        None
-                    }
-                    Due::WbtWindow(device) => {
-                        world.wbt_window(device);
-                        None
-                    }
-                    Due::Bandwidth(wb) => {
-                        world.wbs[wb].bw_due = false;
-                        world.wb_update_bandwidth(wb);
-                        None
-                    }
-                }
+                world.queue.pop();
+                self.handle(&mut world, at, due)
             };
-            if let Some(ticket) = due {
+            if let Some(ticket) = woken {
                 self.poll(ticket);
             }
             let new = std::mem::take(&mut self.w().new_wbs);
