@@ -57,12 +57,17 @@ impl World {
             foreign: ForeignDirty::default(),
             io: Pressure::default(),
             processes: 0,
+            has_children: false,
+            wbs: Vec::new(),
             is_dead: false,
             pgfault: 0,
             events_max: 0,
         });
         self.cgroups[id].memcg =
             if has_controllers { id } else { parent.map_or(id, |parent| self.cgroups[parent].memcg) };
+        if let Some(parent) = parent {
+            self.cgroups[parent].has_children = true;
+        }
         if !path.is_empty() {
             self.cgroup_paths.insert(path.to_owned(), id);
             let memcg = self.cgroups[id].memcg;

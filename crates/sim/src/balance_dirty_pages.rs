@@ -295,8 +295,8 @@ impl World {
         while let Some(slot) = self.cgroups[memcg].foreign.take_flush(now, expire) {
             let find = |world: &World| {
                 let (bdi, owner) = (u32::try_from(slot.bdi).ok()?, u32::try_from(slot.memcg).ok()?);
-                let wb = world.wb_of.get(&(BdiId(bdi), CgId(owner)))?;
-                Some((*wb, CgId(owner)))
+                let wb = world.wb_find(BdiId(bdi), CgId(owner))?;
+                Some((wb, CgId(owner)))
             };
             let clear = |world: &mut World| {
                 for other in &mut world.cgroups[memcg].foreign.slots {

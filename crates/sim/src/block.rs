@@ -4,7 +4,7 @@
 //! /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
 
 use crate::arena::{BlockId, CgId, InodeId};
-use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
+use crate::engine::{Sim, Ticket, Waiters, suspend};
 use crate::wbt::Wbt;
 use crate::world::World;
 use floodline_core::id::DevId;
@@ -189,11 +189,11 @@ pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
         let leg = Request { done: Done::Nothing, class: Class::Exempt, ..request };
         world.account_bio(member, &leg);
         let (at, slot) = world.blocks[member].start(now, leg);
-        world.queue.push(at, Due::IoDone(member, slot));
+        world.queue.push_completion(at, member, request.way, slot);
         last = last.max(at);
     }
     let (at, slot) = world.blocks[device].start(now, request);
-    world.queue.push(at.max(last), Due::IoDone(device, slot));
+    world.queue.push_completion(at.max(last), device, request.way, slot);
 }
 
 /// Hands a request to a device and waits until it is done.
@@ -285,7 +285,7 @@ impl Completions {
         self.cells[slot as usize].1.add(ticket);
     }
 
-    pub(crate) fn complete(&mut self, slot: u32) -> Vec<Ticket> {
+    pub(crate) fn complete(&mut self, slot: u32) -> Waiters {
         self.cells[slot as usize].0 = true;
         self.cells[slot as usize].1.take()
     }

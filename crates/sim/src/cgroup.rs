@@ -2,7 +2,7 @@
 //! Cgroups: limits, what is charged, and the dirty domain of each memcg. Counters are hierarchical, as
 //! memory.stat has them. Mirrors what mm/memcontrol.c keeps for mm/page-writeback.c.
 
-use crate::arena::CgId;
+use crate::arena::{BdiId, CgId, WbId};
 use crate::wb::Domain;
 use crate::world::World;
 use floodline_core::kernel::{ForeignDirty, MemcgStats};
@@ -69,6 +69,10 @@ pub(crate) struct Cgroup {
     pub(crate) foreign: ForeignDirty,
     pub(crate) io: Pressure,
     pub(crate) processes: u64,
+    /// Whether a cgroup was ever made below it.
+    pub(crate) has_children: bool,
+    /// Its wbs in the order of their bdis, as long as it is alive.
+    pub(crate) wbs: Vec<(BdiId, WbId)>,
     pub(crate) is_dead: bool,
     pub(crate) pgfault: u64,
     pub(crate) events_max: u64,

@@ -24,6 +24,8 @@ impl World {
                 return Err("a rate is 0".to_owned());
             }
         }
+        let listed = self.wbs.iter().map(|(_, wb)| wb.b_dirty.len + wb.b_io.len + wb.b_more_io.len).sum();
+        same("inodes to be written and the lists'", self.dirty_inodes, listed)?;
         let memory = &self.memory;
         same("NR_DIRTY and the wbs' RECLAIMABLE", memory.nr_dirty, reclaimable)?;
         same("NR_WRITEBACK and the wbs' WRITEBACK", memory.nr_writeback, writeback)?;

@@ -5,10 +5,12 @@
 //! the only thing that ever happens is the next event.
 
 use crate::arena::{BlockId, WbId};
+use crate::block::Way;
 use crate::world::World;
 use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -34,17 +36,53 @@ pub(crate) enum Due {
     Bandwidth(WbId),
 }
 
-/// Events to come.
+/// Events to come. Most come in order by themselves - what is due at once, and what one way of one device
+/// completes - and wait in lines, so that the heap holds little more than who sleeps and the head of each line.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
+    /// Due at the moment they were pushed.
+    ready: VecDeque<Entry>,
+    /// Completions by device and way; the first of each is in the heap as well.
+    completions: Vec<VecDeque<Entry>>,
     sequence: u64,
+}
+
+/// When, in which order, and what.
+type Entry = (u64, u64, Due);
+
+/// The line of what a device completes one way.
+fn line(device: BlockId, way: Way) -> usize {
+    device.0 as usize * 3 + way as usize
 }
 
 impl Queue {
     pub(crate) fn push(&mut self, at: u64, due: Due) {
         let sequence = self.reserve();
         self.push_reserved(at, sequence, due);
+    }
+
+    /// Pushes what is due now. `now` never goes back.
+    pub(crate) fn push_now(&mut self, now: u64, due: Due) {
+        let sequence = self.reserve();
+        self.ready.push_back((now, sequence, due));
+    }
+
+    /// Pushes a completion of a device.
+    pub(crate) fn push_completion(&mut self, at: u64, device: BlockId, way: Way, slot: u32) {
+        let entry = (at, self.reserve(), Due::IoDone(device, slot));
+        let (number, last) = (line(device, way), line(device, Way::Flush));
+        if self.completions.len() <= last {
+            self.completions.resize_with(last + 1, VecDeque::new);
+        }
+        match self.completions[number].back() {
+            Some((last, ..)) if *last > at => self.heap.push(Reverse(entry)),
+            Some(_) => self.completions[number].push_back(entry),
+            None => {
+                self.completions[number].push_back(entry);
+                self.heap.push(Reverse(entry));
+            }
+        }
     }
 
     /// A place in the order of events for one that is pushed later, or never.
@@ -57,35 +95,73 @@ impl Queue {
         self.heap.push(Reverse((at, sequence, due)));
     }
 
-    fn peek(&self) -> Option<(u64, u64, Due)> {
-        self.heap.peek().map(|Reverse(next)| *next)
+    fn peek(&self) -> Option<Entry> {
+        let later = self.heap.peek().map(|Reverse(next)| *next);
+        match (self.ready.front(), later) {
+            (Some(ready), Some(later)) => Some(later.min(*ready)),
+            (Some(ready), None) => Some(*ready),
+            (None, later) => later,
+        }
     }
 
-    fn pop(&mut self) {
-        self.heap.pop();
+    fn pop(&mut self, next: &Entry) {
+        if self.ready.front() == Some(next) {
+            self.ready.pop_front();
+            return;
+        }
+        let Due::IoDone(device, _) = next.2 else {
+            self.heap.pop();
+            return;
+        };
+        let lines = line(device, Way::Read)..=line(device, Way::Flush);
+        let head = self.completions.get_mut(lines).into_iter().flatten().find(|line| line.front() == Some(next));
+        let following = head.and_then(|line| {
+            line.pop_front();
+            line.front().copied()
+        });
+        match (following, self.heap.peek_mut()) {
+            (Some(following), Some(mut top)) => *top = Reverse(following),
+            (_, top) => drop(top.map(PeekMut::pop)),
+        }
     }
 }
 
-/// Processes that wait for the same thing.
+/// Processes that wait for the same thing, in the order in which they came. Mostly there is one: it takes no
+/// memory of its own.
 #[derive(Debug, Default)]
-pub(crate) struct Waiters(Vec<Ticket>);
+pub(crate) struct Waiters {
+    first: Option<Ticket>,
+    rest: VecDeque<Ticket>,
+}
 
 impl Waiters {
     pub(crate) fn add(&mut self, ticket: Ticket) {
-        self.0.push(ticket);
+        match self.first {
+            None => self.first = Some(ticket),
+            Some(_) => self.rest.push_back(ticket),
+        }
     }
 
-    pub(crate) fn take(&mut self) -> Vec<Ticket> {
-        std::mem::take(&mut self.0)
+    /// Everybody, to be woken.
+    pub(crate) fn take(&mut self) -> Waiters {
+        std::mem::take(self)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.first.is_none()
     }
 
     /// The one that has waited longest.
     pub(crate) fn take_first(&mut self) -> Option<Ticket> {
-        if self.0.is_empty() { None } else { Some(self.0.remove(0)) }
+        std::mem::replace(&mut self.first, self.rest.pop_front())
+    }
+}
+
+impl IntoIterator for Waiters {
+    type Item = Ticket;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Ticket>, std::collections::vec_deque::IntoIter<Ticket>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.rest)
     }
 }
 
@@ -151,7 +227,7 @@ impl Engine {
         drop(processes);
         let mut world = self.w();
         let now = world.now;
-        world.queue.push(now, Due::Wake(Ticket { process, turn: 0 }));
+        world.queue.push_now(now, Due::Wake(Ticket { process, turn: 0 }));
     }
 
     /// A ticket for the process that runs.
@@ -185,7 +261,7 @@ impl Engine {
         let sequence = world.queue.reserve();
         while at <= self.horizon.get() && world.new_wbs.is_empty() {
             let next = world.queue.peek().filter(|(next, order, _)| (*next, *order) < (at, sequence));
-            let Some((next, _, due)) = next else {
+            let Some((next, order, due)) = next else {
                 world.now = at;
                 self.events.set(self.events.get() + 1);
                 if let Some(process) = self.processes.borrow_mut().get_mut(self.current.get() as usize) {
@@ -199,7 +275,7 @@ impl Engine {
             {
                 break;
             }
-            world.queue.pop();
+            world.queue.pop(&(next, order, due));
             self.handle(&mut world, next, due);
         }
         let ticket = self.ticket(waits);
@@ -265,12 +341,12 @@ impl Engine {
         for _ in 0..most {
             let woken = {
                 let mut world = self.w();
-                let Some((at, _, due)) = world.queue.peek() else { return Stopped::Idle };
+                let Some((at, order, due)) = world.queue.peek() else { return Stopped::Idle };
                 if at > until {
                     world.now = until;
                     return Stopped::Until;
                 }
-                world.queue.pop();
+                world.queue.pop(&(at, order, due));
                 self.handle(&mut world, at, due)
             };
             if let Some(ticket) = woken {

@@ -111,8 +111,7 @@ async fn run(sim: &Sim, wb: WbId) {
 impl World {
     /// Dirty pages and inodes of the machine.
     pub(crate) fn nr_all(&self) -> u64 {
-        let inodes: u64 = self.wbs.iter().map(|(_, wb)| wb.b_dirty.len + wb.b_io.len + wb.b_more_io.len).sum();
-        self.memory.nr_dirty + inodes
+        self.memory.nr_dirty + self.dirty_inodes
     }
 
     /// A wb's part of some pages, by bandwidth.

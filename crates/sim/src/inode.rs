@@ -20,6 +20,13 @@ pub(crate) enum ListName {
     Attached,
 }
 
+impl ListName {
+    /// Whether its inodes have something to be written.
+    pub(crate) fn is_dirty(self) -> bool {
+        matches!(self, ListName::Dirty | ListName::Io | ListName::MoreIo)
+    }
+}
+
 /// A list of inodes, oldest first; the links are in the inodes.
 #[derive(Debug, Default)]
 pub(crate) struct List {

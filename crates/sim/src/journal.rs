@@ -110,7 +110,7 @@ pub(crate) fn stop(sim: &Sim, sb: SbId) {
         if let Some(running) = &mut journal.running {
             running.handles = running.handles.saturating_sub(1);
         }
-        if journal.is_locked { journal.waiters.take() } else { Vec::new() }
+        if journal.is_locked { journal.waiters.take() } else { Waiters::default() }
     });
     world.wake_all(waiting.unwrap_or_default());
 }

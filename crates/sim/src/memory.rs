@@ -121,31 +121,39 @@ impl World {
 
     /// Evicts clean pages of the cgroups in question; says how many.
     pub(crate) fn evict(&mut self, scope: CgId, wanted: u64) -> u64 {
-        let owners: Vec<CgId> = self.memory.lru.keys().copied().collect();
         let mut evicted = 0;
-        for owner in owners {
-            if evicted >= wanted || !self.ancestors(owner).any(|id| id == scope) {
-                continue;
+        // All that are charged to a leaf are its own.
+        let mut at = if self.cgroups[scope].has_children { CgId::ROOT } else { scope };
+        while evicted < wanted {
+            let Some(owner) = self.memory.lru.range(at..).next().map(|(owner, _)| *owner) else { break };
+            if self.ancestors(owner).any(|id| id == scope) {
+                evicted += self.evict_owner(owner, wanted - evicted);
+            } else if !self.cgroups[scope].has_children {
+                break;
             }
-            let entries = self.memory.lru.get(&owner).map_or(0, VecDeque::len);
-            for _ in 0..entries.saturating_mul(2) {
-                if evicted >= wanted {
-                    break;
-                }
-                let Some((inode, start, len)) = self.memory.lru.get_mut(&owner).and_then(VecDeque::pop_front) else {
-                    break;
-                };
-                let (freed, left) = self.evict_range(inode, start, u64::from(len), owner, wanted - evicted);
-                evicted += freed;
-                if let Some((from, to)) = left {
-                    let rest = (inode, from, u32::try_from(to - from).unwrap_or(u32::MAX));
-                    let is_partly = evicted >= wanted;
-                    if let Some(lru) = self.memory.lru.get_mut(&owner) {
-                        if is_partly { lru.push_front(rest) } else { lru.push_back(rest) }
-                    }
-                }
+            at = CgId(owner.0 + 1);
+        }
+        evicted
+    }
+
+    /// Evicts clean pages charged to one cgroup; looks at each run twice at most.
+    fn evict_owner(&mut self, owner: CgId, wanted: u64) -> u64 {
+        let Some(mut lru) = self.memory.lru.get_mut(&owner).map(std::mem::take) else { return 0 };
+        let mut evicted = 0;
+        for _ in 0..lru.len().saturating_mul(2) {
+            if evicted >= wanted {
+                break;
+            }
+            let Some((inode, start, len)) = lru.pop_front() else { break };
+            let (freed, left) = self.evict_range(inode, start, u64::from(len), owner, wanted - evicted);
+            evicted += freed;
+            if let Some((from, to)) = left {
+                let rest = (inode, from, u32::try_from(to - from).unwrap_or(u32::MAX));
+                let is_partly = evicted >= wanted;
+                if is_partly { lru.push_front(rest) } else { lru.push_back(rest) }
             }
         }
+        self.memory.lru.insert(owner, lru);
         evicted
     }
 
@@ -158,9 +166,14 @@ impl World {
         owner: CgId,
         most: u64,
     ) -> (u64, Option<(u64, u64)>) {
-        let found: Vec<_> = self.inodes[inode].cache.range(start, len).filter(|(_, e)| e.owner == owner).collect();
         let (mut freed, mut stays) = (0, None::<(u64, u64)>);
-        for (at, extent) in found {
+        let (mut from, end) = (start, start + len);
+        // What is done to one extent may join it with others, but changes none that comes after it.
+        while let Some((at, extent)) = self.inodes[inode].cache.first(from, end) {
+            from = at + u64::from(extent.len);
+            if extent.owner != owner {
+                continue;
+            }
             let pages = u64::from(extent.len);
             let is_clean = !extent.dirty && !extent.writeback;
             if is_clean && !extent.active && freed < most {

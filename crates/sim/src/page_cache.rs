@@ -67,6 +67,11 @@ impl PageCache {
         })
     }
 
+    /// First extent within `[from, end)`, cut to it.
+    pub(crate) fn first(&self, from: u64, end: u64) -> Option<(u64, Extent)> {
+        if from < end { self.range(from, end - from).next() } else { None }
+    }
+
     /// Every extent.
     pub(crate) fn extents(&self) -> &[(u64, Extent)] {
         &self.extents

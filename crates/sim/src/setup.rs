@@ -96,7 +96,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<Worl
         domain: Domain::default(),
         ratelimit_pages: 32,
         percpu: vec![(0, 0); usize::try_from(machine.cpus.max(1)).unwrap_or(1)],
-        wb_of: BTreeMap::new(),
+        dirty_inodes: 0,
         new_wbs: Vec::new(),
         files: BTreeMap::new(),
         switching: crate::switch::Switching::default(),

@@ -61,13 +61,11 @@ impl World {
 
     /// A memcg goes offline: its wbs are dying, and every dying wb that is clean gives its inodes away.
     pub(crate) fn memcg_offline(&mut self, memcg: CgId) {
-        for wb in self.wbs.ids() {
-            if self.wbs[wb].memcg == memcg && !self.wbs[wb].is_dying {
-                self.wbs[wb].is_dying = true;
-                let key = (self.wbs[wb].bdi, memcg);
-                self.wb_of.remove(&key);
-                self.switching.offline.push(wb);
-            }
+        let mut wbs: Vec<WbId> = std::mem::take(&mut self.cgroups[memcg].wbs).into_iter().map(|(_, wb)| wb).collect();
+        wbs.sort_unstable();
+        for wb in wbs {
+            self.wbs[wb].is_dying = true;
+            self.switching.offline.push(wb);
         }
         if !self.kernel.at_least(5, 14) {
             return;

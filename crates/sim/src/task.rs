@@ -53,7 +53,8 @@ pub(crate) struct Hand {
     pub(crate) end: Option<u64>,
     pub(crate) random: Random,
     pub(crate) measures: Measures,
-    files: BTreeMap<(String, Way), Open>,
+    /// Open files by path and [`Way`].
+    files: BTreeMap<String, [Option<Open>; 3]>,
     created: BTreeMap<String, u64>,
 }
 
@@ -126,18 +127,19 @@ impl Hand {
     }
 
     async fn open(&mut self, path: &str, way: Way) -> Result<&mut Open, String> {
-        let key = (path.to_owned(), way);
-        if !self.files.contains_key(&key) {
+        if self.files.get(path).is_none_or(|ways| ways[way as usize].is_none()) {
             let inode = syscalls::open(&self.sim, self.pid, path, way != Way::Read).await;
             let inode = inode.ok_or_else(|| format!("open {path}: no such file or directory"))?;
-            self.files.insert(key.clone(), Open { inode, cursor: 0, ahead: Readahead::default() });
+            let open = Open { inode, cursor: 0, ahead: Readahead::default() };
+            self.files.entry(path.to_owned()).or_default()[way as usize] = Some(open);
         }
-        self.files.get_mut(&key).ok_or_else(|| "not open".to_owned())
+        let open = self.files.get_mut(path).and_then(|ways| ways[way as usize].as_mut());
+        open.ok_or_else(|| "not open".to_owned())
     }
 
     fn opened(&self, path: &str) -> Option<InodeId> {
-        let ways = [Way::Write, Way::Append, Way::Read];
-        ways.iter().find_map(|way| self.files.get(&(path.to_owned(), *way))).map(|open| open.inode)
+        let ways = self.files.get(path)?;
+        [Way::Write, Way::Append, Way::Read].iter().find_map(|way| ways[*way as usize].as_ref()).map(|open| open.inode)
     }
 
     pub(crate) async fn all(&mut self, steps: &[Step]) -> Outcome {
@@ -561,18 +563,15 @@ impl Hand {
 
     async fn close(&mut self, path: &str) {
         let at = self.now();
-        let keys: Vec<_> = self.files.keys().filter(|(name, _)| name == path).cloned().collect();
-        for key in keys {
-            if let Some(open) = self.files.remove(&key) {
-                syscalls::close(&self.sim, self.pid, open.inode).await;
-            }
+        for open in self.files.remove(path).into_iter().flatten().flatten() {
+            syscalls::close(&self.sim, self.pid, open.inode).await;
         }
         self.measures.took("close", at, self.sim.now(), 0);
     }
 
     /// Closes everything, as an exit does.
     pub(crate) async fn close_all(&mut self) {
-        for open in std::mem::take(&mut self.files).into_values() {
+        for open in std::mem::take(&mut self.files).into_values().flatten().flatten() {
             syscalls::close(&self.sim, self.pid, open.inode).await;
         }
     }

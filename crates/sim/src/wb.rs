@@ -121,11 +121,17 @@ pub(crate) struct Wb {
 }
 
 impl World {
+    /// The wb of a memcg on a bdi, where there is one.
+    pub(crate) fn wb_find(&self, bdi: BdiId, memcg: CgId) -> Option<WbId> {
+        let wbs = &self.cgroups[memcg].wbs;
+        wbs.binary_search_by_key(&bdi, |(of, _)| *of).ok().map(|at| wbs[at].1)
+    }
+
     /// The wb of a memcg on a bdi, made where there is none.
     pub(crate) fn wb_get(&mut self, bdi: BdiId, memcg: CgId) -> WbId {
         let memcg = if self.unified { memcg } else { CgId::ROOT };
-        if let Some(wb) = self.wb_of.get(&(bdi, memcg)) {
-            return *wb;
+        if let Some(wb) = self.wb_find(bdi, memcg) {
+            return wb;
         }
         // No wb is made for a dead cgroup.
         let alive = self.ancestors(memcg).find(|id| !self.cgroups[*id].is_dead).unwrap_or(CgId::ROOT);
@@ -166,7 +172,8 @@ impl World {
             bw_due: false,
         });
         self.bdis[bdi].wbs.push(wb);
-        self.wb_of.insert((bdi, memcg), wb);
+        let wbs = &mut self.cgroups[memcg].wbs;
+        wbs.insert(wbs.partition_point(|(of, _)| *of < bdi), (bdi, wb));
         self.new_wbs.push(wb);
         wb
     }
@@ -222,6 +229,7 @@ impl World {
             None => self.list(wb, name).tail = prev,
         }
         self.list(wb, name).len -= 1;
+        self.dirty_inodes -= u64::from(name.is_dirty());
         self.wb_dirty_io(wb);
     }
 
@@ -232,6 +240,7 @@ impl World {
         let list = self.list(wb, name);
         let last = list.tail.replace(inode);
         list.len += 1;
+        self.dirty_inodes += u64::from(name.is_dirty());
         match last {
             Some(last) => self.inodes[last].next = Some(inode),
             None => self.list(wb, name).head = Some(inode),

@@ -68,7 +68,8 @@ pub(crate) struct World {
     pub(crate) ratelimit_pages: u64,
     /// Pages dirtied on each CPU since somebody there last looked, and unpaid ones of tasks that exited.
     pub(crate) percpu: Vec<(u64, u64)>,
-    pub(crate) wb_of: BTreeMap<(BdiId, CgId), WbId>,
+    /// Inodes on the lists of all wbs that have something to be written.
+    pub(crate) dirty_inodes: u64,
     /// Wbs whose flusher is to be started.
     pub(crate) new_wbs: Vec<WbId>,
     /// Files by filesystem and path.
@@ -103,11 +104,11 @@ impl World {
 
     pub(crate) fn wake(&mut self, ticket: Ticket) {
         let now = self.now;
-        self.queue.push(now, Due::Wake(ticket));
+        self.queue.push_now(now, Due::Wake(ticket));
     }
 
-    pub(crate) fn wake_all(&mut self, tickets: Vec<Ticket>) {
-        for ticket in tickets {
+    pub(crate) fn wake_all(&mut self, waiting: Waiters) {
+        for ticket in waiting {
             self.wake(ticket);
         }
     }
