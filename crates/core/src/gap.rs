@@ -112,6 +112,8 @@ sources! {
     JournaldConf = "/etc/systemd/journald.conf", without "how the journal is stored";
     /// Names of containers from local files.
     ContainerNames = "container runtime state below /run and /var/lib", without "names of containers beyond their ids";
+    /// The tracer's throttle ledger.
+    TraceThrottle = "trace of writeback/balance_dirty_pages", without "who was paused in dirty throttling, and how long";
 }
 
 impl fmt::Display for Source {
@@ -163,6 +165,11 @@ pub enum Cause {
         /// What ran out.
         what: String,
     },
+    /// The kernel did not take what was given to it, e.g. a program of the tracer.
+    Refused {
+        /// What it said, and what helps.
+        why: String,
+    },
     /// Nobody asked for it: the read plan left it out.
     NotPlanned,
     /// The window is too short to make a rate of a counter.
@@ -189,6 +196,7 @@ impl fmt::Display for Cause {
             Cause::TooLarge { limit_bytes } => write!(f, "longer than {limit_bytes} bytes"),
             Cause::Io { errno } => write!(f, "read failed (errno {errno})"),
             Cause::Exhausted { what } => write!(f, "ran out of {what}"),
+            Cause::Refused { why } => write!(f, "refused: {why}"),
             Cause::NotPlanned => f.write_str("not asked for"),
             Cause::TooShort { need } => write!(f, "too short a look (needs {need})"),
             Cause::NotRecorded => f.write_str("not in the recording"),

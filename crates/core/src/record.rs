@@ -10,6 +10,7 @@ use crate::gap::Gap;
 use crate::id::{Entity, EntityId};
 use crate::sample::Sample;
 use crate::traced::bytes::{Dirtied, Submitted};
+use crate::traced::throttle::Throttled;
 use crate::traced::waits::{SlowSync, Synced};
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -123,6 +124,13 @@ pub enum What {
     SlowSync(SlowSync),
     /// All waits for stable storage of a process.
     Synced(Synced),
+    /// A tracer was attached to the kernel: from here on, what its parts did not see did not happen.
+    TraceStarted {
+        /// Names of the parts that work; each that does not is a gap.
+        parts: Vec<String>,
+    },
+    /// Pauses of a task in dirty throttling, added up.
+    Throttled(Box<Throttled>),
     /// A kind of event that this build does not know.
     #[serde(other)]
     Unknown,
@@ -189,6 +197,7 @@ pub trait Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::traced::throttle::Domain;
 
     #[test]
     fn events_read_back_from_their_stable_form() {
@@ -262,6 +271,36 @@ mod tests {
             own: Bytes(0),
         });
         assert_eq!(serde_json::from_value::<Event>(event(slow.clone())).unwrap().what, slow);
+    }
+
+    #[test]
+    fn what_a_tracer_tells_reads_back() {
+        let check = |what: What, json: &str| {
+            let event = Event { at: Nanos(7), what };
+            assert_eq!(serde_json::to_string(&event).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Event>(json).unwrap(), event);
+        };
+        check(
+            What::TraceStarted { parts: vec!["throttle".into()] },
+            r#"{"at":7,"event":"trace_started","parts":["throttle"]}"#,
+        );
+        let throttled = Throttled {
+            since: Nanos(1),
+            who: crate::traced::Who { pid: 2, comm: "dd".into(), cgroup_ino: 5 },
+            tid: 3,
+            bdi: "7:0".into(),
+            wb_cgroup_ino: 41,
+            domain: Domain::Memcg,
+            pauses: 5,
+            pause_ns: Nanos(28_000_000),
+            pause_ns_max: Nanos(8_000_000),
+            unpaused: 11,
+            longest: None,
+        };
+        check(
+            What::Throttled(Box::new(throttled)),
+            r#"{"at":7,"event":"throttled","since":1,"pid":2,"comm":"dd","cgroup_ino":5,"tid":3,"bdi":"7:0","wb_cgroup_ino":41,"domain":"memcg","pauses":5,"pause_ns":28000000,"pause_ns_max":8000000,"unpaused":11}"#,
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::Plan;
 use floodline_host::probe::probe;
 use floodline_host::root::HostRoot;
+use floodline_host::trace::Tracer;
 use floodline_lab::guest::{Guest, power_off};
 use floodline_lab::job::{Errand, Job, Shell, Status};
 use floodline_lab::workload::{Directed, Director, Place, Stop, Worker, worker as run_worker};
@@ -125,7 +126,7 @@ fn observe_into(guest: &Guest, interrupt: &Interrupt, told: &mpsc::Receiver<Even
     let root = HostRoot::live().map_err(CliError::cannot_observe)?;
     raise_descriptor_limit();
     let probed = probe(&root);
-    let mut collector = Collector::new(&root, Plan::everything(&probed.facts));
+    let mut collector = Collector::new(&root, Plan::everything(&probed.facts)).with_tracer(Tracer::start(&root));
     let mut encoder = Encoder::new(&guest.recording, Header::new(Some(guest.job.every))).map_err(lost)?;
     encoder.record(&Record::Facts(Box::new(probed.facts))).map_err(lost)?;
     for gap in probed.gaps {

@@ -6,10 +6,23 @@ use crate::error::CliError;
 use crate::input::shown;
 use floodline_core::capability::Capabilities;
 use floodline_core::facts::HostFacts;
-use floodline_core::gap::Gap;
+use floodline_core::gap::{Cause, Gap};
 use floodline_core::record::Record;
+use floodline_host::trace::Tracer;
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use std::path::Path;
+
+/// Whether the kernel is traced too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Trace {
+    /// As far as it can be; what cannot be is a gap
+    #[default]
+    Auto,
+    /// It must be possible
+    On,
+    /// Only files are read
+    Off,
+}
 
 /// An opened machine.
 pub(crate) struct Host {
@@ -44,8 +57,11 @@ impl Host {
 
     /// Something that appends the records of one look each time it is called; the first look begins
     /// with what the machine is.
-    pub(crate) fn looks(&self, needs: Needs) -> impl FnMut(&mut Vec<Record>) {
+    pub(crate) fn looks(&self, needs: Needs, tracer: Option<Tracer>) -> impl FnMut(&mut Vec<Record>) {
         let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, needs));
+        if let Some(tracer) = tracer {
+            collector = collector.with_tracer(tracer);
+        }
         let mut preface = Some((self.facts.clone(), self.gaps.clone()));
         move |records| {
             if let Some((facts, gaps)) = preface.take() {
@@ -56,18 +72,39 @@ impl Host {
         }
     }
 
+    /// The tracer, where one is wanted and can be; a captured tree has no kernel to trace.
+    pub(crate) fn tracer(&self, trace: Trace) -> Result<Option<Tracer>, CliError> {
+        match trace {
+            Trace::Off => Ok(None),
+            Trace::Auto => Ok(self.root.is_live().then(|| Tracer::start(&self.root))),
+            Trace::On if !self.root.is_live() => Err(CliError::usage("a captured tree cannot be traced")
+                .hint("leave --trace on out, or observe this machine without --root")),
+            Trace::On => {
+                let tracer = Tracer::start(&self.root);
+                // What a kernel was built without cannot be asked of it.
+                let missing = tracer.gaps().iter().find(|gap| !matches!(gap.cause, Cause::Unsupported { .. }));
+                match missing.or_else(|| tracer.gaps().first().filter(|_| tracer.parts().count() == 0)) {
+                    None => Ok(Some(tracer)),
+                    Some(gap) => Err(CliError::cannot_observe(format!("cannot trace: {gap}"))
+                        .hint("floodline doctor --capabilities says what can be traced here")
+                        .hint("--trace auto goes on without it")),
+                }
+            }
+        }
+    }
+
     /// What can be seen of it, from one look at everything.
     pub(crate) fn capabilities(&self) -> Capabilities {
         let mut records = Vec::new();
-        self.looks(Needs::ALL)(&mut records);
-        let gaps: Vec<Gap> = records
-            .into_iter()
-            .filter_map(|record| match record {
-                Record::Gap(gap) => Some(gap),
-                _ => None,
-            })
-            .collect();
+        let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, Needs::ALL));
+        collector.collect(&mut records);
+        let tracer = self.root.is_live().then(|| Tracer::start(&self.root));
+        let of_look = records.into_iter().filter_map(|record| match record {
+            Record::Gap(gap) => Some(gap),
+            _ => None,
+        });
+        let gaps: Vec<Gap> = self.gaps.iter().cloned().chain(of_look).collect();
         let plan = Plan::for_needs(&self.facts, Needs::ALL);
-        floodline_host::trace::capabilities(&self.root, &self.facts.kernel_release, &plan, &gaps)
+        floodline_host::trace::capabilities(&self.root, &self.facts.kernel_release, &plan, &gaps, tracer.as_ref())
     }
 }

@@ -3,6 +3,7 @@
 //! sample, and single events that took long. One file per topic. Nothing here is judged or derived.
 
 pub mod bytes;
+pub mod throttle;
 pub mod waits;
 
 use crate::name::Name;

@@ -103,7 +103,7 @@ impl Run for Budget {
 fn look(root: Option<&Path>) -> Result<Window, CliError> {
     let host = Host::open(root)?;
     let mut records = Vec::new();
-    host.looks(NEEDS)(&mut records);
+    host.looks(NEEDS, None)(&mut records);
     Ok(Window::from_records(&records))
 }
 

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::live::Host;
+use crate::live::{Host, Trace};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{self, Content, Existing};
 use floodline_core::human;
@@ -41,6 +41,9 @@ pub(crate) struct RecordCommand {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     every: Duration,
+    /// Whether to trace the kernel too, with BPF programs that go when this ends
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    trace: Trace,
     /// Record a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -56,7 +59,7 @@ impl Run for RecordCommand {
         let mut recorder = Recorder::start(&self.output, Existing::by_force(self.force), self.every)?;
         let mut progress = console.progress();
         let schedule = Schedule { length: self.length, every: self.every };
-        let ended = observe(schedule, &interrupt, host.looks(Needs::ALL), |record| {
+        let ended = observe(schedule, &interrupt, host.looks(Needs::ALL, host.tracer(self.trace)?), |record| {
             recorder.record(record)?;
             if let Record::Sample(sample) = record {
                 recorder.tell(&mut progress, sample);

@@ -18,6 +18,7 @@ pub use kept::raise_descriptor_limit;
 use crate::parse::{Flaw, Parsed};
 use crate::plan::Plan;
 use crate::root::{Fault, HostRoot};
+use crate::trace::Tracer;
 use floodline_core::gap::Source;
 use floodline_core::id::{Entity, EntityId};
 use floodline_core::record::Record;
@@ -43,6 +44,7 @@ pub struct Collector<'root> {
     cgroups: Option<cgroups::Cgroups>,
     blkio: Option<blkio::Blkio>,
     processes: processes::Processes,
+    tracer: Option<Tracer>,
 }
 
 impl<'root> Collector<'root> {
@@ -65,14 +67,23 @@ impl<'root> Collector<'root> {
             cgroups,
             blkio,
             processes: processes::Processes::default(),
+            tracer: None,
             plan,
         }
+    }
+
+    /// The same, with what a tracer tells in every sample.
+    pub fn with_tracer(self, tracer: Tracer) -> Collector<'root> {
+        Collector { tracer: Some(tracer), ..self }
     }
 
     /// Takes one sample. Appends what it needs to be understood (new entities), what could not be read,
     /// and then the sample itself.
     pub fn collect(&mut self, out: &mut Vec<Record>) {
         let time = SampleTime { monotonic: now(ClockId::Boottime), wall: now(ClockId::Realtime) };
+        if let Some(tracer) = &mut self.tracer {
+            tracer.turn();
+        }
         if self.number == 0 {
             out.extend(self.plan.gaps.iter().cloned().map(Record::Gap));
         }
@@ -99,13 +110,16 @@ impl<'root> Collector<'root> {
         }
         self.processes.read(&mut round, &mut sample, self.cgroups.as_ref());
         self.gaps.report(out);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.collect(self.root, time.monotonic, &sample.host, out);
+        }
         self.number += 1;
         sample.took = Nanos(now(ClockId::Boottime).0.saturating_sub(time.monotonic.0));
         out.push(Record::Sample(sample));
     }
 }
 
-fn now(clock: ClockId) -> Nanos {
+pub(crate) fn now(clock: ClockId) -> Nanos {
     let time = rustix::time::clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Nanos(seconds.saturating_mul(Nanos::SECOND.0).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))

@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel offers to a tracer: tracepoints and their fields, type information, permissions.
-//! Nothing is traced or loaded here; this only looks, below a `HostRoot`, so that what a machine could
-//! tell is known before anything is attached to it.
+//! Tracing by BPF programs on the kernel's tracepoints, which tell what no file does. `offer` looks at what a
+//! machine has for a tracer and attaches nothing; `part` lists the parts, each a C file of `bpf/` and a file
+//! here; `load` brings one into the kernel; `tracer` is all of them as the collector uses them. Programs add
+//! up in the kernel, in bounded tables that are read once per sample.
 
+mod attach;
+mod drain;
+mod fields;
+mod load;
 mod offer;
+mod part;
+#[cfg(test)]
+mod specimen;
+mod throttle;
+mod tracefs;
 mod tracepoint;
+mod tracer;
 
 pub use offer::offer;
 pub use tracepoint::{TRACEPOINTS, Tracepoint};
+pub use tracer::Tracer;
 
+use crate::collect::now;
 use crate::plan::Plan;
 use floodline_core::capability::{Capabilities, SCHEMA, of_sources};
 use floodline_core::gap::{Cause, Gap, Source};
 use floodline_core::id::Hierarchy;
 use floodline_core::name::Name;
 
-/// The state of every source of a machine, from the gaps of one look under `plan`.
-pub fn capabilities(root: &crate::HostRoot, release: &str, plan: &Plan, gaps: &[Gap]) -> Capabilities {
+/// The state of every source of a machine, from the gaps of one look under `plan`. What a tracer has is
+/// missing unless that look had one, or says why not.
+pub fn capabilities(
+    root: &crate::HostRoot,
+    release: &str,
+    plan: &Plan,
+    gaps: &[Gap],
+    tracer: Option<&Tracer>,
+) -> Capabilities {
     let (not_used, absent) = of_hierarchy(plan);
-    let gaps: Vec<Gap> = gaps.iter().cloned().chain(absent).collect();
+    let not_traced: Vec<Gap> = match tracer {
+        Some(tracer) => tracer.gaps().to_vec(),
+        None => Tracer::sources().map(|source| Gap::new(source, Cause::NotPlanned)).collect(),
+    };
+    let gaps: Vec<Gap> = gaps.iter().cloned().chain(absent).chain(not_traced).collect();
     Capabilities {
         schema: SCHEMA,
         kernel_release: Name::from(release).to_string(),

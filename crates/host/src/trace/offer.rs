@@ -2,14 +2,13 @@
 //! Asks a machine what it offers to a tracer. A file that may not be looked at is a reason like one that
 //! is not there: each says what would help.
 
+use super::tracefs::Tracefs;
 use super::tracepoint::{TRACEPOINTS, Tracepoint};
 use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
 use floodline_core::capability::{Capability, State};
 use floodline_core::gap::Cause;
 
-/// Where tracefs is, the usual place first; debugfs mounts it by itself in the second.
-const TRACEFS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const MOUNT: &str = "mount -t tracefs tracefs /sys/kernel/tracing";
 /// Bits of the capability masks, from `include/uapi/linux/capability.h`.
 const CAP_SYS_ADMIN: u32 = 21;
@@ -18,7 +17,7 @@ const CAP_BPF: u32 = 39;
 
 /// What this machine offers to a tracer.
 pub fn offer(root: &HostRoot) -> Vec<Capability> {
-    let tracefs = tracefs(root);
+    let tracefs = Tracefs::open(root).map_err(|cause| vec![told(cause)]);
     let mut offers = vec![
         capability("CAP_BPF and CAP_PERFMON", "loading BPF programs and attaching them", permissions(root)),
         capability("/sys/kernel/security/lockdown", "reading kernel memory from BPF", lockdown(root)),
@@ -27,7 +26,7 @@ pub fn offer(root: &HostRoot) -> Vec<Capability> {
     ];
     for tracepoint in TRACEPOINTS {
         let state = match &tracefs {
-            Ok(tracefs) => fields(root, tracefs, tracepoint),
+            Ok(tracefs) => fields(tracefs, tracepoint),
             Err(_) => Err(vec!["needs tracefs".into()]),
         };
         offers.push(capability(tracepoint.names[0], tracepoint.lost_without, state));
@@ -82,26 +81,18 @@ fn btf(root: &HostRoot) -> Result<(), Vec<String>> {
     }
 }
 
-/// Where tracefs is mounted.
-fn tracefs(root: &HostRoot) -> Result<&'static str, Vec<String>> {
-    let mut reasons = Vec::new();
-    for &place in TRACEFS {
-        match root.exists(format!("{place}/events")) {
-            Ok(true) => return Ok(place),
-            Ok(false) => {}
-            Err(cause) => reasons.push(format!("{place}: {cause}")),
-        }
+/// What helps against tracefs missing is a command.
+fn told(cause: Cause) -> String {
+    match cause {
+        Cause::NotMounted { .. } => format!("{cause}: {MOUNT}"),
+        cause => cause.to_string(),
     }
-    if reasons.is_empty() {
-        reasons.push(format!("tracefs is not mounted: {MOUNT}"));
-    }
-    Err(reasons)
 }
 
 /// Whether the tracepoint is there, by one of its names, and its record has what is needed.
-fn fields(root: &HostRoot, tracefs: &str, tracepoint: &Tracepoint) -> Result<(), Vec<String>> {
+fn fields(tracefs: &Tracefs<'_>, tracepoint: &Tracepoint) -> Result<(), Vec<String>> {
     for name in tracepoint.names {
-        let text = match root.read(format!("{tracefs}/events/{name}/format"), SMALL) {
+        let text = match tracefs.format(name) {
             Ok(text) => text,
             Err(Cause::NotFound) => continue,
             Err(cause) => return Err(vec![cause.to_string()]),

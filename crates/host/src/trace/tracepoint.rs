@@ -23,72 +23,99 @@ const NUMBER: &[u32] = &[4, 8];
 const CGROUP: (&[&str], &[u32]) = (&["cgroup_ino"], NUMBER);
 
 /// The catalogue, in the order of the report.
-pub static TRACEPOINTS: &[Tracepoint] = &[
-    Tracepoint {
-        names: &["writeback/balance_dirty_pages"],
-        fields: &[
-            BDI,
-            (&["limit"], NUMBER),
-            (&["setpoint"], NUMBER),
-            (&["dirty"], NUMBER),
-            // Renamed from `bdi_` to `wb_` some time between 6.12 and 6.18.
-            (&["wb_setpoint", "bdi_setpoint"], NUMBER),
-            (&["wb_dirty", "bdi_dirty"], NUMBER),
-            (&["pause"], NUMBER),
-            CGROUP,
-        ],
-        since: None,
-        lost_without: "who was paused in dirty throttling, how long, and by which limit",
-    },
-    Tracepoint {
-        names: &["writeback/writeback_start"],
-        fields: &[BDI, (&["nr_pages"], NUMBER), (&["reason"], &[4]), CGROUP],
-        since: None,
-        lost_without: "why the flusher ran",
-    },
-    Tracepoint {
-        names: &["writeback/writeback_written"],
-        fields: &[BDI, (&["nr_pages"], NUMBER), (&["reason"], &[4]), CGROUP],
-        since: None,
-        lost_without: "how much a run of the flusher wrote, and for how long",
-    },
-    Tracepoint {
-        names: &["writeback/writeback_dirty_folio", "writeback/writeback_dirty_page"],
-        fields: &[BDI, (&["ino"], NUMBER), (&["index"], NUMBER)],
-        since: None,
-        lost_without: "which file is being dirtied",
-    },
-    Tracepoint {
-        names: &["writeback/writeback_single_inode"],
-        fields: &[BDI, (&["ino"], NUMBER), (&["wrote"], NUMBER), CGROUP],
-        since: None,
-        lost_without: "which file the flusher wrote",
-    },
-    Tracepoint {
-        names: &["writeback/inode_switch_wbs"],
-        fields: &[BDI, (&["ino"], NUMBER), (&["old_cgroup_ino"], NUMBER), (&["new_cgroup_ino"], NUMBER)],
-        since: None,
-        lost_without: "inodes that move from one cgroup to another",
-    },
-    Tracepoint {
-        names: &["writeback/inode_switch_wbs_queue"],
-        fields: &[BDI, (&["old_cgroup_ino"], NUMBER), (&["new_cgroup_ino"], NUMBER), (&["count"], NUMBER)],
-        since: Some("since 6.18"),
-        lost_without: "how many inodes wait to be moved",
-    },
-    Tracepoint {
-        names: &["writeback/track_foreign_dirty"],
-        fields: &[BDI, (&["ino"], NUMBER), CGROUP, (&["page_cgroup_ino"], NUMBER)],
-        since: None,
-        lost_without: "cgroups that dirty files owned by another",
-    },
-    Tracepoint {
-        names: &["writeback/flush_foreign"],
-        fields: &[BDI, CGROUP, (&["frn_bdi_id"], NUMBER), (&["frn_memcg_id"], NUMBER)],
-        since: None,
-        lost_without: "flushes of one cgroup's dirty data for another's sake",
-    },
+pub static TRACEPOINTS: &[&Tracepoint] = &[
+    &BALANCE_DIRTY_PAGES,
+    &WRITEBACK_START,
+    &WRITEBACK_WRITTEN,
+    &WRITEBACK_DIRTY_FOLIO,
+    &WRITEBACK_SINGLE_INODE,
+    &INODE_SWITCH_WBS,
+    &INODE_SWITCH_WBS_QUEUE,
+    &TRACK_FOREIGN_DIRTY,
+    &FLUSH_FOREIGN,
 ];
+
+/// `writeback/balance_dirty_pages`.
+pub(super) static BALANCE_DIRTY_PAGES: Tracepoint = Tracepoint {
+    names: &["writeback/balance_dirty_pages"],
+    fields: &[
+        BDI,
+        (&["limit"], NUMBER),
+        (&["setpoint"], NUMBER),
+        (&["dirty"], NUMBER),
+        // Renamed from `bdi_` to `wb_` some time between 6.12 and 6.18.
+        (&["wb_setpoint", "bdi_setpoint"], NUMBER),
+        (&["wb_dirty", "bdi_dirty"], NUMBER),
+        (&["pause"], NUMBER),
+        CGROUP,
+    ],
+    since: None,
+    lost_without: "who was paused in dirty throttling, how long, and by which limit",
+};
+
+/// `writeback/writeback_start`.
+pub(super) static WRITEBACK_START: Tracepoint = Tracepoint {
+    names: &["writeback/writeback_start"],
+    fields: &[BDI, (&["nr_pages"], NUMBER), (&["reason"], &[4]), CGROUP],
+    since: None,
+    lost_without: "why the flusher ran",
+};
+
+/// `writeback/writeback_written`.
+pub(super) static WRITEBACK_WRITTEN: Tracepoint = Tracepoint {
+    names: &["writeback/writeback_written"],
+    fields: &[BDI, (&["nr_pages"], NUMBER), (&["reason"], &[4]), CGROUP],
+    since: None,
+    lost_without: "how much a run of the flusher wrote, and for how long",
+};
+
+/// `writeback/writeback_dirty_folio`.
+pub(super) static WRITEBACK_DIRTY_FOLIO: Tracepoint = Tracepoint {
+    names: &["writeback/writeback_dirty_folio", "writeback/writeback_dirty_page"],
+    fields: &[BDI, (&["ino"], NUMBER), (&["index"], NUMBER)],
+    since: None,
+    lost_without: "which file is being dirtied",
+};
+
+/// `writeback/writeback_single_inode`.
+pub(super) static WRITEBACK_SINGLE_INODE: Tracepoint = Tracepoint {
+    names: &["writeback/writeback_single_inode"],
+    fields: &[BDI, (&["ino"], NUMBER), (&["wrote"], NUMBER), CGROUP],
+    since: None,
+    lost_without: "which file the flusher wrote",
+};
+
+/// `writeback/inode_switch_wbs`.
+pub(super) static INODE_SWITCH_WBS: Tracepoint = Tracepoint {
+    names: &["writeback/inode_switch_wbs"],
+    fields: &[BDI, (&["ino"], NUMBER), (&["old_cgroup_ino"], NUMBER), (&["new_cgroup_ino"], NUMBER)],
+    since: None,
+    lost_without: "inodes that move from one cgroup to another",
+};
+
+/// `writeback/inode_switch_wbs_queue`.
+pub(super) static INODE_SWITCH_WBS_QUEUE: Tracepoint = Tracepoint {
+    names: &["writeback/inode_switch_wbs_queue"],
+    fields: &[BDI, (&["old_cgroup_ino"], NUMBER), (&["new_cgroup_ino"], NUMBER), (&["count"], NUMBER)],
+    since: Some("since 6.18"),
+    lost_without: "how many inodes wait to be moved",
+};
+
+/// `writeback/track_foreign_dirty`.
+pub(super) static TRACK_FOREIGN_DIRTY: Tracepoint = Tracepoint {
+    names: &["writeback/track_foreign_dirty"],
+    fields: &[BDI, (&["ino"], NUMBER), CGROUP, (&["page_cgroup_ino"], NUMBER)],
+    since: None,
+    lost_without: "cgroups that dirty files owned by another",
+};
+
+/// `writeback/flush_foreign`.
+pub(super) static FLUSH_FOREIGN: Tracepoint = Tracepoint {
+    names: &["writeback/flush_foreign"],
+    fields: &[BDI, CGROUP, (&["frn_bdi_id"], NUMBER), (&["frn_memcg_id"], NUMBER)],
+    since: None,
+    lost_without: "flushes of one cgroup's dirty data for another's sake",
+};
 
 impl Tracepoint {
     /// What is needed and not in a record of these fields: fields that are not there, or that have a

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles every program of `bpf/` for the kernel's virtual machine; `src/trace` takes the objects in. Needs
+//! clang and no kernel headers: what a program reads of the kernel's records it declares itself, and the
+//! loader finds where that is on the kernel it runs on (CO-RE).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+/// What to type where there is no clang.
+const INSTALL: &str = "install the package clang (apt-get install clang), or set CLANG to the compiler";
+
+fn main() -> ExitCode {
+    match compile_all() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("cargo::error={error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compile_all() -> Result<(), String> {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let var = |name: &str| env::var_os(name).ok_or_else(|| format!("cargo does not say {name}"));
+    // The helpers of libbpf, beside the library that this crate is linked with.
+    let include = PathBuf::from(var("DEP_BPF_INCLUDE")?);
+    let out = PathBuf::from(var("OUT_DIR")?);
+    let sources = fs::read_dir("bpf").map_err(|error| format!("bpf: {error}"))?;
+    for source in sources.flatten().map(|entry| entry.path()) {
+        if source.to_string_lossy().ends_with(".bpf.c") {
+            compile(&source, &include, &out)?;
+        }
+    }
+    Ok(())
+}
+
+/// `bpf/NAME.bpf.c` → `NAME.bpf.o`. Instructions of version 3 are understood since 5.1.
+fn compile(source: &Path, include: &Path, out: &Path) -> Result<(), String> {
+    let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+    let object = out.join(source.with_extension("o").file_name().unwrap_or_default());
+    let status = Command::new(&clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Wextra", "-Werror", "-c"])
+        .arg("-I")
+        .arg(include)
+        .arg(source)
+        .arg("-o")
+        .arg(&object)
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{} cannot compile {}: {status}", clang.display(), source.display())),
+        Err(error) => Err(format!("cannot run {}: {error}; {INSTALL}", clang.display())),
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Brings one part of the tracer into the kernel: checks that the kernel has what the part reads, loads its
+//! object, attaches its programs. Whatever goes wrong is a cause that says what would help; libbpf prints
+//! nothing. Knows no part by name.
+
+use super::attach::attach;
+use super::part::Part;
+use super::tracefs::Tracefs;
+use crate::parse::trace_format;
+use crate::root::{HostRoot, SMALL};
+use floodline_core::gap::Cause;
+use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
+/// A part in the kernel. Its programs are detached when this goes.
+pub(super) struct Loaded {
+    // Before the object: links go first.
+    _links: Vec<Link>,
+    object: Object,
+    dropped: u64,
+}
+
+/// What libbpf had to say since the last look: only the last words, in which the reason is.
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const SAID_MAX: usize = 8;
+
+const RUN_AS_ROOT: &str = "CAP_BPF and CAP_PERFMON; run as root";
+
+impl Loaded {
+    /// Loads and attaches.
+    pub(super) fn load(root: &HostRoot, tracefs: &Tracefs<'_>, part: &Part) -> Result<Loaded, Cause> {
+        has_types(root)?;
+        let have = tracepoints(tracefs, part)?;
+        libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+        drop(heard());
+        let mut open = ObjectBuilder::default().open_memory(part.object).map_err(|error| failed(root, &error))?;
+        leave_out(&mut open, &have);
+        let object = open.load().map_err(|error| failed(root, &error))?;
+        let loaded = Loaded { _links: attach_all(root, &object, &have)?, object, dropped: 0 };
+        loaded.check(part)?;
+        Ok(loaded)
+    }
+
+    /// A table by its name.
+    pub(super) fn table(&self, name: &str) -> Result<Map<'_>, Cause> {
+        self.map(name).ok_or_else(|| Cause::Refused { why: format!("there is no table {name}") })
+    }
+
+    fn map(&self, name: &str) -> Option<Map<'_>> {
+        self.object.maps().find(|map| map.name() == name)
+    }
+
+    /// Tells the programs what user space wants.
+    pub(super) fn control(&self, control: Control) -> Result<(), Cause> {
+        let map = self.table("control")?;
+        let failed = |error: libbpf_rs::Error| Cause::Refused { why: error.to_string() };
+        map.update(&0u32.to_ne_bytes(), &control.bytes(), MapFlags::ANY).map_err(failed)
+    }
+
+    /// What the programs counted since they were loaded.
+    pub(super) fn counted(&self) -> Counted {
+        let of_cpus = self.map("counted").and_then(|map| map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+        of_cpus.iter().flatten().fold(Counted::default(), |sum, cpu| {
+            let mut fields = super::fields::Fields(cpu);
+            Counted { events: sum.events + fields.u64(), dropped: sum.dropped + fields.u64() }
+        })
+    }
+
+    /// Events that found no room since the last call.
+    pub(super) fn newly_dropped(&mut self) -> u64 {
+        let dropped = self.counted().dropped;
+        let before = std::mem::replace(&mut self.dropped, dropped);
+        dropped.saturating_sub(before)
+    }
+
+    /// Whether the tables are what the part will take them for.
+    fn check(&self, part: &Part) -> Result<(), Cause> {
+        for table in part.tables {
+            let sizes = self.map(table.name).map(|map| (map.key_size() as usize, map.value_size() as usize));
+            if sizes != Some((table.key, table.entry)) {
+                return Err(Cause::Refused { why: format!("table {} is not as this build knows it", table.name) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Mirrors `struct control` of `bpf/floodline.bpf.h`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Control {
+    /// Which set of entries is being filled.
+    pub(super) epoch: u32,
+    /// How much detail is left out.
+    pub(super) shed: u32,
+    /// Bounds of the machine's freerun ceiling, pages.
+    pub(super) machine_freerun: Option<(u64, u64)>,
+}
+
+impl Control {
+    fn bytes(self) -> Vec<u8> {
+        let (min, max) = self.machine_freerun.unwrap_or_default();
+        let mut bytes = [self.epoch.to_ne_bytes(), self.shed.to_ne_bytes()].concat();
+        bytes.extend([min.to_ne_bytes(), max.to_ne_bytes()].concat());
+        bytes
+    }
+}
+
+/// Mirrors `struct counted` of `bpf/floodline.bpf.h`, added up over the CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    /// Runs of the part's programs.
+    pub(super) events: u64,
+    /// Events that found no room in a table.
+    pub(super) dropped: u64,
+}
+
+/// Programs find the fields of records by the kernel's own type information.
+fn has_types(root: &HostRoot) -> Result<(), Cause> {
+    match root.exists("/sys/kernel/btf/vmlinux")? {
+        true => Ok(()),
+        false => Err(Cause::Unsupported { since: "needs one built with CONFIG_DEBUG_INFO_BTF=y".into() }),
+    }
+}
+
+/// The part's tracepoints that this kernel has, `GROUP/NAME` and number. Each must have one of its names here,
+/// unless the part does without it, and the fields that are read.
+fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<(&'static str, u64)>, Cause> {
+    let mut have = Vec::new();
+    for wanted in part.tracepoints {
+        let tracepoint = wanted.tracepoint;
+        let mut found = false;
+        for name in tracepoint.names {
+            let text = match tracefs.format(name) {
+                Ok(text) => text,
+                Err(Cause::NotFound) => continue,
+                Err(cause) => return Err(cause),
+            };
+            let lacks = match trace_format::parse(&text) {
+                Some(fields) => tracepoint.lacks(&fields),
+                None => vec!["no format that is understood".to_owned()],
+            };
+            if !lacks.is_empty() {
+                return Err(Cause::Refused { why: format!("{name} has {}", lacks.join(", ")) });
+            }
+            have.push((*name, tracefs.id(name)?));
+            found = true;
+        }
+        if !found && wanted.needed {
+            let since = tracepoint.since.unwrap_or("or built without it");
+            return Err(Cause::Unsupported { since: format!("{}: {since}", tracepoint.names[0]) });
+        }
+    }
+    Ok(have)
+}
+
+/// Programs for tracepoints that this kernel does not have are not loaded.
+fn leave_out(object: &mut OpenObject, have: &[(&'static str, u64)]) {
+    for mut program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        let is_here = tracepoint_of(&section).is_none_or(|name| have.iter().any(|(known, _)| *known == name));
+        program.set_autoload(is_here);
+    }
+}
+
+/// `tp/GROUP/NAME` → `GROUP/NAME`; `None` for a program of another kind.
+fn tracepoint_of(section: &str) -> Option<&str> {
+    section.strip_prefix("tp/")
+}
+
+fn attach_all(root: &HostRoot, object: &Object, have: &[(&'static str, u64)]) -> Result<Vec<Link>, Cause> {
+    let mut links = Vec::new();
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        let section = program.section().to_string_lossy().into_owned();
+        let id = tracepoint_of(&section).and_then(|name| have.iter().find(|(known, _)| *known == name));
+        let Some((name, id)) = id else { continue };
+        let failed = |error: io::Error| match error.raw_os_error() {
+            Some(E2BIG) => Cause::Refused { why: format!("too many programs are attached to {name} already") },
+            errno => refused(root, errno, &error.to_string()),
+        };
+        links.push(attach(&program, *id).map_err(failed)?);
+    }
+    Ok(links)
+}
+
+const EPERM: i32 = 1;
+const E2BIG: i32 = 7;
+const ENOMEM: i32 = 12;
+
+/// An error of libbpf as a cause. It keeps the error number only in its text.
+fn failed(root: &HostRoot, error: &libbpf_rs::Error) -> Cause {
+    let text = format!("{error:?}");
+    let errno = text.split("os error ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
+    refused(root, errno, &error.to_string())
+}
+
+/// What an error number means here. Of an error that tells no more than its number, libbpf's last words do.
+fn refused(root: &HostRoot, errno: Option<i32>, text: &str) -> Cause {
+    match errno {
+        Some(EPERM) if is_confidential(root) => {
+            Cause::PermissionDenied { need: "a kernel not locked down for confidentiality".into() }
+        }
+        Some(EPERM) => Cause::PermissionDenied { need: RUN_AS_ROOT.into() },
+        Some(ENOMEM) => Cause::Exhausted { what: "kernel memory for the tracer's tables".into() },
+        _ => Cause::Refused { why: heard().pop().unwrap_or_else(|| text.to_owned()) },
+    }
+}
+
+fn is_confidential(root: &HostRoot) -> bool {
+    let modes = root.read("/sys/kernel/security/lockdown", SMALL).unwrap_or_default();
+    modes.windows(17).any(|word| word == b"[confidentiality]")
+}
+
+/// Takes what libbpf would print.
+fn listen(_: PrintLevel, message: String) {
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    // The verifier's log comes in one message; its reason stands in front of its statistics.
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "));
+    let empty = |line: &str| line.contains("failed to load") || line.contains("-- END PROG LOAD LOG --");
+    said.extend(lines.filter(|line| !empty(line)).map(str::to_owned));
+    let surplus = said.len().saturating_sub(SAID_MAX);
+    said.drain(..surplus);
+}
+
+/// What it had to say since the last time.
+fn heard() -> Vec<String> {
+    std::mem::take(&mut SAID.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::part::PARTS;
+    use super::super::specimen::Specimen;
+    use super::*;
+    use std::fs;
+
+    /// Why the first part is not loaded on a made-up machine of these files.
+    fn check(files: &[(&str, &str)], expect: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, content) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let root = HostRoot::at(folder.path()).unwrap();
+        let loaded = Tracefs::open(&root).and_then(|tracefs| Loaded::load(&root, &tracefs, PARTS[0]));
+        assert_eq!(loaded.err().map(|cause| cause.to_string()).as_deref(), Some(expect));
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_named_before_anything_is_loaded() {
+        let events = ("sys/kernel/tracing/events/enable", "0\n");
+        let types = ("sys/kernel/btf/vmlinux", "");
+        let format = "sys/kernel/tracing/events/writeback/balance_dirty_pages/format";
+        check(&[], "tracefs is not mounted");
+        check(&[events], "not in this kernel (needs one built with CONFIG_DEBUG_INFO_BTF=y)");
+        check(&[events, types], "not in this kernel (writeback/balance_dirty_pages: or built without it)");
+        let lacks = "refused: writeback/balance_dirty_pages has no format that is understood";
+        check(&[events, types, (format, "")], lacks);
+        let fields = ["limit", "setpoint", "dirty", "wb_setpoint", "bdi_dirty", "cgroup_ino"]
+            .map(|name| format!("\tfield:long {name};\toffset:8;\tsize:8;\tsigned:0;\n"));
+        let text = format!("\tfield:char bdi[32];\toffset:8;\tsize:32;\tsigned:0;\n{}", fields.concat());
+        check(&[events, types, (format, &text)], "refused: writeback/balance_dirty_pages has no field pause");
+    }
+
+    #[test]
+    fn error_numbers_mean_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = HostRoot::at(folder.path()).unwrap();
+        let check = |errno, expect: &str| assert_eq!(refused(&root, errno, "text").to_string(), expect);
+        check(Some(EPERM), "not allowed (needs CAP_BPF and CAP_PERFMON; run as root)");
+        check(Some(ENOMEM), "ran out of kernel memory for the tracer's tables");
+        check(None, "refused: text");
+        listen(PrintLevel::Warn, "libbpf: prog 'x': BEGIN\nR1 off=72 disallowed\nprocessed 9 insns\n".into());
+        listen(PrintLevel::Warn, "libbpf: failed to load object 'y'\n".into());
+        check(Some(22), "refused: R1 off=72 disallowed");
+        fs::create_dir_all(folder.path().join("sys/kernel/security")).unwrap();
+        fs::write(folder.path().join("sys/kernel/security/lockdown"), "none integrity [confidentiality]\n").unwrap();
+        check(Some(EPERM), "not allowed (needs a kernel not locked down for confidentiality)");
+    }
+
+    #[test]
+    fn what_programs_and_reader_share_is_laid_out_alike() {
+        let control = Specimen::of(PARTS[0].object, "control");
+        let (min, max) = (control.number("machine_freerun_min"), control.number("machine_freerun_max"));
+        let shared = Control { epoch: 1, shed: 2, machine_freerun: Some((min, max)) };
+        assert_eq!((control.number("epoch"), control.number("shed"), shared.bytes()), (1, 2, control.bytes));
+        let counted = Specimen::of(PARTS[0].object, "counted");
+        assert_eq!((counted.number("events"), counted.number("dropped"), counted.bytes.len()), (1, 2, 16));
+    }
+
+    #[test]
+    fn every_part_has_its_own_name_and_source_and_its_keys_begin_with_the_epoch() {
+        for part in PARTS {
+            let same = PARTS.iter().filter(|other| other.name == part.name || other.source == part.source);
+            assert_eq!(same.count(), 1, "{}", part.name);
+            for table in part.tables {
+                assert!(table.key >= 4 && table.entry > 0, "{}", table.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a part of the tracer is: one C file in `bpf/`, one Rust file beside this one, one line in [`PARTS`].
+//! Each is loaded, or refused, on its own.
+
+use super::load::Loaded;
+use super::throttle;
+use super::tracepoint::Tracepoint;
+use crate::root::HostRoot;
+use floodline_core::gap::{Cause, Source};
+use floodline_core::record::What;
+use floodline_core::units::Nanos;
+
+/// All parts, in the order in which they are loaded.
+pub(super) static PARTS: &[&Part] = &[&throttle::PART];
+
+/// One part of the tracer.
+pub(super) struct Part {
+    /// Its name in recordings and reports.
+    pub(super) name: &'static str,
+    /// What a gap of it is called.
+    pub(super) source: Source,
+    /// The compiled programs.
+    pub(super) object: &'static [u8],
+    /// What they are attached to.
+    pub(super) tracepoints: &'static [Wanted],
+    /// The tables they fill, with the sizes that the reader expects.
+    pub(super) tables: &'static [Table],
+    /// Makes what turns the tables into events.
+    pub(super) reader: fn() -> Box<dyn Reader>,
+}
+
+/// A tracepoint of a part.
+pub(super) struct Wanted {
+    /// Which one.
+    pub(super) tracepoint: &'static Tracepoint,
+    /// Whether the part is of no use without it.
+    pub(super) needed: bool,
+}
+
+/// A table of the kernel. The key begins with the epoch.
+pub(super) struct Table {
+    /// Its name in C.
+    pub(super) name: &'static str,
+    /// Bytes of a key.
+    pub(super) key: usize,
+    /// Bytes of an entry.
+    pub(super) entry: usize,
+}
+
+/// Turns the tables of a part into events.
+pub(super) trait Reader: Send {
+    /// Reads and clears the entries of one epoch.
+    fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<What>) -> Result<(), Cause>;
+}
+
+/// The interval that is being read.
+pub(super) struct Turn<'a> {
+    /// The machine.
+    pub(super) root: &'a HostRoot,
+    /// Which entries are of this interval.
+    pub(super) epoch: u32,
+    /// When it began.
+    pub(super) since: Nanos,
+}
+
+/// An object in the program, aligned as its reader wants it.
+#[repr(align(8))]
+pub(super) struct Aligned<T: ?Sized>(pub(super) T);
+
+/// The object that `build.rs` made of `bpf/NAME.bpf.c`.
+macro_rules! object {
+    ($name:literal) => {{
+        static OBJECT: &$crate::trace::part::Aligned<[u8]> =
+            &$crate::trace::part::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
+        &OBJECT.0
+    }};
+}
+pub(super) use object;

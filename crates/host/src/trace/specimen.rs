@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! For tests: a C structure of a part, filled so that every field is told from every other. Whoever reads it
+//! field by field shows that he reads what is there. Reads the type information of the object, not the kernel.
+
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::btf::{Btf, HasSize};
+
+/// A filled structure.
+pub(super) struct Specimen {
+    /// Its bytes.
+    pub(super) bytes: Vec<u8>,
+    fields: Vec<(String, u64)>,
+}
+
+impl Specimen {
+    /// Field `n` of structure `name` holds `n`; a string holds one letter.
+    pub(super) fn of(object: &[u8], name: &str) -> Specimen {
+        let btf = Btf::from_raw("part", object).unwrap().expect("type information");
+        let structure: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
+        let mut specimen = Specimen { bytes: Vec::new(), fields: Vec::new() };
+        let offsets: Vec<usize> = structure
+            .iter()
+            .map(|member| match member.attr {
+                MemberAttr::Normal { offset } => offset as usize / 8,
+                MemberAttr::BitField { .. } => panic!("{name} has a bit field"),
+            })
+            .chain([structure.size()])
+            .collect();
+        for (index, member) in structure.iter().enumerate() {
+            let size = offsets[index + 1] - offsets[index];
+            let field = member.name.expect("a named field").to_string_lossy().into_owned();
+            let number = index as u64 + 1;
+            match size {
+                4 => specimen.bytes.extend((number as u32).to_ne_bytes()),
+                8 => specimen.bytes.extend(number.to_ne_bytes()),
+                _ => {
+                    specimen.bytes.push(b'a' + index as u8);
+                    specimen.bytes.resize(offsets[index + 1], 0);
+                }
+            }
+            specimen.fields.push((field, number));
+        }
+        specimen
+    }
+
+    /// What a field holds.
+    pub(super) fn number(&self, field: &str) -> u64 {
+        self.fields.iter().find(|(name, _)| name == field).unwrap_or_else(|| panic!("no field {field}")).1
+    }
+
+    /// What a string holds.
+    pub(super) fn name(&self, field: &str) -> floodline_core::name::Name {
+        floodline_core::name::Name::new([b'a' + self.number(field) as u8 - 1])
+    }
+}

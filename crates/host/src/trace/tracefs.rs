@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tracing filesystem, to be read only: numbers and fields of tracepoints. Taken where it is mounted;
+//! where it is not, a mount that nobody else can see is made and ends with this process, so that the machine
+//! stays as it is. Nothing is ever enabled in it: the tracer attaches without it.
+
+use crate::root::{HostRoot, SMALL};
+use floodline_core::gap::Cause;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+/// Where it is, the usual place first; debugfs mounts it by itself in the second.
+const PLACES: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The tracing filesystem of a machine.
+#[derive(Debug)]
+pub(super) enum Tracefs<'root> {
+    /// Mounted for everybody.
+    Mounted(&'root HostRoot, &'static str),
+    /// Mounted nowhere.
+    Detached(HostRoot),
+}
+
+impl<'root> Tracefs<'root> {
+    /// Finds it; on a live machine it is brought where it is not mounted.
+    pub(super) fn open(root: &'root HostRoot) -> Result<Tracefs<'root>, Cause> {
+        let mut denied = None;
+        for &place in PLACES {
+            match root.exists(format!("{place}/events")) {
+                Ok(true) => return Ok(Tracefs::Mounted(root, place)),
+                Ok(false) => {}
+                Err(cause) => denied = Some(cause),
+            }
+        }
+        if root.is_live()
+            && let Some(detached) = detached()
+        {
+            return Ok(Tracefs::Detached(detached));
+        }
+        Err(denied.unwrap_or(Cause::NotMounted { fs_type: "tracefs".into() }))
+    }
+
+    /// The fields of a tracepoint, as its `format` file has them; `Cause::NotFound` where there is none.
+    pub(super) fn format(&self, name: &str) -> Result<Vec<u8>, Cause> {
+        self.read(&format!("events/{name}/format"))
+    }
+
+    /// The number that the kernel knows a tracepoint by.
+    pub(super) fn id(&self, name: &str) -> Result<u64, Cause> {
+        let text = self.read(&format!("events/{name}/id"))?;
+        let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| Cause::Malformed { what: "the number of a tracepoint".into() })
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, Cause> {
+        match self {
+            Tracefs::Mounted(root, place) => root.read(format!("{place}/{path}"), SMALL),
+            Tracefs::Detached(root) => root.read(format!("/{path}"), SMALL),
+        }
+    }
+}
+
+/// A mount of our own, on no directory (since 5.2, with CAP_SYS_ADMIN).
+fn detached() -> Option<HostRoot> {
+    let mount = || -> Result<OwnedFd, rustix::io::Errno> {
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_RDONLY)
+    };
+    let mount = mount().ok()?;
+    // The root keeps a descriptor of its own.
+    HostRoot::at(Path::new(&format!("/proc/self/fd/{}", mount.as_raw_fd()))).ok()
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tracer as the collector sees it: started once, turned at the beginning of every sample and read at
+//! its end. What cannot be traced is a gap for each part, and the rest works.
+
+use super::load::{Control, Loaded};
+use super::part::{PARTS, Part, Reader, Turn};
+use super::tracefs::Tracefs;
+use crate::root::HostRoot;
+use floodline_core::gap::{Cause, Gap, Source};
+use floodline_core::record::{Event, Record, What};
+use floodline_core::sample::HostRow;
+use floodline_core::units::{Nanos, Pages};
+use rustix::time::ClockId;
+
+/// Programs in the kernel, and what is known of those that are not. Nothing stays behind when it goes, however
+/// the process ends.
+pub struct Tracer {
+    parts: Vec<Running>,
+    gaps: Vec<Gap>,
+    control: Control,
+    since: Nanos,
+    told: bool,
+}
+
+struct Running {
+    part: &'static Part,
+    loaded: Loaded,
+    reader: Box<dyn Reader>,
+}
+
+impl std::fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tracer").field("parts", &self.parts().collect::<Vec<_>>()).field("gaps", &self.gaps).finish()
+    }
+}
+
+impl Tracer {
+    /// Loads every part that this machine takes.
+    pub fn start(root: &HostRoot) -> Tracer {
+        let mut tracer = Tracer {
+            parts: Vec::new(),
+            gaps: Vec::new(),
+            control: Control::default(),
+            since: super::now(ClockId::Boottime),
+            told: false,
+        };
+        let tracefs = if root.is_live() { Tracefs::open(root) } else { Err(Cause::NotPlanned) };
+        for part in PARTS {
+            let loaded = tracefs.as_ref().map_err(Clone::clone).and_then(|tracefs| Loaded::load(root, tracefs, part));
+            match loaded {
+                Ok(loaded) => tracer.parts.push(Running { part, loaded, reader: (part.reader)() }),
+                Err(cause) => tracer.gaps.push(Gap::new(part.source, cause)),
+            }
+        }
+        tracer
+    }
+
+    /// The parts that work.
+    pub fn parts(&self) -> impl Iterator<Item = &'static str> {
+        self.parts.iter().map(|running| running.part.name)
+    }
+
+    /// Why the others do not.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// The sources that a tracer has.
+    pub fn sources() -> impl Iterator<Item = Source> {
+        PARTS.iter().map(|part| part.source)
+    }
+
+    /// Ends the interval: from here on the programs count for the next one. A program that runs at this moment
+    /// still counts for the one that ends, so that [`Tracer::collect`] comes as late as can be.
+    pub(crate) fn turn(&mut self) {
+        self.control.epoch ^= 1;
+        for running in &mut self.parts {
+            if let Err(cause) = running.loaded.control(self.control) {
+                self.gaps.push(Gap::detailed(running.part.source, cause, "control"));
+            }
+        }
+    }
+
+    /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know.
+    pub(crate) fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>) {
+        let event = |what| Record::Event(Event { at, what });
+        if !std::mem::replace(&mut self.told, true) && !self.parts.is_empty() {
+            out.push(event(What::TraceStarted { parts: self.parts().map(str::to_owned).collect() }));
+        }
+        let turn = Turn { root, epoch: self.control.epoch ^ 1, since: self.since };
+        let mut events = Vec::new();
+        for Running { part, loaded, reader } in &mut self.parts {
+            if let Err(cause) = reader.read(loaded, &turn, &mut events) {
+                self.gaps.push(Gap::detailed(part.source, cause, "an interval"));
+            }
+            let dropped = loaded.newly_dropped();
+            if dropped > 0 {
+                let full = Cause::Exhausted { what: "room in the tracer's table".into() };
+                self.gaps.push(Gap { times: dropped, ..Gap::detailed(part.source, full, "events") });
+            }
+        }
+        out.extend(self.gaps.drain(..).map(Record::Gap));
+        out.extend(events.into_iter().map(event));
+        self.since = at;
+        self.control.machine_freerun = machine_freerun(host);
+    }
+}
+
+/// Bounds of the machine's freerun ceiling, (thresh + bg_thresh) / 2: it moves with free memory, and by far
+/// less than an eighth between two samples.
+fn machine_freerun(host: &HostRow) -> Option<(u64, u64)> {
+    let (Some(Pages(thresh)), Some(Pages(bg_thresh))) = (host.nr_dirty_threshold, host.nr_dirty_background_threshold)
+    else {
+        return None;
+    };
+    let freerun = thresh.checked_add(bg_thresh)? / 2;
+    Some((freerun - freerun / 8, freerun.saturating_add(freerun / 8)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_ceiling_is_known_with_both_thresholds() {
+        let check = |thresh: Option<u64>, bg_thresh: Option<u64>, expect| {
+            let (nr_dirty_threshold, nr_dirty_background_threshold) = (thresh.map(Pages), bg_thresh.map(Pages));
+            let host = HostRow { nr_dirty_threshold, nr_dirty_background_threshold, ..HostRow::default() };
+            assert_eq!(machine_freerun(&host), expect);
+        };
+        check(Some(20_000), Some(12_000), Some((14_000, 18_000)));
+        check(Some(20_000), None, None);
+        check(Some(u64::MAX), Some(1), None);
+    }
+}
