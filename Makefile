@@ -6,7 +6,7 @@
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
 PACKAGES := gcc libc6-dev clang make pkg-config libelf-dev zlib1g-dev
 # For the lab: a machine to run, tools to format its disks and to unpack kernels.
-LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils
+LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 

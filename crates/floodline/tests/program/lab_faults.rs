@@ -5,6 +5,7 @@
 
 use crate::harness::{Run, command, outcome, recording};
 use floodline_core::fixture::Fixture;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -32,10 +33,15 @@ impl Lab {
              echo $$ > {}\n{qemu}\n",
             lab.path("pid").display()
         );
-        std::fs::write(lab.path("bin/qemu-system-x86_64"), script).expect("a script");
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(lab.path("bin/qemu-system-x86_64"), mode).expect("its mode");
+        lab.script("qemu-system-x86_64", &script);
         lab
+    }
+
+    /// A made-up program that is found before the machine's own.
+    fn script(&self, name: &str, script: &str) {
+        let path = self.path("bin").join(name);
+        std::fs::write(&path, script).expect("a script");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -139,6 +145,34 @@ fn a_guest_that_hangs_is_ended_and_its_recording_kept() {
 }
 
 #[test]
+fn a_guest_that_hangs_before_its_init_is_silent() {
+    let hangs = "printf '[ 0.5] Loading initial ramdisk\\n' > $dir/console.log; exec sleep 600";
+    let says = ["(starting the guest) said nothing for 1 s and was ended", "console: [ 0.5] Loading"];
+    Lab::new(hangs).check(&["--silence", "1s"], &says);
+    // It may also fall silent later.
+    let booted = "echo '{\"status\":\"booted\",\"release\":\"6.99.0\"}'; exec sleep 600";
+    Lab::new(booted).check(&["--silence", "1s"], &["(booted 6.99.0) said nothing for 1 s and was ended"]);
+}
+
+#[test]
+fn whoever_interrupts_a_download_waits_for_nothing_and_leaves_nothing() {
+    let lab = Lab::new("exit 0");
+    let stanza = "Package: bash\\nVersion: 1\\nSHA256: 00\\nSize: 1000\\nDepends: libc6\\n";
+    lab.script("apt-cache", &format!("#!/bin/sh\nprintf '{stanza}'\n"));
+    lab.script("apt-get", &format!("#!/bin/sh\necho $$ > {}; exec sleep 600\n", lab.path("pid").display()));
+    let scenario = format!(
+        "{SCENARIO}[workload.tasks.server.program]\npackage = \"bash\"\ncommand = [\"bash\"]\n\
+         [machine.devices.d]\nsize = \"1 GiB\"\n"
+    );
+    std::fs::write(lab.path("nothing.toml"), scenario).expect("a scenario");
+    let child = lab.start(&[]);
+    signal("INT", &child);
+    let run = outcome(child.wait_with_output().expect("it ends"));
+    lab.is_clean(&run, &["interrupted while fetching bash"]);
+    assert_eq!(std::fs::read_dir(lab.path("cache/floodline/programs")).map_or(0, Iterator::count), 0);
+}
+
+#[test]
 fn whoever_interrupts_a_run_gets_what_was_recorded() {
     for name in ["INT", "TERM", "HUP"] {
         let lab = Lab::new("printf 'so far' > $dir/recording.flr; echo > $dir/../../running; exec sleep 600");
@@ -224,4 +258,77 @@ fn a_scenario_that_asks_for_too_short_a_latency_is_refused_by_name() {
     std::fs::write(lab.path("nothing.toml"), scenario).expect("a scenario");
     let run = lab.run(&[]);
     assert!(run.code == 2 && run.stderr.contains("machine.devices.d.latency"), "{run}");
+}
+
+/// A lab whose package manager has everything, all of it in one empty package.
+fn with_packages(qemu: &str) -> Lab {
+    let lab = Lab::new(qemu);
+    let show =
+        "#!/bin/sh\nshift 3\nfor name; do printf 'Package: %s\\nVersion: 1\\nSHA256: 0\\nSize: 1\\n\\n' $name; done\n";
+    lab.script("apt-cache", show);
+    let control = "Package: all\\nVersion: 1\\nArchitecture: all\\nMaintainer: nobody\\nDescription: none\\n";
+    let build = format!(
+        "#!/bin/sh\nmkdir -p p/DEBIAN p/usr/bin && printf '{control}' > p/DEBIAN/control && dpkg-deb --build p all.deb\n"
+    );
+    lab.script("apt-get", &build);
+    lab
+}
+
+/// What `lab shell` at a terminal of its own shows when something is typed there, and how it left the terminal.
+fn at_a_terminal(lab: &Lab, typed: &[u8]) -> String {
+    let shell = format!(
+        "{} lab shell --kernel {} --accel tcg; echo code $?; stty -a",
+        env!("CARGO_BIN_EXE_floodline"),
+        lab.path("kernel").display()
+    );
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--command", &shell, "/dev/null"]).env_clear();
+    command.env("XDG_CACHE_HOME", lab.path("cache")).env("TERM", "xterm");
+    command.env("PATH", format!("{}:/usr/bin:/bin", lab.path("bin").display()));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script runs");
+    let mut keyboard = child.stdin.take().expect("a keyboard");
+    keyboard.write_all(typed).expect("it is typed");
+    let output = child.wait_with_output().expect("it ends");
+    drop(keyboard);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_console_is_wired_to_the_guest_and_the_terminal_is_put_back() {
+    let check = |qemu: &str, typed: &[u8], shows: &[&str]| {
+        let lab = with_packages(&format!("echo '{{\"status\":\"console\"}}'\n{qemu}"));
+        let screen = at_a_terminal(&lab, typed);
+        assert!(shows.iter().chain(&[" icanon", " echo "]).all(|text| screen.contains(text)), "{shows:?} in {screen}");
+        assert!(!lab.qemu_runs() && lab.left_over() == 0, "{screen}");
+    };
+    let answers = "read -r line\nprintf 'the guest heard %s' $line >&0\n\
+                   echo '{\"status\":\"exited\",\"code\":5}'; echo '{\"status\":\"done\"}'";
+    check(answers, b"ping\n", &["6.99.0-test: 2 CPUs, 1024 MiB, /data", "the guest heard ping", "code 0"]);
+    check("exec sleep 600", b"\x01x", &["code 0"]);
+    check("exit 3", b"", &["the guest died", "exit status: 3", "code 69"]);
+}
+
+#[test]
+fn a_command_in_a_guest_has_its_output_and_its_exit_code() {
+    let qemu = "echo '{\"status\":\"output\",\"is_error\":false,\"text\":\"to \\u00c3\\u00a9 out\"}'\n\
+                echo '{\"status\":\"output\",\"is_error\":true,\"text\":\"to err\"}'\n\
+                echo '{\"status\":\"exited\",\"code\":7}'; echo '{\"status\":\"done\"}'";
+    let lab = with_packages(&qemu.replace('\\', "\\\\"));
+    let kernel = lab.path("kernel");
+    let args = ["lab", "shell", "--kernel", &kernel.to_string_lossy(), "--accel", "tcg", "--", "some", "command"];
+    let mut command = command(&args);
+    command.env("XDG_CACHE_HOME", lab.path("cache"));
+    command.env("PATH", format!("{}:/usr/bin:/bin", lab.path("bin").display()));
+    let run = outcome(command.output().expect("it starts"));
+    assert_eq!((run.code, run.stdout.as_str()), (7, "to é out"), "{run}");
+    assert!(run.stderr.contains("to err"), "{run}");
+}
+
+#[test]
+fn a_console_without_a_terminal_is_refused_with_what_to_type() {
+    let lab = Lab::new("exit 0");
+    let run = in_lab(&lab, &["shell", "--kernel", "6.12"]);
+    assert!(run.code == 2 && run.stderr.contains("a console needs a terminal"), "{run}");
+    assert!(run.stderr.contains("hint: give a command: floodline lab shell --kernel K -- "), "{run}");
+    assert!(!lab.path("pid").exists(), "QEMU was not started");
 }

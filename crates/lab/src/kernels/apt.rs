@@ -53,6 +53,7 @@ pub(super) fn look_everywhere(
     cache: &Cache,
     wanted: &str,
     tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
 ) -> Result<Option<Offer>, AptError> {
     let newest = |offers: Vec<Offer>| {
         let fitting = offers
@@ -71,7 +72,11 @@ pub(super) fn look_everywhere(
         if source.is_stale() {
             tell(&Fetching::Lists { suite: suite.name.to_owned() });
             // A suite that this mirror no longer carries has nothing to offer; the others may.
-            if source.update().is_err() {
+            let updated = source.update();
+            if is_asked() {
+                return Err(AptError::Interrupted { package: format!("the package lists of {}", suite.name) });
+            }
+            if updated.is_err() {
                 continue;
             }
         }
@@ -154,8 +159,13 @@ impl Offer {
     }
 
     /// Fetches the packages into a directory and returns their files.
-    pub(super) fn download(&self, into: &Path, tell: &mut dyn FnMut(&Fetching)) -> Result<Vec<PathBuf>, AptError> {
-        self.source.download(&self.parts, into, tell, &|| false)
+    pub(super) fn download(
+        &self,
+        into: &Path,
+        tell: &mut dyn FnMut(&Fetching),
+        is_asked: &dyn Fn() -> bool,
+    ) -> Result<Vec<PathBuf>, AptError> {
+        self.source.download(&self.parts, into, tell, is_asked)
     }
 }
 

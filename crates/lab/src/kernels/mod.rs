@@ -71,8 +71,14 @@ pub enum KernelError {
 }
 
 /// Finds a kernel by what a person typed: `6.12`, `6.12.43`, a release name, `host`, or a path to a package
-/// or directory. The newest that fits wins; one that is in the cache is not looked for elsewhere.
-pub fn find(cache: &Cache, wanted: &str, tell: &mut dyn FnMut(&Fetching)) -> Result<Kernel, KernelError> {
+/// or directory. The newest that fits wins; one that is in the cache is not looked for elsewhere. `is_asked` is
+/// somebody's wish to end.
+pub fn find(
+    cache: &Cache,
+    wanted: &str,
+    tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Kernel, KernelError> {
     if wanted == "host" {
         return host();
     }
@@ -83,8 +89,8 @@ pub fn find(cache: &Cache, wanted: &str, tell: &mut dyn FnMut(&Fetching)) -> Res
     if let Some(kernel) = cached(cache)?.into_iter().rfind(fits) {
         return Ok(kernel);
     }
-    match apt::look_everywhere(cache, wanted, tell)? {
-        Some(offer) => fetch(cache, &offer, tell),
+    match apt::look_everywhere(cache, wanted, tell, is_asked)? {
+        Some(offer) => fetch(cache, &offer, tell, is_asked),
         None => Err(KernelError::NotFound { wanted: wanted.to_owned() }),
     }
 }
@@ -127,9 +133,14 @@ pub fn refresh(cache: &Cache, tell: &mut dyn FnMut(&Fetching)) -> Result<(), Ker
     Ok(apt::refresh(cache, tell)?)
 }
 
-fn fetch(cache: &Cache, offer: &Offer, tell: &mut dyn FnMut(&Fetching)) -> Result<Kernel, KernelError> {
+fn fetch(
+    cache: &Cache,
+    offer: &Offer,
+    tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Kernel, KernelError> {
     let scratch = cache.scratch()?;
-    let packages = offer.download(scratch.path(), tell)?;
+    let packages = offer.download(scratch.path(), tell, is_asked)?;
     tell(&Fetching::Unpack { package: offer.package.clone() });
     let tree = scratch.path().join("tree");
     for package in &packages {
@@ -224,7 +235,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().join("cache"));
         let check = |wanted: &Path, expect: &str| {
-            let error = find(&cache, wanted.to_str().unwrap(), &mut |_| {}).unwrap_err().to_string();
+            let error = find(&cache, wanted.to_str().unwrap(), &mut |_| {}, &|| false).unwrap_err().to_string();
             assert!(error.ends_with(expect) && error.contains(wanted.to_str().unwrap()), "{error}");
         };
         let image = dir.path().join("vmlinuz-9.9.9");
@@ -242,7 +253,7 @@ mod tests {
         let cache = Cache::at(dir.path().join("cache"));
         let package = dir.path().join("linux-image.deb");
         std::fs::write(&package, "!<arch>\ngarbage").unwrap();
-        let error = find(&cache, package.to_str().unwrap(), &mut |_| {}).unwrap_err().to_string();
+        let error = find(&cache, package.to_str().unwrap(), &mut |_| {}, &|| false).unwrap_err().to_string();
         assert!(error.contains("dpkg-deb"), "{error}");
         assert_eq!(std::fs::read_dir(cache.dir("kernels").unwrap()).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(cache.dir("runs").unwrap()).unwrap().count(), 0);

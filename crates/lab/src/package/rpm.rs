@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_package_is_unpacked_however_it_is_compressed() {
-        for compressor in [None, Some("gzip"), Some("xz")] {
+        for compressor in [None, Some("gzip"), Some("xz"), Some("zstd")] {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join("kernel.rpm");
             std::fs::write(&file, package(compressor)).unwrap();

@@ -46,6 +46,9 @@ pub(super) struct Guests {
     /// The floodline that is the guest's init, best linked statically; without it this one
     #[arg(long, value_name = "FILE")]
     guest_program: Option<PathBuf>,
+    /// Take a guest for hung that says nothing for this long; it tells every second that it lives
+    #[arg(long, value_name = "DURATION", default_value = "45s", value_parser = parse_duration)]
+    silence: Duration,
 }
 
 /// How guests are run whose results are remembered.
@@ -72,9 +75,6 @@ enum AccelChoice {
     /// Emulated
     Tcg,
 }
-
-/// A guest that says nothing for this long hangs; it tells every second that it lives.
-const SILENCE: Duration = Duration::from_secs(45);
 
 /// Where runs are made.
 pub(super) struct Bench<'a> {
@@ -165,7 +165,7 @@ impl<'a> Bench<'a> {
 
     /// Finds a kernel, and fetches it where it must.
     pub(super) fn kernel(&self, wanted: &str) -> Result<Kernel, CliError> {
-        find(self.console, &self.cache, wanted)
+        find(self.console, &self.cache, wanted, &self.interrupt)
     }
 
     /// Kernels that are in the cache.
@@ -219,7 +219,7 @@ impl<'a> Bench<'a> {
             program: &self.program,
             accel,
             every: Nanos(u64::try_from(self.how.every.as_nanos()).unwrap_or(u64::MAX)),
-            patience: Patience { total: self.how.timeout, silence: SILENCE },
+            patience: Patience { total: self.how.timeout, silence: self.how.guests.silence },
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use floodline_lab::cache::Cache;
-use floodline_lab::kernels::{self, Kernel, KernelError, Offer};
+use floodline_lab::kernels::{self, Fetching, Kernel, KernelError, Offer};
 use serde_json::json;
 
 /// List the kernels that are here and those that can be had
@@ -40,10 +40,10 @@ pub(super) fn unavailable(error: &KernelError) -> CliError {
 }
 
 /// Finds a kernel, fetches it where it must, and says how far it is.
-pub(super) fn find(console: &Console, cache: &Cache, wanted: &str) -> Result<Kernel, CliError> {
+pub(super) fn find(console: &Console, cache: &Cache, wanted: &str, interrupt: &Interrupt) -> Result<Kernel, CliError> {
     let mut progress = console.progress();
-    kernels::find(cache, wanted, &mut |fetching| progress.tell(|| fetching.to_string()))
-        .map_err(|error| unavailable(&error))
+    let mut tell = |fetching: &Fetching| progress.tell(|| fetching.to_string());
+    kernels::find(cache, wanted, &mut tell, &|| interrupt.is_asked()).map_err(|error| unavailable(&error))
 }
 
 impl Kernels {
@@ -57,7 +57,7 @@ impl Kernels {
                 .map_err(|error| unavailable(&error))?;
         }
         if let Some(wanted) = &self.fetch {
-            find(console, &cache, wanted)?;
+            find(console, &cache, wanted, &interrupt)?;
         }
         if interrupt.is_asked() {
             return Err(CliError::lab_unavailable("interrupted"));
