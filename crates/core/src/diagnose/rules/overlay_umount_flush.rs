@@ -6,7 +6,7 @@
 
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, Trigger};
-use crate::diagnose::device::{self, Device, Speed};
+use crate::diagnose::device::{self, Device, Interval, Speed};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::facts::Mount;
 use crate::gap::{Gap, Source};
@@ -35,7 +35,7 @@ const HURTS_S: f64 = 2.0;
 /// Bytes that the slowest disk still sold writes in a second.
 const LITTLE: u64 = 8 << 20;
 /// Utilisation of the disk from which an unmount waits for it and for nothing else.
-const BUSY: f64 = 0.9;
+const BUSY: f64 = 0.7;
 /// `D` as the state of a process is recorded.
 const UNINTERRUPTIBLE: Count = Count(b'D' as u64);
 
@@ -231,13 +231,15 @@ fn waiting(window: &Window) -> Option<Waiting> {
     })
 }
 
-/// Share of the wait in which a disk below the device had something to do.
+/// Share of the wait in which a disk below the device had something to do. Requests in flight say so too: io_time is
+/// counted when requests start and end, and falls short where few and long ones overlap.
 fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
     let of_disk = |disk: &Device<'_>| {
         let intervals = disk.intervals();
         let during = || intervals.iter().filter(|interval| interval.end > waiting.from && interval.end <= waiting.to);
         let seconds: f64 = during().map(|interval| interval.seconds).sum();
-        let busy: f64 = during().filter_map(|interval| Some(interval.utilisation? * interval.seconds)).sum();
+        let share = |interval: &Interval| Some(interval.utilisation?.max(interval.queue.unwrap_or(0.0).min(1.0)));
+        let busy: f64 = during().filter_map(|interval| Some(share(interval)? * interval.seconds)).sum();
         if seconds > 0.0 { busy / seconds } else { 0.0 }
     };
     device.bottoms().iter().map(of_disk).fold(0.0, f64::max)
