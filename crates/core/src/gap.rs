@@ -114,6 +114,10 @@ sources! {
     ContainerNames = "container runtime state below /run and /var/lib", without "names of containers beyond their ids";
     /// The tracer's throttle ledger.
     TraceThrottle = "trace of writeback/balance_dirty_pages", without "who was paused in dirty throttling, and how long";
+    /// The tracer's account of the flusher.
+    TraceFlusher = "trace of writeback/writeback_{start,written}", without "why the flusher ran, and for how long";
+    /// The tracer's account of inode ownership.
+    TraceSwitches = "trace of writeback/inode_switch_wbs", without "inodes that move between cgroups, and foreign writers";
 }
 
 impl fmt::Display for Source {

@@ -10,6 +10,8 @@ use crate::gap::Gap;
 use crate::id::{Entity, EntityId};
 use crate::sample::Sample;
 use crate::traced::bytes::{Dirtied, Submitted};
+use crate::traced::flusher::Flushed;
+use crate::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
 use crate::traced::throttle::Throttled;
 use crate::traced::waits::{SlowSync, Synced};
 use crate::units::Nanos;
@@ -131,6 +133,16 @@ pub enum What {
     },
     /// Pauses of a task in dirty throttling, added up.
     Throttled(Box<Throttled>),
+    /// Rounds of the flusher for one wb and reason.
+    Flushed(Box<Flushed>),
+    /// Inodes moved from one wb to another.
+    InodesSwitched(Box<InodesSwitched>),
+    /// Folios dirtied in another cgroup's inodes.
+    ForeignDirtied(Box<ForeignDirtied>),
+    /// Flushes of a foreign wb.
+    ForeignFlushed(Box<ForeignFlushed>),
+    /// A cgroup was removed.
+    CgroupRemoved(CgroupRemoved),
     /// A kind of event that this build does not know.
     #[serde(other)]
     Unknown,

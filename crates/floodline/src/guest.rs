@@ -126,7 +126,8 @@ fn observe_into(guest: &Guest, interrupt: &Interrupt, told: &mpsc::Receiver<Even
     let root = HostRoot::live().map_err(CliError::cannot_observe)?;
     raise_descriptor_limit();
     let probed = probe(&root);
-    let mut collector = Collector::new(&root, Plan::everything(&probed.facts)).with_tracer(Tracer::start(&root));
+    let mut collector =
+        Collector::new(&root, Plan::everything(&probed.facts)).with_tracer(Tracer::start(&root, &probed.facts));
     let mut encoder = Encoder::new(&guest.recording, Header::new(Some(guest.job.every))).map_err(lost)?;
     encoder.record(&Record::Facts(Box::new(probed.facts))).map_err(lost)?;
     for gap in probed.gaps {

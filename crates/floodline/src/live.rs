@@ -76,11 +76,11 @@ impl Host {
     pub(crate) fn tracer(&self, trace: Trace) -> Result<Option<Tracer>, CliError> {
         match trace {
             Trace::Off => Ok(None),
-            Trace::Auto => Ok(self.root.is_live().then(|| Tracer::start(&self.root))),
+            Trace::Auto => Ok(self.root.is_live().then(|| Tracer::start(&self.root, &self.facts))),
             Trace::On if !self.root.is_live() => Err(CliError::usage("a captured tree cannot be traced")
                 .hint("leave --trace on out, or observe this machine without --root")),
             Trace::On => {
-                let tracer = Tracer::start(&self.root);
+                let tracer = Tracer::start(&self.root, &self.facts);
                 // What a kernel was built without cannot be asked of it.
                 let missing = tracer.gaps().iter().find(|gap| !matches!(gap.cause, Cause::Unsupported { .. }));
                 match missing.or_else(|| tracer.gaps().first().filter(|_| tracer.parts().count() == 0)) {
@@ -98,7 +98,7 @@ impl Host {
         let mut records = Vec::new();
         let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, Needs::ALL));
         collector.collect(&mut records);
-        let tracer = self.root.is_live().then(|| Tracer::start(&self.root));
+        let tracer = self.root.is_live().then(|| Tracer::start(&self.root, &self.facts));
         let of_look = records.into_iter().filter_map(|record| match record {
             Record::Gap(gap) => Some(gap),
             _ => None,

@@ -3,6 +3,8 @@
 //! sample, and single events that took long. One file per topic. Nothing here is judged or derived.
 
 pub mod bytes;
+pub mod flusher;
+pub mod switches;
 pub mod throttle;
 pub mod waits;
 

@@ -3,6 +3,8 @@
 //! order and widths differ between releases, so nothing may rely on them without looking here.
 //! Mirrors what `kernel/trace/trace_events.c` prints.
 
+use std::collections::BTreeMap;
+
 /// One field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
@@ -45,6 +47,20 @@ fn field(line: &str) -> Option<Field> {
     Some(Field { name: name.into(), offset: offset?, size: size?, signed: signed? })
 }
 
+/// The words that the kernel prints for the numbers of a field, `__print_symbolic(REC->FIELD, { 0, "word" }, …)`;
+/// empty where it prints no words.
+pub fn symbols(text: &[u8], field: &str) -> BTreeMap<u64, String> {
+    let text = String::from_utf8_lossy(text);
+    let table = text.split("__print_symbolic(REC->").find_map(|rest| rest.strip_prefix(field)?.strip_prefix(','));
+    let pairs = table.unwrap_or_default().split(')').next().unwrap_or_default().split('{').skip(1);
+    pairs
+        .filter_map(|pair| {
+            let (number, word) = pair.split('}').next()?.split_once(',')?;
+            Some((number.trim().parse().ok()?, word.trim().trim_matches('"').to_owned()))
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +87,18 @@ mod tests {
         check("field:long pause;\toffset:x;\tsize:8;\tsigned:1;", None);
         check("field:;", None);
         assert_eq!(parse(b"field:\xff"), None);
+    }
+
+    #[test]
+    fn numbers_have_the_words_of_the_kernel_that_prints_them() {
+        let text =
+            b"print fmt: \"sb %d kind=%s reason=%s ino=%lu\", (REC->dev), __print_symbolic(REC->kind, { 0, \"a\" }), \
+            __print_symbolic(REC->reason, { 0, \"background\" }, { 6,\"foreign_flush\" }), (unsigned long)REC->ino";
+        let words = |field| symbols(text, field).into_iter().collect::<Vec<_>>();
+        assert_eq!(words("reason"), [(0, "background".to_owned()), (6, "foreign_flush".to_owned())]);
+        assert_eq!(words("ino"), []);
+        assert!(symbols(b"", "reason").is_empty());
+        survives_anything("__print_symbolic(REC->reason, { 0, \"a\" })", |text| symbols(text, "reason"));
     }
 
     #[test]

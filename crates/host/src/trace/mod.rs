@@ -7,11 +7,13 @@
 mod attach;
 mod drain;
 mod fields;
+mod flusher;
 mod load;
 mod offer;
 mod part;
 #[cfg(test)]
 mod specimen;
+mod switches;
 mod throttle;
 mod tracefs;
 mod tracepoint;

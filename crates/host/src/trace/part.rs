@@ -3,15 +3,16 @@
 //! Each is loaded, or refused, on its own.
 
 use super::load::Loaded;
-use super::throttle;
+use super::tracefs::Tracefs;
 use super::tracepoint::Tracepoint;
+use super::{flusher, switches, throttle};
 use crate::root::HostRoot;
 use floodline_core::gap::{Cause, Source};
-use floodline_core::record::What;
+use floodline_core::record::{Event, What};
 use floodline_core::units::Nanos;
 
 /// All parts, in the order in which they are loaded.
-pub(super) static PARTS: &[&Part] = &[&throttle::PART];
+pub(super) static PARTS: &[&Part] = &[&throttle::PART, &flusher::PART, &switches::PART];
 
 /// One part of the tracer.
 pub(super) struct Part {
@@ -25,8 +26,11 @@ pub(super) struct Part {
     pub(super) tracepoints: &'static [Wanted],
     /// The tables they fill, with the sizes that the reader expects.
     pub(super) tables: &'static [Table],
+    /// Whether it tells something only where inodes belong to cgroups. Elsewhere every folio that a cgroup of
+    /// version 1 dirties would be a foreign one.
+    pub(super) of_cgroup_writeback: bool,
     /// Makes what turns the tables into events.
-    pub(super) reader: fn() -> Box<dyn Reader>,
+    pub(super) reader: fn(&Tracefs<'_>) -> Box<dyn Reader>,
 }
 
 /// A tracepoint of a part.
@@ -50,7 +54,7 @@ pub(super) struct Table {
 /// Turns the tables of a part into events.
 pub(super) trait Reader: Send {
     /// Reads and clears the entries of one epoch.
-    fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<What>) -> Result<(), Cause>;
+    fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause>;
 }
 
 /// The interval that is being read.
@@ -61,6 +65,15 @@ pub(super) struct Turn<'a> {
     pub(super) epoch: u32,
     /// When it began.
     pub(super) since: Nanos,
+    /// When it ended.
+    pub(super) until: Nanos,
+}
+
+impl Turn<'_> {
+    /// Something that stands for the whole interval.
+    pub(super) fn event(&self, what: What) -> Event {
+        Event { at: self.until, what }
+    }
 }
 
 /// An object in the program, aligned as its reader wants it.

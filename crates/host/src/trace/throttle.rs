@@ -11,7 +11,7 @@ use super::tracepoint;
 use crate::root::SMALL;
 use floodline_core::gap::{Cause, Source};
 use floodline_core::name::Name;
-use floodline_core::record::What;
+use floodline_core::record::{Event, What};
 use floodline_core::traced::Who;
 use floodline_core::traced::throttle::{Domain, ThrottleState, Throttled};
 use floodline_core::units::{BytesPerSecond, Nanos, Pages};
@@ -24,13 +24,14 @@ pub(super) static PART: Part = Part {
     object: object!("throttle"),
     tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, needed: true }],
     tables: &[Table { name: "pauses", key: 64, entry: 104 }],
-    reader: || Box::new(Throttle),
+    of_cgroup_writeback: false,
+    reader: |_| Box::new(Throttle),
 };
 
 struct Throttle;
 
 impl Reader for Throttle {
-    fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<What>) -> Result<(), Cause> {
+    fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
         let map = loaded.table("pauses")?;
         let mut all = Vec::new();
         drain(&map, turn.epoch, |key, entry| all.push(throttled(Fields(key), Fields(entry), turn.since)))?;
@@ -39,7 +40,7 @@ impl Reader for Throttle {
             if *strict.entry(one.bdi.clone()).or_insert_with(|| has_strict_limit(turn, &one.bdi)) {
                 one.domain = Domain::Strictlimit;
             }
-            out.push(What::Throttled(Box::new(one)));
+            out.push(turn.event(What::Throttled(Box::new(one))));
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ pub static TRACEPOINTS: &[&Tracepoint] = &[
     &INODE_SWITCH_WBS_QUEUE,
     &TRACK_FOREIGN_DIRTY,
     &FLUSH_FOREIGN,
+    &CGROUP_RMDIR,
 ];
 
 /// `writeback/balance_dirty_pages`.
@@ -115,6 +116,14 @@ pub(super) static FLUSH_FOREIGN: Tracepoint = Tracepoint {
     fields: &[BDI, CGROUP, (&["frn_bdi_id"], NUMBER), (&["frn_memcg_id"], NUMBER)],
     since: None,
     lost_without: "flushes of one cgroup's dirty data for another's sake",
+};
+
+/// `cgroup/cgroup_rmdir`.
+pub(super) static CGROUP_RMDIR: Tracepoint = Tracepoint {
+    names: &["cgroup/cgroup_rmdir"],
+    fields: &[(&["root"], &[4]), (&["id"], NUMBER), (&["path"], &[4])],
+    since: None,
+    lost_without: "when a cgroup was removed, which sets moving of inodes off",
 };
 
 impl Tracepoint {

@@ -6,6 +6,7 @@ use super::load::{Control, Loaded};
 use super::part::{PARTS, Part, Reader, Turn};
 use super::tracefs::Tracefs;
 use crate::root::HostRoot;
+use floodline_core::facts::HostFacts;
 use floodline_core::gap::{Cause, Gap, Source};
 use floodline_core::record::{Event, Record, What};
 use floodline_core::sample::HostRow;
@@ -35,8 +36,8 @@ impl std::fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// Loads every part that this machine takes.
-    pub fn start(root: &HostRoot) -> Tracer {
+    /// Loads every part that this machine takes, and that tells something on it.
+    pub fn start(root: &HostRoot, facts: &HostFacts) -> Tracer {
         let mut tracer = Tracer {
             parts: Vec::new(),
             gaps: Vec::new(),
@@ -46,9 +47,15 @@ impl Tracer {
         };
         let tracefs = if root.is_live() { Tracefs::open(root) } else { Err(Cause::NotPlanned) };
         for part in PARTS {
-            let loaded = tracefs.as_ref().map_err(Clone::clone).and_then(|tracefs| Loaded::load(root, tracefs, part));
-            match loaded {
-                Ok(loaded) => tracer.parts.push(Running { part, loaded, reader: (part.reader)() }),
+            let running = tracefs.as_ref().map_err(Clone::clone).and_then(|tracefs| {
+                if part.of_cgroup_writeback && !may_have_cgroup_writeback(facts) {
+                    return Err(Cause::Unsupported { since: "cgroup version 2 with memory and io only".into() });
+                }
+                let loaded = Loaded::load(root, tracefs, part)?;
+                Ok(Running { part, loaded, reader: (part.reader)(tracefs) })
+            });
+            match running {
+                Ok(running) => tracer.parts.push(running),
                 Err(cause) => tracer.gaps.push(Gap::new(part.source, cause)),
             }
         }
@@ -83,11 +90,11 @@ impl Tracer {
 
     /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know.
     pub(crate) fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>) {
-        let event = |what| Record::Event(Event { at, what });
         if !std::mem::replace(&mut self.told, true) && !self.parts.is_empty() {
-            out.push(event(What::TraceStarted { parts: self.parts().map(str::to_owned).collect() }));
+            let what = What::TraceStarted { parts: self.parts().map(str::to_owned).collect() };
+            out.push(Record::Event(Event { at, what }));
         }
-        let turn = Turn { root, epoch: self.control.epoch ^ 1, since: self.since };
+        let turn = Turn { root, epoch: self.control.epoch ^ 1, since: self.since, until: at };
         let mut events = Vec::new();
         for Running { part, loaded, reader } in &mut self.parts {
             if let Err(cause) = reader.read(loaded, &turn, &mut events) {
@@ -100,10 +107,15 @@ impl Tracer {
             }
         }
         out.extend(self.gaps.drain(..).map(Record::Gap));
-        out.extend(events.into_iter().map(event));
+        out.extend(events.into_iter().map(Record::Event));
         self.since = at;
         self.control.machine_freerun = machine_freerun(host);
     }
+}
+
+/// Whether inodes may belong to cgroups: where that cannot be told, it is looked at.
+fn may_have_cgroup_writeback(facts: &HostFacts) -> bool {
+    facts.cgroups.v2_controllers_unread || facts.cgroups.has_unified_writeback()
 }
 
 /// Bounds of the machine's freerun ceiling, (thresh + bg_thresh) / 2: it moves with free memory, and by far

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Why the flusher ran: rounds by wb and reason, with pages and time. A round is what lies between the events
+ * writeback_start and writeback_written of the same worker; what it wrote is what the work's allowance shrank
+ * by. Mirrors the records of include/trace/events/writeback.h from 5.10 to 7.2, and fs/fs-writeback.c.
+ */
+#include "floodline.bpf.h"
+
+struct trace_event_raw_writeback_work_class {
+	char name[BDI_NAME_LEN];
+	long nr_pages;
+	int sync_mode;
+	int reason;
+	unsigned long cgroup_ino;
+} TRACEPOINT_RECORD;
+
+/* A round that goes on, by its worker. */
+struct round {
+	__u64 started_ns;
+	__s64 nr_pages;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct round);
+} rounds SEC(".maps");
+
+/* One wb has one worker at a time, so that nothing here needs to be atomic. */
+struct flusher_key {
+	__u32 epoch;
+	__u32 reason;
+	__u64 wb_cgroup_ino;
+	char bdi[BDI_NAME_LEN];
+};
+
+struct flusher_entry {
+	__u64 rounds;
+	__u64 sync_rounds;
+	__u64 pages;
+	__u64 busy_ns;
+	__u64 busy_ns_max;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flusher_key);
+	__type(value, struct flusher_entry);
+} flushes SEC(".maps");
+
+SEC("tp/writeback/writeback_start")
+int on_writeback_start(struct trace_event_raw_writeback_work_class *event)
+{
+	__u32 worker = (__u32)bpf_get_current_pid_tgid();
+	struct round round = {};
+
+	if (!begin())
+		return 0;
+	round.started_ns = bpf_ktime_get_ns();
+	round.nr_pages = event->nr_pages;
+	if (bpf_map_update_elem(&rounds, &worker, &round, 0))
+		return drop();
+	return 0;
+}
+
+SEC("tp/writeback/writeback_written")
+int on_writeback_written(struct trace_event_raw_writeback_work_class *event)
+{
+	__u32 worker = (__u32)bpf_get_current_pid_tgid();
+	struct flusher_entry *sum, empty = {};
+	struct control *now = begin();
+	struct flusher_key key = {};
+	struct round *round;
+	__s64 wrote;
+	__u64 busy;
+
+	round = bpf_map_lookup_elem(&rounds, &worker);
+	/* It began before this program was attached. */
+	if (!now || !round)
+		return 0;
+	wrote = round->nr_pages - event->nr_pages;
+	busy = bpf_ktime_get_ns() - round->started_ns;
+	bpf_map_delete_elem(&rounds, &worker);
+
+	key.epoch = now->epoch;
+	key.reason = event->reason;
+	key.wb_cgroup_ino = event->cgroup_ino;
+	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->name);
+	sum = entry(&flushes, &key, &empty);
+	if (!sum)
+		return drop();
+	sum->rounds += 1;
+	if (event->sync_mode)
+		sum->sync_rounds += 1;
+	if (wrote > 0)
+		sum->pages += wrote;
+	sum->busy_ns += busy;
+	raise_to(&sum->busy_ns_max, busy);
+	return 0;
+}
