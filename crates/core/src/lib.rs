@@ -15,6 +15,7 @@ pub mod gap;
 pub mod human;
 pub mod id;
 pub mod kernel;
+pub mod ledger;
 pub mod metric;
 pub mod moment;
 pub mod name;

@@ -16,7 +16,9 @@ pub struct Dirtied {
     /// Who. The cgroup of a kernel thread is that of the file's wb.
     #[serde(flatten)]
     pub who: Who,
-    /// The file; `None` for all files of this process that are too small to be named.
+    /// Device number of the superblock.
+    pub device: DevId,
+    /// The file; `None` for all files of this process there that are too small to be named.
     pub file: Option<File>,
     /// Folios that went from clean to dirty, in bytes: a large folio counts whole.
     pub bytes: Bytes,
@@ -54,6 +56,8 @@ pub struct Submitted {
     pub disk: DevId,
     /// What they are.
     pub class: Class,
+    /// Device number of the superblock, where the class is data.
+    pub device: Option<DevId>,
     /// The file, where the class is data; `None` for all that are too small to be named.
     pub file: Option<File>,
     /// The cgroup that is charged: for buffered data that of the file's wb, else that of the task.

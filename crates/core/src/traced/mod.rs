@@ -23,11 +23,9 @@ pub struct Who {
     pub cgroup_ino: u64,
 }
 
-/// A file, as far as it is known.
+/// A file of a filesystem, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct File {
-    /// Device number of its superblock.
-    pub device: crate::id::DevId,
     /// Inode number.
     pub ino: u64,
     /// Path below the root of its filesystem, starting with `/`; below `…/` where it was too deep.

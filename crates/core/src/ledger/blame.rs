@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose data a long wait for stable storage waited for. The tracer counts exactly how much was queued for a
+//! superblock during a wait; whose that was is told from what was queued there in the intervals that
+//! the wait touches, the first and the last in part.
+
+use super::names::Names;
+use super::process;
+use crate::id::DevId;
+use crate::record::{Event, What};
+use crate::traced::bytes::{Class, Submitted};
+use crate::traced::waits::{Operation, SlowSync};
+use crate::units::Nanos;
+use crate::window::Window;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Cgroups and files named of one wait.
+const NAMED: usize = 5;
+
+/// One long wait and what it waited for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Blame {
+    /// When it ended, on the monotonic clock of the samples.
+    pub at_ns: u64,
+    /// `name[pid]`.
+    pub process: String,
+    /// Its cgroup.
+    pub cgroup: String,
+    /// In what.
+    pub operation: Operation,
+    /// How long.
+    pub lasted_ns: u64,
+    /// The filesystem, by its mount point where it has one; `None` for all.
+    pub filesystem: Option<String>,
+    /// The file, where the operation has one.
+    pub file: Option<String>,
+    /// Bytes of data of this filesystem that were queued meanwhile.
+    pub queued_bytes: Option<u64>,
+    /// Bytes that the waiting task queued by itself.
+    pub own_bytes: u64,
+    /// Cgroups whose data it was, most first.
+    pub cgroups: Vec<Part>,
+    /// Files, most first.
+    pub files: Vec<Part>,
+}
+
+/// A part of the data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// Whose.
+    pub name: String,
+    /// Share of one of the data queued.
+    pub share: f64,
+}
+
+/// The long waits of a window, longest first.
+pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
+    let blamed = |event: &Event| match &event.what {
+        What::SlowSync(wait) => Some(blame(window, names, event.at, wait)),
+        _ => None,
+    };
+    let mut waits: Vec<Blame> = window.events.iter().filter_map(blamed).collect();
+    waits.sort_by_key(|wait| Reverse(wait.lasted_ns));
+    waits
+}
+
+fn blame(window: &Window, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> Blame {
+    let begin = Nanos(at.0.saturating_sub(wait.lasted.0));
+    let mut cgroups: BTreeMap<Option<u64>, f64> = BTreeMap::new();
+    let mut files: BTreeMap<(DevId, Option<u64>), f64> = BTreeMap::new();
+    for event in &window.events {
+        let What::Submitted(submitted) = &event.what else { continue };
+        let Some(device) = submitted.device.filter(|_| submitted.class == Class::Data) else { continue };
+        let of_it = wait.device.is_none_or(|wanted| wanted == device);
+        let bytes = part_within(submitted, event.at, begin, at);
+        if !of_it || bytes <= 0.0 {
+            continue;
+        }
+        *cgroups.entry(submitted.cgroup_ino).or_default() += bytes;
+        *files.entry((device, submitted.file.as_ref().map(|file| file.ino))).or_default() += bytes;
+    }
+    let cgroup = |ino: Option<u64>| ino.map_or_else(|| "unknown".to_owned(), |ino| names.cgroup(ino));
+    Blame {
+        at_ns: at.0,
+        process: process(&wait.who),
+        cgroup: names.cgroup(wait.who.cgroup_ino),
+        operation: wait.operation,
+        lasted_ns: wait.lasted.0,
+        filesystem: wait.device.map(|device| names.filesystem(device)),
+        file: wait.device.zip(wait.file.as_ref()).map(|(device, file)| names.file((device, Some(file.ino)))),
+        queued_bytes: wait.queued.map(|bytes| bytes.0),
+        own_bytes: wait.own.0,
+        cgroups: largest(cgroups, cgroup),
+        files: largest(files, |key| names.file(key)),
+    }
+}
+
+/// The bytes of an interval that fall within a wait, as if they were spread evenly over it.
+fn part_within(submitted: &Submitted, end: Nanos, from: Nanos, to: Nanos) -> f64 {
+    let length = end.0.saturating_sub(submitted.since.0);
+    let common = end.0.min(to.0).saturating_sub(submitted.since.0.max(from.0));
+    if length == 0 { 0.0 } else { submitted.bytes.0 as f64 * common as f64 / length as f64 }
+}
+
+fn largest<K>(parts: BTreeMap<K, f64>, name: impl Fn(K) -> String) -> Vec<Part> {
+    let all: f64 = parts.values().sum();
+    let mut parts: Vec<Part> =
+        parts.into_iter().map(|(key, bytes)| Part { name: name(key), share: bytes / all }).collect();
+    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    parts.truncate(NAMED);
+    parts
+}

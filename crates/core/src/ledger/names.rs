@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person calls the cgroups, filesystems and files that the tracer names by number.
+
+use super::credit::FileKey;
+use crate::diagnose::cgroup;
+use crate::facts::Mount;
+use crate::id::{DevId, Entity, EntityId};
+use crate::name::Name;
+use crate::traced::File;
+use crate::window::Window;
+use std::collections::BTreeMap;
+
+/// Inode number of the root cgroup's directory.
+const ROOT_INO: u64 = 1;
+
+/// The names of one window.
+#[derive(Debug)]
+pub(super) struct Names<'a> {
+    window: &'a Window,
+    cgroups: BTreeMap<u64, EntityId>,
+    paths: BTreeMap<(DevId, u64), Name>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(window: &'a Window) -> Names<'a> {
+        let number = |(id, entity): (&EntityId, &Entity)| match entity {
+            Entity::Cgroup { ino: Some(ino), .. } => Some((*ino, *id)),
+            _ => None,
+        };
+        Names { window, cgroups: window.entities.iter().filter_map(number).collect(), paths: BTreeMap::new() }
+    }
+
+    /// A file was named: later rows may have its number only.
+    pub(super) fn learn(&mut self, device: DevId, file: Option<&File>) {
+        if let Some((ino, path)) = file.and_then(|file| Some((file.ino, file.path.as_ref()?))) {
+            self.paths.insert((device, ino), path.clone());
+        }
+    }
+
+    /// A cgroup, escaped.
+    pub(super) fn cgroup(&self, ino: u64) -> String {
+        match self.cgroups.get(&ino) {
+            Some(id) => cgroup::label(self.window, *id),
+            None if ino == ROOT_INO => "/".to_owned(),
+            None => format!("cgroup {ino} (gone)"),
+        }
+    }
+
+    /// A filesystem: where it is mounted, or its number.
+    pub(super) fn filesystem(&self, device: DevId) -> String {
+        match self.mount(device, b"/") {
+            Some(mount) => mount.mount_point.to_string(),
+            None => device.to_string(),
+        }
+    }
+
+    /// A file: its path on this machine, below the filesystem's root where that is not mounted, or its
+    /// number; or all that are too small to be named.
+    pub(super) fn file(&self, (device, ino): FileKey) -> String {
+        let Some(ino) = ino else { return format!("small files of {}", self.filesystem(device)) };
+        let Some(path) = self.paths.get(&(device, ino)) else { return format!("{device}:{ino}") };
+        let Some(mount) = self.mount(device, path.as_bytes()) else { return format!("{device}:{path}") };
+        let below = path.as_bytes().strip_prefix(trimmed(mount.root.as_bytes())).unwrap_or(path.as_bytes());
+        let place = trimmed(mount.mount_point.as_bytes());
+        Name::new([place, below].concat()).to_string()
+    }
+
+    /// The mount that shows a path of a filesystem: the one that shows least besides, the first of these.
+    fn mount(&self, device: DevId, path: &[u8]) -> Option<&'a Mount> {
+        let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);
+        let shows = |mount: &&Mount| {
+            let below = path.strip_prefix(trimmed(mount.root.as_bytes()));
+            mount.dev == device && below.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        mounts.filter(shows).min_by_key(|mount| mount.root.as_bytes().len())
+    }
+}
+
+/// A path without the slash at its end: the root is nothing.
+fn trimmed(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/").unwrap_or(path)
+}
