@@ -10,6 +10,7 @@ pub mod export;
 pub mod figures;
 pub mod json;
 mod layout;
+pub mod ledger;
 pub mod matrix;
 pub mod moment;
 pub mod run;

@@ -7,6 +7,8 @@
 pub mod blame;
 pub mod credit;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use crate::diagnose::device;
 use crate::id::{DevId, Entity};

@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod export;
 mod lab;
+mod ledger;
 mod record;
 mod replay;
 pub(crate) mod scenario;
@@ -25,6 +26,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<budget::Budget>(),
     Command::of::<record::RecordCommand>(),
     Command::of::<replay::Replay>(),
+    Command::of::<ledger::LedgerCommand>(),
     Command::of::<export::Export>(),
     Command::of::<compare::Compare>(),
     Command::of::<explain::Explain>(),

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ledger of windows made by hand.
+
+use super::*;
+use crate::fixture::{Fixture, UPTIME, dev_of, mib, secs};
+use crate::name::Name;
+use crate::record::Event;
+use crate::traced::File;
+use crate::traced::waits::{Operation, SlowSync, Synced};
+use crate::units::Bytes;
+
+fn who(pid: u32, comm: &str, cgroup_ino: u64) -> Who {
+    Who { pid, comm: Name::from(comm), cgroup_ino }
+}
+
+fn file(ino: u64, path: &str) -> Option<File> {
+    Some(File { ino, path: Some(Name::from(path)) })
+}
+
+fn dirtied(who: Who, file: Option<File>, mebibytes: f64, again: f64) -> What {
+    let (bytes, redirtied) = (Bytes(mib(mebibytes)), Bytes(mib(again)));
+    What::Dirtied(Dirtied { since: Nanos(0), who, device: dev_of("sda"), file, bytes, folios: 1, redirtied })
+}
+
+fn submitted(disk: &str, class: Class, file: Option<File>, cgroup_ino: u64, mebibytes: f64) -> Submitted {
+    Submitted {
+        since: secs(UPTIME),
+        disk: dev_of(disk),
+        class,
+        device: (class == Class::Data).then(|| dev_of("sda")),
+        file,
+        cgroup_ino: Some(cgroup_ino),
+        who: (class == Class::Direct).then(|| who(9, "mariadbd", 1)),
+        bytes: Bytes(mib(mebibytes)),
+        bios: 1,
+    }
+}
+
+/// A window of ten seconds in which these things happened, all of them by its end.
+fn window(events: Vec<What>) -> Window {
+    let mut window =
+        Fixture::healthy().facts(|facts| facts.mounts.clear()).mount("sda", "ext4", "/srv", "rw").seconds(10).window();
+    window.events = events.into_iter().map(|what| Event { at: secs(UPTIME + 10.0), what }).collect();
+    window
+}
+
+#[test]
+fn every_byte_at_a_disk_is_somebodys_or_nobodys() {
+    let log = || file(131, "/log/system.journal");
+    let ledger = ledger(&window(vec![
+        // The order of the rows of one interval does not matter.
+        What::Submitted(submitted("sda", Class::Data, log(), 1, 12.0)),
+        dirtied(who(7, "journald", 1), log(), 9.0, 3.0),
+        dirtied(who(8, "cat", 1), log(), 3.0, 0.0),
+        What::Submitted(submitted("sda", Class::Data, file(132, "/old"), 1, 2.0)),
+        What::Submitted(submitted("sda", Class::Journal, None, 1, 1.5)),
+        What::Submitted(submitted("sda", Class::Metadata, None, 1, 0.5)),
+        What::Submitted(submitted("sda", Class::Direct, None, 1, 4.0)),
+    ]))
+    .unwrap();
+    let totals = &ledger.totals;
+    assert_eq!((totals.dirtied_bytes, totals.redirtied_bytes), (mib(12.0), mib(3.0)));
+    assert_eq!(totals.queued.total(), mib(20.0));
+    assert_eq!(totals.credited_bytes + totals.unattributed_bytes, totals.queued.data_bytes);
+    assert_eq!(totals.credited_bytes, mib(14.0), "the old file's bytes go to those who dirtied that filesystem");
+    let processes: Vec<(&str, u64)> =
+        ledger.processes.iter().map(|line| (line.comm.as_str(), line.device_bytes)).collect();
+    assert_eq!(processes, [("journald", mib(10.5)), ("mariadbd", mib(4.0)), ("cat", mib(3.5))]);
+    let files: Vec<(&str, u64)> = ledger.files.iter().map(|line| (line.file.as_str(), line.device_bytes)).collect();
+    assert_eq!(files, [("/srv/log/system.journal", mib(12.0)), ("/srv/old", mib(2.0))]);
+    assert_eq!(ledger.files[0].by, ["journald[7]", "cat[8]"]);
+}
+
+#[test]
+fn layers_above_a_disk_are_shown_and_not_added() {
+    let data = || file(131, "/db/table");
+    let mut window = window(vec![
+        dirtied(who(7, "mysqld", 1), data(), 8.0, 0.0),
+        What::Submitted(submitted("dm-0", Class::Data, data(), 1, 8.0)),
+        What::Submitted(submitted("sda", Class::Data, data(), 1, 8.0)),
+    ]);
+    window.facts.as_mut().unwrap().devices.retain(|device| device.name.as_bytes() == b"sda");
+    let ledger = ledger(&window).unwrap();
+    assert_eq!(ledger.totals.queued.data_bytes, mib(8.0));
+    assert_eq!(ledger.processes[0].device_bytes, mib(8.0));
+    let disks: Vec<(bool, u64)> = ledger.disks.iter().map(|line| (line.is_bottom, line.queued.data_bytes)).collect();
+    assert_eq!(disks, [(true, mib(8.0)), (false, mib(8.0))]);
+}
+
+#[test]
+fn a_wait_is_blamed_on_those_whose_data_was_queued_during_it() {
+    let wait = What::SlowSync(SlowSync {
+        who: who(40, "umount", 1),
+        operation: Operation::SyncFilesystem,
+        lasted: secs(10.0),
+        device: Some(dev_of("sda")),
+        file: None,
+        queued: Some(Bytes(mib(300.0))),
+        own: Bytes(0),
+    });
+    let ledger = ledger(&window(vec![
+        What::Submitted(submitted("sda", Class::Data, file(5, "/upper/big"), 77, 276.0)),
+        What::Submitted(submitted("sda", Class::Data, None, 1, 24.0)),
+        wait,
+    ]))
+    .unwrap();
+    let wait = &ledger.waits[0];
+    assert_eq!(wait.filesystem.as_deref(), Some("/srv"));
+    assert_eq!(wait.queued_bytes, Some(mib(300.0)));
+    assert_eq!(wait.cgroups[0], blame::Part { name: "cgroup 77 (gone)".into(), share: 0.92 });
+    assert_eq!(wait.files[0].name, "/srv/upper/big");
+}
+
+#[test]
+fn a_wait_takes_of_an_interval_only_what_falls_within_it() {
+    let wait = SlowSync {
+        who: who(40, "umount", 1),
+        operation: Operation::SyncFilesystem,
+        lasted: secs(1.0),
+        device: Some(dev_of("sda")),
+        file: None,
+        queued: None,
+        own: Bytes(0),
+    };
+    let mut window = window(vec![
+        What::Submitted(submitted("sda", Class::Data, None, 77, 10.0)),
+        What::Submitted(Submitted { since: secs(UPTIME + 8.0), ..submitted("sda", Class::Data, None, 78, 6.0) }),
+    ]);
+    window.events.push(Event { at: secs(UPTIME + 10.0), what: What::SlowSync(wait) });
+    let ledger = ledger(&window).unwrap();
+    let shares: Vec<(&str, f64)> =
+        ledger.waits[0].cgroups.iter().map(|part| (part.name.as_str(), (part.share * 100.0).round())).collect();
+    assert_eq!(shares, [("cgroup 78 (gone)", 75.0), ("cgroup 77 (gone)", 25.0)]);
+}
+
+#[test]
+fn waits_of_a_process_are_added_up_by_operation() {
+    let synced = |count, total, longest| {
+        What::Synced(Synced {
+            since: Nanos(0),
+            who: who(7, "redis", 1),
+            operation: Operation::Fdatasync,
+            count,
+            total: secs(total),
+            longest: secs(longest),
+        })
+    };
+    let ledger = ledger(&window(vec![synced(3, 0.5, 0.25), synced(1, 1.0, 1.0)])).unwrap();
+    let line = &ledger.synced[0];
+    assert_eq!((line.count, line.total_ns, line.longest_ns), (4, secs(1.5).0, secs(1.0).0));
+}
+
+#[test]
+fn a_window_without_a_tracer_has_no_ledger() {
+    assert_eq!(ledger(&window(Vec::new())), None);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline ledger FILE`: where the bytes came from and went to, from a traced recording. Wiring only:
+//! the adding up is `floodline_core::ledger`.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::{Input, no_sample, shown};
+use floodline_core::ledger;
+use floodline_core::record::Sink;
+use floodline_core::window::Window;
+use floodline_view::ledger as view;
+use std::path::PathBuf;
+
+/// Show who wrote which bytes, what became of them, and who waited for whose
+#[derive(clap::Parser)]
+#[command(
+    name = "ledger",
+    after_help = "Needs a recording made with the tracer (record --trace on). Application bytes were handed to \
+        write calls; dirtied bytes are folios that became dirty; bytes at disks were queued there, and are \
+        credited to those who made the file dirty, not to the kernel's threads that wrote it. \
+        ×N is bytes at disks by application bytes.\n\n\
+        Examples:\n  \
+        floodline record --for 1m --trace on -o host.flr && floodline ledger host.flr\n  \
+        floodline ledger host.flr --rows 30\n  \
+        floodline ledger host.flr --format json | jq '.files[] | select(.redirtied_bytes > 0)'"
+)]
+pub(crate) struct LedgerCommand {
+    /// Traced recording; - is standard input
+    file: PathBuf,
+    /// Rows of a table
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    rows: usize,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl Run for LedgerCommand {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let mut window = Window::default();
+        Input::open(&self.file)?.each(|record| {
+            match window.record(&record) {
+                Ok(()) => {}
+            }
+            Ok(true)
+        })?;
+        if window.samples == 0 {
+            return Err(no_sample(&self.file));
+        }
+        let ledger = ledger::ledger(&window).ok_or_else(|| {
+            CliError::usage(format!("{} was made without the tracer, so no byte can be followed", shown(&self.file)))
+                .hint("make one with: floodline record --for 1m --trace on -o FILE.flr")
+        })?;
+        match self.format {
+            Format::Text => {
+                let options = view::Options { width: console.width(), rows: self.rows };
+                console.print(&view::text(&ledger, options))?;
+            }
+            Format::Json => console.print(&view::json(&ledger).map_err(CliError::bug)?)?,
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The byte ledger as text or JSON: what was written, became dirty and was queued, by process, cgroup,
+//! file and disk, and who waited for whose data. Computes nothing.
+
+use crate::layout::{columns, hanging, shortened};
+use floodline_core::human;
+use floodline_core::ledger::blame::{Blame, Part};
+use floodline_core::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, Totals};
+use floodline_core::traced::waits::Operation;
+use floodline_core::units::Nanos;
+use std::fmt::Write;
+
+/// How the tables are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Columns; at least 60 are used.
+    pub width: usize,
+    /// Rows of a table; the rest is counted.
+    pub rows: usize,
+}
+
+const WIDTH_MIN: usize = 60;
+const WIDTH_MAX: usize = 120;
+const UNKNOWN: &str = "?";
+/// Columns of a number and the space before it.
+const NUMBER: usize = 11;
+
+/// The tables.
+pub fn text(ledger: &Ledger, options: Options) -> String {
+    let mut page = Page { out: String::new(), width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), rows: options.rows };
+    page.totals(&ledger.totals, ledger.window_s);
+    page.table("disk", &["data", "metadata", "journal", "direct"], &ledger.disks, disk);
+    page.table("process", &["application", "dirtied", "at disks"], &ledger.processes, process);
+    page.table("cgroup", &["dirtied", "at disks", "charged"], &ledger.cgroups, cgroup);
+    page.table("file", &["dirtied", "again", "at disks"], &ledger.files, file);
+    page.table("waits for stable storage", &["times", "in all", "longest"], &ledger.synced, synced);
+    page.waits(&ledger.waits);
+    page.out
+}
+
+/// The same as JSON.
+///
+/// # Errors
+///
+/// None for a ledger, whose parts all have a JSON form.
+pub fn json(ledger: &Ledger) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(ledger)?;
+    text.push('\n');
+    Ok(text)
+}
+
+struct Page {
+    out: String,
+    width: usize,
+    rows: usize,
+}
+
+impl Page {
+    fn totals(&mut self, totals: &Totals, seconds: f64) {
+        let queued = &totals.queued;
+        let lines = [
+            ("applications wrote", totals.application_bytes, "with write calls, to files and all else".to_owned()),
+            ("became dirty", totals.dirtied_bytes, again(totals.redirtied_bytes, totals.dirtied_bytes)),
+            ("dropped unwritten", totals.cancelled_bytes, String::new()),
+            ("queued at disks", queued.total(), counted(totals)),
+            ("  data of files", queued.data_bytes, nobodys(totals)),
+            ("  journal", queued.journal_bytes, String::new()),
+            ("  metadata", queued.metadata_bytes, String::new()),
+            ("  past the cache", queued.direct_bytes, String::new()),
+            ("  not told", queued.unknown_bytes, String::new()),
+        ];
+        let _ = writeln!(self.out, "Bytes within {}", human::seconds(seconds));
+        for (name, bytes, remark) in lines {
+            let line = format!("  {name:<20}{:>NUMBER$}  {remark}", amount(bytes));
+            let _ = writeln!(self.out, "{}", line.trim_end());
+        }
+    }
+
+    /// A table: the name takes what the numbers leave.
+    fn table<T>(&mut self, name: &str, headings: &[&str], rows: &[T], cells: impl Fn(&T) -> (String, Vec<String>)) {
+        if rows.is_empty() {
+            return;
+        }
+        let room = self.width.saturating_sub(headings.len() * (NUMBER + 1));
+        self.out.push('\n');
+        self.row(name, room, headings.iter().map(|heading| (*heading).to_owned()));
+        for row in rows.iter().take(self.rows) {
+            let (name, numbers) = cells(row);
+            self.row(&shortened(&name, room), room, numbers.into_iter());
+        }
+        if let Some(more) = rows.len().checked_sub(self.rows).filter(|more| *more > 0) {
+            let _ = writeln!(self.out, "  and {} more: --rows {}", more, rows.len());
+        }
+    }
+
+    fn row(&mut self, name: &str, room: usize, numbers: impl Iterator<Item = String>) {
+        let mut line = format!("{name}{}", " ".repeat(room.saturating_sub(columns(name))));
+        for number in numbers {
+            let _ = write!(line, " {}{number}", " ".repeat(NUMBER.saturating_sub(columns(&number))));
+        }
+        let _ = writeln!(self.out, "{}", line.trim_end());
+    }
+
+    fn waits(&mut self, waits: &[Blame]) {
+        if waits.is_empty() {
+            return;
+        }
+        self.out.push_str("\nlong waits, and for whose data\n");
+        for wait in waits.iter().take(self.rows) {
+            hanging(&mut self.out, "  ", &sentence(wait), self.width);
+        }
+        if let Some(more) = waits.len().checked_sub(self.rows).filter(|more| *more > 0) {
+            let _ = writeln!(self.out, "  and {more} more: --rows {}", waits.len());
+        }
+    }
+}
+
+fn amount(bytes: u64) -> String {
+    human::bytes(bytes as f64)
+}
+
+fn share(part: u64, all: u64) -> Option<String> {
+    (all > 0).then(|| human::percent(part as f64 / all as f64))
+}
+
+fn again(redirtied: u64, dirtied: u64) -> String {
+    share(redirtied, dirtied).map(|share| format!("{share} of it had been dirty before")).unwrap_or_default()
+}
+
+fn counted(totals: &Totals) -> String {
+    totals.diskstats_bytes.map(|bytes| format!("/proc/diskstats: {}", amount(bytes))).unwrap_or_default()
+}
+
+fn nobodys(totals: &Totals) -> String {
+    match share(totals.credited_bytes, totals.queued.data_bytes) {
+        Some(credited) => format!("{credited} credited to processes"),
+        None => String::new(),
+    }
+}
+
+fn disk(line: &DiskLine) -> (String, Vec<String>) {
+    let queued = &line.queued;
+    let numbers = [queued.data_bytes, queued.metadata_bytes, queued.journal_bytes, queued.direct_bytes].map(amount);
+    let name = if line.is_bottom { line.disk.clone() } else { format!("{} (a layer)", line.disk) };
+    (name, numbers.into())
+}
+
+fn process(line: &ProcessLine) -> (String, Vec<String>) {
+    let factor = line.amplification.map(|factor| format!(" ×{}", human::number(factor))).unwrap_or_default();
+    let application = line.application_bytes.map_or_else(|| UNKNOWN.to_owned(), amount);
+    let numbers = vec![application, amount(line.dirtied_bytes), amount(line.device_bytes)];
+    (format!("{}[{}]{factor} {}", line.comm, line.pid, line.cgroup), numbers)
+}
+
+fn cgroup(line: &CgroupLine) -> (String, Vec<String>) {
+    (line.cgroup.clone(), [line.dirtied_bytes, line.device_bytes, line.charged_bytes].map(amount).into())
+}
+
+fn file(line: &FileLine) -> (String, Vec<String>) {
+    let by = line.by.first().map(|by| format!(" by {by}")).unwrap_or_default();
+    let again = share(line.redirtied_bytes, line.dirtied_bytes).unwrap_or_default();
+    (format!("{}{by}", line.file), vec![amount(line.dirtied_bytes), again, amount(line.device_bytes)])
+}
+
+fn synced(line: &SyncedLine) -> (String, Vec<String>) {
+    let time = |ns: u64| human::seconds(Nanos(ns).as_secs_f64());
+    let numbers = vec![line.count.to_string(), time(line.total_ns), time(line.longest_ns)];
+    (format!("{} of {}", word(line.operation), line.process), numbers)
+}
+
+fn word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Fsync => "fsync",
+        Operation::Fdatasync => "fdatasync",
+        Operation::Msync => "msync",
+        Operation::Sync => "sync",
+        Operation::SyncFilesystem => "sync of a filesystem",
+    }
+}
+
+fn sentence(wait: &Blame) -> String {
+    let mut text = format!(
+        "{} in {} of {}",
+        human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
+        word(wait.operation),
+        wait.process
+    );
+    if let Some(place) = wait.file.as_ref().or(wait.filesystem.as_ref()) {
+        let _ = write!(text, " on {place}");
+    }
+    if let Some(queued) = wait.queued_bytes {
+        let _ = write!(text, ": {} were queued there", amount(queued));
+    }
+    let parts = |parts: &[Part]| {
+        parts
+            .iter()
+            .map(|part| format!("{} of {}", human::percent(part.share), part.name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if !wait.cgroups.is_empty() {
+        let _ = write!(text, ", {}", parts(&wait.cgroups));
+    }
+    if let Some(file) = wait.files.first().filter(|file| file.share >= 0.1) {
+        let _ = write!(text, "; {} of it {}", human::percent(file.share), file.name);
+    }
+    text
+}
