@@ -112,6 +112,8 @@ sources! {
     JournaldConf = "/etc/systemd/journald.conf", without "how the journal is stored";
     /// Names of containers from local files.
     ContainerNames = "container runtime state below /run and /var/lib", without "names of containers beyond their ids";
+    /// The tracer's byte ledger.
+    TraceBytes = "trace of dirtied folios, queued writes and waits", without "whose bytes reach the disks, and who waited for whose data";
     /// The tracer's throttle ledger.
     TraceThrottle = "trace of writeback/balance_dirty_pages", without "who was paused in dirty throttling, and how long";
     /// The tracer's account of the flusher.

@@ -81,8 +81,9 @@ impl Host {
                 .hint("leave --trace on out, or observe this machine without --root")),
             Trace::On => {
                 let tracer = Tracer::start(&self.root, &self.facts);
-                // What a kernel was built without cannot be asked of it.
-                let missing = tracer.gaps().iter().find(|gap| !matches!(gap.cause, Cause::Unsupported { .. }));
+                // What a kernel was built without, or a detail of a part that works, cannot be asked of it.
+                let is_asked = |gap: &&Gap| gap.detail.is_none() && !matches!(gap.cause, Cause::Unsupported { .. });
+                let missing = tracer.gaps().iter().find(is_asked);
                 match missing.or_else(|| tracer.gaps().first().filter(|_| tracer.parts().count() == 0)) {
                     None => Ok(Some(tracer)),
                     Some(gap) => Err(CliError::cannot_observe(format!("cannot trace: {gap}"))

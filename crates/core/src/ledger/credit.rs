@@ -62,9 +62,10 @@ impl Credit {
         if file.1.is_some() && self.owed.contains_key(&file) {
             return share(self.owed.entry(file).or_default().iter_mut().collect(), disk, bytes);
         }
-        // The file was too small to be named on one side or the other: all of its filesystem are asked.
+        // A file that was too small to be named when it was dirtied is among those without a name. One that has
+        // none now may be any of its filesystem.
         let first = (file.0, None);
-        let last = (file.0, Some(u64::MAX));
+        let last = if file.1.is_some() { first } else { (file.0, Some(u64::MAX)) };
         let there = || self.owed.range(first..=last).flat_map(|(_, owed)| owed);
         let charged = cgroup_ino.filter(|ino| there().any(|one| one.who.cgroup_ino == *ino && one.open(disk) > 0));
         let asked = self.owed.range_mut(first..=last).flat_map(|(_, owed)| owed);
@@ -193,6 +194,12 @@ mod tests {
 
     #[test]
     fn bytes_that_nobody_was_seen_to_dirty_are_nobodys() {
-        check(&[Write(Some(5), DISK, None, 10, &[]), Dirty(1, 7, 1, Some(6), 0), Write(None, DISK, None, 10, &[])]);
+        check(&[
+            Write(Some(5), DISK, None, 10, &[]),
+            Dirty(1, 7, 1, Some(6), 100),
+            Write(Some(5), DISK, None, 10, &[]),
+            Dirty(1, 8, 1, None, 20),
+            Write(Some(5), DISK, None, 10, &[(8, 10)]),
+        ]);
     }
 }

@@ -12,6 +12,7 @@ mod tests;
 
 use crate::diagnose::device;
 use crate::id::{DevId, Entity};
+use crate::name::Name;
 use crate::record::What;
 use crate::traced::Who;
 use crate::traced::bytes::{Class, Dirtied, Submitted};
@@ -228,6 +229,8 @@ struct Sums<'a> {
     files: BTreeMap<credit::FileKey, (Part, BTreeMap<Who, u64>)>,
     synced: BTreeMap<(Who, crate::traced::waits::Operation), SyncedSum>,
     totals: Totals,
+    /// One name for every process: its threads have their own.
+    comms: BTreeMap<u32, Name>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -258,6 +261,7 @@ impl<'a> Sums<'a> {
             files: BTreeMap::new(),
             synced: BTreeMap::new(),
             totals: Totals::default(),
+            comms: comms(window),
         };
         // What was made dirty in an interval comes before what was queued in it: a write can follow at once.
         let mut events: Vec<_> = window.events.iter().collect();
@@ -267,7 +271,8 @@ impl<'a> Sums<'a> {
                 What::Dirtied(dirtied) => sums.dirtied(event.at, dirtied),
                 What::Submitted(submitted) => sums.submitted(submitted),
                 What::Synced(synced) => {
-                    let sum = sums.synced.entry((synced.who.clone(), synced.operation)).or_default();
+                    let who = sums.process_of(&synced.who);
+                    let sum = sums.synced.entry((who, synced.operation)).or_default();
                     sum.count += synced.count;
                     sum.total = sum.total.saturating_add(synced.total.0);
                     sum.longest = sum.longest.max(synced.longest.0);
@@ -282,18 +287,25 @@ impl<'a> Sums<'a> {
         self.bottoms.as_ref().is_none_or(|bottoms| bottoms.contains(&disk))
     }
 
+    /// A thread's process.
+    fn process_of(&mut self, who: &Who) -> Who {
+        let comm = self.comms.entry(who.pid).or_insert_with(|| who.comm.clone());
+        Who { comm: comm.clone(), ..who.clone() }
+    }
+
     fn dirtied(&mut self, at: Nanos, dirtied: &Dirtied) {
+        let who = self.process_of(&dirtied.who);
         let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
         self.names.learn(dirtied.device, dirtied.file.as_ref());
-        self.credit.dirtied(key, &dirtied.who, at, dirtied.bytes.0);
+        self.credit.dirtied(key, &who, at, dirtied.bytes.0);
         let (bytes, redirtied) = (dirtied.bytes.0, dirtied.redirtied.0);
         self.totals.dirtied_bytes += bytes;
         self.totals.redirtied_bytes += redirtied;
         let file = self.files.entry(key).or_default();
-        *file.1.entry(dirtied.who.clone()).or_default() += bytes;
-        let who = self.who.entry(dirtied.who.clone()).or_default();
-        let cgroup = self.cgroups.entry(dirtied.who.cgroup_ino).or_default();
-        for part in [&mut file.0, who, cgroup] {
+        *file.1.entry(who.clone()).or_default() += bytes;
+        let cgroup = self.cgroups.entry(who.cgroup_ino).or_default();
+        let of_who = self.who.entry(who).or_default();
+        for part in [&mut file.0, of_who, cgroup] {
             part.dirtied += bytes;
             part.redirtied += redirtied;
         }
@@ -322,7 +334,10 @@ impl<'a> Sums<'a> {
                     self.credited(&who, bytes);
                 }
             }
-            (Class::Direct, _, Some(who)) => self.credited(who, bytes),
+            (Class::Direct, _, Some(who)) => {
+                let who = self.process_of(who);
+                self.credited(&who, bytes);
+            }
             _ => {}
         }
     }
@@ -429,6 +444,15 @@ impl<'a> Sums<'a> {
             longest_ns: sum.longest,
         }
     }
+}
+
+/// Names of the processes that are in the samples.
+fn comms(window: &Window) -> BTreeMap<u32, Name> {
+    let named = |entity: &Entity| match entity {
+        Entity::Process { pid, comm, .. } => Some((*pid, comm.clone())),
+        _ => None,
+    };
+    window.entities.values().filter_map(named).collect()
 }
 
 /// A process for a person.

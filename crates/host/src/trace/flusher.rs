@@ -24,6 +24,7 @@ pub(super) static PART: Part = Part {
         Wanted { tracepoint: &tracepoint::WRITEBACK_START, needed: true },
         Wanted { tracepoint: &tracepoint::WRITEBACK_WRITTEN, needed: true },
     ],
+    functions: "",
     tables: &[Table { name: "flushes", key: 48, entry: 40 }],
     of_cgroup_writeback: false,
     reader: |tracefs| Box::new(Flusher { reasons: reasons(tracefs) }),

@@ -19,6 +19,8 @@ pub(super) struct Loaded {
     _links: Vec<Link>,
     object: Object,
     dropped: u64,
+    /// Why no program of the part is attached to a function.
+    without_functions: Option<Cause>,
 }
 
 /// What libbpf had to say since the last look: only the last words, in which the reason is.
@@ -33,13 +35,40 @@ impl Loaded {
         has_types(root)?;
         let have = tracepoints(tracefs, part)?;
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
+        // Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them.
+        match Loaded::attempt(root, part, &have, Functions::Too) {
+            Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => {
+                let loaded = Loaded::attempt(root, part, &have, Functions::LeftOut)?;
+                // The rest was allowed, so it is not that this process may not.
+                let why = match cause {
+                    Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
+                    other => other.to_string(),
+                };
+                Ok(Loaded { without_functions: Some(Cause::Refused { why }), ..loaded })
+            }
+            result => result,
+        }
+    }
+
+    fn attempt(
+        root: &HostRoot,
+        part: &Part,
+        have: &[(&'static str, u64)],
+        functions: Functions,
+    ) -> Result<Loaded, Cause> {
         drop(heard());
         let mut open = ObjectBuilder::default().open_memory(part.object).map_err(|error| failed(root, &error))?;
-        leave_out(&mut open, &have);
+        leave_out(&mut open, have, functions);
         let object = open.load().map_err(|error| failed(root, &error))?;
-        let loaded = Loaded { _links: attach_all(root, &object, &have)?, object, dropped: 0 };
+        let links = attach_all(root, &object, have)?;
+        let loaded = Loaded { _links: links, object, dropped: 0, without_functions: None };
         loaded.check(part)?;
         Ok(loaded)
+    }
+
+    /// Why programs for functions were left out, once.
+    pub(super) fn take_without_functions(&mut self) -> Option<Cause> {
+        self.without_functions.take()
     }
 
     /// A table by its name.
@@ -154,31 +183,68 @@ fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<(&'static str, 
     Ok(have)
 }
 
-/// Programs for tracepoints that this kernel does not have are not loaded.
-fn leave_out(object: &mut OpenObject, have: &[(&'static str, u64)]) {
-    for mut program in object.progs_mut() {
-        let section = program.section().to_string_lossy().into_owned();
-        let is_here = tracepoint_of(&section).is_none_or(|name| have.iter().any(|(known, _)| *known == name));
-        program.set_autoload(is_here);
+/// Whether programs for functions are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Functions {
+    Too,
+    LeftOut,
+}
+
+/// What a program is attached to, by its section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target<'a> {
+    /// `tp/GROUP/NAME`: a tracepoint, whose record it reads.
+    Record(&'a str),
+    /// `tp_btf/NAME`: a tracepoint, whose arguments it reads.
+    Arguments(&'a str),
+    /// `fentry/NAME`, `fexit/NAME`: a function.
+    Function,
+}
+
+impl Target<'_> {
+    fn of(section: &str) -> Option<Target<'_>> {
+        match section.split_once('/')? {
+            ("tp", name) => Some(Target::Record(name)),
+            ("tp_btf", name) => Some(Target::Arguments(name)),
+            ("fentry" | "fexit", _) => Some(Target::Function),
+            _ => None,
+        }
+    }
+
+    /// Whether this kernel has it.
+    fn is_here(self, have: &[(&'static str, u64)], functions: Functions) -> bool {
+        match self {
+            Target::Record(name) => have.iter().any(|(known, _)| *known == name),
+            Target::Arguments(name) => have.iter().any(|(known, _)| known.rsplit('/').next() == Some(name)),
+            Target::Function => functions == Functions::Too,
+        }
     }
 }
 
-/// `tp/GROUP/NAME` → `GROUP/NAME`; `None` for a program of another kind.
-fn tracepoint_of(section: &str) -> Option<&str> {
-    section.strip_prefix("tp/")
+/// Programs for what this kernel does not have are not loaded.
+fn leave_out(object: &mut OpenObject, have: &[(&'static str, u64)], functions: Functions) {
+    for mut program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        program.set_autoload(Target::of(&section).is_some_and(|target| target.is_here(have, functions)));
+    }
 }
 
 fn attach_all(root: &HostRoot, object: &Object, have: &[(&'static str, u64)]) -> Result<Vec<Link>, Cause> {
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.autoload()) {
         let section = program.section().to_string_lossy().into_owned();
-        let id = tracepoint_of(&section).and_then(|name| have.iter().find(|(known, _)| *known == name));
-        let Some((name, id)) = id else { continue };
-        let failed = |error: io::Error| match error.raw_os_error() {
-            Some(E2BIG) => Cause::Refused { why: format!("too many programs are attached to {name} already") },
-            errno => refused(root, errno, &error.to_string()),
-        };
-        links.push(attach(&program, *id).map_err(failed)?);
+        links.push(match Target::of(&section) {
+            Some(Target::Record(wanted)) => {
+                let Some((name, id)) = have.iter().find(|(known, _)| *known == wanted) else { continue };
+                let failed = |error: io::Error| match error.raw_os_error() {
+                    Some(E2BIG) => Cause::Refused { why: format!("too many programs are attached to {name} already") },
+                    errno => refused(root, errno, &error.to_string()),
+                };
+                attach(&program, *id).map_err(failed)?
+            }
+            Some(_) => program.attach().map_err(|error| failed(root, &error))?,
+            None => continue,
+        });
     }
     Ok(links)
 }
@@ -290,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_its_own_name_and_source_and_its_keys_begin_with_the_epoch() {
+    fn every_part_has_its_own_name_and_source_and_names_no_empty_table() {
         for part in PARTS {
             let same = PARTS.iter().filter(|other| other.name == part.name || other.source == part.source);
             assert_eq!(same.count(), 1, "{}", part.name);

@@ -5,6 +5,7 @@
 //! up in the kernel, in bounded tables that are read once per sample.
 
 mod attach;
+mod bytes;
 mod drain;
 mod fields;
 mod flusher;

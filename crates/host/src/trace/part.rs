@@ -5,14 +5,14 @@
 use super::load::Loaded;
 use super::tracefs::Tracefs;
 use super::tracepoint::Tracepoint;
-use super::{flusher, switches, throttle};
+use super::{bytes, flusher, switches, throttle};
 use crate::root::HostRoot;
 use floodline_core::gap::{Cause, Source};
 use floodline_core::record::{Event, What};
 use floodline_core::units::Nanos;
 
 /// All parts, in the order in which they are loaded.
-pub(super) static PARTS: &[&Part] = &[&throttle::PART, &flusher::PART, &switches::PART];
+pub(super) static PARTS: &[&Part] = &[&throttle::PART, &bytes::PART, &flusher::PART, &switches::PART];
 
 /// One part of the tracer.
 pub(super) struct Part {
@@ -24,6 +24,8 @@ pub(super) struct Part {
     pub(super) object: &'static [u8],
     /// What they are attached to.
     pub(super) tracepoints: &'static [Wanted],
+    /// What cannot be said where no program may be attached to a function; empty where none would be.
+    pub(super) functions: &'static str,
     /// The tables they fill, with the sizes that the reader expects.
     pub(super) tables: &'static [Table],
     /// Whether it tells something only where inodes belong to cgroups. Elsewhere every folio that a cgroup of
@@ -41,7 +43,7 @@ pub(super) struct Wanted {
     pub(super) needed: bool,
 }
 
-/// A table of the kernel. The key begins with the epoch.
+/// A table of the kernel.
 pub(super) struct Table {
     /// Its name in C.
     pub(super) name: &'static str,

@@ -26,6 +26,7 @@ pub(super) static PART: Part = Part {
         Wanted { tracepoint: &tracepoint::FLUSH_FOREIGN, needed: false },
         Wanted { tracepoint: &tracepoint::CGROUP_RMDIR, needed: false },
     ],
+    functions: "",
     tables: &[
         Table { name: "switches", key: 56, entry: 32 },
         Table { name: "foreign", key: 56, entry: 16 },

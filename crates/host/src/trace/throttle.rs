@@ -23,6 +23,7 @@ pub(super) static PART: Part = Part {
     source: Source::TraceThrottle,
     object: object!("throttle"),
     tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, needed: true }],
+    functions: "",
     tables: &[Table { name: "pauses", key: 64, entry: 104 }],
     of_cgroup_writeback: false,
     reader: |_| Box::new(Throttle),

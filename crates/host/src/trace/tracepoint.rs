@@ -34,6 +34,15 @@ pub static TRACEPOINTS: &[&Tracepoint] = &[
     &TRACK_FOREIGN_DIRTY,
     &FLUSH_FOREIGN,
     &CGROUP_RMDIR,
+    &BLOCK_BIO_QUEUE,
+    &SYS_ENTER_FSYNC,
+    &SYS_EXIT_FSYNC,
+    &SYS_ENTER_FDATASYNC,
+    &SYS_EXIT_FDATASYNC,
+    &SYS_ENTER_MSYNC,
+    &SYS_EXIT_MSYNC,
+    &SYS_ENTER_SYNC,
+    &SYS_EXIT_SYNC,
 ];
 
 /// `writeback/balance_dirty_pages`.
@@ -125,6 +134,48 @@ pub(super) static CGROUP_RMDIR: Tracepoint = Tracepoint {
     since: None,
     lost_without: "when a cgroup was removed, which sets moving of inodes off",
 };
+
+/// `block/block_bio_queue`. Its arguments are read, not its record.
+pub(super) static BLOCK_BIO_QUEUE: Tracepoint = Tracepoint {
+    names: &["block/block_bio_queue"],
+    fields: &[],
+    since: None,
+    lost_without: "which file's and which cgroup's bytes are queued at a disk",
+};
+
+/// `syscalls/sys_enter_fsync`.
+pub(super) static SYS_ENTER_FSYNC: Tracepoint = system_call(&["syscalls/sys_enter_fsync"]);
+
+/// `syscalls/sys_exit_fsync`.
+pub(super) static SYS_EXIT_FSYNC: Tracepoint = system_call(&["syscalls/sys_exit_fsync"]);
+
+/// `syscalls/sys_enter_fdatasync`.
+pub(super) static SYS_ENTER_FDATASYNC: Tracepoint = system_call(&["syscalls/sys_enter_fdatasync"]);
+
+/// `syscalls/sys_exit_fdatasync`.
+pub(super) static SYS_EXIT_FDATASYNC: Tracepoint = system_call(&["syscalls/sys_exit_fdatasync"]);
+
+/// `syscalls/sys_enter_msync`.
+pub(super) static SYS_ENTER_MSYNC: Tracepoint = system_call(&["syscalls/sys_enter_msync"]);
+
+/// `syscalls/sys_exit_msync`.
+pub(super) static SYS_EXIT_MSYNC: Tracepoint = system_call(&["syscalls/sys_exit_msync"]);
+
+/// `syscalls/sys_enter_sync`.
+pub(super) static SYS_ENTER_SYNC: Tracepoint = system_call(&["syscalls/sys_enter_sync"]);
+
+/// `syscalls/sys_exit_sync`.
+pub(super) static SYS_EXIT_SYNC: Tracepoint = system_call(&["syscalls/sys_exit_sync"]);
+
+/// A tracepoint of a system call: its record is the same on every kernel.
+const fn system_call(names: &'static [&'static str]) -> Tracepoint {
+    Tracepoint {
+        names,
+        fields: &[],
+        since: Some("built without CONFIG_FTRACE_SYSCALLS"),
+        lost_without: "how long tasks wait in fsync and its like",
+    }
+}
 
 impl Tracepoint {
     /// What is needed and not in a record of these fields: fields that are not there, or that have a

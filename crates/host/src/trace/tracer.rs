@@ -55,7 +55,12 @@ impl Tracer {
                 Ok(Running { part, loaded, reader: (part.reader)(tracefs) })
             });
             match running {
-                Ok(running) => tracer.parts.push(running),
+                Ok(mut running) => {
+                    if let Some(cause) = running.loaded.take_without_functions() {
+                        tracer.gaps.push(Gap::detailed(part.source, cause, part.functions));
+                    }
+                    tracer.parts.push(running);
+                }
                 Err(cause) => tracer.gaps.push(Gap::new(part.source, cause)),
             }
         }

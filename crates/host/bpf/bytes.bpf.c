@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Byte ledger: folios that become dirty, by process, cgroup and file, and writes queued at block devices, by
+ * file, cgroup and disk; with waits.bpf.h, who waited for them to be stable. A write queued by the flusher
+ * carries a page, and the page knows its file: that is the only bridge between the two.
+ *
+ * The first is the hottest place of the tracer. A CPU keeps the sums of the key it saw last to itself, and puts
+ * them into the table when another one comes; sums only grow, and user space takes differences, so that no
+ * moment is lost between two readings.
+ */
+#include "floodline.bpf.h"
+#include "page.bpf.h"
+
+#define PF_KTHREAD 0x00200000
+
+struct task_struct___flags {
+	unsigned int flags;
+} KERNEL_TYPE;
+
+struct dirtied_key {
+	/* 0: all files for which there was no room. */
+	__u64 ino;
+	__u64 cgroup_ino;
+	__u32 dev;
+	__u32 tgid;
+};
+
+struct dirtied_entry {
+	__u64 pages;
+	__u64 folios;
+	__u64 redirtied;
+	char comm[TASK_COMM_LEN];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct dirtied_key);
+	__type(value, struct dirtied_entry);
+} dirtied SEC(".maps");
+
+/* The same without files: what finds no room above is still somebody's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct dirtied_key);
+	__type(value, struct dirtied_entry);
+} dirtied_unnamed SEC(".maps");
+
+struct latest {
+	/* What was asked for. */
+	struct dirtied_key asked;
+	/* What it is counted under: a kernel thread's cgroup is that of the file's wb. */
+	struct dirtied_key key;
+	__u64 pages;
+	__u64 folios;
+	__u64 redirtied;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct latest);
+} latest SEC(".maps");
+
+/* One bit for every place of a file that was dirtied, by place and file without chains; neighbours share a word.
+ * User space clears it before it fills. */
+#define SEEN_WORDS (1 << 16)
+
+struct seen {
+	__u64 words[SEEN_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct seen);
+} seen SEC(".maps");
+
+struct seen_count {
+	__u64 set;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct seen_count);
+} seen_count SEC(".maps");
+
+static __always_inline struct dirtied_entry *entry_of(const struct dirtied_key *key)
+{
+	struct dirtied_entry *sum = bpf_map_lookup_elem(&dirtied, key);
+
+	return sum ? sum : bpf_map_lookup_elem(&dirtied_unnamed, key);
+}
+
+/* Puts what a CPU has kept to itself into the table. */
+static __always_inline void settle(struct latest *last)
+{
+	struct dirtied_entry *sum = entry_of(&last->key);
+
+	if (!sum) {
+		drop();
+		return;
+	}
+	add(&sum->pages, last->pages);
+	add(&sum->folios, last->folios);
+	if (last->redirtied)
+		add(&sum->redirtied, last->redirtied);
+}
+
+/* The entry of a new key, and its name where it is a file. */
+static __always_inline void make_entry(struct latest *last, struct inode *inode, __u32 shed)
+{
+	struct dirtied_entry empty = {};
+
+	if (!shed && bpf_map_lookup_elem(&dirtied, &last->key))
+		return;
+	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
+	if (!shed && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST)) {
+		remember_path(inode, last->key.ino, last->key.dev);
+		return;
+	}
+	last->key.ino = 0;
+	bpf_map_update_elem(&dirtied_unnamed, &last->key, &empty, BPF_NOEXIST);
+}
+
+/* Another process, or another file: rare beside the folios of one. */
+static __noinline int turn_to(struct latest *last, struct inode *inode, struct dirtied_key *asked)
+{
+	struct task_struct___flags *task = (void *)bpf_get_current_task();
+	struct control *now = begin();
+
+	if (!last || !asked || !now)
+		return 0;
+	if (last->folios)
+		settle(last);
+	last->asked = *asked;
+	last->key = *asked;
+	last->pages = last->folios = last->redirtied = 0;
+	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+		last->key.cgroup_ino = BPF_CORE_READ(inode, i_wb, memcg_css, cgroup, kn, id);
+	make_entry(last, inode, now->shed);
+	return 0;
+}
+
+/* Whether this place was dirty before. */
+static __always_inline int is_again(const struct dirtied_key *key, __u64 index)
+{
+	struct seen_count *count;
+	struct seen *table;
+	__u64 bit, mask, *word;
+	__u32 zero = 0;
+
+	table = bpf_map_lookup_elem(&seen, &zero);
+	count = bpf_map_lookup_elem(&seen_count, &zero);
+	if (!table || !count)
+		return 0;
+	/* Files begin anywhere; 2^64 divided by the golden ratio spreads them. */
+	bit = ((key->ino ^ (__u64)key->dev << 32) * 0x9e3779b97f4a7c15ULL >> 20) + index;
+	word = &table->words[bit >> 6 & (SEEN_WORDS - 1)];
+	mask = 1ULL << (bit & 63);
+	if (*word & mask)
+		return 1;
+	*word |= mask;
+	count->set += 1;
+	return 0;
+}
+
+static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
+{
+	struct dirtied_key asked;
+	struct latest *last;
+	__u32 zero = 0;
+
+	last = bpf_map_lookup_elem(&latest, &zero);
+	if (!last)
+		return 0;
+	asked.ino = inode->i_ino;
+	asked.dev = inode->i_sb->s_dev;
+	asked.tgid = bpf_get_current_pid_tgid() >> 32;
+	asked.cgroup_ino = bpf_get_current_cgroup_id();
+	if (last->asked.ino != asked.ino || last->asked.tgid != asked.tgid || last->asked.dev != asked.dev ||
+	    last->asked.cgroup_ino != asked.cgroup_ino)
+		turn_to(last, inode, &asked);
+	last->pages += pages;
+	last->folios += 1;
+	if (is_again(&asked, index))
+		last->redirtied += pages;
+	return 0;
+}
+
+/* A folio and its mapping, since 5.18. */
+SEC("tp_btf/writeback_dirty_folio")
+int on_dirty_folio(__u64 *arguments)
+{
+	struct folio *folio = (struct folio *)arguments[0];
+	struct address_space *mapping = (struct address_space *)arguments[1];
+
+	return mapping ? dirty(mapping->host, folio->index, folio_pages(folio)) : 0;
+}
+
+/* A page and its mapping, before. No filesystem that has writeback had large folios. */
+SEC("tp_btf/writeback_dirty_page")
+int on_dirty_page(__u64 *arguments)
+{
+	struct page___index *page = (struct page___index *)arguments[0];
+	struct address_space *mapping = (struct address_space *)arguments[1];
+
+	return mapping ? dirty(mapping->host, page->index, 1) : 0;
+}
+
+#include "queued.bpf.h"
+#include "waits.bpf.h"

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Part of bytes.bpf.c: writes queued at block devices (block_bio_queue). A device on top of others and those
+ * below it are passed one after the other: each counts for itself. Discards are not writes.
+ */
+#ifndef FLOODLINE_QUEUED_BPF_H
+#define FLOODLINE_QUEUED_BPF_H
+
+struct bio_vec {
+	struct page *bv_page;
+} KERNEL_TYPE;
+
+struct bvec_iter {
+	unsigned int bi_size;
+} KERNEL_TYPE;
+
+struct gendisk {
+	int major;
+	int first_minor;
+} KERNEL_TYPE;
+
+struct block_device {
+	struct gendisk *bd_disk;
+} KERNEL_TYPE;
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+} KERNEL_TYPE;
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+} KERNEL_TYPE;
+
+struct bio {
+	struct block_device *bi_bdev;
+	unsigned int bi_opf;
+	struct bvec_iter bi_iter;
+	struct blkcg_gq *bi_blkg;
+	struct bio_vec *bi_io_vec;
+} KERNEL_TYPE;
+
+/* Until 5.11. */
+struct bio___bi_disk {
+	struct gendisk *bi_disk;
+} KERNEL_TYPE;
+
+enum req_flag_bits {
+	__REQ_SYNC = 0xfffe,
+	__REQ_META = 0xffff,
+};
+
+/* Bits of bi_opf that are the operation; odd ones write. */
+#define OPERATION_MASK 0xff
+#define OPERATION_DISCARD 3
+#define OPERATION_SECURE_ERASE 5
+
+#define S_IFMT 0170000
+#define S_IFBLK 0060000
+
+enum class {
+	CLASS_DATA,
+	CLASS_METADATA,
+	CLASS_JOURNAL,
+	CLASS_DIRECT,
+	CLASS_UNKNOWN,
+};
+
+struct queued_key {
+	__u32 epoch;
+	__u32 class;
+	__u64 ino;
+	__u64 cgroup_ino;
+	/* The whole disk. */
+	__u32 disk;
+	/* The superblock, of data. */
+	__u32 dev;
+	/* The process, past the page cache. */
+	__u32 tgid;
+	__u32 zero;
+};
+
+struct queued_entry {
+	__u64 bytes;
+	__u64 bios;
+	char comm[TASK_COMM_LEN];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct queued_key);
+	__type(value, struct queued_entry);
+} queued SEC(".maps");
+
+/* The same without files. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct queued_key);
+	__type(value, struct queued_entry);
+} queued_unnamed SEC(".maps");
+
+/* Data of each superblock that was queued since the program was loaded, for those who wait for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u64);
+} data_of_superblock SEC(".maps");
+
+/* A wait that is under way, by thread. */
+struct wait {
+	__u64 since;
+	/* Data of the superblock queued until then. */
+	__u64 queued;
+	/* What the thread queued itself. */
+	__u64 own;
+	__u64 ino;
+	__u32 dev;
+	__u32 operation;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct wait);
+} waiting SEC(".maps");
+
+/* The threads of jbd2 write nothing else past the data of files. */
+static __always_inline int is_jbd2(const char *comm)
+{
+	return comm[0] == 'j' && comm[1] == 'b' && comm[2] == 'd' && comm[3] == '2' && comm[4] == '/';
+}
+
+/* The filesystem's own block without a file: its log is written at once, the rest some time. */
+static __always_inline __u32 own_class(__u32 opf)
+{
+	return opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC) & 1 ? CLASS_JOURNAL : CLASS_METADATA;
+}
+
+/* What a write carries, by the page it begins with. */
+static __always_inline void classify(struct bio *bio, __u32 opf, const char *comm, struct queued_key *key)
+{
+	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+	struct address_space *mapping = page ? BPF_CORE_READ(head_of(page), mapping) : NULL;
+	struct inode *inode;
+
+	key->class = CLASS_UNKNOWN;
+	/* The lowest bits of a mapping say that it is none: memory of a process. */
+	if ((__u64)mapping & 3) {
+		key->class = CLASS_DIRECT;
+		key->tgid = bpf_get_current_pid_tgid() >> 32;
+	} else if (mapping) {
+		inode = BPF_CORE_READ(mapping, host);
+		if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
+			key->class = is_jbd2(comm) ? CLASS_JOURNAL : CLASS_METADATA;
+			return;
+		}
+		key->class = CLASS_DATA;
+		key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+		key->ino = BPF_CORE_READ(inode, i_ino);
+		remember_path(inode, key->ino, key->dev);
+	} else if (is_jbd2(comm)) {
+		key->class = CLASS_JOURNAL;
+	} else if (opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1) {
+		key->class = own_class(opf);
+	}
+}
+
+static __always_inline void count_for_waiters(__u32 dev, __u64 bytes)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct wait *wait = bpf_map_lookup_elem(&waiting, &tid);
+	__u64 zero = 0, *sum = entry(&data_of_superblock, &dev, &zero);
+
+	if (sum)
+		add(sum, bytes);
+	if (wait)
+		wait->own += bytes;
+}
+
+static __always_inline int queue(struct bio *bio)
+{
+	__u32 opf = bio->bi_opf, operation = opf & OPERATION_MASK;
+	__u64 bytes = bio->bi_iter.bi_size;
+	struct queued_entry *sum, empty = {};
+	struct queued_key key = {};
+	struct gendisk *disk;
+	struct control *now;
+
+	if (!(operation & 1) || operation == OPERATION_DISCARD || operation == OPERATION_SECURE_ERASE || !bytes)
+		return 0;
+	now = begin();
+	if (!now)
+		return 0;
+	if (bpf_core_field_exists(struct bio___bi_disk, bi_disk))
+		disk = BPF_CORE_READ((struct bio___bi_disk *)bio, bi_disk);
+	else
+		disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
+	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
+	key.epoch = now->epoch;
+	key.disk = (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+	key.cgroup_ino = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup, kn, id);
+	classify(bio, opf, empty.comm, &key);
+	if (key.class == CLASS_DATA)
+		count_for_waiters(key.dev, bytes);
+	if (now->shed)
+		key.ino = 0;
+	sum = now->shed ? NULL : entry(&queued, &key, &empty);
+	if (!sum) {
+		key.ino = 0;
+		sum = entry(&queued_unnamed, &key, &empty);
+	}
+	if (!sum)
+		return drop();
+	add(&sum->bytes, bytes);
+	add(&sum->bios, 1);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int on_block_bio_queue(__u64 *arguments)
+{
+	/* Until 5.10 the queue came first. */
+	if (bpf_core_field_exists(struct bio___bi_disk, bi_disk))
+		return queue((struct bio *)arguments[1]);
+	return queue((struct bio *)arguments[0]);
+}
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Part of bytes.bpf.c: how long tasks wait for stable storage. fsync and its like by the tracepoints of the
+ * system calls; the sync of a whole filesystem, which also hides in an unmount and in the sync of an overlay, by
+ * its function, where the kernel lets programs be attached to functions. All are added up; one that took longer
+ * than the threshold is told by itself.
+ */
+#ifndef FLOODLINE_WAITS_BPF_H
+#define FLOODLINE_WAITS_BPF_H
+
+enum operation {
+	OPERATION_FSYNC,
+	OPERATION_FDATASYNC,
+	OPERATION_MSYNC,
+	OPERATION_SYNC,
+	OPERATION_SYNC_FILESYSTEM,
+};
+
+struct trace_event_raw_sys_enter {
+	unsigned long args[6];
+} TRACEPOINT_RECORD;
+
+struct file {
+	struct inode *f_inode;
+} KERNEL_TYPE;
+
+struct fdtable {
+	struct file **fd;
+} KERNEL_TYPE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL_TYPE;
+
+struct task_struct___files {
+	struct files_struct *files;
+} KERNEL_TYPE;
+
+#define UNUSED __attribute__((unused))
+
+/* Waits at least this long are told one by one. */
+#define SLOW_NS 100000000
+
+struct waited_key {
+	__u32 epoch;
+	__u32 operation;
+	__u64 cgroup_ino;
+	__u32 tgid;
+	__u32 zero;
+};
+
+struct waited_entry {
+	__u64 count;
+	__u64 total_ns;
+	__u64 longest_ns;
+	char comm[TASK_COMM_LEN];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct waited_key);
+	__type(value, struct waited_entry);
+} waited SEC(".maps");
+
+/* A long wait that has ended; the clock is CLOCK_MONOTONIC. */
+struct slow_key {
+	__u32 epoch;
+	__u32 tid;
+	__u64 since;
+};
+
+struct slow_entry {
+	__u64 lasted;
+	__u64 queued;
+	__u64 own;
+	__u64 ino;
+	__u64 cgroup_ino;
+	__u32 dev;
+	__u32 tgid;
+	__u32 operation;
+	__u32 zero;
+	char comm[TASK_COMM_LEN];
+};
+
+/* A table, not a ring: a storm of them is dropped, not piled up. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct slow_key);
+	__type(value, struct slow_entry);
+} slow SEC(".maps");
+
+/* Syncs of whole filesystems under way: one may hide in another's, as that of an overlay's upper one does. */
+struct sync_key {
+	__u64 superblock;
+	__u32 tid;
+	__u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct sync_key);
+	__type(value, struct wait);
+} syncing SEC(".maps");
+
+static __always_inline __u64 data_queued(__u32 dev)
+{
+	__u64 *sum = bpf_map_lookup_elem(&data_of_superblock, &dev);
+
+	return sum ? *sum : 0;
+}
+
+static __always_inline struct inode *inode_of(__u64 descriptor)
+{
+	struct task_struct___files *task = (void *)bpf_get_current_task();
+	struct file **table = BPF_CORE_READ(task, files, fdt, fd);
+	struct file *file = NULL;
+
+	/* The call itself has not looked at the number yet: one that is none reads something else, or nothing. */
+	bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)descriptor]);
+	return file ? BPF_CORE_READ(file, f_inode) : NULL;
+}
+
+static __always_inline int wait_begins(__u32 operation, struct inode *inode)
+{
+	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = operation };
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	if (inode) {
+		wait.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+		wait.ino = BPF_CORE_READ(inode, i_ino);
+		wait.queued = data_queued(wait.dev);
+	}
+	bpf_map_update_elem(&waiting, &tid, &wait, 0);
+	return 0;
+}
+
+/* Adds a wait that has ended to its process, and tells it by itself if it was long. */
+static __always_inline int account(const struct wait *wait)
+{
+	__u64 lasted = bpf_ktime_get_ns() - wait->since, task = bpf_get_current_pid_tgid();
+	struct waited_entry *sum, none = {};
+	struct slow_entry one = {};
+	struct waited_key key = {};
+	struct slow_key when = {};
+	struct control *now = begin();
+
+	if (!now)
+		return 0;
+	bpf_get_current_comm(&none.comm, sizeof(none.comm));
+	key.epoch = now->epoch;
+	key.operation = wait->operation;
+	key.cgroup_ino = bpf_get_current_cgroup_id();
+	key.tgid = task >> 32;
+	sum = entry(&waited, &key, &none);
+	if (!sum)
+		drop();
+	if (sum) {
+		add(&sum->count, 1);
+		add(&sum->total_ns, lasted);
+		raise_to(&sum->longest_ns, lasted);
+	}
+	if (lasted < SLOW_NS)
+		return 0;
+	when.epoch = now->epoch;
+	when.tid = task;
+	when.since = wait->since;
+	one.lasted = lasted;
+	one.queued = wait->dev ? data_queued(wait->dev) - wait->queued : 0;
+	one.own = wait->own;
+	one.ino = wait->ino;
+	one.cgroup_ino = key.cgroup_ino;
+	one.dev = wait->dev;
+	one.tgid = key.tgid;
+	one.operation = wait->operation;
+	__builtin_memcpy(one.comm, none.comm, sizeof(one.comm));
+	return bpf_map_update_elem(&slow, &when, &one, BPF_NOEXIST) ? drop() : 0;
+}
+
+static __always_inline int wait_ends(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct wait *wait = bpf_map_lookup_elem(&waiting, &tid), ended;
+
+	if (!wait)
+		return 0;
+	ended = *wait;
+	bpf_map_delete_elem(&waiting, &tid);
+	return account(&ended);
+}
+
+SEC("tp/syscalls/sys_enter_fsync")
+int on_fsync(struct trace_event_raw_sys_enter *call)
+{
+	return wait_begins(OPERATION_FSYNC, inode_of(call->args[0]));
+}
+
+SEC("tp/syscalls/sys_enter_fdatasync")
+int on_fdatasync(struct trace_event_raw_sys_enter *call)
+{
+	return wait_begins(OPERATION_FDATASYNC, inode_of(call->args[0]));
+}
+
+/* Which file is mapped there would have to be searched. */
+SEC("tp/syscalls/sys_enter_msync")
+int on_msync(void *call UNUSED)
+{
+	return wait_begins(OPERATION_MSYNC, NULL);
+}
+
+SEC("tp/syscalls/sys_enter_sync")
+int on_sync(void *call UNUSED)
+{
+	return wait_begins(OPERATION_SYNC, NULL);
+}
+
+SEC("tp/syscalls/sys_exit_fsync")
+int on_fsync_done(void *call UNUSED)
+{
+	return wait_ends();
+}
+
+SEC("tp/syscalls/sys_exit_fdatasync")
+int on_fdatasync_done(void *call UNUSED)
+{
+	return wait_ends();
+}
+
+SEC("tp/syscalls/sys_exit_msync")
+int on_msync_done(void *call UNUSED)
+{
+	return wait_ends();
+}
+
+SEC("tp/syscalls/sys_exit_sync")
+int on_sync_done(void *call UNUSED)
+{
+	return wait_ends();
+}
+
+/* The time of an unmount's sync is not that of the system call, which returns before the work is done. */
+SEC("fentry/sync_filesystem")
+int on_sync_filesystem(__u64 *arguments)
+{
+	struct super_block *sb = (struct super_block *)arguments[0];
+	struct sync_key key = { .superblock = (__u64)sb, .tid = bpf_get_current_pid_tgid() };
+	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = OPERATION_SYNC_FILESYSTEM };
+
+	wait.dev = sb->s_dev;
+	wait.queued = data_queued(wait.dev);
+	bpf_map_update_elem(&syncing, &key, &wait, 0);
+	return 0;
+}
+
+SEC("fexit/sync_filesystem")
+int on_sync_filesystem_done(__u64 *arguments)
+{
+	struct sync_key key = { .superblock = arguments[0], .tid = bpf_get_current_pid_tgid() };
+	struct wait *wait = bpf_map_lookup_elem(&syncing, &key), ended;
+
+	if (!wait)
+		return 0;
+	ended = *wait;
+	bpf_map_delete_elem(&syncing, &key);
+	return account(&ended);
+}
+
+#endif

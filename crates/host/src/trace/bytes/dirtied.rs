@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes made dirty. The programs' sums only grow, partly in a table and partly in what each CPU keeps to
+//! itself; what they grew since the last reading is the interval's. One reading may miss what moves from a CPU
+//! to the table at that moment, or see it twice: the next one makes up for it.
+
+use super::super::fields::Fields;
+use super::super::load::Loaded;
+use super::super::part::Turn;
+use super::{NAMED, device, file};
+use floodline_core::gap::Cause;
+use floodline_core::name::Name;
+use floodline_core::record::{Event, What};
+use floodline_core::traced::bytes::Dirtied;
+use floodline_core::traced::{File, Who};
+use floodline_core::units::{Bytes, Pages};
+use libbpf_rs::{Map, MapCore, MapFlags};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Entries of the table from which on idle ones are removed at once.
+const CROWDED: usize = 4096;
+/// Intervals after which an entry that did not grow is removed.
+const IDLE_MAX: u32 = 60;
+/// Bits of the table of places from which on it begins again: one eighth of `SEEN_WORDS` words.
+const SEEN_MAX: u64 = (1 << 16) * 64 / 8;
+const SEEN_BYTES: usize = (1 << 16) * 8;
+/// Entries per call.
+const BATCH: u32 = 512;
+
+/// Mirrors `struct dirtied_key`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    ino: u64,
+    cgroup_ino: u64,
+    dev: u32,
+    tgid: u32,
+}
+
+impl Key {
+    fn of(fields: &mut Fields<'_>) -> Key {
+        Key { ino: fields.u64(), cgroup_ino: fields.u64(), dev: fields.u32(), tgid: fields.u32() }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let halves = [self.ino.to_ne_bytes(), self.cgroup_ino.to_ne_bytes()].concat();
+        [halves, self.dev.to_ne_bytes().to_vec(), self.tgid.to_ne_bytes().to_vec()].concat()
+    }
+}
+
+/// Pages, folios, and pages that were dirty before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    pages: u64,
+    folios: u64,
+    redirtied: u64,
+}
+
+impl Sum {
+    fn of(fields: &mut Fields<'_>) -> Sum {
+        Sum { pages: fields.u64(), folios: fields.u64(), redirtied: fields.u64() }
+    }
+
+    fn add(&mut self, other: Sum) {
+        self.pages += other.pages;
+        self.folios += other.folios;
+        self.redirtied += other.redirtied;
+    }
+
+    /// What it grew to `now`, which is kept as the new mark; a reading below the mark is made up for later.
+    fn advance(&mut self, now: Sum) -> Sum {
+        let step = |mark: &mut u64, now: u64| {
+            let step = now.saturating_sub(*mark);
+            *mark = now.max(*mark);
+            step
+        };
+        Sum {
+            pages: step(&mut self.pages, now.pages),
+            folios: step(&mut self.folios, now.folios),
+            redirtied: step(&mut self.redirtied, now.redirtied),
+        }
+    }
+}
+
+/// What is known of an entry of the programs' tables.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    mark: Sum,
+    comm: Name,
+    /// Intervals without growth.
+    idle: u32,
+}
+
+/// What was read so far.
+#[derive(Default)]
+pub(super) struct DirtiedReader {
+    known: BTreeMap<Key, Known>,
+}
+
+impl DirtiedReader {
+    pub(super) fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
+        let failed = |error: libbpf_rs::Error| Cause::Refused { why: format!("a table cannot be read: {error}") };
+        let kept = kept_by_cpus(&loaded.table("latest")?).map_err(failed)?;
+        let tables = [loaded.table("dirtied")?, loaded.table("dirtied_unnamed")?];
+        let mut rows = Vec::new();
+        for table in &tables {
+            let entries = entries(table).map_err(failed)?;
+            let crowded = entries.len() > CROWDED;
+            for (key, sum, comm) in entries {
+                let known = self.known.entry(key).or_default();
+                known.comm = comm;
+                let of_cpus = kept.get(&key).copied();
+                let mut now = sum;
+                now.add(of_cpus.unwrap_or_default());
+                let grown = known.mark.advance(now);
+                if grown.pages > 0 {
+                    known.idle = 0;
+                    rows.push((key, known.comm.clone(), grown));
+                    continue;
+                }
+                known.idle += 1;
+                // A CPU that still has it would find it gone.
+                if of_cpus.is_none() && (crowded || known.idle > IDLE_MAX) && table.delete(&key.bytes()).is_ok() {
+                    self.known.remove(&key);
+                }
+            }
+        }
+        self.tell(rows, &loaded.table("paths")?, turn, out);
+        begin_again_when_full(loaded).map_err(failed)
+    }
+
+    /// The largest with their files, the rest by process and filesystem.
+    fn tell(&self, mut rows: Vec<(Key, Name, Sum)>, paths: &Map<'_>, turn: &Turn<'_>, out: &mut Vec<Event>) {
+        rows.sort_by_key(|(key, _, sum)| (Reverse(sum.pages), *key));
+        let mut unnamed: BTreeMap<Key, (Name, Sum)> = BTreeMap::new();
+        for (at, (key, comm, sum)) in rows.into_iter().enumerate() {
+            if at < NAMED && key.ino != 0 {
+                out.push(turn.event(row(key, comm, sum, Some(file(paths, key.dev, key.ino)), turn)));
+            } else {
+                unnamed.entry(Key { ino: 0, ..key }).or_insert((comm, Sum::default())).1.add(sum);
+            }
+        }
+        out.extend(unnamed.into_iter().map(|(key, (comm, sum))| turn.event(row(key, comm, sum, None, turn))));
+    }
+}
+
+fn row(key: Key, comm: Name, sum: Sum, file: Option<File>, turn: &Turn<'_>) -> What {
+    What::Dirtied(Dirtied {
+        since: turn.since,
+        who: Who { pid: key.tgid, comm, cgroup_ino: key.cgroup_ino },
+        device: device(key.dev),
+        file,
+        bytes: bytes(sum.pages),
+        folios: sum.folios,
+        redirtied: bytes(sum.redirtied),
+    })
+}
+
+fn bytes(pages: u64) -> Bytes {
+    Pages(pages).bytes(rustix::param::page_size() as u64)
+}
+
+/// Mirrors `struct latest` of every CPU: the key it is counted under stands after the one asked for.
+fn kept_by_cpus(map: &Map<'_>) -> Result<BTreeMap<Key, Sum>, libbpf_rs::Error> {
+    let mut kept: BTreeMap<Key, Sum> = BTreeMap::new();
+    for cpu in map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.into_iter().flatten() {
+        let mut fields = Fields(&cpu);
+        let _asked = Key::of(&mut fields);
+        let key = Key::of(&mut fields);
+        kept.entry(key).or_default().add(Sum::of(&mut fields));
+    }
+    Ok(kept)
+}
+
+/// Mirrors `struct dirtied_entry`.
+fn entries(map: &Map<'_>) -> Result<Vec<(Key, Sum, Name)>, libbpf_rs::Error> {
+    let parse = |(key, entry): (Vec<u8>, Vec<u8>)| {
+        let mut fields = Fields(&entry);
+        let sum = Sum::of(&mut fields);
+        (Key::of(&mut Fields(&key)), sum, fields.name::<16>())
+    };
+    Ok(map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?.map(parse).collect())
+}
+
+/// Empties the table of places before most of its answers are chance.
+fn begin_again_when_full(loaded: &Loaded) -> Result<(), libbpf_rs::Error> {
+    let (Ok(seen), Ok(count)) = (loaded.table("seen"), loaded.table("seen_count")) else { return Ok(()) };
+    let first = 0u32.to_ne_bytes();
+    let of_cpus = count.lookup_percpu(&first, MapFlags::ANY)?.unwrap_or_default();
+    let set: u64 = of_cpus.iter().map(|cpu| Fields(cpu).u64()).sum();
+    if set <= SEEN_MAX {
+        return Ok(());
+    }
+    seen.update(&first, &vec![0; SEEN_BYTES], MapFlags::ANY)?;
+    count.update_percpu(&first, &vec![vec![0; 8]; of_cpus.len()], MapFlags::ANY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::specimen::Specimen;
+    use super::super::PART;
+    use super::*;
+
+    #[test]
+    fn every_field_is_read_from_where_the_program_put_it() {
+        let key = Specimen::of(PART.object, "dirtied_key");
+        let expect = Key {
+            ino: key.number("ino"),
+            cgroup_ino: key.number("cgroup_ino"),
+            dev: key.number("dev") as u32,
+            tgid: key.number("tgid") as u32,
+        };
+        assert_eq!((Key::of(&mut Fields(&key.bytes)), expect.bytes()), (expect, key.bytes));
+        let entry = Specimen::of(PART.object, "dirtied_entry");
+        let (pages, folios) = (entry.number("pages"), entry.number("folios"));
+        let mut fields = Fields(&entry.bytes);
+        assert_eq!(Sum::of(&mut fields), Sum { pages, folios, redirtied: entry.number("redirtied") });
+        assert_eq!(fields.name::<16>(), entry.name("comm"));
+    }
+
+    #[test]
+    fn a_sum_that_was_seen_twice_for_a_moment_is_made_up_for() {
+        let mut mark = Sum::default();
+        let mut check = |now: u64, expect: u64| {
+            let sum = Sum { pages: now, folios: now, redirtied: 0 };
+            assert_eq!(mark.advance(sum), Sum { pages: expect, folios: expect, redirtied: 0 });
+        };
+        check(100, 100);
+        check(170, 70);
+        // 30 of them were counted twice.
+        check(150, 0);
+        check(200, 30);
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Byte ledger: what became dirty and by whom, what was queued at block devices, and who waited for it. The
+//! sums are made in `bpf/bytes.bpf.c`; here they become rows, the largest with the names of their files and the
+//! rest added up, so that a hundred thousand small files cost no more than a few large ones.
+
+mod dirtied;
+mod queued;
+mod waits;
+
+use super::fields::Fields;
+use super::load::Loaded;
+use super::part::{Part, Reader, Table, Turn, Wanted, object};
+use super::tracepoint;
+use dirtied::DirtiedReader;
+use floodline_core::gap::{Cause, Source};
+use floodline_core::id::DevId;
+use floodline_core::name::Name;
+use floodline_core::record::Event;
+use floodline_core::traced::File;
+use libbpf_rs::{Map, MapCore, MapFlags};
+
+/// The part.
+pub(super) static PART: Part = Part {
+    name: "bytes",
+    source: Source::TraceBytes,
+    object: object!("bytes"),
+    tracepoints: &[
+        Wanted { tracepoint: &tracepoint::WRITEBACK_DIRTY_FOLIO, needed: true },
+        Wanted { tracepoint: &tracepoint::BLOCK_BIO_QUEUE, needed: true },
+        Wanted { tracepoint: &tracepoint::SYS_ENTER_FSYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_EXIT_FSYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_ENTER_FDATASYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_EXIT_FDATASYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_ENTER_MSYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_EXIT_MSYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_ENTER_SYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::SYS_EXIT_SYNC, needed: false },
+    ],
+    functions: "waits for whole filesystems (function sync_filesystem)",
+    tables: &[
+        Table { name: "dirtied", key: 24, entry: 40 },
+        Table { name: "dirtied_unnamed", key: 24, entry: 40 },
+        Table { name: "latest", key: 4, entry: 72 },
+        Table { name: "paths", key: 16, entry: 8 + PATH_DEPTH * PATH_NAME },
+        Table { name: "queued", key: 40, entry: 32 },
+        Table { name: "queued_unnamed", key: 40, entry: 32 },
+        Table { name: "waited", key: 24, entry: 40 },
+        Table { name: "slow", key: 16, entry: 72 },
+    ],
+    of_cgroup_writeback: false,
+    reader: |_| Box::new(Bytes::default()),
+};
+
+/// Mirrors `PATH_DEPTH` and `PATH_NAME` of `bpf/page.bpf.h`.
+const PATH_DEPTH: usize = 10;
+const PATH_NAME: usize = 48;
+
+/// Rows with a file's name of each kind and interval.
+const NAMED: usize = 256;
+
+#[derive(Default)]
+struct Bytes {
+    dirtied: DirtiedReader,
+}
+
+impl Reader for Bytes {
+    fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
+        self.dirtied.read(loaded, turn, out)?;
+        queued::read(loaded, turn, out)?;
+        waits::read(loaded, turn, out)
+    }
+}
+
+/// A device number as the kernel keeps it.
+fn device(dev: u32) -> DevId {
+    DevId { major: dev >> 20, minor: dev & 0xf_ffff }
+}
+
+/// A file, with its path where the programs kept it.
+fn file(paths: &Map<'_>, dev: u32, ino: u64) -> File {
+    let key = [&ino.to_ne_bytes()[..], &dev.to_ne_bytes(), &[0; 4]].concat();
+    let kept = paths.lookup(&key, MapFlags::ANY).ok().flatten();
+    File { ino, path: kept.and_then(|kept| path(&kept)) }
+}
+
+/// Mirrors `struct file_path`: the names lead from the file up.
+fn path(kept: &[u8]) -> Option<Name> {
+    let mut fields = Fields(kept);
+    let (depth, is_whole) = (fields.u32(), fields.u32());
+    let depth = usize::try_from(depth).ok().filter(|depth| (1..=PATH_DEPTH).contains(depth))?;
+    let names: Vec<Name> = (0..depth).map(|_| fields.name::<PATH_NAME>()).collect();
+    let mut path = if is_whole == 1 { Vec::new() } else { "…".as_bytes().to_vec() };
+    for name in names.iter().rev() {
+        path.push(b'/');
+        path.extend_from_slice(name.as_bytes());
+    }
+    Some(Name::new(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(depth: u32, is_whole: u32, names: &[&str], expect: Option<&str>) {
+        let mut kept = [depth.to_ne_bytes(), is_whole.to_ne_bytes()].concat();
+        for at in 0..PATH_DEPTH {
+            let mut name = names.get(at).copied().unwrap_or_default().as_bytes().to_vec();
+            name.resize(PATH_NAME, 0);
+            kept.extend(name);
+        }
+        assert_eq!(path(&kept), expect.map(Name::from));
+    }
+
+    #[test]
+    fn a_path_is_put_together_from_the_root() {
+        check(3, 1, &["system.journal", "journal", "log"], Some("/log/journal/system.journal"));
+        check(1, 1, &["file"], Some("/file"));
+        check(2, 0, &["file", "deep"], Some("…/deep/file"));
+        check(0, 1, &[], None);
+        check(99, 1, &[], None);
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes queued at block devices: the rows of one interval, the largest files by name.
+
+use super::super::drain::drain;
+use super::super::fields::Fields;
+use super::super::load::Loaded;
+use super::super::part::Turn;
+use super::{NAMED, device, file};
+use floodline_core::gap::Cause;
+use floodline_core::name::Name;
+use floodline_core::record::{Event, What};
+use floodline_core::traced::bytes::{Class, Submitted};
+use floodline_core::traced::{File, Who};
+use floodline_core::units::Bytes;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Mirrors `struct queued_key`, without the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    class: u32,
+    ino: u64,
+    cgroup_ino: u64,
+    disk: u32,
+    dev: u32,
+    tgid: u32,
+}
+
+/// Bytes, requests, and the task that queued the first of them.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    bytes: u64,
+    bios: u64,
+    comm: Name,
+}
+
+/// Mirrors `enum class`.
+fn class(number: u32) -> Class {
+    match number {
+        0 => Class::Data,
+        1 => Class::Metadata,
+        2 => Class::Journal,
+        3 => Class::Direct,
+        _ => Class::Unknown,
+    }
+}
+
+pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
+    let mut rows = Vec::new();
+    for table in ["queued", "queued_unnamed"] {
+        drain(&loaded.table(table)?, turn.epoch, |key, entry| rows.push((key_of(key), sum_of(entry))))?;
+    }
+    rows.sort_by_key(|(key, sum)| (Reverse(sum.bytes), *key));
+    let paths = loaded.table("paths")?;
+    let mut unnamed: BTreeMap<Key, Sum> = BTreeMap::new();
+    for (at, (key, sum)) in rows.into_iter().enumerate() {
+        if at < NAMED && key.ino != 0 {
+            out.push(turn.event(row(key, sum, Some(file(&paths, key.dev, key.ino)), turn)));
+            continue;
+        }
+        let all = unnamed.entry(Key { ino: 0, ..key }).or_insert(Sum { comm: sum.comm, ..Sum::default() });
+        all.bytes += sum.bytes;
+        all.bios += sum.bios;
+    }
+    out.extend(unnamed.into_iter().map(|(key, sum)| turn.event(row(key, sum, None, turn))));
+    Ok(())
+}
+
+fn key_of(key: &[u8]) -> Key {
+    let mut fields = Fields(key);
+    let _epoch = fields.u32();
+    let (class, ino, cgroup_ino) = (fields.u32(), fields.u64(), fields.u64());
+    Key { class, ino, cgroup_ino, disk: fields.u32(), dev: fields.u32(), tgid: fields.u32() }
+}
+
+/// Mirrors `struct queued_entry`.
+fn sum_of(entry: &[u8]) -> Sum {
+    let mut fields = Fields(entry);
+    Sum { bytes: fields.u64(), bios: fields.u64(), comm: fields.name::<16>() }
+}
+
+fn row(key: Key, sum: Sum, file: Option<File>, turn: &Turn<'_>) -> What {
+    let class = class(key.class);
+    What::Submitted(Submitted {
+        since: turn.since,
+        disk: device(key.disk),
+        class,
+        device: (class == Class::Data).then(|| device(key.dev)),
+        file,
+        cgroup_ino: (key.cgroup_ino > 0).then_some(key.cgroup_ino),
+        who: (class == Class::Direct).then(|| Who { pid: key.tgid, comm: sum.comm, cgroup_ino: key.cgroup_ino.max(1) }),
+        bytes: Bytes(sum.bytes),
+        bios: sum.bios,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::specimen::Specimen;
+    use super::super::PART;
+    use super::*;
+
+    #[test]
+    fn every_field_is_read_from_where_the_program_put_it() {
+        let key = Specimen::of(PART.object, "queued_key");
+        let number = |field: &str| key.number(field) as u32;
+        let expect = Key {
+            class: number("class"),
+            ino: key.number("ino"),
+            cgroup_ino: key.number("cgroup_ino"),
+            disk: number("disk"),
+            dev: number("dev"),
+            tgid: number("tgid"),
+        };
+        assert_eq!(key_of(&key.bytes), expect);
+        let entry = Specimen::of(PART.object, "queued_entry");
+        let sum = sum_of(&entry.bytes);
+        let expect = (entry.number("bytes"), entry.number("bios"), entry.name("comm"));
+        assert_eq!((sum.bytes, sum.bios, sum.comm), expect);
+    }
+}
