@@ -386,6 +386,13 @@ impl Engine {
         live.map(|process| (process.name.clone(), process.waits)).collect()
     }
 
+    /// Whether a program waits for one of these.
+    pub(crate) fn is_waiting_for(&self, any: &[&str]) -> bool {
+        let processes = self.processes.borrow();
+        let mut live = processes.iter().filter(|process| process.future.is_some() && !process.is_kernel);
+        live.any(|process| any.contains(&process.waits))
+    }
+
     /// Ends every process: they hold on to the engine and the engine to them.
     pub(crate) fn end(&self) {
         let processes = std::mem::take(&mut *self.processes.borrow_mut());

@@ -263,10 +263,16 @@ impl World {
     /// Writeback of a run is complete.
     pub(crate) fn end_writeback(&mut self, inode: InodeId, start: u64, len: u64) {
         let mut owners: Vec<(CgId, u64)> = Vec::new();
+        let mut rotated: Vec<(u64, Extent)> = Vec::new();
         let i = &mut self.inodes[inode];
-        i.cache.update(start, len, |_, extent| {
+        i.cache.update(start, len, |at, extent| {
             if extent.writeback {
                 extent.writeback = false;
+                if extent.reclaim {
+                    extent.reclaim = false;
+                    extent.active = extent.dirty;
+                    rotated.push((at, *extent));
+                }
                 match owners.last_mut() {
                     Some((owner, pages)) if *owner == extent.owner => *pages += u64::from(extent.len),
                     _ => owners.push((extent.owner, u64::from(extent.len))),
@@ -284,6 +290,9 @@ impl World {
                 self.wbs[wb].writeback -= pages;
                 self.wb_complete(wb, pages);
             }
+        }
+        for (at, extent) in rotated {
+            self.rotate_reclaimable(inode, at, extent.len, extent.owner, !extent.dirty);
         }
         if is_idle {
             self.sbs[sb].under_writeback.remove(&inode);

@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     pub(crate) lru: BTreeMap<CgId, VecDeque<(InodeId, u64, u32)>>,
 }
 
+/// A run of pages on a list of reclaim grows no more when it is this long.
+const RUN_MAX: u32 = 1 << 15;
 /// How often reclaim tries before it gives up, 100 ms each.
 const RECLAIM_TRIES: u32 = 300;
 const RECLAIM_WAIT: u64 = 100_000_000;
@@ -84,12 +86,20 @@ impl World {
         let mut at = start;
         while at < start + len {
             let some = u32::try_from((start + len - at).min(1 << 20)).unwrap_or(1 << 20);
-            let extent =
-                Extent { len: some, folio, blocks: some, owner, dirty: false, writeback: false, active: false };
+            let extent = Extent {
+                len: some,
+                folio,
+                blocks: some,
+                owner,
+                dirty: false,
+                writeback: false,
+                active: false,
+                reclaim: false,
+            };
             self.inodes[inode].cache.insert(at, extent);
             let lru = self.memory.lru.entry(owner).or_default();
             match lru.back_mut() {
-                Some((last, from, count)) if *last == inode && *from + u64::from(*count) == at && *count < 1 << 15 => {
+                Some((last, from, count)) if *last == inode && *from + u64::from(*count) == at && *count < RUN_MAX => {
                     *count += some;
                 }
                 _ => lru.push_back((inode, at, some)),
@@ -113,9 +123,7 @@ impl World {
             }
         });
         for (owner, pages) in moved {
-            self.memory.inactive -= pages;
-            self.memory.active += pages;
-            self.charge(owner, |charged| charged.active += pages);
+            self.count_active(owner, pages, true);
         }
     }
 
@@ -157,7 +165,8 @@ impl World {
         evicted
     }
 
-    /// Evicts the clean inactive pages of a range, and makes active ones inactive. What of it stays.
+    /// Evicts the clean inactive pages of a range, makes active ones inactive, and marks those that are still
+    /// to be written: they are active until they are clean, and evicted next then. What of it stays.
     fn evict_range(
         &mut self,
         inode: InodeId,
@@ -170,13 +179,18 @@ impl World {
         let (mut from, end) = (start, start + len);
         // What is done to one extent may join it with others, but changes none that comes after it.
         while let Some((at, extent)) = self.inodes[inode].cache.first(from, end) {
-            from = at + u64::from(extent.len);
-            if extent.owner != owner {
+            let pages = u64::from(extent.len);
+            from = at + pages;
+            if extent.owner != owner || extent.reclaim {
                 continue;
             }
-            let pages = u64::from(extent.len);
             let is_clean = !extent.dirty && !extent.writeback;
-            if is_clean && !extent.active && freed < most {
+            if !is_clean && !extent.active {
+                self.inodes[inode].cache.update(at, pages, |_, extent| (extent.active, extent.reclaim) = (true, true));
+                self.count_active(owner, pages, true);
+                continue;
+            }
+            if !extent.active && freed < most {
                 let folio = u64::from(extent.folio.max(1));
                 let take = pages.min((most - freed).div_ceil(folio).saturating_mul(folio));
                 let gone = self.inodes[inode].cache.remove(at, take);
@@ -188,13 +202,58 @@ impl World {
             }
             if extent.active {
                 self.inodes[inode].cache.update(at, pages, |_, extent| extent.active = false);
-                self.memory.active -= pages;
-                self.memory.inactive += pages;
-                self.charge(owner, |charged| charged.active -= pages);
+                self.count_active(owner, pages, false);
             }
             stays = Some(stays.map_or((at, at + pages), |(from, to)| (from.min(at), to.max(at + pages))));
         }
         (freed, stays)
+    }
+
+    fn count_active(&mut self, owner: CgId, pages: u64, is_active: bool) {
+        let memory = &mut self.memory;
+        if is_active {
+            (memory.inactive, memory.active) = (memory.inactive - pages, memory.active + pages);
+            self.charge(owner, |charged| charged.active += pages);
+        } else {
+            (memory.inactive, memory.active) = (memory.inactive + pages, memory.active - pages);
+            self.charge(owner, |charged| charged.active -= pages);
+        }
+    }
+
+    /// Pages that reclaim met before they were clean are back on its lists: evicted next if they are clean now,
+    /// active if they are dirty again (`folio_rotate_reclaimable`).
+    pub(crate) fn rotate_reclaimable(&mut self, inode: InodeId, start: u64, pages: u32, owner: CgId, is_clean: bool) {
+        let lru = self.memory.lru.entry(owner).or_default();
+        if !is_clean {
+            lru.push_back((inode, start, pages));
+            return;
+        }
+        match lru.front_mut() {
+            Some((first, at, len)) if *first == inode && *at + u64::from(*len) == start && *len < RUN_MAX => {
+                *len += pages
+            }
+            _ => lru.push_front((inode, start, pages)),
+        }
+        self.count_active(owner, u64::from(pages), false);
+    }
+
+    /// Evicts every clean page (`drop_caches`).
+    pub(crate) fn drop_caches(&mut self) {
+        for inode in self.inodes.ids() {
+            let is_clean = |(_, extent): &&(u64, Extent)| !extent.dirty && !extent.writeback;
+            let clean: Vec<_> = self.inodes[inode].cache.extents().iter().filter(is_clean).copied().collect();
+            for (start, extent) in clean {
+                let gone = self.inodes[inode].cache.remove(start, extent.len.into());
+                self.forget(inode, &gone, None);
+            }
+        }
+        let inodes = &self.inodes;
+        for lru in self.memory.lru.values_mut() {
+            lru.retain(|(inode, start, len)| {
+                let cache = &inodes[*inode].cache;
+                cache.pages > 0 && cache.first(*start, start + u64::from(*len)).is_some()
+            });
+        }
     }
 
     /// Wakes every flusher that has something to write, as reclaim does.

@@ -23,6 +23,8 @@ pub(crate) struct Extent {
     pub(crate) writeback: bool,
     /// Met twice: on the active list.
     pub(crate) active: bool,
+    /// Met by reclaim before it was clean: off the lists of reclaim until it is (`PG_reclaim`).
+    pub(crate) reclaim: bool,
 }
 
 /// The cached pages of an inode, by first page.
@@ -242,7 +244,8 @@ mod tests {
     use crate::random::Random;
 
     fn extent(len: u32, folio: u32) -> Extent {
-        Extent { len, folio, blocks: len, owner: CgId::ROOT, dirty: false, writeback: false, active: false }
+        let owner = CgId::ROOT;
+        Extent { len, folio, blocks: len, owner, dirty: false, writeback: false, active: false, reclaim: false }
     }
 
     /// The same as an array of pages.

@@ -2,7 +2,7 @@
 //! Looks at the simulated machine as the host collector looks at a real one: facts, entities as they are
 //! met, and samples with the same readings, quirks included. What the model has no notion of is not read.
 
-use crate::arena::{CgId, PidId, WbId};
+use crate::arena::{BlockId, CgId, Id, PidId, WbId};
 use crate::setup::{mount_facts, setup_facts};
 use crate::world::{PAGE, World};
 use floodline_core::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
@@ -22,9 +22,38 @@ use std::collections::BTreeMap;
 /// Remembers which entities were described.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    pub(crate) known: BTreeMap<Entity, EntityId>,
-    /// Whether nothing was looked at yet.
-    pub(crate) is_first: bool,
+    known: BTreeMap<Entity, EntityId>,
+    /// Whether something was looked at.
+    has_looked: bool,
+    /// Entities that were met, by what they are in the model: no names are made for those.
+    cgroups: BTreeMap<CgId, EntityId>,
+    wbs: BTreeMap<WbId, EntityId>,
+    cgroup_io: BTreeMap<(CgId, BlockId), EntityId>,
+    /// A process that moved to another cgroup is another entity.
+    processes: BTreeMap<(PidId, CgId), EntityId>,
+}
+
+/// What there is below a cgroup.
+#[derive(Clone, Copy, Debug, Default)]
+struct Below {
+    alive: u64,
+    /// What a dead cgroup leaves is its page cache: only those that have some.
+    dying: u64,
+    /// Of those alive.
+    processes: u64,
+}
+
+/// For each cgroup, in the order of their ids: children come after their parents.
+fn below(world: &World) -> Vec<Below> {
+    let mut all = vec![Below::default(); world.cgroups.len()];
+    for number in (0..all.len()).rev() {
+        let (own, cgroup) = (all[number], &world.cgroups[CgId::new(number)]);
+        let Some(above) = cgroup.parent.and_then(|parent| all.get_mut(parent.0 as usize)) else { continue };
+        above.alive += own.alive + u64::from(!cgroup.is_dead);
+        above.dying += own.dying + u64::from(cgroup.is_dead && cgroup.charged.file > 0);
+        above.processes += own.processes + if cgroup.is_dead { 0 } else { cgroup.processes };
+    }
+    all
 }
 
 fn bytes(pages: u64) -> Option<Bytes> {
@@ -42,6 +71,15 @@ impl Recorder {
         id
     }
 
+    fn cgroup(&mut self, world: &World, cgroup: CgId, out: &mut Vec<Record>) -> EntityId {
+        if let Some(id) = self.cgroups.get(&cgroup) {
+            return *id;
+        }
+        let id = self.id(cgroup_entity(world, cgroup), out);
+        self.cgroups.insert(cgroup, id);
+        id
+    }
+
     /// One look.
     pub(crate) fn sample(&mut self, world: &mut World, out: &mut Vec<Record>) {
         let now = world.now;
@@ -56,7 +94,7 @@ impl Recorder {
         }
         let time = SampleTime { monotonic: Nanos(now), wall: Nanos(now) };
         let mut sample = Sample { time, host: host(world), ..Sample::default() };
-        let is_first = std::mem::replace(&mut self.is_first, false);
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
         if is_first {
             let zone = self.id(Entity::Zone { node: 0, name: Name::new("Normal") }, out);
             let row = ZoneRow {
@@ -80,8 +118,15 @@ impl Recorder {
             // Since 6.10.
             if world.kernel.at_least(6, 10) {
                 for wb in world.bdis[bdi].wbs.clone() {
-                    let cgroup_ino = world.cgroups[world.wbs[wb].memcg].ino;
-                    let id = self.id(Entity::Wb { bdi: name.clone(), cgroup_ino }, out);
+                    let id = match self.wbs.get(&wb) {
+                        Some(id) => *id,
+                        None => {
+                            let cgroup_ino = world.cgroups[world.wbs[wb].memcg].ino;
+                            let id = self.id(Entity::Wb { bdi: name.clone(), cgroup_ino }, out);
+                            self.wbs.insert(wb, id);
+                            id
+                        }
+                    };
                     wbs.push((id, wb_row(world, wb)));
                 }
             }
@@ -91,8 +136,11 @@ impl Recorder {
         let mut processes = Vec::new();
         for (pid, task) in world.pids.iter() {
             // An exited worker is left unreaped until the end: its counters stay.
-            let cgroup = cgroup_entity(world, task.cgroup);
-            let cgroup = self.id(cgroup, out);
+            if let Some(id) = self.processes.get(&(pid, task.cgroup)) {
+                processes.push((*id, process(world, pid)));
+                continue;
+            }
+            let cgroup = self.cgroup(world, task.cgroup, out);
             let entity = Entity::Process {
                 pid: task.pid,
                 start_ticks: task.start / 10_000_000,
@@ -101,6 +149,7 @@ impl Recorder {
                 kthread: task.is_kernel,
             };
             let id = self.id(entity, out);
+            self.processes.insert((pid, task.cgroup), id);
             processes.push((id, process(world, pid)));
         }
         sample.processes = Table::read(processes);
@@ -109,14 +158,15 @@ impl Recorder {
 
     fn cgroups(&mut self, world: &World, sample: &mut Sample, is_first: bool, out: &mut Vec<Record>) {
         let (mut rows, mut limits, mut io) = (Vec::new(), Vec::new(), Vec::new());
+        let below = below(world);
         for (cg, cgroup) in world.cgroups.iter() {
             if cgroup.is_dead {
                 continue;
             }
-            let is_known = self.known.contains_key(&cgroup_entity(world, cg));
-            let id = self.id(cgroup_entity(world, cg), out);
+            let is_known = self.cgroups.contains_key(&cg);
+            let id = self.cgroup(world, cg, out);
             if cgroup.has_controllers || cg == CgId::ROOT {
-                rows.push((id, cgroup_row(world, cg)));
+                rows.push((id, cgroup_row(cgroup, below[cg.0 as usize])));
             }
             if (is_first || !is_known) && cg != CgId::ROOT && cgroup.has_controllers {
                 let limit = |pages: u64| Some(if pages == u64::MAX { Limit::MAX } else { Limit(pages * PAGE) });
@@ -129,9 +179,16 @@ impl Recorder {
                 };
                 limits.push((id, row));
             }
-            for (_, block) in world.blocks.iter() {
+            for (device, block) in world.blocks.iter() {
                 let Some(counts) = block.by_cgroup.get(&cg) else { continue };
-                let id = self.id(Entity::CgroupIo { cgroup: id, dev: block.dev }, out);
+                let id = match self.cgroup_io.get(&(cg, device)) {
+                    Some(id) => *id,
+                    None => {
+                        let id = self.id(Entity::CgroupIo { cgroup: id, dev: block.dev }, out);
+                        self.cgroup_io.insert((cg, device), id);
+                        id
+                    }
+                };
                 let row = CgroupIoRow {
                     rbytes: Some(Bytes(counts[0])),
                     wbytes: Some(Bytes(counts[1])),
@@ -281,15 +338,8 @@ fn wb_row(world: &World, id: WbId) -> WbRow {
     }
 }
 
-fn cgroup_row(world: &World, id: CgId) -> CgroupRow {
-    let cgroup = &world.cgroups[id];
+fn cgroup_row(cgroup: &crate::cgroup::Cgroup, below: Below) -> CgroupRow {
     let charged = &cgroup.charged;
-    let live = |other: &&crate::cgroup::Cgroup| !other.is_dead;
-    let below = world.cgroups.iter().filter(|(at, _)| *at != id && world.ancestors(*at).any(|up| up == id));
-    let (alive, dying): (Vec<_>, Vec<_>) = below.map(|(_, other)| other).partition(live);
-    // What a dead cgroup leaves is its page cache.
-    let dying = dying.iter().filter(|other| other.charged.file > 0).count();
-    let populated = cgroup.processes + alive.iter().map(|other| other.processes).sum::<u64>();
     CgroupRow {
         memory_current: bytes(charged.usage()),
         anon: bytes(charged.anon),
@@ -305,9 +355,9 @@ fn cgroup_row(world: &World, id: CgId) -> CgroupRow {
         events_oom_kill: Some(Count(0)),
         io_some: Some(Nanos(cgroup.io.some)),
         io_full: Some(Nanos(cgroup.io.full)),
-        nr_descendants: Some(Count(u64::try_from(alive.len()).unwrap_or(0))),
-        nr_dying_descendants: Some(Count(u64::try_from(dying).unwrap_or(0))),
-        populated: Some(Flag(u64::from(populated > 0))),
+        nr_descendants: Some(Count(below.alive)),
+        nr_dying_descendants: Some(Count(below.dying)),
+        populated: Some(Flag(u64::from(cgroup.processes + below.processes > 0))),
         ..CgroupRow::default()
     }
 }

@@ -217,7 +217,7 @@ fn drive(
     take: &mut impl FnMut(Record) -> Result<(), SimError>,
     tell: &mut impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
-    let mut recorder = Recorder { is_first: true, ..Recorder::default() };
+    let mut recorder = Recorder::default();
     let (mut samples, mut at) = (0, 0);
     let mut is_interrupted = false;
     let mut last_work = (0, 0);
@@ -260,8 +260,8 @@ fn drive(
         }
         let end = started.zip(scenario.workload.duration).map(|(at, duration)| at.saturating_add(duration.nanos()));
         let is_late = end.is_some_and(|end| at > end.saturating_add(GRACE));
-        let sleeps = sim.waiting().iter().any(|(_, what)| *what == "a moment to come" || *what == "its start");
-        let is_idle = at.saturating_sub(last_work.0) > PATIENCE && !sleeps;
+        let is_quiet = at.saturating_sub(last_work.0) > PATIENCE;
+        let is_idle = is_quiet && !sim.is_waiting_for(&["a moment to come", "its start"]);
         if stopped == Stopped::Idle || is_late || is_idle || at > LONGEST {
             let waiting = sim.waiting().into_iter().map(|(who, what)| (who, what.to_owned())).collect();
             return Err(SimError::Stuck { seconds: at / Nanos::SECOND.0, waiting });

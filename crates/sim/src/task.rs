@@ -203,10 +203,7 @@ impl Hand {
                 }
                 Step::Anon(step) => self.hold(step.size.bytes().div_ceil(PAGE)).await?,
                 Step::DropCaches => {
-                    let mut world = self.sim.w();
-                    // Twice: the first makes active pages inactive.
-                    world.evict(CgId::ROOT, u64::MAX);
-                    world.evict(CgId::ROOT, u64::MAX);
+                    self.sim.w().drop_caches();
                 }
                 Step::WaitFor(step) => self.wait_for(&step.task).await,
                 Step::Barrier(step) => self.barrier(&step.name).await,
