@@ -22,7 +22,7 @@ test: packages lint build unit
 # from build scripts and procedural macros, which cannot be linked that way.
 build: packages
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --package floodline --target $(TRIPLE)
-	install -D target/$(TRIPLE)/release/floodline target/release/floodline
+	install -s -D target/$(TRIPLE)/release/floodline target/release/floodline
 
 packages:
 	@command -v cargo >/dev/null || { echo "no Rust toolchain: install one with rustup, then run make again"; exit 1; }

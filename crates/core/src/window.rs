@@ -7,13 +7,13 @@ use crate::facts::HostFacts;
 use crate::gap::{Gap, Source};
 use crate::id::{Entity, EntityId};
 use crate::metric::{MetricKind, Row};
-use crate::record::{Event, Record, Sink};
+use crate::record::{Event, Record, Sink, What};
 use crate::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
     ZoneRow,
 };
 use crate::units::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 /// All readings of one entity within a window, folded.
@@ -126,6 +126,8 @@ pub struct Window {
     pub processes: Spans<ProcessRow>,
     /// What happened.
     pub events: Vec<Event>,
+    /// Parts of a tracer that were in use: what they did not see did not happen.
+    pub traced: BTreeSet<String>,
     /// What was not read.
     pub gaps: Vec<Gap>,
 }
@@ -142,13 +144,14 @@ impl Window {
         window
     }
 
-    /// Forgets every reading, and keeps what the machine is, what of it cannot be read, and what the
-    /// ids stand for: the next stretch starts here.
+    /// Forgets every reading, and keeps what the machine is, what of it cannot be read, what traces it, and
+    /// what the ids stand for: the next stretch starts here.
     pub fn begin_again(&mut self) {
         let facts = self.facts.take();
         let entities = std::mem::take(&mut self.entities);
         let gaps = std::mem::take(&mut self.gaps);
-        *self = Window { facts, entities, gaps, ..Window::default() };
+        let traced = std::mem::take(&mut self.traced);
+        *self = Window { facts, entities, gaps, traced, ..Window::default() };
     }
 
     /// The same, and forgets processes without a reading in the stretch that ends: over days they come
@@ -209,7 +212,12 @@ impl Sink for Window {
                 self.entities.insert(*id, entity.clone());
             }
             Record::Sample(sample) => self.push(sample),
-            Record::Event(event) => self.events.push(event.clone()),
+            Record::Event(event) => {
+                if let What::TraceStarted { parts } = &event.what {
+                    self.traced.extend(parts.iter().cloned());
+                }
+                self.events.push(event.clone());
+            }
             Record::Gap(gap) => self.gaps.push(gap.clone()),
         }
         Ok(())

@@ -22,6 +22,14 @@ pub fn path(window: &Window, id: EntityId) -> Option<&Name> {
     }
 }
 
+/// The inode number of a cgroup's directory, by which traces name it.
+pub fn ino(window: &Window, id: EntityId) -> Option<u64> {
+    match window.entities.get(&id) {
+        Some(Entity::Cgroup { ino, .. }) => *ino,
+        _ => None,
+    }
+}
+
 /// A cgroup for a sentence, escaped: what a person calls it where it is a container or a pod, otherwise
 /// its path; its number where the recording does not name it.
 pub fn label(window: &Window, id: EntityId) -> String {

@@ -14,6 +14,8 @@ pub mod heirs;
 pub mod missing;
 pub mod rules;
 pub mod stretches;
+pub mod switches;
+pub mod throttle;
 pub mod writer;
 
 use crate::facts::CgroupMode;

@@ -7,7 +7,7 @@
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, dirty, missing, writer};
+use crate::diagnose::{Rule, Verdict, dirty, missing, throttle, writer};
 use crate::gap::{Cause, Gap, Source};
 use crate::human;
 use crate::report::{Evidence, Finding, Severity, Step};
@@ -278,6 +278,7 @@ fn common_evidence(window: &Window, rate: f64) -> Vec<Evidence> {
         Evidence::bytes("Most dirty, against throttling", peak.0, "freerun ceiling (thresh + bg_thresh) / 2")
             .against(ceiling.0 as f64)
     }));
+    evidence.extend(throttle::evidence(window, |_| true));
     evidence
 }
 
@@ -308,8 +309,11 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
              takes all that has expired"
         }
     };
-    let throttled = match dirty::can_have_throttled(window) {
+    // Counted where it was traced, otherwise what the level allows.
+    let paused = throttle::total(window, None).map(|pauses| pauses.count > 0);
+    let throttled = match paused.or(dirty::can_have_throttled(window)) {
         Some(false) => " vm.dirty_ratio is not to blame: no writer was throttled by it.",
+        Some(true) if paused.is_some() => " Some writers were paused in dirty throttling too.",
         Some(true) => " Writers were over the freerun ceiling too and were throttled.",
         None => "",
     };

@@ -5,7 +5,8 @@
 //! is written by a switch.
 #![doc = include_str!("inode_switch_storm.md")]
 
-use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::diagnose::switches::{self, Moves, Pair};
+use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
 use crate::facts::HostFacts;
 use crate::gap::Source;
 use crate::human;
@@ -77,6 +78,8 @@ struct Storm {
     largest: Option<(EntityId, u64)>,
     lazytime: Vec<String>,
     cost: Cost,
+    /// Moves that were counted, by pair of cgroups; `None` when nothing traced them.
+    moves: Option<Vec<(Pair, Moves)>>,
 }
 
 fn check(window: &Window) -> Verdict {
@@ -95,9 +98,10 @@ fn check(window: &Window) -> Verdict {
     if let Some(cpu) = measured {
         let severity = if cpu >= HURTS_CPUS * storm_s { Severity::Critical } else { Severity::Warning };
         let summary = format!(
-            "Kworkers moving inodes of removed cgroups used {} of CPU in {}.",
+            "Kworkers moving inodes of removed cgroups used {} of CPU in {}{}.",
             human::seconds(cpu),
-            human::seconds(window.seconds())
+            human::seconds(window.seconds()),
+            storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
         );
         return Verdict::Found(vec![finding(window, &storm, severity, summary)]);
     }
@@ -106,6 +110,11 @@ fn check(window: &Window) -> Verdict {
     }
     match (storm.cost, storm.cpu_s, storm.dying) {
         (Cost::None, _, _) => Verdict::Clear("this kernel does not switch inodes of removed cgroups".to_owned()),
+        (_, Some(cpu), _) if storm.moves.as_ref().is_some_and(|moves| !moves.is_empty()) => Verdict::Clear(format!(
+            "kworkers used {} for it{}",
+            human::seconds(cpu),
+            storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
+        )),
         (_, None, _) => Verdict::NotChecked(vec![missing::rate_gap(window, Source::ProcessStat, "CPU of kworkers")]),
         (_, Some(_), None) => missing::not_checked(window, Source::CgroupStat, "nr_dying_descendants"),
         (_, Some(cpu), Some(dying)) => Verdict::Clear(format!(
@@ -113,6 +122,20 @@ fn check(window: &Window) -> Verdict {
             human::seconds(cpu),
             human::plural(dying, "removed cgroup lingers", "removed cgroups linger")
         )),
+    }
+}
+
+/// `: 20,000 inodes went from A to B`; empty when none did.
+fn counted(window: &Window, moves: &[(Pair, Moves)]) -> String {
+    let all: u64 = moves.iter().map(|(_, moves)| moves.switched).sum();
+    match moves.first() {
+        Some((pair, _)) => format!(
+            ": {} went from {} to {}",
+            human::plural(all, "inode", "inodes"),
+            throttle::label(window, pair.one),
+            throttle::label(window, pair.other)
+        ),
+        None => String::new(),
     }
 }
 
@@ -154,6 +177,7 @@ fn storm(window: &Window, facts: &HostFacts) -> Storm {
             .map(|mount| mount.mount_point.to_string())
             .collect(),
         cost: cost(facts.kernel),
+        moves: switches::moves(window),
     }
 }
 
@@ -182,6 +206,17 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
                 .against(HURTS_CPUS * window.seconds().min(STORM_S)),
         );
         evidence.push(Evidence::count("Such kworkers", storm.workers, "/proc/PID/comm"));
+    }
+    for (pair, moves) in storm.moves.iter().flatten().take(3) {
+        let (from, to) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+        let name = format!("Inodes moved from {from} to {to} on {}", pair.bdi);
+        evidence.push(Evidence::count(name, moves.switched, switches::SWITCHES));
+        let lasted = Nanos(moves.last_at.0.saturating_sub(moves.first_at.0)).as_secs_f64();
+        evidence.push(Evidence::seconds("from the first to the last", lasted, switches::SWITCHES));
+        evidence.extend(switches::removed_before(window, moves.first_at).map(|(at, path)| {
+            let before = Nanos(moves.first_at.0.saturating_sub(at.0)).as_secs_f64();
+            Evidence::seconds(format!("after the removal of {path}"), before, "trace of cgroup:cgroup_rmdir")
+        }));
     }
     evidence.extend(
         storm
@@ -279,6 +314,28 @@ mod tests {
         check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers used 200 ms for it");
         // A longer look at the same storm.
         check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
+    }
+
+    #[test]
+    fn counted_moves_confirm_it_and_name_both_cgroups() {
+        let switched = || {
+            crate::record::What::InodesSwitched(Box::new(crate::traced::switches::InodesSwitched {
+                since: Nanos(0),
+                bdi: "8:0".into(),
+                old_cgroup_ino: 77,
+                new_cgroup_ino: 1,
+                switched: 20_011,
+                queued: None,
+                first_at: Nanos(1),
+                last_at: Nanos(2),
+            }))
+        };
+        let expect = "critical: Kworkers moving inodes of removed cgroups used 11 s of CPU in 9.00 s: 20011 inodes went from \
+                      cgroup 77 to /.";
+        check_rule(&RULE, &inode_switch_storm().traced(&["switches"], vec![switched()]), expect);
+        let little = inode_switch_fixed().traced(&["switches"], vec![switched()]);
+        check_rule(&RULE, &little, "clear: kworkers used 110 ms for it: 20011 inodes went from cgroup 77");
+        check_rule(&RULE, &inode_switch_fixed().traced(&["switches"], vec![]), "clear: kworkers used 110 ms for it, 1");
     }
 
     #[test]

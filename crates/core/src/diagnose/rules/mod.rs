@@ -9,11 +9,13 @@ pub mod contradictory_dirty_settings;
 pub mod dirty_cliff;
 pub mod dirty_data_at_risk;
 pub mod dominant_writer;
+pub mod foreign_inode_thrash;
 pub mod foreign_inode_writeback;
 pub mod fsync_behind_writeback;
 pub mod inode_switch_storm;
 pub mod overlay_umount_flush;
 pub mod starved_dirty_budget;
+pub mod strictlimit_throttling;
 pub mod wrapped_dirty_counter;
 
 use super::Rule;
@@ -30,6 +32,8 @@ pub static RULES: &[Rule] = &[
     fsync_behind_writeback::RULE,
     buffered_loop_device::RULE,
     cgroup_writeback_missing::RULE,
+    strictlimit_throttling::RULE,
+    foreign_inode_thrash::RULE,
     foreign_inode_writeback::RULE,
     contradictory_dirty_settings::RULE,
     dirty_data_at_risk::RULE,

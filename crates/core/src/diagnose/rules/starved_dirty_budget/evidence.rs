@@ -4,9 +4,10 @@
 use super::activity::{self, Activity, Waiting};
 use super::starved::Starved;
 use crate::budget::{Budgets, Setting};
-use crate::diagnose::cgroup;
+use crate::diagnose::{cgroup, throttle};
 use crate::report::Evidence;
 use crate::window::Window;
+use std::collections::BTreeSet;
 
 pub(super) fn evidence(
     window: &Window,
@@ -76,6 +77,8 @@ pub(super) fn evidence(
         Evidence::share("Time with a task waiting, worst of them", share, "io.pressure some")
             .against(activity::HURTS_PRESSURE)
     }));
+    let inos: BTreeSet<u64> = starved.iter().filter_map(|one| cgroup::ino(window, one.budget.cgroup)).collect();
+    rows.extend(throttle::evidence(window, |event| inos.contains(&event.wb_cgroup_ino)));
     rows.extend(waiting.busiest.map(|(utilisation, name)| {
         Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time")
             .against(activity::SATURATED)
