@@ -114,10 +114,14 @@ fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
 fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
     let key: Vec<&str> = at.key.iter().map(String::as_str).collect();
     names(at, step, &key, complaints);
-    let lasts = at.scenario.workload.duration.is_some();
+    // The workload's clock starts when all setups are done.
+    let is_setup = at.key.get(3).is_some_and(|part| part == "setup");
+    let lasts = at.scenario.workload.duration.is_some() && !is_setup;
     let endless = |complaints: &mut Complaints, ends: &str| {
+        let message =
+            if is_setup { "a setup that never ends" } else { "it never ends, and the workload has no duration" };
         if !lasts {
-            complaints.hint(&key, "it never ends, and the workload has no duration", format!("give it {ends}"));
+            complaints.hint(&key, message, format!("give it {ends}"));
         }
     };
     match step {

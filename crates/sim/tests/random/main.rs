@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random scenarios under the checkers: every run ends, adds up after every event, and what is refused is
+//! refused by name. `PROPTEST_RNG_SEED=7 PROPTEST_CASES=5000 cargo test -p floodline-sim --test random` runs
+//! others and more; a failure prints the scenario and the kernel.
+
+mod generate;
+
+use floodline_core::kernel::KernelVersion;
+use floodline_core::scenario::{Scenario, ScenarioFile};
+use floodline_core::units::Nanos;
+use floodline_sim::{Options, SimError, simulate};
+use generate::Dice;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+const KERNELS: &[&str] = &["6.12", "4.4", "4.14.59", "4.14.60", "5.4", "5.10", "5.15", "6.1", "6.6", "6.18", "7.2"];
+/// Runs with more samples are ended: a workload of seconds has some.
+const SAMPLES_MAX: u32 = 400;
+/// What tasks may wait for without end: each other.
+const EACH_OTHER: &[&str] = &["the end of another task", "others at a barrier", "the setups of other tasks"];
+
+/// How a scenario ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ending {
+    Ran,
+    /// For these reasons.
+    Refused(Vec<String>),
+    Stuck,
+}
+
+fn judge(text: &str, kernel: &str) -> Result<Ending, String> {
+    let scenario = match ScenarioFile::parse(text) {
+        Ok(mut file) => file.variants.remove("default").ok_or("no variant")?,
+        Err(error) => {
+            let nameless = error.problems.iter().find(|problem| problem.message.is_empty());
+            let whys = || error.problems.iter().map(|problem| problem.message.clone()).collect();
+            return nameless.map_or_else(|| Ok(Ending::Refused(whys())), |problem| Err(format!("{problem:?}")));
+        }
+    };
+    run(&scenario, kernel)
+}
+
+fn run(scenario: &Scenario, kernel: &str) -> Result<Ending, String> {
+    let kernel: KernelVersion = kernel.parse().map_err(|_| "no kernel")?;
+    let options =
+        Options { variant: "default".to_owned(), kernel, every: Nanos::from_millis(500), checks_every_event: true };
+    let mut samples = 0;
+    let outcome = simulate(
+        scenario,
+        &options,
+        |_| Ok(()),
+        |_| {
+            samples += 1;
+            samples < SAMPLES_MAX
+        },
+    );
+    match outcome {
+        Ok(summary) if summary.is_interrupted => Err(format!("not over after {samples} samples")),
+        Ok(_) => Ok(Ending::Ran),
+        Err(SimError::NotHonoured(keys)) if !keys.is_empty() => {
+            Ok(Ending::Refused(keys.into_iter().map(|key| key.pattern).collect()))
+        }
+        Err(SimError::Senseless(what)) if !what.contains("bug") && what.contains("machine.") => {
+            Ok(Ending::Refused(vec![what]))
+        }
+        Err(SimError::Stuck { waiting, .. }) if waiting.iter().any(|(_, what)| EACH_OTHER.contains(&what.as_str())) => {
+            Ok(Ending::Stuck)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn every_random_scenario_ends_adds_up_or_is_refused_by_name() {
+    let mut config = Config { failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(1);
+    }
+    println!("{:?}, {} scenarios", config.rng_seed, config.cases);
+    let (seed, cases) = (config.rng_seed, config.cases);
+    let ran = Cell::new(0_u32);
+    let refusals: RefCell<BTreeMap<String, u32>> = RefCell::default();
+    let bytes = proptest::collection::vec(proptest::num::u8::ANY, 40..400);
+    let outcome = TestRunner::new(config).run(&bytes, |bytes| {
+        let mut dice = Dice(&bytes);
+        let text = generate::scenario(&mut dice);
+        let kernel = KERNELS[bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % KERNELS.len()];
+        let judged = judge(&text, kernel);
+        if judged == Ok(Ending::Ran) {
+            ran.set(ran.get() + 1);
+        }
+        if let Ok(Ending::Refused(whys)) = &judged {
+            whys.iter().for_each(|why| *refusals.borrow_mut().entry(why.clone()).or_default() += 1);
+        }
+        judged.map(drop).map_err(|why| TestCaseError::fail(format!("{why}\non {kernel}:\n{text}")))
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, _)) => panic!("{seed:?}: {why}"),
+        Err(other) => panic!("{other}"),
+    }
+    refusals.borrow().iter().for_each(|(why, count)| println!("{count:>5} {why}"));
+    assert!(ran.get() * 4 > cases, "only {} of {cases} scenarios were run", ran.get());
+}
