@@ -256,7 +256,7 @@ impl Engine {
     /// Lets time pass for the process that runs without giving way, as long as no other process is due: what
     /// devices complete meanwhile is handled here, in the order in which it would be without this. False:
     /// somebody else is due first; a wake-up at `at` is in the queue.
-    fn skip_to(&self, at: u64, waits: &'static str) -> bool {
+    pub(crate) fn skip_to(&self, at: u64, waits: &'static str) -> bool {
         let mut world = self.w();
         let sequence = world.queue.reserve();
         while at <= self.horizon.get() && world.new_wbs.is_empty() {

@@ -9,6 +9,7 @@ mod balance_dirty_pages;
 mod block;
 mod cgroup;
 mod checks;
+mod cpu;
 mod engine;
 mod filesystem;
 mod flusher;

@@ -300,6 +300,13 @@ pub(crate) async fn make_room(sim: &Sim, cgroup: CgId, pages: u64) -> Result<(),
             if world.evict(scope, wanted) > 0 {
                 continue;
             }
+            // With nothing left that could become clean, the kernel kills for want of memory.
+            let charged = &world.cgroups[scope].charged;
+            if charged.dirty + charged.writeback == 0 {
+                // memory.high is no limit: who is over it is only made to wait.
+                let is_hard = scope == CgId::ROOT || charged.usage().saturating_add(pages) > world.cgroups[scope].max;
+                return if is_hard { Err(NoMemory) } else { Ok(()) };
+            }
             world.wakeup_flushers(Reason::Vmscan);
             let ticket = sim.ticket("memory: reclaim found only dirty pages");
             world.reclaim_waiters.add(ticket);

@@ -96,7 +96,7 @@ pub(crate) async fn use_cpu(sim: &Sim, pid: PidId, nanos: u64, is_user: bool) {
         let cgroup = world.pids[pid].cgroup;
         world.count_running(cgroup, true);
     }
-    sim.pass(nanos, "the end of its CPU time").await;
+    crate::cpu::run(sim, nanos).await;
     let mut world = sim.w();
     let cgroup = world.pids[pid].cgroup;
     world.count_running(cgroup, false);

@@ -52,7 +52,7 @@ pub struct Summary {
 
 /// Time before the first program starts.
 const QUIET: u64 = Nanos::SECOND.0;
-/// After the workload's time, programs that are in a call get this long to come back.
+/// After the workload's time, programs that are in a call get this long without anything being done for them.
 const GRACE: u64 = 60 * Nanos::SECOND.0;
 /// Nothing may last longer.
 const LONGEST: u64 = 7 * 86_400 * Nanos::SECOND.0;
@@ -93,7 +93,7 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     for sb in journals {
         sim.spawn("jbd2", true, crate::journal::thread(sim.clone(), sb));
     }
-    sim.spawn("switch", true, crate::switch::worker(sim.clone()));
+    crate::switch::start(sim);
     sim.spawn("memcg", true, memcg_stats(sim.clone()));
     let timing = Timing {
         duration: scenario.workload.duration.map(|time| time.nanos()),
@@ -220,7 +220,7 @@ fn drive(
     let mut recorder = Recorder::default();
     let (mut samples, mut at) = (0, 0);
     let mut is_interrupted = false;
-    let mut last_work = (0, 0);
+    let (mut last_work, mut last_moved) = ((0, (0, 0)), (0, 0));
     loop {
         let stopped = advance(sim, at, options)?;
         let mut records = Vec::new();
@@ -252,14 +252,20 @@ fn drive(
         }
         let (started, work) = {
             let world = sim.w();
-            let work = world.memory.ctxt + world.memory.nr_dirtied + world.memory.cpu_user + world.memory.cpu_system;
-            (world.meeting.started, work)
+            let cpu = world.memory.cpu_user + world.memory.cpu_system;
+            let requests: u64 = world.blocks.iter().flat_map(|(_, block)| block.stats.ios).sum();
+            let moved = world.memory.nr_dirtied + cpu + requests;
+            (world.meeting.started, (moved, world.memory.ctxt))
         };
+        if work.0 != last_moved.1 {
+            last_moved = (at, work.0);
+        }
         if work != last_work.1 {
             last_work = (at, work);
         }
         let end = started.zip(scenario.workload.duration).map(|(at, duration)| at.saturating_add(duration.nanos()));
-        let is_late = end.is_some_and(|end| at > end.saturating_add(GRACE));
+        // A slow device may take its time, as long as it does something.
+        let is_late = end.is_some_and(|end| at > end.max(last_moved.0).saturating_add(GRACE));
         let is_quiet = at.saturating_sub(last_work.0) > PATIENCE;
         let is_idle = is_quiet && !sim.is_waiting_for(&["a moment to come", "its start"]);
         if stopped == Stopped::Idle || is_late || is_idle || at > LONGEST {

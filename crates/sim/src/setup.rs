@@ -81,6 +81,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<Worl
         algorithm,
         build,
         cpus: machine.cpus.into(),
+        cpu: crate::cpu::Cpus::default(),
         unified: machine.cgroup_mode == CgroupMode::V2 && kernel.at_least(4, 3),
         settings,
         costs: COSTS,

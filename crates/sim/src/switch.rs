@@ -6,6 +6,8 @@
 use crate::arena::{CgId, InodeId, WbId};
 use crate::engine::{Sim, Waiters};
 use crate::inode::ListName;
+use crate::sync::{lock, unlock};
+use crate::wb::Lock;
 use crate::world::World;
 use std::collections::VecDeque;
 
@@ -39,6 +41,8 @@ pub(crate) struct Switching {
     waiters: Waiters,
     /// Wbs of removed cgroups that still have inodes.
     offline: Vec<WbId>,
+    /// The locks of the lists that are switched between, as one.
+    list_lock: Lock,
     pub(crate) switched: u64,
 }
 
@@ -161,9 +165,21 @@ impl World {
     }
 }
 
-/// The worker that executes switches: all need the same list locks, so that more would only spin.
-pub(crate) async fn worker(sim: Sim) {
-    let pid = sim.w().kernel_thread("kworker/u4:2+inode_switch_wbs");
+/// Starts the workers: one for each CPU, since a context is work of its own; since the rework only one, that
+/// takes all of a wb.
+pub(crate) fn start(sim: &Sim) {
+    let count = {
+        let world = sim.w();
+        if world.has_switch_rework() { 1 } else { world.cpus.max(1) }
+    };
+    for number in 0..count {
+        sim.spawn("switch", true, worker(sim.clone(), number));
+    }
+}
+
+/// Executes switches. All workers need the same list locks: while one goes on, the others spin.
+async fn worker(sim: Sim, number: u64) {
+    let pid = sim.w().kernel_thread(&format!("kworker/{number}:2+inode_switch_wbs"));
     loop {
         let next = { sim.w().switching.queue.pop_front() };
         let Some(batch) = next else {
@@ -181,7 +197,12 @@ pub(crate) async fn worker(sim: Sim) {
             let Some(bdi) = bdi else { break };
             sim.wait("", |world| &mut world.bdis[bdi].switch_lock.waiters).await;
         }
-        let cost = sim.w().switch(&batch);
-        crate::process::use_cpu(&sim, pid, cost, false).await;
+        let locked = async {
+            lock(&sim, "", |world| &mut world.switching.list_lock).await;
+            let cost = sim.w().switch(&batch);
+            sim.pass(cost, "").await;
+            unlock(&sim, |world| &mut world.switching.list_lock);
+        };
+        crate::cpu::spin(&sim, pid, locked).await;
     }
 }

@@ -158,7 +158,10 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<
         [bytes.start, bytes.end].into_iter().filter(|at| is_needed(*at)).map(|at| at / PAGE).collect()
     };
     for page in needed {
-        fetch(sim, pid, inode, page, 1).await;
+        // The write itself finds that there is no memory.
+        if fetch(sim, pid, inode, page, 1).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -241,7 +244,7 @@ fn folio_for(at: u64, left: u64, most: u64) -> u64 {
 }
 
 /// Reads pages that are not cached, and waits for them.
-async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) {
+async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) -> Result<(), NoMemory> {
     let (device, cgroup) = {
         let world = sim.w();
         (world.sbs[world.inodes[inode].sb].device, world.pids[pid].cgroup)
@@ -252,7 +255,7 @@ async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) {
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
         sim.w().pids[pid].io.read_bytes += len * PAGE;
     }
-    arrive(sim, cgroup, inode, start, len).await;
+    arrive(sim, cgroup, inode, start, len).await
 }
 
 fn read_request(sim: &Sim, cgroup: CgId, pages: u64, slot: u32) -> Request {
@@ -261,11 +264,8 @@ fn read_request(sim: &Sim, cgroup: CgId, pages: u64, slot: u32) -> Request {
 }
 
 /// Pages have been read: they are in the cache from now on.
-async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64) {
-    // What cannot be had is read and forgotten.
-    if make_room(sim, cgroup, len).await.is_err() {
-        return;
-    }
+async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64) -> Result<(), NoMemory> {
+    make_room(sim, cgroup, len).await?;
     let mut world = sim.w();
     let owner = world.page_owner(cgroup);
     let most = world.sbs[world.inodes[inode].sb].folios.by_readahead;
@@ -279,6 +279,7 @@ async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64) {
         let run = if folio == most { hole / most * most } else { folio };
         world.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
     }
+    Ok(())
 }
 
 /// Requests for pages that were asked for ahead.
@@ -292,7 +293,14 @@ pub(crate) struct Readahead {
 }
 
 /// Reads from a file through the page cache; how many bytes.
-pub(crate) async fn read(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, offset: u64, len: u64) -> u64 {
+pub(crate) async fn read(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    ahead: &mut Readahead,
+    offset: u64,
+    len: u64,
+) -> Result<u64, NoMemory> {
     let (costs, size, sb, cgroup) = {
         let world = sim.w();
         let i = &world.inodes[inode];
@@ -358,9 +366,9 @@ pub(crate) async fn read(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Read
         let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
         io_wait(sim, Some(pid), completed(sim, slot)).await;
         sim.w().completions.close(slot);
-        arrive(sim, cgroup, inode, at, count).await;
+        arrive(sim, cgroup, inode, at, count).await?;
     }
-    got
+    Ok(got)
 }
 
 /// Forgets what was asked for ahead.
@@ -430,14 +438,36 @@ pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, l
     }
 }
 
+/// The kernel kills who asks for memory when none can be had.
+pub(crate) const OUT_OF_MEMORY: &str = "no memory: nothing could be reclaimed";
+
+/// A store that faults more often than this will not succeed: with a budget below a folio, each fault brings the
+/// flusher that cleans the folio before the store is retried.
+const FAULTS_MAX: u32 = 10_000;
+
 /// Stores into a page of a shared mapping.
-pub(crate) async fn store(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Result<(), NoMemory> {
+pub(crate) async fn store(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    page: u64,
+    end: Option<u64>,
+) -> Result<(), &'static str> {
     let (sb, cgroup, fault) = {
         let world = sim.w();
         (world.inodes[inode].sb, world.pids[pid].cgroup, world.costs.fault)
     };
     let has_writeback = sim.w().sbs[sb].bdi.is_some();
+    let mut faults = 0;
     while !sim.w().inodes[inode].is_writable(page) {
+        // Who is killed at the workload's end retries nothing.
+        if end.is_some_and(|end| faults > 0 && sim.now() >= end) {
+            break;
+        }
+        faults += 1;
+        if faults > FAULTS_MAX {
+            return Err("one store faulted over and over: its folio is cleaned before every retry");
+        }
         let is_cached = sim.w().inodes[inode].cache.find(page).is_some();
         if !is_cached {
             let (start, len, is_on_disk) = {
@@ -452,9 +482,9 @@ pub(crate) async fn store(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> R
             };
             count_fault(sim, pid, is_on_disk);
             if is_on_disk {
-                fetch(sim, pid, inode, start, len).await;
+                fetch(sim, pid, inode, start, len).await.map_err(|_| OUT_OF_MEMORY)?;
             } else {
-                make_room(sim, cgroup, 1).await?;
+                make_room(sim, cgroup, 1).await.map_err(|_| OUT_OF_MEMORY)?;
                 let mut world = sim.w();
                 let owner = world.page_owner(cgroup);
                 if world.inodes[inode].cache.find(page).is_none() {

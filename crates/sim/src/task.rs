@@ -281,7 +281,7 @@ impl Hand {
                 syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Write).await;
             } else {
                 let wrote = syscalls::write(&self.sim, self.pid, inode, offset, len).await;
-                wrote.map_err(|_| "no memory: nothing could be reclaimed".to_owned())?;
+                wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
             }
             self.measures.took("write", at, self.sim.now(), len);
             self.open(&step.file, way).await?.cursor = offset + len;
@@ -336,7 +336,7 @@ impl Hand {
                 let mut ahead = std::mem::take(&mut self.open(&step.file, Way::Read).await?.ahead);
                 let got = syscalls::read(&self.sim, self.pid, inode, &mut ahead, offset, len).await;
                 self.open(&step.file, Way::Read).await?.ahead = ahead;
-                got
+                got.map_err(|_| syscalls::OUT_OF_MEMORY)?
             };
             left -= got.min(left);
             self.measures.took("read", at, self.sim.now(), got);
@@ -370,6 +370,7 @@ impl Hand {
                 }
                 let at = self.now();
                 let got = syscalls::read(&self.sim, self.pid, inode, &mut ahead, offset, block).await;
+                let got = got.map_err(|_| syscalls::OUT_OF_MEMORY)?;
                 if got == 0 {
                     break;
                 }
@@ -417,8 +418,8 @@ impl Hand {
             };
             for page in touched {
                 let at = self.now();
-                let stored = syscalls::store(&self.sim, self.pid, inode, page).await;
-                stored.map_err(|_| "no memory: nothing could be reclaimed".to_owned())?;
+                let stored = syscalls::store(&self.sim, self.pid, inode, page, self.end).await;
+                stored.map_err(str::to_owned)?;
                 self.measures.took("mmap_store", at, self.sim.now(), step.store.bytes());
             }
             if let Some(call) = durable.due(n, self.sim.now()) {
@@ -453,7 +454,7 @@ impl Hand {
             if step.size.bytes() > 0 {
                 let at = self.now();
                 let wrote = syscalls::write(&self.sim, self.pid, inode, 0, step.size.bytes()).await;
-                wrote.map_err(|_| "no memory: nothing could be reclaimed".to_owned())?;
+                wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
                 self.measures.took("write", at, self.sim.now(), step.size.bytes());
             }
             if step.fsync {
@@ -578,7 +579,7 @@ impl Hand {
         let cgroup = self.cgroup();
         if pages > held {
             let room = make_room(&self.sim, cgroup, pages - held).await;
-            room.map_err(|_| "no memory: nothing could be reclaimed".to_owned())?;
+            room.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
         }
         self.sim.w().hold_anon(self.pid, pages);
         Ok(())

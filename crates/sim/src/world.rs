@@ -50,6 +50,8 @@ pub(crate) struct World {
     pub(crate) algorithm: Algorithm,
     pub(crate) build: Build,
     pub(crate) cpus: u64,
+    /// Who runs on them.
+    pub(crate) cpu: crate::cpu::Cpus,
     /// Whether memory and io are on the unified hierarchy.
     pub(crate) unified: bool,
     pub(crate) settings: Settings,

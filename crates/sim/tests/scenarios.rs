@@ -89,8 +89,9 @@ fn unmounting_an_overlay_writes_out_its_upper_filesystem() {
 
 #[test]
 fn inodes_of_a_removed_cgroup_are_switched_at_the_price_of_the_kernel() {
-    // FIXME: tasks and kworkers of the model do not compete for CPUs, so that nobody's burning takes longer.
-    let burn = ["requests.burn.max_seconds is 0.0010, expected at least 0.2"];
+    // What is expected was measured on an emulated CPU, where a step along a list takes twice the model's time
+    // and more; a batch keeps a CPU here for up to 60 ms instead.
+    let burn = ["requests.burn.max_seconds is 0.0599, expected at least 0.2"];
     assert_eq!(unmet(SWITCH_STORM, "incident", "6.12.43"), burn);
     check(SWITCH_STORM, "incident", "6.1.176");
     check(SWITCH_STORM, "delayed", "6.8");

@@ -5,10 +5,17 @@
 
 use std::fmt::Write;
 
-/// Choices, taken from bytes; the first choice once they are used up.
-pub(crate) struct Dice<'a>(pub(crate) &'a [u8]);
+/// Choices, taken from bytes; the first choice once they are used up. And whether it may be exotic: what the
+/// simulator is likely to refuse.
+pub(crate) struct Dice<'a>(pub(crate) &'a [u8], bool);
 
 impl Dice<'_> {
+    pub(crate) fn of(bytes: &[u8]) -> Dice<'_> {
+        let mut dice = Dice(bytes, false);
+        dice.1 = dice.chance(4);
+        dice
+    }
+
     fn roll(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
@@ -27,6 +34,11 @@ impl Dice<'_> {
     /// Yes, so many times in 16.
     fn chance(&mut self, sixteenths: u8) -> bool {
         self.roll() % 16 >= 16 - sixteenths
+    }
+
+    /// The same where exotic things are wanted.
+    fn rare(&mut self, sixteenths: u8, make: impl FnOnce(&mut Self) -> String) -> String {
+        if self.1 { self.some(sixteenths, make) } else { String::new() }
     }
 
     fn some(&mut self, sixteenths: u8, make: impl FnOnce(&mut Self) -> String) -> String {
@@ -67,7 +79,7 @@ pub(crate) fn scenario(dice: &mut Dice<'_>) -> String {
 }
 
 fn machine(dice: &mut Dice<'_>, made: &mut Made, text: &mut String) {
-    let memory = dice.one_of(&["512 MiB", "128 MiB", "4 GiB", "256 MiB", "100 GiB", "80 MiB"]);
+    let memory = dice.one_of(&["512 MiB", "128 MiB", "4 GiB", "256 MiB", "100 GiB", "200 MiB"]);
     let _ = writeln!(text, "[machine]\nmemory = \"{memory}\"\ncpus = {}", 1 + dice.below(9));
     text.push_str(&dice.some(5, |dice| format!("hz = {}\n", dice.one_of(&["250", "100", "300", "1000"]))));
     text.push_str(&dice.some(2, |_| "copy_bandwidth = { write = \"500 MB/s\", read = \"1 GB/s\" }\n".to_owned()));
@@ -87,7 +99,7 @@ fn machine(dice: &mut Dice<'_>, made: &mut Made, text: &mut String) {
         device(dice, "md", "backing = { raid1 = { members = [\"a\", \"b\"] } }\n", text);
         mount(dice, made, "/md", "md", text);
     }
-    if dice.chance(3) {
+    if dice.1 && dice.chance(5) {
         let direct = dice.one_of(&["false", "true"]);
         let backing = format!("backing = {{ loop = {{ file = \"/m0/image\", direct_io = {direct} }} }}\n");
         device(dice, "loop", &backing, text);
@@ -169,7 +181,7 @@ fn device(dice: &mut Dice<'_>, name: &str, backing: &str, text: &mut String) {
     }
     text.push_str(&dice.some(3, |dice| format!("queue.nr_requests = {}\n", dice.one_of(&["2", "1", "64", "1024"]))));
     text.push_str(&dice.some(3, |dice| format!("queue.wbt_latency = \"{}\"\n", dice.one_of(&["0s", "2ms", "75ms"]))));
-    text.push_str(&dice.some(1, |_| "queue.scheduler = \"mq-deadline\"\n".to_owned()));
+    text.push_str(&dice.rare(1, |_| "queue.scheduler = \"mq-deadline\"\n".to_owned()));
     text.push_str(&dice.some(2, |dice| format!("bdi.max_ratio = {}\n", dice.one_of(&["50", "1", "0", "100"]))));
     text.push_str(&dice.some(2, |dice| format!("bdi.min_ratio = {}\n", dice.one_of(&["1", "0", "90"]))));
     text.push_str(&dice.some(2, |_| "bdi.strict_limit = true\n".to_owned()));
@@ -178,7 +190,7 @@ fn device(dice: &mut Dice<'_>, name: &str, backing: &str, text: &mut String) {
 }
 
 fn mount(dice: &mut Dice<'_>, made: &mut Made, point: &str, device: &str, text: &mut String) {
-    let fs = dice.one_of(&["ext4", "xfs", "ext4", "xfs", "ext4", "xfs", "ext4", "xfs", "ext4", "btrfs"]);
+    let fs = dice.one_of(if dice.1 { &["ext4", "xfs", "btrfs"] } else { &["ext4", "xfs"] });
     let options = dice.one_of(&["", "", "\"noatime\"", "\"lazytime\", \"strictatime\"", "\"volatile\""]);
     let _ =
         writeln!(text, "[machine.mounts.\"{point}\"]\ntype = \"{fs}\"\ndevice = \"{device}\"\noptions = [{options}]");
@@ -199,11 +211,11 @@ fn cgroup(dice: &mut Dice<'_>, made: &mut Made, number: usize, is_v1: bool, text
     }));
     if !is_v1 {
         text.push_str(&dice.some(3, |dice| format!("memory_high = \"{}\"\n", dice.one_of(&["16 MiB", "4 MiB"]))));
-        text.push_str(&dice.some(1, |_| "memory_low = \"4 MiB\"\n".to_owned()));
-        text.push_str(&dice.some(2, |dice| format!("io_weight = {}\n", dice.one_of(&["50", "1", "10000"]))));
+        text.push_str(&dice.rare(1, |_| "memory_low = \"4 MiB\"\n".to_owned()));
+        text.push_str(&dice.rare(2, |dice| format!("io_weight = {}\n", dice.one_of(&["50", "1", "10000"]))));
         text.push_str(&dice.some(2, |_| "subtree_control = [\"memory\"]\n".to_owned()));
     }
-    text.push_str(&dice.some(3, |dice| {
+    text.push_str(&dice.rare(3, |dice| {
         format!(
             "io_max.d0 = {{ {} }}\n",
             dice.one_of(&[
@@ -214,7 +226,7 @@ fn cgroup(dice: &mut Dice<'_>, made: &mut Made, number: usize, is_v1: bool, text
             ])
         )
     }));
-    text.push_str(&dice.some(1, |_| "remove_after = \"1s\"\n".to_owned()));
+    text.push_str(&dice.rare(1, |_| "remove_after = \"1s\"\n".to_owned()));
     made.cgroups.push((path, has_copies));
 }
 
@@ -339,7 +351,7 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
             format!(
                 "{{ create_files = {{ file = \"{at}-{{n}}\", files = {}, size = \"{}\"{fsync} }} }}",
                 dice.below(40),
-                dice.one_of(SIZES)
+                dice.one_of(BLOCKS)
             )
         }
         15 => format!("{{ unlink = {{ file = \"{at}-{{n}}\", files = {} }} }}", 1 + dice.below(40)),

@@ -23,6 +23,8 @@ struct At<'a> {
     scenario: &'a Scenario,
     key: Vec<String>,
     depth: usize,
+    /// Within a setup: the workload's clock starts when all of them are done.
+    is_setup: bool,
 }
 
 pub(super) fn check(scenario: &Scenario, complaints: &mut Complaints) {
@@ -88,13 +90,13 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
     }
     // Where a preset is wrong, what it expands to tells: the complaint is about the preset.
     let expanded = task.expand();
-    let places: [(&[Step], &str); 2] = match task.preset {
-        None => [(&task.setup, "setup"), (&task.steps, "steps")],
-        Some(_) => [(&expanded.setup, "preset"), (&expanded.steps, "preset")],
+    let places: [(&[Step], &str, bool); 2] = match task.preset {
+        None => [(&task.setup, "setup", true), (&task.steps, "steps", false)],
+        Some(_) => [(&expanded.setup, "preset", true), (&expanded.steps, "preset", false)],
     };
-    for (list, key) in places {
+    for (list, key, is_setup) in places {
         let key: Vec<String> = here.iter().chain([&key]).map(|&part| part.to_owned()).collect();
-        let at = At { scenario, key, depth: 0 };
+        let at = At { scenario, key, depth: 0, is_setup };
         steps(&at, list, task, complaints);
     }
 }
@@ -106,7 +108,7 @@ fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
             key.push(format!("[{index}]"));
             key.push(step.verb().to_owned());
         }
-        let at = At { scenario: at.scenario, key, depth: at.depth };
+        let at = At { scenario: at.scenario, key, depth: at.depth, is_setup: at.is_setup };
         self::step(&at, step, task, complaints);
     }
 }
@@ -114,8 +116,7 @@ fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
 fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
     let key: Vec<&str> = at.key.iter().map(String::as_str).collect();
     names(at, step, &key, complaints);
-    // The workload's clock starts when all setups are done.
-    let is_setup = at.key.get(3).is_some_and(|part| part == "setup");
+    let is_setup = at.is_setup;
     let lasts = at.scenario.workload.duration.is_some() && !is_setup;
     let endless = |complaints: &mut Complaints, ends: &str| {
         let message =
@@ -369,7 +370,7 @@ fn deeper(at: &At<'_>, key: &[&str], list: &[Step], task: &Task, complaints: &mu
         return;
     }
     let key = key.iter().map(|&part| part.to_owned()).collect();
-    steps(&At { scenario: at.scenario, key, depth: at.depth + 1 }, list, task, complaints);
+    steps(&At { scenario: at.scenario, key, depth: at.depth + 1, is_setup: at.is_setup }, list, task, complaints);
 }
 
 /// Tasks that wait for one another in a circle never end.

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPUs of the machine, for which programs and workers of the kernel compete. Who finds one idle has it;
+//! otherwise it waits: short pieces of work before long ones, as a scheduler prefers who slept, each kind in
+//! order. Long work is taken off its CPU after a slice when somebody waits; work of the kernel that holds a
+//! spinlock is not. No placement, no migration costs, no priorities. Stands for kernel/sched/fair.c.
+
+use crate::arena::PidId;
+use crate::engine::{Due, Sim, Ticket, suspend};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Longest time that long work keeps a CPU for which somebody waits: 3 ms, a base slice.
+const SLICE: u64 = 3_000_000;
+
+/// What one that runs waits for.
+const RUNS: &str = "the end of its CPU time";
+
+/// Who runs and who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Cpus {
+    running: u64,
+    /// Who waits with little work, and with more than a slice.
+    short: VecDeque<Ticket>,
+    long: VecDeque<Ticket>,
+    /// Long work that runs, by number: since when, and how to wake it early.
+    preemptible: BTreeMap<u64, (u64, Ticket)>,
+    next: u64,
+}
+
+/// Has a CPU for so long, in pieces where others want it too.
+pub(crate) async fn run(sim: &Sim, nanos: u64) {
+    let mut left = nanos;
+    while left > 0 {
+        take(sim, left).await;
+        if left <= SLICE {
+            sim.pass(left, RUNS).await;
+            left = 0;
+        } else {
+            left -= run_preemptible(sim, left).await.min(left);
+        }
+        give(sim);
+    }
+}
+
+/// Runs until it is done or taken off; for how long it ran.
+async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
+    let since = sim.now();
+    // Nobody comes to wait where nobody else is due before the end.
+    if sim.skip_to(since.saturating_add(left), RUNS) {
+        return left;
+    }
+    let ticket = sim.ticket(RUNS);
+    let number = {
+        let mut world = sim.w();
+        let number = world.cpu.next;
+        world.cpu.next += 1;
+        world.cpu.preemptible.insert(number, (since, ticket));
+        // Whoever came while nobody could be taken off.
+        if !(world.cpu.short.is_empty() && world.cpu.long.is_empty()) {
+            world.queue.push(since.saturating_add(SLICE), Due::Wake(ticket));
+        }
+        number
+    };
+    suspend().await;
+    let mut world = sim.w();
+    world.cpu.preemptible.remove(&number);
+    world.now - since
+}
+
+/// Waits for a CPU.
+async fn take(sim: &Sim, left: u64) {
+    {
+        let mut world = sim.w();
+        if world.cpu.running < world.cpus.max(1) {
+            world.cpu.running += 1;
+            return;
+        }
+    }
+    let ticket = sim.ticket("a CPU");
+    {
+        let mut world = sim.w();
+        let queue = if left <= SLICE { &mut world.cpu.short } else { &mut world.cpu.long };
+        queue.push_back(ticket);
+        // The one that has run longest goes, once it has had its slice.
+        let longest = world.cpu.preemptible.iter().next().map(|(number, at)| (*number, *at));
+        if let Some((number, (since, running))) = longest {
+            world.cpu.preemptible.remove(&number);
+            let at = since.saturating_add(SLICE).max(world.now);
+            world.queue.push(at, Due::Wake(running));
+        }
+    }
+    // Woken only by who gives its CPU away.
+    suspend().await;
+}
+
+/// Gives the CPU to who waits for one, or leaves it idle.
+fn give(sim: &Sim) {
+    let mut world = sim.w();
+    let next = world.cpu.short.pop_front().or_else(|| world.cpu.long.pop_front());
+    match next {
+        Some(ticket) => world.wake(ticket),
+        None => world.cpu.running -= 1,
+    }
+}
+
+/// Has a CPU while something else is waited for, and is not taken off it: a spinlock. What it burns is counted.
+pub(crate) async fn spin<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>) -> T {
+    take(sim, u64::MAX).await;
+    let (since, cgroup) = {
+        let mut world = sim.w();
+        let cgroup = world.pids[pid].cgroup;
+        world.count_running(cgroup, true);
+        (world.now, cgroup)
+    };
+    let answer = what.await;
+    {
+        let mut world = sim.w();
+        world.count_running(cgroup, false);
+        let burnt = world.now - since;
+        world.pids[pid].stime += burnt;
+        world.memory.cpu_system += burnt;
+    }
+    give(sim);
+    answer
+}
