@@ -116,6 +116,7 @@ const HONOURED: &[&str] = &[
     "machine.hz",
     "machine.cgroup_mode",
     "machine.sysctl.**",
+    "machine.devices.*.profile",
     "machine.devices.*.size",
     "machine.devices.*.backing.loop.**",
     "machine.devices.*.backing.raid1.**",

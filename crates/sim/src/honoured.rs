@@ -19,6 +19,7 @@ const HONOURED: &[&str] = &[
     "machine.sysctl.vm.dirty_writeback_centisecs",
     "machine.sysctl.vm.dirtytime_expire_seconds",
     "machine.sysctl.vm.laptop_mode",
+    "machine.devices.*.profile",
     "machine.devices.*.size",
     "machine.devices.*.backing = disk",
     "machine.devices.*.backing.raid1.**",

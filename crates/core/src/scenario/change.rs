@@ -4,6 +4,7 @@
 //! would refuse is refused here with the kernel's rule.
 
 use super::load::DEFAULT_VARIANT;
+use super::profile::FILLED;
 use super::sysctl::EXCLUSIVE;
 use super::{ByteSize, Scenario, ScenarioFile, Time};
 use toml::{Table, Value};
@@ -65,6 +66,9 @@ impl Scenario {
                     remove(&mut tree, &format!("machine.sysctl.{other}"));
                 }
             }
+        }
+        if let Some(device) = path.strip_suffix(".profile") {
+            FILLED.iter().for_each(|key| remove(&mut tree, &format!("{device}.{key}")));
         }
         let over = over(&path, &value).ok_or_else(|| wrong(format!("{path:?} is no key")))?;
         lay_over(&mut tree, over);

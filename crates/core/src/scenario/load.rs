@@ -61,8 +61,9 @@ fn one(problem: Problem) -> ScenarioError {
 }
 
 fn read(text: &str, tree: Spanned<DeTable<'_>>) -> Result<Scenario, Vec<Problem>> {
-    let scenario = Scenario::deserialize(toml::de::Deserializer::from(tree.clone()))
+    let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(tree.clone()))
         .map_err(|error| vec![of_deserializer(text, Some(tree.get_ref()), &error)])?;
+    scenario.machine.fill_in_profiles();
     let complaints = super::check::check(&scenario);
     if complaints.is_empty() {
         return Ok(scenario);

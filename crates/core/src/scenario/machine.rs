@@ -68,6 +68,9 @@ pub enum CgroupMode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
+    /// A device of the library (`floodline scenario devices`), whose figures are taken where none are given here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// Size; a loop device has that of its file, an array that of its members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<ByteSize>,

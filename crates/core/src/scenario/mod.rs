@@ -18,6 +18,7 @@ mod load;
 mod machine;
 mod preset;
 mod problem;
+mod profile;
 mod quantity;
 mod schema;
 mod step;
@@ -38,6 +39,7 @@ pub use machine::{
 };
 pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, Program, RedisAof, Untar};
 pub use problem::{Problem, ScenarioError};
+pub use profile::{DEVICE_PROFILES, DeviceProfile, device_profile};
 pub use quantity::{
     ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
 };

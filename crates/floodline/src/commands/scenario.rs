@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use floodline_core::name::Name;
-use floodline_core::scenario::{self, Problem, Scenario, ScenarioError, ScenarioFile};
+use floodline_core::scenario::{self, DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -59,6 +59,12 @@ enum Verb {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// List the devices that a scenario can name as profile
+    Devices {
+        /// How to print
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
     /// Print the JSON Schema of scenario files, for editors
     Schema,
 }
@@ -72,6 +78,7 @@ impl Run for ScenarioCommand {
             Verb::Check { files, format } => check(console, &files, format),
             Verb::List { folder, format } => list(console, &folder, format),
             Verb::Show { file, variant, format } => show(console, &file, variant.as_deref(), format),
+            Verb::Devices { format } => devices(console, format),
             Verb::Schema => {
                 console.print(&format!("{:#}\n", scenario::schema()))?;
                 Ok(Exit::Done)
@@ -208,6 +215,44 @@ fn show(console: &mut Console, path: &Path, name: Option<&str>, format: Format) 
             format!("{shown}\n")
         }
     };
+    console.print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
+    let mut text = String::new();
+    for device in DEVICE_PROFILES {
+        let DeviceProfile { name, about, source, bandwidth, iops, latency_ms, rotational } = device;
+        let _ = match format {
+            Format::Text => {
+                let rate = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
+                let latency = latency_ms.map_or(String::new(), |ms| format!(", {ms} ms"));
+                writeln!(
+                    text,
+                    "{name}\n  {about}\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{latency}",
+                    rate(bandwidth.0),
+                    iops.0,
+                    rate(bandwidth.1),
+                    iops.1
+                )
+            }
+            Format::Json => {
+                let line = json!({
+                    "schema": SCHEMA,
+                    "name": name,
+                    "about": about,
+                    "source": source,
+                    "read_bytes_per_second": bandwidth.0,
+                    "write_bytes_per_second": bandwidth.1,
+                    "read_requests_per_second": iops.0,
+                    "write_requests_per_second": iops.1,
+                    "latency_ms": latency_ms,
+                    "rotational": rotational,
+                });
+                writeln!(text, "{line}")
+            }
+        };
+    }
     console.print(&text)?;
     Ok(Exit::Done)
 }

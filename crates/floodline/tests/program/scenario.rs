@@ -164,3 +164,14 @@ fn the_manuals_examples_are_good() {
     let run = check(&format!("{}\n{program}", &whole[..variants]), "text");
     assert_eq!(run.code, 0, "{run}");
 }
+
+#[test]
+fn devices_are_listed_with_their_figures_and_where_they_are_from() {
+    let run = floodline(&["scenario", "devices"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("nvme-boot\n") && run.stdout.contains("iocost-benchmarks"), "{run}");
+    assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run}");
+    let run = floodline(&["scenario", "devices", "--format", "json"]);
+    let first: serde_json::Value = serde_json::from_str(run.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&first["name"], &first["write_requests_per_second"]), (&"hdd-5400".into(), &90.into()));
+}

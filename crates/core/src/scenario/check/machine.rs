@@ -3,6 +3,7 @@
 
 use super::{Complaints, is_plain_path, letters};
 use crate::scenario::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Machine, Mount};
+use crate::scenario::profile::{DEVICE_PROFILES, device_profile};
 use crate::scenario::sysctl::{EXCLUSIVE, RANGES, Sysctls};
 
 /// What the kernel's build option NR_CPUS allows at most.
@@ -71,6 +72,12 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
     let at = |key: &'static str| ["machine", "devices", name, key];
     if name.is_empty() || name.len() > 20 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         complaints.add(&["machine", "devices", name], "a device's name is 1 to 20 letters, digits and underscores");
+    }
+    if let Some(profile) = &device.profile
+        && device_profile(profile).is_none()
+    {
+        let known: Vec<String> = DEVICE_PROFILES.iter().map(|known| known.name.to_owned()).collect();
+        complaints.unknown(&at("profile"), "device profile", profile, known.iter());
     }
     let zeros = [
         ("write_bandwidth", device.write_bandwidth.is_some_and(|rate| rate.0.0 == 0)),
