@@ -22,6 +22,8 @@ mod page_cache;
 mod process;
 mod random;
 mod recorder;
+#[cfg(test)]
+mod reference;
 mod run;
 mod setup;
 mod switch;

@@ -113,6 +113,8 @@ impl World {
     /// Pages were met again: they move to the active list.
     pub(crate) fn activate(&mut self, inode: InodeId, start: u64, len: u64) {
         let mut moved: Vec<(CgId, u64)> = Vec::new();
+        let (start, end) = self.inodes[inode].cache.whole_folios(start, start + len);
+        let len = end - start;
         if self.inodes[inode].cache.range(start, len).all(|(_, extent)| extent.active) {
             return;
         }
@@ -179,8 +181,13 @@ impl World {
         let (mut from, end) = (start, start + len);
         // What is done to one extent may join it with others, but changes none that comes after it.
         while let Some((at, extent)) = self.inodes[inode].cache.first(from, end) {
-            let pages = u64::from(extent.len);
-            from = at + pages;
+            // What is on the list may have been cut and filled anew since: folios go whole.
+            let (at, to) = match extent.folio {
+                0 | 1 => (at, at + u64::from(extent.len)),
+                _ => self.inodes[inode].cache.whole_folios(at, at + u64::from(extent.len)),
+            };
+            let pages = to - at;
+            from = to;
             if extent.owner != owner || extent.reclaim {
                 continue;
             }

@@ -69,6 +69,13 @@ impl PageCache {
         })
     }
 
+    /// A range widened to whole folios where its ends are within one.
+    pub(crate) fn whole_folios(&self, start: u64, end: u64) -> (u64, u64) {
+        let first = self.folio(start).map_or(start, |(first, _)| first);
+        let last = end.checked_sub(1).and_then(|last| self.folio(last));
+        (first, last.map_or(end, |(at, len)| at + u64::from(len)))
+    }
+
     /// First extent within `[from, end)`, cut to it.
     pub(crate) fn first(&self, from: u64, end: u64) -> Option<(u64, Extent)> {
         if from < end { self.range(from, end - from).next() } else { None }

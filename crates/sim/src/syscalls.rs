@@ -183,7 +183,7 @@ impl World {
     }
 
     /// Puts the pages of a write that are missing into the cache, in folios as large as the filesystem makes.
-    fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
+    pub(crate) fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
         let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
         while let Some((start, len)) = self.inodes[inode].cache.hole(pages.start, pages.end - pages.start) {
             if by_write <= 1 {
