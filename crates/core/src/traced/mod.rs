@@ -23,7 +23,8 @@ pub struct Who {
     pub cgroup_ino: u64,
 }
 
-/// A file of a filesystem, as far as it is known.
+/// A file of a filesystem, as far as it is known. A number that was freed and is used again is taken for the same
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct File {
     /// Inode number.

@@ -10,6 +10,7 @@ mod doctor_incidents;
 mod harness;
 mod lab;
 mod lab_faults;
+mod ledger;
 mod misuse;
 mod record;
 mod recorder;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The byte ledger of this machine: known workloads under the tracer, with prime counts. What the tracer says
+//! of their files and processes is what they did. Skipped, with the reason, where nothing may be traced.
+
+use crate::harness::{Run, command, floodline, outcome, recording};
+use floodline_core::fixture::Fixture;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// One workload: a shell command that ends with everything on the disk, and what must be told of its file.
+struct Workload {
+    file: &'static str,
+    command: &'static str,
+    /// Bytes that become dirty: at least these, and exactly where folios are pages.
+    dirtied: u64,
+    /// Bytes of the file at the disk.
+    device: u64,
+    /// The least of the bytes that are dirtied again.
+    redirtied: u64,
+    /// Who is named first.
+    by: &'static str,
+}
+
+const PAGE: u64 = 4096;
+
+const WORKLOADS: &[Workload] = &[
+    Workload {
+        file: "sequential",
+        command: "dd if=/dev/zero of=sequential bs=4096 count=1009 conv=fsync",
+        dirtied: 1009 * PAGE,
+        device: 1009 * PAGE,
+        redirtied: 0,
+        by: "dd",
+    },
+    Workload {
+        file: "large",
+        command: "dd if=/dev/zero of=large bs=1M count=17 conv=fsync",
+        dirtied: 17 << 20,
+        device: 17 << 20,
+        redirtied: 0,
+        by: "dd",
+    },
+    // Each write is on the disk before the next one; eight of them share a page.
+    Workload {
+        file: "journal",
+        command: "dd if=/dev/zero of=journal bs=512 count=104 oflag=dsync",
+        dirtied: 104 * PAGE,
+        device: 104 * PAGE,
+        redirtied: 90 * PAGE,
+        by: "dd",
+    },
+    Workload {
+        file: "scattered",
+        // Large enough to be named on a machine on which much else is written.
+        command: "truncate -s 64M scattered; for at in 241 17 229 113 13 199 53; do \
+            dd if=/dev/zero of=scattered bs=256k count=1 seek=$at conv=notrunc,fsync; done",
+        dirtied: 7 << 18,
+        device: 7 << 18,
+        redirtied: 0,
+        by: "dd",
+    },
+    Workload {
+        file: "shared",
+        command: "dd if=/dev/zero of=shared bs=4096 count=31; \
+            cat sequential > copy; dd if=copy of=shared bs=4096 count=31 seek=31 conv=notrunc,fsync",
+        dirtied: 62 * PAGE,
+        device: 62 * PAGE,
+        redirtied: 0,
+        by: "dd",
+    },
+    Workload {
+        file: "by-another",
+        command: "sh -c 'head -c 401408 /dev/zero > by-another'; sync -d by-another",
+        dirtied: 98 * PAGE,
+        device: 98 * PAGE,
+        redirtied: 0,
+        by: "head",
+    },
+    // The last one: whoever comes next is given its inode number.
+    Workload {
+        file: "unlinked",
+        command: "dd if=/dev/zero of=unlinked bs=4096 count=61; rm unlinked",
+        dirtied: 61 * PAGE,
+        device: 0,
+        redirtied: 0,
+        by: "dd",
+    },
+];
+
+fn start(output: &Path) -> Child {
+    let args = ["record", "--trace", "on", "--every", "500ms", "-o", output.to_str().expect("UTF-8")];
+    command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the recorder starts")
+}
+
+/// Waits for the first sample, before which the tracer is attached; the recorder's end where it refuses.
+fn until_it_records(mut recorder: Child, output: &Path) -> Result<Child, Run> {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        if recorder.try_wait().expect("a child").is_some() {
+            return Err(outcome(recorder.wait_with_output().expect("it has ended")));
+        }
+        let lines = floodline(&["replay", output.to_str().expect("UTF-8")]).stdout.lines().count();
+        if lines >= 3 {
+            return Ok(recorder);
+        }
+        assert!(Instant::now() < end, "no sample within a minute");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn stop(recorder: Child) -> Run {
+    let pid = Pid::from_child(&recorder);
+    kill_process(pid, Signal::INT).expect("it lives");
+    outcome(recorder.wait_with_output().expect("it ends"))
+}
+
+fn shell(folder: &Path, text: &str) {
+    let output = Command::new("sh").args(["-c", text]).current_dir(folder).output().expect("a shell");
+    assert!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn named<'a>(ledger: &'a Value, list: &str, key: &str, end: &str) -> Option<&'a Value> {
+    ledger[list].as_array()?.iter().find(|line| line[key].as_str().is_some_and(|name| name.ends_with(end)))
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
+    // On a disk: a filesystem in memory has no writeback.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let output = folder.path().join("host.flr");
+    let recorder = match until_it_records(start(&output), &output) {
+        Ok(recorder) => recorder,
+        Err(run) if run.stderr.contains("cannot trace") => return eprintln!("skipped: {}", run.stderr),
+        Err(run) => panic!("{run}"),
+    };
+    shell(folder.path(), "dd if=/dev/zero of=direct bs=64k count=19 oflag=direct");
+    for workload in WORKLOADS {
+        shell(folder.path(), workload.command);
+    }
+    // What came after the last sample is not in the recording.
+    std::thread::sleep(Duration::from_millis(1100));
+    let run = stop(recorder);
+    assert_eq!(run.code, 0, "{run}");
+    let run = floodline(&["ledger", output.to_str().expect("UTF-8"), "--format", "json"]);
+    assert_eq!(run.code, 0, "{run}");
+    let ledger: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    for workload in WORKLOADS {
+        let file = named(&ledger, "files", "file", &format!("/{}", workload.file));
+        let file = file.unwrap_or_else(|| panic!("{} is not in {run}", workload.file));
+        let number = |field: &str| file[field].as_u64().expect("a number");
+        assert!(number("dirtied_bytes") >= workload.dirtied, "{}: {file}", workload.file);
+        // A layer or a folio may round up; nothing may be lost or be counted for another file.
+        let device = number("device_bytes");
+        assert!((workload.device..=workload.device + 16 * PAGE).contains(&device), "{}: {file}", workload.file);
+        assert!(number("redirtied_bytes") >= workload.redirtied, "{}: {file}", workload.file);
+        let by = file["by"][0].as_str().expect("somebody");
+        assert!(by.starts_with(&format!("{}[", workload.by)), "{}: {file}", workload.file);
+    }
+    let totals = &ledger["totals"];
+    assert!(totals["queued"]["direct_bytes"].as_u64().expect("a number") >= 19 * 65_536, "{run}");
+    let (credited, data) = (totals["credited_bytes"].as_u64(), totals["queued"]["data_bytes"].as_u64());
+    assert!(credited.expect("a number") * 100 >= data.expect("a number") * 90, "{run}");
+}
+
+#[test]
+fn a_recording_without_a_tracer_has_no_ledger_and_says_how_to_make_one() {
+    let run = floodline(&["ledger", recording(&Fixture::healthy().seconds(3)).as_str()]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("without the tracer") && run.stderr.contains("--trace on"), "{run}");
+}
