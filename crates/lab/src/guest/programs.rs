@@ -3,7 +3,7 @@
 //! and their loader expect, and the few files of `/etc` without which servers do not start.
 
 use super::{GuestError, devices};
-use rustix::mount::{MountFlags, mount, mount_bind};
+use rustix::mount::{MountFlags, mount};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -36,11 +36,48 @@ pub(super) fn mount_disk(serial: &str) -> Result<(), GuestError> {
         let (root, below) = (format!("/{name}"), format!("/usr/{name}"));
         match (Path::new(&below).exists(), Path::new(&root).exists()) {
             (true, false) => std::os::unix::fs::symlink(&below, &root).map_err(GuestError::at(&root))?,
-            // An init that is linked with libraries brought some; the programs' are as good.
-            (true, true) => mount_bind(&below, &root).map_err(GuestError::at(&root))?,
+            // An init that is linked with libraries brought some.
+            (true, true) => join(Path::new(&below), Path::new(&root))?,
             (false, _) => {}
         }
     }
     fs::create_dir_all("/etc").map_err(GuestError::at("/etc"))?;
     ETC.iter().try_for_each(|(path, text)| fs::write(path, text).map_err(GuestError::at(path)))
+}
+
+/// Adds links to what a directory lacks of another; what it has stays.
+fn join(from: &Path, into: &Path) -> Result<(), GuestError> {
+    for entry in fs::read_dir(from).map_err(GuestError::at(from))? {
+        let entry = entry.map_err(GuestError::at(from))?;
+        let (below, here) = (entry.path(), into.join(entry.file_name()));
+        match (here.is_dir(), here.exists()) {
+            (true, _) if below.is_dir() => join(&below, &here)?,
+            (_, true) => {}
+            (_, false) => std::os::unix::fs::symlink(&below, &here).map_err(GuestError::at(&here))?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_of_two_programs_are_found_in_one_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let (usr, lib) = (dir.path().join("usr"), dir.path().join("lib"));
+        for (file, text) in [("usr/x/libc.so", "theirs"), ("usr/x/liba.so", "theirs"), ("lib/x/libc.so", "ours")] {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir_all(usr.join("y")).unwrap();
+        join(&usr, &lib).unwrap();
+        let text = |file: &str| fs::read_to_string(lib.join(file)).unwrap();
+        assert_eq!(
+            (text("x/libc.so"), text("x/liba.so"), lib.join("y").is_dir()),
+            ("ours".into(), "theirs".into(), true)
+        );
+    }
 }
