@@ -11,6 +11,7 @@
 
 use super::domain::{self, computed_global};
 use super::inputs::{Inputs, PageBound};
+use super::throttled::{Throttles, Witness};
 use crate::id::{Entity, EntityId};
 use crate::kernel::{WbShare, wb_calc_thresh, wb_min_max_ratio};
 use crate::name::Name;
@@ -80,7 +81,7 @@ impl Exactness {
     }
 }
 
-fn share(part: u64, of: u64) -> Option<f64> {
+pub(super) fn share(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
@@ -125,6 +126,7 @@ pub struct Judge {
     before: BTreeMap<EntityId, Row>,
     current: Option<(Nanos, BTreeMap<EntityId, Row>)>,
     found: Exactness,
+    witness: Witness,
     misses: Vec<Miss>,
 }
 
@@ -135,6 +137,11 @@ impl Judge {
     /// What was found so far.
     pub fn found(&self) -> Exactness {
         self.found
+    }
+
+    /// What throttling tells of cgroups' domains.
+    pub fn throttles(&self) -> Throttles {
+        self.witness.found
     }
 
     /// Rows that are neither exact nor explained by what moved, the first thousand.
@@ -158,6 +165,8 @@ impl Judge {
             self.found.global_exact += u64::from(wrong.is_empty());
             self.misses.extend(wrong);
         }
+        let off = self.witness.sample(at, &inputs, avail, limits);
+        self.misses.extend(off.into_iter().map(|off| miss(off.at, off.cgroup, off.printed, off.computed)));
         let (mut rows, unseen) = rows(&inputs, avail, limits.0, &self.completions);
         for (id, (row, still)) in &mut rows {
             let since = self.still.entry(*id).or_insert((*still, at));
@@ -333,6 +342,9 @@ impl Sink for Judge {
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         self.window.record(record)?;
+        if let Record::Event(event) = record {
+            self.witness.event(event);
+        }
         if let Record::Sample(sample) = record {
             self.sample(sample);
             // Only the last readings matter.

@@ -13,6 +13,7 @@ mod outlook;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod throttled;
 mod wb;
 
 use crate::gap::Gap;
@@ -26,6 +27,7 @@ pub use exact::{Exactness, Judge, Miss};
 use inputs::Inputs;
 pub use rows::{BudgetReport, BudgetRow, Choice, SCHEMA, Sort, rows};
 use std::collections::BTreeSet;
+pub use throttled::Throttles;
 
 /// Inode number of the root cgroup's directory.
 const ROOT_INO: u64 = 1;

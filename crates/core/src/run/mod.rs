@@ -106,7 +106,7 @@ pub fn figures(window: &Window) -> BTreeMap<String, Figure> {
 
 /// How much of what the kernel prints of budgets is computed to the page.
 fn budget_figures(judge: &Judge) -> impl Iterator<Item = (String, Figure)> {
-    let found = judge.found();
+    let (found, throttles) = (judge.found(), judge.throttles());
     let count = |value: u64| Some((value as f64, "count"));
     let share = |value: Option<f64>| value.map(|value| (value, "share"));
     [
@@ -119,6 +119,10 @@ fn budget_figures(judge: &Judge) -> impl Iterator<Item = (String, Figure)> {
         ("wb_bounded_count", count(found.bounded)),
         ("wb_bounded_within_share", share(found.bounded_share())),
         ("wb_unseen_count", count(found.unseen)),
+        ("throttled_count", count(throttles.all)),
+        ("throttled_within_share", share(throttles.within_share())),
+        ("throttled_still_count", count(throttles.still)),
+        ("throttled_exact_share", share(throttles.exact_share())),
     ]
     .into_iter()
     .filter_map(|(name, value)| value.map(|(value, unit)| (format!("{BUDGET}{name}"), Figure { value, unit })))
