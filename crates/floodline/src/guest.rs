@@ -126,8 +126,11 @@ fn observe_into(guest: &Guest, interrupt: &Interrupt, told: &mpsc::Receiver<Even
     let root = HostRoot::live().map_err(CliError::cannot_observe)?;
     raise_descriptor_limit();
     let probed = probe(&root);
-    let mut collector =
-        Collector::new(&root, Plan::everything(&probed.facts)).with_tracer(Tracer::start(&root, &probed.facts));
+    let collector = Collector::new(&root, Plan::everything(&probed.facts));
+    let mut collector = match guest.job.trace {
+        true => collector.with_tracer(Tracer::start(&root, &probed.facts)),
+        false => collector,
+    };
     let mut encoder = Encoder::new(&guest.recording, Header::new(Some(guest.job.every))).map_err(lost)?;
     encoder.record(&Record::Facts(Box::new(probed.facts))).map_err(lost)?;
     for gap in probed.gaps {

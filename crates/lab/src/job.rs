@@ -20,6 +20,8 @@ pub struct Job {
     pub programs: Option<String>,
     /// Time between two samples.
     pub every: Nanos,
+    /// Whether the recorder traces the kernel too.
+    pub trace: bool,
     /// What for.
     pub errand: Errand,
 }
@@ -155,7 +157,7 @@ mod tests {
         let shell = Shell { command: Some(vec!["true".to_owned()]), terminal: None, with_workload: false };
         let errand = Errand::Shell(shell);
         let every = Nanos(500_000_000);
-        let job = Job { scenario, variant: "default".to_owned(), disks, programs: None, every, errand };
+        let job = Job { scenario, variant: "default".to_owned(), disks, programs: None, every, trace: false, errand };
         let read: Job = serde_json::from_slice(&serde_json::to_vec(&job).unwrap()).unwrap();
         assert_eq!(read, job);
     }

@@ -32,7 +32,7 @@ impl Results {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(&scenario)?.hash(&mut hasher);
         (&order.kernel.release, &order.kernel.image, self.program).hash(&mut hasher);
-        (format!("{:?}", order.accel), order.every.0, repeat).hash(&mut hasher);
+        (format!("{:?}", order.accel), order.every.0, order.trace, repeat).hash(&mut hasher);
         let name = format!("{}-{}-{}", scenario.name, order.variant, order.kernel.version);
         Ok(self.dir.join(format!("{name}-{:016x}.flr", hasher.finish())))
     }
@@ -92,6 +92,7 @@ mod tests {
                 program: &program,
                 accel: Accel::Tcg,
                 every: Nanos(1),
+                trace: false,
                 patience: Patience { total: Duration::ZERO, silence: Duration::ZERO },
             };
             Results::of(&cache, &program).unwrap().place(&order, repeat).unwrap()

@@ -31,6 +31,8 @@ pub struct Order<'a> {
     pub accel: Accel,
     /// Time between two samples.
     pub every: Nanos,
+    /// Whether the recorder traces the kernel too. Loading that takes an emulated guest seconds.
+    pub trace: bool,
     /// How long to wait for what.
     pub patience: Patience,
 }
@@ -226,6 +228,7 @@ impl Made {
             disks: serials,
             programs: programs.as_ref().map(|disk| disk.serial.clone()),
             every: order.every,
+            trace: order.trace,
             errand: self.errand,
         };
         let has_programs = programs.is_some();

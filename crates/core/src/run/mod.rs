@@ -58,6 +58,8 @@ pub struct Run {
 
 /// Figures that cost a second look at every sample; computed where they are asked for.
 const BUDGET: &str = "budget.";
+/// Of these, those for which the recorder has to trace throttling.
+pub const THROTTLED: &str = "budget.throttled";
 
 impl Run {
     /// To read the recording of a run of which this is expected.

@@ -54,6 +54,12 @@ impl Bound {
 }
 
 impl Expect {
+    /// Whether figures whose names begin so are expected, on all kernels or some.
+    pub fn has_figure(&self, beginning: &str) -> bool {
+        self.figures.keys().any(|name| name.starts_with(beginning))
+            || self.kernels.values().any(|over| over.has_figure(beginning))
+    }
+
     /// What is expected on one kernel: this, with what differs there laid over it.
     pub fn on(&self, kernel: KernelVersion) -> Expect {
         let mut expect = Expect { kernels: BTreeMap::new(), ..self.clone() };

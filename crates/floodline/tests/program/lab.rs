@@ -181,6 +181,18 @@ fn vm_a_healthy_machine_is_left_alone() {
 }
 
 #[test]
+fn vm_a_command_runs_in_a_guest_and_floodline_with_it() {
+    let Some((_guest, program)) = guest("a command in a guest") else { return };
+    let script = "floodline doctor --for 1s >&2; test -t 1 || echo plain; grep -c ' /data ext4 ' /proc/mounts; exit 7";
+    let run = run(&["shell", "--kernel", "6.12", "--guest-program", &program, "--", "bash", "-c", script]);
+    if is_skipped("a command in a guest", &run) {
+        return;
+    }
+    assert_eq!((run.code, run.stdout.as_str()), (7, "plain\n1\n"), "{run}");
+    assert!(run.stderr.contains("rules looked and found nothing") && run.stderr.contains("Linux 6.12."), "{run}");
+}
+
+#[test]
 fn vm_a_run_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
     let Some((_guest, program)) = guest("an interrupted run") else { return };
     let home = tempfile::tempdir().expect("a folder");

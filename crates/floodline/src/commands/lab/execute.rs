@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::Decoder;
-use floodline_core::run::{Run, RunReport, SCHEMA, misses};
+use floodline_core::run::{Run, RunReport, SCHEMA, THROTTLED, misses};
 use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
 use floodline_lab::cache::Cache;
@@ -30,6 +30,9 @@ pub(super) struct How {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
     pub(super) every: Duration,
+    /// Trace the guest's kernel too, also where no figure that is expected needs it
+    #[arg(long)]
+    pub(super) trace: bool,
     /// End a run after this time, whatever it does
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub(super) timeout: Duration,
@@ -218,6 +221,7 @@ impl<'a> Bench<'a> {
             kernel: trial.kernel,
             program: &self.program,
             accel,
+            trace: self.how.trace || trial.scenario.expect.has_figure(THROTTLED),
             every: Nanos(u64::try_from(self.how.every.as_nanos()).unwrap_or(u64::MAX)),
             patience: Patience { total: self.how.timeout, silence: self.how.guests.silence },
         }

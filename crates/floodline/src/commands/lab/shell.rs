@@ -86,7 +86,8 @@ impl ShellCommand {
         }
         let (variant, scenario) = self.machine()?;
         floodline_lab::run::check(&scenario).map_err(CliError::usage)?;
-        let how = How { every: EVERY, timeout: self.timeout.unwrap_or(Duration::MAX), guests: self.guests.clone() };
+        let timeout = self.timeout.unwrap_or(Duration::MAX);
+        let how = How { every: EVERY, trace: false, timeout, guests: self.guests.clone() };
         let mut bench = Bench::open(console, &how)?;
         let kernel = bench.kernel(&self.kernel)?;
         let trial = Trial { scenario: &scenario, variant: &variant, kernel: &kernel };
