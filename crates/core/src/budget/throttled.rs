@@ -69,10 +69,10 @@ pub(super) struct Witness {
 impl Witness {
     /// An event waits for the sample at its end and the one after that.
     pub(super) fn event(&mut self, event: &Event) {
-        if let What::Throttled(pauses) = &event.what {
-            if let Some(longest) = pauses.longest {
-                self.waiting.push((event.at, pauses.wb_cgroup_ino, pauses.domain, longest));
-            }
+        if let What::Throttled(pauses) = &event.what
+            && let Some(longest) = pauses.longest
+        {
+            self.waiting.push((event.at, pauses.wb_cgroup_ino, pauses.domain, longest));
         }
     }
 

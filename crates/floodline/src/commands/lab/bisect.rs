@@ -17,7 +17,8 @@ use std::path::PathBuf;
 /// Find between which two kernels a figure jumps
 #[derive(clap::Args)]
 #[command(after_help = "Without repeats, every step is believed; with --repeat, ends that differ by less than three \
-        standard deviations of the repeats are the same.\n\n\
+        standard deviations of the repeats are the same. What jumps and jumps back between the ends is not seen: then \
+        choose nearer ends.\n\n\
         Examples:\n  \
         floodline lab bisect scenarios/starved-budget.toml --metric writers.dirtied_bytes_per_second \\\n    \
         --kernels 5.10..7.2\n  \
