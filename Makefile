@@ -2,6 +2,7 @@
 #   make doctor   installs what is missing, builds, and diagnoses this host
 #   make test     everything that decides whether a change is good
 #   make lab      every scenario on every kernel, into docs/incidents.md
+#   make validate these runs against the model, into docs/validation.md
 
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
 PACKAGES := gcc libc6-dev clang make pkg-config libelf-dev zlib1g-dev
@@ -10,7 +11,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit lab bench
+.PHONY: doctor test build packages lint unit lab validate bench
 
 doctor: build
 	target/release/floodline doctor
@@ -46,6 +47,13 @@ lab: packages build
 	target/release/floodline lab matrix scenarios/*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
 	} > target/incidents.md || [ $$? = 1 ]
 	mv target/incidents.md docs/incidents.md
+
+# What the lab remembers, or the recordings in VALIDATE, held against the model.
+VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
+validate: build
+	@{ sed '/^<!-- measured -->$$/q' docs/validation.md; echo; \
+	target/release/floodline lab validate $(VALIDATE); } > target/validation.md
+	mv target/validation.md docs/validation.md
 
 bench:
 	cargo bench --locked --workspace

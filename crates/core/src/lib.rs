@@ -27,4 +27,5 @@ pub mod sample;
 pub mod scenario;
 pub mod traced;
 pub mod units;
+pub mod validate;
 pub mod window;

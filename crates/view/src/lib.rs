@@ -15,3 +15,4 @@ pub mod matrix;
 pub mod moment;
 pub mod run;
 pub mod sweep;
+pub mod validate;

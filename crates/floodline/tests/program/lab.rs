@@ -234,3 +234,16 @@ fn kernel_in_cache() -> Option<String> {
     let newest = kernels.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/6.12.")).max();
     Some(newest.expect("a kernel").to_string_lossy().into_owned())
 }
+
+#[test]
+fn real_recordings_are_held_against_the_model() {
+    let here = env!("CARGO_MANIFEST_DIR");
+    let (recordings, scenarios) = (format!("{here}/tests/program/recordings"), format!("{here}/../../scenarios"));
+    let run = floodline(&["lab", "validate", &recordings, "--scenarios", &scenarios]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("## exact-budgets, ratio, 7.2"), "{run}");
+    assert!(run.stdout.contains("| `host.dirty_peak_bytes` | 1 |"), "{run}");
+    let run = floodline(&["lab", "validate", &scenarios]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("no recording of a scenario on a real kernel"), "{run}");
+}

@@ -11,6 +11,7 @@ mod progress;
 mod run;
 mod shell;
 mod terminal;
+mod validate;
 
 use super::Run;
 use crate::console::Console;
@@ -32,6 +33,7 @@ enum Verb {
     Matrix(matrix::Matrix),
     Bisect(bisect::Bisect),
     Judge(judge::Judge),
+    Validate(validate::Validate),
     Shell(shell::ShellCommand),
     Kernels(kernels::Kernels),
     /// Run one task for the lab, in a guest
@@ -46,6 +48,7 @@ impl Run for Lab {
             Verb::Matrix(matrix) => matrix.run(console),
             Verb::Bisect(bisect) => bisect.run(console),
             Verb::Judge(judge) => judge.run(console),
+            Verb::Validate(validate) => validate.run(console),
             Verb::Shell(shell) => shell.run(console),
             Verb::Kernels(kernels) => kernels.run(console),
             Verb::Worker => guest::worker(),

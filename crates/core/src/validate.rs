@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Simulated runs held against real ones, figure by figure: whether each is within a tenth of the real mean, or
+//! within twice what repeats of the real run differ by. What depends on the speed of an emulated CPU is marked
+//! and counts for nothing. Knows neither where runs come from nor how a result is printed.
+
+use crate::compare::Spread;
+use crate::scenario::Figure;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Version of the JSON form.
+pub const SCHEMA: &str = "floodline.validation/1";
+
+/// A simulated figure may be so far from the real mean.
+const SHARE: f64 = 0.1;
+/// Or so many times the spread of the real runs.
+const SPREADS: f64 = 2.0;
+/// Durations below this are mostly CPU time, and 10 to 30 times too long on an emulated one; seconds.
+const CPU_BOUND_BELOW: f64 = 0.02;
+/// Figures that are CPU time whatever their value.
+const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
+
+/// Ends of the names of figures that are judged: throughput, finish times, usual and longest waits, levels, bytes.
+const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds", "max_seconds", "_bytes"];
+
+/// How a simulated figure stands to the real ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Close enough.
+    Agrees,
+    /// Not.
+    Misses,
+    /// Says nothing: the real one depends on an emulated CPU.
+    CpuBound,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub figure: String,
+    /// The real runs.
+    pub real: Spread,
+    /// The simulated one.
+    pub simulated: f64,
+    /// Distance to the real mean, as a part of it.
+    pub off_share: f64,
+    /// What to make of it.
+    pub verdict: Verdict,
+}
+
+/// A variant of a scenario on a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Case {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// What the real kernel calls itself.
+    pub kernel: String,
+    /// All figures that both have, or why there was no simulated run.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// How a case went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Figures side by side.
+    Figures(Vec<Row>),
+    /// The model could not run it.
+    NotSimulated(String),
+}
+
+/// Holds a simulated run against real ones. Figures that are nothing in both are left out.
+pub fn rows(real: &[BTreeMap<String, Figure>], simulated: &BTreeMap<String, Figure>) -> Vec<Row> {
+    let runs = Runs { real: real.iter().collect(), simulated };
+    let is_judged = |name: &&String| JUDGED.iter().any(|end| name.ends_with(end));
+    simulated.keys().filter(is_judged).filter_map(|name| runs.row(name)).collect()
+}
+
+struct Runs<'a> {
+    real: Vec<&'a BTreeMap<String, Figure>>,
+    simulated: &'a BTreeMap<String, Figure>,
+}
+
+impl Runs<'_> {
+    fn row(&self, name: &str) -> Option<Row> {
+        let real = Spread::of(&self.real, name)?;
+        let simulated = self.simulated.get(name)?.value;
+        if real.mean == 0.0 && simulated == 0.0 {
+            return None;
+        }
+        let off = (simulated - real.mean).abs();
+        let allowed = (SHARE * real.mean.abs()).max(SPREADS * (real.max - real.min));
+        let is_short = real.unit == "seconds" && real.mean < CPU_BOUND_BELOW && simulated < CPU_BOUND_BELOW;
+        let verdict = match () {
+            () if off <= allowed => Verdict::Agrees,
+            () if is_short || CPU_BOUND.iter().any(|part| name.contains(part)) => Verdict::CpuBound,
+            () if self.is_bound_by_cpu(name) => Verdict::CpuBound,
+            () => Verdict::Misses,
+        };
+        // What is nothing on a real kernel is missed entirely by anything else.
+        let off_share = if real.mean == 0.0 { 1.0 } else { off / real.mean.abs() };
+        Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict })
+    }
+
+    /// Whether a task goes as fast as its CPU lets it: some operation of it that takes hardly any time is done
+    /// more often in the model. For an operation's own rate that operation counts, for its task any.
+    fn is_bound_by_cpu(&self, name: &str) -> bool {
+        let task = name.split('.').next().unwrap_or_default();
+        let is_of_task = name.ends_with("dirtied_bytes_per_second") || name.ends_with("finished_seconds");
+        let own = name.strip_suffix(".bytes_per_second");
+        self.simulated.iter().filter_map(|(rate, figure)| Some((rate.strip_suffix(".per_second")?, rate, figure))).any(
+            |(operation, rate, figure)| {
+                let counts = own == Some(operation) || is_of_task && operation.split('.').next() == Some(task);
+                let usual = Spread::of(&self.real, &format!("{operation}.p50_seconds"));
+                let real = Spread::of(&self.real, rate);
+                let is_slower = real.is_some_and(|real| real.mean * (1.0 + SHARE) < figure.value);
+                counts && is_slower && usual.is_some_and(|usual| usual.mean < CPU_BOUND_BELOW)
+            },
+        )
+    }
+}
+
+/// All figures of all cases taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Figures that count.
+    pub figures: usize,
+    /// Of these, those that agree.
+    pub agree: usize,
+    /// Figures that depend on an emulated CPU.
+    pub cpu_bound: usize,
+    /// Median distance to the real mean.
+    pub median_off_share: Option<f64>,
+}
+
+/// Sums up.
+pub fn summary(cases: &[Case]) -> Summary {
+    let rows = || {
+        cases.iter().flat_map(|case| match &case.outcome {
+            Outcome::Figures(rows) => rows.as_slice(),
+            Outcome::NotSimulated(_) => &[],
+        })
+    };
+    let mut off: Vec<f64> = rows().filter(|row| row.verdict != Verdict::CpuBound).map(|row| row.off_share).collect();
+    off.sort_unstable_by(f64::total_cmp);
+    Summary {
+        figures: off.len(),
+        agree: rows().filter(|row| row.verdict == Verdict::Agrees).count(),
+        cpu_bound: rows().filter(|row| row.verdict == Verdict::CpuBound).count(),
+        median_off_share: off.get(off.len() / 2).copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(value: f64) -> BTreeMap<String, Figure> {
+        [("t.fsync.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into()
+    }
+
+    fn check(real: &[f64], simulated: f64, expect: Verdict) {
+        let real: Vec<_> = real.iter().map(|value| figures(*value)).collect();
+        let rows = rows(&real, &figures(simulated));
+        assert_eq!(rows.first().map(|row| row.verdict), Some(expect), "{rows:?}");
+    }
+
+    #[test]
+    fn a_tenth_of_the_mean_or_twice_the_spread_is_close_enough() {
+        check(&[2.0], 2.19, Verdict::Agrees);
+        check(&[2.0], 2.21, Verdict::Misses);
+        check(&[2.0, 2.4], 2.9, Verdict::Agrees);
+        check(&[2.0, 2.4], 3.1, Verdict::Misses);
+    }
+
+    #[test]
+    fn what_takes_no_time_but_cpu_time_says_nothing() {
+        check(&[0.015], 0.001, Verdict::CpuBound);
+        check(&[0.015], 0.5, Verdict::Misses);
+    }
+
+    #[test]
+    fn a_task_that_its_cpu_bounds_says_nothing_of_throughput() {
+        let run = |per_second: f64, p50: f64| -> BTreeMap<String, Figure> {
+            let figure = |value, unit| Figure { value, unit };
+            BTreeMap::from([
+                ("t.create.per_second".to_owned(), figure(per_second, "per_second")),
+                ("t.create.bytes_per_second".to_owned(), figure(per_second * 4096.0, "bytes_per_second")),
+                ("t.create.p50_seconds".to_owned(), figure(p50, "seconds")),
+                ("t.dirtied_bytes_per_second".to_owned(), figure(per_second * 4096.0, "bytes_per_second")),
+            ])
+        };
+        let verdicts = |real, simulated| -> Vec<Verdict> {
+            rows(&[real], &simulated).into_iter().map(|row| row.verdict).collect()
+        };
+        assert_eq!(verdicts(run(300.0, 0.003), run(90_000.0, 0.001)), [Verdict::CpuBound; 3]);
+        assert_eq!(verdicts(run(300.0, 0.5), run(900.0, 0.1)), [Verdict::Misses; 3]);
+    }
+
+    #[test]
+    fn the_summary_counts_what_can_be_judged() {
+        let case = |real: f64, simulated: f64| Case {
+            scenario: "s".to_owned(),
+            variant: "v".to_owned(),
+            kernel: "6.12".to_owned(),
+            outcome: Outcome::Figures(rows(&[figures(real)], &figures(simulated))),
+        };
+        let summary = summary(&[case(1.0, 1.05), case(1.0, 3.0), case(0.01, 0.001)]);
+        assert_eq!((summary.figures, summary.agree, summary.cpu_bound), (2, 1, 1));
+        assert_eq!(summary.median_off_share, Some(2.0));
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline lab validate RECORDING…`: recordings of real runs held against simulated ones. A recording tells
+//! of which scenario, variant and kernel it is; several of the same are repeats. Runs no machine.
+
+use super::execute::read_file;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::{Input, shown};
+use crate::interrupt::Interrupt;
+use crate::model::{self, Order};
+use floodline_core::kernel::KernelVersion;
+use floodline_core::record::{Record, Sink, What};
+use floodline_core::run::figures;
+use floodline_core::scenario::{Figure, ScenarioFile};
+use floodline_core::units::Nanos;
+use floodline_core::validate::{Case, Outcome, rows};
+use floodline_core::window::Window;
+use floodline_view::validate as view;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Hold recordings of real runs against simulated ones
+#[derive(clap::Args)]
+#[command(after_help = "A simulated figure agrees when it is within 10 % of the real mean, or within twice what the \
+        real repeats differ by. Recordings that are of no scenario, or of a simulated run, are left out, and said. \
+        A recording is held against the scenario as it is now.\n\n\
+        Examples:\n  \
+        floodline lab validate recordings/ > validation.md\n  \
+        floodline lab validate run-1.flr run-2.flr run-3.flr --format json | jq .summary")]
+pub(super) struct Validate {
+    /// Recordings, or folders of them
+    #[arg(required = true, value_name = "RECORDING")]
+    recordings: Vec<PathBuf>,
+    /// Folder of the scenarios
+    #[arg(long, value_name = "FOLDER", default_value = "scenarios")]
+    scenarios: PathBuf,
+    /// How to print; text is Markdown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Scenario, variant, kernel.
+type Of = (String, String, KernelVersion);
+
+/// Real runs of one of these.
+struct Real {
+    release: String,
+    repeats: Vec<BTreeMap<String, Figure>>,
+}
+
+impl Validate {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let interrupt = Interrupt::watch()?;
+        let mut real: BTreeMap<Of, Real> = BTreeMap::new();
+        for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
+            match read(&path) {
+                Ok((of, release, figures)) => {
+                    real.entry(of).or_insert_with(|| Real { release, repeats: Vec::new() }).repeats.push(figures);
+                }
+                Err(why) => console.note(&format!("{}: {why}", shown(&path))),
+            }
+        }
+        if real.is_empty() {
+            return Err(CliError::usage("no recording of a scenario on a real kernel")
+                .hint("floodline lab run scenarios/dirty-cliff.toml --kernel 6.12 --save real.flr"));
+        }
+        let mut cases = Vec::new();
+        let mut progress = console.progress();
+        let count = real.len();
+        for ((scenario, variant, kernel), real) in real {
+            progress.tell(|| format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
+            let outcome = match self.simulated(&scenario, &variant, kernel, &interrupt) {
+                Ok(simulated) => Outcome::Figures(rows(&real.repeats, &simulated)),
+                Err(why) => Outcome::NotSimulated(why),
+            };
+            if interrupt.is_asked() {
+                break;
+            }
+            cases.push(Case { scenario, variant, kernel: real.release, outcome });
+        }
+        drop(progress);
+        if cases.len() < count {
+            console.note(&format!("interrupted: {} of {count} are simulated", cases.len()));
+        }
+        console.print(&match self.format {
+            Format::Text => view::markdown(&cases),
+            Format::Json => view::json(&cases).map_err(CliError::bug)?,
+        })?;
+        Ok(Exit::Done)
+    }
+
+    fn simulated(
+        &self,
+        scenario: &str,
+        variant: &str,
+        kernel: KernelVersion,
+        interrupt: &Interrupt,
+    ) -> Result<BTreeMap<String, Figure>, String> {
+        let path = self.scenarios.join(format!("{scenario}.toml"));
+        if !path.is_file() {
+            return Err(format!("there is no {}", shown(&path)));
+        }
+        let file: ScenarioFile = read_file(&path).map_err(|_| format!("{} is no good scenario", shown(&path)))?;
+        let scenario = file.variants.get(variant).ok_or("the scenario has no such variant any more")?;
+        let order = Order { scenario, variant, kernel, every: Nanos::from_millis(500) };
+        let outcome = model::run(&order, |_| Ok(()), |_| !interrupt.is_asked());
+        outcome.map(|outcome| outcome.report.figures).map_err(|error| error.to_string())
+    }
+}
+
+/// The recordings that an argument stands for.
+fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |error| CliError::usage(format!("cannot read {}: {error}", shown(path)));
+    let entries = std::fs::read_dir(path).map_err(unreadable)?.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "flr")).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Of what a recording is, and its figures.
+fn read(path: &Path) -> Result<(Of, String, BTreeMap<String, Figure>), String> {
+    let mut window = Window::default();
+    let broken = |_| "not a whole recording, left out".to_owned();
+    let input = Input::open(path).map_err(broken)?;
+    input
+        .each(|record: Record| {
+            let Ok(()) = window.record(&record);
+            Ok(true)
+        })
+        .map_err(broken)?;
+    let started = window.events.iter().find_map(|event| match &event.what {
+        What::WorkloadStarted { scenario, variant } => Some((scenario.clone(), variant.clone())),
+        _ => None,
+    });
+    let (scenario, variant) = started.ok_or("of no scenario, left out")?;
+    if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
+        return Err("of a run that did not come to its end, left out".to_owned());
+    }
+    let facts = window.facts.as_ref().ok_or("without facts of its machine, left out")?;
+    if facts.kernel_release.contains("simulated") {
+        return Err("of a simulated run, left out".to_owned());
+    }
+    let kernel = facts.kernel.ok_or("of an unknown kernel, left out")?;
+    Ok(((scenario, variant, kernel), facts.kernel_release.clone(), figures(&window)))
+}
