@@ -17,3 +17,4 @@ mod recorder;
 mod scenario;
 mod simulate;
 mod sweep;
+mod trace;

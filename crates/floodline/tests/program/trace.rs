@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tracer on this machine's kernel, held against the kernel's own text of the same events, and what happens
+//! where it may not trace. Needs root, tools of a distribution and a free loop device; skips with the reason
+//! elsewhere. Mounts and the tracing instance are in a namespace of their own and end with the test; on the
+//! machine itself only a loop device of the test is touched.
+
+use crate::harness::{command, floodline, outcome};
+use floodline_core::record::{Event, What};
+use floodline_core::traced::throttle::Domain;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Writes a prime number of 64 KiB blocks to a device that is held to 4 MiB, while `$1` records (twice at
+/// once), and keeps the kernel's text of the throttle events.
+const THROTTLED: &str = r#"
+set -e
+floodline=$1; cd "$2"
+mount -t tracefs tracefs /sys/kernel/tracing
+instance=/sys/kernel/tracing/instances/floodline-test-$$; mkdir $instance
+clean() {
+    echo 0 > $instance/events/enable
+    mountpoint -q mnt && umount mnt
+    [ -z "$loop" ] || losetup -d $loop
+    rmdir $instance
+}
+trap clean EXIT
+truncate -s 200M disk; mkfs.ext4 -q -F disk; mkdir mnt
+loop=$(losetup -f --show disk); mount $loop mnt
+bdi=/sys/class/bdi/$(cat /sys/block/${loop#/dev/}/dev)
+echo 1 > $bdi/strict_limit; echo 4194304 > $bdi/max_bytes
+echo 1 > $instance/events/writeback/balance_dirty_pages/enable
+$floodline record --for 4s --every 500ms -o one.flr --trace on & one=$!
+$floodline record --for 4s --every 700ms -o two.flr --trace on & two=$!
+while [ ! -s one.flr ] || [ ! -s two.flr ]; do sleep 0.05; done; sleep 0.5
+dd if=/dev/zero of=mnt/file bs=64k count=509 2> /dev/null
+wait $one; wait $two
+echo 0 > $instance/events/enable
+cat $instance/trace > text; basename $bdi > bdi
+"#;
+
+/// Whether this process may trace; says why not.
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn may_trace(test: &str) -> bool {
+    let probe = floodline(&["doctor", "--for", "0s", "--rule", "dirty-cliff", "--trace", "on", "--fail-on", "never"]);
+    if probe.code != 0 {
+        eprintln!("{test} skipped: {}", probe.stderr);
+    }
+    probe.code == 0
+}
+
+/// Sums of one device: pauses, milliseconds, events without a pause.
+#[derive(Debug, Default, PartialEq)]
+struct Sums {
+    pauses: u64,
+    pause_ms: u64,
+    unpaused: u64,
+}
+
+fn of_text(text: &str, bdi: &str) -> Sums {
+    let mut sums = Sums::default();
+    for line in text.lines().filter(|line| line.contains(&format!("balance_dirty_pages: bdi {bdi}: "))) {
+        let pause = line.split(" pause=").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<i64>().ok());
+        let pause = pause.expect("a pause in every line");
+        match u64::try_from(pause) {
+            Ok(pause @ 1..) => {
+                sums.pauses += 1;
+                sums.pause_ms += pause;
+            }
+            _ => sums.unpaused += 1,
+        }
+    }
+    sums
+}
+
+fn of_recording(path: &Path, bdi: &str) -> Sums {
+    let lines = floodline(&["export", path.to_str().expect("a path of UTF-8"), "--format", "jsonl"]).stdout;
+    let mut sums = Sums::default();
+    for line in lines.lines().filter(|line| line.starts_with(r#"{"record":"event""#)) {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        let event: Event = serde_json::from_value(line["event"].clone()).expect("an event");
+        let What::Throttled(event) = event.what else { continue };
+        if event.bdi.to_string() == bdi {
+            assert_eq!(event.domain, Domain::Strictlimit);
+            assert!(event.pause_ns_max <= event.pause_ns);
+            assert_eq!(event.longest.is_some(), event.pauses > 0);
+            sums.pauses += event.pauses;
+            sums.pause_ms += event.pause_ns.0 / 1_000_000;
+            sums.unpaused += event.unpaused;
+        }
+    }
+    sums
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn pauses_add_up_to_what_the_kernel_prints_for_two_recorders_at_once() {
+    const TEST: &str = "pauses_add_up_to_what_the_kernel_prints_for_two_recorders_at_once";
+    if !may_trace(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = ["-m", "bash", "-c", THROTTLED, "throttled", env!("CARGO_BIN_EXE_floodline")];
+    let run = Command::new("unshare").args(script).arg(folder.path()).output();
+    let Some(run) = run.ok().filter(|run| run.status.success()) else {
+        eprintln!("{TEST} skipped: no loop device with a strict limit can be made here");
+        return;
+    };
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let (text, bdi) = (read("text"), read("bdi"));
+    let expect = of_text(&text, bdi.trim());
+    assert!(expect.pauses > 0, "{run:?}");
+    for name in ["one.flr", "two.flr"] {
+        assert_eq!(of_recording(&folder.path().join(name), bdi.trim()), expect, "{name}");
+    }
+}
+
+/// Numbers of the BPF programs that a process holds.
+fn programs_of(pid: u32) -> Vec<String> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    let number = |text: String| Some(text.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().to_owned());
+    texts.filter_map(number).collect()
+}
+
+/// Whether a program is in the kernel; `None` where nothing tells.
+fn is_loaded(number: &str) -> Option<bool> {
+    let shown = Command::new("bpftool").args(["prog", "show", "id", number]).output().ok()?;
+    Some(shown.status.success())
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn nothing_stays_attached_after_a_kill() {
+    const TEST: &str = "nothing_stays_attached_after_a_kill";
+    if !may_trace(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("host.flr");
+    let args = ["record", "--trace", "on", "--every", "100ms", "--for", "60s", "-o", file.to_str().unwrap()];
+    let mut child = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let tries = || (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
+    let held = tries().map(|()| programs_of(child.id())).find(|held| !held.is_empty());
+    let were_loaded = held.iter().flatten().map(|number| is_loaded(number)).next().flatten();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let held = held.expect("the tracer's programs");
+    if were_loaded.is_none() {
+        eprintln!("{TEST} skipped: there is no bpftool to ask");
+        return;
+    }
+    assert_eq!(were_loaded, Some(true));
+    // The kernel lets go of them a moment later.
+    let gone = || held.iter().all(|number| is_loaded(number) == Some(false));
+    assert!(tries().any(|()| gone()), "{held:?}");
+}
+
+#[test]
+fn who_may_not_trace_is_told_so_and_goes_on_without() {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // The program may lie where nobody may look.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("floodline");
+    std::fs::copy(env!("CARGO_BIN_EXE_floodline"), &program).unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let run = |trace: &str| {
+        let mut command = Command::new(&program);
+        command.args(["doctor", "--for", "0s", "--fail-on", "never", "--format", "json", "--trace", trace]);
+        outcome(command.env_clear().uid(NOBODY).gid(NOBODY).output().unwrap())
+    };
+    let on = run("on");
+    assert_eq!(on.code, 3, "{on}");
+    assert!(on.stderr.contains("cannot trace: trace of"), "{on}");
+    assert!(on.stderr.contains("--trace auto goes on without it"), "{on}");
+    let auto = run("auto");
+    assert_eq!(auto.code, 0, "{auto}");
+    let report: serde_json::Value = serde_json::from_str(&auto.stdout).unwrap();
+    let gaps = report["gaps"].as_array().unwrap();
+    assert!(gaps.iter().any(|gap| gap["source"] == "trace of writeback/balance_dirty_pages"), "{auto}");
+    let off: serde_json::Value = serde_json::from_str(&run("off").stdout).unwrap();
+    assert!(!off["gaps"].to_string().contains("trace of"), "{off}");
+}
