@@ -4,7 +4,7 @@
 
 use crate::layout::{columns, hanging, shortened};
 use floodline_core::human;
-use floodline_core::ledger::blame::{Blame, Part};
+use floodline_core::ledger::blame::Blame;
 use floodline_core::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, Totals};
 use floodline_core::traced::waits::Operation;
 use floodline_core::units::Nanos;
@@ -191,15 +191,8 @@ fn sentence(wait: &Blame) -> String {
     if let Some(queued) = wait.queued_bytes {
         let _ = write!(text, ": {} were queued there", amount(queued));
     }
-    let parts = |parts: &[Part]| {
-        parts
-            .iter()
-            .map(|part| format!("{} of {}", human::percent(part.share), part.name))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     if !wait.cgroups.is_empty() {
-        let _ = write!(text, ", {}", parts(&wait.cgroups));
+        let _ = write!(text, ", {}", wait.whose());
     }
     if let Some(file) = wait.files.first().filter(|file| file.share >= 0.1) {
         let _ = write!(text, "; {} of it {}", human::percent(file.share), file.name);

@@ -5,6 +5,7 @@
 
 use super::names::Names;
 use super::process;
+use crate::human;
 use crate::id::DevId;
 use crate::record::{Event, What};
 use crate::traced::bytes::{Class, Submitted};
@@ -23,6 +24,8 @@ const NAMED: usize = 5;
 pub struct Blame {
     /// When it ended, on the monotonic clock of the samples.
     pub at_ns: u64,
+    /// Process id.
+    pub pid: u32,
     /// `name[pid]`.
     pub process: String,
     /// Its cgroup.
@@ -31,6 +34,8 @@ pub struct Blame {
     pub operation: Operation,
     /// How long.
     pub lasted_ns: u64,
+    /// Device number of the superblock; `None` for all.
+    pub device: Option<DevId>,
     /// The filesystem, by its mount point where it has one; `None` for all.
     pub filesystem: Option<String>,
     /// The file, where the operation has one.
@@ -43,6 +48,20 @@ pub struct Blame {
     pub cgroups: Vec<Part>,
     /// Files, most first.
     pub files: Vec<Part>,
+}
+
+impl Blame {
+    /// Whether it began before another one ended, and the other way round.
+    pub fn overlaps(&self, other: &Blame) -> bool {
+        let began = |wait: &Blame| wait.at_ns.saturating_sub(wait.lasted_ns);
+        began(self) < other.at_ns && began(other) < self.at_ns
+    }
+
+    /// Whose data it was, as half a sentence; empty where that is not known.
+    pub fn whose(&self) -> String {
+        let part = |part: &Part| format!("{} of {}", human::percent(part.share), part.name);
+        self.cgroups.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A part of the data.
@@ -83,10 +102,12 @@ fn blame(window: &Window, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> Blam
     let cgroup = |ino: Option<u64>| ino.map_or_else(|| "unknown".to_owned(), |ino| names.cgroup(ino));
     Blame {
         at_ns: at.0,
+        pid: wait.who.pid,
         process: process(&wait.who),
         cgroup: names.cgroup(wait.who.cgroup_ino),
         operation: wait.operation,
         lasted_ns: wait.lasted.0,
+        device: wait.device,
         filesystem: wait.device.map(|device| names.filesystem(device)),
         file: wait.device.zip(wait.file.as_ref()).map(|(device, file)| names.file((device, Some(file.ino)))),
         queued_bytes: wait.queued.map(|bytes| bytes.0),

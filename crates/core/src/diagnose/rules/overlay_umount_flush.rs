@@ -13,12 +13,15 @@ use crate::gap::{Gap, Source};
 use crate::human;
 use crate::id::{DevId, Entity};
 use crate::kernel::KernelVersion;
+use crate::ledger::blame::Blame;
+use crate::ledger::ledger;
 use crate::name::Name;
 use crate::record::What;
 use crate::report::{Evidence, Finding, Severity, Step};
+use crate::traced::waits::Operation;
 use crate::units::{Bytes, Count, Nanos, Pages};
 use crate::window::{Span, Window};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -231,6 +234,40 @@ fn waiting(window: &Window) -> Option<Waiting> {
     })
 }
 
+/// Syncs of the upper filesystem that the sync of an overlay waited for, as the tracer saw them: how many took
+/// long, and the longest.
+fn traced(window: &Window, upper: &Upper<'_>) -> Option<(u64, Blame)> {
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
+    let waits: Vec<Blame> = ledger(window)?.waits;
+    let is_of_overlay = |wait: &Blame| wait.device.is_some_and(|device| overlays.contains(&device));
+    let for_overlay = |wait: &&Blame| {
+        wait.operation == Operation::SyncFilesystem
+            && wait.device == Some(upper.mount.dev)
+            && Nanos(wait.lasted_ns).as_secs_f64() >= NOTICED_S
+            && waits.iter().any(|other| other.pid == wait.pid && is_of_overlay(other) && other.overlaps(wait))
+    };
+    let count = waits.iter().filter(for_overlay).count() as u64;
+    // The longest stands first.
+    waits.iter().find(for_overlay).map(|wait| (count, wait.clone()))
+}
+
+/// What the tracer saw of a wait: how much it was, and whose.
+fn traced_rows(wait: &Blame) -> Vec<Evidence> {
+    let source = "trace of sync_filesystem() and block_bio_queue";
+    let seconds = Nanos(wait.lasted_ns).as_secs_f64();
+    let mut rows = vec![
+        Evidence::seconds(format!("Sync of the upper filesystem, {}", wait.process), seconds, source)
+            .against(NOTICED_S),
+    ];
+    rows.extend(wait.queued_bytes.map(|bytes| Evidence::bytes("Queued there meanwhile", bytes, source)));
+    if !wait.cgroups.is_empty() {
+        rows.push(Evidence::text("Whose it was", wait.whose(), source));
+    }
+    rows.extend(wait.files.first().map(|file| Evidence::text("Most of it, file", file.name.clone(), source)));
+    rows
+}
+
 /// Share of the wait in which a disk below the device had something to do. Requests in flight say so too: io_time is
 /// counted when requests start and end, and falls short where few and long ones overlap.
 fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
@@ -256,10 +293,15 @@ pub(super) fn claims(window: &Window, device: &Device<'_>, burst: &Burst) -> boo
 fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     let waiting = waiting(window);
     let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
-    let happening = busy >= BUSY;
+    let traced = traced(window, upper);
+    let happening = busy >= BUSY || traced.is_some();
     let asked = burst::longest(window, &upper.device).filter(|burst| burst.trigger == Trigger::Asked && !happening);
     let (umounts, waited_s, seen_by) =
         waiting.map_or((0, 0.0, ""), |waiting| (waiting.count, waiting.seconds, waiting.source));
+    let (umounts, waited_s) = match &traced {
+        Some((count, wait)) => (umounts.max(*count), waited_s.max(Nanos(wait.lasted_ns).as_secs_f64())),
+        None => (umounts, waited_s),
+    };
     let level = if happening { Level::Most } else { Level::Now };
     let ((dirty, _), source) = dirty_of(window, &upper.device, level)?;
     let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
@@ -309,7 +351,8 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     }));
     evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
     evidence.extend(asked.iter().flat_map(asked_rows));
-    if umounts > 0 {
+    evidence.extend(traced.iter().flat_map(|(_, wait)| traced_rows(wait)));
+    if !seen_by.is_empty() {
         evidence.push(Evidence::count("umount asleep in every sample", umounts, seen_by));
         evidence.push(Evidence::seconds("Longest of them, at least", waited_s, "samples").against(NOTICED_S));
         evidence.push(
@@ -413,6 +456,8 @@ mod tests {
     use crate::fixture::incidents::*;
     use crate::fixture::{Fixture, mib_pages, secs};
     use crate::gap::Cause;
+    use crate::traced::Who;
+    use crate::traced::waits::SlowSync;
     use crate::units::BytesPerSecond;
 
     #[test]
@@ -442,6 +487,26 @@ mod tests {
         check_rule(&RULE, &written, expect);
         let calm = written.host(|_, row| row.psi_io_some = Some(secs(900.0)));
         check_rule(&RULE, &calm, "info: Everything dirty on sdb");
+    }
+
+    #[test]
+    fn a_traced_sync_of_the_upper_filesystem_confirms_it_only_when_an_overlay_asked() {
+        let facts = overlay_synced().window().facts.unwrap();
+        let dev = |is_overlay: bool| {
+            let wanted = |mount: &&Mount| mount.overlay.is_some() == is_overlay && mount.mount_point != "/".into();
+            facts.mounts.iter().find(wanted).unwrap().dev
+        };
+        let sync = |device| {
+            let who = Who { pid: 40, comm: "containerd-shim".into(), cgroup_ino: 1 };
+            let (operation, lasted) = (Operation::SyncFilesystem, secs(3.0));
+            let queued = Some(Bytes(90_000_000));
+            What::SlowSync(SlowSync { who, operation, lasted, device: Some(device), file: None, queued, own: Bytes(0) })
+        };
+        let asked = overlay_synced().traced(&["bytes"], vec![sync(dev(false)), sync(dev(true))]);
+        check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while everything dirty on sdb");
+        // Somebody called syncfs, which is what he wanted.
+        let plain = overlay_synced().traced(&["bytes"], vec![sync(dev(false))]);
+        check_rule(&RULE, &plain, "clear: unmounting an overlay on sdb would write 0 B at most");
     }
 
     #[test]
