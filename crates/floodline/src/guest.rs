@@ -11,7 +11,7 @@ use floodline_core::recording::{Encoder, Header};
 use floodline_core::units::Nanos;
 use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::Plan;
-use floodline_host::probe::probe;
+use floodline_host::probe::{Probe, probe};
 use floodline_host::root::HostRoot;
 use floodline_host::trace::Tracer;
 use floodline_lab::guest::{Guest, power_off};
@@ -102,6 +102,15 @@ fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
     let interrupt = Interrupt::watch()?;
     let ask = interrupt.asker()?;
     let (events, told) = mpsc::channel();
+    let root = HostRoot::live().map_err(CliError::cannot_observe)?;
+    raise_descriptor_limit();
+    let probed = probe(&root);
+    let mut collector = Collector::new(&root, Plan::everything(&probed.facts));
+    if guest.job.trace {
+        // Before the workload's clock starts: an emulated guest may take a good part of a minute.
+        guest.host.stage("loading the tracer");
+        collector = collector.with_tracer(Tracer::start(&root, &probed.facts));
+    }
     guest.host.stage("preparing the workload");
     std::thread::scope(|scope| {
         let workload = scope.spawn(move || {
@@ -116,21 +125,19 @@ fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
             ask.ask();
             directed
         });
-        observe_into(guest, &interrupt, &told)?;
+        observe_into(guest, collector, probed, &interrupt, &told)?;
         workload.join().map_err(|_| CliError::bug("the workload panicked"))
     })
 }
 
-fn observe_into(guest: &Guest, interrupt: &Interrupt, told: &mpsc::Receiver<Event>) -> Result<(), CliError> {
+fn observe_into(
+    guest: &Guest,
+    mut collector: Collector<'_>,
+    probed: Probe,
+    interrupt: &Interrupt,
+    told: &mpsc::Receiver<Event>,
+) -> Result<(), CliError> {
     let lost = |error| CliError::cannot_observe(format!("the recording cannot be written: {error}"));
-    let root = HostRoot::live().map_err(CliError::cannot_observe)?;
-    raise_descriptor_limit();
-    let probed = probe(&root);
-    let collector = Collector::new(&root, Plan::everything(&probed.facts));
-    let mut collector = match guest.job.trace {
-        true => collector.with_tracer(Tracer::start(&root, &probed.facts)),
-        false => collector,
-    };
     let mut encoder = Encoder::new(&guest.recording, Header::new(Some(guest.job.every))).map_err(lost)?;
     encoder.record(&Record::Facts(Box::new(probed.facts))).map_err(lost)?;
     for gap in probed.gaps {
