@@ -5,7 +5,7 @@
 use crate::layout::{columns, hanging, shortened};
 use floodline_core::human;
 use floodline_core::ledger::blame::Blame;
-use floodline_core::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, Totals};
+use floodline_core::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals};
 use floodline_core::traced::waits::Operation;
 use floodline_core::units::Nanos;
 use std::fmt::Write;
@@ -34,6 +34,7 @@ pub fn text(ledger: &Ledger, options: Options) -> String {
     page.table("cgroup", &["dirtied", "at disks", "charged"], &ledger.cgroups, cgroup);
     page.table("file", &["dirtied", "again", "at disks"], &ledger.files, file);
     page.table("waits for stable storage", &["times", "in all", "longest"], &ledger.synced, synced);
+    page.table("paused in dirty throttling", &["times", "in all", "longest"], &ledger.throttled, throttled);
     page.waits(&ledger.waits);
     page.out
 }
@@ -166,6 +167,12 @@ fn synced(line: &SyncedLine) -> (String, Vec<String>) {
     let time = |ns: u64| human::seconds(Nanos(ns).as_secs_f64());
     let numbers = vec![line.count.to_string(), time(line.total_ns), time(line.longest_ns)];
     (format!("{} of {}", word(line.operation), line.process), numbers)
+}
+
+fn throttled(line: &ThrottledLine) -> (String, Vec<String>) {
+    let time = |ns: u64| human::seconds(Nanos(ns).as_secs_f64());
+    let numbers = vec![line.count.to_string(), time(line.total_ns), time(line.longest_ns)];
+    (format!("{} on {}, {} {}", line.process, line.bdi, line.domain.name(), line.cgroup), numbers)
 }
 
 fn word(operation: Operation) -> &'static str {

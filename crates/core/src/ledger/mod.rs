@@ -10,12 +10,13 @@ mod names;
 #[cfg(test)]
 mod tests;
 
-use crate::diagnose::device;
+use crate::diagnose::{device, throttle};
 use crate::id::{DevId, Entity};
 use crate::name::Name;
 use crate::record::What;
 use crate::traced::Who;
 use crate::traced::bytes::{Class, Dirtied, Submitted};
+use crate::traced::throttle::Domain;
 use crate::units::Nanos;
 use crate::window::Window;
 use credit::Credit;
@@ -55,6 +56,8 @@ pub struct Ledger {
     pub waits: Vec<blame::Blame>,
     /// All waits for stable storage, by process and operation, most time first.
     pub synced: Vec<SyncedLine>,
+    /// Pauses in dirty throttling, by process, device and domain, most time first.
+    pub throttled: Vec<ThrottledLine>,
 }
 
 /// Sums of the machine.
@@ -196,12 +199,28 @@ pub struct SyncedLine {
     pub longest_ns: u64,
 }
 
-/// Whether a tracer counted bytes in this window.
+/// Pauses of one process in `balance_dirty_pages` for one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThrottledLine {
+    /// `name[pid]`.
+    pub process: String,
+    /// Its cgroup.
+    pub cgroup: String,
+    /// Backing device.
+    pub bdi: String,
+    /// Whose limits it was held to.
+    pub domain: Domain,
+    /// How often.
+    pub count: u64,
+    /// All of them together, nanoseconds; threads that are paused at the same time count each.
+    pub total_ns: u64,
+    /// The longest, nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// Whether a tracer counted bytes or pauses in this window, even if there were none.
 pub fn is_traced(window: &Window) -> bool {
-    window
-        .events
-        .iter()
-        .any(|event| matches!(event.what, What::Dirtied(_) | What::Submitted(_) | What::SlowSync(_) | What::Synced(_)))
+    ["bytes", "throttle"].iter().any(|part| window.traced.contains(*part))
 }
 
 /// The ledger of a window; `None` where no tracer counted bytes in it.
@@ -367,6 +386,7 @@ impl<'a> Sums<'a> {
         files.sort_by_key(|line| Reverse((line.device_bytes, line.dirtied_bytes)));
         let mut synced: Vec<SyncedLine> = self.synced.iter().map(|(key, sum)| self.synced_line(key, *sum)).collect();
         synced.sort_by_key(|line| Reverse(line.total_ns));
+        let throttled = self.throttled_lines(window);
         let waits = blame::waits(window, &self.names);
         Ledger {
             schema: SCHEMA,
@@ -378,7 +398,28 @@ impl<'a> Sums<'a> {
             files,
             waits,
             synced,
+            throttled,
         }
+    }
+
+    fn throttled_lines(&mut self, window: &Window) -> Vec<ThrottledLine> {
+        let pauses = throttle::by(window, |one| {
+            (one.pauses > 0)
+                .then(|| (one.who.pid, one.who.cgroup_ino, one.bdi.clone(), one.domain, one.who.comm.clone()))
+        });
+        let line = |((pid, cgroup_ino, bdi, domain, comm), sum): (_, throttle::Pauses)| {
+            let who = self.process_of(&Who { pid, comm, cgroup_ino });
+            ThrottledLine {
+                process: process(&who),
+                cgroup: self.names.cgroup(cgroup_ino),
+                bdi: Name::to_string(&bdi),
+                domain,
+                count: sum.count,
+                total_ns: sum.total.0,
+                longest_ns: sum.longest.0,
+            }
+        };
+        pauses.unwrap_or_default().into_iter().map(line).collect()
     }
 
     fn disk_lines(&self, window: &Window) -> Vec<DiskLine> {

@@ -5,6 +5,7 @@ use super::*;
 use crate::fixture::{Fixture, UPTIME, dev_of, mib, secs};
 use crate::record::Event;
 use crate::traced::File;
+use crate::traced::throttle::Throttled;
 use crate::traced::waits::{Operation, SlowSync, Synced};
 use crate::units::Bytes;
 
@@ -39,6 +40,7 @@ fn submitted(disk: &str, class: Class, file: Option<File>, cgroup_ino: u64, mebi
 fn window(events: Vec<What>) -> Window {
     let mut window =
         Fixture::healthy().facts(|facts| facts.mounts.clear()).mount("sda", "ext4", "/srv", "rw").seconds(10).window();
+    window.traced.extend((!events.is_empty()).then(|| "bytes".to_owned()));
     window.events = events.into_iter().map(|what| Event { at: secs(UPTIME + 10.0), what }).collect();
     window
 }
@@ -147,6 +149,32 @@ fn waits_of_a_process_are_added_up_by_operation() {
     let ledger = ledger(&window(vec![synced(3, 0.5, 0.25), synced(1, 1.0, 1.0)])).unwrap();
     let line = &ledger.synced[0];
     assert_eq!((line.count, line.total_ns, line.longest_ns), (4, secs(1.5).0, secs(1.0).0));
+}
+
+#[test]
+fn pauses_are_added_up_by_process_device_and_domain() {
+    let paused = |tid, ms: u64, domain| {
+        What::Throttled(Box::new(Throttled {
+            since: Nanos(0),
+            who: who(7, "redis", 1),
+            tid,
+            bdi: "8:0".into(),
+            wb_cgroup_ino: 1,
+            domain,
+            pauses: 2,
+            pause_ns: Nanos::from_millis(ms),
+            pause_ns_max: Nanos::from_millis(ms - 1),
+            unpaused: 5,
+            longest: None,
+        }))
+    };
+    let events = vec![paused(7, 40, Domain::Global), paused(8, 100, Domain::Global), paused(8, 7, Domain::Memcg)];
+    let fixture = Fixture::healthy().traced(&["throttle"], events).seconds(3);
+    let lines = ledger(&fixture.window()).unwrap().throttled;
+    let told: Vec<_> = lines.iter().map(|line| (line.domain, line.count, line.total_ns, line.longest_ns)).collect();
+    let ms = |ms| Nanos::from_millis(ms).0;
+    assert_eq!(told, [(Domain::Global, 4, ms(140), ms(99)), (Domain::Memcg, 2, ms(7), ms(6))]);
+    assert_eq!(lines[0].process, "redis[7]");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `floodline export FILE --format …`: a recording as tables for other programs.
+//! `floodline export FILE --format …`: a recording as tables, or as a trace, for other programs.
 
 use super::Run;
 use crate::console::Console;
@@ -9,13 +9,15 @@ use crate::input::{Input, shown};
 use crate::output::{self, Content, Existing};
 use floodline_core::human;
 use floodline_core::record::Record;
-use floodline_view::export::{Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, RowWriter, TABLES};
+use floodline_view::export::{
+    Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, PerfettoTrace, RowWriter, TABLES,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Convert a recording to Parquet, CSV or JSON Lines
+/// Convert a recording to Parquet, CSV, JSON Lines or a Perfetto trace
 #[derive(clap::Parser)]
 #[command(
     name = "export",
@@ -25,7 +27,8 @@ use std::path::{Path, PathBuf};
         Examples:\n  \
         floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \
         floodline export host.flr --format csv --table cgroup > cgroups.csv\n  \
-        floodline export host.flr --format parquet -o host-tables/"
+        floodline export host.flr --format parquet -o host-tables/\n  \
+        floodline export host.flr --format perfetto -o host.json   (open it in ui.perfetto.dev)"
 )]
 pub(crate) struct Export {
     /// Recording to convert; - is standard input
@@ -52,6 +55,8 @@ enum ExportFormat {
     Csv,
     /// Everything, one JSON object per line
     Jsonl,
+    /// What can be drawn over time, for ui.perfetto.dev or chrome://tracing
+    Perfetto,
 }
 
 impl ExportFormat {
@@ -60,13 +65,14 @@ impl ExportFormat {
             ExportFormat::Parquet => "parquet",
             ExportFormat::Csv => "csv",
             ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Perfetto => "json",
         }
     }
 
     fn content(self) -> Content {
         match self {
             ExportFormat::Parquet => Content::Binary,
-            ExportFormat::Csv | ExportFormat::Jsonl => Content::Text,
+            ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Perfetto => Content::Text,
         }
     }
 }
@@ -75,6 +81,10 @@ impl Run for Export {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         match (self.format, &self.table, &self.output) {
             (ExportFormat::Jsonl, ..) => self.json_lines(console)?,
+            (ExportFormat::Perfetto, Some(_), _) => {
+                return Err(CliError::usage("a trace has no tables").hint("leave --table out"));
+            }
+            (ExportFormat::Perfetto, None, _) => self.trace(console)?,
             (_, Some(table), _) => self.one_table(table, console)?,
             (_, None, Some(folder)) => self.all_tables(folder, console)?,
             (format, None, None) => {
@@ -94,6 +104,14 @@ impl Export {
         let mut lines = JsonLines::new(self.open()?, self.table.as_deref()).map_err(failed)?;
         self.each(console, |record| lines.record(record).map_err(failed))?;
         lines.finish().map_err(failed)
+    }
+
+    fn trace(&self, console: &Console) -> Result<(), CliError> {
+        let target = self.target();
+        let failed = |error: ExportError| failed(&target, &error);
+        let mut trace = PerfettoTrace::new(self.open()?);
+        self.each(console, |record| trace.record(record).map_err(failed))?;
+        trace.finish().map_err(failed)
     }
 
     fn one_table(&self, table: &str, console: &Console) -> Result<(), CliError> {
@@ -172,7 +190,9 @@ impl<W: Write + Send> TableFile<W> {
     fn start(format: ExportFormat, out: W, table: &str) -> Result<TableFile<W>, ExportError> {
         match format {
             ExportFormat::Parquet => ParquetExport::new(out, table).map(TableFile::Parquet),
-            ExportFormat::Csv | ExportFormat::Jsonl => CsvExport::new(out, table).map(TableFile::Csv),
+            ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Perfetto => {
+                CsvExport::new(out, table).map(TableFile::Csv)
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording as tables for other programs: JSON Lines, CSV, Parquet. Streaming: a row is written
+//! A recording for other programs: tables as JSON Lines, CSV, Parquet, and a trace. Streaming: a row is written
 //! when its sample arrives, and memory does not grow with the length of the recording. A value that
 //! was not read is null or empty, never 0; the largest number of a limit column means "no limit".
 
@@ -7,12 +7,14 @@ mod csv;
 mod flat;
 mod jsonl;
 mod parquet;
+mod perfetto;
 mod table;
 
 pub use self::csv::CsvExport;
 pub use flat::{FlatTable, FlatValue};
 pub use jsonl::JsonLines;
 pub use parquet::ParquetExport;
+pub use perfetto::PerfettoTrace;
 pub use table::{Cell, Column, ColumnKind, Flattener, RowWriter, TABLES, TableColumns, columns_of};
 
 use floodline_core::units::Nanos;

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recording in the Trace Event format that Perfetto and Chrome open (ui.perfetto.dev): a track for every
+//! cgroup, device and task, so that a stall can be looked at beside what caused it. What was added up over an
+//! interval is drawn from its beginning, as long as it took; levels are counters. Streaming.
+
+use super::ExportError;
+use floodline_core::id::{DevId, Entity, EntityId};
+use floodline_core::record::{Event, Record, What};
+use floodline_core::sample::Sample;
+use floodline_core::traced::Who;
+use floodline_core::traced::bytes::Submitted;
+use floodline_core::units::Nanos;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// A group of tracks; its number is what the format calls a process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Machine = 1,
+    Cgroups,
+    Devices,
+    Waits,
+    Tasks,
+}
+
+impl Group {
+    fn name(self) -> &'static str {
+        match self {
+            Group::Machine => "machine",
+            Group::Cgroups => "cgroups",
+            Group::Devices => "devices",
+            Group::Waits => "waits for stable storage",
+            Group::Tasks => "tasks of the workload",
+        }
+    }
+}
+
+/// Writes a recording as one JSON object.
+pub struct PerfettoTrace<W: Write> {
+    out: W,
+    begun: bool,
+    /// The number of a track within its group.
+    tracks: BTreeMap<(Group, String), usize>,
+    cgroups: BTreeMap<u64, String>,
+    entities: BTreeMap<EntityId, Entity>,
+    disks: BTreeMap<DevId, String>,
+}
+
+impl<W: Write> PerfettoTrace<W> {
+    /// Begins the object.
+    pub fn new(out: W) -> PerfettoTrace<W> {
+        PerfettoTrace {
+            out,
+            begun: false,
+            tracks: BTreeMap::new(),
+            cgroups: BTreeMap::new(),
+            entities: BTreeMap::new(),
+            disks: BTreeMap::new(),
+        }
+    }
+
+    /// Writes what can be drawn of one record.
+    ///
+    /// # Errors
+    ///
+    /// Where writing fails.
+    pub fn record(&mut self, record: &Record) -> Result<(), ExportError> {
+        match record {
+            Record::Entity(id, entity) => {
+                match entity {
+                    Entity::Cgroup { path, ino: Some(ino), .. } => {
+                        self.cgroups.insert(*ino, path.to_string());
+                    }
+                    Entity::Disk { dev, name } => {
+                        self.disks.insert(*dev, name.to_string());
+                    }
+                    _ => {}
+                }
+                self.entities.insert(*id, entity.clone());
+                Ok(())
+            }
+            Record::Sample(sample) => self.levels(sample),
+            Record::Event(event) => self.event(event),
+            Record::Facts(_) | Record::Gap(_) => Ok(()),
+        }
+    }
+
+    /// Ends the object.
+    ///
+    /// # Errors
+    ///
+    /// Where writing fails.
+    pub fn finish(mut self) -> Result<(), ExportError> {
+        if !self.begun {
+            self.out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+        }
+        self.out.write_all(b"\n]}\n")?;
+        Ok(self.out.flush()?)
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), ExportError> {
+        let at = event.at;
+        match &event.what {
+            What::Throttled(one) => {
+                let name = format!("throttled: {}", process(&one.who));
+                let more = json!({"pauses": one.pauses, "longest_ms": millis(one.pause_ns_max),
+                    "paused_ms": millis(one.pause_ns), "domain": one.domain.name(), "device": one.bdi.to_string()});
+                let track = self.cgroup(one.who.cgroup_ino);
+                self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, one.pause_ns), more)
+            }
+            What::Flushed(one) => {
+                let more = json!({"rounds": one.rounds, "sync_rounds": one.sync_rounds, "pages": one.pages.0,
+                    "cgroup": self.cgroup(one.wb_cgroup_ino)});
+                let lasted = within(one.since, at, one.busy_ns);
+                let name = format!("flusher: {}", one.reason);
+                self.slice(Group::Devices, one.bdi.to_string(), &name, one.since, lasted, more)
+            }
+            What::InodesSwitched(one) => {
+                let more = json!({"inodes": one.switched, "queued": one.queued, "to": self.cgroup(one.new_cgroup_ino)});
+                let track = self.cgroup(one.old_cgroup_ino);
+                let lasted = Nanos(one.last_at.0.saturating_sub(one.first_at.0));
+                self.slice(Group::Cgroups, track, "inodes move away", one.first_at, lasted, more)
+            }
+            What::CgroupRemoved(one) => {
+                let track = self.cgroup(one.cgroup_ino);
+                self.instant(Group::Cgroups, track, &format!("removed: {}", one.path), at)
+            }
+            What::SlowSync(one) => {
+                let more = json!({"device": one.device, "queued_bytes": one.queued, "own_bytes": one.own.0});
+                let begin = Nanos(at.0.saturating_sub(one.lasted.0));
+                let name = serde_json::to_value(one.operation).map_err(std::io::Error::from)?;
+                let name = name.as_str().unwrap_or("wait").to_owned();
+                self.slice(Group::Waits, process(&one.who), &name, begin, one.lasted, more)
+            }
+            What::Submitted(one) => self.queued(at, one),
+            What::TaskStall { task, operation, lasted } => {
+                let track = format!("{}[{}]", task.task, task.copy);
+                self.slice(Group::Tasks, track, operation, at, *lasted, json!({}))
+            }
+            What::WorkloadStarted { scenario, variant } => {
+                self.instant(Group::Machine, "workload".into(), &format!("{scenario}, {variant} starts"), at)
+            }
+            What::WorkloadEnded => self.instant(Group::Machine, "workload".into(), "workload ends", at),
+            _ => Ok(()),
+        }
+    }
+
+    /// Dirty pages of the machine and of the cgroups that have any.
+    fn levels(&mut self, sample: &Sample) -> Result<(), ExportError> {
+        let at = sample.time.monotonic;
+        let host = &sample.host;
+        let machine = [("dirty", host.mem_dirty), ("writeback", host.mem_writeback)];
+        for (name, bytes) in machine.into_iter().filter_map(|(name, bytes)| Some((name, bytes?.0))) {
+            self.counter(Group::Machine, name, at, bytes)?;
+        }
+        for (id, row) in sample.cgroups.rows() {
+            let Some(Entity::Cgroup { path, .. }) = self.entities.get(id) else { continue };
+            let name = format!("dirty {path}");
+            // A level that was drawn is drawn down to 0 too.
+            if let Some(dirty) = row.file_dirty
+                && (dirty.0 > 0 || self.tracks.contains_key(&(Group::Cgroups, name.clone())))
+            {
+                self.counter(Group::Cgroups, &name, at, dirty.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes queued in an interval, drawn on the device as long as it lasted.
+    fn queued(&mut self, at: Nanos, one: &Submitted) -> Result<(), ExportError> {
+        let disk = self.disks.get(&one.disk).cloned().unwrap_or_else(|| one.disk.to_string());
+        let file = one.file.as_ref().and_then(|file| file.path.as_ref()).map(ToString::to_string);
+        let class = serde_json::to_value(one.class).map_err(std::io::Error::from)?;
+        let name = format!("queued: {}", file.as_deref().or(class.as_str()).unwrap_or("bytes"));
+        let more =
+            json!({"bytes": one.bytes.0, "bios": one.bios, "cgroup": one.cgroup_ino.map(|ino| self.cgroup(ino))});
+        let lasted = Nanos(at.0.saturating_sub(one.since.0));
+        self.slice(Group::Devices, format!("{disk} writes"), &name, one.since, lasted, more)
+    }
+
+    fn cgroup(&self, ino: u64) -> String {
+        let unnamed = || if ino == 1 { "/".to_owned() } else { format!("cgroup {ino}") };
+        self.cgroups.get(&ino).cloned().unwrap_or_else(unnamed)
+    }
+
+    fn slice(
+        &mut self,
+        group: Group,
+        track: String,
+        name: &str,
+        begin: Nanos,
+        lasted: Nanos,
+        more: Value,
+    ) -> Result<(), ExportError> {
+        let tid = self.track(group, track)?;
+        self.write(&json!({"ph": "X", "pid": group as u32, "tid": tid, "name": name, "ts": micros(begin),
+            "dur": micros(lasted), "args": more}))
+    }
+
+    fn instant(&mut self, group: Group, track: String, name: &str, at: Nanos) -> Result<(), ExportError> {
+        let tid = self.track(group, track)?;
+        self.write(&json!({"ph": "i", "s": "t", "pid": group as u32, "tid": tid, "name": name, "ts": micros(at)}))
+    }
+
+    fn counter(&mut self, group: Group, name: &str, at: Nanos, bytes: u64) -> Result<(), ExportError> {
+        self.track(group, name.to_owned())?;
+        self.write(&json!({"ph": "C", "pid": group as u32, "name": name, "ts": micros(at), "args": {"bytes": bytes}}))
+    }
+
+    /// The number of a track, which is named when it first comes.
+    fn track(&mut self, group: Group, track: String) -> Result<usize, ExportError> {
+        if let Some(tid) = self.tracks.get(&(group, track.clone())) {
+            return Ok(*tid);
+        }
+        if !self.tracks.keys().any(|(known, _)| *known == group) {
+            let name = json!({"name": group.name()});
+            self.write(&json!({"ph": "M", "name": "process_name", "pid": group as u32, "args": name}))?;
+        }
+        let tid = self.tracks.len() + 1;
+        let name = json!({"name": track});
+        self.write(&json!({"ph": "M", "name": "thread_name", "pid": group as u32, "tid": tid, "args": name}))?;
+        self.tracks.insert((group, track), tid);
+        Ok(tid)
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), ExportError> {
+        let before: &[u8] = match std::mem::replace(&mut self.begun, true) {
+            true => b",\n",
+            false => b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n",
+        };
+        self.out.write_all(before)?;
+        Ok(serde_json::to_writer(&mut self.out, value).map_err(std::io::Error::from)?)
+    }
+}
+
+fn process(who: &Who) -> String {
+    format!("{}[{}]", who.comm, who.pid)
+}
+
+/// The format counts in microseconds.
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1e3
+}
+
+fn millis(time: Nanos) -> f64 {
+    time.0 as f64 / 1e6
+}
+
+/// A sum of several tasks or rounds may be longer than the interval it is of; a slice is not.
+fn within(since: Nanos, until: Nanos, lasted: Nanos) -> Nanos {
+    Nanos(lasted.0.min(until.0.saturating_sub(since.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::traced::waits::{Operation, SlowSync};
+    use floodline_core::units::Bytes;
+
+    fn trace(records: &[Record]) -> Value {
+        let mut text = Vec::new();
+        let mut trace = PerfettoTrace::new(&mut text);
+        for record in records {
+            trace.record(record).unwrap();
+        }
+        trace.finish().unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    fn slow(pid: u32, at: u64, lasted: u64) -> Record {
+        let what = What::SlowSync(SlowSync {
+            who: Who { pid, comm: "redis".into(), cgroup_ino: 7 },
+            operation: Operation::Fdatasync,
+            lasted: Nanos(lasted),
+            device: None,
+            file: None,
+            queued: None,
+            own: Bytes(5),
+        });
+        Record::Event(Event { at: Nanos(at), what })
+    }
+
+    #[test]
+    fn nothing_is_an_object_too() {
+        assert_eq!(trace(&[])["traceEvents"], json!([]));
+    }
+
+    #[test]
+    fn a_wait_is_drawn_from_its_beginning_on_a_track_that_is_named_once() {
+        let drawn = trace(&[slow(41, 9_000, 2_000), slow(41, 12_000, 500)]);
+        let events = drawn["traceEvents"].as_array().unwrap();
+        let of = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
+        assert_eq!(
+            of("M").iter().map(|event| event["args"]["name"].as_str().unwrap()).collect::<Vec<_>>(),
+            ["waits for stable storage", "redis[41]"]
+        );
+        let slices = of("X");
+        assert_eq!(
+            (&slices[0]["name"], &slices[0]["ts"], &slices[0]["dur"]),
+            (&json!("fdatasync"), &json!(7.0), &json!(2.0))
+        );
+        assert_eq!(slices[0]["tid"], slices[1]["tid"]);
+    }
+
+    #[test]
+    fn the_levels_of_a_machine_are_counters() {
+        let records = floodline_core::fixture::Fixture::healthy().seconds(2).records();
+        let drawn = trace(&records);
+        let counters = drawn["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
+        assert_eq!(counters.filter(|event| event["name"] == "dirty").count(), 3);
+    }
+}
