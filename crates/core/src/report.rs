@@ -113,6 +113,9 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence that a tired person understands.
     pub summary: String,
+    /// What a trace saw of it, and who did it to what, in a sentence; `None` where nothing traced it, or the
+    /// trace does not show it: then it rests on files alone.
+    pub confirmed: Option<String>,
     /// The readings it rests on.
     pub evidence: Vec<Evidence>,
     /// Why it happens, in terms of this machine.

@@ -59,7 +59,7 @@ pub(crate) fn run(
         samples: summary.samples,
         // Simulated seconds: two runs of one seed print the same bytes.
         seconds: summary.simulated.as_secs_f64(),
-        not_as_expected: misses(&expect, &figures, &findings),
+        not_as_expected: misses(&expect, &run.window, &figures, &findings),
         figures,
         findings,
         recording: None,

@@ -53,7 +53,7 @@ fn unmet(text: &str, name: &str, kernel: &str) -> Vec<String> {
     for record in records(&scenario, &options) {
         let Ok(()) = run.record(&record);
     }
-    misses(&expect, &run.figures(), &run.diagnose().findings)
+    misses(&expect, &run.window, &run.figures(), &run.diagnose().findings)
 }
 
 #[test]

@@ -99,6 +99,10 @@ impl Page {
         }
         self.out.push_str("\n\n");
         self.evidence(&finding.evidence);
+        if let Some(confirmed) = &finding.confirmed {
+            self.heading("Confirmed by the trace");
+            self.paragraph("    ", confirmed, Style::new());
+        }
         self.heading("Why");
         self.paragraph("    ", &finding.cause, Style::new());
         if !finding.plan.is_empty() {

@@ -30,7 +30,8 @@ mod tests {
         assert_eq!(report["schema"], "floodline.doctor/1");
         assert_eq!(keys(&report), ["findings", "gaps", "host", "not_checked", "ruled_out", "schema", "window_s"]);
         let finding = &report["findings"][0];
-        assert_eq!(keys(finding), ["cause", "evidence", "plan", "rule", "severity", "summary", "trade_off"]);
+        let expect = ["cause", "confirmed", "evidence", "plan", "rule", "severity", "summary", "trade_off"];
+        assert_eq!(keys(finding), expect);
         assert_eq!(keys(&finding["evidence"][0]), ["name", "source", "threshold", "unit", "value"]);
         assert_eq!(keys(&finding["plan"][0]), ["command", "undo", "value", "write"]);
         assert_eq!(finding["severity"], "critical");

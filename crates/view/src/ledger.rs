@@ -6,7 +6,6 @@ use crate::layout::{columns, hanging, shortened};
 use floodline_core::human;
 use floodline_core::ledger::blame::Blame;
 use floodline_core::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals};
-use floodline_core::traced::waits::Operation;
 use floodline_core::units::Nanos;
 use std::fmt::Write;
 
@@ -166,7 +165,7 @@ fn file(line: &FileLine) -> (String, Vec<String>) {
 fn synced(line: &SyncedLine) -> (String, Vec<String>) {
     let time = |ns: u64| human::seconds(Nanos(ns).as_secs_f64());
     let numbers = vec![line.count.to_string(), time(line.total_ns), time(line.longest_ns)];
-    (format!("{} of {}", word(line.operation), line.process), numbers)
+    (format!("{} of {}", line.operation.name(), line.process), numbers)
 }
 
 fn throttled(line: &ThrottledLine) -> (String, Vec<String>) {
@@ -175,21 +174,11 @@ fn throttled(line: &ThrottledLine) -> (String, Vec<String>) {
     (format!("{} on {}, {} {}", line.process, line.bdi, line.domain.name(), line.cgroup), numbers)
 }
 
-fn word(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Fsync => "fsync",
-        Operation::Fdatasync => "fdatasync",
-        Operation::Msync => "msync",
-        Operation::Sync => "sync",
-        Operation::SyncFilesystem => "sync of a filesystem",
-    }
-}
-
 fn sentence(wait: &Blame) -> String {
     let mut text = format!(
         "{} in {} of {}",
         human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
-        word(wait.operation),
+        wait.operation.name(),
         wait.process
     );
     if let Some(place) = wait.file.as_ref().or(wait.filesystem.as_ref()) {

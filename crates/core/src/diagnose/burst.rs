@@ -5,9 +5,9 @@
 //! is judged as a whole.
 
 use super::device::{Device, Interval};
-use super::dirty;
+use super::{dirty, flusher};
 use crate::sample::HostRow;
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, Pages};
 use crate::window::Window;
 
 /// A burst that people notice, seconds.
@@ -30,6 +30,9 @@ const LITTLE_SHARE: f64 = 0.1;
 const NEAR_THRESHOLD: f64 = 0.95;
 const NEAR_EXPIRY: f64 = 0.8;
 
+/// Share of a burst that the flusher has to have written for one reason for that to be what it was for.
+const FLUSHED_SHARE: f64 = 0.5;
+
 /// Dirty data are fresh up to this age, seconds: the shortest expiry that is advised, and a period of the flusher.
 const FRESH_S: f64 = 4.0;
 
@@ -49,6 +52,10 @@ pub enum Trigger {
 /// A stretch in which a device wrote at its limit after having been quiet.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
+    /// When it began, on the clock of the samples.
+    pub from: Nanos,
+    /// When it ended.
+    pub to: Nanos,
     /// Length, seconds.
     pub seconds: f64,
     /// Bytes per second.
@@ -107,7 +114,7 @@ pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
     }
     let series = unwritten_series(window);
     let totals = totals(&intervals);
-    let of = |(start, end)| burst(window, &series, &intervals, &totals, start, end);
+    let of = |(start, end)| burst(window, device, &series, &intervals, &totals, start, end);
     runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
@@ -144,6 +151,7 @@ fn unwritten_series(window: &Window) -> Vec<(Nanos, u64)> {
 
 fn burst(
     window: &Window,
+    device: &Device<'_>,
     series: &[(Nanos, u64)],
     intervals: &[Interval],
     totals: &[(f64, f64)],
@@ -173,7 +181,13 @@ fn burst(
     }
     let until = series.get(..=first)?;
     let age_s = age_seconds(until);
+    let traced = flusher::by_reason(window, |at, flushed| {
+        flushed.bdi.as_bytes() == device.dev.to_string().as_bytes() && flushed.since < to && at > from
+    });
+    let least = Bytes((FLUSHED_SHARE * written) as u64).pages(dirty::page_size(window));
     Some(Burst {
+        from,
+        to,
         seconds,
         rate,
         mean_write: written / writes,
@@ -184,7 +198,9 @@ fn burst(
         dirty_after,
         pressure: dirty::io_pressure_between(window, from, to),
         age_s,
-        trigger: trigger(window, dirty_before, age_s),
+        trigger: traced
+            .and_then(|reasons| named(&reasons, least))
+            .unwrap_or_else(|| trigger(window, dirty_before, age_s)),
     })
 }
 
@@ -194,6 +210,21 @@ fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
     let little = (LITTLE_SHARE * *dirty as f64) as u64;
     let (then, _) = until.iter().rev().find(|(_, bytes)| *bytes <= little)?;
     Some(Nanos(now.0.saturating_sub(then.0)).as_secs_f64())
+}
+
+/// What made a device write, in the kernel's own words: the reason of the flusher's rounds that took longest.
+/// `None` where most was not written by the flusher, or by none of them: then who writes waits for it himself.
+fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
+    let (reason, rounds) = reasons.first()?;
+    if rounds.pages < least {
+        return None;
+    }
+    match *reason {
+        "background" => Some(Trigger::Amount),
+        "periodic" => Some(Trigger::Age),
+        "sync" | "fs_free_space" => Some(Trigger::Asked),
+        _ => None,
+    }
 }
 
 /// What made a device write, by how much was dirty until then, and since when.
@@ -215,7 +246,7 @@ mod tests {
     use crate::diagnose::device::drains;
     use crate::fixture::incidents::{dirty_cliff, dirty_cliff_published};
     use crate::fixture::{Fixture, mib, mib_pages, secs};
-    use crate::units::{Count, Pages};
+    use crate::units::Count;
 
     fn of(fixture: &Fixture) -> Option<Burst> {
         let window = fixture.window();

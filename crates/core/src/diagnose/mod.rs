@@ -9,12 +9,15 @@ pub mod burst;
 pub mod cgroup;
 pub mod device;
 pub mod dirty;
+pub mod dirtying;
 mod evidence;
+pub mod flusher;
 pub mod heirs;
 pub mod missing;
 pub mod rules;
 pub mod stretches;
 pub mod switches;
+pub mod synced;
 pub mod throttle;
 pub mod writer;
 

@@ -6,7 +6,7 @@
 
 pub mod blame;
 pub mod credit;
-mod names;
+pub(crate) mod names;
 #[cfg(test)]
 mod tests;
 

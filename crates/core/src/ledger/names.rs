@@ -12,17 +12,19 @@ use std::collections::BTreeMap;
 
 /// Inode number of the root cgroup's directory.
 const ROOT_INO: u64 = 1;
+/// Of an inode that belongs to no wb yet.
+const NO_INO: u64 = 0;
 
 /// The names of one window.
 #[derive(Debug)]
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     window: &'a Window,
     cgroups: BTreeMap<u64, EntityId>,
     paths: BTreeMap<(DevId, u64), Name>,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(window: &'a Window) -> Names<'a> {
+    pub(crate) fn of(window: &'a Window) -> Names<'a> {
         let number = |(id, entity): (&EntityId, &Entity)| match entity {
             Entity::Cgroup { ino: Some(ino), .. } => Some((*ino, *id)),
             _ => None,
@@ -31,23 +33,24 @@ impl<'a> Names<'a> {
     }
 
     /// A file was named: later rows may have its number only.
-    pub(super) fn learn(&mut self, device: DevId, file: Option<&File>) {
+    pub(crate) fn learn(&mut self, device: DevId, file: Option<&File>) {
         if let Some((ino, path)) = file.and_then(|file| Some((file.ino, file.path.as_ref()?))) {
             self.paths.insert((device, ino), path.clone());
         }
     }
 
     /// A cgroup, escaped.
-    pub(super) fn cgroup(&self, ino: u64) -> String {
+    pub(crate) fn cgroup(&self, ino: u64) -> String {
         match self.cgroups.get(&ino) {
             Some(id) => cgroup::label(self.window, *id),
             None if ino == ROOT_INO => "/".to_owned(),
+            None if ino == NO_INO => "no cgroup".to_owned(),
             None => format!("cgroup {ino} (gone)"),
         }
     }
 
     /// A filesystem: where it is mounted, or its number.
-    pub(super) fn filesystem(&self, device: DevId) -> String {
+    pub(crate) fn filesystem(&self, device: DevId) -> String {
         match self.mount(device, b"/") {
             Some(mount) => mount.mount_point.to_string(),
             None => device.to_string(),
@@ -56,7 +59,7 @@ impl<'a> Names<'a> {
 
     /// A file: its path on this machine, below the filesystem's root where that is not mounted, or its
     /// number; or all that are too small to be named.
-    pub(super) fn file(&self, (device, ino): FileKey) -> String {
+    pub(crate) fn file(&self, (device, ino): FileKey) -> String {
         let Some(ino) = ino else { return format!("small files of {}", self.filesystem(device)) };
         let Some(path) = self.paths.get(&(device, ino)) else { return format!("{device}:{ino}") };
         let Some(mount) = self.mount(device, path.as_bytes()) else { return format!("{device}:{path}") };

@@ -130,8 +130,13 @@ fn budget_figures(judge: &Judge) -> impl Iterator<Item = (String, Figure)> {
     .filter_map(|(name, value)| value.map(|(value, unit)| (format!("{BUDGET}{name}"), Figure { value, unit })))
 }
 
-/// Everything that is not as expected, one line each.
-pub fn misses(expect: &Expect, figures: &BTreeMap<String, Figure>, findings: &[Finding]) -> Vec<String> {
+/// Everything that is not as expected, one line each. What a trace must confirm counts where there was one.
+pub fn misses(
+    expect: &Expect,
+    window: &Window,
+    figures: &BTreeMap<String, Figure>,
+    findings: &[Finding],
+) -> Vec<String> {
     let mut misses = Vec::new();
     let is_found = |rule: &String| findings.iter().any(|finding| finding.rule == rule);
     let found: Vec<&String> = expect.found.iter().flatten().collect();
@@ -150,6 +155,14 @@ pub fn misses(expect: &Expect, figures: &BTreeMap<String, Figure>, findings: &[F
         let loud = findings.iter().filter(|finding| finding.severity >= limit);
         let loud = loud.filter(|finding| !found.iter().any(|rule| *rule == finding.rule));
         misses.extend(loud.map(|finding| format!("{} was found, {}", finding.rule, finding.severity.name())));
+    }
+    for (rule, name) in expect.confirmed.iter().filter(|_| !window.traced.is_empty()) {
+        let Some(finding) = findings.iter().find(|finding| finding.rule == rule) else { continue };
+        match &finding.confirmed {
+            Some(confirmed) if confirmed.contains(name.as_str()) => {}
+            Some(confirmed) => misses.push(format!("the trace of {rule} names no {name}: {confirmed}")),
+            None => misses.push(format!("{rule} was not confirmed by the trace")),
+        }
     }
     for (name, bound) in &expect.figures {
         match figures.get(name) {
@@ -193,14 +206,34 @@ mod tests {
             ..Expect::default()
         };
         assert_eq!(
-            misses(&expect, &figures, &[]),
+            misses(&expect, &Window::default(), &figures, &[]),
             [
                 "overlay-umount-flush was not found",
                 "t.umount.max_seconds is 9.5000, expected 0 to 0.3",
                 "t.umount.p50_seconds was not measured",
             ]
         );
-        assert!(misses(&Expect::default(), &figures, &[]).is_empty());
+        assert!(misses(&Expect::default(), &Window::default(), &figures, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_a_trace_must_confirm_counts_where_there_was_one() {
+        let mut findings = diagnose(&crate::fixture::incidents::starved_budget().window(), None).findings;
+        let rule = findings[0].rule;
+        let expect =
+            Expect { confirmed: BTreeMap::from([(rule.to_owned(), "/journal".to_owned())]), ..Expect::default() };
+        let mut window = Window::default();
+        let check = |window: &Window, findings: &[Finding], says: &[&str]| {
+            assert_eq!(misses(&expect, window, &BTreeMap::new(), findings), says);
+        };
+        check(&window, &findings, &[]);
+        window.traced.insert("bytes".to_owned());
+        check(&window, &findings, &["starved-dirty-budget was not confirmed by the trace"]);
+        findings[0].confirmed = Some("most in /var/log.".to_owned());
+        check(&window, &findings, &["the trace of starved-dirty-budget names no /journal: most in /var/log."]);
+        findings[0].confirmed = Some("most in /journal-3.".to_owned());
+        check(&window, &findings, &[]);
+        check(&window, &[], &[]);
     }
 
     #[test]
@@ -212,9 +245,9 @@ mod tests {
                 found: Some(rules.iter().map(|rule| (*rule).to_owned()).collect()),
                 ..Expect::default()
             };
-            assert!(misses(&expecting(&[first.rule]), &BTreeMap::new(), &findings).is_empty());
+            assert!(misses(&expecting(&[first.rule]), &Window::default(), &BTreeMap::new(), &findings).is_empty());
             let Some(second) = findings.get(1).filter(|second| second.rule != first.rule) else { continue };
-            let late = misses(&expecting(&[second.rule]), &BTreeMap::new(), &findings);
+            let late = misses(&expecting(&[second.rule]), &Window::default(), &BTreeMap::new(), &findings);
             assert_eq!(late, [format!("{} was not found first, but after {}", second.rule, first.rule)]);
         }
     }

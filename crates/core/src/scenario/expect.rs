@@ -22,6 +22,10 @@ pub struct Expect {
     /// Rules that must find nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_found: Option<Vec<String>>,
+    /// Of what is found in a traced recording: the rule, and the cgroup, file or process that the trace must
+    /// name, or a part of its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub confirmed: BTreeMap<String, String>,
     /// Besides `found`, nothing may be found at or above this severity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_from: Option<Severity>,
@@ -69,6 +73,7 @@ impl Expect {
             expect.found = over.found.clone().or(expect.found);
             expect.not_found = over.not_found.clone().or(expect.not_found);
             expect.quiet_from = over.quiet_from.or(expect.quiet_from);
+            expect.confirmed.extend(over.confirmed.clone());
             expect.figures.extend(over.figures.iter().map(|(name, bound)| (name.clone(), *bound)));
         }
         expect

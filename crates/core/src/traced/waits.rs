@@ -22,6 +22,19 @@ pub enum Operation {
     SyncFilesystem,
 }
 
+impl Operation {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Fsync => "fsync",
+            Operation::Fdatasync => "fdatasync",
+            Operation::Msync => "msync",
+            Operation::Sync => "sync",
+            Operation::SyncFilesystem => "sync of a filesystem",
+        }
+    }
+}
+
 /// One wait that took longer than the tracer's threshold. Its time is that of its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowSync {

@@ -49,12 +49,12 @@ fn is_skipped(test: &str, run: &Run) -> bool {
 
 /// Runs variants of scenarios on kernels; each must be as its scenario expects. The figures have bounds for a
 /// slow machine; one that is busy with something else may still miss them once, and not twice.
-fn as_expected(test: &str, trials: &[(&str, &str, &str)]) {
+fn as_expected(test: &str, trials: &[(&str, &str, &str)], how: &[&str]) {
     let Some((_guest, program)) = guest(test) else { return };
     for (name, variant, kernel) in trials {
         let path = scenario(name);
         let args = ["run", &path, "--kernel", kernel, "--variant", variant];
-        let args = [&args[..], &["--timeout", "5m", "--guest-program", &program]].concat();
+        let args = [&args[..], &["--timeout", "5m", "--guest-program", &program], how].concat();
         let mut outcome = run(&args);
         if outcome.code == 1 {
             outcome = run(&args);
@@ -159,6 +159,7 @@ fn vm_starved_budgets_and_their_remedy_are_as_expected_on_two_kernels() {
             ("starved-budget", "incident-short", "6.1"),
             ("starved-budget", "remedy-short", "6.1"),
         ],
+        &["--trace"],
     );
 }
 
@@ -167,17 +168,31 @@ fn vm_a_journal_on_a_slow_disk_and_its_remedy_are_as_expected() {
     as_expected(
         "slow disk journal",
         &[("slow-disk-journal", "incident-short", "6.12"), ("slow-disk-journal", "remedy-short", "6.12")],
+        &["--trace"],
+    );
+}
+
+#[test]
+fn vm_incidents_are_confirmed_by_the_trace_which_names_the_guilty() {
+    as_expected(
+        "confirmed incidents",
+        &[
+            ("overlay-umount", "incident-short", "7.2"),
+            ("inode-switch-storm", "incident-short", "6.12.43"),
+            ("dirty-cliff", "incident-short", "6.1"),
+        ],
+        &["--trace"],
     );
 }
 
 #[test]
 fn vm_budgets_are_the_kernels_own_to_the_page() {
-    as_expected("exact budgets", &[("exact-budgets", "ratio", "6.12"), ("exact-budgets", "bytes", "7.2")]);
+    as_expected("exact budgets", &[("exact-budgets", "ratio", "6.12"), ("exact-budgets", "bytes", "7.2")], &[]);
 }
 
 #[test]
 fn vm_a_healthy_machine_is_left_alone() {
-    as_expected("healthy machine", &[("healthy-idle", "default", "6.1")]);
+    as_expected("healthy machine", &[("healthy-idle", "default", "6.1")], &[]);
 }
 
 #[test]

@@ -31,10 +31,14 @@ loop=$(losetup -f --show disk); mount $loop mnt
 bdi=/sys/class/bdi/$(cat /sys/block/${loop#/dev/}/dev)
 echo 1 > $bdi/strict_limit; echo 4194304 > $bdi/max_bytes
 echo 1 > $instance/events/writeback/balance_dirty_pages/enable
-$floodline record --for 4s --every 500ms -o one.flr --trace on & one=$!
-$floodline record --for 4s --every 700ms -o two.flr --trace on & two=$!
+$floodline record --for 6s --every 500ms -o one.flr --trace on & one=$!
+$floodline record --for 6s --every 700ms -o two.flr --trace on & two=$!
 while [ ! -s one.flr ] || [ ! -s two.flr ]; do sleep 0.05; done; sleep 0.5
-dd if=/dev/zero of=mnt/file bs=64k count=509 2> /dev/null
+# On a busy machine the writer may be too slow to be paused.
+for n in 1 2 3 4; do
+    dd if=/dev/zero of=mnt/file$n bs=64k count=509 2> /dev/null
+    ! grep -q ' pause=[1-9]' $instance/trace || break
+done
 wait $one; wait $two
 echo 0 > $instance/events/enable
 cat $instance/trace > text; basename $bdi > bdi

@@ -171,7 +171,7 @@ fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Findin
     };
     let carrier = shown.first().map(|one| one.below.mount_point.to_string()).unwrap_or_default();
     Finding {
-        rule: RULE.name,
+        rule: RULE.name, confirmed: None,
         severity,
         summary,
         evidence,

@@ -148,6 +148,7 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
     }));
     Some(Finding {
         rule: RULE.name,
+        confirmed: None,
         severity,
         summary,
         evidence,
@@ -215,6 +216,7 @@ fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
     evidence.extend(limit_rows(window, &limits));
     Some(Finding {
         rule: RULE.name,
+        confirmed: None,
         severity: Severity::Warning,
         summary: format!(
             "Write limits of {} do not hold buffered writes on {}: {} has no cgroup writeback here.",
@@ -256,6 +258,7 @@ fn shared_budget(window: &Window) -> Option<Finding> {
     let names: Vec<String> = children.iter().take(3).map(|id| cgroup::label(window, *id)).collect();
     Some(Finding {
         rule: RULE.name,
+        confirmed: None,
         severity: Severity::Info,
         summary: format!(
             "{} below {} share one dirty budget: neither memory nor io is enabled for them.",

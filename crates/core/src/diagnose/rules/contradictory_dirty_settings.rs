@@ -77,6 +77,7 @@ fn shown(ratio: u64, bytes: u64) -> String {
 fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: &str, plan: Vec<Step>) -> Finding {
     Finding {
         rule: RULE.name,
+        confirmed: None,
         severity,
         summary,
         evidence,

@@ -7,7 +7,7 @@
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, dirty, missing, throttle, writer};
+use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, writer};
 use crate::gap::{Cause, Gap, Source};
 use crate::human;
 use crate::report::{Evidence, Finding, Severity, Step};
@@ -233,7 +233,40 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
     evidence.extend(common_evidence(window, rate));
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger) };
-    finish(window, severity, summary, evidence, pile)
+    Finding { confirmed: traced(window, device, burst), ..finish(window, severity, summary, evidence, pile) }
+}
+
+/// What a trace saw of a burst: why the flusher wrote, whose data it was, and who waited in what. `None` when the
+/// flusher was not traced, or did nothing then.
+fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String> {
+    let bdi = device.dev.to_string();
+    let reasons = flusher::by_reason(window, |at, flushed| {
+        flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.from
+    })?;
+    let (reason, rounds) = reasons.first()?;
+    let mut text = format!(
+        "The flusher wrote for {} in it, because of {}.",
+        human::seconds(rounds.busy.as_secs_f64()),
+        match *reason {
+            "background" => "the background threshold (background)".to_owned(),
+            "periodic" => "the age of the data (periodic)".to_owned(),
+            other => other.to_owned(),
+        }
+    );
+    let filesystems: Vec<_> = device.mounts().iter().map(|mount| mount.dev).collect();
+    let piled = dirtying::dirtying(window, |at, dirtied| at <= burst.to && filesystems.contains(&dirtied.device));
+    if let Some((who, file)) = piled.and_then(|piled| piled.most_by().zip(piled.most_in())) {
+        text.push_str(&format!(" Of what was dirtied until then, most is by {who} and in {file}."));
+    }
+    let paused = throttle::total(window, None);
+    if let Some((waits, paused)) = synced::waits(window).zip(paused) {
+        text.push_str(&format!(
+            " Tasks waited {} in fsync and its like and were paused {} in dirty throttling.",
+            human::seconds(waits.total.as_secs_f64()),
+            human::seconds(paused.total.as_secs_f64())
+        ));
+    }
+    Some(text)
 }
 
 fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
@@ -279,6 +312,7 @@ fn common_evidence(window: &Window, rate: f64) -> Vec<Evidence> {
             .against(ceiling.0 as f64)
     }));
     evidence.extend(throttle::evidence(window, |_| true));
+    evidence.extend(synced::waits(window).iter().flat_map(synced::Waits::evidence));
     evidence
 }
 
@@ -301,7 +335,7 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
             "Neither the amount of dirty data nor, as far as was seen, their age was enough to wake the flusher: sync, \
              fsync of a large file, or an unmount asked for it"
         }
-        Some((peak, background)) if peak.0 as f64 >= 0.95 * background.0 as f64 => {
+        Some((peak, background)) if trigger == Some(Trigger::Amount) || peak.0 as f64 >= 0.95 * background.0 as f64 => {
             "Dirty data reached the background threshold, which is more than this device writes in a second"
         }
         _ => {
@@ -326,6 +360,7 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
     let (plan, trade_off) = remedy(window, by_operations, speed);
     Finding {
         rule: RULE.name,
+        confirmed: None,
         severity,
         summary,
         evidence,
@@ -390,6 +425,37 @@ mod tests {
         );
         assert!(finding.cause.contains("vm.dirty_ratio is not to blame"), "{}", finding.cause);
         check_rule(&RULE, &dirty_cliff_cured(), "clear:");
+    }
+
+    #[test]
+    fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
+        use crate::diagnose::dirtying::tests::dirtied;
+        use crate::diagnose::flusher::tests::flushed;
+        use crate::diagnose::synced::tests::synced;
+        use crate::traced::waits::Operation;
+        let events = |reason| {
+            vec![
+                dirtied((41, 1, 131, "/bulk", 300 << 20, 0)),
+                flushed(("8:0", 1, reason, 300, 6500)),
+                synced((42, Operation::Fdatasync, 9, 12_000, 6_800)),
+            ]
+        };
+        let traced = |reason| {
+            let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
+            let burst = device::drains(&window).iter().find_map(|device| burst::longest(&window, device)).unwrap();
+            window.events.iter_mut().for_each(|event| event.at = burst.to);
+            let Verdict::Found(mut findings) = check(&window) else { panic!("nothing found") };
+            findings.remove(0)
+        };
+        let confirmed = traced("periodic").confirmed.unwrap();
+        for part in
+            ["6.50 s in it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"]
+        {
+            assert!(confirmed.contains(part), "{part}: {confirmed}");
+        }
+        // The kernel's word counts, not what age and amount would allow.
+        assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
+        assert_eq!(finding(&dirty_cliff()).confirmed, None);
     }
 
     #[test]

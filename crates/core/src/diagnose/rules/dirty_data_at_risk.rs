@@ -114,6 +114,7 @@ fn finding(
     let (plan, trade_off) = remedy(window, age, drain.map(|((_, speed), _)| speed));
     Finding {
         rule: RULE.name,
+        confirmed: None,
         severity,
         summary,
         evidence,

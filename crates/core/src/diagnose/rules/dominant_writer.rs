@@ -7,11 +7,13 @@
 use crate::advise::step::journald_volatile;
 use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, dirtying, missing};
 use crate::gap::Source;
 use crate::human;
 use crate::id::{Entity, EntityId};
+use crate::ledger::{Ledger, ledger};
 use crate::report::{Evidence, Finding, Severity, Step};
+use crate::traced::Who;
 use crate::window::Window;
 
 /// See the manual page.
@@ -34,6 +36,8 @@ const BUSY_SHARE: f64 = 0.25;
 const FELT_UTILISATION: f64 = 0.2;
 /// Dirtied bytes per application byte that are worth a sentence.
 const AMPLIFIED: f64 = 4.0;
+/// Share of its data dirtied again from which that is worth a word.
+const FELT_AGAIN: f64 = 0.1;
 /// Bytes since the start of journald that are worth knowing in one look.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
@@ -244,11 +248,43 @@ fn finding(
         rule: RULE.name,
         severity,
         summary,
+        confirmed: traced(window, dominant),
         evidence: evidence(window, writers, dominant, trouble),
         cause,
         plan,
         trade_off,
     }
+}
+
+/// What a trace saw of the writer's data: how much of all it was, in which file, and what of it reached the
+/// disks. `None` when it did not see most of it written by this one.
+fn traced(window: &Window, dominant: &Dominant<'_, '_>) -> Option<String> {
+    let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(window, id));
+    let is_its = |who: &Who| match of_cgroup {
+        Some(ino) => Some(who.cgroup_ino) == ino,
+        None => who.pid == dominant.writer.pid,
+    };
+    let all = dirtying::dirtying(window, |_, _| true)?;
+    let its = dirtying::dirtying(window, |_, dirtied| is_its(&dirtied.who))?;
+    let share = its.bytes as f64 / all.bytes.max(1) as f64;
+    if dominant.is_children() || share < writer::DOMINANT_SHARE {
+        return None;
+    }
+    let mut text = format!(
+        "{} of the {} that became dirty is its own, most of it in {}",
+        human::percent(share),
+        human::bytes(all.bytes as f64),
+        its.most_in()?
+    );
+    let of_process = |ledger: Ledger| ledger.processes.into_iter().find(|line| line.pid == dominant.writer.pid);
+    if let Some(line) = of_cgroup.is_none().then(|| ledger(window)).flatten().and_then(of_process) {
+        text.push_str(&format!("; {} of it reached the disks", human::bytes(line.device_bytes as f64)));
+    }
+    let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
+    if let Some(share) = again {
+        text.push_str(&format!("; {} of it had been dirty before", human::percent(share)));
+    }
+    Some(format!("{text}."))
 }
 
 fn evidence(
@@ -455,6 +491,23 @@ mod tests {
         assert!(step.undo.ends_with("systemctl restart systemd-journald"), "{}", step.undo);
         assert!(finding.trade_off.starts_with("Logs are lost at a reboot"));
         check_rule(&RULE, &slow_journal_volatile(), "clear:");
+    }
+
+    #[test]
+    fn a_trace_names_the_file_it_writes_and_only_where_it_writes_most() {
+        use crate::diagnose::dirtying::tests::dirtied;
+        let journal = dirtied((300, 1, 131, "/journal/system.journal", 9 << 20, 3 << 20));
+        let traced = |other: u64| {
+            let events = vec![journal.clone(), dirtied((41, 1, 132, "/mail", other, 0))];
+            finding(&slow_journal().traced(&["bytes"], events)).confirmed
+        };
+        let confirmed = traced(1 << 20).unwrap();
+        assert!(
+            confirmed.starts_with("90 % of the 10.0 MiB that became dirty is its own, most of it in "),
+            "{confirmed}"
+        );
+        assert!(confirmed.ends_with("33 % of it had been dirty before."), "{confirmed}");
+        assert_eq!(traced(100 << 20), None);
     }
 
     #[test]

@@ -173,7 +173,7 @@ fn finding(window: &Window, owner: &Split, bytes: u64, host: Option<(u64, &Split
         Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
     }));
     Finding {
-        rule: RULE.name,
+        rule: RULE.name, confirmed: None,
         severity: if hurts { Severity::Warning } else { Severity::Info },
         summary: format!(
             "{} of what {name} has dirty is in inodes {whose}: its own flusher cannot write them.",

@@ -11,7 +11,10 @@ use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing, writer};
 use crate::gap::Source;
 use crate::human;
 use crate::id::{Entity, EntityId};
+use crate::ledger::blame::Blame;
+use crate::ledger::ledger;
 use crate::report::{Evidence, Finding, Severity, Step};
+use crate::traced::waits::Operation;
 use crate::units::Nanos;
 use crate::window::Window;
 
@@ -171,6 +174,28 @@ fn victims(window: &Window) -> Vec<Victim> {
     victims
 }
 
+/// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
+fn traced(window: &Window) -> Option<String> {
+    let is_for_others = |wait: &Blame| {
+        let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
+        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Msync) && !own
+    };
+    // The longest stands first.
+    let wait = ledger(window)?.waits.into_iter().find(is_for_others)?;
+    let most = wait.files.first()?;
+    Some(format!(
+        "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
+        wait.process,
+        human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
+        wait.operation.name(),
+        wait.file.as_deref().unwrap_or("a file"),
+        wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64)),
+        wait.filesystem.as_deref().unwrap_or("all filesystems"),
+        human::percent(most.share),
+        most.name
+    ))
+}
+
 fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64) -> Finding {
     let disk = queue.device.name;
     // A moment in a long look is no incident, whoever waited.
@@ -234,6 +259,7 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
         rule: RULE.name,
         severity,
         summary,
+        confirmed: traced(window),
         evidence,
         cause: format!(
             "The flusher hands the disk all it may at once. An fsync is a few small writes, a journal commit and a \

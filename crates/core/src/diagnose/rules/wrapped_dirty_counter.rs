@@ -194,6 +194,7 @@ fn finding(window: &Window, found: &[Impossible]) -> Finding {
     evidence.extend(release.map(|release| Evidence::text("Kernel", release, "uname -r")));
     Finding {
         rule: RULE.name,
+        confirmed: None,
         severity: if hurts { Severity::Critical } else { Severity::Warning },
         summary: format!("This kernel's count of dirty pages is {what}: {}{more}.", names.join(", ")),
         evidence,

@@ -123,7 +123,7 @@ impl Trial<'_> {
             kernel_version: self.kernel.version,
             samples: seen.window.samples,
             seconds,
-            not_as_expected: misses(&expect, &figures, &findings),
+            not_as_expected: misses(&expect, &seen.window, &figures, &findings),
             figures,
             findings,
             recording: saved.map(|path| path.display().to_string()),

@@ -51,7 +51,7 @@ impl Judge {
             kernel_version: kernel,
             samples: seen.window.samples,
             seconds: seen.window.seconds(),
-            not_as_expected: misses(&expect, &figures, &report.findings),
+            not_as_expected: misses(&expect, &seen.window, &figures, &report.findings),
             figures,
             findings: report.findings,
             recording: Some(self.recording.display().to_string()),

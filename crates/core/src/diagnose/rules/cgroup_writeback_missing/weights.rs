@@ -70,6 +70,7 @@ fn nobody_shares(window: &Window, disks: &[Device<'_>], weighted: &[Weighted]) -
     }));
     Finding {
         rule: RULE.name,
+        confirmed: None,
         severity: Severity::Info,
         summary: format!(
             "The I/O weights of {} share out nothing: io.cost is off and no disk is scheduled by bfq.",
@@ -106,6 +107,7 @@ fn escaping(window: &Window, facts: &HostFacts, weighted: &[Weighted]) -> Option
     evidence.extend(rows(window, &whose));
     Some(Finding {
         rule: RULE.name,
+        confirmed: None,
         severity: Severity::Info,
         summary: format!(
             "The I/O weights of {} pass by buffered writes on {}: {fs_type} has no cgroup writeback here.",

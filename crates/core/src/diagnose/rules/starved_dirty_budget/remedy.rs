@@ -3,6 +3,7 @@
 //! speed of its devices.
 
 use super::activity::Activity;
+use super::measured::Measured;
 use super::starved::Starved;
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
@@ -12,7 +13,12 @@ use crate::report::Step;
 use crate::units::Bytes;
 use crate::window::Window;
 
-pub(super) fn cause(worst: &Starved<'_>, activity: &Activity<'_, '_>, victims: &str) -> String {
+pub(super) fn cause(
+    worst: &Starved<'_>,
+    activity: &Activity<'_, '_>,
+    measured: Option<&Measured<'_>>,
+    victims: &str,
+) -> String {
     let mut cause = format!(
         "Budget: a cgroup may have dirty the fraction of its own memory that the setting is of the machine's, {} of {}. ",
         human::percent(
@@ -20,13 +26,18 @@ pub(super) fn cause(worst: &Starved<'_>, activity: &Activity<'_, '_>, victims: &
         ),
         human::bytes(worst.budget.domain.available.map_or(0, |available| available.high.0) as f64),
     );
-    if activity.is_amplified() {
+    let times = measured.and_then(Measured::times);
+    if activity.is_amplified() || times.is_some() {
         cause.push_str(&format!(
             "Amplification: a store to a mapped page that was cleaned dirties its whole folio, {} on {}; with no room to \
              keep folios dirty, each is written and dirtied again by the next store. ",
             human::bytes(worst.folio as f64),
             worst.fs_type
         ));
+        if let Some(times) = times {
+            let times = human::number(times);
+            cause.push_str(&format!("Measured: each byte was dirtied {times} times on average. "));
+        }
     } else if activity.rate.is_some() {
         cause.push_str("Amplification: not seen in this window. ");
     }
