@@ -6,6 +6,7 @@
 
 use crate::arena::PidId;
 use crate::engine::{Due, Sim, Ticket, suspend};
+use crate::world::World;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Longest time that long work keeps a CPU for which somebody waits: 3 ms, a base slice.
@@ -18,8 +19,9 @@ const RUNS: &str = "the end of its CPU time";
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
     running: u64,
-    /// Who waits with little work, and with more than a slice.
-    short: VecDeque<Ticket>,
+    /// Who waits with little work, and how long it takes.
+    short: VecDeque<(Ticket, u64)>,
+    /// Who waits with more than a slice.
     long: VecDeque<Ticket>,
     /// Long work that runs, by number: since when, and how to wake it early.
     preemptible: BTreeMap<u64, (u64, Ticket)>,
@@ -29,16 +31,31 @@ pub(crate) struct Cpus {
 /// Has a CPU for so long, in pieces where others want it too.
 pub(crate) async fn run(sim: &Sim, nanos: u64) {
     let mut left = nanos;
-    while left > 0 {
-        take(sim, left).await;
-        if left <= SLICE {
-            sim.pass(left, RUNS).await;
-            left = 0;
-        } else {
-            left -= run_preemptible(sim, left).await.min(left);
-        }
+    while left > SLICE {
+        take(sim).await;
+        left -= run_preemptible(sim, left).await.min(left);
         give(sim);
     }
+    if left > 0 {
+        run_short(sim, left).await;
+        give(sim);
+    }
+}
+
+/// Runs for at most a slice. Who has to wait for a CPU is woken when its work is done: whoever gives the CPU
+/// away knows when that will be.
+async fn run_short(sim: &Sim, left: u64) {
+    if sim.w().take_idle() {
+        sim.pass(left, RUNS).await;
+        return;
+    }
+    let ticket = sim.ticket("a CPU");
+    {
+        let mut world = sim.w();
+        world.cpu.short.push_back((ticket, left));
+        world.preempt_longest();
+    }
+    suspend().await;
 }
 
 /// Runs until it is done or taken off; for how long it ran.
@@ -66,45 +83,53 @@ async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
     world.now - since
 }
 
-/// Waits for a CPU.
-async fn take(sim: &Sim, left: u64) {
-    {
-        let mut world = sim.w();
-        if world.cpu.running < world.cpus.max(1) {
-            world.cpu.running += 1;
-            return;
-        }
+/// Waits for a CPU for long work.
+async fn take(sim: &Sim) {
+    if sim.w().take_idle() {
+        return;
     }
     let ticket = sim.ticket("a CPU");
     {
         let mut world = sim.w();
-        let queue = if left <= SLICE { &mut world.cpu.short } else { &mut world.cpu.long };
-        queue.push_back(ticket);
-        // The one that has run longest goes, once it has had its slice.
-        let longest = world.cpu.preemptible.iter().next().map(|(number, at)| (*number, *at));
-        if let Some((number, (since, running))) = longest {
-            world.cpu.preemptible.remove(&number);
-            let at = since.saturating_add(SLICE).max(world.now);
-            world.queue.push(at, Due::Wake(running));
-        }
+        world.cpu.long.push_back(ticket);
+        world.preempt_longest();
     }
     // Woken only by who gives its CPU away.
     suspend().await;
 }
 
+impl World {
+    fn take_idle(&mut self) -> bool {
+        let is_idle = self.cpu.running < self.cpus.max(1);
+        self.cpu.running += u64::from(is_idle);
+        is_idle
+    }
+
+    /// Somebody waits: the one that has run longest goes, once it has had its slice.
+    fn preempt_longest(&mut self) {
+        if let Some((_, (since, running))) = self.cpu.preemptible.pop_first() {
+            let at = since.saturating_add(SLICE).max(self.now);
+            self.queue.push(at, Due::Wake(running));
+        }
+    }
+}
+
 /// Gives the CPU to who waits for one, or leaves it idle.
 fn give(sim: &Sim) {
     let mut world = sim.w();
-    let next = world.cpu.short.pop_front().or_else(|| world.cpu.long.pop_front());
-    match next {
-        Some(ticket) => world.wake(ticket),
-        None => world.cpu.running -= 1,
+    if let Some((ticket, left)) = world.cpu.short.pop_front() {
+        let at = world.now.saturating_add(left);
+        world.queue.push(at, Due::Wake(ticket));
+    } else if let Some(ticket) = world.cpu.long.pop_front() {
+        world.wake(ticket);
+    } else {
+        world.cpu.running -= 1;
     }
 }
 
 /// Has a CPU while something else is waited for, and is not taken off it: a spinlock. What it burns is counted.
 pub(crate) async fn spin<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>) -> T {
-    take(sim, u64::MAX).await;
+    take(sim).await;
     let (since, cgroup) = {
         let mut world = sim.w();
         let cgroup = world.pids[pid].cgroup;

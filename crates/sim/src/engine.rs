@@ -34,6 +34,26 @@ pub(crate) enum Due {
     WbtWindow(BlockId),
     /// A wb's bandwidth is estimated once more after its last completion.
     Bandwidth(WbId),
+    /// The alarm of a wb's flusher.
+    Alarm(WbId),
+}
+
+/// When a sleeper wants to be woken that is mostly woken earlier, by others, and then sets its alarm anew.
+/// Never more than one event of it waits in the queue, and no later than it is wanted: an event that comes
+/// too early goes back to the place in the order of events that the alarm was given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Alarm {
+    /// When, and which place in the order of events.
+    wanted: Option<(u64, u64)>,
+    /// When the next event of it is due.
+    queued: Option<u64>,
+}
+
+impl Alarm {
+    /// Nobody is to be woken any more.
+    pub(crate) fn stop(&mut self) {
+        self.wanted = None;
+    }
 }
 
 /// Events to come. Most come in order by themselves - what is due at once, and what one way of one device
@@ -93,6 +113,35 @@ impl Queue {
 
     fn push_reserved(&mut self, at: u64, sequence: u64, due: Due) {
         self.heap.push(Reverse((at, sequence, due)));
+    }
+
+    /// Sets an alarm; `due` is what its events are.
+    pub(crate) fn set_alarm(&mut self, alarm: &mut Alarm, at: u64, due: Due) {
+        let sequence = self.reserve();
+        alarm.wanted = Some((at, sequence));
+        self.queue_alarm(alarm, due);
+    }
+
+    /// An event of an alarm has come; whether it is the one that was wanted.
+    fn alarm_came(&mut self, alarm: &mut Alarm, at: u64, sequence: u64, due: Due) -> bool {
+        if alarm.queued == Some(at) {
+            alarm.queued = None;
+        }
+        if alarm.wanted == Some((at, sequence)) {
+            alarm.wanted = None;
+            return true;
+        }
+        self.queue_alarm(alarm, due);
+        false
+    }
+
+    fn queue_alarm(&mut self, alarm: &mut Alarm, due: Due) {
+        if let Some((at, sequence)) = alarm.wanted
+            && alarm.queued.is_none_or(|queued| queued > at)
+        {
+            alarm.queued = Some(at);
+            self.push_reserved(at, sequence, due);
+        }
     }
 
     fn peek(&self) -> Option<Entry> {
@@ -270,13 +319,16 @@ impl Engine {
                 }
                 return true;
             };
-            if let Due::Wake(ticket) = due
-                && self.is_valid(ticket)
-            {
+            let wakes = match due {
+                Due::Wake(ticket) => self.is_valid(ticket),
+                Due::Alarm(wb) => world.wbs[wb].alarm.wanted == Some((next, order)),
+                Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_) => false,
+            };
+            if wakes {
                 break;
             }
             world.queue.pop(&(next, order, due));
-            self.handle(&mut world, next, due);
+            self.handle(&mut world, &(next, order, due));
         }
         let ticket = self.ticket(waits);
         world.queue.push_reserved(at, sequence, Due::Wake(ticket));
@@ -289,7 +341,8 @@ impl Engine {
     }
 
     /// Comes to the time of an event, and to what it does to the machine. Who is to be polled, if anybody.
-    fn handle(&self, world: &mut World, at: u64, due: Due) -> Option<Ticket> {
+    fn handle(&self, world: &mut World, (at, order, due): &Entry) -> Option<Ticket> {
+        let (at, order, due) = (*at, *order, *due);
         debug_assert!(at >= world.now, "time goes backwards");
         world.now = world.now.max(at);
         self.events.set(self.events.get() + 1);
@@ -300,6 +353,12 @@ impl Engine {
             Due::Bandwidth(wb) => {
                 world.wbs[wb].bw_due = false;
                 world.wb_update_bandwidth(wb);
+            }
+            Due::Alarm(wb) => {
+                let w = &mut world.wbs[wb];
+                if world.queue.alarm_came(&mut w.alarm, at, order, due) {
+                    return w.flusher;
+                }
             }
         }
         None
@@ -341,13 +400,13 @@ impl Engine {
         for _ in 0..most {
             let woken = {
                 let mut world = self.w();
-                let Some((at, order, due)) = world.queue.peek() else { return Stopped::Idle };
-                if at > until {
+                let Some(next) = world.queue.peek() else { return Stopped::Idle };
+                if next.0 > until {
                     world.now = until;
                     return Stopped::Until;
                 }
-                world.queue.pop(&(at, order, due));
-                self.handle(&mut world, at, due)
+                world.queue.pop(&next);
+                self.handle(&mut world, &next)
             };
             if let Some(ticket) = woken {
                 self.poll(ticket);

@@ -23,7 +23,8 @@ pub(crate) async fn flusher(sim: Sim, wb: WbId) {
                 let ticket = sim.ticket("");
                 let mut world = sim.w();
                 let now = world.now;
-                let w = &mut world.wbs[wb];
+                let World { wbs, queue, .. } = &mut *world;
+                let w = &mut wbs[wb];
                 match w.due {
                     Some(at) if at <= now => {
                         w.due = None;
@@ -33,7 +34,7 @@ pub(crate) async fn flusher(sim: Sim, wb: WbId) {
                     due => {
                         w.flusher = Some(ticket);
                         if let Some(at) = due {
-                            world.queue.push(at, Due::Wake(ticket));
+                            queue.set_alarm(&mut w.alarm, at, Due::Alarm(wb));
                         }
                     }
                 }

@@ -19,7 +19,10 @@ use std::ops::Range;
 
 /// Time to copy bytes at a speed.
 fn copy_time(bytes: u64, speed: u64) -> u64 {
-    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(speed.max(1))).unwrap_or(u64::MAX)
+    match bytes.checked_mul(1_000_000_000) {
+        Some(product) => product / speed.max(1),
+        None => u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(speed.max(1))).unwrap_or(u64::MAX),
+    }
 }
 
 /// Opens a file, creating it where it is missing.

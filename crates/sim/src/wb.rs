@@ -4,7 +4,7 @@
 //! wb_domain (include/linux/backing-dev-defs.h, mm/page-writeback.c, mm/backing-dev.c).
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId, WbId};
-use crate::engine::{Ticket, Waiters};
+use crate::engine::{Alarm, Due, Ticket, Waiters};
 use crate::inode::{List, ListName};
 use crate::world::World;
 use floodline_core::kernel::{
@@ -110,6 +110,8 @@ pub(crate) struct Wb {
     /// When the flusher is due, and its ticket while it sleeps.
     pub(crate) due: Option<u64>,
     pub(crate) flusher: Option<Ticket>,
+    /// Wakes it when it is due.
+    pub(crate) alarm: Alarm,
     /// Jiffies of the last pass over old data.
     pub(crate) last_old_flush: u64,
     /// Inodes with pages under writeback.
@@ -165,6 +167,7 @@ impl World {
             work: VecDeque::new(),
             due: None,
             flusher: None,
+            alarm: Alarm::default(),
             last_old_flush: now,
             writeback_inodes: 0,
             last_sleep: 0,
@@ -183,8 +186,8 @@ impl World {
         let at = self.now + self.settings.writeback_centisecs * 10_000_000;
         if self.wbs[wb].due.is_none() {
             self.wbs[wb].due = Some(at);
-            if let Some(ticket) = self.wbs[wb].flusher {
-                self.queue.push(at, crate::engine::Due::Wake(ticket));
+            if self.wbs[wb].flusher.is_some() {
+                self.queue.set_alarm(&mut self.wbs[wb].alarm, at, Due::Alarm(wb));
             }
         }
     }
@@ -194,6 +197,7 @@ impl World {
         let now = self.now;
         self.wbs[wb].due = Some(now);
         if let Some(ticket) = self.wbs[wb].flusher.take() {
+            self.wbs[wb].alarm.stop();
             self.wake(ticket);
         }
     }

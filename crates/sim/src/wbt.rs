@@ -4,8 +4,9 @@
 
 use crate::arena::BlockId;
 use crate::block::{Class, Request, Way};
-use crate::engine::{Due, Sim, Waiters};
+use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::world::World;
+use std::collections::VecDeque;
 
 /// Length of a window: 100 ms.
 const WINDOW: u64 = 100_000_000;
@@ -33,7 +34,8 @@ pub(crate) struct Wbt {
     writes: u32,
     read_min: u64,
     last_exempt: u64,
-    waiters: Waiters,
+    /// Who waits for a place, in turn.
+    waiters: VecDeque<(Ticket, Class)>,
 }
 
 impl Wbt {
@@ -55,7 +57,7 @@ impl Wbt {
             writes: 0,
             read_min: u64::MAX,
             last_exempt: 0,
-            waiters: Waiters::default(),
+            waiters: VecDeque::new(),
         }
     }
 
@@ -79,30 +81,20 @@ impl Wbt {
 
 /// Waits until a buffered write may enter the queue.
 pub(crate) async fn throttle(sim: &Sim, device: BlockId, class: Class) {
-    let mut is_waiting = false;
-    loop {
-        {
-            let mut world = sim.w();
-            if world.blocks[device].wbt.target == 0 {
-                return;
-            }
-            let limit = world.wbt_limit(device, class);
-            let now = world.now;
-            let wbt = &mut world.blocks[device].wbt;
-            // Whoever comes queues behind those who wait.
-            if wbt.in_flight < limit && (is_waiting || wbt.waiters.is_empty()) {
-                wbt.in_flight += 1;
-                if !wbt.is_armed {
-                    wbt.is_armed = true;
-                    let at = now + wbt.window;
-                    world.queue.push(at, Due::WbtWindow(device));
-                }
-                return;
-            }
+    {
+        let mut world = sim.w();
+        if world.blocks[device].wbt.target == 0 {
+            return;
         }
-        is_waiting = true;
-        sim.wait("writeback throttling of a device (wbt)", |world| &mut world.blocks[device].wbt.waiters).await;
+        // Whoever comes queues behind those who wait.
+        if world.blocks[device].wbt.waiters.is_empty() && world.wbt_enter(device, class) {
+            return;
+        }
     }
+    let ticket = sim.ticket("writeback throttling of a device (wbt)");
+    sim.w().blocks[device].wbt.waiters.push_back((ticket, class));
+    // Woken only by who let it in.
+    suspend().await;
 }
 
 impl World {
@@ -155,8 +147,30 @@ impl World {
         }
     }
 
+    /// Takes a place among the buffered writes of a queue, if there is one.
+    fn wbt_enter(&mut self, device: BlockId, class: Class) -> bool {
+        let limit = self.wbt_limit(device, class);
+        let now = self.now;
+        let wbt = &mut self.blocks[device].wbt;
+        if wbt.in_flight >= limit {
+            return false;
+        }
+        wbt.in_flight += 1;
+        if !wbt.is_armed {
+            wbt.is_armed = true;
+            let at = now + wbt.window;
+            self.queue.push(at, Due::WbtWindow(device));
+        }
+        true
+    }
+
+    /// Lets in who waits, in turn, until the first that finds no place (`rq_qos_wake_function`).
     fn wbt_wake(&mut self, device: BlockId) {
-        for ticket in self.blocks[device].wbt.waiters.take() {
+        while let Some((ticket, class)) = self.blocks[device].wbt.waiters.front().copied() {
+            if !self.wbt_enter(device, class) {
+                return;
+            }
+            self.blocks[device].wbt.waiters.pop_front();
             self.wake(ticket);
         }
     }
