@@ -139,21 +139,23 @@ fn steps(mb: u32) -> Scenario {
     parse(&text, "default")
 }
 
-/// The first incident with its real figures. The journals are there before anybody's budget is starved, and
-/// were read back, as those of a container that runs for days.
+/// The first incident with its real figures: 100 MiB of dirty pages for 500 containers on 125 GiB. The machine
+/// grows with its containers, so that each has the same budget however many there are: with the same 100 MiB
+/// on a small machine none would be starved. The journals are written before budgets are, and were read back,
+/// as those of a container that runs for days.
 fn starved(count: u32) -> Scenario {
     let text = format!(
         r#"
 name = "starved"
 summary = "containers with mapped journals of 192 MB"
 [machine]
-memory = "{} GiB"
-cpus = 64
-sysctl.vm = {{ dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }}
+memory = "{} MiB"
+cpus = {}
+sysctl.vm = {{ dirty_ratio = 40, dirty_background_ratio = 10 }}
 [machine.devices.data]
 size = "4000 GB"
-write_bandwidth = "1 GB/s"
-read_bandwidth = "1 GB/s"
+write_bandwidth = "{} MB/s"
+read_bandwidth = "{} MB/s"
 [machine.mounts."/data"]
 type = "xfs"
 device = "data"
@@ -167,6 +169,7 @@ setup = [
   {{ create_files = {{ file = "/data/journal{{n}}", files = {count}, size = "192 MiB" }} }},
   "sync",
   "drop_caches",
+  {{ set_sysctl.vm = {{ dirty_bytes = "{} KiB", dirty_background_bytes = "{} KiB" }} }},
   {{ barrier = {{ name = "prepared" }} }},
 ]
 [workload.tasks.journal]
@@ -177,7 +180,12 @@ setup = [
 ]
 steps = [{{ mmap_store = {{ file = "/data/journal{{i}}", size = "192 MiB", pages = 2, rate = "4/s" }} }}]
 "#,
-        (count / 4).max(8),
+        count * 256,
+        (count / 8).max(1),
+        count * 2,
+        count * 2,
+        count * 1024 / 5,
+        count * 1024 / 10,
     );
     parse(&text, "default")
 }
