@@ -196,10 +196,6 @@ impl Waiters {
         std::mem::take(self)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-
     /// The one that has waited longest.
     pub(crate) fn take_first(&mut self) -> Option<Ticket> {
         std::mem::replace(&mut self.first, self.rest.pop_front())
