@@ -270,9 +270,9 @@ impl World {
         let w = &self.wbs[wb];
         let bdi = &self.bdis[w.bdi];
         let (numerator, denominator) = if is_memcg {
-            w.memcg_completions.fraction(&self.cgroups[w.memcg].domain.completions)
+            w.memcg_completions.fraction(self.build, &self.cgroups[w.memcg].domain.completions)
         } else {
-            w.completions.fraction(&self.domain.completions)
+            w.completions.fraction(self.build, &self.domain.completions)
         };
         let (min_ratio, max_ratio) = wb_min_max_ratio(
             &self.algorithm,

@@ -93,6 +93,12 @@ impl Build {
         8 * (1 + self.cpus().ilog2() as u64)
     }
 
+    /// What one CPU may keep back of a counter without a batch of its own (`percpu_counter_batch`).
+    pub const fn percpu_batch(self) -> u64 {
+        let twice = self.cpus().saturating_mul(2);
+        if twice > 32 { twice } else { 32 }
+    }
+
     /// How wrong a wb counter may be: one batch per possible CPU (`wb_stat_error`). A wb with no more
     /// than this is never held at a hard stop.
     pub const fn wb_stat_error(self) -> u64 {
