@@ -4,7 +4,9 @@
 //! and counts for nothing. Knows neither where runs come from nor how a result is printed.
 
 use crate::compare::Spread;
+use crate::sample::DiskRow;
 use crate::scenario::Figure;
+use crate::units::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -125,6 +127,63 @@ impl Runs<'_> {
     }
 }
 
+/// What a recording tells of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundDisk {
+    /// What a request takes while few are under way: the median.
+    pub latency: Option<Nanos>,
+    /// Most bytes a second that were written while it was busy.
+    pub write_bandwidth: Option<u64>,
+}
+
+/// Requests between two samples that are few, and bytes that are many.
+const FEW: u64 = 8;
+const MANY: u64 = 4 << 20;
+/// Busy time between two samples that says something of a rate.
+const BUSY: u64 = 100_000_000;
+
+impl FoundDisk {
+    /// From the rows of a disk in order of time. An emulated disk is slower than it was told to be, as whoever
+    /// emulates it wants the same CPUs.
+    pub fn of(series: &[(Nanos, DiskRow)]) -> FoundDisk {
+        let (mut latencies, mut rates) = (Vec::new(), Vec::new());
+        for pair in series.windows(2) {
+            let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
+            if (1..=FEW).contains(&step.requests) && pair[1].1.in_flight.is_some_and(|count| count.0 == 0) {
+                latencies.push(step.time / step.requests);
+            }
+            if step.written >= MANY && step.busy >= BUSY {
+                let rate = u128::from(step.written) * 1_000_000_000 / u128::from(step.busy);
+                rates.push(u64::try_from(rate).unwrap_or(u64::MAX));
+            }
+        }
+        latencies.sort_unstable();
+        let latency = latencies.get(latencies.len() / 2).filter(|_| latencies.len() >= 5);
+        FoundDisk { latency: latency.copied().map(Nanos), write_bandwidth: rates.into_iter().max() }
+    }
+}
+
+/// What a disk did between two samples.
+struct Step {
+    requests: u64,
+    time: u64,
+    written: u64,
+    busy: u64,
+}
+
+impl Step {
+    fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
+        let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0 + row.flushes?.0);
+        let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0 + row.flush_time?.0);
+        Some(Step {
+            requests: requests(after)?.checked_sub(requests(before)?)?,
+            time: time(after)?.checked_sub(time(before)?)?,
+            written: after.written?.0.checked_sub(before.written?.0)?,
+            busy: after.io_time?.0.checked_sub(before.io_time?.0)?,
+        })
+    }
+}
+
 /// All figures of all cases taken together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
@@ -159,6 +218,30 @@ pub fn summary(cases: &[Case]) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_is_as_slow_as_it_was_found() {
+        use crate::units::{Bytes, Count};
+        let row = |requests: u64, millis: u64, written: u64, busy: u64| DiskRow {
+            reads: Some(Count(0)),
+            read_time: Some(Nanos(0)),
+            flushes: Some(Count(0)),
+            flush_time: Some(Nanos(0)),
+            writes: Some(Count(requests)),
+            write_time: Some(Nanos::from_millis(millis)),
+            written: Some(Bytes(written)),
+            io_time: Some(Nanos::from_millis(busy)),
+            in_flight: Some(Count(0)),
+            ..DiskRow::default()
+        };
+        let quiet = (0..8).map(|n| row(2 * n, 10 * n, 8192 * n, 5 * n));
+        let busy = row(64, 9_000, 50 << 20, 535);
+        let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), row)).collect();
+        let found = FoundDisk::of(&series);
+        assert_eq!(found.latency, Some(Nanos::from_millis(5)));
+        assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
+        assert_eq!(FoundDisk::of(&series[..3]), FoundDisk::default(), "too little to tell");
+    }
 
     fn figures(value: f64) -> BTreeMap<String, Figure> {
         [("t.fsync.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into()

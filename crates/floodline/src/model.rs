@@ -8,7 +8,7 @@ use floodline_core::record::{Record, Sink};
 use floodline_core::run::{Run, RunReport, SCHEMA, misses};
 use floodline_core::scenario::Scenario;
 use floodline_core::units::Nanos;
-use floodline_sim::{Options, Progress, SimError, simulate};
+use floodline_sim::{Options, Progress, SimError, Speed, simulate};
 use std::time::Duration;
 
 /// What is run.
@@ -21,6 +21,8 @@ pub(crate) struct Order<'a> {
     pub(crate) kernel: KernelVersion,
     /// Time between two samples.
     pub(crate) every: Nanos,
+    /// How fast the machine is.
+    pub(crate) speed: Speed,
 }
 
 /// A run that came to its end, or was ended.
@@ -39,8 +41,8 @@ pub(crate) fn run(
     mut take: impl FnMut(&Record) -> Result<(), SimError>,
     tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Outcome, SimError> {
-    let Order { scenario, variant, kernel, every } = *order;
-    let options = Options { variant: variant.to_owned(), kernel, every, checks_every_event: false };
+    let Order { scenario, variant, kernel, every, speed } = *order;
+    let options = Options { variant: variant.to_owned(), kernel, every, speed, checks_every_event: false };
     let expect = scenario.expect.on(kernel);
     let mut run = Run::expecting(&expect);
     let fold = |record: Record| {

@@ -3,14 +3,14 @@
 //! requests a second, each way. A cap is a leaky bucket with a tenth of a second of credit. Mirrors
 //! /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
 
-use crate::arena::{BlockId, CgId, InodeId};
+use crate::arena::{BlockId, CgId};
 use crate::engine::{Sim, Ticket, Waiters, suspend};
 use crate::wbt::Wbt;
 use crate::world::World;
 use floodline_core::id::DevId;
 
-/// Largest request: 256 pages in one bio.
-pub(crate) const REQUEST_PAGES: u64 = 256;
+/// Pages of 4 KiB in one bio (`BIO_MAX_VECS`).
+pub(crate) const BIO_PAGES: u64 = 256;
 /// Credit of a cap, the burst that a throttle lets through: 100 ms.
 const CREDIT: u64 = 100_000_000;
 
@@ -36,8 +36,8 @@ pub(crate) enum Way {
 /// What follows when a request is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// Pages of an inode are no longer under writeback.
-    Writeback { inode: InodeId, start: u64, len: u64 },
+    /// A part of what is written as one, in this cell of [`Ioends`].
+    Writeback(u32),
     /// Somebody waits in this cell of [`Completions`].
     Complete(u32),
     /// Nothing: another leg of a mirror tells.
@@ -245,7 +245,7 @@ impl World {
         }
         self.wbt_done(device, &request, since);
         match request.done {
-            Done::Writeback { inode, start, len } => self.end_writeback(inode, start, len),
+            Done::Writeback(ioend) => self.ioend_done(ioend),
             Done::Complete(slot) => {
                 for waiting in self.completions.complete(slot) {
                     self.wake(waiting);

@@ -73,7 +73,9 @@ async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
         world.cpu.preemptible.insert(number, (since, ticket));
         // Whoever came while nobody could be taken off.
         if !(world.cpu.short.is_empty() && world.cpu.long.is_empty()) {
-            world.queue.push(since.saturating_add(SLICE), Due::Wake(ticket));
+            // Devices may have completed requests meanwhile: the clock has moved.
+            let at = since.saturating_add(SLICE).max(world.now);
+            world.queue.push(at, Due::Wake(ticket));
         }
         number
     };

@@ -15,6 +15,7 @@ mod filesystem;
 mod flusher;
 mod honoured;
 mod inode;
+mod ioend;
 mod journal;
 mod measure;
 mod memory;
@@ -26,6 +27,7 @@ mod recorder;
 mod reference;
 mod run;
 mod setup;
+mod speed;
 mod switch;
 mod sync;
 mod syscalls;
@@ -37,6 +39,7 @@ mod writepages;
 
 pub use honoured::check;
 pub use run::{Options, Progress, Summary, simulate};
+pub use speed::Speed;
 
 use floodline_core::scenario::UsedKey;
 

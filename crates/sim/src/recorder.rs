@@ -395,7 +395,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         rotational: Some(block.rotational),
         scheduler: Some("none".to_owned()),
         nr_requests: block.members.is_empty().then_some(u64::from(block.depth)),
-        max_request: Some(Bytes(crate::block::REQUEST_PAGES * PAGE)),
+        max_request: Some(Bytes(world.request_pages() * PAGE)),
         wbt_lat: block.members.is_empty().then_some(Nanos(block.wbt.target)),
         write_back_cache: Some(true),
         size: Some(Bytes(block.size)),

@@ -7,6 +7,7 @@ use crate::engine::{Engine, Sim, Stopped};
 use crate::measure::Measures;
 use crate::recorder::{Recorder, facts};
 use crate::setup;
+use crate::speed::Speed;
 use crate::task::Hand;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Event, Record, TaskName, What};
@@ -22,6 +23,8 @@ pub struct Options {
     pub kernel: KernelVersion,
     /// Time between two samples.
     pub every: Nanos,
+    /// How fast it is: as assumed, or as a recording tells.
+    pub speed: Speed,
     /// Checks that all counters add up after every event, not only at every sample.
     pub checks_every_event: bool,
 }
@@ -68,7 +71,7 @@ pub fn simulate(
     mut tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
     crate::check(scenario)?;
-    let world = setup::machine(scenario, options.kernel)?;
+    let world = setup::machine(scenario, options.kernel, options.speed.slowdown)?;
     take(Record::Facts(Box::new(facts(&world))))?;
     let sim = Engine::new(world);
     start(&sim, scenario, options);
@@ -95,6 +98,9 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     }
     crate::switch::start(sim);
     sim.spawn("memcg", true, memcg_stats(sim.clone()));
+    if options.speed.observer.0 > 0 {
+        sim.spawn("observer", true, observer(sim.clone(), options.speed.observer.0, options.every.0));
+    }
     let timing = Timing {
         duration: scenario.workload.duration.map(|time| time.nanos()),
         settle: scenario.workload.settle.map_or(0, |time| time.nanos()),
@@ -132,6 +138,16 @@ async fn memcg_stats(sim: Sim) {
     loop {
         sim.pass(2 * Nanos::SECOND.0, "").await;
         sim.w().flush_memcg_stats();
+    }
+}
+
+/// Whoever looks at the machine, which takes CPU time of it.
+async fn observer(sim: Sim, per_second: u64, every: u64) {
+    let every = every.max(1_000_000);
+    loop {
+        sim.pass(every, "").await;
+        let nanos = u128::from(per_second) * u128::from(every) / u128::from(Nanos::SECOND.0);
+        crate::cpu::run(&sim, u64::try_from(nanos).unwrap_or(0)).await;
     }
 }
 

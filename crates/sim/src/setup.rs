@@ -11,7 +11,7 @@ use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
-use crate::world::{Costs, PAGE, Settings, World};
+use crate::world::{PAGE, Settings, World};
 use floodline_core::facts::{self, CgroupSetup};
 use floodline_core::id::DevId;
 use floodline_core::kernel::{
@@ -30,8 +30,6 @@ const UNCAPPED: u64 = 2_000_000_000;
 const LATENCY: u64 = 500_000;
 /// Requests of a queue.
 const DEPTH: u32 = 256;
-/// Costs of a machine: two bytes a nanosecond into the page cache, and faster out of it.
-const COSTS: Costs = Costs { copy_in: 2_000_000_000, copy_out: 4_000_000_000, call: 1_000, fault: 2_000 };
 /// Time between commits of ext4, and between looks of XFS at its log.
 const JBD2_INTERVAL: u64 = 5_000_000_000;
 const XFS_INTERVAL: u64 = 30_000_000_000;
@@ -39,7 +37,7 @@ const XFS_INTERVAL: u64 = 30_000_000_000;
 const COPIES_MAX: usize = 1 << 20;
 
 /// Builds the machine.
-pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<World, SimError> {
+pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64) -> Result<World, SimError> {
     let machine = &scenario.machine;
     let total = machine.memory.bytes() / PAGE;
     // Descriptors of pages, 64 bytes each, and the kernel itself.
@@ -84,7 +82,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<Worl
         cpu: crate::cpu::Cpus::default(),
         unified: machine.cgroup_mode == CgroupMode::V2 && kernel.at_least(4, 3),
         settings,
-        costs: COSTS,
+        costs: crate::speed::COSTS.slower(slowdown),
         memory,
         blocks: Arena::default(),
         bdis: Arena::default(),
@@ -94,6 +92,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<Worl
         wbs: Arena::default(),
         pids: Arena::default(),
         completions: Completions::default(),
+        ioends: crate::ioend::Ioends::default(),
         domain: Domain::default(),
         ratelimit_pages: 32,
         percpu: vec![(0, 0); usize::try_from(machine.cpus.max(1)).unwrap_or(1)],
@@ -108,8 +107,8 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion) -> Result<Worl
         reclaim_waiters: crate::engine::Waiters::default(),
     };
     if let Some(copy) = &machine.copy_bandwidth {
-        world.costs.copy_in = copy.write.map_or(COSTS.copy_in, |rate| rate.0.0);
-        world.costs.copy_out = copy.read.map_or(COSTS.copy_out, |rate| rate.0.0);
+        world.costs.copy_in = copy.write.map_or(world.costs.copy_in, |rate| rate.0.0);
+        world.costs.copy_out = copy.read.map_or(world.costs.copy_out, |rate| rate.0.0);
     }
     world.add_cgroup("", &machine.cgroups.get("/").cloned().unwrap_or_default());
     for copy in scenario.cgroup_copies() {

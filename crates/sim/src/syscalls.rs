@@ -5,7 +5,7 @@
 
 use crate::arena::{CgId, InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
-use crate::block::{Class, Done, REQUEST_PAGES, Request, Way, submit, submit_and_wait};
+use crate::block::{Class, Done, Request, Way, submit, submit_and_wait};
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
@@ -37,6 +37,8 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Op
     if !creates {
         return None;
     }
+    let create = sim.w().costs.create;
+    use_cpu(sim, pid, create, false).await;
     let (inode, blocks, sb) = {
         let mut world = sim.w();
         let inode = world.new_inode(path);
@@ -324,7 +326,7 @@ pub(crate) async fn read(
     let (window, device) = {
         let world = sim.w();
         let read_ahead = world.sbs[sb].bdi.map_or(32, |bdi| world.bdis[bdi].read_ahead / PAGE);
-        (read_ahead.max((got / PAGE).min(REQUEST_PAGES)).max(1), world.sbs[sb].device)
+        (read_ahead.max((got / PAGE).min(world.request_pages())).max(1), world.sbs[sb].device)
     };
     let is_sequential = offset == ahead.expected || offset == 0;
     ahead.expected = end;
@@ -351,6 +353,7 @@ pub(crate) async fn read(
             continue;
         };
         let limit = if is_sequential { file_end } else { last };
+        let most = sim.w().request_pages();
         if ahead.reading.front().is_none_or(|(at, count, _)| page < *at || page >= at + count) {
             // Not what was asked for ahead: begin anew here.
             drop_ahead(sim, ahead);
@@ -358,7 +361,7 @@ pub(crate) async fn read(
         }
         let reach = page + if is_sequential { 2 * window } else { run.max(1) };
         while ahead.next < limit.min(reach) {
-            let count = (limit - ahead.next).min(window).min(REQUEST_PAGES);
+            let count = (limit - ahead.next).min(window).min(most);
             let slot = sim.w().completions.open();
             let request = read_request(sim, cgroup, count, slot);
             io_wait(sim, Some(pid), submit(sim, device, request)).await;
@@ -426,9 +429,10 @@ pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, l
     };
     use_cpu(sim, pid, call, false).await;
     let Some(device) = device else { return };
+    let most = sim.w().request_pages() * PAGE;
     let mut left = len;
     while left > 0 {
-        let bytes = left.min(REQUEST_PAGES * PAGE);
+        let bytes = left.min(most);
         let request = Request { way, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing };
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, "direct I/O")).await;
         left -= bytes;

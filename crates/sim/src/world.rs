@@ -37,6 +37,10 @@ pub(crate) struct Costs {
     pub(crate) copy_out: u64,
     /// Nanoseconds of any system call.
     pub(crate) call: u64,
+    /// Nanoseconds of making a file, besides the call.
+    pub(crate) create: u64,
+    /// Nanoseconds of sending one page to a device.
+    pub(crate) page: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,
 }
@@ -65,6 +69,7 @@ pub(crate) struct World {
     pub(crate) wbs: Arena<WbId, Wb>,
     pub(crate) pids: Arena<PidId, Pid>,
     pub(crate) completions: Completions,
+    pub(crate) ioends: crate::ioend::Ioends,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
     pub(crate) ratelimit_pages: u64,

@@ -4,7 +4,7 @@
 //! writepages of fs/ext4/inode.c and fs/iomap/buffered-io.c.
 
 use crate::arena::{CgId, InodeId, WbId};
-use crate::block::{Class, Done, REQUEST_PAGES, Request, Way, submit};
+use crate::block::{BIO_PAGES, Class, Done, Request, Way, submit};
 use crate::engine::Sim;
 use crate::journal;
 use crate::world::{PAGE, World};
@@ -129,7 +129,7 @@ async fn extent(
     class: Class,
     tally: &mut ForeignTally,
 ) -> Option<crate::page_cache::DirtyRun> {
-    let (run, sb, device, cgroup, needs_blocks) = {
+    let (run, sb, device, cgroup, needs_blocks, class) = {
         let world = sim.w();
         let i = &world.inodes[inode];
         let sb = i.sb;
@@ -139,7 +139,9 @@ async fn extent(
         let device = world.sbs[sb].device?;
         let cgroup = world.io_cgroup(inode);
         world.tally(inode, tally, run.owner, run.len);
-        (run, sb, device, cgroup, needs_blocks)
+        // The bios of ext4 never say that they are background writeback.
+        let class = if is_ext4 && class == Class::Background { Class::Normal } else { class };
+        (run, sb, device, cgroup, needs_blocks, class)
     };
     let mut is_in_transaction = false;
     if needs_blocks && sim.w().sbs[sb].journal.is_some() {
@@ -153,28 +155,48 @@ async fn extent(
     } else if needs_blocks {
         sim.w().inodes[inode].allocated = run.start + run.len;
     }
+    let cost = run.len * sim.w().costs.page;
+    crate::cpu::run(sim, cost).await;
+    sim.w().memory.cpu_system += cost;
     let end = run.start + run.len;
     let mut at = run.start;
+    let (in_one, in_request) = {
+        let world = sim.w();
+        let folio = run.len / run.folios.max(1);
+        // A bio of single pages has no more of them.
+        let is_small = folio == 1 && world.sbs[sb].fs_type == FsType::Ext4;
+        let in_request = world.request_pages();
+        let in_request = if is_small { in_request.min(BIO_PAGES) } else { in_request };
+        (world.ioend_pages(sb, needs_blocks, folio), in_request)
+    };
     while at < end {
-        let request = {
-            let mut world = sim.w();
-            // What is gone or clean by now is not written.
-            let cache = &world.inodes[inode].cache;
-            let Some(part) = cache.next_dirty(at, (end - at).min(REQUEST_PAGES)).filter(|part| part.start < end) else {
-                break;
+        let ioend = sim.w().ioend_open(inode);
+        let until = end.min(at.saturating_add(in_one));
+        while at < until {
+            let mut blocks = {
+                let mut world = sim.w();
+                // What is gone or clean by now is not written.
+                let cache = &world.inodes[inode].cache;
+                let next = cache.next_dirty(at, (until - at).min(in_request)).filter(|part| part.start < until);
+                let Some(part) = next else {
+                    at = until;
+                    break;
+                };
+                world.start_writeback(inode, part.start, part.len, part.owner);
+                let requests = u32::try_from(part.blocks.div_ceil(in_request).max(1)).unwrap_or(u32::MAX);
+                world.ioend_add(ioend, part.start, part.len, requests);
+                at = part.start + part.len;
+                part.blocks.max(1)
             };
-            world.start_writeback(inode, part.start, part.len, part.owner);
-            at = part.start + part.len;
-            Request {
-                way: Way::Write,
-                bytes: part.blocks * PAGE,
-                class,
-                merged: 0,
-                cgroup,
-                done: Done::Writeback { inode, start: part.start, len: part.len },
+            // A folio may be larger than a request.
+            while blocks > 0 {
+                let bytes = blocks.min(in_request) * PAGE;
+                blocks -= blocks.min(in_request);
+                let done = Done::Writeback(ioend);
+                submit(sim, device, Request { way: Way::Write, bytes, class, merged: 0, cgroup, done }).await;
             }
-        };
-        submit(sim, device, request).await;
+        }
+        sim.w().ioend_close(ioend);
     }
     if is_in_transaction {
         journal::stop(sim, sb);

@@ -26,7 +26,13 @@ fn variant(text: &str, name: &str) -> Scenario {
 
 fn options(variant: &str, kernel: &str) -> Options {
     let kernel: KernelVersion = kernel.parse().expect("it works");
-    Options { variant: variant.to_owned(), kernel, every: Nanos::from_millis(500), checks_every_event: false }
+    Options {
+        variant: variant.to_owned(),
+        kernel,
+        every: Nanos::from_millis(500),
+        speed: floodline_sim::Speed::default(),
+        checks_every_event: false,
+    }
 }
 
 fn records(scenario: &Scenario, options: &Options) -> Vec<Record> {

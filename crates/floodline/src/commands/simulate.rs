@@ -20,6 +20,7 @@ use floodline_core::recording::{Encoder, Header};
 use floodline_core::run::Run;
 use floodline_core::scenario::{Scenario, Time};
 use floodline_sim::SimError;
+use floodline_sim::Speed;
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -130,7 +131,7 @@ impl Simulate {
         kernel: KernelVersion,
         file: Option<File>,
     ) -> Result<Outcome, CliError> {
-        let order = Order { scenario, variant, kernel, every: nanos(self.every) };
+        let order = Order { scenario, variant, kernel, every: nanos(self.every), speed: Speed::default() };
         let target = self.save.as_ref().map_or(String::new(), |path| path.display().to_string());
         let failed = |error: &dyn std::fmt::Display| SimError::Sink(format!("{target}: {error}"));
         let header = Header::new(Some(order.every));

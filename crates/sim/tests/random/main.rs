@@ -45,8 +45,13 @@ fn judge(text: &str, kernel: &str) -> Result<Ending, String> {
 
 fn run(scenario: &Scenario, kernel: &str) -> Result<Ending, String> {
     let kernel: KernelVersion = kernel.parse().map_err(|_| "no kernel")?;
-    let options =
-        Options { variant: "default".to_owned(), kernel, every: Nanos::from_millis(500), checks_every_event: true };
+    let options = Options {
+        variant: "default".to_owned(),
+        kernel,
+        every: Nanos::from_millis(500),
+        speed: floodline_sim::Speed::default(),
+        checks_every_event: true,
+    };
     let mut samples = 0;
     let outcome = simulate(
         scenario,

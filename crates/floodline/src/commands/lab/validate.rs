@@ -9,13 +9,17 @@ use crate::exit::Exit;
 use crate::input::{Input, shown};
 use crate::interrupt::Interrupt;
 use crate::model::{self, Order};
+use floodline_core::facts::HostFacts;
+use floodline_core::id::Entity;
 use floodline_core::kernel::KernelVersion;
+use floodline_core::name::Name;
 use floodline_core::record::{Record, Sink, What};
 use floodline_core::run::figures;
-use floodline_core::scenario::{Figure, ScenarioFile};
-use floodline_core::units::Nanos;
-use floodline_core::validate::{Case, Outcome, rows};
+use floodline_core::scenario::{Backing, ByteRate, Figure, Scenario, ScenarioFile, Time};
+use floodline_core::units::{BytesPerSecond, Nanos};
+use floodline_core::validate::{Case, FoundDisk, Outcome, rows};
 use floodline_core::window::Window;
+use floodline_sim::Speed;
 use floodline_view::validate as view;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,9 +48,24 @@ pub(super) struct Validate {
 type Of = (String, String, KernelVersion);
 
 /// Real runs of one of these.
+#[derive(Default)]
 struct Real {
     release: String,
     repeats: Vec<BTreeMap<String, Figure>>,
+    /// How fast the machine was, in those that tell.
+    speeds: Vec<Speed>,
+    /// What it was.
+    facts: HostFacts,
+    /// Its disks by name.
+    disks: BTreeMap<String, FoundDisk>,
+}
+
+/// The mean of what recordings tell; of all of them where those of a case do not.
+fn mean(speeds: &[Speed]) -> Option<Speed> {
+    let count = u64::try_from(speeds.len()).ok().filter(|count| *count > 0)?;
+    let slowdown = speeds.iter().map(|speed| speed.slowdown).sum::<u64>() / count;
+    let observer = Nanos(speeds.iter().map(|speed| speed.observer.0).sum::<u64>() / count);
+    Some(Speed { slowdown, observer })
 }
 
 impl Validate {
@@ -55,8 +74,11 @@ impl Validate {
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
             match read(&path) {
-                Ok((of, release, figures)) => {
-                    real.entry(of).or_insert_with(|| Real { release, repeats: Vec::new() }).repeats.push(figures);
+                Ok(One { of, facts, figures, speed, disks }) => {
+                    let release = facts.kernel_release.clone();
+                    let real = real.entry(of).or_insert_with(|| Real { release, facts, disks, ..Real::default() });
+                    real.repeats.push(figures);
+                    real.speeds.extend(speed);
                 }
                 Err(why) => console.note(&format!("{}: {why}", shown(&path))),
             }
@@ -68,9 +90,12 @@ impl Validate {
         let mut cases = Vec::new();
         let mut progress = console.progress();
         let count = real.len();
+        let usual = mean(&real.values().flat_map(|real| real.speeds.clone()).collect::<Vec<_>>());
         for ((scenario, variant, kernel), real) in real {
             progress.tell(|| format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
-            let outcome = match self.simulated(&scenario, &variant, kernel, &interrupt) {
+            let speed = mean(&real.speeds).or(usual).unwrap_or_default();
+            let as_found = |scenario: &Scenario| as_found(scenario, &real);
+            let outcome = match self.simulated(&scenario, &variant, kernel, speed, &as_found, &interrupt) {
                 Ok(simulated) => Outcome::Figures(rows(&real.repeats, &simulated)),
                 Err(why) => Outcome::NotSimulated(why),
             };
@@ -95,6 +120,8 @@ impl Validate {
         scenario: &str,
         variant: &str,
         kernel: KernelVersion,
+        speed: Speed,
+        as_found: &dyn Fn(&Scenario) -> Scenario,
         interrupt: &Interrupt,
     ) -> Result<BTreeMap<String, Figure>, String> {
         let path = self.scenarios.join(format!("{scenario}.toml"));
@@ -103,10 +130,38 @@ impl Validate {
         }
         let file: ScenarioFile = read_file(&path).map_err(|_| format!("{} is no good scenario", shown(&path)))?;
         let scenario = file.variants.get(variant).ok_or("the scenario has no such variant any more")?;
-        let order = Order { scenario, variant, kernel, every: Nanos::from_millis(500) };
+        let scenario = &as_found(scenario);
+        let order = Order { scenario, variant, kernel, every: Nanos::from_millis(500), speed };
         let outcome = model::run(&order, |_| Ok(()), |_| !interrupt.is_asked());
         outcome.map(|outcome| outcome.report.figures).map_err(|error| error.to_string())
     }
+}
+
+/// The scenario with its disks as they were found: whether they turn, from which the target of writeback throttling
+/// follows, what a request takes where the scenario leaves that open, and how fast they were at most. A guest's disks
+/// are the scenario's in order of their names.
+fn as_found(scenario: &Scenario, real: &Real) -> Scenario {
+    let mut scenario = scenario.clone();
+    let disks = scenario.machine.devices.values_mut().filter(|device| device.backing == Backing::Disk);
+    for (device, letter) in disks.zip('a'..='z') {
+        let name = format!("vd{letter}");
+        let Some(disk) = real.facts.devices.iter().find(|disk| disk.name == Name::new(&name)) else { continue };
+        device.rotational |= disk.rotational.unwrap_or(false);
+        let Some(found) = real.disks.get(&name) else { continue };
+        device.latency = device.latency.or(found.latency.map(Time));
+        let rate = found.write_bandwidth.filter(|rate| device.write_bandwidth.is_none_or(|told| *rate < told.0.0));
+        device.write_bandwidth = rate.map(|rate| ByteRate(BytesPerSecond(rate))).or(device.write_bandwidth);
+    }
+    scenario
+}
+
+/// What a recording tells of its disks, by name.
+fn disks(window: &Window) -> BTreeMap<String, FoundDisk> {
+    let name = |id| match window.entities.get(id) {
+        Some(Entity::Disk { name, .. }) => Some(name.to_string()),
+        _ => None,
+    };
+    window.disk_series.iter().filter_map(|(id, series)| Some((name(id)?, FoundDisk::of(series)))).collect()
 }
 
 /// The recordings that an argument stands for.
@@ -122,8 +177,17 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(files)
 }
 
-/// Of what a recording is, and its figures.
-fn read(path: &Path) -> Result<(Of, String, BTreeMap<String, Figure>), String> {
+/// One recording of a real run.
+struct One {
+    of: Of,
+    facts: HostFacts,
+    figures: BTreeMap<String, Figure>,
+    speed: Option<Speed>,
+    disks: BTreeMap<String, FoundDisk>,
+}
+
+/// Of what a recording is, and what it tells.
+fn read(path: &Path) -> Result<One, String> {
     let mut window = Window::default();
     let broken = |_| "not a whole recording, left out".to_owned();
     let input = Input::open(path).map_err(broken)?;
@@ -146,5 +210,11 @@ fn read(path: &Path) -> Result<(Of, String, BTreeMap<String, Figure>), String> {
         return Err("of a simulated run, left out".to_owned());
     }
     let kernel = facts.kernel.ok_or("of an unknown kernel, left out")?;
-    Ok(((scenario, variant, kernel), facts.kernel_release.clone(), figures(&window)))
+    Ok(One {
+        of: (scenario, variant, kernel),
+        facts: facts.clone(),
+        figures: figures(&window),
+        speed: Speed::of(&window),
+        disks: disks(&window),
+    })
 }
