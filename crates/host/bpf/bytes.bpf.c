@@ -11,11 +11,28 @@
 #include "floodline.bpf.h"
 #include "page.bpf.h"
 
+/* Detail that is dropped, by level of `shed`. */
+#define SHED_FILES 1
+#define SHED_AGAIN 2
+#define SHED_DIRTIED 3
+
 #define PF_KTHREAD 0x00200000
 
 struct task_struct___flags {
 	unsigned int flags;
 } KERNEL_TYPE;
+
+struct css_set;
+
+struct task_struct___identity {
+	int tgid;
+	struct css_set *cgroups;
+} KERNEL_TYPE;
+
+/* Since 5.11. */
+enum bpf_func_id___task_btf {
+	BPF_FUNC_get_current_task_btf___task_btf = 0xffff,
+};
 
 struct dirtied_key {
 	/* 0: all files for which there was no room. */
@@ -47,9 +64,20 @@ struct {
 	__type(value, struct dirtied_entry);
 } dirtied_unnamed SEC(".maps");
 
+/* What tells one dirtier of one file from the next, as cheaply as can be: addresses, and what shows that an address
+ * stands for something else by now. Before 5.11 the numbers of process and cgroup stand for the first two. */
+struct identity {
+	__u64 task;
+	__u64 css_set;
+	/* The inode, or the superblock where files are not told apart. */
+	__u64 object;
+	__u64 ino;
+	__u32 tgid;
+	__u32 zero;
+};
+
 struct latest {
-	/* What was asked for. */
-	struct dirtied_key asked;
+	struct identity asked;
 	/* What it is counted under: a kernel thread's cgroup is that of the file's wb. */
 	struct dirtied_key key;
 	__u64 pages;
@@ -65,8 +93,14 @@ struct {
 } latest SEC(".maps");
 
 /* One bit for every place of a file that was dirtied, by place and file without chains; neighbours share a word.
- * User space clears it before it fills. */
+ * User space clears it before it fills. Beyond the first pages of a file one place in SEEN_SAMPLE is looked at and
+ * stands for all of them: this table is what costs most, as it is in no cache when places are random. */
 #define SEEN_WORDS (1 << 16)
+#define SEEN_WHOLE 1024
+#define SEEN_SAMPLE_BITS 3
+
+/* 2^64 divided by the golden ratio, which spreads. */
+#define SPREAD 0x9e3779b97f4a7c15ULL
 
 struct seen {
 	__u64 words[SEEN_WORDS];
@@ -113,15 +147,16 @@ static __always_inline void settle(struct latest *last)
 }
 
 /* The entry of a new key, and its name where it is a file. */
-static __always_inline void make_entry(struct latest *last, struct inode *inode, __u32 shed)
+static __always_inline void make_entry(struct latest *last, struct inode *inode)
 {
 	struct dirtied_entry empty = {};
+	__u64 ino = last->key.ino;
 
-	if (!shed && bpf_map_lookup_elem(&dirtied, &last->key))
+	if (ino && bpf_map_lookup_elem(&dirtied, &last->key))
 		return;
 	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
-	if (!shed && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST)) {
-		remember_path(inode, last->key.ino, last->key.dev);
+	if (ino && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST)) {
+		remember_path(inode, ino, last->key.dev);
 		return;
 	}
 	last->key.ino = 0;
@@ -129,67 +164,96 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode,
 }
 
 /* Another process, or another file: rare beside the folios of one. */
-static __noinline int turn_to(struct latest *last, struct inode *inode, struct dirtied_key *asked)
+static __noinline int turn_to(struct latest *last, struct inode *inode, struct identity *asked)
 {
 	struct task_struct___flags *task = (void *)bpf_get_current_task();
-	struct control *now = begin();
 
-	if (!last || !asked || !now)
+	if (!last || !asked || !begin())
 		return 0;
 	if (last->folios)
 		settle(last);
 	last->asked = *asked;
-	last->key = *asked;
+	last->key.ino = asked->ino;
+	last->key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	last->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	last->pages = last->folios = last->redirtied = 0;
 	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		last->key.cgroup_ino = BPF_CORE_READ(inode, i_wb, memcg_css, cgroup, kn, id);
-	make_entry(last, inode, now->shed);
+	else
+		last->key.cgroup_ino = bpf_get_current_cgroup_id();
+	make_entry(last, inode);
 	return 0;
 }
 
-/* Whether this place was dirty before. */
-static __always_inline int is_again(const struct dirtied_key *key, __u64 index)
+/* For how many pages it stands that this place was dirty before, if it was. */
+static __always_inline __u64 again(const struct dirtied_key *key, __u64 ino, __u64 index, __u64 pages)
 {
 	struct seen_count *count;
 	struct seen *table;
 	__u64 bit, mask, *word;
 	__u32 zero = 0;
 
+	if (index >= SEEN_WHOLE) {
+		if (index * SPREAD >> (64 - SEEN_SAMPLE_BITS))
+			return 0;
+		pages <<= SEEN_SAMPLE_BITS;
+	}
 	table = bpf_map_lookup_elem(&seen, &zero);
 	count = bpf_map_lookup_elem(&seen_count, &zero);
 	if (!table || !count)
 		return 0;
-	/* Files begin anywhere; 2^64 divided by the golden ratio spreads them. */
-	bit = ((key->ino ^ (__u64)key->dev << 32) * 0x9e3779b97f4a7c15ULL >> 20) + index;
+	/* Files begin anywhere. */
+	bit = ((ino ^ (__u64)key->dev << 32) * SPREAD >> 20) + index;
 	word = &table->words[bit >> 6 & (SEEN_WORDS - 1)];
 	mask = 1ULL << (bit & 63);
 	if (*word & mask)
-		return 1;
+		return pages;
 	*word |= mask;
 	count->set += 1;
 	return 0;
 }
 
+static __always_inline void identify(struct identity *asked)
+{
+	struct task_struct___identity *task;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id___task_btf, BPF_FUNC_get_current_task_btf___task_btf)) {
+		task = (void *)bpf_get_current_task_btf();
+		asked->task = (__u64)task;
+		asked->css_set = (__u64)task->cgroups;
+		asked->tgid = task->tgid;
+	} else {
+		asked->task = 0;
+		asked->css_set = bpf_get_current_cgroup_id();
+		asked->tgid = bpf_get_current_pid_tgid() >> 32;
+	}
+}
+
 static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 {
-	struct dirtied_key asked;
+	struct identity asked = {};
+	struct control *now;
 	struct latest *last;
 	__u32 zero = 0;
 
 	last = bpf_map_lookup_elem(&latest, &zero);
-	if (!last)
+	now = bpf_map_lookup_elem(&control, &zero);
+	if (!last || !now || now->shed >= SHED_DIRTIED)
 		return 0;
-	asked.ino = inode->i_ino;
-	asked.dev = inode->i_sb->s_dev;
-	asked.tgid = bpf_get_current_pid_tgid() >> 32;
-	asked.cgroup_ino = bpf_get_current_cgroup_id();
-	if (last->asked.ino != asked.ino || last->asked.tgid != asked.tgid || last->asked.dev != asked.dev ||
-	    last->asked.cgroup_ino != asked.cgroup_ino)
+	identify(&asked);
+	if (now->shed >= SHED_FILES) {
+		asked.object = (__u64)inode->i_sb;
+	} else {
+		asked.object = (__u64)inode;
+		asked.ino = inode->i_ino;
+	}
+	if (last->asked.object != asked.object || last->asked.ino != asked.ino || last->asked.task != asked.task ||
+	    last->asked.css_set != asked.css_set || last->asked.tgid != asked.tgid)
 		turn_to(last, inode, &asked);
 	last->pages += pages;
 	last->folios += 1;
-	if (is_again(&asked, index))
-		last->redirtied += pages;
+	if (now->shed < SHED_AGAIN)
+		last->redirtied += again(&last->key, inode->i_ino, index, pages);
 	return 0;
 }
 

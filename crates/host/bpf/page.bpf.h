@@ -149,17 +149,18 @@ static __always_inline __u64 folio_pages(struct folio *folio)
 	return pages;
 }
 
-/* The head of a page's folio. */
-static __always_inline struct page *head_of(struct page *page)
+/* The word of a page that leads to the head of its folio; odd where the page is not the head itself. By helper: of
+ * what shares the place the verifier takes the first, which is a pointer. */
+static __always_inline __u64 compound_info(struct page *page)
 {
-	__u64 info;
-
 	if (bpf_core_field_exists(struct page___compound_head, compound_head))
-		info = BPF_CORE_READ((struct page___compound_head *)page, compound_head);
-	else
-		info = BPF_CORE_READ((struct page___compound_info *)page, compound_info);
-	if (!(info & 1))
-		return page;
+		return BPF_CORE_READ((struct page___compound_head *)page, compound_head);
+	return BPF_CORE_READ((struct page___compound_info *)page, compound_info);
+}
+
+/* The head of the folio of a page that is not the head itself. */
+static __always_inline struct page *head_of(struct page *page, __u64 info)
+{
 	info -= 1;
 	/* No array of pages reaches that high: it is a mask. */
 	if (info >> 40 == 0xffffff)

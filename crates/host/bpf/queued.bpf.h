@@ -118,6 +118,8 @@ struct wait {
 	__u64 ino;
 	__u32 dev;
 	__u32 operation;
+	/* Waits within this one that have not ended. */
+	__u64 inner;
 };
 
 struct {
@@ -139,33 +141,54 @@ static __always_inline __u32 own_class(__u32 opf)
 	return opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC) & 1 ? CLASS_JOURNAL : CLASS_METADATA;
 }
 
-/* What a write carries, by the page it begins with. */
-static __always_inline void classify(struct bio *bio, __u32 opf, const char *comm, struct queued_key *key)
+/* What a write carries, by the page it begins with; the inode of data. That page is known by its type, and so is what
+ * it leads to, so that no helper is called to read it; addresses that were computed are read by helper. */
+static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const char *comm, struct queued_key *key)
 {
-	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
-	struct address_space *mapping = page ? BPF_CORE_READ(head_of(page), mapping) : NULL;
+	struct page *page = bio->bi_io_vec->bv_page, *tail = NULL;
 	struct inode *inode;
+	__u64 mapping = 0, info = compound_info(page);
+	__u16 mode;
 
+	if (!(info & 1)) {
+		bpf_core_read(&mapping, sizeof(mapping), &page->mapping);
+	} else {
+		bpf_core_read(&tail, sizeof(tail), &bio->bi_io_vec->bv_page);
+		mapping = (__u64)BPF_CORE_READ(head_of(tail, info), mapping);
+	}
 	key->class = CLASS_UNKNOWN;
 	/* The lowest bits of a mapping say that it is none: memory of a process. */
-	if ((__u64)mapping & 3) {
+	if (mapping & 3) {
 		key->class = CLASS_DIRECT;
 		key->tgid = bpf_get_current_pid_tgid() >> 32;
-	} else if (mapping) {
-		inode = BPF_CORE_READ(mapping, host);
-		if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK) {
-			key->class = is_jbd2(comm) ? CLASS_JOURNAL : CLASS_METADATA;
-			return;
-		}
-		key->class = CLASS_DATA;
+		return NULL;
+	}
+	if (!mapping) {
+		if (is_jbd2(comm))
+			key->class = CLASS_JOURNAL;
+		else if (opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1)
+			key->class = own_class(opf);
+		return NULL;
+	}
+	if (!tail) {
+		inode = page->mapping->host;
+		mode = inode->i_mode;
+		key->dev = inode->i_sb->s_dev;
+		key->ino = inode->i_ino;
+	} else {
+		inode = BPF_CORE_READ((struct address_space *)mapping, host);
+		mode = BPF_CORE_READ(inode, i_mode);
 		key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 		key->ino = BPF_CORE_READ(inode, i_ino);
-		remember_path(inode, key->ino, key->dev);
-	} else if (is_jbd2(comm)) {
-		key->class = CLASS_JOURNAL;
-	} else if (opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1) {
-		key->class = own_class(opf);
 	}
+	if ((mode & S_IFMT) == S_IFBLK) {
+		key->class = is_jbd2(comm) ? CLASS_JOURNAL : CLASS_METADATA;
+		key->dev = 0;
+		key->ino = 0;
+		return NULL;
+	}
+	key->class = CLASS_DATA;
+	return inode;
 }
 
 static __always_inline void count_for_waiters(__u32 dev, __u64 bytes)
@@ -187,6 +210,7 @@ static __always_inline int queue(struct bio *bio)
 	struct queued_entry *sum, empty = {};
 	struct queued_key key = {};
 	struct gendisk *disk;
+	struct inode *inode;
 	struct control *now;
 
 	if (!(operation & 1) || operation == OPERATION_DISCARD || operation == OPERATION_SECURE_ERASE || !bytes)
@@ -194,20 +218,29 @@ static __always_inline int queue(struct bio *bio)
 	now = begin();
 	if (!now)
 		return 0;
+	/* What an argument leads to is read by its type, without a helper. */
 	if (bpf_core_field_exists(struct bio___bi_disk, bi_disk))
-		disk = BPF_CORE_READ((struct bio___bi_disk *)bio, bi_disk);
+		disk = ((struct bio___bi_disk *)bio)->bi_disk;
 	else
-		disk = BPF_CORE_READ(bio, bi_bdev, bd_disk);
+		disk = bio->bi_bdev->bd_disk;
 	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
 	key.epoch = now->epoch;
-	key.disk = (__u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
-	key.cgroup_ino = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup, kn, id);
-	classify(bio, opf, empty.comm, &key);
+	key.disk = (__u32)disk->major << 20 | disk->first_minor;
+	key.cgroup_ino = bio->bi_blkg->blkcg->css.cgroup->kn->id;
+	inode = classify(bio, opf, empty.comm, &key);
 	if (key.class == CLASS_DATA)
 		count_for_waiters(key.dev, bytes);
-	if (now->shed)
+	if (now->shed >= SHED_FILES)
 		key.ino = 0;
-	sum = now->shed ? NULL : entry(&queued, &key, &empty);
+	sum = NULL;
+	if (key.ino) {
+		sum = bpf_map_lookup_elem(&queued, &key);
+		if (!sum) {
+			/* The first one in this interval. */
+			sum = entry(&queued, &key, &empty);
+			remember_path(inode, key.ino, key.dev);
+		}
+	}
 	if (!sum) {
 		key.ino = 0;
 		sum = entry(&queued_unnamed, &key, &empty);

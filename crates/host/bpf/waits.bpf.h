@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Part of bytes.bpf.c: how long tasks wait for stable storage. fsync and its like by the tracepoints of the
- * system calls; the sync of a whole filesystem, which also hides in an unmount and in the sync of an overlay, by
- * its function, where the kernel lets programs be attached to functions. All are added up; one that took longer
- * than the threshold is told by itself.
+ * Part of bytes.bpf.c: how long tasks wait for stable storage, by the functions through which all of them go:
+ * fsync and its like, the sync of everything, and that of a whole filesystem, which also hides in an unmount and
+ * in the sync of an overlay. Where the kernel lets nobody attach to functions, ext4's own tracepoints tell of
+ * its files. Not by the tracepoints of the system calls: as long as a single one of them is on, every system
+ * call of every task takes the kernel's long way in and out. All are added up; one that took longer than the
+ * threshold is told by itself.
  */
 #ifndef FLOODLINE_WAITS_BPF_H
 #define FLOODLINE_WAITS_BPF_H
@@ -11,29 +13,19 @@
 enum operation {
 	OPERATION_FSYNC,
 	OPERATION_FDATASYNC,
-	OPERATION_MSYNC,
+	OPERATION_RANGE,
 	OPERATION_SYNC,
 	OPERATION_SYNC_FILESYSTEM,
 };
 
-struct trace_event_raw_sys_enter {
-	unsigned long args[6];
+struct trace_event_raw_ext4_sync_file_enter {
+	__u32 dev;
+	unsigned long ino;
+	int datasync;
 } TRACEPOINT_RECORD;
 
 struct file {
 	struct inode *f_inode;
-} KERNEL_TYPE;
-
-struct fdtable {
-	struct file **fd;
-} KERNEL_TYPE;
-
-struct files_struct {
-	struct fdtable *fdt;
-} KERNEL_TYPE;
-
-struct task_struct___files {
-	struct files_struct *files;
 } KERNEL_TYPE;
 
 #define UNUSED __attribute__((unused))
@@ -112,27 +104,20 @@ static __always_inline __u64 data_queued(__u32 dev)
 	return sum ? *sum : 0;
 }
 
-static __always_inline struct inode *inode_of(__u64 descriptor)
+/* One that hides in another, as that of an overlay's upper file does, is part of it. */
+static __always_inline int wait_begins(__u32 operation, __u32 dev, __u64 ino)
 {
-	struct task_struct___files *task = (void *)bpf_get_current_task();
-	struct file **table = BPF_CORE_READ(task, files, fdt, fd);
-	struct file *file = NULL;
-
-	/* The call itself has not looked at the number yet: one that is none reads something else, or nothing. */
-	bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)descriptor]);
-	return file ? BPF_CORE_READ(file, f_inode) : NULL;
-}
-
-static __always_inline int wait_begins(__u32 operation, struct inode *inode)
-{
-	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = operation };
+	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = operation, .dev = dev, .ino = ino };
 	__u32 tid = bpf_get_current_pid_tgid();
+	struct wait *outer = bpf_map_lookup_elem(&waiting, &tid);
 
-	if (inode) {
-		wait.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-		wait.ino = BPF_CORE_READ(inode, i_ino);
-		wait.queued = data_queued(wait.dev);
+	/* So many never hide in each other: the end of one was missed. */
+	if (outer && outer->inner < 8) {
+		outer->inner += 1;
+		return 0;
 	}
+	if (dev)
+		wait.queued = data_queued(dev);
 	bpf_map_update_elem(&waiting, &tid, &wait, 0);
 	return 0;
 }
@@ -186,56 +171,56 @@ static __always_inline int wait_ends(void)
 
 	if (!wait)
 		return 0;
+	if (wait->inner) {
+		wait->inner -= 1;
+		return 0;
+	}
 	ended = *wait;
 	bpf_map_delete_elem(&waiting, &tid);
 	return account(&ended);
 }
 
-SEC("tp/syscalls/sys_enter_fsync")
-int on_fsync(struct trace_event_raw_sys_enter *call)
+#define WHOLE_FILE 0x7fffffffffffffffULL
+
+/* fsync, fdatasync, msync, and writes that must be stable when they return. */
+SEC("fentry/vfs_fsync_range")
+int on_fsync(__u64 *arguments)
 {
-	return wait_begins(OPERATION_FSYNC, inode_of(call->args[0]));
+	struct inode *inode = ((struct file *)arguments[0])->f_inode;
+	__u32 operation = arguments[3] & 1 ? OPERATION_FDATASYNC : OPERATION_FSYNC;
+
+	if (arguments[2] != WHOLE_FILE)
+		operation = OPERATION_RANGE;
+	return wait_begins(operation, inode->i_sb->s_dev, inode->i_ino);
 }
 
-SEC("tp/syscalls/sys_enter_fdatasync")
-int on_fdatasync(struct trace_event_raw_sys_enter *call)
-{
-	return wait_begins(OPERATION_FDATASYNC, inode_of(call->args[0]));
-}
-
-/* Which file is mapped there would have to be searched. */
-SEC("tp/syscalls/sys_enter_msync")
-int on_msync(void *call UNUSED)
-{
-	return wait_begins(OPERATION_MSYNC, NULL);
-}
-
-SEC("tp/syscalls/sys_enter_sync")
-int on_sync(void *call UNUSED)
-{
-	return wait_begins(OPERATION_SYNC, NULL);
-}
-
-SEC("tp/syscalls/sys_exit_fsync")
-int on_fsync_done(void *call UNUSED)
+SEC("fexit/vfs_fsync_range")
+int on_fsync_done(__u64 *arguments UNUSED)
 {
 	return wait_ends();
 }
 
-SEC("tp/syscalls/sys_exit_fdatasync")
-int on_fdatasync_done(void *call UNUSED)
+SEC("fentry/ksys_sync")
+int on_sync(__u64 *arguments UNUSED)
+{
+	return wait_begins(OPERATION_SYNC, 0, 0);
+}
+
+SEC("fexit/ksys_sync")
+int on_sync_done(__u64 *arguments UNUSED)
 {
 	return wait_ends();
 }
 
-SEC("tp/syscalls/sys_exit_msync")
-int on_msync_done(void *call UNUSED)
+/* A part of a file is not told from a whole one here. */
+SEC("tp/ext4/ext4_sync_file_enter")
+int on_ext4_sync_file(struct trace_event_raw_ext4_sync_file_enter *event)
 {
-	return wait_ends();
+	return wait_begins(event->datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, event->dev, event->ino);
 }
 
-SEC("tp/syscalls/sys_exit_sync")
-int on_sync_done(void *call UNUSED)
+SEC("tp/ext4/ext4_sync_file_exit")
+int on_ext4_sync_file_done(void *event UNUSED)
 {
 	return wait_ends();
 }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 pub enum Operation {
     /// `fsync(2)`.
     Fsync,
-    /// `fdatasync(2)`.
+    /// `fdatasync(2)`; where functions cannot be traced, those of the next kind too.
     Fdatasync,
-    /// `msync(2)`.
-    Msync,
+    /// A part of a file: `msync(2)`, or a write with `O_SYNC` or `O_DSYNC`.
+    Range,
     /// `sync(2)`: every filesystem.
     Sync,
     /// A whole filesystem: `syncfs(2)`, an unmount, or a filesystem that syncs the one below it.
@@ -28,7 +28,7 @@ impl Operation {
         match self {
             Operation::Fsync => "fsync",
             Operation::Fdatasync => "fdatasync",
-            Operation::Msync => "msync",
+            Operation::Range => "msync or O_SYNC",
             Operation::Sync => "sync",
             Operation::SyncFilesystem => "sync of a filesystem",
         }

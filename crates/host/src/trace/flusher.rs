@@ -5,7 +5,7 @@
 use super::drain::drain;
 use super::fields::Fields;
 use super::load::Loaded;
-use super::part::{Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracefs::Tracefs;
 use super::tracepoint;
 use crate::parse::trace_format;
@@ -21,8 +21,8 @@ pub(super) static PART: Part = Part {
     source: Source::TraceFlusher,
     object: object!("flusher"),
     tracepoints: &[
-        Wanted { tracepoint: &tracepoint::WRITEBACK_START, needed: true },
-        Wanted { tracepoint: &tracepoint::WRITEBACK_WRITTEN, needed: true },
+        Wanted { tracepoint: &tracepoint::WRITEBACK_START, need: Need::Always },
+        Wanted { tracepoint: &tracepoint::WRITEBACK_WRITTEN, need: Need::Always },
     ],
     functions: "",
     tables: &[Table { name: "flushes", key: 48, entry: 40 }],

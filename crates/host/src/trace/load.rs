@@ -4,7 +4,7 @@
 //! nothing. Knows no part by name.
 
 use super::attach::attach;
-use super::part::Part;
+use super::part::{Need, Part};
 use super::tracefs::Tracefs;
 use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
@@ -50,12 +50,7 @@ impl Loaded {
         }
     }
 
-    fn attempt(
-        root: &HostRoot,
-        part: &Part,
-        have: &[(&'static str, u64)],
-        functions: Functions,
-    ) -> Result<Loaded, Cause> {
+    fn attempt(root: &HostRoot, part: &Part, have: &[Have], functions: Functions) -> Result<Loaded, Cause> {
         drop(heard());
         let mut open = ObjectBuilder::default().open_memory(part.object).map_err(|error| failed(root, &error))?;
         leave_out(&mut open, have, functions);
@@ -154,7 +149,7 @@ fn has_types(root: &HostRoot) -> Result<(), Cause> {
 
 /// The part's tracepoints that this kernel has, `GROUP/NAME` and number. Each must have one of its names here,
 /// unless the part does without it, and the fields that are read.
-fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<(&'static str, u64)>, Cause> {
+fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<Have>, Cause> {
     let mut have = Vec::new();
     for wanted in part.tracepoints {
         let tracepoint = wanted.tracepoint;
@@ -172,15 +167,25 @@ fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<(&'static str, 
             if !lacks.is_empty() {
                 return Err(Cause::Refused { why: format!("{name} has {}", lacks.join(", ")) });
             }
-            have.push((*name, tracefs.id(name)?));
+            have.push(Have { name, id: tracefs.id(name)?, need: wanted.need });
             found = true;
         }
-        if !found && wanted.needed {
+        if !found && wanted.need == Need::Always {
             let since = tracepoint.since.unwrap_or("or built without it");
             return Err(Cause::Unsupported { since: format!("{}: {since}", tracepoint.names[0]) });
         }
     }
     Ok(have)
+}
+
+/// A tracepoint of the part that this kernel has.
+#[derive(Clone, Copy, Debug)]
+struct Have {
+    /// `GROUP/NAME`.
+    name: &'static str,
+    /// Its number.
+    id: u64,
+    need: Need,
 }
 
 /// Whether programs for functions are loaded.
@@ -211,31 +216,33 @@ impl Target<'_> {
         }
     }
 
-    /// Whether this kernel has it.
-    fn is_here(self, have: &[(&'static str, u64)], functions: Functions) -> bool {
+    /// Whether this kernel has it, and nothing better.
+    fn is_wanted(self, have: &[Have], functions: Functions) -> bool {
+        let mut wanted =
+            have.iter().filter(|one| one.need != Need::WithoutFunctions || functions == Functions::LeftOut);
         match self {
-            Target::Record(name) => have.iter().any(|(known, _)| *known == name),
-            Target::Arguments(name) => have.iter().any(|(known, _)| known.rsplit('/').next() == Some(name)),
+            Target::Record(name) => wanted.any(|one| one.name == name),
+            Target::Arguments(name) => wanted.any(|one| one.name.rsplit('/').next() == Some(name)),
             Target::Function => functions == Functions::Too,
         }
     }
 }
 
 /// Programs for what this kernel does not have are not loaded.
-fn leave_out(object: &mut OpenObject, have: &[(&'static str, u64)], functions: Functions) {
+fn leave_out(object: &mut OpenObject, have: &[Have], functions: Functions) {
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        program.set_autoload(Target::of(&section).is_some_and(|target| target.is_here(have, functions)));
+        program.set_autoload(Target::of(&section).is_some_and(|target| target.is_wanted(have, functions)));
     }
 }
 
-fn attach_all(root: &HostRoot, object: &Object, have: &[(&'static str, u64)]) -> Result<Vec<Link>, Cause> {
+fn attach_all(root: &HostRoot, object: &Object, have: &[Have]) -> Result<Vec<Link>, Cause> {
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.autoload()) {
         let section = program.section().to_string_lossy().into_owned();
         links.push(match Target::of(&section) {
             Some(Target::Record(wanted)) => {
-                let Some((name, id)) = have.iter().find(|(known, _)| *known == wanted) else { continue };
+                let Some(Have { name, id, .. }) = have.iter().find(|one| one.name == wanted) else { continue };
                 let failed = |error: io::Error| match error.raw_os_error() {
                     Some(E2BIG) => Cause::Refused { why: format!("too many programs are attached to {name} already") },
                     errno => refused(root, errno, &error.to_string()),

@@ -39,8 +39,19 @@ pub(super) struct Part {
 pub(super) struct Wanted {
     /// Which one.
     pub(super) tracepoint: &'static Tracepoint,
-    /// Whether the part is of no use without it.
-    pub(super) needed: bool,
+    /// Whether the part can do without it.
+    pub(super) need: Need,
+}
+
+/// How much a part needs a tracepoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The part is of no use without it.
+    Always,
+    /// It tells more with it.
+    Never,
+    /// It stands for functions where no program may be attached to them.
+    WithoutFunctions,
 }
 
 /// A table of the kernel.

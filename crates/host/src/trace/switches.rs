@@ -5,7 +5,7 @@
 use super::drain::drain;
 use super::fields::Fields;
 use super::load::Loaded;
-use super::part::{Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracefs::Tracefs;
 use super::tracepoint;
 use floodline_core::gap::{Cause, Source};
@@ -20,11 +20,11 @@ pub(super) static PART: Part = Part {
     source: Source::TraceSwitches,
     object: object!("switches"),
     tracepoints: &[
-        Wanted { tracepoint: &tracepoint::INODE_SWITCH_WBS, needed: true },
-        Wanted { tracepoint: &tracepoint::INODE_SWITCH_WBS_QUEUE, needed: false },
-        Wanted { tracepoint: &tracepoint::TRACK_FOREIGN_DIRTY, needed: false },
-        Wanted { tracepoint: &tracepoint::FLUSH_FOREIGN, needed: false },
-        Wanted { tracepoint: &tracepoint::CGROUP_RMDIR, needed: false },
+        Wanted { tracepoint: &tracepoint::INODE_SWITCH_WBS, need: Need::Always },
+        Wanted { tracepoint: &tracepoint::INODE_SWITCH_WBS_QUEUE, need: Need::Never },
+        Wanted { tracepoint: &tracepoint::TRACK_FOREIGN_DIRTY, need: Need::Never },
+        Wanted { tracepoint: &tracepoint::FLUSH_FOREIGN, need: Need::Never },
+        Wanted { tracepoint: &tracepoint::CGROUP_RMDIR, need: Need::Never },
     ],
     functions: "",
     tables: &[

@@ -6,7 +6,7 @@
 use super::drain::drain;
 use super::fields::Fields;
 use super::load::Loaded;
-use super::part::{Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracepoint;
 use crate::root::SMALL;
 use floodline_core::gap::{Cause, Source};
@@ -22,7 +22,7 @@ pub(super) static PART: Part = Part {
     name: "throttle",
     source: Source::TraceThrottle,
     object: object!("throttle"),
-    tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, needed: true }],
+    tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, need: Need::Always }],
     functions: "",
     tables: &[Table { name: "pauses", key: 64, entry: 104 }],
     of_cgroup_writeback: false,

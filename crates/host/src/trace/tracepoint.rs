@@ -35,14 +35,8 @@ pub static TRACEPOINTS: &[&Tracepoint] = &[
     &FLUSH_FOREIGN,
     &CGROUP_RMDIR,
     &BLOCK_BIO_QUEUE,
-    &SYS_ENTER_FSYNC,
-    &SYS_EXIT_FSYNC,
-    &SYS_ENTER_FDATASYNC,
-    &SYS_EXIT_FDATASYNC,
-    &SYS_ENTER_MSYNC,
-    &SYS_EXIT_MSYNC,
-    &SYS_ENTER_SYNC,
-    &SYS_EXIT_SYNC,
+    &EXT4_SYNC_FILE_ENTER,
+    &EXT4_SYNC_FILE_EXIT,
 ];
 
 /// `writeback/balance_dirty_pages`.
@@ -143,39 +137,17 @@ pub(super) static BLOCK_BIO_QUEUE: Tracepoint = Tracepoint {
     lost_without: "which file's and which cgroup's bytes are queued at a disk",
 };
 
-/// `syscalls/sys_enter_fsync`.
-pub(super) static SYS_ENTER_FSYNC: Tracepoint = system_call(&["syscalls/sys_enter_fsync"]);
+/// `ext4/ext4_sync_file_enter`.
+pub(super) static EXT4_SYNC_FILE_ENTER: Tracepoint = Tracepoint {
+    names: &["ext4/ext4_sync_file_enter"],
+    fields: &[(&["dev"], &[4]), (&["ino"], NUMBER), (&["datasync"], &[4])],
+    since: Some("built without ext4, or it is not loaded"),
+    lost_without: "how long tasks wait in fsync and its like, where functions cannot be traced",
+};
 
-/// `syscalls/sys_exit_fsync`.
-pub(super) static SYS_EXIT_FSYNC: Tracepoint = system_call(&["syscalls/sys_exit_fsync"]);
-
-/// `syscalls/sys_enter_fdatasync`.
-pub(super) static SYS_ENTER_FDATASYNC: Tracepoint = system_call(&["syscalls/sys_enter_fdatasync"]);
-
-/// `syscalls/sys_exit_fdatasync`.
-pub(super) static SYS_EXIT_FDATASYNC: Tracepoint = system_call(&["syscalls/sys_exit_fdatasync"]);
-
-/// `syscalls/sys_enter_msync`.
-pub(super) static SYS_ENTER_MSYNC: Tracepoint = system_call(&["syscalls/sys_enter_msync"]);
-
-/// `syscalls/sys_exit_msync`.
-pub(super) static SYS_EXIT_MSYNC: Tracepoint = system_call(&["syscalls/sys_exit_msync"]);
-
-/// `syscalls/sys_enter_sync`.
-pub(super) static SYS_ENTER_SYNC: Tracepoint = system_call(&["syscalls/sys_enter_sync"]);
-
-/// `syscalls/sys_exit_sync`.
-pub(super) static SYS_EXIT_SYNC: Tracepoint = system_call(&["syscalls/sys_exit_sync"]);
-
-/// A tracepoint of a system call: its record is the same on every kernel.
-const fn system_call(names: &'static [&'static str]) -> Tracepoint {
-    Tracepoint {
-        names,
-        fields: &[],
-        since: Some("built without CONFIG_FTRACE_SYSCALLS"),
-        lost_without: "how long tasks wait in fsync and its like",
-    }
-}
+/// `ext4/ext4_sync_file_exit`. Nothing of its record is read.
+pub(super) static EXT4_SYNC_FILE_EXIT: Tracepoint =
+    Tracepoint { names: &["ext4/ext4_sync_file_exit"], fields: &[], ..EXT4_SYNC_FILE_ENTER };
 
 impl Tracepoint {
     /// What is needed and not in a record of these fields: fields that are not there, or that have a

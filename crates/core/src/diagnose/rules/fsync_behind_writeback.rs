@@ -178,7 +178,7 @@ fn victims(window: &Window) -> Vec<Victim> {
 fn traced(window: &Window) -> Option<String> {
     let is_for_others = |wait: &Blame| {
         let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
-        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Msync) && !own
+        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
     };
     // The longest stands first.
     let wait = ledger(window)?.waits.into_iter().find(is_for_others)?;

@@ -9,7 +9,7 @@ mod waits;
 
 use super::fields::Fields;
 use super::load::Loaded;
-use super::part::{Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracepoint;
 use dirtied::DirtiedReader;
 use floodline_core::gap::{Cause, Source};
@@ -25,22 +25,16 @@ pub(super) static PART: Part = Part {
     source: Source::TraceBytes,
     object: object!("bytes"),
     tracepoints: &[
-        Wanted { tracepoint: &tracepoint::WRITEBACK_DIRTY_FOLIO, needed: true },
-        Wanted { tracepoint: &tracepoint::BLOCK_BIO_QUEUE, needed: true },
-        Wanted { tracepoint: &tracepoint::SYS_ENTER_FSYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_EXIT_FSYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_ENTER_FDATASYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_EXIT_FDATASYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_ENTER_MSYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_EXIT_MSYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_ENTER_SYNC, needed: false },
-        Wanted { tracepoint: &tracepoint::SYS_EXIT_SYNC, needed: false },
+        Wanted { tracepoint: &tracepoint::WRITEBACK_DIRTY_FOLIO, need: Need::Always },
+        Wanted { tracepoint: &tracepoint::BLOCK_BIO_QUEUE, need: Need::Always },
+        Wanted { tracepoint: &tracepoint::EXT4_SYNC_FILE_ENTER, need: Need::WithoutFunctions },
+        Wanted { tracepoint: &tracepoint::EXT4_SYNC_FILE_EXIT, need: Need::WithoutFunctions },
     ],
-    functions: "waits for whole filesystems (function sync_filesystem)",
+    functions: "waits in sync, of whole filesystems, and for files of other filesystems than ext4",
     tables: &[
         Table { name: "dirtied", key: 24, entry: 40 },
         Table { name: "dirtied_unnamed", key: 24, entry: 40 },
-        Table { name: "latest", key: 4, entry: 72 },
+        Table { name: "latest", key: 4, entry: 88 },
         Table { name: "paths", key: 16, entry: 8 + PATH_DEPTH * PATH_NAME },
         Table { name: "queued", key: 40, entry: 32 },
         Table { name: "queued_unnamed", key: 40, entry: 32 },

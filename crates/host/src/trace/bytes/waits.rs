@@ -18,7 +18,7 @@ fn operation(number: u32) -> Operation {
     match number {
         0 => Operation::Fsync,
         1 => Operation::Fdatasync,
-        2 => Operation::Msync,
+        2 => Operation::Range,
         3 => Operation::Sync,
         _ => Operation::SyncFilesystem,
     }
@@ -79,8 +79,8 @@ mod tests {
         let expect = Synced {
             since: Nanos(7),
             who: Who { pid: key.number("tgid") as u32, comm: entry.name("comm"), cgroup_ino: key.number("cgroup_ino") },
-            // The second field, and OPERATION_MSYNC.
-            operation: Operation::Msync,
+            // The second field, and OPERATION_RANGE.
+            operation: Operation::Range,
             count: entry.number("count"),
             total: Nanos(entry.number("total_ns")),
             longest: Nanos(entry.number("longest_ns")),
