@@ -36,12 +36,27 @@ impl Group {
     }
 }
 
+/// A row of a track. A viewer drops slices of one row that overlap in part: what does not fit opens another.
+struct Lane {
+    tid: usize,
+    /// Begin and end of its last slice, nanoseconds.
+    last: Option<(u64, u64)>,
+}
+
+impl Lane {
+    /// After the last slice, or exactly as long, which is drawn below it.
+    fn fits(&self, slice: (u64, u64)) -> bool {
+        self.last.is_none_or(|last| slice.0 >= last.1 || slice == last)
+    }
+}
+
 /// Writes a recording as one JSON object.
 pub struct PerfettoTrace<W: Write> {
     out: W,
     begun: bool,
-    /// The number of a track within its group.
-    tracks: BTreeMap<(Group, String), usize>,
+    tracks: BTreeMap<(Group, String), Vec<Lane>>,
+    /// How many rows there are.
+    lanes: usize,
     cgroups: BTreeMap<u64, String>,
     entities: BTreeMap<EntityId, Entity>,
     disks: BTreeMap<DevId, String>,
@@ -54,6 +69,7 @@ impl<W: Write> PerfettoTrace<W> {
             out,
             begun: false,
             tracks: BTreeMap::new(),
+            lanes: 0,
             cgroups: BTreeMap::new(),
             entities: BTreeMap::new(),
             disks: BTreeMap::new(),
@@ -129,11 +145,37 @@ impl<W: Write> PerfettoTrace<W> {
             What::SlowSync(one) => {
                 let more = json!({"device": one.device, "queued_bytes": one.queued, "own_bytes": one.own.0});
                 let begin = Nanos(at.0.saturating_sub(one.lasted.0));
-                let name = serde_json::to_value(one.operation).map_err(std::io::Error::from)?;
-                let name = name.as_str().unwrap_or("wait").to_owned();
-                self.slice(Group::Waits, process(&one.who), &name, begin, one.lasted, more)
+                self.slice(Group::Waits, process(&one.who), one.operation.name(), begin, one.lasted, more)
             }
             What::Submitted(one) => self.queued(at, one),
+            What::Dirtied(one) => {
+                let file = one.file.as_ref().and_then(|file| file.path.as_ref()).map(ToString::to_string);
+                let name = format!("dirtied: {}", file.as_deref().unwrap_or("small files"));
+                let more = json!({"bytes": one.bytes.0, "redirtied_bytes": one.redirtied.0, "folios": one.folios,
+                    "by": process(&one.who), "device": one.device});
+                let track = self.cgroup(one.who.cgroup_ino);
+                self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, Nanos(u64::MAX)), more)
+            }
+            What::Synced(one) => {
+                let name = format!("{}: {}", one.operation.name(), process(&one.who));
+                let more = json!({"count": one.count, "total_ms": millis(one.total),
+                    "longest_ms": millis(one.longest)});
+                let track = self.cgroup(one.who.cgroup_ino);
+                self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, one.total), more)
+            }
+            What::ForeignDirtied(one) => {
+                let more = json!({"folios": one.folios, "last_ino": one.last_ino,
+                    "owner": self.cgroup(one.wb_cgroup_ino), "device": one.bdi.to_string()});
+                let track = self.cgroup(one.page_cgroup_ino);
+                let lasted = within(one.since, at, Nanos(u64::MAX));
+                self.slice(Group::Cgroups, track, "dirtied in others' inodes", one.since, lasted, more)
+            }
+            What::ForeignFlushed(one) => {
+                let more = json!({"flushes": one.flushes, "device": one.bdi.to_string()});
+                let track = self.cgroup(one.cgroup_ino);
+                let lasted = within(one.since, at, Nanos(u64::MAX));
+                self.slice(Group::Cgroups, track, "others' flushers asked", one.since, lasted, more)
+            }
             What::TaskStall { task, operation, lasted } => {
                 let track = format!("{}[{}]", task.task, task.copy);
                 self.slice(Group::Tasks, track, operation, at, *lasted, json!({}))
@@ -193,7 +235,7 @@ impl<W: Write> PerfettoTrace<W> {
         lasted: Nanos,
         more: Value,
     ) -> Result<(), ExportError> {
-        let tid = self.track(group, track)?;
+        let tid = self.lane(group, track, (begin.0, begin.0.saturating_add(lasted.0)))?;
         self.write(&json!({"ph": "X", "pid": group as u32, "tid": tid, "name": name, "ts": micros(begin),
             "dur": micros(lasted), "args": more}))
     }
@@ -208,19 +250,40 @@ impl<W: Write> PerfettoTrace<W> {
         self.write(&json!({"ph": "C", "pid": group as u32, "name": name, "ts": micros(at), "args": {"bytes": bytes}}))
     }
 
-    /// The number of a track, which is named when it first comes.
+    /// The number of a track's first row, which is named when it first comes.
     fn track(&mut self, group: Group, track: String) -> Result<usize, ExportError> {
-        if let Some(tid) = self.tracks.get(&(group, track.clone())) {
-            return Ok(*tid);
+        match self.tracks.get(&(group, track.clone())).and_then(|lanes| lanes.first()) {
+            Some(first) => Ok(first.tid),
+            None => self.open(group, track),
         }
+    }
+
+    /// The row of a track for a slice from begin to end.
+    fn lane(&mut self, group: Group, track: String, slice: (u64, u64)) -> Result<usize, ExportError> {
+        let lanes = self.tracks.get_mut(&(group, track.clone()));
+        if let Some(lane) = lanes.and_then(|lanes| lanes.iter_mut().find(|lane| lane.fits(slice))) {
+            lane.last = Some(slice);
+            return Ok(lane.tid);
+        }
+        let tid = self.open(group, track.clone())?;
+        let lanes = self.tracks.get_mut(&(group, track));
+        if let Some(lane) = lanes.and_then(|lanes| lanes.last_mut()) {
+            lane.last = Some(slice);
+        }
+        Ok(tid)
+    }
+
+    /// Another row of a track, named.
+    fn open(&mut self, group: Group, track: String) -> Result<usize, ExportError> {
         if !self.tracks.keys().any(|(known, _)| *known == group) {
             let name = json!({"name": group.name()});
             self.write(&json!({"ph": "M", "name": "process_name", "pid": group as u32, "args": name}))?;
         }
-        let tid = self.tracks.len() + 1;
+        self.lanes += 1;
+        let tid = self.lanes;
         let name = json!({"name": track});
         self.write(&json!({"ph": "M", "name": "thread_name", "pid": group as u32, "tid": tid, "args": name}))?;
-        self.tracks.insert((group, track), tid);
+        self.tracks.entry((group, track)).or_default().push(Lane { tid, last: None });
         Ok(tid)
     }
 
@@ -301,6 +364,14 @@ mod tests {
             (&json!("fdatasync"), &json!(7.0), &json!(2.0))
         );
         assert_eq!(slices[0]["tid"], slices[1]["tid"]);
+    }
+
+    #[test]
+    fn slices_that_overlap_in_part_are_in_rows_of_their_own() {
+        let drawn = trace(&[slow(41, 9_000, 4_000), slow(41, 12_000, 5_000), slow(41, 13_000, 500)]);
+        let slices = drawn["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let rows: Vec<_> = slices.map(|slice| slice["tid"].as_u64().unwrap()).collect();
+        assert_eq!(rows, [1, 2, 1]);
     }
 
     #[test]
