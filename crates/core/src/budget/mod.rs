@@ -9,6 +9,8 @@ mod domain;
 mod exact;
 mod headroom;
 mod inputs;
+#[cfg(test)]
+mod judge_tests;
 mod outlook;
 mod rows;
 #[cfg(test)]

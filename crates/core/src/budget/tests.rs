@@ -10,18 +10,18 @@ use crate::id::{Entity, Hierarchy};
 use crate::kernel::KernelVersion;
 use crate::record::Record;
 use crate::sample::{BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, HostRow, Sample, Table, WbRow, ZoneRow};
-use crate::units::{Flag as Truth, Limit, Pages, Percent, Ppm};
+use crate::units::{Flag as Truth, Limit, Nanos, Pages, Percent, Ppm};
 use proptest::prelude::*;
 
-const P: u64 = 4096;
+pub(super) const P: u64 = 4096;
 
 /// A machine and its cgroups, as one look would have them.
 #[derive(Clone)]
-struct Host {
+pub(super) struct Host {
     facts: HostFacts,
-    host: HostRow,
+    pub(super) host: HostRow,
     zone: Option<ZoneRow>,
-    cgroups: Vec<(&'static str, CgroupRow, CgroupLimitsRow)>,
+    pub(super) cgroups: Vec<(&'static str, CgroupRow, CgroupLimitsRow)>,
     /// Wbs by bdi and number of their cgroup.
     wbs: Vec<(&'static str, u64, WbRow)>,
     bdis: Vec<(&'static str, BdiRow)>,
@@ -31,6 +31,11 @@ struct Host {
 
 impl Host {
     fn budgets(&self) -> Budgets {
+        budgets(&Window::from_records(&self.records(Nanos(0))))
+    }
+
+    /// The sample, at a moment, is the last of them.
+    pub(super) fn records(&self, at: Nanos) -> Vec<Record> {
         let mut records = vec![Record::Facts(Box::new(self.facts.clone()))];
         let zone = EntityId(900);
         records.push(Record::Entity(zone, Entity::Zone { node: 0, name: Name::from("Normal") }));
@@ -63,14 +68,15 @@ impl Host {
             wbs: Table::read(wbs),
             bdis: Table::read(bdis),
             cgroup_io: Table::read(io),
+            time: crate::sample::SampleTime { monotonic: at, ..Default::default() },
             ..Sample::default()
         })));
-        budgets(&Window::from_records(&records))
+        records
     }
 }
 
 /// The host of the worked examples: 60 GiB dirtyable, 100 MiB of dirty pages allowed.
-fn host() -> Host {
+pub(super) fn host() -> Host {
     Host {
         facts: HostFacts {
             kernel: Some(KernelVersion::new(6, 12, 0)),
@@ -111,7 +117,7 @@ fn host() -> Host {
     }
 }
 
-fn app() -> CgroupRow {
+pub(super) fn app() -> CgroupRow {
     CgroupRow {
         memory_current: Some(Bytes(500 << 20)),
         inactive_file: Some(Bytes(100 << 20)),

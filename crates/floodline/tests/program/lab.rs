@@ -187,7 +187,11 @@ fn vm_incidents_are_confirmed_by_the_trace_which_names_the_guilty() {
 
 #[test]
 fn vm_budgets_are_the_kernels_own_to_the_page() {
-    as_expected("exact budgets", &[("exact-budgets", "ratio", "6.12"), ("exact-budgets", "bytes", "7.2")], &[]);
+    as_expected(
+        "exact budgets",
+        &[("exact-budgets", "ratio", "6.12"), ("exact-budgets", "bytes", "7.2"), ("exact-budgets", "throttled", "6.1")],
+        &[],
+    );
 }
 
 #[test]
