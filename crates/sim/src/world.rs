@@ -39,7 +39,7 @@ pub(crate) struct Costs {
     pub(crate) call: u64,
     /// Nanoseconds of making a file, besides the call.
     pub(crate) create: u64,
-    /// Nanoseconds of sending one page to a device.
+    /// Nanoseconds of sending a folio of one page to a device.
     pub(crate) page: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,

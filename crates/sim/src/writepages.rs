@@ -155,7 +155,8 @@ async fn extent(
     } else if needs_blocks {
         sim.w().inodes[inode].allocated = run.start + run.len;
     }
-    let cost = run.len * sim.w().costs.page;
+    // Half of it is per folio, half per page.
+    let cost = (run.folios + run.len) / 2 * sim.w().costs.page;
     crate::cpu::run(sim, cost).await;
     sim.w().memory.cpu_system += cost;
     let end = run.start + run.len;

@@ -91,7 +91,5 @@ fn phases_and_dirty_pages_are_those_measured() {
     assert!(series_error <= SERIES_ERROR_MAX, "{series_error}");
 }
 
-/// What the series may be off, as a share of the peak. Nearly all of it is the first file: on the measured
-/// host it began to be written 5 and again 11 s after it became dirty, for a reason that is not known; the
-/// other two after 30 s, as here. FIXME: 0.03 is what we want.
-const SERIES_ERROR_MAX: f64 = 0.07;
+/// What the series may be off, as a share of the peak.
+const SERIES_ERROR_MAX: f64 = 0.03;
