@@ -27,7 +27,7 @@ pub(crate) enum Ended {
     Interrupted,
 }
 
-/// Looks on schedule until the time is up or somebody asks to end. `look` appends the records of one
+/// Looks on schedule until the time is up or somebody asks to end, which takes a last look. `look` appends the records of one
 /// look; `take` consumes them in order, and its error ends the loop.
 pub(crate) fn observe(
     schedule: Schedule,
@@ -58,6 +58,11 @@ pub(crate) fn observe(
             return Ok(Ended::Complete);
         }
         if interrupt.sleep_until(start + due) {
+            // What happened since the last look, and in what a tracer added up, would be lost.
+            look(&mut records);
+            for record in records.drain(..) {
+                take(&record)?;
+            }
             return Ok(Ended::Interrupted);
         }
     }

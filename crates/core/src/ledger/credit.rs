@@ -23,7 +23,17 @@ struct Owed {
 
 impl Owed {
     fn open(&self, disk: DevId) -> u64 {
-        self.bytes.saturating_sub(self.written.get(&disk).copied().unwrap_or(0))
+        self.bytes.saturating_sub(self.written(disk))
+    }
+
+    /// What more can be credited: everything twice and no more, or those who are known would be credited with what
+    /// others did unseen.
+    fn room(&self, disk: DevId) -> u64 {
+        self.bytes.saturating_mul(2).saturating_sub(self.written(disk))
+    }
+
+    fn written(&self, disk: DevId) -> u64 {
+        self.written.get(&disk).copied().unwrap_or(0)
     }
 }
 
@@ -77,9 +87,9 @@ impl Credit {
 /// twice while it stayed dirty), in proportion to what was dirtied.
 fn share(mut owed: Vec<&mut Owed>, disk: DevId, bytes: u64) -> Shares {
     let open: u64 = owed.iter().map(|one| one.open(disk)).sum();
-    let weight = |one: &Owed| if open > 0 { one.open(disk) } else { one.bytes };
+    let weight = |one: &Owed| if open > 0 { one.open(disk) } else { one.room(disk) };
     let mut weights: u64 = owed.iter().map(|one| weight(one)).sum();
-    let mut left = bytes;
+    let mut left = owed.iter().map(|one| one.room(disk)).fold(0, u64::saturating_add).min(bytes);
     let mut shares: BTreeMap<Who, u64> = BTreeMap::new();
     for one in &mut owed {
         let weight = weight(one);
@@ -159,6 +169,18 @@ mod tests {
             Write(Some(5), DISK, None, 100, &[(8, 100)]),
             // Written once more without having been dirtied: by what was dirtied.
             Write(Some(5), DISK, None, 10, &[(7, 5), (8, 5)]),
+        ]);
+    }
+
+    #[test]
+    fn nobody_is_credited_with_more_than_everything_twice() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Write(Some(5), DISK, None, 150, &[(7, 150)]),
+            Write(Some(5), DISK, None, 1000, &[(7, 50)]),
+            Write(Some(5), DISK, None, 1000, &[]),
+            Dirty(1, 7, 1, Some(5), 50),
+            Write(Some(5), DISK, None, 1000, &[(7, 100)]),
         ]);
     }
 

@@ -143,8 +143,7 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     for workload in WORKLOADS {
         shell(folder.path(), workload.command);
     }
-    // What came after the last sample is not in the recording.
-    std::thread::sleep(Duration::from_millis(1100));
+    // At the end of the recording a last look is taken.
     let run = stop(recorder);
     assert_eq!(run.code, 0, "{run}");
     let run = floodline(&["ledger", output.to_str().expect("UTF-8"), "--format", "json"]);

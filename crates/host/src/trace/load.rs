@@ -5,12 +5,15 @@
 
 use super::attach::attach;
 use super::part::{Need, Part};
+use super::run_time::run_time;
 use super::tracefs::Tracefs;
 use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
 use floodline_core::gap::Cause;
+use floodline_core::units::Nanos;
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
 /// A part in the kernel. Its programs are detached when this goes.
@@ -30,15 +33,15 @@ const SAID_MAX: usize = 8;
 const RUN_AS_ROOT: &str = "CAP_BPF and CAP_PERFMON; run as root";
 
 impl Loaded {
-    /// Loads and attaches.
-    pub(super) fn load(root: &HostRoot, tracefs: &Tracefs<'_>, part: &Part) -> Result<Loaded, Cause> {
+    /// Loads and attaches; no table gets more entries than `room`.
+    pub(super) fn load(root: &HostRoot, tracefs: &Tracefs<'_>, part: &Part, room: u32) -> Result<Loaded, Cause> {
         has_types(root)?;
         let have = tracepoints(tracefs, part)?;
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         // Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them.
-        match Loaded::attempt(root, part, &have, Functions::Too) {
+        match Loaded::attempt(root, part, &have, room, Functions::Too) {
             Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => {
-                let loaded = Loaded::attempt(root, part, &have, Functions::LeftOut)?;
+                let loaded = Loaded::attempt(root, part, &have, room, Functions::LeftOut)?;
                 // The rest was allowed, so it is not that this process may not.
                 let why = match cause {
                     Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
@@ -50,10 +53,13 @@ impl Loaded {
         }
     }
 
-    fn attempt(root: &HostRoot, part: &Part, have: &[Have], functions: Functions) -> Result<Loaded, Cause> {
+    fn attempt(root: &HostRoot, part: &Part, have: &[Have], room: u32, functions: Functions) -> Result<Loaded, Cause> {
         drop(heard());
         let mut open = ObjectBuilder::default().open_memory(part.object).map_err(|error| failed(root, &error))?;
         leave_out(&mut open, have, functions);
+        for mut map in open.maps_mut().filter(|map| map.max_entries() > room) {
+            map.set_max_entries(room).map_err(|error| failed(root, &error))?;
+        }
         let object = open.load().map_err(|error| failed(root, &error))?;
         let links = attach_all(root, &object, have)?;
         let loaded = Loaded { _links: links, object, dropped: 0, without_functions: None };
@@ -89,6 +95,12 @@ impl Loaded {
             let mut fields = super::fields::Fields(cpu);
             Counted { events: sum.events + fields.u64(), dropped: sum.dropped + fields.u64() }
         })
+    }
+
+    /// What the programs ran for since they were loaded, as far as it was measured.
+    pub(super) fn run_time(&self, root: &HostRoot) -> Option<Nanos> {
+        let of_programs = self.object.progs().filter(|program| program.autoload());
+        of_programs.map(|program| run_time(root, program.as_fd()).map(|time| time.0)).sum::<Option<u64>>().map(Nanos)
     }
 
     /// Events that found no room since the last call.
@@ -316,7 +328,7 @@ mod tests {
             fs::write(path, content).unwrap();
         }
         let root = HostRoot::at(folder.path()).unwrap();
-        let loaded = Tracefs::open(&root).and_then(|tracefs| Loaded::load(&root, &tracefs, PARTS[0]));
+        let loaded = Tracefs::open(&root).and_then(|tracefs| Loaded::load(&root, &tracefs, PARTS[0], u32::MAX));
         assert_eq!(loaded.err().map(|cause| cause.to_string()).as_deref(), Some(expect));
     }
 

@@ -5,6 +5,7 @@
 //! up in the kernel, in bounded tables that are read once per sample.
 
 mod attach;
+mod budget;
 mod bytes;
 mod drain;
 mod fields;
@@ -12,6 +13,7 @@ mod flusher;
 mod load;
 mod offer;
 mod part;
+mod run_time;
 #[cfg(test)]
 mod specimen;
 mod switches;
@@ -20,6 +22,7 @@ mod tracefs;
 mod tracepoint;
 mod tracer;
 
+pub use budget::Budget;
 pub use offer::offer;
 pub use tracepoint::{TRACEPOINTS, Tracepoint};
 pub use tracer::Tracer;

@@ -2,8 +2,10 @@
 //! The tracer as the collector sees it: started once, turned at the beginning of every sample and read at
 //! its end. What cannot be traced is a gap for each part, and the rest works.
 
+use super::budget::{Budget, Shedding};
 use super::load::{Control, Loaded};
 use super::part::{PARTS, Part, Reader, Turn};
+use super::run_time::Measuring;
 use super::tracefs::Tracefs;
 use crate::root::HostRoot;
 use floodline_core::facts::HostFacts;
@@ -21,6 +23,9 @@ pub struct Tracer {
     control: Control,
     since: Nanos,
     told: bool,
+    shedding: Shedding,
+    /// Until the end of this interval, and what programs had run for when it began.
+    measuring: Option<(Measuring, Nanos)>,
 }
 
 struct Running {
@@ -38,12 +43,20 @@ impl std::fmt::Debug for Tracer {
 impl Tracer {
     /// Loads every part that this machine takes, and that tells something on it.
     pub fn start(root: &HostRoot, facts: &HostFacts) -> Tracer {
+        Tracer::start_within(root, facts, u32::MAX)
+    }
+
+    /// The same with at most so many entries in each table of the kernel.
+    pub fn start_within(root: &HostRoot, facts: &HostFacts, room: u32) -> Tracer {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut tracer = Tracer {
             parts: Vec::new(),
             gaps: Vec::new(),
             control: Control::default(),
             since: super::now(ClockId::Boottime),
             told: false,
+            shedding: Shedding::new(Budget::of_cores(cores)),
+            measuring: None,
         };
         let tracefs = if root.is_live() { Tracefs::open(root) } else { Err(Cause::NotPlanned) };
         for part in PARTS {
@@ -51,7 +64,7 @@ impl Tracer {
                 if part.of_cgroup_writeback && !may_have_cgroup_writeback(facts) {
                     return Err(Cause::Unsupported { since: "cgroup version 2 with memory and io only".into() });
                 }
-                let loaded = Loaded::load(root, tracefs, part)?;
+                let loaded = Loaded::load(root, tracefs, part, room)?;
                 Ok(Running { part, loaded, reader: (part.reader)(tracefs) })
             });
             match running {
@@ -65,6 +78,11 @@ impl Tracer {
             }
         }
         tracer
+    }
+
+    /// The same with another budget than the one that fits the machine.
+    pub fn with_budget(self, budget: Budget) -> Tracer {
+        Tracer { shedding: Shedding::new(budget), ..self }
     }
 
     /// The parts that work.
@@ -86,6 +104,11 @@ impl Tracer {
     /// still counts for the one that ends, so that [`Tracer::collect`] comes as late as can be.
     pub(crate) fn turn(&mut self) {
         self.control.epoch ^= 1;
+        self.tell();
+    }
+
+    /// Tells the programs what is wanted of them.
+    fn tell(&mut self) {
         for running in &mut self.parts {
             if let Err(cause) = running.loaded.control(self.control) {
                 self.gaps.push(Gap::detailed(running.part.source, cause, "control"));
@@ -93,9 +116,12 @@ impl Tracer {
         }
     }
 
-    /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know.
+    /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know. What
+    /// came before the first sample is dropped: no file was read for it.
     pub(crate) fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>) {
-        if !std::mem::replace(&mut self.told, true) && !self.parts.is_empty() {
+        let before = super::now(ClockId::ThreadCPUTime);
+        let is_first = !std::mem::replace(&mut self.told, true);
+        if is_first && !self.parts.is_empty() {
             let what = What::TraceStarted { parts: self.parts().map(str::to_owned).collect() };
             out.push(Record::Event(Event { at, what }));
         }
@@ -111,10 +137,46 @@ impl Tracer {
                 self.gaps.push(Gap { times: dropped, ..Gap::detailed(part.source, full, "events") });
             }
         }
+        if is_first {
+            events.clear();
+        }
+        self.watch(root, at, before);
         out.extend(self.gaps.drain(..).map(Record::Gap));
         out.extend(events.into_iter().map(Record::Event));
         self.since = at;
         self.control.machine_freerun = machine_freerun(host);
+    }
+}
+
+impl Tracer {
+    /// Adds up what the interval cost, and gives up detail or takes it back. What is given up is a gap of every
+    /// interval that goes without.
+    fn watch(&mut self, root: &HostRoot, at: Nanos, before: Nanos) {
+        if self.parts.is_empty() {
+            return;
+        }
+        if let Some(given_up) = self.shedding.given_up() {
+            let cause = Cause::Exhausted { what: "the CPU time that the tracer may take".into() };
+            self.gaps.push(Gap::detailed(Source::TraceBytes, cause, given_up));
+        }
+        let run_time = self.run_time(root);
+        let since = |(_, begun): (Measuring, Nanos)| Some(Nanos(run_time?.0.saturating_sub(begun.0)));
+        let measured = self.measuring.take().and_then(since);
+        let reading = Nanos(super::now(ClockId::ThreadCPUTime).0.saturating_sub(before.0));
+        self.shedding.spent(measured, reading, Nanos(at.0.saturating_sub(self.since.0)));
+        if self.control.shed != self.shedding.level() {
+            self.control.shed = self.shedding.level();
+            self.tell();
+        }
+        if self.shedding.is_measured() {
+            self.measuring = run_time.and_then(|begun| Some((Measuring::begin()?, begun)));
+        }
+    }
+
+    /// What all programs ran for while that was measured.
+    fn run_time(&self, root: &HostRoot) -> Option<Nanos> {
+        let times = self.parts.iter().map(|running| running.loaded.run_time(root).map(|time| time.0));
+        times.sum::<Option<u64>>().map(Nanos)
     }
 }
 

@@ -3,4 +3,5 @@
 
 mod collect;
 mod faults;
+mod traced;
 mod tree;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tracer on this machine, where it runs out of something: room in its tables, CPU time that it may take, the
+//! process or the file that it counted for. Skipped, with the reason, where nothing may be traced.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use floodline_core::gap::{Cause, Gap, Source};
+use floodline_core::record::{Event, Record, What};
+use floodline_host::plan::{Needs, Plan};
+use floodline_host::trace::{Budget, Tracer};
+use floodline_host::{Collector, HostRoot};
+use std::path::Path;
+use std::process::Command;
+
+/// What is recorded of `happens` by a tracer with so much room and such a budget.
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn traced(room: u32, budget: Budget, mut happens: impl FnMut(&mut dyn FnMut())) -> Option<Vec<Record>> {
+    let root = HostRoot::live().unwrap();
+    let facts = floodline_host::probe(&root).facts;
+    let tracer = Tracer::start_within(&root, &facts, room).with_budget(budget);
+    if !tracer.parts().any(|part| part == "bytes") {
+        eprintln!("skipped: {:?}", tracer.gaps());
+        return None;
+    }
+    let plan = Plan::for_needs(&facts, Needs::ALL);
+    let mut collector = Collector::new(&root, plan).with_tracer(tracer);
+    let mut records = Vec::new();
+    collector.collect(&mut records);
+    records.clear();
+    happens(&mut || collector.collect(&mut records));
+    collector.collect(&mut records);
+    Some(records)
+}
+
+fn gaps(records: &[Record]) -> impl Iterator<Item = &Gap> {
+    records.iter().filter_map(|record| match record {
+        Record::Gap(gap) if gap.source == Source::TraceBytes => Some(gap),
+        _ => None,
+    })
+}
+
+/// Bytes that processes of one name made dirty, and how many of the rows have a file.
+fn dirtied(records: &[Record], comm: &str) -> (u64, usize) {
+    let of_it = records.iter().filter_map(|record| match record {
+        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.comm == comm.into() => Some(row),
+        _ => None,
+    });
+    of_it.fold((0, 0), |(bytes, named), row| (bytes + row.bytes.0, named + usize::from(row.file.is_some())))
+}
+
+/// Ends with the last of the processes that it starts: each writes its own file.
+fn processes_that_write(folder: &Path, count: u32) {
+    for number in 0..count {
+        let file = folder.join(number.to_string());
+        let mut head = Command::new("head");
+        head.args(["-c", "12288", "/dev/zero"]).stdout(std::fs::File::create(file).unwrap());
+        assert!(head.status().unwrap().success());
+    }
+}
+
+/// On a disk: a filesystem in memory has no writeback.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+const ENOUGH: Budget = Budget(1.0);
+
+#[test]
+fn a_process_and_a_file_that_are_gone_have_their_bytes_and_their_name() {
+    let folder = folder();
+    let records = traced(u32::MAX, ENOUGH, |_| {
+        processes_that_write(folder.path(), 7);
+        (0..7).for_each(|number| std::fs::remove_file(folder.path().join(number.to_string())).unwrap());
+    });
+    let Some(records) = records else { return };
+    let (bytes, _) = dirtied(&records, "head");
+    assert!(bytes >= 7 * 12288, "{bytes}");
+    assert!(gaps(&records).all(|gap| gap.detail.as_deref() != Some("events")), "{records:?}");
+}
+
+#[test]
+fn what_finds_no_room_in_a_full_table_is_counted_and_named() {
+    let folder = folder();
+    let Some(records) = traced(4, ENOUGH, |_| processes_that_write(folder.path(), 40)) else { return };
+    let dropped = gaps(&records).find(|gap| gap.detail.as_deref() == Some("events"));
+    let dropped = dropped.unwrap_or_else(|| panic!("{records:?}"));
+    assert_eq!(dropped.cause, Cause::Exhausted { what: "room in the tracer's table".into() });
+    assert!(dropped.times >= 32, "{dropped}");
+}
+
+#[test]
+fn names_of_files_are_given_up_first_where_the_tracer_costs_too_much() {
+    let folder = folder();
+    let records = traced(u32::MAX, Budget(0.0), |look| {
+        look();
+        processes_that_write(folder.path(), 7);
+    });
+    let Some(records) = records else { return };
+    let given_up: Vec<String> = gaps(&records).map(ToString::to_string).collect();
+    let expect = ["names of files", "names of files, bytes dirtied again"]
+        .map(|what| format!("{} ({what}): ran out of the CPU time that the tracer may take", Source::TraceBytes));
+    assert_eq!(given_up, expect);
+    let (bytes, named) = dirtied(&records, "head");
+    assert!(bytes >= 7 * 12288, "{bytes}");
+    assert_eq!(named, 0);
+}
