@@ -114,8 +114,22 @@ pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
     }
     let series = unwritten_series(window);
     let totals = totals(&intervals);
-    let of = |(start, end)| burst(window, device, &series, &intervals, &totals, start, end);
+    let of = |(start, end): (usize, usize)| {
+        let is_noticed = intervals.get(start..end).is_some_and(|during| at_least(during, full) >= NOTICED_S);
+        is_noticed.then(|| burst(window, device, &series, &intervals, &totals, start, end))?
+    };
     runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// Seconds that a burst lasts at least: it begins somewhere in its first interval and ends somewhere in its last, as far
+/// as these wrote less than a full one.
+fn at_least(during: &[Interval], full: f64) -> f64 {
+    let last = during.len().saturating_sub(1);
+    let of = |(at, interval): (usize, &Interval)| {
+        let part = if at == 0 || at == last { interval.write_rate() / full.max(1.0) } else { 1.0 };
+        interval.seconds * part.min(1.0)
+    };
+    during.iter().enumerate().map(of).sum()
 }
 
 /// What the device writes when it is full: the median of saturated intervals, as completions of one may
@@ -163,7 +177,7 @@ fn burst(
     let seconds: f64 = during.iter().map(|interval| interval.seconds).sum();
     let written: f64 = during.iter().map(|interval| interval.written_bytes).sum();
     let writes: f64 = during.iter().map(|interval| interval.writes).sum();
-    if seconds < NOTICED_S || quiet_s <= 0.0 || writes <= 0.0 {
+    if quiet_s <= 0.0 || writes <= 0.0 {
         return None;
     }
     let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
@@ -285,6 +299,29 @@ mod tests {
             &asked(6.0).host(|t, row| row.nr_dirty = Some(mib_pages(160.0 - 40.0 * (t - 6.0).clamp(0.0, 4.0)))),
             Trigger::Unknown,
         );
+    }
+
+    #[test]
+    fn what_ends_within_its_last_interval_is_not_as_long_as_that() {
+        // Samples twice a second: 20 MiB in one interval, and so much in the next.
+        let check = |rest: f64, expect: bool| {
+            let wrote = move |t: f64| 40.0 * (t - 6.0).clamp(0.0, 0.5) + 2.0 * rest * (t - 6.5).clamp(0.0, 0.5);
+            let short = asked(6.0)
+                .every(0.5)
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 20.0 + rest - wrote(t) }));
+                })
+                .disk("sda", move |t, row| {
+                    let busy = (t - 6.0).clamp(0.0, 1.0);
+                    row.written = Some(Bytes(mib(wrote(t))));
+                    row.writes = Some(Count((2.0 * wrote(t)) as u64));
+                    row.io_time = Some(secs(busy));
+                    row.weighted_io_time = Some(secs(30.0 * busy));
+                });
+            assert_eq!(of(&short).is_some(), expect, "{rest}");
+        };
+        check(20.0, true);
+        check(14.0, false);
     }
 
     #[test]
