@@ -15,7 +15,7 @@ use crate::window::Window;
 use std::collections::BTreeMap;
 
 /// Where the numbers come from, as evidence names it.
-pub const SOURCE: &str = "trace of writeback:writeback_dirty_folio";
+pub const SOURCE: &str = "trace of writeback_dirty_folio";
 
 /// What some tasks made dirty, added up.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Where the numbers come from, as evidence names it.
-pub const SOURCE: &str = "trace of writeback:writeback_start and _written";
+pub const SOURCE: &str = "trace of writeback_start and _written";
 
 /// Rounds for one reason, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Where moves come from, as evidence names it.
-pub const SWITCHES: &str = "trace of writeback:inode_switch_wbs";
+pub const SWITCHES: &str = "trace of inode_switch_wbs";
 /// Where foreign dirtying comes from.
-pub const FOREIGN: &str = "trace of writeback:track_foreign_dirty";
+pub const FOREIGN: &str = "trace of track_foreign_dirty";
 /// Where flushes for another's sake come from.
-pub const FLUSHES: &str = "trace of writeback:flush_foreign";
+pub const FLUSHES: &str = "trace of flush_foreign";
 
 /// Two cgroups on one device, by inode number: from and to of a move, or owner of the inode and of the page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Where the numbers come from, as evidence names it.
-pub const SOURCE: &str = "trace of writeback:balance_dirty_pages";
+pub const SOURCE: &str = "trace of balance_dirty_pages";
 
 /// Pauses of some tasks, added up.
 #[derive(Clone, Debug, Default, PartialEq)]

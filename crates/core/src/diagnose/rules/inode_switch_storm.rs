@@ -215,7 +215,7 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
         evidence.push(Evidence::seconds("from the first to the last", lasted, switches::SWITCHES));
         evidence.extend(switches::removed_before(window, moves.first_at).map(|(at, path)| {
             let before = Nanos(moves.first_at.0.saturating_sub(at.0)).as_secs_f64();
-            Evidence::seconds(format!("after the removal of {path}"), before, "trace of cgroup:cgroup_rmdir")
+            Evidence::seconds(format!("after the removal of {path}"), before, "trace of cgroup_rmdir")
         }));
     }
     evidence.extend(
