@@ -60,6 +60,7 @@ impl World {
             has_children: false,
             wbs: Vec::new(),
             is_dead: false,
+            remove_after: None,
             pgfault: 0,
             events_max: 0,
         });
@@ -86,6 +87,7 @@ impl World {
             // Thresholds apply at once.
             cgroup.domain.dirty_limit = 0;
         }
+        cgroup.remove_after = spec.remove_after.map(|time| time.nanos()).or(cgroup.remove_after);
         cgroup.max = max.unwrap_or(cgroup.max);
         cgroup.high = high.unwrap_or(cgroup.high);
     }
@@ -115,6 +117,15 @@ impl World {
     pub(crate) fn set_limits(&mut self, path: &str, spec: &CgroupSpec) -> Result<(), String> {
         let id = self.cgroup_at(path).ok_or_else(|| format!("no cgroup {path}"))?;
         self.limit_cgroup(id, spec);
+        self.limit_io(id, spec)
+    }
+
+    /// Sets the limits of a cgroup on devices.
+    pub(crate) fn limit_io(&mut self, id: CgId, spec: &CgroupSpec) -> Result<(), String> {
+        for (name, max) in &spec.io_max {
+            let device = self.devices.get(name).copied().ok_or_else(|| format!("io.max: no device {name}"))?;
+            self.set_io_max(id, device, max)?;
+        }
         Ok(())
     }
 

@@ -10,8 +10,8 @@ use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
     BackgroundDomain, DirtyThrottleControl, MdtcAvailInput, RatelimitSample, TaskClass, dirty_poll_interval,
-    domain_dirty_limits, foreign_flush_pages, mdtc_calc_avail, task_ratelimit, update_dirty_limit, wb_bg_thresh,
-    wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
+    domain_dirty_limits, foreign_flush_pages, freerun_ceiling, mdtc_calc_avail, task_ratelimit, update_dirty_limit,
+    wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
 };
 
 /// What a look at the domains says.
@@ -200,6 +200,15 @@ impl World {
         }
         let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
         self.wb_dirty_limits(wb, &mut global, false);
+        // Since commit a37b0715ddf3 ("mm/writeback: replace PF_LESS_THROTTLE with PF_LOCAL_THROTTLE"), 5.8: who
+        // writes on behalf of another device is only held up by this one's own dirty pages.
+        let is_local = self.pids[pid].is_local_throttle && self.kernel.at_least(5, 8);
+        if is_local && global.wb_dirty <= freerun_ceiling(global.wb_thresh, global.wb_bg_thresh) {
+            let task = &mut self.pids[pid];
+            (task.dirty_paused_when, task.nr_dirtied) = (now, 0);
+            task.nr_dirtied_pause = dirty_poll_interval(global.wb_dirty, global.wb_thresh);
+            return Verdict::Go;
+        }
         let mut exceeded = global.is_exceeded(strictlimit);
         let global_ratio = wb_position_ratio(&self.algorithm, &global, avg, strictlimit);
         let (mut chosen, mut pos_ratio, mut memcg_ratio) = (global, global_ratio, None);

@@ -3,8 +3,10 @@
 //! requests a second, each way. A cap is a leaky bucket with a tenth of a second of credit. Mirrors
 //! /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
 
-use crate::arena::{BlockId, CgId};
+use crate::arena::{BlockId, CgId, InodeId};
+use crate::blk_throttle::Throttle;
 use crate::engine::{Sim, Ticket, Waiters, suspend};
+use crate::loop_device::LoopFile;
 use crate::wbt::Wbt;
 use crate::world::World;
 use floodline_core::id::DevId;
@@ -44,10 +46,35 @@ pub(crate) enum Done {
     Nothing,
 }
 
+/// A worker of the block layer that is to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Worker {
+    /// Lets go of what limits of cgroups held back.
+    Throttle(BlockId),
+    /// Does what a loop device is asked for by a cgroup.
+    Loop(BlockId, CgId),
+}
+
+impl Worker {
+    /// Starts it.
+    pub(crate) fn spawn(self, sim: &Sim) {
+        match self {
+            Worker::Throttle(device) => {
+                sim.spawn("blk-throttle", true, crate::blk_throttle::dispatcher(sim.clone(), device));
+            }
+            Worker::Loop(device, of) => {
+                sim.spawn("loop", true, crate::loop_device::worker(sim.clone(), device, of));
+            }
+        }
+    }
+}
+
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) way: Way,
+    /// Where on the device, pages. Only a loop device looks; see [`device_page`].
+    pub(crate) at: u64,
     pub(crate) bytes: u64,
     pub(crate) class: Class,
     /// Bios it is merged from.
@@ -85,12 +112,18 @@ pub(crate) struct Block {
     pub(crate) dev: DevId,
     pub(crate) size: u64,
     pub(crate) rotational: bool,
+    /// As the kernel spells it; it orders nothing here.
+    pub(crate) scheduler: String,
     pub(crate) depth: u32,
     pub(crate) latency: u64,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
     /// The disks of a mirror.
     pub(crate) members: Vec<BlockId>,
+    /// The file of a loop device.
+    pub(crate) loop_file: Option<LoopFile>,
+    /// Limits of cgroups.
+    pub(crate) throttle: Throttle,
     pub(crate) wbt: Wbt,
     pub(crate) stats: DiskStats,
     pub(crate) in_flight: u32,
@@ -102,7 +135,8 @@ pub(crate) struct Block {
 }
 
 impl Lane {
-    fn serve(&mut self, now: u64, bytes: u64) -> u64 {
+    /// Takes a request into account; when it may go.
+    pub(crate) fn serve(&mut self, now: u64, bytes: u64) -> u64 {
         let by_bytes = u128::from(bytes) * 1_000_000_000 / u128::from(self.bandwidth.max(1));
         let by_bytes = if self.bandwidth == 0 { 0 } else { u64::try_from(by_bytes).unwrap_or(u64::MAX) };
         let by_ios = 1_000_000_000_u64.checked_div(self.iops).unwrap_or(0);
@@ -120,11 +154,14 @@ impl Block {
             dev,
             size: 1 << 30,
             rotational: false,
+            scheduler: "none".to_owned(),
             depth: 256,
             latency: 0,
             read: Lane::default(),
             write: Lane::default(),
             members: Vec::new(),
+            loop_file: None,
+            throttle: Throttle::default(),
             wbt: Wbt::off(),
             stats: DiskStats::default(),
             in_flight: 0,
@@ -147,25 +184,52 @@ impl Block {
 
     /// Takes a request; when it will be complete.
     fn start(&mut self, now: u64, request: Request) -> (u64, u32) {
-        self.account(now);
-        self.in_flight += 1;
         let done = match request.way {
             Way::Read => self.read.serve(now, request.bytes),
             Way::Write => self.write.serve(now, request.bytes),
             Way::Flush => now,
         };
+        (done.saturating_add(self.latency), self.admit(now, request))
+    }
+
+    /// A request that was taken.
+    pub(crate) fn request(&self, slot: u32) -> Request {
+        self.requests[slot as usize].0
+    }
+
+    /// Counts a request and gives it a number.
+    fn admit(&mut self, now: u64, request: Request) -> u32 {
+        self.account(now);
+        self.in_flight += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.requests.push((request, now));
             u32::try_from(self.requests.len() - 1).unwrap_or(u32::MAX)
         });
         self.requests[slot as usize] = (request, now);
-        (done.saturating_add(self.latency), slot)
+        slot
     }
 }
 
-/// Hands a request to a device. Returns when the queue has taken it, which may be long before it is done.
+/// Where a page of an inode is on its device: no two are at the same place, and none moves.
+pub(crate) fn device_page(inode: InodeId, page: u64) -> u64 {
+    (u64::from(inode.0) << 28) + page
+}
+
+/// Hands a request to a device. Returns when the queue has taken it, or a limit of its cgroup holds it back, which may
+/// be long before it is done.
 pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
-    sim.w().account_bio(device, &request);
+    let is_held = {
+        let mut world = sim.w();
+        world.account_bio(device, &request);
+        world.hold_back(device, &request)
+    };
+    if !is_held {
+        enter(sim, device, request).await;
+    }
+}
+
+/// Waits until a queue takes a request.
+pub(crate) async fn enter(sim: &Sim, device: BlockId, request: Request) {
     if request.way == Way::Write && request.class != Class::Exempt {
         crate::wbt::throttle(sim, device, request.class).await;
     }
@@ -181,6 +245,11 @@ pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
     }
     let mut world = sim.w();
     let now = world.now;
+    if world.blocks[device].loop_file.is_some() {
+        let slot = world.blocks[device].admit(now, request);
+        world.loop_queue(device, &request, slot);
+        return;
+    }
     let mut last = 0;
     for member in world.blocks[device].members.clone() {
         if request.way == Way::Read && last > 0 {

@@ -74,6 +74,8 @@ pub(crate) struct Cgroup {
     /// Its wbs in the order of their bdis, as long as it is alive.
     pub(crate) wbs: Vec<(BdiId, WbId)>,
     pub(crate) is_dead: bool,
+    /// How long after its last process has exited it is removed.
+    pub(crate) remove_after: Option<u64>,
     pub(crate) pgfault: u64,
     pub(crate) events_max: u64,
 }

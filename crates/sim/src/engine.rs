@@ -265,12 +265,19 @@ impl Engine {
 
     /// Starts a process at the present moment.
     pub(crate) fn spawn(&self, name: &str, is_kernel: bool, future: impl Future<Output = ()> + 'static) {
+        self.start(&mut self.w(), name, is_kernel, future);
+    }
+
+    /// Starts a process of the kernel while the world is held.
+    pub(crate) fn spawn_in(&self, world: &mut World, name: &str, future: impl Future<Output = ()> + 'static) {
+        self.start(world, name, true, future);
+    }
+
+    fn start(&self, world: &mut World, name: &str, is_kernel: bool, future: impl Future<Output = ()> + 'static) {
         let mut processes = self.processes.borrow_mut();
         let process = u32::try_from(processes.len()).unwrap_or(u32::MAX);
         let future: Pin<Box<dyn Future<Output = ()>>> = Box::pin(future);
         processes.push(Process { future: Some(future), turn: 0, name: name.to_owned(), waits: "", is_kernel });
-        drop(processes);
-        let mut world = self.w();
         let now = world.now;
         world.queue.push_now(now, Due::Wake(Ticket { process, turn: 0 }));
     }
@@ -304,7 +311,7 @@ impl Engine {
     pub(crate) fn skip_to(&self, at: u64, waits: &'static str) -> bool {
         let mut world = self.w();
         let sequence = world.queue.reserve();
-        while at <= self.horizon.get() && world.new_wbs.is_empty() {
+        while at <= self.horizon.get() && world.new_wbs.is_empty() && world.new_workers.is_empty() {
             let next = world.queue.peek().filter(|(next, order, _)| (*next, *order) < (at, sequence));
             let Some((next, order, due)) = next else {
                 world.now = at;
@@ -410,6 +417,10 @@ impl Engine {
             let new = std::mem::take(&mut self.w().new_wbs);
             for wb in new {
                 self.spawn("flusher", true, crate::flusher::flusher(self.clone(), wb));
+            }
+            let new = std::mem::take(&mut self.w().new_workers);
+            for worker in new {
+                worker.spawn(self);
             }
         }
         Stopped::Until

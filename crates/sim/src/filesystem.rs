@@ -41,6 +41,8 @@ pub(crate) struct Superblock {
     pub(crate) has_cgroup_writeback: bool,
     pub(crate) folios: Folios,
     pub(crate) is_lazytime: bool,
+    /// Whether the last close of a file that was cut starts writing it.
+    pub(crate) flushes_on_close: bool,
     pub(crate) atime: Atime,
     pub(crate) options: String,
     pub(crate) is_mounted: bool,

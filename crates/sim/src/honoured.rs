@@ -2,7 +2,7 @@
 //! What of a scenario the simulator honours; everything else is refused by name.
 
 use crate::SimError;
-use floodline_core::scenario::Scenario;
+use floodline_core::scenario::{FsType, Scenario};
 
 /// One pattern a line, as in `Scenario::not_honoured`.
 const HONOURED: &[&str] = &[
@@ -32,8 +32,9 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.bdi.**",
     "machine.devices.*.queue.nr_requests",
     "machine.devices.*.queue.wbt_latency",
-    "machine.devices.*.queue.scheduler = none",
-    "machine.mounts.*.type = ext4 | xfs | tmpfs | overlay",
+    "machine.devices.*.backing.loop.**",
+    "machine.devices.*.queue.scheduler = none | mq-deadline | kyber | bfq",
+    "machine.mounts.*.type = ext4 | xfs | btrfs | tmpfs | overlay",
     "machine.mounts.*.device",
     "machine.mounts.*.mkfs",
     "machine.mounts.*.options",
@@ -43,6 +44,9 @@ const HONOURED: &[&str] = &[
     "machine.cgroups.*.instances",
     "machine.cgroups.*.memory_max",
     "machine.cgroups.*.memory_high",
+    "machine.cgroups.*.io_max.**",
+    "machine.cgroups.*.io_weight",
+    "machine.cgroups.*.remove_after",
     "machine.cgroups.*.subtree_control",
     "workload.duration",
     "workload.settle",
@@ -84,14 +88,66 @@ const HONOURED: &[&str] = &[
     "step.set_limits.cgroup",
     "step.set_limits.limits.memory_max",
     "step.set_limits.limits.memory_high",
+    "step.set_limits.limits.io_max.**",
+    "step.set_limits.limits.io_weight",
     "step.set_sysctl.vm.**",
     "step.note.**",
     "step.exit",
 ];
 
-/// Options of mounts whose effect is modelled, or that change nothing here.
-const OPTIONS: &[&str] =
-    &["lazytime", "noatime", "relatime", "strictatime", "volatile", "rw", "defaults", "nodiratime", "nosuid", "nodev"];
+/// Options of mounts whose effect is modelled, or that change nothing here. One that ends with `=` takes a number.
+const OPTIONS: &[&str] = &[
+    "lazytime",
+    "noatime",
+    "relatime",
+    "strictatime",
+    "nodiratime",
+    "volatile",
+    "commit=",
+    "data=ordered",
+    "data=writeback",
+    "auto_da_alloc",
+    "noauto_da_alloc",
+    // Nothing of these is writeback.
+    "rw",
+    "defaults",
+    "nosuid",
+    "nodev",
+    "noexec",
+    "discard",
+    "nodiscard",
+    "inode64",
+    "noquota",
+    "errors=remount-ro",
+];
+
+fn is_known(option: &str) -> bool {
+    OPTIONS.iter().any(|known| match (known.ends_with('='), option.strip_prefix(known)) {
+        (true, Some(number)) => number.parse::<u32>().is_ok(),
+        (_, rest) => rest == Some(""),
+    })
+}
+
+/// What of a scenario is honoured only in part, for whoever reads the result.
+pub fn simplified(scenario: &Scenario) -> Vec<String> {
+    let machine = &scenario.machine;
+    let mut said = Vec::new();
+    for (name, device) in &machine.devices {
+        if let Some(scheduler) = device.queue.scheduler.as_deref().filter(|scheduler| *scheduler != "none") {
+            let wbt = if scheduler == "bfq" { ", but switches writeback throttling off" } else { "" };
+            said.push(format!("{scheduler} of {name} orders requests as none does{wbt}"));
+        }
+    }
+    for (point, mount) in &machine.mounts {
+        if mount.fs_type == FsType::Btrfs {
+            said.push(format!("{point}: btrfs is ext4 without its journal: no log tree, no metadata, no checksums"));
+        }
+    }
+    if machine.cgroups.values().any(|cgroup| cgroup.io_weight.is_some()) {
+        said.push("io.weight has no effect: neither io.cost nor BFQ's queues are simulated".to_owned());
+    }
+    said
+}
 
 /// Refuses what the simulator cannot do.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
@@ -100,7 +156,7 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
         return Err(SimError::NotHonoured(refused));
     }
     for (point, mount) in &scenario.machine.mounts {
-        if let Some(option) = mount.options.iter().find(|option| !OPTIONS.contains(&option.as_str())) {
+        if let Some(option) = mount.options.iter().find(|option| !is_known(option)) {
             let what = format!("the simulator cannot honour the option {option:?} of machine.mounts.\"{point}\"");
             return Err(SimError::Senseless(what));
         }

@@ -15,6 +15,9 @@ use std::collections::BTreeSet;
 /// Log items in a page of XFS's log: it writes changes, not blocks.
 const XFS_ITEMS_PER_PAGE: u64 = 8;
 
+/// Where on its device a log is, pages: beyond every inode.
+const LOG: u64 = 1 << 50;
+
 /// A transaction.
 #[derive(Debug)]
 struct Transaction {
@@ -31,6 +34,8 @@ struct Transaction {
 pub(crate) struct Journal {
     /// Whether it works as jbd2 does.
     is_jbd2: bool,
+    /// Whether data are on the device before the transaction that needs them.
+    is_ordered: bool,
     /// Time between commits.
     interval: u64,
     next_tid: u64,
@@ -48,6 +53,7 @@ impl Journal {
     pub(crate) fn new(is_jbd2: bool, interval: u64) -> Journal {
         Journal {
             is_jbd2,
+            is_ordered: is_jbd2,
             interval,
             next_tid: 1,
             running: None,
@@ -58,6 +64,11 @@ impl Journal {
             waiters: Waiters::default(),
             thread: None,
         }
+    }
+
+    /// Whether data are ordered (`data=ordered`).
+    pub(crate) fn with_order(self, is_ordered: bool) -> Journal {
+        Journal { is_ordered: self.is_jbd2 && is_ordered, ..self }
     }
 
     fn due(&self) -> Option<u64> {
@@ -150,7 +161,7 @@ impl World {
         self.inodes[inode].sync_tid = running.tid;
         if with_data {
             self.inodes[inode].datasync_tid = running.tid;
-            if journal.is_jbd2 {
+            if journal.is_ordered {
                 running.ordered.insert(inode);
             }
         }
@@ -283,6 +294,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
 async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64) {
     let request = Request {
         way: Way::Write,
+        at: LOG,
         bytes: pages * PAGE,
         // Marked "sync" and "idle", as direct writes are: writeback throttling lets them through.
         class: Class::Exempt,
@@ -295,8 +307,15 @@ async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64) {
 
 /// Empties the device's cache.
 pub(crate) async fn flush(sim: &Sim, device: crate::arena::BlockId) {
-    let request =
-        Request { way: Way::Flush, bytes: 0, class: Class::Exempt, merged: 0, cgroup: CgId::ROOT, done: Done::Nothing };
+    let request = Request {
+        way: Way::Flush,
+        at: 0,
+        bytes: 0,
+        class: Class::Exempt,
+        merged: 0,
+        cgroup: CgId::ROOT,
+        done: Done::Nothing,
+    };
     submit_and_wait(sim, device, request, "a flush of the device's cache").await;
 }
 

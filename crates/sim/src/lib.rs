@@ -6,6 +6,7 @@
 mod admin;
 mod arena;
 mod balance_dirty_pages;
+mod blk_throttle;
 mod block;
 mod cgroup;
 mod checks;
@@ -17,6 +18,7 @@ mod honoured;
 mod inode;
 mod ioend;
 mod journal;
+mod loop_device;
 mod measure;
 mod memory;
 mod page_cache;
@@ -37,7 +39,7 @@ mod wbt;
 mod world;
 mod writepages;
 
-pub use honoured::check;
+pub use honoured::{check, simplified};
 pub use run::{Options, Progress, Summary, simulate};
 pub use speed::Speed;
 

@@ -25,6 +25,10 @@ pub(crate) struct Pid {
     pub(crate) comm: String,
     pub(crate) cgroup: CgId,
     pub(crate) is_kernel: bool,
+    /// Whose memory it uses where that is not its own cgroup's.
+    pub(crate) charges: Option<CgId>,
+    /// `PF_LOCAL_THROTTLE`.
+    pub(crate) is_local_throttle: bool,
     pub(crate) is_alive: bool,
     /// Which CPU it runs on.
     pub(crate) cpu: usize,
@@ -49,6 +53,8 @@ impl Pid {
             comm: comm.to_owned(),
             cgroup,
             is_kernel: false,
+            charges: None,
+            is_local_throttle: false,
             is_alive: true,
             cpu,
             io: TaskCounters::default(),

@@ -393,7 +393,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         dev: block.dev,
         name: Name::new(&block.name),
         rotational: Some(block.rotational),
-        scheduler: Some("none".to_owned()),
+        scheduler: Some(block.scheduler.clone()),
         nr_requests: block.members.is_empty().then_some(u64::from(block.depth)),
         max_request: Some(Bytes(world.request_pages() * PAGE)),
         wbt_lat: block.members.is_empty().then_some(Nanos(block.wbt.target)),
@@ -401,7 +401,11 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         size: Some(Bytes(block.size)),
         partition_of: None,
         slaves: block.members.iter().map(|member| world.blocks[*member].dev).collect(),
-        stack: if block.members.is_empty() { Stack::Bottom } else { Stack::Md { level: "raid1".to_owned() } },
+        stack: match &block.loop_file {
+            Some(file) => Stack::Loop { backing_file: Name::new(&file.path), dio: Some(file.is_direct) },
+            None if block.members.is_empty() => Stack::Bottom,
+            None => Stack::Md { level: "raid1".to_owned() },
+        },
     });
     let mut mounts = Vec::new();
     for (number, (_, sb)) in (0_u32..).zip(world.sbs.iter()) {

@@ -141,6 +141,17 @@ async fn memcg_stats(sim: Sim) {
     }
 }
 
+/// Removes a cgroup some time after its last process, unless there is another by then.
+async fn remove_empty(sim: Sim, cgroup: crate::arena::CgId, after: u64) {
+    sim.pass(after, "").await;
+    let mut world = sim.w();
+    if world.cgroups[cgroup].processes == 0 && !world.cgroups[cgroup].is_dead {
+        let path = world.cgroups[cgroup].path.clone();
+        // With a cgroup below it, it stays.
+        let _ = world.remove_cgroup(&path);
+    }
+}
+
 /// Whoever looks at the machine, which takes CPU time of it.
 async fn observer(sim: Sim, per_second: u64, every: u64) {
     let every = every.max(1_000_000);
@@ -215,7 +226,12 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
     let mut world = sim.w();
     let at = world.now;
     let io = world.pids[pid].io;
+    let cgroup = world.pids[pid].cgroup;
     world.exit_process(pid);
+    let left = &world.cgroups[cgroup];
+    if let Some(after) = left.remove_after.filter(|_| left.processes == 0) {
+        sim.spawn_in(&mut world, "rmdir", remove_empty(sim.clone(), cgroup, after));
+    }
     let mut events = hand.measures.events(&name, at, &io);
     events.push(Event { at: Nanos(at), what: What::TaskEnded { task: name, failure } });
     world.events.append(&mut events);

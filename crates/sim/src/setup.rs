@@ -30,6 +30,8 @@ const UNCAPPED: u64 = 2_000_000_000;
 const LATENCY: u64 = 500_000;
 /// Requests of a queue.
 const DEPTH: u32 = 256;
+/// Requests of the queue of a loop device.
+const LOOP_DEPTH: u32 = 128;
 /// Time between commits of ext4, and between looks of XFS at its log.
 const JBD2_INTERVAL: u64 = 5_000_000_000;
 const XFS_INTERVAL: u64 = 30_000_000_000;
@@ -98,6 +100,8 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         percpu: vec![(0, 0); usize::try_from(machine.cpus.max(1)).unwrap_or(1)],
         dirty_inodes: 0,
         new_wbs: Vec::new(),
+        new_workers: Vec::new(),
+        devices: BTreeMap::new(),
         files: BTreeMap::new(),
         switching: crate::switch::Switching::default(),
         events: Vec::new(),
@@ -118,6 +122,12 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     }
     let devices = add_devices(&mut world, scenario)?;
     add_filesystems(&mut world, scenario, &devices)?;
+    add_loop_files(&mut world, scenario, &devices)?;
+    for copy in scenario.cgroup_copies() {
+        if let Some(id) = world.cgroup_at(&copy.path) {
+            world.limit_io(id, &copy.spec).map_err(SimError::Senseless)?;
+        }
+    }
     world.set_ratelimit();
     world.set_sysctls(&machine.sysctl).map_err(SimError::Senseless)?;
     Ok(world)
@@ -142,6 +152,14 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         speed(&mut block, name, device)?;
         ids.insert(name.clone(), add_block(world, block, device));
     }
+    let (loops, built): (Vec<_>, Vec<_>) =
+        built.into_iter().partition(|(_, device)| matches!(device.backing, Backing::Loop { .. }));
+    for (number, (name, device)) in (0_u32..).zip(loops) {
+        let mut block = Block::new(&format!("loop{number}"), DevId { major: 7, minor: number });
+        block.size = device.size.map_or(1 << 30, |size| size.bytes());
+        block.depth = device.queue.nr_requests.unwrap_or(LOOP_DEPTH).max(1);
+        ids.insert(name.clone(), add_block(world, block, device));
+    }
     for (number, (name, device)) in (0_u32..).zip(built) {
         let mut block = Block::new(&format!("md{number}"), DevId { major: 9, minor: number });
         if let Backing::Raid1 { members } = &device.backing {
@@ -153,7 +171,31 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         }
         ids.insert(name.clone(), add_block(world, block, device));
     }
+    world.devices = ids.iter().map(|(name, (block, _))| (name.clone(), *block)).collect();
     Ok(ids)
+}
+
+/// The files of loop devices, on filesystems that are there by now. They have all their blocks from the start.
+fn add_loop_files(
+    world: &mut World,
+    scenario: &Scenario,
+    devices: &BTreeMap<String, (BlockId, BdiId)>,
+) -> Result<(), SimError> {
+    for (name, device) in &scenario.machine.devices {
+        let (Backing::Loop { file, direct_io }, Some((block, _))) = (&device.backing, devices.get(name)) else {
+            continue;
+        };
+        let (sb, _) = world.resolve(file);
+        if world.sbs[sb].device == Some(*block) {
+            let what = format!("machine.devices.{name}.backing.loop.file = {file:?}: the file is on the device itself");
+            return Err(SimError::Senseless(what));
+        }
+        let inode = world.lookup(file).unwrap_or_else(|| world.new_inode(file));
+        let i = &mut world.inodes[inode];
+        (i.size, i.allocated, i.opens) = (u64::MAX / 2, u64::MAX / PAGE, 1);
+        world.blocks[*block].loop_file = Some(crate::loop_device::LoopFile::new(file, inode, *direct_io));
+    }
+    Ok(())
 }
 
 fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError> {
@@ -184,7 +226,10 @@ fn add_block(world: &mut World, mut block: Block, device: &Device) -> (BlockId, 
     let usual = if block.rotational { 75_000_000 } else { 2_000_000 };
     let target = device.queue.wbt_latency.map_or(usual, |latency| latency.nanos());
     // Since 4.10. Stacked devices have no queue that could be throttled.
-    let has_wbt = world.kernel.at_least(4, 10) && block.members.is_empty();
+    // BFQ switches it off.
+    let is_bfq = device.queue.scheduler.as_deref() == Some("bfq");
+    let has_wbt = world.kernel.at_least(4, 10) && block.members.is_empty() && !is_bfq;
+    block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
     block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
     let name = block.dev.to_string();
     let id = world.blocks.push(block);
@@ -223,6 +268,7 @@ fn add_filesystems(
         sb.is_mounted = spec.at_start;
         let has = |option: &str| spec.options.iter().any(|have| have == option);
         sb.is_lazytime = has("lazytime");
+        sb.flushes_on_close = !has("noauto_da_alloc");
         sb.atime = match () {
             () if has("noatime") => Atime::Never,
             () if has("strictatime") => Atime::Always,
@@ -246,7 +292,13 @@ fn add_filesystems(
             sb.has_cgroup_writeback = world.algorithm.memcg_domain
                 && cgroup_writeback(&mount, world.kernel, &setup_facts(world)) == CgroupWriteback::Supported;
             sb.journal = match spec.fs_type {
-                FsType::Ext4 => Some(Journal::new(true, JBD2_INTERVAL)),
+                FsType::Ext4 => {
+                    // 0 is the default.
+                    let commit = spec.options.iter().find_map(|option| option.strip_prefix("commit=")?.parse().ok());
+                    let interval =
+                        commit.filter(|seconds| *seconds > 0).map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
+                    Some(Journal::new(true, interval).with_order(!has("data=writeback")))
+                }
                 FsType::Xfs => Some(Journal::new(false, XFS_INTERVAL)),
                 _ => None,
             };
@@ -270,6 +322,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         has_cgroup_writeback: false,
         folios: Folios { by_readahead: 1, by_write: 1, has_dirty_blocks: true },
         is_lazytime: false,
+        flushes_on_close: true,
         atime: Atime::Relative,
         options: String::new(),
         is_mounted: true,

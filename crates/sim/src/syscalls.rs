@@ -5,7 +5,7 @@
 
 use crate::arena::{CgId, InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
-use crate::block::{Class, Done, Request, Way, submit, submit_and_wait};
+use crate::block::{Class, Done, Request, Way, device_page, submit, submit_and_wait};
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
@@ -101,7 +101,8 @@ pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, le
     let (costs, sb, fs_type, cgroup) = {
         let world = sim.w();
         let sb = world.inodes[inode].sb;
-        (world.costs, sb, world.sbs[sb].fs_type, world.pids[pid].cgroup)
+        let task = &world.pids[pid];
+        (world.costs, sb, world.sbs[sb].fs_type, task.charges.unwrap_or(task.cgroup))
     };
     let has_writeback = sim.w().sbs[sb].bdi.is_some();
     let is_iomap = fs_type == FsType::Xfs;
@@ -252,10 +253,11 @@ fn folio_for(at: u64, left: u64, most: u64) -> u64 {
 async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) -> Result<(), NoMemory> {
     let (device, cgroup) = {
         let world = sim.w();
-        (world.sbs[world.inodes[inode].sb].device, world.pids[pid].cgroup)
+        let task = &world.pids[pid];
+        (world.sbs[world.inodes[inode].sb].device, task.charges.unwrap_or(task.cgroup))
     };
     if let Some(device) = device {
-        let request = read_request(sim, cgroup, len, 0);
+        let request = read_request(sim, cgroup, device_page(inode, start), len, 0);
         let waits = "a read from the device";
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
         sim.w().pids[pid].io.read_bytes += len * PAGE;
@@ -263,9 +265,17 @@ async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) -> R
     arrive(sim, cgroup, inode, start, len).await
 }
 
-fn read_request(sim: &Sim, cgroup: CgId, pages: u64, slot: u32) -> Request {
+fn read_request(sim: &Sim, cgroup: CgId, at: u64, pages: u64, slot: u32) -> Request {
     let cgroup = sim.w().memcg(cgroup);
-    Request { way: Way::Read, bytes: pages * PAGE, class: Class::Exempt, merged: 0, cgroup, done: Done::Complete(slot) }
+    Request {
+        way: Way::Read,
+        at,
+        bytes: pages * PAGE,
+        class: Class::Exempt,
+        merged: 0,
+        cgroup,
+        done: Done::Complete(slot),
+    }
 }
 
 /// Pages have been read: they are in the cache from now on.
@@ -309,7 +319,8 @@ pub(crate) async fn read(
     let (costs, size, sb, cgroup) = {
         let world = sim.w();
         let i = &world.inodes[inode];
-        (world.costs, i.size, i.sb, world.pids[pid].cgroup)
+        let task = &world.pids[pid];
+        (world.costs, i.size, i.sb, task.charges.unwrap_or(task.cgroup))
     };
     use_cpu(sim, pid, costs.call, false).await;
     let end = size.min(offset.saturating_add(len));
@@ -363,7 +374,7 @@ pub(crate) async fn read(
         while ahead.next < limit.min(reach) {
             let count = (limit - ahead.next).min(window).min(most);
             let slot = sim.w().completions.open();
-            let request = read_request(sim, cgroup, count, slot);
+            let request = read_request(sim, cgroup, device_page(inode, ahead.next), count, slot);
             io_wait(sim, Some(pid), submit(sim, device, request)).await;
             sim.w().pids[pid].io.read_bytes += count * PAGE;
             ahead.reading.push_back((ahead.next, count, slot));
@@ -433,7 +444,8 @@ pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, l
     let mut left = len;
     while left > 0 {
         let bytes = left.min(most);
-        let request = Request { way, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing };
+        let at = device_page(inode, (offset + len - left) / PAGE);
+        let request = Request { way, at, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing };
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, "direct I/O")).await;
         left -= bytes;
     }
@@ -589,9 +601,10 @@ async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
 pub(crate) async fn close(sim: &Sim, pid: PidId, inode: InodeId) {
     let (is_last, flushes) = {
         let mut world = sim.w();
+        let may_flush = world.sbs[world.inodes[inode].sb].flushes_on_close;
         let i = &mut world.inodes[inode];
         i.opens = i.opens.saturating_sub(1);
-        let flushes = i.was_truncated && i.opens == 0 && i.cache.dirty > 0;
+        let flushes = may_flush && i.was_truncated && i.opens == 0 && i.cache.dirty > 0;
         if flushes {
             i.was_truncated = false;
         }

@@ -79,6 +79,10 @@ pub(crate) struct World {
     pub(crate) dirty_inodes: u64,
     /// Wbs whose flusher is to be started.
     pub(crate) new_wbs: Vec<WbId>,
+    /// Workers of the block layer that are to be started.
+    pub(crate) new_workers: Vec<crate::block::Worker>,
+    /// Devices by their names in the scenario.
+    pub(crate) devices: BTreeMap<String, BlockId>,
     /// Files by filesystem and path.
     pub(crate) files: BTreeMap<(SbId, String), InodeId>,
     pub(crate) switching: crate::switch::Switching,

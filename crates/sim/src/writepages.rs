@@ -4,7 +4,7 @@
 //! writepages of fs/ext4/inode.c and fs/iomap/buffered-io.c.
 
 use crate::arena::{CgId, InodeId, WbId};
-use crate::block::{BIO_PAGES, Class, Done, Request, Way, submit};
+use crate::block::{BIO_PAGES, Class, Done, Request, Way, device_page, submit};
 use crate::engine::Sim;
 use crate::journal;
 use crate::world::{PAGE, World};
@@ -174,7 +174,7 @@ async fn extent(
         let ioend = sim.w().ioend_open(inode);
         let until = end.min(at.saturating_add(in_one));
         while at < until {
-            let mut blocks = {
+            let (mut blocks, mut page) = {
                 let mut world = sim.w();
                 // What is gone or clean by now is not written.
                 let cache = &world.inodes[inode].cache;
@@ -187,14 +187,14 @@ async fn extent(
                 let requests = u32::try_from(part.blocks.div_ceil(in_request).max(1)).unwrap_or(u32::MAX);
                 world.ioend_add(ioend, part.start, part.len, requests);
                 at = part.start + part.len;
-                part.blocks.max(1)
+                (part.blocks.max(1), part.start)
             };
             // A folio may be larger than a request.
             while blocks > 0 {
-                let bytes = blocks.min(in_request) * PAGE;
-                blocks -= blocks.min(in_request);
-                let done = Done::Writeback(ioend);
-                submit(sim, device, Request { way: Way::Write, bytes, class, merged: 0, cgroup, done }).await;
+                let some = blocks.min(in_request);
+                let (at, bytes, done) = (device_page(inode, page), some * PAGE, Done::Writeback(ioend));
+                (blocks, page) = (blocks - some, page + some);
+                submit(sim, device, Request { way: Way::Write, at, bytes, class, merged: 0, cgroup, done }).await;
             }
         }
         sim.w().ioend_close(ioend);

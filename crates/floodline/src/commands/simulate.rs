@@ -155,6 +155,9 @@ impl Simulate {
             encoder.finish().map_err(|error| CliError::usage(format!("cannot write {target}: {error}")))?;
         }
         let mut outcome = outcome.map_err(model::refused)?;
+        for said in floodline_sim::simplified(scenario) {
+            console.note(&said);
+        }
         if outcome.is_interrupted {
             console.note(&format!("interrupted after {:.0} simulated s", outcome.report.seconds));
         }

@@ -99,7 +99,7 @@ fn machine(dice: &mut Dice<'_>, made: &mut Made, text: &mut String) {
         device(dice, "md", "backing = { raid1 = { members = [\"a\", \"b\"] } }\n", text);
         mount(dice, made, "/md", "md", text);
     }
-    if dice.1 && dice.chance(5) {
+    if dice.chance(4) {
         let direct = dice.one_of(&["false", "true"]);
         let backing = format!("backing = {{ loop = {{ file = \"/m0/image\", direct_io = {direct} }} }}\n");
         device(dice, "loop", &backing, text);
@@ -181,7 +181,11 @@ fn device(dice: &mut Dice<'_>, name: &str, backing: &str, text: &mut String) {
     }
     text.push_str(&dice.some(3, |dice| format!("queue.nr_requests = {}\n", dice.one_of(&["2", "1", "64", "1024"]))));
     text.push_str(&dice.some(3, |dice| format!("queue.wbt_latency = \"{}\"\n", dice.one_of(&["0s", "2ms", "75ms"]))));
-    text.push_str(&dice.rare(1, |_| "queue.scheduler = \"mq-deadline\"\n".to_owned()));
+    text.push_str(
+        &dice.some(2, |dice| {
+            format!("queue.scheduler = \"{}\"\n", dice.one_of(&["mq-deadline", "bfq", "kyber", "none"]))
+        }),
+    );
     text.push_str(&dice.some(2, |dice| format!("bdi.max_ratio = {}\n", dice.one_of(&["50", "1", "0", "100"]))));
     text.push_str(&dice.some(2, |dice| format!("bdi.min_ratio = {}\n", dice.one_of(&["1", "0", "90"]))));
     text.push_str(&dice.some(2, |_| "bdi.strict_limit = true\n".to_owned()));
@@ -190,8 +194,16 @@ fn device(dice: &mut Dice<'_>, name: &str, backing: &str, text: &mut String) {
 }
 
 fn mount(dice: &mut Dice<'_>, made: &mut Made, point: &str, device: &str, text: &mut String) {
-    let fs = dice.one_of(if dice.1 { &["ext4", "xfs", "btrfs"] } else { &["ext4", "xfs"] });
-    let options = dice.one_of(&["", "", "\"noatime\"", "\"lazytime\", \"strictatime\"", "\"volatile\""]);
+    let fs = dice.one_of(&["ext4", "xfs", "ext4", "xfs", "btrfs"]);
+    let options = dice.one_of(&[
+        "",
+        "",
+        "\"noatime\"",
+        "\"lazytime\", \"strictatime\"",
+        "\"volatile\"",
+        "\"commit=1\"",
+        "\"data=writeback\", \"noauto_da_alloc\"",
+    ]);
     let _ =
         writeln!(text, "[machine.mounts.\"{point}\"]\ntype = \"{fs}\"\ndevice = \"{device}\"\noptions = [{options}]");
     made.points.push(point.to_owned());
@@ -212,10 +224,10 @@ fn cgroup(dice: &mut Dice<'_>, made: &mut Made, number: usize, is_v1: bool, text
     if !is_v1 {
         text.push_str(&dice.some(3, |dice| format!("memory_high = \"{}\"\n", dice.one_of(&["16 MiB", "4 MiB"]))));
         text.push_str(&dice.rare(1, |_| "memory_low = \"4 MiB\"\n".to_owned()));
-        text.push_str(&dice.rare(2, |dice| format!("io_weight = {}\n", dice.one_of(&["50", "1", "10000"]))));
+        text.push_str(&dice.some(2, |dice| format!("io_weight = {}\n", dice.one_of(&["50", "1", "10000"]))));
         text.push_str(&dice.some(2, |_| "subtree_control = [\"memory\"]\n".to_owned()));
     }
-    text.push_str(&dice.rare(3, |dice| {
+    text.push_str(&dice.some(3, |dice| {
         format!(
             "io_max.d0 = {{ {} }}\n",
             dice.one_of(&[
@@ -226,7 +238,7 @@ fn cgroup(dice: &mut Dice<'_>, made: &mut Made, number: usize, is_v1: bool, text
             ])
         )
     }));
-    text.push_str(&dice.rare(1, |_| "remove_after = \"1s\"\n".to_owned()));
+    text.push_str(&dice.some(1, |_| "remove_after = \"1s\"\n".to_owned()));
     made.cgroups.push((path, has_copies));
 }
 
@@ -406,7 +418,11 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
 fn cgroup_step(dice: &mut Dice<'_>, made: &Made) -> String {
     let known = made.cgroups.iter().find(|(_, copies)| !copies).map_or("c0", |(path, _)| path.as_str());
     let name = if dice.chance(1) { "new/child" } else { known };
-    match dice.below(4) {
+    match dice.below(5) {
+        4 => {
+            let limit = dice.one_of(&["write_bandwidth = \"2 MB/s\"", "read_iops = \"50 IO/s\""]);
+            format!("{{ set_limits = {{ cgroup = \"{name}\", limits = {{ io_max.d0 = {{ {limit} }} }} }} }}")
+        }
         0 => format!("{{ create_cgroup = {{ cgroup = \"{name}\" }} }}"),
         1 => format!("{{ remove_cgroup = {{ cgroup = \"{name}\" }} }}"),
         2 => format!("{{ move_to = {{ cgroup = \"{name}\" }} }}"),

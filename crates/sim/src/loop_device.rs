@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loop devices: requests become reads and writes of a file on another filesystem of the machine. Buffered, they go
+//! through its page cache: a write is complete once it is copied, and dirty a second time; a flush is an fsync of the
+//! file. Direct, they are direct I/O of its device. Up to 5.13 one worker does all and the root is charged; since
+//! 5.14 each cgroup has one, and is. Mirrors drivers/block/loop.c.
+
+use crate::arena::{BlockId, CgId, InodeId, PidId};
+use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::engine::{Sim, Ticket, suspend};
+use crate::journal;
+use crate::process::use_cpu;
+use crate::syscalls::{self, Readahead};
+use crate::world::{PAGE, World};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The file behind a device.
+#[derive(Debug)]
+pub(crate) struct LoopFile {
+    pub(crate) path: String,
+    pub(crate) inode: InodeId,
+    /// Whether it is read and written past the page cache.
+    pub(crate) is_direct: bool,
+    queues: BTreeMap<CgId, Queue>,
+}
+
+/// What one worker has to do.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Numbers of requests within the device.
+    slots: VecDeque<u32>,
+    worker: Option<Ticket>,
+}
+
+impl LoopFile {
+    pub(crate) fn new(path: &str, inode: InodeId, is_direct: bool) -> LoopFile {
+        LoopFile { path: path.to_owned(), inode, is_direct, queues: BTreeMap::new() }
+    }
+}
+
+impl World {
+    /// Hands a request that a loop device has taken to the worker it is for.
+    pub(crate) fn loop_queue(&mut self, device: BlockId, request: &Request, slot: u32) {
+        // Since commit c74d40e8b5e2 ("loop: charge i/o to mem and blk cg"), 5.14.
+        let has_workers = self.kernel.at_least(5, 14) && request.way != Way::Flush;
+        let of = if has_workers { request.cgroup } else { CgId::ROOT };
+        let Some(file) = &mut self.blocks[device].loop_file else { return };
+        let is_new = !file.queues.contains_key(&of);
+        let queue = file.queues.entry(of).or_default();
+        queue.slots.push_back(slot);
+        let ticket = queue.worker.take();
+        if is_new {
+            self.new_workers.push(crate::block::Worker::Loop(device, of));
+        } else if let Some(ticket) = ticket {
+            self.wake(ticket);
+        }
+    }
+
+    fn loop_next(&mut self, device: BlockId, of: CgId, ticket: Ticket) -> Option<u32> {
+        let queue = self.blocks[device].loop_file.as_mut()?.queues.get_mut(&of)?;
+        let next = queue.slots.pop_front();
+        queue.worker = next.is_none().then_some(ticket);
+        next
+    }
+}
+
+/// One worker of a loop device, for one cgroup.
+pub(crate) async fn worker(sim: Sim, device: BlockId, of: CgId) {
+    let (pid, inode, is_direct) = {
+        let mut world = sim.w();
+        let name = format!("kworker/u:{}+loop", world.blocks[device].name);
+        let pid = world.kernel_thread(&name);
+        // Its memory is charged to whom it works for, its throttling is the root's.
+        world.pids[pid].charges = Some(of).filter(|of| *of != CgId::ROOT);
+        world.pids[pid].is_local_throttle = true;
+        let Some(file) = &world.blocks[device].loop_file else { return };
+        (pid, file.inode, file.is_direct)
+    };
+    let mut ahead = Readahead::default();
+    loop {
+        let ticket = sim.ticket("");
+        let next = { sim.w().loop_next(device, of, ticket) };
+        let Some(slot) = next else {
+            suspend().await;
+            continue;
+        };
+        let request = { sim.w().blocks[device].request(slot) };
+        if is_direct {
+            direct(&sim, pid, inode, request).await;
+        } else {
+            buffered(&sim, pid, inode, &mut ahead, request).await;
+        }
+        sim.w().io_done(device, slot);
+    }
+}
+
+async fn direct(sim: &Sim, pid: PidId, inode: InodeId, request: Request) {
+    let (device, call) = {
+        let world = sim.w();
+        (world.sbs[world.inodes[inode].sb].device, world.costs.call)
+    };
+    use_cpu(sim, pid, call, false).await;
+    match (device, request.way) {
+        (None, _) => {}
+        (Some(device), Way::Flush) => journal::flush(sim, device).await,
+        (Some(device), _) => {
+            let below = Request { class: Class::Exempt, done: Done::Nothing, merged: 0, ..request };
+            submit_and_wait(sim, device, below, "").await;
+        }
+    }
+}
+
+async fn buffered(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, request: Request) {
+    let offset = request.at.saturating_mul(PAGE);
+    let outcome = match request.way {
+        Way::Flush => {
+            crate::sync::fsync(sim, inode, true).await;
+            return;
+        }
+        Way::Read => syscalls::read(sim, pid, inode, ahead, offset, request.bytes).await.map(|_| ()),
+        Way::Write => syscalls::write(sim, pid, inode, offset, request.bytes).await,
+    };
+    if outcome.is_err() {
+        // A full cgroup whose pages wait for this very worker: the machine pays for this one.
+        let charges = std::mem::take(&mut sim.w().pids[pid].charges);
+        if request.way == Way::Write {
+            let _ = syscalls::write(sim, pid, inode, offset, request.bytes).await;
+        }
+        sim.w().pids[pid].charges = charges;
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stacks and limits: loop devices, io.max, btrfs, schedulers, cgroups that are removed; and every kernel, tick rate
+//! and hierarchy in a small scenario whose counters add up after every event.
+
+use floodline_core::record::{Record, Sink};
+use floodline_core::run::Run;
+use floodline_core::scenario::{Scenario, ScenarioFile};
+use floodline_core::units::Nanos;
+use floodline_sim::{Options, SimError, Speed, simulate};
+
+/// A cgroup that writes to a filesystem on a loop device, and another program on the filesystem below it.
+const LOOP: &str = r#"
+name = "loop"
+summary = "A filesystem in a file"
+about = "x"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "4 GiB"
+write_bandwidth = "50 MB/s"
+read_bandwidth = "50 MB/s"
+[machine.devices.image]
+size = "1 GiB"
+backing = { loop = { file = "/host/image" } }
+[machine.mounts."/host"]
+type = "xfs"
+device = "disk"
+[machine.mounts."/data"]
+type = "ext4"
+device = "image"
+[machine.cgroups.box]
+memory_max = "64 MiB"
+[workload.tasks.writer]
+cgroup = "box"
+steps = [
+  { write = { file = "/data/a", block = "1 MiB", total = "60 MiB" } },
+  { fsync = { file = "/data/a" } },
+  { read = { file = "/data/a", block = "1 MiB" } },
+]
+[workload.tasks.neighbour]
+steps = [{ write = { file = "/host/b", block = "64 KiB", total = "4 MiB" } }, { fsync = { file = "/host/b" } }]
+"#;
+
+/// A cgroup with limits on a device.
+const LIMITED: &str = r#"
+name = "limited"
+summary = "Limits of a cgroup on a device"
+about = "x"
+[machine]
+memory = "1 GiB"
+cpus = 2
+sysctl.vm = { dirty_ratio = 60, dirty_background_ratio = 50 }
+[machine.devices.disk]
+size = "4 GiB"
+write_bandwidth = "100 MB/s"
+read_bandwidth = "100 MB/s"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[machine.cgroups.box]
+io_max.disk = { write_bandwidth = "5 MB/s", read_iops = "20 IO/s" }
+[workload.tasks.writer]
+cgroup = "box"
+steps = [{ write = { file = "/data/a", block = "1 MiB", total = "20 MiB" } }, { fsync = { file = "/data/a" } }]
+[workload.tasks.reader]
+cgroup = "box"
+setup = [{ write = { file = "/data/b", block = "1 MiB", total = "4 MiB", direct = true } }]
+steps = [{ read = { file = "/data/b", block = "4 KiB", order = "random", count = 100, direct = true } }]
+[workload.tasks.free]
+steps = [{ write = { file = "/data/c", block = "1 MiB", total = "20 MiB" } }, { fsync = { file = "/data/c" } }]
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    ScenarioFile::parse(text).expect("a scenario").variants.remove("default").expect("its variant")
+}
+
+fn options(kernel: &str) -> Options {
+    Options {
+        variant: "default".to_owned(),
+        kernel: kernel.parse().expect("a version"),
+        every: Nanos::from_millis(500),
+        speed: Speed::default(),
+        checks_every_event: true,
+    }
+}
+
+/// A run that ends, all counters adding up.
+fn run(scenario: &Scenario, kernel: &str) -> Run {
+    let mut run = Run::default();
+    let take = |record: Record| {
+        let Ok(()) = run.record(&record);
+        Ok(())
+    };
+    simulate(scenario, &options(kernel), take, |_| true).expect("a run");
+    run
+}
+
+fn figure(run: &Run, name: &str) -> f64 {
+    run.figures().get(name).unwrap_or_else(|| panic!("no {name}")).value
+}
+
+/// Bytes written to each device.
+fn written(run: &Run) -> Vec<u64> {
+    run.window.disks.values().map(|disk| disk.last.written.expect("known").0).collect()
+}
+
+#[test]
+fn what_is_written_to_a_loop_device_is_written_again_below_it() {
+    for kernel in ["5.10", "6.12"] {
+        let buffered = run(&scenario(LOOP), kernel);
+        let [disk, image] = written(&buffered)[..] else { panic!("two devices") };
+        assert!(image >= 60 << 20, "{kernel}: {image}");
+        assert!(disk >= image + (4 << 20) - (1 << 20), "{kernel}: {disk} below {image}");
+        assert!(disk <= image + (8 << 20), "{kernel}: {disk} below {image}");
+    }
+}
+
+#[test]
+fn a_buffered_loop_device_makes_dirty_twice_and_a_direct_one_does_not() {
+    let twice = figure(&run(&scenario(LOOP), "6.12"), "host.dirtied_bytes");
+    let direct = LOOP.replace("/host/image\"", "/host/image\", direct_io = true");
+    let once = figure(&run(&scenario(&direct), "6.12"), "host.dirtied_bytes");
+    assert!(twice > 1.8 * once, "{twice} against {once}");
+}
+
+#[test]
+fn a_program_that_waits_for_a_loop_device_waits_for_the_disk() {
+    // The disk takes 50 MB/s, whatever the loop device takes.
+    let run = run(&scenario(LOOP), "6.12");
+    assert!(figure(&run, "writer.finished_seconds") > 60.0 * 1.048 / 50.0 * 0.9);
+}
+
+#[test]
+fn writeback_of_a_cgroup_goes_as_its_limit_lets_it() {
+    let run = run(&scenario(LIMITED), "6.12");
+    let check = |name: &str, least: f64, most: f64| {
+        let value = figure(&run, name);
+        assert!((least..most).contains(&value), "{name}: {value}");
+    };
+    // 20 MiB at 5 MB/s, and 100 requests at 20 a second.
+    check("writer.finished_seconds", 3.9, 4.6);
+    check("reader.finished_seconds", 4.7, 5.3);
+    check("free.finished_seconds", 0.1, 1.0);
+}
+
+#[test]
+fn on_version_1_buffered_writes_escape_a_limit_and_direct_reads_do_not() {
+    let run = run(&scenario(&LIMITED.replace("cpus = 2", "cpus = 2\ncgroup_mode = \"v1\"")), "5.10");
+    assert!(figure(&run, "writer.finished_seconds") < 1.0);
+    assert!(figure(&run, "reader.finished_seconds") > 4.7);
+}
+
+#[test]
+fn a_limit_may_change_while_the_machine_runs() {
+    let text = LIMITED.replace(
+        "[workload.tasks.free]\nsteps = [",
+        "[workload.tasks.free]\nsteps = [{ set_limits = { cgroup = \"box\", limits = { io_max.disk = { write_bandwidth = \"50 MB/s\" } } } }, ",
+    );
+    let seconds = figure(&run(&scenario(&text), "6.12"), "writer.finished_seconds");
+    assert!(seconds < 1.0, "{seconds}");
+}
+
+#[test]
+fn btrfs_writes_back_like_ext4_without_a_journal() {
+    let text = LIMITED.replace("\"xfs\"", "\"btrfs\"").replace("5 MB/s", "500 MB/s");
+    let run = run(&scenario(&text), "6.12");
+    assert_eq!(written(&run), [(20 + 20 + 4) << 20], "nothing besides the data");
+}
+
+#[test]
+fn a_cgroup_is_removed_after_its_last_task() {
+    let text = LIMITED.replace("io_max.disk =", "remove_after = \"1s\"\nio_max.disk =");
+    let text = text.replace(
+        "[workload.tasks.free]\nsteps = [",
+        "[workload.tasks.free]\nsteps = [{ wait_for = { task = \"writer\" } }, { wait_for = { task = \"reader\" } }, { sleep = { for = \"3s\" } }, ",
+    );
+    let run = run(&scenario(&text), "6.12");
+    let boxes: Vec<_> = run.window.cgroups.values().map(|cgroup| cgroup.last_at).collect();
+    let last = run.window.last_at.expect("samples").monotonic;
+    assert!(boxes.iter().any(|at| at.0 + 1_500_000_000 < last.0), "{boxes:?} of {last:?}");
+}
+
+#[test]
+fn what_is_honoured_in_part_is_said() {
+    let said = |text: &str| floodline_sim::simplified(&scenario(text));
+    assert_eq!(said(LIMITED), [""; 0]);
+    let text = LIMITED
+        .replace("\"xfs\"", "\"btrfs\"")
+        .replace("size = \"4 GiB\"", "size = \"4 GiB\"\nqueue.scheduler = \"mq-deadline\"")
+        .replace("io_max.disk =", "io_weight = 50\nio_max.disk =");
+    let said = said(&text);
+    let check = |part: &str| assert!(said.iter().any(|line| line.contains(part)), "{part}: {said:?}");
+    check("mq-deadline of disk orders requests as none does");
+    check("/data: btrfs is ext4 without its journal");
+    check("io.weight has no effect");
+}
+
+#[test]
+fn a_longer_commit_interval_commits_less() {
+    let commits = |options: &str| {
+        let (machine, _) = SMALL.split_once("[machine.cgroups").expect("cgroups");
+        let machine = machine.replace("type = \"ext4\"", &format!("type = \"ext4\"\noptions = {options}"));
+        let files = "steps = [{ create_files = { file = \"/var/{n}\", rate = \"5/s\" } }]";
+        let text = format!("{machine}\n[workload]\nduration = \"8s\"\n[workload.tasks.files]\n{files}\n");
+        written(&run(&scenario(&text), "6.12"))[1]
+    };
+    let (often, seldom) = (commits("[\"commit=1\"]"), commits("[\"commit=100\"]"));
+    assert!(often > seldom + 10 * 4096, "{often} against {seldom}");
+    assert_eq!(commits("[\"commit=5\"]"), commits("[\"noexec\"]"));
+    let refused = SMALL.replace("type = \"ext4\"", "type = \"ext4\"\noptions = [\"nodelalloc\"]");
+    assert!(refusal(&refused).contains("nodelalloc"));
+}
+
+/// A bit of everything that a kernel does.
+const SMALL: &str = r#"
+name = "small"
+summary = "A bit of everything"
+about = "x"
+[machine]
+memory = "512 MiB"
+cpus = 2
+sysctl.vm = { dirty_bytes = "16 MiB", dirty_background_bytes = "4 MiB", dirty_expire_centisecs = 200 }
+[machine.devices.disk]
+size = "1 GiB"
+write_bandwidth = "40 MB/s"
+read_bandwidth = "40 MB/s"
+[machine.devices.other]
+size = "1 GiB"
+write_iops = "100 IO/s"
+read_iops = "100 IO/s"
+rotational = true
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[machine.mounts."/var"]
+type = "ext4"
+device = "other"
+[machine.mounts."/merged"]
+type = "overlay"
+overlay = { lower = "/data/lower", upper = "/data/upper", work = "/data/work" }
+[machine.cgroups."box{i}"]
+instances = 2
+memory_max = "48 MiB"
+[workload]
+duration = "4s"
+[workload.tasks.writer]
+cgroup = "box{i}"
+steps = [{ write = { file = "/data/w{i}", block = "64 KiB", rate = "20 MB/s" } }]
+[workload.tasks.mapped]
+cgroup = "box{i}"
+steps = [{ mmap_store = { file = "/var/m{i}", size = "4 MiB", pages = 8, rate = "20/s" } }]
+[workload.tasks.mail]
+preset.mail = { dir = "/var/mail", messages = "10/s" }
+[workload.tasks.teardown]
+steps = [
+  { write = { file = "/merged/data", block = "1 MiB", total = "4 MiB" } },
+  { umount = { point = "/merged", count = 1 } },
+  "sync",
+]
+"#;
+
+#[test]
+fn every_kernel_tick_rate_and_hierarchy_adds_up_after_every_event() {
+    let mut scenario = scenario(SMALL);
+    for kernel in ["4.4", "4.14.59", "4.14.60", "5.4", "5.10", "5.15", "6.1", "6.6", "6.12", "6.18", "7.2"] {
+        for hz in [100, 250, 300, 1000] {
+            for mode in [floodline_core::scenario::CgroupMode::V2, floodline_core::scenario::CgroupMode::V1] {
+                scenario.machine.hz = Some(hz);
+                scenario.machine.cgroup_mode = mode;
+                let run = run(&scenario, kernel);
+                let written = figure(&run, "devices.written_bytes");
+                assert!(written > 1e7, "{kernel} at {hz} Hz, {mode:?}: {written}");
+                assert!(figure(&run, "mail.fsync.count") >= 1.0, "{kernel} at {hz} Hz, {mode:?}");
+            }
+        }
+    }
+}
+
+fn refusal(text: &str) -> String {
+    match simulate(&scenario(text), &options("6.12"), |_| Ok(()), |_| true) {
+        Err(error @ (SimError::Senseless(_) | SimError::NotHonoured(_))) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_on_its_own_device_is_refused() {
+    let text = LOOP.replace("/host/image", "/data/image");
+    match ScenarioFile::parse(&text) {
+        Ok(_) => assert!(refusal(&text).contains("the file is on the device itself")),
+        Err(error) => assert!(error.to_string().contains("/data/image"), "{error}"),
+    }
+}
