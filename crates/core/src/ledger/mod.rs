@@ -6,6 +6,7 @@
 
 pub mod blame;
 pub mod credit;
+mod loops;
 pub(crate) mod names;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::traced::throttle::Domain;
 use crate::units::Nanos;
 use crate::window::Window;
 use credit::Credit;
+use loops::Loops;
 use names::Names;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -241,6 +243,7 @@ struct Part {
 struct Sums<'a> {
     names: Names<'a>,
     credit: Credit,
+    loops: Loops,
     bottoms: Option<BTreeSet<DevId>>,
     disks: BTreeMap<DevId, Queued>,
     who: BTreeMap<Who, Part>,
@@ -273,6 +276,7 @@ impl<'a> Sums<'a> {
         let mut sums = Sums {
             names: Names::of(window),
             credit: Credit::new(keep),
+            loops: Loops::default(),
             bottoms: (!known.is_empty()).then_some(bottoms),
             disks: BTreeMap::new(),
             who: BTreeMap::new(),
@@ -282,9 +286,15 @@ impl<'a> Sums<'a> {
             totals: Totals::default(),
             comms: comms(window),
         };
+        for event in &window.events {
+            if let What::Dirtied(dirtied) = &event.what {
+                sums.names.learn(dirtied.device, dirtied.file.as_ref());
+            }
+        }
+        sums.loops = Loops::of(window, &sums.names);
         // What was made dirty in an interval comes before what was queued in it: a write can follow at once.
         let mut events: Vec<_> = window.events.iter().collect();
-        events.sort_by_key(|event| (event.at, matches!(event.what, What::Submitted(_))));
+        events.sort_by_key(|event| (event.at, sums.loops.layer(event)));
         for event in events {
             match &event.what {
                 What::Dirtied(dirtied) => sums.dirtied(event.at, dirtied),
@@ -316,7 +326,13 @@ impl<'a> Sums<'a> {
         let who = self.process_of(&dirtied.who);
         let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
         self.names.learn(dirtied.device, dirtied.file.as_ref());
-        self.credit.dirtied(key, &who, at, dirtied.bytes.0);
+        let owners = match self.loops.device(key) {
+            Some(device) => self.loops.dirtied(device, &who, dirtied.bytes.0),
+            None => vec![(who.clone(), dirtied.bytes.0)],
+        };
+        for (owner, bytes) in owners {
+            self.credit.dirtied(key, &owner, at, bytes);
+        }
         let (bytes, redirtied) = (dirtied.bytes.0, dirtied.redirtied.0);
         self.totals.dirtied_bytes += bytes;
         self.totals.redirtied_bytes += redirtied;
@@ -333,6 +349,17 @@ impl<'a> Sums<'a> {
     fn submitted(&mut self, submitted: &Submitted) {
         let bytes = submitted.bytes.0;
         *self.disks.entry(submitted.disk).or_default().of(submitted.class) += bytes;
+        if self.loops.is_one(submitted.disk) {
+            let shares = match (submitted.device, &submitted.who) {
+                (Some(device), _) => {
+                    let key = (device, submitted.file.as_ref().map(|file| file.ino));
+                    self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes)
+                }
+                (None, Some(who)) => vec![(self.process_of(&who.clone()), bytes)],
+                (None, None) => Vec::new(),
+            };
+            self.loops.queued(submitted.disk, shares, bytes);
+        }
         if !self.is_bottom(submitted.disk) {
             return;
         }

@@ -2,6 +2,7 @@
 //! The ledger of windows made by hand.
 
 use super::*;
+use crate::facts::{BlockDevice, Stack};
 use crate::fixture::{Fixture, UPTIME, dev_of, mib, secs};
 use crate::record::Event;
 use crate::traced::File;
@@ -180,4 +181,29 @@ fn pauses_are_added_up_by_process_device_and_domain() {
 #[test]
 fn a_window_without_a_tracer_has_no_ledger() {
     assert_eq!(ledger(&window(Vec::new())), None);
+}
+
+#[test]
+fn what_a_loop_device_writes_is_credited_to_those_who_wrote_on_it() {
+    let image = || file(77, "/images/box");
+    let on_loop = |what: What| match what {
+        What::Dirtied(row) => What::Dirtied(Dirtied { device: dev_of("loop0"), ..row }),
+        What::Submitted(row) => What::Submitted(Submitted { device: row.device.map(|_| dev_of("loop0")), ..row }),
+        what => what,
+    };
+    let mut window = window(vec![
+        What::Submitted(submitted("sda", Class::Data, image(), 1, 9.0)),
+        dirtied(who(3, "kworker/u8:1", 1), image(), 9.0, 0.0),
+        What::Submitted(submitted("loop0", Class::Journal, None, 1, 1.0)),
+        on_loop(What::Submitted(submitted("loop0", Class::Data, file(12, "/log"), 1, 8.0))),
+        on_loop(dirtied(who(7, "journald", 5), file(12, "/log"), 8.0, 0.0)),
+    ]);
+    let facts = window.facts.as_mut().unwrap();
+    let disk = facts.devices.iter().find(|device| device.dev == dev_of("sda")).unwrap().clone();
+    let stack = Stack::Loop { backing_file: Name::from("/srv/images/box"), dio: Some(false) };
+    facts.devices.push(BlockDevice { dev: dev_of("loop0"), name: Name::from("loop0"), stack, ..disk });
+    let ledger = ledger(&window).unwrap();
+    let at_disk = |pid: u32| ledger.processes.iter().find(|line| line.pid == pid).map(|line| line.device_bytes);
+    assert_eq!((at_disk(7), at_disk(3)), (Some(mib(8.0)), Some(mib(1.0))));
+    assert_eq!((ledger.totals.credited_bytes, ledger.totals.unattributed_bytes), (mib(9.0), 0));
 }

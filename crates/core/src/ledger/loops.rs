@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loop devices that go through the page cache: what is queued at one becomes dirty once more, in the file that it is
+//! made of, by a kernel thread. Here that thread's bytes are handed on to those whose bytes were queued at the
+//! device, so that what the disk below gets is credited to them. With direct I/O there is nothing to hand on.
+
+use super::credit::{FileKey, Shares};
+use super::names::Names;
+use crate::facts::Stack;
+use crate::id::DevId;
+use crate::record::{Event, What};
+use crate::traced::Who;
+use crate::window::Window;
+use std::collections::BTreeMap;
+
+/// The loop devices of a window, by the file that each is made of.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    made_of: BTreeMap<FileKey, DevId>,
+    /// What was queued at each and has not become dirty below yet, by those who are credited with it; `None` is nobody,
+    /// or the filesystem itself.
+    passed: BTreeMap<DevId, Vec<(Option<Who>, u64)>>,
+}
+
+impl Loops {
+    /// Finds the files among those that the events name.
+    pub(super) fn of(window: &Window, names: &Names<'_>) -> Loops {
+        let devices = window.facts.iter().flat_map(|facts| &facts.devices);
+        let backing: BTreeMap<String, DevId> = devices
+            .filter_map(|device| match &device.stack {
+                Stack::Loop { backing_file, .. } => Some((backing_file.to_string(), device.dev)),
+                _ => None,
+            })
+            .collect();
+        if backing.is_empty() {
+            return Loops::default();
+        }
+        let keys = window.events.iter().filter_map(|event| match &event.what {
+            What::Dirtied(dirtied) => Some((dirtied.device, Some(dirtied.file.as_ref()?.ino))),
+            _ => None,
+        });
+        let made_of = keys.filter_map(|key| Some((key, *backing.get(&names.file(key))?))).collect();
+        Loops { made_of, passed: BTreeMap::new() }
+    }
+
+    /// The device that is made of a file.
+    pub(super) fn device(&self, file: FileKey) -> Option<DevId> {
+        self.made_of.get(&file).copied()
+    }
+
+    /// Whether a disk is made of one of the files.
+    pub(super) fn is_one(&self, disk: DevId) -> bool {
+        self.made_of.values().any(|device| *device == disk)
+    }
+
+    /// The order of the events of one interval: from the top of a stack to its bottom.
+    pub(super) fn layer(&self, event: &Event) -> u8 {
+        match &event.what {
+            What::Submitted(submitted) if self.is_one(submitted.disk) => 1,
+            What::Dirtied(dirtied) => {
+                let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
+                if self.device(key).is_some() { 2 } else { 0 }
+            }
+            What::Submitted(_) => 3,
+            _ => 0,
+        }
+    }
+
+    /// Bytes were queued at a loop device, and these processes are credited with so much of them.
+    pub(super) fn queued(&mut self, device: DevId, shares: Shares, bytes: u64) {
+        let rest = bytes.saturating_sub(shares.iter().map(|(_, bytes)| bytes).sum());
+        let passed = self.passed.entry(device).or_default();
+        passed.extend(shares.into_iter().map(|(who, bytes)| (Some(who), bytes)));
+        passed.push((None, rest));
+    }
+
+    /// Bytes became dirty in the file of a loop device: takes out whose they are, the oldest first. What is nobody's is
+    /// the thread's own.
+    pub(super) fn dirtied(&mut self, device: DevId, thread: &Who, bytes: u64) -> Shares {
+        let passed = self.passed.entry(device).or_default();
+        let mut left = bytes;
+        let mut shares = Shares::new();
+        while left > 0
+            && let Some((who, open)) = passed.first_mut()
+        {
+            let part = left.min(*open);
+            shares.push((who.as_ref().unwrap_or(thread).clone(), part));
+            left -= part;
+            *open -= part;
+            if *open == 0 {
+                passed.remove(0);
+            }
+        }
+        shares.extend((left > 0).then(|| (thread.clone(), left)));
+        shares
+    }
+}
