@@ -13,7 +13,7 @@ use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::Plan;
 use floodline_host::probe::{Probe, probe};
 use floodline_host::root::HostRoot;
-use floodline_host::trace::Tracer;
+use floodline_host::trace::{Budget, Tracer};
 use floodline_lab::guest::{Guest, power_off};
 use floodline_lab::job::{Errand, Job, Shell, Status};
 use floodline_lab::workload::{Directed, Director, Place, Stop, Worker, worker as run_worker};
@@ -109,7 +109,9 @@ fn record(guest: &Guest, place: &Place) -> Result<Directed, CliError> {
     if guest.job.trace {
         // Before the workload's clock starts: an emulated guest may take a good part of a minute.
         guest.host.stage("loading the tracer");
-        collector = collector.with_tracer(Tracer::start(&root, &probed.facts));
+        // An emulated CPU is slow, and what is recorded here is to be whole.
+        let tracer = Tracer::start(&root, &probed.facts).with_budget(Budget(f64::INFINITY));
+        collector = collector.with_tracer(tracer);
     }
     guest.host.stage("preparing the workload");
     std::thread::scope(|scope| {
