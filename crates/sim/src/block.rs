@@ -130,15 +130,23 @@ pub(crate) struct Block {
     waiters: Waiters,
     requests: Vec<(Request, u64)>,
     free: Vec<u32>,
-    /// Bytes and requests by cgroup: read, written.
-    pub(crate) by_cgroup: std::collections::BTreeMap<CgId, [u64; 4]>,
+    /// Bytes and requests by number of the cgroup, of those that had any: read, written.
+    by_cgroup: Vec<Option<[u64; 4]>>,
+}
+
+/// How long so many bytes take at so many a second; nanoseconds.
+pub(crate) fn time_of(bytes: u64, bandwidth: u64) -> u64 {
+    // All but absurd sizes fit.
+    match bytes.checked_mul(1_000_000_000) {
+        Some(product) => product / bandwidth.max(1),
+        None => u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth.max(1))).unwrap_or(u64::MAX),
+    }
 }
 
 impl Lane {
     /// Takes a request into account; when it may go.
     pub(crate) fn serve(&mut self, now: u64, bytes: u64) -> u64 {
-        let by_bytes = u128::from(bytes) * 1_000_000_000 / u128::from(self.bandwidth.max(1));
-        let by_bytes = if self.bandwidth == 0 { 0 } else { u64::try_from(by_bytes).unwrap_or(u64::MAX) };
+        let by_bytes = if self.bandwidth == 0 { 0 } else { time_of(bytes, self.bandwidth) };
         let by_ios = 1_000_000_000_u64.checked_div(self.iops).unwrap_or(0);
         let start = self.busy_until.max(now);
         self.busy_until = start.saturating_add(by_bytes.max(by_ios));
@@ -168,8 +176,13 @@ impl Block {
             waiters: Waiters::default(),
             requests: Vec::new(),
             free: Vec::new(),
-            by_cgroup: std::collections::BTreeMap::new(),
+            by_cgroup: Vec::new(),
         }
+    }
+
+    /// Bytes and requests of a cgroup: read, written.
+    pub(crate) fn of_cgroup(&self, cgroup: CgId) -> Option<&[u64; 4]> {
+        self.by_cgroup.get(cgroup.0 as usize)?.as_ref()
     }
 
     /// Brings the times of the counters up to a moment.
@@ -289,7 +302,11 @@ impl World {
     fn account_bio(&mut self, device: BlockId, request: &Request) {
         if request.way != Way::Flush {
             let at = usize::from(request.way == Way::Write);
-            let row = self.blocks[device].by_cgroup.entry(request.cgroup).or_default();
+            let (rows, number) = (&mut self.blocks[device].by_cgroup, request.cgroup.0 as usize);
+            if rows.len() <= number {
+                rows.resize(number + 1, None);
+            }
+            let row = rows[number].get_or_insert_default();
             row[at] += request.bytes;
             row[2 + at] += 1;
         }

@@ -180,14 +180,14 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     first: Option<Ticket>,
-    rest: VecDeque<Ticket>,
+    rest: Option<Box<VecDeque<Ticket>>>,
 }
 
 impl Waiters {
     pub(crate) fn add(&mut self, ticket: Ticket) {
         match self.first {
             None => self.first = Some(ticket),
-            Some(_) => self.rest.push_back(ticket),
+            Some(_) => self.rest.get_or_insert_default().push_back(ticket),
         }
     }
 
@@ -198,7 +198,8 @@ impl Waiters {
 
     /// The one that has waited longest.
     pub(crate) fn take_first(&mut self) -> Option<Ticket> {
-        std::mem::replace(&mut self.first, self.rest.pop_front())
+        let second = self.rest.as_mut().and_then(|rest| rest.pop_front());
+        std::mem::replace(&mut self.first, second)
     }
 }
 
@@ -206,7 +207,7 @@ impl IntoIterator for Waiters {
     type Item = Ticket;
     type IntoIter = std::iter::Chain<std::option::IntoIter<Ticket>, std::collections::vec_deque::IntoIter<Ticket>>;
     fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.rest)
+        self.first.into_iter().chain(self.rest.map(|rest| *rest).unwrap_or_default())
     }
 }
 
@@ -414,9 +415,8 @@ impl Engine {
             if let Some(ticket) = woken {
                 self.poll(ticket);
             }
-            let new = std::mem::take(&mut self.w().new_wbs);
-            for wb in new {
-                self.spawn("flusher", true, crate::flusher::flusher(self.clone(), wb));
+            if !self.world.borrow().new_wbs.is_empty() {
+                self.start_flushers();
             }
             let new = std::mem::take(&mut self.w().new_workers);
             for worker in new {
@@ -424,6 +424,13 @@ impl Engine {
             }
         }
         Stopped::Until
+    }
+
+    fn start_flushers(self: &Rc<Self>) {
+        let new = std::mem::take(&mut self.w().new_wbs);
+        for wb in new {
+            self.spawn("flusher", true, crate::flusher::flusher(self.clone(), wb));
+        }
     }
 
     fn poll(&self, ticket: Ticket) {

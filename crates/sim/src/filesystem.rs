@@ -9,7 +9,8 @@ use crate::journal::Journal;
 use crate::wb::Lock;
 use crate::world::World;
 use floodline_core::scenario::FsType;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// How large folios get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,9 @@ pub(crate) struct Superblock {
     /// `s_umount` held for writing: no flusher gets in.
     pub(crate) is_umounting: bool,
     pub(crate) s_sync_lock: Lock,
-    pub(crate) under_writeback: BTreeSet<InodeId>,
+    pub(crate) under_writeback: Vec<InodeId>,
+    /// Files by path.
+    pub(crate) files: BTreeMap<String, InodeId>,
     pub(crate) journal: Option<Journal>,
     /// Inode of its block device, where metadata are checkpointed.
     pub(crate) metadata: Option<InodeId>,
@@ -71,36 +74,44 @@ const INODES_PER_BLOCK: u64 = 16;
 
 impl World {
     /// The filesystem of a path, and the path in it. An overlay's files are its upper filesystem's.
-    pub(crate) fn resolve(&self, path: &str) -> (SbId, String) {
+    pub(crate) fn resolve<'a>(&self, path: &'a str) -> (SbId, Cow<'a, str>) {
         let is_below = |point: &str| {
             point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let best = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
         let best = best.max_by_key(|(_, sb)| sb.point.len());
-        let Some((id, sb)) = best else { return (SbId(0), path.to_owned()) };
+        let Some((id, sb)) = best else { return (SbId(0), Cow::Borrowed(path)) };
         match &sb.upper {
             Some(upper) => {
                 let rest = path.strip_prefix(sb.point.as_str()).unwrap_or_default();
-                self.resolve(&format!("{}{rest}", upper.dir))
+                let (id, path) = self.resolve_below(upper, rest);
+                (id, Cow::Owned(path))
             }
-            None => (id, path.to_owned()),
+            None => (id, Cow::Borrowed(path)),
         }
+    }
+
+    fn resolve_below(&self, upper: &Upper, rest: &str) -> (SbId, String) {
+        let path = format!("{}{rest}", upper.dir);
+        let (id, path) = self.resolve(&path);
+        (id, path.into_owned())
     }
 
     /// The inode of a path, where there is one.
     pub(crate) fn lookup(&self, path: &str) -> Option<InodeId> {
-        self.files.get(&self.resolve(path)).copied()
+        let (sb, path) = self.resolve(path);
+        self.sbs[sb].files.get(path.as_ref()).copied()
     }
 
     /// A new inode; `true` tells that directories and bitmaps change too.
     pub(crate) fn new_inode(&mut self, path: &str) -> InodeId {
-        let key = self.resolve(path);
-        let sb = &mut self.sbs[key.0];
+        let (id, path) = self.resolve(path);
+        let sb = &mut self.sbs[id];
         sb.created += 1;
         // One block of the table for 16 inodes, after bitmaps and directories.
         let block = 64 + sb.created / INODES_PER_BLOCK;
-        let inode = self.inodes.push(Inode::new(key.0, block));
-        self.files.insert(key, inode);
+        let inode = self.inodes.push(Inode::new(id, block));
+        sb.files.insert(path.into_owned(), inode);
         inode
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Inode {
     pub(crate) is_dirty_time: bool,
     /// Being written by somebody.
     pub(crate) is_syncing: bool,
+    /// Noted in its superblock as one that may have pages under writeback.
+    pub(crate) is_noted: bool,
     pub(crate) is_switching: bool,
     /// Jiffies.
     pub(crate) dirtied_when: u64,
@@ -93,6 +95,7 @@ impl Inode {
             is_dirty_meta: false,
             is_dirty_time: false,
             is_syncing: false,
+            is_noted: false,
             is_switching: false,
             dirtied_when: 0,
             dirtied_time_when: 0,
@@ -133,10 +136,12 @@ impl Inode {
 
     fn write_protect(&mut self, start: u64, len: u64) {
         let Some(bits) = &mut self.writable else { return };
-        for page in start..start + len {
-            if let Some(word) = usize::try_from(page / 64).ok().and_then(|at| bits.get_mut(at)) {
-                *word &= !(1 << (page % 64));
-            }
+        let (mut page, end) = (start, start + len);
+        while page < end {
+            let some = (64 - page % 64).min(end - page);
+            let Some(word) = usize::try_from(page / 64).ok().and_then(|at| bits.get_mut(at)) else { return };
+            *word &= !(u64::MAX >> (64 - some) << (page % 64));
+            page += some;
         }
     }
 }
@@ -255,14 +260,27 @@ impl World {
             w.writeback += len;
             w.writeback_inodes += u64::from(was_idle);
         }
-        if was_idle {
-            self.sbs[sb].under_writeback.insert(inode);
+        if was_idle && !std::mem::replace(&mut self.inodes[inode].is_noted, true) {
+            self.sbs[sb].under_writeback.push(inode);
         }
+    }
+
+    /// The inodes of a superblock that have pages under writeback, in the order of their ids.
+    pub(crate) fn under_writeback(&mut self, sb: SbId) -> Vec<InodeId> {
+        let (noted, inodes) = (&mut self.sbs[sb].under_writeback, &mut self.inodes);
+        noted.retain(|inode| {
+            let inode = &mut inodes[*inode];
+            inode.is_noted = inode.cache.writeback > 0;
+            inode.is_noted
+        });
+        noted.sort_unstable();
+        noted.clone()
     }
 
     /// Writeback of a run is complete.
     pub(crate) fn end_writeback(&mut self, inode: InodeId, start: u64, len: u64) {
-        let mut owners: Vec<(CgId, u64)> = Vec::new();
+        // Mostly all are charged to one: the others take memory, if there are any.
+        let (mut first, mut others) = (None::<(CgId, u64)>, Vec::<(CgId, u64)>::new());
         let mut rotated: Vec<(u64, Extent)> = Vec::new();
         let i = &mut self.inodes[inode];
         i.cache.update(start, len, |at, extent| {
@@ -273,16 +291,18 @@ impl World {
                     extent.active = extent.dirty;
                     rotated.push((at, *extent));
                 }
-                match owners.last_mut() {
+                let last = others.last_mut().or(first.as_mut());
+                match last {
                     Some((owner, pages)) if *owner == extent.owner => *pages += u64::from(extent.len),
-                    _ => owners.push((extent.owner, u64::from(extent.len))),
+                    Some(_) => others.push((extent.owner, extent.len.into())),
+                    None => first = Some((extent.owner, extent.len.into())),
                 }
             }
         });
         let is_idle = i.cache.writeback == 0;
-        let (wb, sb) = (i.wb, i.sb);
+        let wb = i.wb;
         let waiters = i.waiters.take();
-        for (owner, pages) in owners {
+        for (owner, pages) in first.into_iter().chain(others) {
             self.memory.nr_writeback -= pages;
             self.memory.nr_written += pages;
             self.charge(owner, |charged| charged.writeback -= pages);
@@ -295,7 +315,6 @@ impl World {
             self.rotate_reclaimable(inode, at, extent.len, extent.owner, !extent.dirty);
         }
         if is_idle {
-            self.sbs[sb].under_writeback.remove(&inode);
             if let Some(wb) = wb {
                 let w = &mut self.wbs[wb];
                 w.writeback_inodes = w.writeback_inodes.saturating_sub(1);

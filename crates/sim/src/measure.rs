@@ -27,7 +27,8 @@ pub(crate) struct Measures {
     /// Operations that begin earlier are not figures.
     since: u64,
     stall_over: u64,
-    operations: BTreeMap<&'static str, Operations>,
+    /// By name, in the order in which they were first met.
+    operations: Vec<(&'static str, Operations)>,
     stalls: Vec<(u64, &'static str, u64)>,
     /// Counters when the time of the figures began.
     pub(crate) first: Option<(u64, TaskCounters)>,
@@ -61,7 +62,7 @@ impl Operations {
 
 impl Measures {
     pub(crate) fn new(since: u64, stall_over: u64) -> Measures {
-        Measures { since, stall_over, operations: BTreeMap::new(), stalls: Vec::new(), first: None }
+        Measures { since, stall_over, operations: Vec::new(), stalls: Vec::new(), first: None }
     }
 
     /// Nothing measured yet, under the same rules.
@@ -78,7 +79,7 @@ impl Measures {
         if at < self.since {
             return;
         }
-        let operations = self.operations.entry(operation).or_default();
+        let operations = self.operations(operation);
         operations.count += 1;
         operations.bytes += bytes;
         operations.total += lasted;
@@ -86,10 +87,19 @@ impl Measures {
         *operations.histogram.entry(bucket(lasted)).or_default() += 1;
     }
 
+    fn operations(&mut self, name: &'static str) -> &mut Operations {
+        let known = self.operations.iter().position(|(known, _)| *known == name);
+        let at = known.unwrap_or_else(|| {
+            self.operations.push((name, Operations::default()));
+            self.operations.len() - 1
+        });
+        &mut self.operations[at].1
+    }
+
     /// Adds what another thread of the task measured.
     pub(crate) fn merge(&mut self, other: Measures) {
         for (name, theirs) in other.operations {
-            let ours = self.operations.entry(name).or_default();
+            let ours = self.operations(name);
             ours.count += theirs.count;
             ours.bytes += theirs.bytes;
             ours.total += theirs.total;
@@ -110,7 +120,9 @@ impl Measures {
                 What::TaskStall { task: task.clone(), operation: (*operation).to_owned(), lasted: Nanos(*lasted) };
             events.push(Event { at: Nanos(*began), what });
         }
-        for (name, operations) in &self.operations {
+        let mut by_name: Vec<_> = self.operations.iter().collect();
+        by_name.sort_unstable_by_key(|(name, _)| *name);
+        for (name, operations) in by_name {
             let latency = Latency {
                 p50: operations.quantile(500),
                 p90: operations.quantile(900),
@@ -167,7 +179,7 @@ mod tests {
             measures.took("write", 1000, 1000 + ms * 1_000_000, 1);
         }
         measures.took("write", 999, 10_000, 1);
-        let writes = &measures.operations["write"];
+        let writes = &measures.operations[0].1;
         assert_eq!((writes.count, writes.max, measures.stalls.len()), (1000, 1_000_000_000, 901));
         assert!(writes.quantile(500).0.abs_diff(500_000_000) < 500_000);
         assert!(writes.quantile(999).0.abs_diff(999_000_000) < 1_000_000);

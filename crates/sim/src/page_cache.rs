@@ -149,29 +149,27 @@ impl PageCache {
 
     /// Changes every cached extent of a range; the range must begin and end between folios.
     pub(crate) fn update(&mut self, start: u64, len: u64, mut change: impl FnMut(u64, &mut Extent)) {
-        self.split(start);
-        self.split(start + len);
-        let (from, to) = (self.at(start), self.at(start + len));
-        for index in from..to.max(from) {
-            let (at, mut extent) = self.extents[index];
-            if at >= start + len {
-                break;
+        let (from, end) = (self.split(start), start + len);
+        let mut to = from;
+        while let Some((at, extent)) = self.extents.get(to).copied().filter(|(at, _)| *at < end) {
+            if at + u64::from(extent.len) > end {
+                self.split_entry(to, end);
             }
+            let (at, mut extent) = self.extents[to];
             self.count(&extent, false);
             change(at, &mut extent);
             self.count(&extent, true);
-            self.extents[index].1 = extent;
+            self.extents[to].1 = extent;
+            to += 1;
         }
-        for index in (from.saturating_sub(1)..to.min(self.extents.len())).rev() {
+        for index in (from.saturating_sub(1)..to).rev() {
             self.merge(index);
         }
     }
 
     /// Takes pages out; says what was there.
     pub(crate) fn remove(&mut self, start: u64, len: u64) -> Vec<(u64, Extent)> {
-        self.split(start);
-        self.split(start.saturating_add(len));
-        let (from, to) = (self.at(start), self.at(start.saturating_add(len)));
+        let (from, to) = (self.split(start), self.split(start.saturating_add(len)));
         let gone: Vec<_> = self.extents.drain(from..to.max(from)).collect();
         for (_, extent) in &gone {
             self.count(extent, false);
@@ -191,12 +189,18 @@ impl PageCache {
         add(&mut self.writeback, extent.writeback);
     }
 
-    fn split(&mut self, page: u64) {
+    /// Makes an entry begin at a page where one spans it; the first entry at or after the page.
+    fn split(&mut self, page: u64) -> usize {
         let at = self.at(page);
-        let Some((start, extent)) = self.extents.get_mut(at) else { return };
-        if *start >= page {
-            return;
+        if self.extents.get(at).is_none_or(|(start, _)| *start >= page) {
+            return at;
         }
+        self.split_entry(at, page);
+        at + 1
+    }
+
+    fn split_entry(&mut self, at: usize, page: u64) {
+        let (start, extent) = &mut self.extents[at];
         let is_whole = extent.blocks == extent.len;
         let front = u32::try_from(page - *start).unwrap_or(0);
         let mut back = Extent { len: extent.len - front, ..*extent };

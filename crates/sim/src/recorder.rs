@@ -180,7 +180,7 @@ impl Recorder {
                 limits.push((id, row));
             }
             for (device, block) in world.blocks.iter() {
-                let Some(counts) = block.by_cgroup.get(&cg) else { continue };
+                let Some(counts) = block.of_cgroup(cg) else { continue };
                 let id = match self.cgroup_io.get(&(cg, device)) {
                     Some(id) => *id,
                     None => {

@@ -122,7 +122,7 @@ async fn sync_inodes(sim: &Sim, sb: SbId) {
     work_on_all(sim, sb, true).await;
     unlock(sim, |world| &mut world.bdis[bdi].switch_lock);
     lock(sim, "the sync mutex of a superblock", |world| &mut world.sbs[sb].s_sync_lock).await;
-    let busy: Vec<InodeId> = sim.w().sbs[sb].under_writeback.iter().copied().collect();
+    let busy = sim.w().under_writeback(sb);
     for inode in busy {
         wait_writeback(sim, inode, 0, u64::MAX / 2).await;
     }

@@ -5,7 +5,7 @@
 
 use crate::arena::{CgId, InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
-use crate::block::{Class, Done, Request, Way, device_page, submit, submit_and_wait};
+use crate::block::{Class, Done, Request, Way, device_page, submit, submit_and_wait, time_of};
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
@@ -16,14 +16,6 @@ use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
 use floodline_core::scenario::FsType;
 use std::ops::Range;
-
-/// Time to copy bytes at a speed.
-fn copy_time(bytes: u64, speed: u64) -> u64 {
-    match bytes.checked_mul(1_000_000_000) {
-        Some(product) => product / speed.max(1),
-        None => u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(speed.max(1))).unwrap_or(u64::MAX),
-    }
-}
 
 /// Opens a file, creating it where it is missing.
 pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Option<InodeId> {
@@ -142,7 +134,7 @@ pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, le
             let i = &mut world.inodes[inode];
             i.size = i.size.max(to);
         }
-        use_cpu(sim, pid, copy_time(to - at, costs.copy_in), false).await;
+        use_cpu(sim, pid, time_of(to - at, costs.copy_in), false).await;
         at = to;
         if !is_iomap && has_writeback {
             balance_dirty_pages_ratelimited(sim, pid, inode).await;
@@ -204,10 +196,12 @@ impl World {
     /// Marks the folios of a range dirty; what was clean is counted.
     pub(crate) fn dirty_range(&mut self, inode: InodeId, pages: Range<u64>, by: Option<PidId>) {
         let has_blocks = self.sbs[self.inodes[inode].sb].folios.has_dirty_blocks;
-        let found: Vec<_> = self.inodes[inode].cache.range(pages.start, pages.end - pages.start).collect();
         let mut owner_of_first = CgId::ROOT;
         let mut became = 0;
-        for (at, extent) in found {
+        let mut next = pages.start;
+        // What is done to one extent may join it with others, but changes none that comes after it.
+        while let Some((at, extent)) = self.inodes[inode].cache.first(next, pages.end) {
+            next = at + u64::from(extent.len);
             owner_of_first = if became == 0 { extent.owner } else { owner_of_first };
             let (mut from, mut to) = (at, at + u64::from(extent.len));
             if extent.folio > 1 {
@@ -349,12 +343,12 @@ pub(crate) async fn read(
         let Some((start, run)) = hole else {
             sim.w().activate_if_seen(inode, page, last - page);
             let bytes = end.min(last * PAGE) - offset.max(page * PAGE);
-            use_cpu(sim, pid, copy_time(bytes, costs.copy_out), false).await;
+            use_cpu(sim, pid, time_of(bytes, costs.copy_out), false).await;
             break;
         };
         if start > page {
             sim.w().activate_if_seen(inode, page, start - page);
-            use_cpu(sim, pid, copy_time((start - page) * PAGE, costs.copy_out), false).await;
+            use_cpu(sim, pid, time_of((start - page) * PAGE, costs.copy_out), false).await;
             page = start;
             continue;
         }
@@ -574,8 +568,8 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
     let blocks = sim.w().create_blocks(inode);
     {
         let mut world = sim.w();
-        let key = world.resolve(path);
-        world.files.remove(&key);
+        let (sb, path) = world.resolve(path);
+        world.sbs[sb].files.remove(path.as_ref());
         world.inodes[inode].is_unlinked = true;
     }
     in_transaction(sim, pid, inode, &blocks, false).await;

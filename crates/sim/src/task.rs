@@ -17,6 +17,7 @@ use floodline_core::scenario::{
     ByteSize, CreateFiles, Files, MmapStore, Mounting, Order, Read, Repeat, Step, SyncCall, SyncEvery, Write, fill,
 };
 use floodline_core::units::Nanos;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
@@ -257,11 +258,21 @@ impl Hand {
         let start = self.now();
         let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
         let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), block);
+        let mut cursor = self.open(&step.file, way).await?.cursor;
+        let flow = self.write_blocks(step, inode, &end, start, &mut cursor).await;
+        if let Some(open) = self.files.get_mut(&step.file).and_then(|ways| ways[way as usize].as_mut()) {
+            open.cursor = cursor;
+        }
+        flow
+    }
+
+    async fn write_blocks(&mut self, step: &Write, inode: InodeId, end: &End, start: u64, cursor: &mut u64) -> Outcome {
+        let block = step.block.bytes();
         let mut durable = Durable::new(step.sync.as_ref(), start);
         let mut left = step.total.map(ByteSize::bytes);
         for n in 0.. {
             let due = step.rate.map_or(start, |rate| start.saturating_add(rate.due(n, step.block).0));
-            if self.is_over(&end, n, due) {
+            if self.is_over(end, n, due) {
                 break;
             }
             if self.sleep_until(due).await {
@@ -269,12 +280,11 @@ impl Hand {
             }
             let len = left.unwrap_or(u64::MAX).min(block);
             left = left.map(|left| left - len);
-            let cursor = self.open(&step.file, way).await?.cursor;
             let offset = match (step.order, step.size) {
                 (Order::Append, _) => self.sim.w().inodes[inode].size,
                 (Order::Random, Some(size)) => self.random.below(size.bytes() / block.max(1)) * block,
                 (_, Some(size)) if cursor.saturating_add(len) > size.bytes() => 0,
-                _ => cursor,
+                _ => *cursor,
             };
             let at = self.now();
             if step.direct {
@@ -284,7 +294,7 @@ impl Hand {
                 wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
             }
             self.measures.took("write", at, self.sim.now(), len);
-            self.open(&step.file, way).await?.cursor = offset + len;
+            *cursor = offset + len;
             if let Some(call) = durable.due(n, self.sim.now()) {
                 self.make_durable(call, &step.file).await?;
             }
@@ -300,25 +310,42 @@ impl Hand {
         let start = self.now();
         let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
         let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), block);
+        let open = self.open(&step.file, Way::Read).await?;
+        let (inode, mut cursor, mut ahead) = (open.inode, open.cursor, std::mem::take(&mut open.ahead));
+        let flow = self.read_blocks(step, inode, &end, start, (&mut cursor, &mut ahead)).await;
+        if let Some(open) = self.files.get_mut(&step.file).and_then(|ways| ways[Way::Read as usize].as_mut()) {
+            (open.cursor, open.ahead) = (cursor, ahead);
+        }
+        flow
+    }
+
+    async fn read_blocks(
+        &mut self,
+        step: &Read,
+        inode: InodeId,
+        end: &End,
+        start: u64,
+        (cursor, ahead): (&mut u64, &mut Readahead),
+    ) -> Outcome {
+        let block = step.block.bytes();
         let is_endless = step.lasting.is_none() && step.count.is_none() && step.total.is_none();
-        let inode = self.open(&step.file, Way::Read).await?.inode;
         let length = self.sim.w().inodes[inode].size;
         let mut left = step.total.map_or(u64::MAX, ByteSize::bytes);
         for n in 0.. {
             let due = step.rate.map_or(start, |rate| start.saturating_add(rate.due(n, step.block).0));
-            if self.is_over(&end, n, due) {
+            if self.is_over(end, n, due) {
                 break;
             }
             if self.sleep_until(due).await {
                 return Ok(Flow::Stop);
             }
-            let mut offset = self.open(&step.file, Way::Read).await?.cursor;
+            let mut offset = *cursor;
             if step.order == Order::Random {
                 offset = self.random.below((length / block.max(1)).max(1)) * block;
             } else if offset >= length {
                 offset = 0;
                 if is_endless || length == 0 {
-                    self.open(&step.file, Way::Read).await?.cursor = 0;
+                    *cursor = 0;
                     break;
                 }
             }
@@ -333,14 +360,12 @@ impl Hand {
                 syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Read).await;
                 len
             } else {
-                let mut ahead = std::mem::take(&mut self.open(&step.file, Way::Read).await?.ahead);
-                let got = syscalls::read(&self.sim, self.pid, inode, &mut ahead, offset, len).await;
-                self.open(&step.file, Way::Read).await?.ahead = ahead;
+                let got = syscalls::read(&self.sim, self.pid, inode, ahead, offset, len).await;
                 got.map_err(|_| syscalls::OUT_OF_MEMORY)?
             };
             left -= got.min(left);
             self.measures.took("read", at, self.sim.now(), got);
-            self.open(&step.file, Way::Read).await?.cursor = if got == 0 { length } else { offset + got };
+            *cursor = if got == 0 { length } else { offset + got };
         }
         Ok(Flow::Go)
     }
@@ -395,6 +420,7 @@ impl Hand {
         let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
         let end = self.ends(lasting, step.count, None, 1);
         let mut durable = Durable::new(step.sync.as_ref(), start);
+        let is_numbered = step.file.contains("{n}");
         for n in 0.. {
             let due = step.rate.map_or(start, |rate| start.saturating_add(rate.due(n).0));
             if self.is_over(&end, n, due) {
@@ -403,7 +429,10 @@ impl Hand {
             if self.sleep_until(due).await {
                 return Ok(Flow::Stop);
             }
-            let path = fill(&step.file, 'n', n % step.files.unwrap_or(1).max(1));
+            let path = match is_numbered {
+                true => Cow::Owned(fill(&step.file, 'n', n % step.files.unwrap_or(1).max(1))),
+                false => Cow::Borrowed(step.file.as_str()),
+            };
             let open = self.open(&path, Way::Write).await?;
             let (inode, cursor) = (open.inode, open.cursor);
             open.cursor = (cursor + step.pages) % pages.max(1);
@@ -489,9 +518,9 @@ impl Hand {
         let at = self.now();
         let mut world = self.sim.w();
         let inode = world.lookup(from).ok_or_else(|| format!("rename {from}: no such file or directory"))?;
-        let (from, to) = (world.resolve(from), world.resolve(to));
-        world.files.remove(&from);
-        world.files.insert(to, inode);
+        let ((old, from), (new, to)) = (world.resolve(from), world.resolve(to));
+        world.sbs[old].files.remove(from.as_ref());
+        world.sbs[new].files.insert(to.into_owned(), inode);
         let now = world.now;
         drop(world);
         self.measures.took("rename", at, now, 0);

@@ -83,8 +83,6 @@ pub(crate) struct World {
     pub(crate) new_workers: Vec<crate::block::Worker>,
     /// Devices by their names in the scenario.
     pub(crate) devices: BTreeMap<String, BlockId>,
-    /// Files by filesystem and path.
-    pub(crate) files: BTreeMap<(SbId, String), InodeId>,
     pub(crate) switching: crate::switch::Switching,
     pub(crate) events: Vec<Event>,
     pub(crate) meeting: crate::task::Meeting,

@@ -61,7 +61,23 @@ impl TaskCopy {
 
 /// Fills `{letter}` in.
 pub fn fill(text: &str, letter: char, number: u64) -> String {
-    text.replace(&format!("{{{letter}}}"), &number.to_string())
+    let mut filled = String::with_capacity(text.len() + 8);
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        match after.strip_prefix(letter).and_then(|after| after.strip_prefix('}')) {
+            Some(after) => {
+                filled.push_str(&number.to_string());
+                rest = after;
+            }
+            None => {
+                filled.push('{');
+                rest = after;
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
 }
 
 /// What a text within a step names.
