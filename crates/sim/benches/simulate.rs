@@ -169,7 +169,7 @@ device = "data"
 instances = {count}
 memory_max = "768 MiB"
 [workload]
-duration = "600s"
+duration = "300s"
 [workload.tasks.prepare]
 setup = [
   {{ create_files = {{ file = "/data/journal{{n}}", files = {count}, size = "192 MiB" }} }},

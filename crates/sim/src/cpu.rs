@@ -61,8 +61,13 @@ async fn run_short(sim: &Sim, left: u64) {
 /// Runs until it is done or taken off; for how long it ran.
 async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
     let since = sim.now();
-    // Nobody comes to wait where nobody else is due before the end.
-    if sim.skip_to(since.saturating_add(left), RUNS) {
+    let end = since.saturating_add(left);
+    let is_wanted = {
+        let world = sim.w();
+        !(world.cpu.short.is_empty() && world.cpu.long.is_empty())
+    };
+    // Nobody comes to wait where nobody waits already and nobody else is due before the end.
+    if !is_wanted && sim.skip_to(end, RUNS) {
         return left;
     }
     let ticket = sim.ticket(RUNS);
@@ -72,10 +77,9 @@ async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
         world.cpu.next += 1;
         world.cpu.preemptible.insert(number, (since, ticket));
         // Whoever came while nobody could be taken off.
-        if !(world.cpu.short.is_empty() && world.cpu.long.is_empty()) {
-            // Devices may have completed requests meanwhile: the clock has moved.
-            let at = since.saturating_add(SLICE).max(world.now);
-            world.queue.push(at, Due::Wake(ticket));
+        if is_wanted {
+            world.queue.push(end, Due::Wake(ticket));
+            world.queue.push(since.saturating_add(SLICE), Due::Wake(ticket));
         }
         number
     };

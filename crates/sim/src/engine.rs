@@ -415,21 +415,28 @@ impl Engine {
             if let Some(ticket) = woken {
                 self.poll(ticket);
             }
-            if !self.world.borrow().new_wbs.is_empty() {
-                self.start_flushers();
-            }
-            let new = std::mem::take(&mut self.w().new_workers);
-            for worker in new {
-                worker.spawn(self);
+            let has_new = {
+                let world = self.world.borrow();
+                !(world.new_wbs.is_empty() && world.new_workers.is_empty())
+            };
+            if has_new {
+                self.start_workers();
             }
         }
         Stopped::Until
     }
 
-    fn start_flushers(self: &Rc<Self>) {
-        let new = std::mem::take(&mut self.w().new_wbs);
-        for wb in new {
+    /// Starts the threads of the kernel that what just happened asks for.
+    fn start_workers(self: &Rc<Self>) {
+        let (wbs, workers) = {
+            let mut world = self.w();
+            (std::mem::take(&mut world.new_wbs), std::mem::take(&mut world.new_workers))
+        };
+        for wb in wbs {
             self.spawn("flusher", true, crate::flusher::flusher(self.clone(), wb));
+        }
+        for worker in workers {
+            worker.spawn(self);
         }
     }
 

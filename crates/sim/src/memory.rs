@@ -256,9 +256,16 @@ impl World {
         }
         let inodes = &self.inodes;
         for lru in self.memory.lru.values_mut() {
+            // Neighbours are mostly of one extent: inode, first page and end of the last that was found.
+            let mut found = None;
             lru.retain(|(inode, start, len)| {
+                if found.is_some_and(|(of, from, end)| of == *inode && from <= *start && *start < end) {
+                    return true;
+                }
                 let cache = &inodes[*inode].cache;
-                cache.pages > 0 && cache.first(*start, start + u64::from(*len)).is_some()
+                let first = cache.find(*start).or_else(|| cache.first(*start, start + u64::from(*len)));
+                found = first.map(|(at, extent)| (*inode, at, at + u64::from(extent.len)));
+                found.is_some()
             });
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The scenarios of this repository in the simulator: what is expected of a variant on real kernels is what
-//! the model shows, without being told; the same seed makes the same recording, byte for byte; and all
-//! counters add up after every event.
+//! the model shows, without being told; the same seed makes the same recording, byte for byte, in strides or
+//! one event at a time; and all counters add up after every event.
 
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Record, Sink};
@@ -143,6 +143,22 @@ fn counters_add_up_after_every_event() {
     ] {
         let options = Options { checks_every_event: true, ..options(name, kernel) };
         simulate(&variant(text, name), &options, |_| Ok(()), |_| true).expect("it works");
+    }
+}
+
+#[test]
+fn strides_make_the_recording_that_single_steps_make() {
+    for (text, name, kernel) in [
+        (DIRTY_CLIFF, "remedy-short", "6.12"),
+        (STARVED_BUDGET, "incident-short", "6.1"),
+        (OVERLAY, "incident-short", "6.12"),
+        (SLOW_JOURNAL, "incident-short", "5.10"),
+        (HEALTHY_IDLE, "default", "6.12"),
+    ] {
+        let scenario = variant(text, name);
+        let strides = options(name, kernel);
+        let steps = Options { checks_every_event: true, ..strides.clone() };
+        assert!(recording(&scenario, &strides) == recording(&scenario, &steps), "{name} on {kernel}");
     }
 }
 

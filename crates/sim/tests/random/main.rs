@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random scenarios under the checkers: every run ends, adds up after every event, and what is refused is
-//! refused by name. `PROPTEST_RNG_SEED=7 PROPTEST_CASES=5000 cargo test -p floodline-sim --test random` runs
-//! others and more; without a seed there are few, always the same; a failure prints the scenario and the kernel.
+//! Random scenarios under the checkers: every run ends, adds up after every event, what is refused is refused
+//! by name, and a run that is looked at after every event makes the records of one that goes in strides.
+//! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=5000 cargo test -p floodline-sim --test random` runs others and more;
+//! without a seed there are few, always the same; a failure prints the scenario and the kernel.
 
 #![expect(clippy::print_stdout, reason = "a failure is repeated with the seed that is printed")]
 
 mod generate;
 
 use floodline_core::kernel::KernelVersion;
+use floodline_core::record::Record;
 use floodline_core::scenario::{Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
 use floodline_sim::{Options, SimError, simulate};
@@ -45,25 +47,28 @@ fn judge(text: &str, kernel: &str) -> Result<Ending, String> {
 
 fn run(scenario: &Scenario, kernel: &str) -> Result<Ending, String> {
     let kernel: KernelVersion = kernel.parse().map_err(|_| "no kernel")?;
-    let options = Options {
-        variant: "default".to_owned(),
-        kernel,
-        every: Nanos::from_millis(500),
-        speed: floodline_sim::Speed::default(),
-        checks_every_event: true,
-    };
-    let mut samples = 0;
-    let outcome = simulate(
-        scenario,
-        &options,
-        |_| Ok(()),
-        |_| {
+    let mut records = [Vec::new(), Vec::new()];
+    let [outcome, in_strides] = [true, false].map(|checks_every_event| {
+        let every = Nanos::from_millis(500);
+        let speed = floodline_sim::Speed::default();
+        let options = Options { variant: "default".to_owned(), kernel, every, speed, checks_every_event };
+        let records = &mut records[usize::from(checks_every_event)];
+        let mut samples = 0;
+        let take = |record: Record| {
+            records.push(record);
+            Ok(())
+        };
+        simulate(scenario, &options, take, |_| {
             samples += 1;
             samples < SAMPLES_MAX
-        },
-    );
+        })
+    });
+    if outcome.is_ok() != in_strides.is_ok() || records[0] != records[1] {
+        let first = records[0].iter().zip(&records[1]).find(|(strides, steps)| strides != steps);
+        return Err(format!("strides make another recording, first: {first:?}"));
+    }
     match outcome {
-        Ok(summary) if summary.is_interrupted => Err(format!("not over after {samples} samples")),
+        Ok(summary) if summary.is_interrupted => Err(format!("not over after {SAMPLES_MAX} samples")),
         Ok(_) => Ok(Ending::Ran),
         Err(SimError::NotHonoured(keys)) if !keys.is_empty() => {
             Ok(Ending::Refused(keys.into_iter().map(|key| key.pattern).collect()))
