@@ -180,6 +180,7 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     first: Option<Ticket>,
+    #[expect(clippy::box_collection, reason = "every inode has some of these, and mostly nobody waits there")]
     rest: Option<Box<VecDeque<Ticket>>>,
 }
 

@@ -314,16 +314,14 @@ impl World {
         for (at, extent) in rotated {
             self.rotate_reclaimable(inode, at, extent.len, extent.owner, !extent.dirty);
         }
-        if is_idle {
-            if let Some(wb) = wb {
-                let w = &mut self.wbs[wb];
-                w.writeback_inodes = w.writeback_inodes.saturating_sub(1);
-                // A last estimate 200 ms later.
-                if self.algorithm.bandwidth_skips_idle && !w.bw_due {
-                    w.bw_due = true;
-                    let at = self.now + 200_000_000;
-                    self.queue.push(at, Due::Bandwidth(wb));
-                }
+        if let Some(wb) = wb.filter(|_| is_idle) {
+            let w = &mut self.wbs[wb];
+            w.writeback_inodes = w.writeback_inodes.saturating_sub(1);
+            // A last estimate 200 ms later.
+            if self.algorithm.bandwidth_skips_idle && !w.bw_due {
+                w.bw_due = true;
+                let at = self.now + 200_000_000;
+                self.queue.push(at, Due::Bandwidth(wb));
             }
         }
         self.wake_all(waiters);
