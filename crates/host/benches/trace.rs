@@ -221,19 +221,13 @@ impl Machine {
             thread_ns() - before
         };
         println!("{FILES} small files created and removed, a sample every second");
-        let mut figures: [Vec<Recorded>; 2] = Default::default();
-        for _ in 0..3 {
-            for (traced, figures) in figures.iter_mut().enumerate() {
-                figures.push(self.recorded((traced == 1).then(|| self.tracer()), create_and_remove));
-            }
-        }
-        for (name, figures) in ["files only", "with tracer"].iter().zip(&figures) {
-            let of = |pick: fn(&Recorded) -> f64| median(&mut figures.iter().map(pick).collect::<Vec<_>>());
+        for (name, tracer) in [("files only", None), ("with tracer", Some(self.tracer()))] {
+            let one = self.recorded(tracer, create_and_remove);
             println!(
                 "  {name}: workload {:.2} s of CPU, recorder {:.2} % of a core, {} events dropped",
-                of(|one| one.workload_ns) / 1e9,
-                of(|one| one.recorder_ns / one.wall_ns) * 100.0,
-                of(|one| one.dropped),
+                one.workload_ns / 1e9,
+                one.recorder_ns / one.wall_ns * 100.0,
+                one.dropped,
             );
         }
     }

@@ -66,6 +66,7 @@ struct inode {
 	__u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	__u32 i_generation;
 	struct hlist_head i_dentry;
 	struct bdi_writeback *i_wb;
 } KERNEL_TYPE;
@@ -182,6 +183,9 @@ struct file_path {
 	__u32 depth;
 	/* Whether the last one stands in the root. */
 	__u32 is_whole;
+	/* Of the inode: where its number is used again, another. */
+	__u32 generation;
+	__u32 zero;
 	char names[PATH_DEPTH][PATH_NAME];
 };
 
@@ -208,9 +212,10 @@ static __noinline int remember_path(struct inode *inode, __u64 ino, __u32 dev)
 	struct hlist_node *alias;
 	struct dentry *dentry, *parent;
 	struct file_path *path;
-	__u32 zero = 0;
+	__u32 zero = 0, generation = BPF_CORE_READ(inode, i_generation);
 
-	if (bpf_map_lookup_elem(&paths, &key))
+	path = bpf_map_lookup_elem(&paths, &key);
+	if (path && path->generation == generation)
 		return 0;
 	path = bpf_map_lookup_elem(&path_of_cpu, &zero);
 	alias = BPF_CORE_READ(inode, i_dentry.first);
@@ -222,6 +227,7 @@ static __noinline int remember_path(struct inode *inode, __u64 ino, __u32 dev)
 		dentry = (void *)alias - bpf_core_field_offset(struct dentry___d_alias, d_alias);
 	path->depth = 0;
 	path->is_whole = 0;
+	path->generation = generation;
 	for (int i = 0; i < PATH_DEPTH; i++) {
 		parent = BPF_CORE_READ(dentry, d_parent);
 		if (!parent)
