@@ -56,7 +56,8 @@ fn as_expected(test: &str, trials: &[(&str, &str, &str)], how: &[&str]) {
         let args = ["run", &path, "--kernel", kernel, "--variant", variant];
         let args = [&args[..], &["--timeout", "5m", "--guest-program", &program], how].concat();
         let mut outcome = run(&args);
-        if outcome.code == 1 {
+        // Emulation with several threads now and then crashes a kernel that patches its code while it boots.
+        if outcome.code == 1 || outcome.stderr.contains("the guest's kernel panicked") {
             outcome = run(&args);
         }
         if is_skipped(test, &outcome) {
