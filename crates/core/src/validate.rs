@@ -4,8 +4,8 @@
 //! and counts for nothing. Knows neither where runs come from nor how a result is printed.
 
 use crate::compare::Spread;
-use crate::sample::DiskRow;
-use crate::scenario::Figure;
+use crate::sample::{DiskRow, HostRow};
+use crate::scenario::{Figure, Machine};
 use crate::units::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ const SHARE: f64 = 0.1;
 const SPREADS: f64 = 2.0;
 /// Durations below this are mostly CPU time, and 10 to 30 times too long on an emulated one; seconds.
 const CPU_BOUND_BELOW: f64 = 0.02;
+/// Bytes below this are next to nothing, and so many per second.
+const NEGLIGIBLE_BYTES: f64 = 131_072.0;
+const NEGLIGIBLE_RATE: f64 = 1024.0;
 /// Figures that are CPU time whatever their value.
 const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
 
@@ -35,6 +38,8 @@ pub enum Verdict {
     Misses,
     /// Says nothing: the real one depends on an emulated CPU.
     CpuBound,
+    /// Says nothing: next to nothing in both, some blocks of metadata more or less.
+    Negligible,
 }
 
 /// One figure.
@@ -83,6 +88,14 @@ pub fn rows(real: &[BTreeMap<String, Figure>], simulated: &BTreeMap<String, Figu
     simulated.keys().filter(is_judged).filter_map(|name| runs.row(name)).collect()
 }
 
+fn is_negligible(unit: &str, value: f64) -> bool {
+    match unit {
+        "bytes" => value < NEGLIGIBLE_BYTES,
+        "bytes_per_second" => value < NEGLIGIBLE_RATE,
+        _ => false,
+    }
+}
+
 struct Runs<'a> {
     real: Vec<&'a BTreeMap<String, Figure>>,
     simulated: &'a BTreeMap<String, Figure>,
@@ -100,6 +113,7 @@ impl Runs<'_> {
         let is_short = real.unit == "seconds" && real.mean < CPU_BOUND_BELOW && simulated < CPU_BOUND_BELOW;
         let verdict = match () {
             () if off <= allowed => Verdict::Agrees,
+            () if is_negligible(real.unit, real.mean.max(simulated)) => Verdict::Negligible,
             () if is_short || CPU_BOUND.iter().any(|part| name.contains(part)) => Verdict::CpuBound,
             () if self.is_bound_by_cpu(name) => Verdict::CpuBound,
             () => Verdict::Misses,
@@ -125,6 +139,35 @@ impl Runs<'_> {
             },
         )
     }
+}
+
+/// The first setting of writeback that a machine had and a scenario does not have any more: what was recorded is of
+/// another scenario then. What a scenario leaves open is the kernel's default.
+pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
+    let set = |name: &str| machine.sysctl.number(&format!("vm.{name}"));
+    let pair = |ratio: &str, bytes: &str, usual: u64| match (set(ratio), set(bytes)) {
+        (_, Some(bytes)) => (0, bytes),
+        (ratio, None) => (ratio.unwrap_or(usual), 0),
+    };
+    let (ratio, bytes) = pair("dirty_ratio", "dirty_bytes", 20);
+    let (background_ratio, background_bytes) = pair("dirty_background_ratio", "dirty_background_bytes", 10);
+    let settings = [
+        ("vm.dirty_ratio", row.dirty_ratio.map(|value| value.0), ratio),
+        ("vm.dirty_bytes", row.dirty_bytes.map(|value| value.0), bytes),
+        ("vm.dirty_background_ratio", row.dirty_background_ratio.map(|value| value.0), background_ratio),
+        ("vm.dirty_background_bytes", row.dirty_background_bytes.map(|value| value.0), background_bytes),
+        (
+            "vm.dirty_expire_centisecs",
+            row.dirty_expire_centisecs.map(|value| value.0),
+            set("dirty_expire_centisecs").unwrap_or(3000),
+        ),
+        (
+            "vm.dirty_writeback_centisecs",
+            row.dirty_writeback_centisecs.map(|value| value.0),
+            set("dirty_writeback_centisecs").unwrap_or(500),
+        ),
+    ];
+    settings.into_iter().find(|(_, had, has)| had.is_some_and(|had| had != *has)).map(|(name, ..)| name)
 }
 
 /// What a recording tells of a disk.
@@ -193,6 +236,8 @@ pub struct Summary {
     pub agree: usize,
     /// Figures that depend on an emulated CPU.
     pub cpu_bound: usize,
+    /// Figures that are next to nothing.
+    pub negligible: usize,
     /// Median distance to the real mean.
     pub median_off_share: Option<f64>,
 }
@@ -205,12 +250,14 @@ pub fn summary(cases: &[Case]) -> Summary {
             Outcome::NotSimulated(_) => &[],
         })
     };
-    let mut off: Vec<f64> = rows().filter(|row| row.verdict != Verdict::CpuBound).map(|row| row.off_share).collect();
+    let counts = |row: &&Row| matches!(row.verdict, Verdict::Agrees | Verdict::Misses);
+    let mut off: Vec<f64> = rows().filter(counts).map(|row| row.off_share).collect();
     off.sort_unstable_by(f64::total_cmp);
     Summary {
         figures: off.len(),
         agree: rows().filter(|row| row.verdict == Verdict::Agrees).count(),
         cpu_bound: rows().filter(|row| row.verdict == Verdict::CpuBound).count(),
+        negligible: rows().filter(|row| row.verdict == Verdict::Negligible).count(),
         median_off_share: off.get(off.len() / 2).copied(),
     }
 }
@@ -218,6 +265,24 @@ pub fn summary(cases: &[Case]) -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_of_other_settings_is_told_by_the_first_that_differs() {
+        use crate::scenario::ScenarioFile;
+        let text = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\nsysctl.vm = { dirty_bytes = 16777216 }\n\
+                    [workload.tasks.t]\nsteps = [\"sync\"]\n";
+        let machine = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap().machine;
+        let mut row = HostRow {
+            dirty_bytes: Some(crate::units::Bytes(16_777_216)),
+            dirty_writeback_centisecs: Some(crate::units::Centisecs(500)),
+            ..HostRow::default()
+        };
+        assert_eq!(other_setting(&machine, &row), None);
+        row.dirty_writeback_centisecs = Some(crate::units::Centisecs(6000));
+        assert_eq!(other_setting(&machine, &row), Some("vm.dirty_writeback_centisecs"));
+        row.dirty_ratio = Some(crate::units::Percent(20));
+        assert_eq!(other_setting(&machine, &row), Some("vm.dirty_ratio"));
+    }
 
     #[test]
     fn a_disk_is_as_slow_as_it_was_found() {
@@ -265,6 +330,19 @@ mod tests {
     fn what_takes_no_time_but_cpu_time_says_nothing() {
         check(&[0.015], 0.001, Verdict::CpuBound);
         check(&[0.015], 0.5, Verdict::Misses);
+    }
+
+    #[test]
+    fn next_to_nothing_says_nothing() {
+        let check = |unit, real, simulated, expect| {
+            let figures = |value| BTreeMap::from([("devices.read_bytes".to_owned(), Figure { value, unit })]);
+            assert_eq!(rows(&[figures(real)], &figures(simulated))[0].verdict, expect, "{real} {simulated} {unit}");
+        };
+        check("bytes", 40_960.0, 0.0, Verdict::Negligible);
+        check("bytes", 40_960.0, 1e6, Verdict::Misses);
+        check("bytes_per_second", 700.0, 0.0, Verdict::Negligible);
+        check("bytes_per_second", 7000.0, 0.0, Verdict::Misses);
+        check("bytes_per_second", 700.0, 690.0, Verdict::Agrees);
     }
 
     #[test]

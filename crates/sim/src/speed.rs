@@ -11,8 +11,17 @@ use floodline_core::units::Nanos;
 use floodline_core::window::Window;
 
 /// Two bytes a nanosecond into the page cache, and faster out of it.
-pub(crate) const COSTS: Costs =
-    Costs { copy_in: 2_000_000_000, copy_out: 4_000_000_000, call: 1_000, create: 4_000, page: 200, fault: 2_000 };
+pub(crate) const COSTS: Costs = Costs {
+    copy_in: 2_000_000_000,
+    copy_out: 4_000_000_000,
+    call: 1_000,
+    create: 4_000,
+    page: 200,
+    switch_inode: 1_000,
+    switch_folio: 100,
+    list_step: 25,
+    fault: 2_000,
+};
 
 /// One time the assumed CPU time, in hundredths.
 const ONE: u64 = 100;
@@ -52,6 +61,9 @@ impl Costs {
             call: time(self.call),
             create: time(self.create),
             page: time(self.page),
+            switch_inode: time(self.switch_inode),
+            switch_folio: time(self.switch_folio),
+            list_step: time(self.list_step),
             fault: time(self.fault),
         }
     }

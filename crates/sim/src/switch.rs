@@ -17,12 +17,6 @@ const IN_FLIGHT_MAX: usize = 1024;
 const BATCH: usize = 119;
 /// A grace period before a switch: 20 ms.
 const GRACE: u64 = 20_000_000;
-/// Time of one inode, of one of its tagged folios, and of one step along a list, which is a cache miss;
-/// nanoseconds. Estimates.
-const PER_INODE: u64 = 1_000;
-const PER_FOLIO: u64 = 100;
-const PER_STEP: u64 = 25;
-
 /// One batch.
 #[derive(Debug)]
 struct Batch {
@@ -112,7 +106,13 @@ impl World {
             for inode in batch {
                 self.inodes[*inode].is_switching = true;
             }
-            self.push_batch(Batch { inodes: batch.to_vec(), to, from: Some(wb), at, prepare: steps * PER_STEP });
+            self.push_batch(Batch {
+                inodes: batch.to_vec(),
+                to,
+                from: Some(wb),
+                at,
+                prepare: steps * self.costs.list_step,
+            });
         }
     }
 
@@ -136,7 +136,7 @@ impl World {
             let i = &self.inodes[*inode];
             let (dirty, writeback) = (i.cache.dirty, i.cache.writeback);
             let is_listed = i.is_dirty() || i.is_dirty_time;
-            cost += PER_INODE + (dirty + writeback) * PER_FOLIO;
+            cost += self.costs.switch_inode + (dirty + writeback) * self.costs.switch_folio;
             // Clean pages under writeback and dirty ones follow their inode.
             self.wbs[old].reclaimable -= dirty;
             self.wbs[new].reclaimable += dirty;
@@ -152,7 +152,7 @@ impl World {
             if is_listed {
                 if !is_reworked {
                     // Sorted insertion walks the list of those that came before.
-                    cost += self.wbs[new].b_dirty.len * PER_STEP;
+                    cost += self.wbs[new].b_dirty.len * self.costs.list_step;
                 }
                 self.list_add(*inode, ListName::Dirty);
             } else if to != CgId::ROOT {

@@ -299,6 +299,24 @@ pub(crate) struct Readahead {
     next: u64,
     /// Where the next read goes on if it is sequential.
     expected: u64,
+    /// Pages asked for at once: few at first, more from one time to the next.
+    size: u64,
+}
+
+/// Pages of the first readahead, for a read of so many (`get_init_ra_size`).
+fn first_window(asked: u64, most: u64) -> u64 {
+    let size = asked.max(1).checked_next_power_of_two().unwrap_or(most);
+    let factor = match size {
+        _ if size <= most / 32 => 4,
+        _ if size <= most / 4 => 2,
+        _ => return most,
+    };
+    size * factor
+}
+
+/// Pages of the next one (`get_next_ra_size`).
+fn next_window(size: u64, most: u64) -> u64 {
+    if size < most / 16 { 4 * size } else { (2 * size).min(most) }
 }
 
 /// Reads from a file through the page cache; how many bytes.
@@ -363,10 +381,11 @@ pub(crate) async fn read(
             // Not what was asked for ahead: begin anew here.
             drop_ahead(sim, ahead);
             ahead.next = page;
+            ahead.size = first_window(last - page, window);
         }
-        let reach = page + if is_sequential { 2 * window } else { run.max(1) };
+        let reach = page + if is_sequential { 2 * ahead.size } else { run.max(1) };
         while ahead.next < limit.min(reach) {
-            let count = (limit - ahead.next).min(window).min(most);
+            let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
             let slot = sim.w().completions.open();
             let request = read_request(sim, cgroup, device_page(inode, ahead.next), count, slot);
             io_wait(sim, Some(pid), submit(sim, device, request)).await;
@@ -374,6 +393,7 @@ pub(crate) async fn read(
             ahead.reading.push_back((ahead.next, count, slot));
             ahead.next += count;
         }
+        ahead.size = next_window(ahead.size, window);
         let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
         io_wait(sim, Some(pid), completed(sim, slot)).await;
         sim.w().completions.close(slot);

@@ -41,6 +41,11 @@ pub(crate) struct Costs {
     pub(crate) create: u64,
     /// Nanoseconds of sending a folio of one page to a device.
     pub(crate) page: u64,
+    /// Nanoseconds of switching one inode to another wb, and one of its tagged folios: estimates.
+    pub(crate) switch_inode: u64,
+    pub(crate) switch_folio: u64,
+    /// Nanoseconds of one step along a list, which is a cache miss: an estimate.
+    pub(crate) list_step: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,
 }

@@ -14,8 +14,8 @@ pub fn markdown(cases: &[Case]) -> String {
     let sum = summary(cases);
     let median = sum.median_off_share.map_or("-".to_owned(), |off| format!("{:.1} %", off * 100.0));
     let mut text = format!(
-        "{} of {} figures agree; the median is {median} off. {} more depend on an emulated CPU and say nothing.\n\n",
-        sum.agree, sum.figures, sum.cpu_bound
+        "{} of {} figures agree; the median is {median} off. {} more depend on an emulated CPU, and {} are next to nothing.\n\n",
+        sum.agree, sum.figures, sum.cpu_bound, sum.negligible
     );
     let mut misses: Vec<(&Case, &Row)> = Vec::new();
     for case in cases {
@@ -60,6 +60,7 @@ fn line(name: &str, row: &Row) -> String {
         Verdict::Agrees => "",
         Verdict::Misses => "misses",
         Verdict::CpuBound => "CPU",
+        Verdict::Negligible => "small",
     };
     format!(
         "| {name} | {} | {} | {range} | {} | {:.0} % | {verdict} |\n",

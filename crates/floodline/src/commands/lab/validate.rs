@@ -15,9 +15,10 @@ use floodline_core::kernel::KernelVersion;
 use floodline_core::name::Name;
 use floodline_core::record::{Record, Sink, What};
 use floodline_core::run::figures;
+use floodline_core::sample::HostRow;
 use floodline_core::scenario::{Backing, ByteRate, Figure, Scenario, ScenarioFile, Time};
 use floodline_core::units::{BytesPerSecond, Nanos};
-use floodline_core::validate::{Case, FoundDisk, Outcome, rows};
+use floodline_core::validate::{Case, FoundDisk, Outcome, other_setting, rows};
 use floodline_core::window::Window;
 use floodline_sim::Speed;
 use floodline_view::validate as view;
@@ -58,6 +59,8 @@ struct Real {
     facts: HostFacts,
     /// Its disks by name.
     disks: BTreeMap<String, FoundDisk>,
+    /// Its settings at first.
+    host: HostRow,
 }
 
 /// The mean of what recordings tell; of all of them where those of a case do not.
@@ -74,9 +77,10 @@ impl Validate {
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
             match read(&path) {
-                Ok(One { of, facts, figures, speed, disks }) => {
+                Ok(One { of, facts, figures, speed, disks, host }) => {
                     let release = facts.kernel_release.clone();
-                    let real = real.entry(of).or_insert_with(|| Real { release, facts, disks, ..Real::default() });
+                    let real =
+                        real.entry(of).or_insert_with(|| Real { release, facts, disks, host, ..Real::default() });
                     real.repeats.push(figures);
                     real.speeds.extend(speed);
                 }
@@ -94,8 +98,7 @@ impl Validate {
         for ((scenario, variant, kernel), real) in real {
             progress.tell(|| format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
             let speed = mean(&real.speeds).or(usual).unwrap_or_default();
-            let as_found = |scenario: &Scenario| as_found(scenario, &real);
-            let outcome = match self.simulated(&scenario, &variant, kernel, speed, &as_found, &interrupt) {
+            let outcome = match self.simulated((&scenario, &variant, kernel), speed, &real, &interrupt) {
                 Ok(simulated) => Outcome::Figures(rows(&real.repeats, &simulated)),
                 Err(why) => Outcome::NotSimulated(why),
             };
@@ -117,11 +120,9 @@ impl Validate {
 
     fn simulated(
         &self,
-        scenario: &str,
-        variant: &str,
-        kernel: KernelVersion,
+        (scenario, variant, kernel): (&str, &str, KernelVersion),
         speed: Speed,
-        as_found: &dyn Fn(&Scenario) -> Scenario,
+        real: &Real,
         interrupt: &Interrupt,
     ) -> Result<BTreeMap<String, Figure>, String> {
         let path = self.scenarios.join(format!("{scenario}.toml"));
@@ -130,7 +131,10 @@ impl Validate {
         }
         let file: ScenarioFile = read_file(&path).map_err(|_| format!("{} is no good scenario", shown(&path)))?;
         let scenario = file.variants.get(variant).ok_or("the scenario has no such variant any more")?;
-        let scenario = &as_found(scenario);
+        if let Some(name) = other_setting(&scenario.machine, &real.host) {
+            return Err(format!("it was recorded with another {name} than the scenario now has"));
+        }
+        let scenario = &as_found(scenario, real);
         let order = Order { scenario, variant, kernel, every: Nanos::from_millis(500), speed };
         let outcome = model::run(&order, |_| Ok(()), |_| !interrupt.is_asked());
         outcome.map(|outcome| outcome.report.figures).map_err(|error| error.to_string())
@@ -184,6 +188,7 @@ struct One {
     figures: BTreeMap<String, Figure>,
     speed: Option<Speed>,
     disks: BTreeMap<String, FoundDisk>,
+    host: HostRow,
 }
 
 /// Of what a recording is, and what it tells.
@@ -216,5 +221,6 @@ fn read(path: &Path) -> Result<One, String> {
         figures: figures(&window),
         speed: Speed::of(&window),
         disks: disks(&window),
+        host: window.host.first,
     })
 }
