@@ -9,6 +9,7 @@ use crate::facts::Stack;
 use crate::id::DevId;
 use crate::record::{Event, What};
 use crate::traced::Who;
+use crate::units::Nanos;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
@@ -52,16 +53,19 @@ impl Loops {
         self.made_of.values().any(|device| *device == disk)
     }
 
-    /// The order of the events of one interval: from the top of a stack to its bottom.
-    pub(super) fn layer(&self, event: &Event) -> u8 {
+    /// The order of events: by interval, and in one from the top of a stack to its bottom. What became dirty is read
+    /// some time after what was queued, so that a file may be ahead of its device: what happens above comes an
+    /// interval earlier.
+    pub(super) fn order(&self, event: &Event) -> (Nanos, u8) {
         match &event.what {
-            What::Submitted(submitted) if self.is_one(submitted.disk) => 1,
+            What::Submitted(submitted) if self.is_one(submitted.disk) => (submitted.since, 1),
+            What::Dirtied(dirtied) if self.is_one(dirtied.device) => (dirtied.since, 0),
             What::Dirtied(dirtied) => {
                 let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
-                if self.device(key).is_some() { 2 } else { 0 }
+                (event.at, if self.device(key).is_some() { 2 } else { 0 })
             }
-            What::Submitted(_) => 3,
-            _ => 0,
+            What::Submitted(_) => (event.at, 3),
+            _ => (event.at, 0),
         }
     }
 

@@ -294,7 +294,7 @@ impl<'a> Sums<'a> {
         sums.loops = Loops::of(window, &sums.names);
         // What was made dirty in an interval comes before what was queued in it: a write can follow at once.
         let mut events: Vec<_> = window.events.iter().collect();
-        events.sort_by_key(|event| (event.at, sums.loops.layer(event)));
+        events.sort_by_key(|event| sums.loops.order(event));
         for event in events {
             match &event.what {
                 What::Dirtied(dirtied) => sums.dirtied(event.at, dirtied),

@@ -198,6 +198,16 @@ fn what_a_loop_device_writes_is_credited_to_those_who_wrote_on_it() {
         on_loop(What::Submitted(submitted("loop0", Class::Data, file(12, "/log"), 1, 8.0))),
         on_loop(dirtied(who(7, "journald", 5), file(12, "/log"), 8.0, 0.0)),
     ]);
+    // The device's writes may be read an interval later than what became dirty for them.
+    for event in &mut window.events {
+        let since = match &mut event.what {
+            What::Dirtied(row) if row.device == dev_of("loop0") => &mut row.since,
+            What::Submitted(row) if row.disk == dev_of("loop0") => &mut row.since,
+            _ => continue,
+        };
+        *since = event.at;
+        event.at = secs(UPTIME + 11.0);
+    }
     let facts = window.facts.as_mut().unwrap();
     let disk = facts.devices.iter().find(|device| device.dev == dev_of("sda")).unwrap().clone();
     let stack = Stack::Loop { backing_file: Name::from("/srv/images/box"), dio: Some(false) };
