@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     made_of: BTreeMap<FileKey, DevId>,
-    /// What was queued at each and has not become dirty below yet, by those who are credited with it; `None` is nobody,
-    /// or the filesystem itself.
-    passed: BTreeMap<DevId, Vec<(Option<Who>, u64)>>,
+    /// What was queued at each and has not become dirty below yet, by those who are credited with it. Not what is
+    /// nobody's: zeroes that are asked for reach the device and make nothing dirty.
+    passed: BTreeMap<DevId, Shares>,
 }
 
 impl Loops {
@@ -69,16 +69,13 @@ impl Loops {
         }
     }
 
-    /// Bytes were queued at a loop device, and these processes are credited with so much of them.
-    pub(super) fn queued(&mut self, device: DevId, shares: Shares, bytes: u64) {
-        let rest = bytes.saturating_sub(shares.iter().map(|(_, bytes)| bytes).sum());
-        let passed = self.passed.entry(device).or_default();
-        passed.extend(shares.into_iter().map(|(who, bytes)| (Some(who), bytes)));
-        passed.push((None, rest));
+    /// Bytes of these processes were queued at a loop device.
+    pub(super) fn queued(&mut self, device: DevId, shares: Shares) {
+        self.passed.entry(device).or_default().extend(shares);
     }
 
-    /// Bytes became dirty in the file of a loop device: takes out whose they are, the oldest first. What is nobody's is
-    /// the thread's own.
+    /// Bytes became dirty in the file of a loop device: takes out whose they are, the oldest first. What is left over,
+    /// such as the blocks of the filesystem on it, is the thread's own.
     pub(super) fn dirtied(&mut self, device: DevId, thread: &Who, bytes: u64) -> Shares {
         let passed = self.passed.entry(device).or_default();
         let mut left = bytes;
@@ -87,7 +84,7 @@ impl Loops {
             && let Some((who, open)) = passed.first_mut()
         {
             let part = left.min(*open);
-            shares.push((who.as_ref().unwrap_or(thread).clone(), part));
+            shares.push((who.clone(), part));
             left -= part;
             *open -= part;
             if *open == 0 {

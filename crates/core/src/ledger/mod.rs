@@ -358,7 +358,7 @@ impl<'a> Sums<'a> {
                 (None, Some(who)) => vec![(self.process_of(&who.clone()), bytes)],
                 (None, None) => Vec::new(),
             };
-            self.loops.queued(submitted.disk, shares, bytes);
+            self.loops.queued(submitted.disk, shares);
         }
         if !self.is_bottom(submitted.disk) {
             return;

@@ -212,6 +212,67 @@ fn vm_a_command_runs_in_a_guest_and_floodline_with_it() {
     assert!(run.stderr.contains("rules looked and found nothing") && run.stderr.contains("Linux 6.12."), "{run}");
 }
 
+/// Records with the tracer while a process of its own cgroup writes prime numbers of blocks, a CPU goes away and
+/// comes back, and the cgroup is removed. Prints what the kernel counted for the process, the cgroup and the disk,
+/// then the ledger.
+const TRACED: &str = r#"
+cd /data; sync
+floodline record --trace on --trace-budget 10000 -o /tmp/traced.flr & recorder=$!
+until [ "$(floodline replay /tmp/traced.flr 2> /dev/null | wc -l)" -ge 3 ]; do sleep 0.1; done
+mkdir /sys/fs/cgroup/box
+bash -c 'echo $$ > /sys/fs/cgroup/box/cgroup.procs
+for block in {1..101}; do printf "%0131072d" 0; done > file
+echo 0 > /sys/devices/system/cpu/cpu1/online
+for block in {1..17}; do printf "%04096d" 0 > small$block; sync -d small$block; done
+echo 1 > /sys/devices/system/cpu/cpu1/online
+sync -d file; rm small7
+echo "process $$"; grep ^write_bytes: /proc/$$/io'
+cat /sys/fs/cgroup/box/io.stat; rmdir /sys/fs/cgroup/box
+kill -INT $recorder; wait $recorder
+floodline ledger /tmp/traced.flr --format json
+"#;
+
+#[test]
+fn vm_the_ledger_of_a_trace_agrees_with_the_kernels_own_counts() {
+    const TEST: &str = "a traced guest";
+    const WRITTEN: u64 = 101 * 131_072 + 17 * 4096;
+    let Some((_guest, program)) = guest(TEST) else { return };
+    for kernel in ["5.10", "7.2"] {
+        let run = run(&["shell", "--kernel", kernel, "--guest-program", &program, "--", "bash", "-c", TRACED]);
+        if is_skipped(TEST, &run) {
+            return;
+        }
+        assert_eq!(run.code, 0, "{kernel}: {run}");
+        let (counts, ledger) = run.stdout.split_once("\n{").unwrap_or_else(|| panic!("{kernel}: {run}"));
+        let ledger: serde_json::Value = serde_json::from_str(&format!("{{{ledger}")).expect("JSON");
+        let count = |name: &str| -> u64 {
+            let after = counts.split_whitespace().skip_while(|word| *word != name).nth(1);
+            after.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name}: {kernel}: {run}"))
+        };
+        let line = |list: &str, is_it: &dyn Fn(&serde_json::Value) -> bool| {
+            let mut lines = ledger[list].as_array().into_iter().flatten();
+            lines.find(|line| is_it(line)).cloned().unwrap_or_else(|| panic!("{kernel} {list}: {run}"))
+        };
+        // /proc/PID/io counts bytes that become dirty.
+        let process = line("processes", &|line| line["pid"] == count("process"));
+        assert_eq!(process["dirtied_bytes"], count("write_bytes:"), "{kernel}: {run}");
+        assert!(count("write_bytes:") >= WRITTEN, "{kernel}: {run}");
+        // All of it is at the disk, charged to the cgroup: what else io.stat has is of the filesystem.
+        let file = line("files", &|line| line["file"] == "/data/file");
+        assert_eq!(file["device_bytes"], 101 * 131_072, "{kernel}: {run}");
+        let credited = process["device_bytes"].as_u64().unwrap_or(0);
+        assert!((WRITTEN..=WRITTEN + (64 << 10)).contains(&credited), "{kernel}: {run}");
+        let cgroup = line("cgroups", &|line| line["device_bytes"] == credited);
+        let charged = cgroup["charged_bytes"].as_u64().unwrap_or(0);
+        let of_disks = counts.split_whitespace().filter_map(|word| word.strip_prefix("wbytes=")?.parse::<u64>().ok());
+        assert!(charged.abs_diff(of_disks.sum()) <= 64 << 10, "{kernel}: {run}");
+        let totals = &ledger["totals"];
+        let queued: u64 = totals["queued"].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_u64()).sum();
+        let completed = totals["diskstats_bytes"].as_u64().unwrap_or(0);
+        assert!(queued.abs_diff(completed) <= 64 << 10, "{kernel}: {queued} queued, {completed} completed: {run}");
+    }
+}
+
 #[test]
 fn vm_a_run_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
     let Some((_guest, program)) = guest("an interrupted run") else { return };
