@@ -6,6 +6,7 @@ use crate::parse;
 use crate::root::{LARGE, SMALL};
 use floodline_core::facts::Hz;
 use floodline_core::gap::{Cause, Source};
+use floodline_core::kernel::KernelVersion;
 use floodline_core::name::Name;
 use floodline_core::sample::HostRow;
 use floodline_core::units::Flag;
@@ -19,7 +20,12 @@ const PAGE_SIZES: [u64; 3] = [4096, 16384, 65536];
 pub(super) fn probe(prober: &mut Prober<'_>) {
     if let Some(release) = prober.expect(Source::KernelRelease, b"/proc/sys/kernel/osrelease", SMALL) {
         prober.facts.kernel_release = Name::new(first_line(&release)).to_string();
-        prober.facts.kernel = prober.facts.kernel_release.parse().ok();
+        let stable = [&b"/proc/sys/kernel/version"[..], b"/proc/version_signature"]
+            .map(|path| prober.text(Source::KernelRelease, path));
+        prober.facts.kernel = prober.facts.kernel_release.parse().ok().map(|version| {
+            let told = |text: &Name| stable_version(version, text.as_bytes());
+            stable.iter().flatten().find_map(told).unwrap_or(version)
+        });
         if prober.facts.kernel.is_none() {
             let cause = Cause::Malformed { what: "a release of the form MAJOR.MINOR".to_owned() };
             prober.gap(Source::KernelRelease, cause, b"/proc/sys/kernel/osrelease");
@@ -46,6 +52,18 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         (None, _) => None,
     };
     prober.facts.privileged = prober.root.is_live().then(|| rustix::process::geteuid().is_root());
+}
+
+/// The stable release that a distribution's kernel is made of, where its own release says only the series: Debian's
+/// version of the build has it (`#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-1 (2026-09-01)` of 6.1.0-56), and Ubuntu's
+/// signature (`Ubuntu 5.15.0-91.101-generic 5.15.131`).
+fn stable_version(series: KernelVersion, text: &[u8]) -> Option<KernelVersion> {
+    let of_series = |word: &[u8]| {
+        let version: KernelVersion = std::str::from_utf8(word).ok()?.parse().ok()?;
+        let is_same = (version.major, version.minor) == (series.major, series.minor);
+        (is_same && series.patch == 0 && version.patch > 0).then_some(version)
+    };
+    words(text).find_map(of_series)
 }
 
 /// `nr_cpu_ids`: one more than the highest CPU that may ever come online, as in "0-3,8-11".
@@ -130,6 +148,20 @@ mod tests {
         check("", None);
         check("0-x", None);
         check("99999999999", None);
+    }
+
+    #[test]
+    fn distributions_that_name_the_series_only_say_the_stable_release_elsewhere() {
+        let check = |series: &str, text: &str, expect: Option<&str>| {
+            let expect = expect.map(|version| version.parse().unwrap());
+            assert_eq!(stable_version(series.parse().unwrap(), text.as_bytes()), expect, "{text}");
+        };
+        let debian = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-1 (2026-09-01)";
+        check("6.1.0-56-cloud-amd64", debian, Some("6.1.192"));
+        check("5.15.0-91-generic", "Ubuntu 5.15.0-91.101-generic 5.15.131", Some("5.15.131"));
+        check("6.12.43+deb12-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.12.43-1~bpo12+1 (2025-09-06)", None);
+        check("6.18.0", "#1 SMP PREEMPT_DYNAMIC @0", None);
+        check("5.10.0-32-amd64", debian, None);
     }
 
     #[test]
