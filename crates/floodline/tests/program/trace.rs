@@ -189,3 +189,29 @@ fn who_may_not_trace_is_told_so_and_goes_on_without() {
     let off: serde_json::Value = serde_json::from_str(&run("off").stdout).unwrap();
     assert!(!off["gaps"].to_string().contains("trace of"), "{off}");
 }
+
+/// Traces with 16 KiB of locked memory and two capabilities, where tracefs is mounted: in a mount namespace of its own.
+const CONFINED: &str = r#"
+mount -t tracefs tracefs /sys/kernel/tracing && ulimit -l 16 && exec setpriv --bounding-set=-all,+bpf,+perfmon \
+    --inh-caps=-all "$0" doctor --for 0s --fail-on never --format json --trace on
+"#;
+
+#[test]
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn little_locked_memory_and_two_capabilities_are_enough() {
+    const TEST: &str = "little_locked_memory_and_two_capabilities_are_enough";
+    if !may_trace(TEST) {
+        return;
+    }
+    let can = Command::new("unshare").args(["-m", "setpriv", "--bounding-set=-all,+bpf,+perfmon", "true"]).output();
+    if !can.is_ok_and(|run| run.status.success()) {
+        eprintln!("{TEST} skipped: no unshare and setpriv that can take capabilities away");
+        return;
+    }
+    let run = Command::new("unshare").args(["-m", "bash", "-c", CONFINED, env!("CARGO_BIN_EXE_floodline")]).output();
+    let run = outcome(run.unwrap());
+    assert_eq!(run.code, 0, "{run}");
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let gaps = report["gaps"].as_array().unwrap();
+    assert!(gaps.iter().all(|gap| gap["source"] != "trace of writeback/balance_dirty_pages"), "{run}");
+}
