@@ -4,16 +4,16 @@
 //! the disk is `dirty-cliff`.
 #![doc = include_str!("dominant_writer.md")]
 
-use crate::advise::step::journald_volatile;
+mod evidence;
+mod remedy;
+
 use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, dirtying, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, missing};
 use crate::gap::Source;
 use crate::human;
-use crate::id::{Entity, EntityId};
-use crate::ledger::{Ledger, ledger};
-use crate::report::{Evidence, Finding, Severity, Step};
-use crate::traced::Who;
+use crate::id::EntityId;
+use crate::report::{Finding, Severity};
 use crate::window::Window;
 
 /// See the manual page.
@@ -36,8 +36,6 @@ const BUSY_SHARE: f64 = 0.25;
 const FELT_UTILISATION: f64 = 0.2;
 /// Dirtied bytes per application byte that are worth a sentence.
 const AMPLIFIED: f64 = 4.0;
-/// Share of its data dirtied again from which that is worth a word.
-const FELT_AGAIN: f64 = 0.1;
 /// Bytes since the start of journald that are worth knowing in one look.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
@@ -242,226 +240,23 @@ fn finding(
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
     let (cause, plan, trade_off) =
-        if journald { journald_remedy(window, dominant) } else { other_remedy(&who, dominant) };
+        if journald { remedy::journald_remedy(window, dominant) } else { remedy::other_remedy(&who, dominant) };
     let summary = at_start(&summary);
     Finding {
         rule: RULE.name,
         severity,
         summary,
-        confirmed: traced(window, dominant),
-        evidence: evidence(window, writers, dominant, trouble),
+        confirmed: evidence::traced(window, dominant),
+        evidence: evidence::evidence(window, writers, dominant, trouble),
         cause,
         plan,
         trade_off,
     }
 }
 
-/// What a trace saw of the writer's data: how much of all it was, in which file, and what of it reached the
-/// disks. `None` when it did not see most of it written by this one.
-fn traced(window: &Window, dominant: &Dominant<'_, '_>) -> Option<String> {
-    let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(window, id));
-    let is_its = |who: &Who| match of_cgroup {
-        Some(ino) => Some(who.cgroup_ino) == ino,
-        None => who.pid == dominant.writer.pid,
-    };
-    let all = dirtying::dirtying(window, |_, _| true)?;
-    let its = dirtying::dirtying(window, |_, dirtied| is_its(&dirtied.who))?;
-    let share = its.bytes as f64 / all.bytes.max(1) as f64;
-    if dominant.is_children() || share < writer::DOMINANT_SHARE {
-        return None;
-    }
-    let mut text = format!(
-        "{} of the {} that became dirty is its own, most of it in {}",
-        human::percent(share),
-        human::bytes(all.bytes as f64),
-        its.most_in()?
-    );
-    let of_process = |ledger: Ledger| ledger.processes.into_iter().find(|line| line.pid == dominant.writer.pid);
-    if let Some(line) = of_cgroup.is_none().then(|| ledger(window)).flatten().and_then(of_process) {
-        text.push_str(&format!("; {} of it reached the disks", human::bytes(line.device_bytes as f64)));
-    }
-    let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
-    if let Some(share) = again {
-        text.push_str(&format!("; {} of it had been dirty before", human::percent(share)));
-    }
-    Some(format!("{text}."))
-}
-
-fn evidence(
-    window: &Window,
-    writers: &Writers<'_>,
-    dominant: &Dominant<'_, '_>,
-    trouble: Option<&Trouble<'_>>,
-) -> Vec<Evidence> {
-    let who = name(window, dominant);
-    let since = if writers.period == Period::SinceStart { ", since started" } else { "" };
-    let mut rows = vec![
-        Evidence::share(format!("Share of {who}{since}"), dominant.share, "its dirtied ÷ all dirtied")
-            .against(writer::DOMINANT_SHARE),
-    ];
-    rows.push(Evidence::bytes("It dirtied", dominant.dirtied_bytes, "/proc/PID/io write_bytes"));
-    rows.extend(
-        dominant
-            .application_bytes
-            .map(|bytes| Evidence::bytes("It handed to write calls", bytes, "/proc/PID/io wchar")),
-    );
-    rows.extend(inheritance_rows(dominant));
-    match dominant.by_device {
-        Some((id, bytes, share)) => {
-            rows.push(Evidence::bytes(format!("{} sent to disks", cgroup::label(window, id)), bytes, "io.stat wbytes"));
-            rows.push(
-                Evidence::share("Of what all cgroups sent", share, "io.stat wbytes").against(writer::DOMINANT_SHARE),
-            );
-        }
-        None => {
-            let of = dominant.cgroup.or(dominant.writer.cgroup);
-            let bytes = of.and_then(|id| writer::cgroup_device_bytes(window, id));
-            rows.extend(bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, "io.stat wbytes")));
-        }
-    }
-    let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
-    rows.extend(second.and_then(|second| {
-        Some(Evidence::bytes(
-            format!("Next, {} dirtied", second.label()),
-            second.dirtied_bytes?,
-            "/proc/PID/io write_bytes",
-        ))
-    }));
-    rows.push(Evidence::bytes("All processes dirtied", writers.attributed_bytes(), "/proc/PID/io write_bytes"));
-    rows.extend(
-        writers
-            .unattributed_bytes()
-            .map(|bytes| Evidence::bytes("Dirtied by none of them", bytes, "/proc/vmstat nr_dirtied less the above")),
-    );
-    rows.extend(writers.disk_bytes.map(|bytes| Evidence::bytes("All disks wrote", bytes, "/proc/diskstats written")));
-    if writers.unreadable() > 0 {
-        rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));
-    }
-    if let Some(trouble) = trouble {
-        let disk = trouble.device.name;
-        rows.push(
-            Evidence::share(format!("{disk} busy"), trouble.utilisation, "/proc/diskstats io_time")
-                .against(FELT_UTILISATION),
-        );
-        rows.extend(trouble.device.mean_write().map(|bytes| {
-            Evidence::bytes(format!("Mean write of {disk}"), bytes as u64, "/proc/diskstats written ÷ writes")
-        }));
-        rows.push(
-            Evidence::seconds(
-                "Write await, worst interval",
-                trouble.await_max_s,
-                "/proc/diskstats write_time ÷ writes",
-            )
-            .against(STALL_AWAIT_S),
-        );
-        rows.push(
-            Evidence::seconds("Saturated by small writes", trouble.small_saturated_s, "/proc/diskstats")
-                .against(NOTICED_S),
-        );
-    }
-    if is_journald(dominant.writer)
-        && let Some(journald) = window.facts.as_ref().and_then(|facts| facts.journald.as_ref())
-    {
-        let storage = crate::name::Name::new(&journald.storage).to_string();
-        let stored = match journald.persistent {
-            Some(true) => format!("{storage}, on disk"),
-            Some(false) => format!("{storage}, in memory"),
-            None => storage,
-        };
-        rows.push(Evidence::text("Journal storage", stored, "journald.conf Storage="));
-    }
-    rows
-}
-
-/// What says that it was children, and what of theirs is left out because it is counted with them.
-fn inheritance_rows(dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
-    let Some(inherited) = dominant.writer.inherited.filter(|_| dominant.cgroup.is_none()) else { return Vec::new() };
-    let mut rows = Vec::new();
-    if let Some((childrens, own)) = inherited.cpu_s.filter(|(childrens, _)| *childrens > 0.0) {
-        rows.push(
-            Evidence::seconds("CPU of children it waited for", childrens, "/proc/PID/stat cutime + cstime")
-                .against_text(format!("itself {}", human::seconds(own))),
-        );
-    }
-    if inherited.dirtied_bytes > 0 {
-        let bytes = inherited.dirtied_bytes;
-        rows.push(Evidence::bytes("Left out, inherited from known children", bytes, "/proc/PID/io write_bytes"));
-    }
-    rows
-}
-
 /// By the name of its process, which the kernel cuts at 15 characters.
 fn is_journald(writer: &Writer<'_>) -> bool {
     writer.comm.as_bytes() == b"systemd-journal" || writer.comm.as_bytes() == b"systemd-journald"
-}
-
-fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
-    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
-    let in_memory = journald.is_some_and(|journald| journald.persistent == Some(false));
-    let of_host = match dominant.writer.cgroup.and_then(|id| window.entities.get(&id)) {
-        Some(Entity::Cgroup { path, .. }) => path.as_bytes() == b"/system.slice/systemd-journald.service",
-        _ => true,
-    };
-    let cause = "journald rewrites several scattered pages of its files for each message, through mappings, so its \
-                 write calls carry almost nothing. The pages wait for their expiry and then go to the disk together.";
-    if !of_host {
-        return (
-            format!("{cause} This journald belongs to a container."),
-            Vec::new(),
-            "Set Storage=volatile in the container's own journald.conf; its logs are then lost when it stops."
-                .to_owned(),
-        );
-    }
-    if in_memory {
-        return (
-            format!("{cause} Its configuration says that the journal is in memory: was it restarted since?"),
-            vec![Step {
-                write: "systemd-journald".to_owned(),
-                value: "restart".to_owned(),
-                undo: "none needed".to_owned(),
-                command: "systemctl restart systemd-journald".to_owned(),
-            }],
-            "Messages of the moment of the restart may be lost.".to_owned(),
-        );
-    }
-    (
-        cause.to_owned(),
-        vec![journald_volatile()],
-        "Logs are lost at a reboot: forward them to another machine first if they matter. The journal is then held in \
-         memory, up to a tenth of /run by default."
-            .to_owned(),
-    )
-}
-
-fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
-    let cause = match amplification(dominant) {
-        _ if dominant.is_children() => format!(
-            "When a process waits for a child that ended, the kernel adds the child's I/O counters to its own. {}[{}] \
-             {}, so children have likely written this, and it may have written a part itself. Which programs they \
-             were, a shorter --every or tracing shows; counters of cgroups are not mixed up in this way.",
-            dominant.writer.comm,
-            dominant.writer.pid,
-            match dominant.writer.inherited.and_then(|inherited| inherited.cpu_s) {
-                Some(_) => "did less than the children it waited for",
-                None => "had too little CPU time for it",
-            }
-        ),
-        Some(factor) if factor >= AMPLIFIED => format!(
-            "{} dirties {} bytes for each byte it hands to write calls: it stores through mappings or rewrites \
-             pages that were cleaned in between.",
-            at_start(who),
-            human::number(factor.min(1e6))
-        ),
-        _ => format!("{} writes more than everything else on this machine together.", at_start(who)),
-    };
-    (
-        cause,
-        Vec::new(),
-        "There is no setting that makes its writes fewer: let it write less or in larger pieces, move its files to \
-         another device, or bound what it can pile up with MemoryHigh= of its unit. A hard io.max is not advised: a \
-         capped writer that holds the filesystem's journal stops everybody."
-            .to_owned(),
-    )
 }
 
 #[cfg(test)]
