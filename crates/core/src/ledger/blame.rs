@@ -73,10 +73,40 @@ pub struct Part {
     pub share: f64,
 }
 
+/// Data queued at disks, by the end of the interval it was counted in.
+struct Queued<'a> {
+    rows: Vec<(Nanos, DevId, &'a Submitted)>,
+    /// The longest interval of all.
+    longest: u64,
+}
+
+impl<'a> Queued<'a> {
+    fn of(window: &'a Window) -> Queued<'a> {
+        let row = |event: &'a Event| match &event.what {
+            What::Submitted(submitted) if submitted.class == Class::Data => {
+                Some((event.at, submitted.device?, submitted))
+            }
+            _ => None,
+        };
+        let mut rows: Vec<_> = window.events.iter().filter_map(row).collect();
+        rows.sort_by_key(|(end, ..)| *end);
+        let longest = rows.iter().map(|(end, _, submitted)| end.0.saturating_sub(submitted.since.0)).max();
+        Queued { rows, longest: longest.unwrap_or(0) }
+    }
+
+    /// The rows whose intervals may touch a stretch of time.
+    fn between(&self, from: Nanos, to: Nanos) -> &[(Nanos, DevId, &'a Submitted)] {
+        let first = self.rows.partition_point(|(end, ..)| *end <= from);
+        let last = self.rows.partition_point(|(end, ..)| end.0 < to.0.saturating_add(self.longest));
+        self.rows.get(first..last).unwrap_or_default()
+    }
+}
+
 /// The long waits of a window, longest first.
 pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
+    let queued = Queued::of(window);
     let blamed = |event: &Event| match &event.what {
-        What::SlowSync(wait) => Some(blame(window, names, event.at, wait)),
+        What::SlowSync(wait) => Some(blame(&queued, names, event.at, wait)),
         _ => None,
     };
     let mut waits: Vec<Blame> = window.events.iter().filter_map(blamed).collect();
@@ -84,20 +114,17 @@ pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
     waits
 }
 
-fn blame(window: &Window, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> Blame {
+fn blame(queued: &Queued<'_>, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> Blame {
     let begin = Nanos(at.0.saturating_sub(wait.lasted.0));
     let mut cgroups: BTreeMap<Option<u64>, f64> = BTreeMap::new();
     let mut files: BTreeMap<(DevId, Option<u64>), f64> = BTreeMap::new();
-    for event in &window.events {
-        let What::Submitted(submitted) = &event.what else { continue };
-        let Some(device) = submitted.device.filter(|_| submitted.class == Class::Data) else { continue };
-        let of_it = wait.device.is_none_or(|wanted| wanted == device);
-        let bytes = part_within(submitted, event.at, begin, at);
-        if !of_it || bytes <= 0.0 {
+    for (end, device, submitted) in queued.between(begin, at) {
+        let bytes = part_within(submitted, *end, begin, at);
+        if wait.device.is_some_and(|wanted| wanted != *device) || bytes <= 0.0 {
             continue;
         }
         *cgroups.entry(submitted.cgroup_ino).or_default() += bytes;
-        *files.entry((device, submitted.file.as_ref().map(|file| file.ino))).or_default() += bytes;
+        *files.entry((*device, submitted.file.as_ref().map(|file| file.ino))).or_default() += bytes;
     }
     let cgroup = |ino: Option<u64>| ino.map_or_else(|| "unknown".to_owned(), |ino| names.cgroup(ino));
     Blame {

@@ -6,10 +6,13 @@
 use crate::id::DevId;
 use crate::traced::Who;
 use crate::units::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A file, or with no inode number all those of a filesystem that are too small to be named.
 pub type FileKey = (DevId, Option<u64>);
+
+/// How many times as long as usual a write may come late, behind others at a slow disk.
+const LATE: u64 = 4;
 
 /// What one process made dirty of one file at one time.
 #[derive(Clone, Debug)]
@@ -41,6 +44,8 @@ impl Owed {
 #[derive(Clone, Debug)]
 pub struct Credit {
     owed: BTreeMap<FileKey, Vec<Owed>>,
+    /// When each of the above became dirty, oldest first.
+    order: VecDeque<(Nanos, FileKey)>,
     /// For how long dirty data can be expected to stay in memory.
     keep: Nanos,
 }
@@ -52,17 +57,35 @@ impl Credit {
     /// `keep`: for how long a write may follow; what was dirtied longer ago was dropped, or was a whole
     /// folio of which a part was written.
     pub fn new(keep: Nanos) -> Credit {
-        Credit { owed: BTreeMap::new(), keep }
+        Credit { owed: BTreeMap::new(), order: VecDeque::new(), keep }
     }
 
     /// A process made bytes of a file dirty.
     pub fn dirtied(&mut self, file: FileKey, who: &Who, at: Nanos, bytes: u64) {
+        self.forget(Nanos(at.0.saturating_sub(self.keep.0.saturating_mul(LATE))));
         let oldest = Nanos(at.0.saturating_sub(self.keep.0));
         let owed = self.owed.entry(file).or_default();
         owed.retain(|one| one.at >= oldest);
         match owed.iter_mut().find(|one| one.who == *who && one.at == at) {
             Some(one) => one.bytes = one.bytes.saturating_add(bytes),
-            None => owed.push(Owed { who: who.clone(), at, bytes, written: BTreeMap::new() }),
+            None => {
+                owed.push(Owed { who: who.clone(), at, bytes, written: BTreeMap::new() });
+                self.order.push_back((at, file));
+            }
+        }
+    }
+
+    /// Lets go of files that were not dirtied for so long that no disk can be that slow: a long recording has
+    /// very many.
+    fn forget(&mut self, oldest: Nanos) {
+        let old = self.order.partition_point(|(at, _)| *at < oldest);
+        for (_, file) in self.order.drain(..old) {
+            if let Some(owed) = self.owed.get_mut(&file) {
+                owed.retain(|one| one.at >= oldest);
+                if owed.is_empty() {
+                    self.owed.remove(&file);
+                }
+            }
         }
     }
 
@@ -85,25 +108,25 @@ impl Credit {
 
 /// Splits bytes in proportion to what is owed; where nothing is owed any more (a page that was written
 /// twice while it stayed dirty), in proportion to what was dirtied.
-fn share(mut owed: Vec<&mut Owed>, disk: DevId, bytes: u64) -> Shares {
-    let open: u64 = owed.iter().map(|one| one.open(disk)).sum();
-    let weight = |one: &Owed| if open > 0 { one.open(disk) } else { one.room(disk) };
-    let mut weights: u64 = owed.iter().map(|one| weight(one)).sum();
+fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64) -> Shares {
+    let is_open = owed.iter().any(|one| one.open(disk) > 0);
+    let weight = |one: &Owed| if is_open { one.open(disk) } else { one.room(disk) };
     let mut left = owed.iter().map(|one| one.room(disk)).fold(0, u64::saturating_add).min(bytes);
-    let mut shares: BTreeMap<Who, u64> = BTreeMap::new();
-    for one in &mut owed {
-        let weight = weight(one);
-        if weight == 0 {
-            continue;
-        }
+    let weighed = owed.into_iter().map(|one| (weight(one), one)).filter(|(weight, _)| *weight > 0);
+    let weighed: Vec<(u64, &mut Owed)> = weighed.collect();
+    let mut weights: u64 = weighed.iter().map(|(weight, _)| weight).sum();
+    let mut shares: BTreeMap<&Who, u64> = BTreeMap::new();
+    for (weight, one) in weighed {
         // What is left by what remains of the weights: the last one gets the rest, and no byte is lost.
         let part = u64::try_from(u128::from(left) * u128::from(weight) / u128::from(weights)).unwrap_or(left);
         left -= part;
         weights -= weight;
-        *one.written.entry(disk).or_default() += part;
-        *shares.entry(one.who.clone()).or_default() += part;
+        if part > 0 {
+            *one.written.entry(disk).or_default() += part;
+            *shares.entry(&one.who).or_default() += part;
+        }
     }
-    shares.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
+    shares.into_iter().map(|(who, bytes)| (who.clone(), bytes)).collect()
 }
 
 #[cfg(test)]
@@ -200,6 +223,18 @@ mod tests {
             Dirty(1, 7, 1, Some(5), 1000),
             Dirty(60, 8, 1, Some(5), 10),
             Write(Some(5), DISK, None, 10, &[(8, 10)]),
+        ]);
+    }
+
+    #[test]
+    fn files_that_are_not_dirtied_again_are_let_go_of_at_last() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 1000),
+            Dirty(100, 8, 1, Some(6), 10),
+            // Late, and still theirs.
+            Write(Some(5), DISK, None, 10, &[(7, 10)]),
+            Dirty(200, 8, 1, Some(6), 10),
+            Write(Some(5), DISK, None, 10, &[]),
         ]);
     }
 

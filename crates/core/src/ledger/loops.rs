@@ -11,7 +11,7 @@ use crate::record::{Event, What};
 use crate::traced::Who;
 use crate::units::Nanos;
 use crate::window::Window;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The loop devices of a window, by the file that each is made of.
 #[derive(Debug, Default)]
@@ -35,11 +35,13 @@ impl Loops {
         if backing.is_empty() {
             return Loops::default();
         }
-        let keys = window.events.iter().filter_map(|event| match &event.what {
+        let files = window.events.iter().filter_map(|event| match &event.what {
             What::Dirtied(dirtied) => Some((dirtied.device, Some(dirtied.file.as_ref()?.ino))),
             _ => None,
         });
-        let made_of = keys.filter_map(|key| Some((key, *backing.get(&names.file(key))?))).collect();
+        // Most are named many times, and a path is put together each time it is asked for.
+        let files: BTreeSet<FileKey> = files.collect();
+        let made_of = files.into_iter().filter_map(|key| Some((key, *backing.get(&names.file(key))?))).collect();
         Loops { made_of, passed: BTreeMap::new() }
     }
 

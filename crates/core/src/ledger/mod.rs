@@ -230,6 +230,15 @@ pub fn ledger(window: &Window) -> Option<Ledger> {
     is_traced(window).then(|| Sums::of(window).into_ledger(window))
 }
 
+/// The long waits of a window alone, longest first; `None` where no tracer counted bytes or pauses in it.
+pub fn waits(window: &Window) -> Option<Vec<blame::Blame>> {
+    is_traced(window).then(|| {
+        let mut names = Names::of(window);
+        names.learn_all(window);
+        blame::waits(window, &names)
+    })
+}
+
 /// One party's bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
@@ -286,11 +295,7 @@ impl<'a> Sums<'a> {
             totals: Totals::default(),
             comms: comms(window),
         };
-        for event in &window.events {
-            if let What::Dirtied(dirtied) = &event.what {
-                sums.names.learn(dirtied.device, dirtied.file.as_ref());
-            }
-        }
+        sums.names.learn_all(window);
         sums.loops = Loops::of(window, &sums.names);
         // What was made dirty in an interval comes before what was queued in it: a write can follow at once.
         let mut events: Vec<_> = window.events.iter().collect();
@@ -325,7 +330,6 @@ impl<'a> Sums<'a> {
     fn dirtied(&mut self, at: Nanos, dirtied: &Dirtied) {
         let who = self.process_of(&dirtied.who);
         let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
-        self.names.learn(dirtied.device, dirtied.file.as_ref());
         let owners = match self.loops.device(key) {
             Some(device) => self.loops.dirtied(device, &who, dirtied.bytes.0),
             None => vec![(who.clone(), dirtied.bytes.0)],
@@ -370,7 +374,6 @@ impl<'a> Sums<'a> {
         match (submitted.class, submitted.device, &submitted.who) {
             (Class::Data, Some(device), _) => {
                 let key = (device, submitted.file.as_ref().map(|file| file.ino));
-                self.names.learn(device, submitted.file.as_ref());
                 self.files.entry(key).or_default().0.device += bytes;
                 let shares = self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes);
                 let credited: u64 = shares.iter().map(|(_, bytes)| bytes).sum();

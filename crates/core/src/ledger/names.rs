@@ -6,7 +6,9 @@ use crate::diagnose::cgroup;
 use crate::facts::Mount;
 use crate::id::{DevId, Entity, EntityId};
 use crate::name::Name;
+use crate::record::What;
 use crate::traced::File;
+use crate::traced::bytes::Submitted;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
@@ -36,6 +38,17 @@ impl<'a> Names<'a> {
     pub(crate) fn learn(&mut self, device: DevId, file: Option<&File>) {
         if let Some((ino, path)) = file.and_then(|file| Some((file.ino, file.path.as_ref()?))) {
             self.paths.insert((device, ino), path.clone());
+        }
+    }
+
+    /// All files that the events of a window name; where a number had several, the last.
+    pub(crate) fn learn_all(&mut self, window: &Window) {
+        for event in &window.events {
+            match &event.what {
+                What::Dirtied(dirtied) => self.learn(dirtied.device, dirtied.file.as_ref()),
+                What::Submitted(Submitted { device: Some(device), file, .. }) => self.learn(*device, file.as_ref()),
+                _ => {}
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing, writer};
 use crate::gap::Source;
 use crate::human;
 use crate::id::{Entity, EntityId};
+use crate::ledger;
 use crate::ledger::blame::Blame;
-use crate::ledger::ledger;
 use crate::report::{Evidence, Finding, Severity, Step};
 use crate::traced::waits::Operation;
 use crate::units::Nanos;
@@ -181,7 +181,7 @@ fn traced(window: &Window) -> Option<String> {
         matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
     };
     // The longest stands first.
-    let wait = ledger(window)?.waits.into_iter().find(is_for_others)?;
+    let wait = ledger::waits(window)?.into_iter().find(is_for_others)?;
     let most = wait.files.first()?;
     Some(format!(
         "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",

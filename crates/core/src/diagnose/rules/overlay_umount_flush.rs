@@ -13,8 +13,8 @@ use crate::gap::{Gap, Source};
 use crate::human;
 use crate::id::{DevId, Entity};
 use crate::kernel::KernelVersion;
+use crate::ledger;
 use crate::ledger::blame::Blame;
-use crate::ledger::ledger;
 use crate::name::Name;
 use crate::record::What;
 use crate::report::{Evidence, Finding, Severity, Step};
@@ -239,7 +239,7 @@ fn waiting(window: &Window) -> Option<Waiting> {
 fn traced(window: &Window, upper: &Upper<'_>) -> Option<(u64, Blame)> {
     let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
     let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
-    let waits: Vec<Blame> = ledger(window)?.waits;
+    let waits: Vec<Blame> = ledger::waits(window)?;
     let is_of_overlay = |wait: &Blame| wait.device.is_some_and(|device| overlays.contains(&device));
     let for_overlay = |wait: &&Blame| {
         wait.operation == Operation::SyncFilesystem
