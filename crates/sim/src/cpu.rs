@@ -8,6 +8,8 @@ use crate::arena::PidId;
 use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::world::World;
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// Longest time that long work keeps a CPU for which somebody waits: 3 ms, a base slice.
 const SLICE: u64 = 3_000_000;
@@ -29,37 +31,107 @@ pub(crate) struct Cpus {
 }
 
 /// Has a CPU for so long, in pieces where others want it too.
-pub(crate) async fn run(sim: &Sim, nanos: u64) {
-    let mut left = nanos;
-    while left > SLICE {
-        take(sim).await;
-        left -= run_preemptible(sim, left).await.min(left);
-        give(sim);
-    }
-    if left > 0 {
-        run_short(sim, left).await;
-        give(sim);
+pub(crate) fn run(sim: &Sim, nanos: u64) -> Run<'_> {
+    Run { sim, left: nanos, step: Step::Next }
+}
+
+/// See [`run`]. Written out as most of all events are the end of one of these.
+pub(crate) struct Run<'a> {
+    sim: &'a Sim,
+    left: u64,
+    step: Step,
+}
+
+/// How far a piece of work is.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The next piece begins.
+    Next,
+    /// Long work waits for a CPU; woken only by who gives its own away.
+    Waits,
+    /// Long work has a CPU.
+    Has,
+    /// Long work runs since then, under this number, and may be taken off.
+    RunsLong { since: u64, number: u64 },
+    /// Short work runs until then.
+    Runs { until: u64 },
+    /// Short work waits for a CPU and is woken when it is done: whoever gives the CPU away knows when that will be.
+    WaitsAndRuns,
+}
+
+impl Future for Run<'_> {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let sim = self.sim;
+        loop {
+            match self.step {
+                Step::Next if self.left == 0 => return Poll::Ready(()),
+                Step::Next => {
+                    let is_long = self.left > SLICE;
+                    let (has, now) = {
+                        let mut world = sim.w();
+                        (world.take_idle(), world.now)
+                    };
+                    if !has {
+                        wait(sim, (!is_long).then_some(self.left));
+                        self.step = if is_long { Step::Waits } else { Step::WaitsAndRuns };
+                        return Poll::Pending;
+                    }
+                    let until = now.saturating_add(self.left);
+                    self.step = if is_long { Step::Has } else { Step::Runs { until } };
+                }
+                Step::Waits => self.step = Step::Has,
+                Step::Has => match begin_long(sim, self.left) {
+                    Some((since, number)) => {
+                        self.step = Step::RunsLong { since, number };
+                        return Poll::Pending;
+                    }
+                    None => {
+                        let left = self.left;
+                        self.end(left);
+                    }
+                },
+                Step::RunsLong { since, number } => {
+                    let ran = {
+                        let mut world = sim.w();
+                        world.cpu.preemptible.remove(&number);
+                        world.now - since
+                    };
+                    self.end(ran);
+                }
+                Step::Runs { until } if sim.now() < until && !sim.skip_to(until, RUNS) => return Poll::Pending,
+                Step::Runs { .. } | Step::WaitsAndRuns => {
+                    let left = self.left;
+                    self.end(left);
+                }
+            }
+        }
     }
 }
 
-/// Runs for at most a slice. Who has to wait for a CPU is woken when its work is done: whoever gives the CPU
-/// away knows when that will be.
-async fn run_short(sim: &Sim, left: u64) {
-    if sim.w().take_idle() {
-        sim.pass(left, RUNS).await;
-        return;
+impl Run<'_> {
+    /// A piece is done.
+    fn end(&mut self, ran: u64) {
+        self.left -= ran.min(self.left);
+        self.step = Step::Next;
+        give(self.sim);
     }
+}
+
+/// Queues for a CPU, with short work that takes so long or with long work.
+fn wait(sim: &Sim, short: Option<u64>) {
     let ticket = sim.ticket("a CPU");
-    {
-        let mut world = sim.w();
-        world.cpu.short.push_back((ticket, left));
-        world.preempt_longest();
+    let mut world = sim.w();
+    match short {
+        Some(nanos) => world.cpu.short.push_back((ticket, nanos)),
+        None => world.cpu.long.push_back(ticket),
     }
-    suspend().await;
+    world.preempt_longest();
 }
 
-/// Runs until it is done or taken off; for how long it ran.
-async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
+/// Long work begins to run: since when and under which number, or nothing where it is done already, as nobody
+/// wants the CPU meanwhile.
+fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
     let since = sim.now();
     let end = since.saturating_add(left);
     let is_wanted = {
@@ -68,25 +140,19 @@ async fn run_preemptible(sim: &Sim, left: u64) -> u64 {
     };
     // Nobody comes to wait where nobody waits already and nobody else is due before the end.
     if !is_wanted && sim.skip_to(end, RUNS) {
-        return left;
+        return None;
     }
     let ticket = sim.ticket(RUNS);
-    let number = {
-        let mut world = sim.w();
-        let number = world.cpu.next;
-        world.cpu.next += 1;
-        world.cpu.preemptible.insert(number, (since, ticket));
-        // Whoever came while nobody could be taken off.
-        if is_wanted {
-            world.queue.push(end, Due::Wake(ticket));
-            world.queue.push(since.saturating_add(SLICE), Due::Wake(ticket));
-        }
-        number
-    };
-    suspend().await;
     let mut world = sim.w();
-    world.cpu.preemptible.remove(&number);
-    world.now - since
+    let number = world.cpu.next;
+    world.cpu.next += 1;
+    world.cpu.preemptible.insert(number, (since, ticket));
+    // Whoever came while nobody could be taken off.
+    if is_wanted {
+        world.queue.push(end, Due::Wake(ticket));
+        world.queue.push(since.saturating_add(SLICE), Due::Wake(ticket));
+    }
+    Some((since, number))
 }
 
 /// Waits for a CPU for long work.
@@ -94,12 +160,7 @@ async fn take(sim: &Sim) {
     if sim.w().take_idle() {
         return;
     }
-    let ticket = sim.ticket("a CPU");
-    {
-        let mut world = sim.w();
-        world.cpu.long.push_back(ticket);
-        world.preempt_longest();
-    }
+    wait(sim, None);
     // Woken only by who gives its CPU away.
     suspend().await;
 }

@@ -8,7 +8,7 @@ use crate::arena::{BlockId, WbId};
 use crate::block::Way;
 use crate::world::World;
 use std::cell::{Cell, RefCell, RefMut};
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 use std::future::Future;
@@ -24,7 +24,7 @@ pub(crate) struct Ticket {
 }
 
 /// What is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     /// A process goes on.
     Wake(Ticket),
@@ -60,7 +60,7 @@ impl Alarm {
 /// completes - and wait in lines, so that the heap holds little more than who sleeps and the head of each line.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    heap: BinaryHeap<Reverse<Entry>>,
+    heap: BinaryHeap<Entry>,
     /// Due at the moment they were pushed.
     ready: VecDeque<Entry>,
     /// Completions by device and way; the first of each is in the heap as well.
@@ -68,8 +68,41 @@ pub(crate) struct Queue {
     sequence: u64,
 }
 
-/// When, in which order, and what.
-type Entry = (u64, u64, Due);
+/// An event: when, in which order among those of the same time, and what.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u64,
+    sequence: u64,
+    due: Due,
+}
+
+impl Entry {
+    /// Time and sequence as one number: the heap compares it without a branch.
+    fn key(&self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.sequence)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    /// The heap has the largest first: what is due first is the largest.
+    fn cmp(&self, other: &Entry) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
 
 /// The line of what a device completes one way.
 fn line(device: BlockId, way: Way) -> usize {
@@ -85,22 +118,22 @@ impl Queue {
     /// Pushes what is due now. `now` never goes back.
     pub(crate) fn push_now(&mut self, now: u64, due: Due) {
         let sequence = self.reserve();
-        self.ready.push_back((now, sequence, due));
+        self.ready.push_back(Entry { at: now, sequence, due });
     }
 
     /// Pushes a completion of a device.
     pub(crate) fn push_completion(&mut self, at: u64, device: BlockId, way: Way, slot: u32) {
-        let entry = (at, self.reserve(), Due::IoDone(device, slot));
+        let entry = Entry { at, sequence: self.reserve(), due: Due::IoDone(device, slot) };
         let (number, last) = (line(device, way), line(device, Way::Flush));
         if self.completions.len() <= last {
             self.completions.resize_with(last + 1, VecDeque::new);
         }
         match self.completions[number].back() {
-            Some((last, ..)) if *last > at => self.heap.push(Reverse(entry)),
+            Some(last) if last.at > at => self.heap.push(entry),
             Some(_) => self.completions[number].push_back(entry),
             None => {
                 self.completions[number].push_back(entry);
-                self.heap.push(Reverse(entry));
+                self.heap.push(entry);
             }
         }
     }
@@ -112,7 +145,7 @@ impl Queue {
     }
 
     fn push_reserved(&mut self, at: u64, sequence: u64, due: Due) {
-        self.heap.push(Reverse((at, sequence, due)));
+        self.heap.push(Entry { at, sequence, due });
     }
 
     /// Sets an alarm; `due` is what its events are.
@@ -145,11 +178,9 @@ impl Queue {
     }
 
     fn peek(&self) -> Option<Entry> {
-        let later = self.heap.peek().map(|Reverse(next)| *next);
-        match (self.ready.front(), later) {
-            (Some(ready), Some(later)) => Some(later.min(*ready)),
-            (Some(ready), None) => Some(*ready),
-            (None, later) => later,
+        match (self.ready.front(), self.heap.peek()) {
+            (Some(ready), Some(later)) => Some(*if ready > later { ready } else { later }),
+            (ready, later) => ready.or(later).copied(),
         }
     }
 
@@ -158,7 +189,7 @@ impl Queue {
             self.ready.pop_front();
             return;
         }
-        let Due::IoDone(device, _) = next.2 else {
+        let Due::IoDone(device, _) = next.due else {
             self.heap.pop();
             return;
         };
@@ -169,7 +200,7 @@ impl Queue {
             line.front().copied()
         });
         match (following, self.heap.peek_mut()) {
-            (Some(following), Some(mut top)) => *top = Reverse(following),
+            (Some(following), Some(mut top)) => *top = following,
             (_, top) => drop(top.map(PeekMut::pop)),
         }
     }
@@ -298,13 +329,8 @@ impl Engine {
     }
 
     /// Sleeps until the given time; other wake-ups are waited out.
-    pub(crate) async fn sleep_until(&self, at: u64, waits: &'static str) {
-        while self.now() < at {
-            if self.skip_to(at, waits) {
-                return;
-            }
-            suspend().await;
-        }
+    pub(crate) fn sleep_until(&self, at: u64, waits: &'static str) -> Sleep<'_> {
+        Sleep { engine: self, at, waits }
     }
 
     /// Lets time pass for the process that runs without giving way, as long as no other process is due: what
@@ -314,8 +340,8 @@ impl Engine {
         let mut world = self.w();
         let sequence = world.queue.reserve();
         while at <= self.horizon.get() && world.new_wbs.is_empty() && world.new_workers.is_empty() {
-            let next = world.queue.peek().filter(|(next, order, _)| (*next, *order) < (at, sequence));
-            let Some((next, order, due)) = next else {
+            let next = world.queue.peek().filter(|next| (next.at, next.sequence) < (at, sequence));
+            let Some(next) = next else {
                 world.now = at;
                 self.events.set(self.events.get() + 1);
                 if let Some(process) = self.processes.borrow_mut().get_mut(self.current.get() as usize) {
@@ -324,16 +350,16 @@ impl Engine {
                 }
                 return true;
             };
-            let wakes = match due {
+            let wakes = match next.due {
                 Due::Wake(ticket) => self.is_valid(ticket),
-                Due::Alarm(wb) => world.wbs[wb].alarm.wanted == Some((next, order)),
+                Due::Alarm(wb) => world.wbs[wb].alarm.wanted == Some((next.at, next.sequence)),
                 Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_) => false,
             };
             if wakes {
                 break;
             }
-            world.queue.pop(&(next, order, due));
-            self.handle(&mut world, &(next, order, due));
+            world.queue.pop(&next);
+            self.handle(&mut world, &next);
         }
         let ticket = self.ticket(waits);
         world.queue.push_reserved(at, sequence, Due::Wake(ticket));
@@ -346,8 +372,8 @@ impl Engine {
     }
 
     /// Comes to the time of an event, and to what it does to the machine. Who is to be polled, if anybody.
-    fn handle(&self, world: &mut World, (at, order, due): &Entry) -> Option<Ticket> {
-        let (at, order, due) = (*at, *order, *due);
+    fn handle(&self, world: &mut World, next: &Entry) -> Option<Ticket> {
+        let Entry { at, sequence, due } = *next;
         debug_assert!(at >= world.now, "time goes backwards");
         world.now = world.now.max(at);
         self.events.set(self.events.get() + 1);
@@ -361,7 +387,7 @@ impl Engine {
             }
             Due::Alarm(wb) => {
                 let w = &mut world.wbs[wb];
-                if world.queue.alarm_came(&mut w.alarm, at, order, due) {
+                if world.queue.alarm_came(&mut w.alarm, at, sequence, due) {
                     return w.flusher;
                 }
             }
@@ -370,11 +396,8 @@ impl Engine {
     }
 
     /// Passes time.
-    pub(crate) async fn pass(&self, nanos: u64, waits: &'static str) {
-        if nanos > 0 {
-            let at = self.now().saturating_add(nanos);
-            self.sleep_until(at, waits).await;
-        }
+    pub(crate) fn pass(&self, nanos: u64, waits: &'static str) -> Sleep<'_> {
+        self.sleep_until(self.now().saturating_add(nanos), waits)
     }
 
     /// Waits in a queue until somebody wakes it.
@@ -386,7 +409,7 @@ impl Engine {
 
     /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.w().queue.peek().map(|(at, ..)| at)
+        self.w().queue.peek().map(|next| next.at)
     }
 
     /// Handles the next event, and nothing else.
@@ -406,7 +429,7 @@ impl Engine {
             let woken = {
                 let mut world = self.w();
                 let Some(next) = world.queue.peek() else { return Stopped::Idle };
-                if next.0 > until {
+                if next.at > until {
                     world.now = until;
                     return Stopped::Until;
                 }
@@ -478,6 +501,22 @@ impl Engine {
     pub(crate) fn end(&self) {
         let processes = std::mem::take(&mut *self.processes.borrow_mut());
         drop(processes);
+    }
+}
+
+/// See [`Engine::sleep_until`]. Written out, like what else is awaited at every event: each `async fn` on the way
+/// to the one that sleeps is entered anew whenever its process goes on.
+pub(crate) struct Sleep<'a> {
+    engine: &'a Engine,
+    at: u64,
+    waits: &'static str,
+}
+
+impl Future for Sleep<'_> {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let is_over = self.engine.now() >= self.at || self.engine.skip_to(self.at, self.waits);
+        if is_over { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 

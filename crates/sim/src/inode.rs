@@ -9,6 +9,7 @@ use crate::page_cache::{Extent, PageCache};
 use crate::wb::Lock;
 use crate::world::{PAGE, World};
 use floodline_core::kernel::ForeignHistory;
+use std::collections::BTreeMap;
 
 /// The lists of a wb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ pub(crate) struct Inode {
     pub(crate) opens: u32,
     /// Cut to nothing since its last flush: its close starts writing.
     pub(crate) was_truncated: bool,
-    /// Pages that a mapping may store into without a fault.
-    pub(crate) writable: Option<Vec<u64>>,
+    /// Pages that a mapping may store into without a fault: a bit for each, by 64s that have any.
+    pub(crate) writable: BTreeMap<u64, u64>,
     /// Transaction that holds its last change, and its last change that data depend on.
     pub(crate) sync_tid: u64,
     pub(crate) datasync_tid: u64,
@@ -104,7 +105,7 @@ impl Inode {
             is_unlinked: false,
             opens: 0,
             was_truncated: false,
-            writable: None,
+            writable: BTreeMap::new(),
             sync_tid: 0,
             datasync_tid: 0,
             block,
@@ -121,27 +122,25 @@ impl Inode {
 
     /// Whether a mapping may store into a page without a fault.
     pub(crate) fn is_writable(&self, page: u64) -> bool {
-        let word = self.writable.as_ref().and_then(|bits| bits.get(usize::try_from(page / 64).ok()?));
-        word.is_some_and(|word| word >> (page % 64) & 1 == 1)
+        self.writable.get(&(page / 64)).is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
 
     pub(crate) fn set_writable(&mut self, page: u64) {
-        let bits = self.writable.get_or_insert_default();
-        let at = usize::try_from(page / 64).unwrap_or(usize::MAX);
-        if bits.len() <= at {
-            bits.resize(at + 1, 0);
-        }
-        bits[at] |= 1 << (page % 64);
+        *self.writable.entry(page / 64).or_default() |= 1 << (page % 64);
     }
 
     fn write_protect(&mut self, start: u64, len: u64) {
-        let Some(bits) = &mut self.writable else { return };
         let (mut page, end) = (start, start + len);
-        while page < end {
+        while page < end && !self.writable.is_empty() {
+            let Some((at, word)) = self.writable.range_mut(page / 64..end.div_ceil(64)).next() else { return };
+            let at = *at;
+            page = page.max(at * 64);
             let some = (64 - page % 64).min(end - page);
-            let Some(word) = usize::try_from(page / 64).ok().and_then(|at| bits.get_mut(at)) else { return };
             *word &= !(u64::MAX >> (64 - some) << (page % 64));
-            page += some;
+            if *word == 0 {
+                self.writable.remove(&at);
+            }
+            page = (at + 1) * 64;
         }
     }
 }

@@ -5,10 +5,11 @@
 use crate::process::TaskCounters;
 use floodline_core::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_core::units::Nanos;
-use std::collections::BTreeMap;
 
 /// More stalls than this are counted, not listed.
 const STALLS_MAX: usize = 1000;
+/// Operations that are put into the histogram at once, at least.
+const FRESH_MIN: usize = 64;
 /// Bits of a latency that are kept.
 const BITS: u32 = 10;
 
@@ -18,7 +19,10 @@ struct Operations {
     bytes: u64,
     total: u64,
     max: u64,
-    histogram: BTreeMap<u32, u64>,
+    /// How many fell into each bucket, by bucket.
+    histogram: Vec<(u32, u64)>,
+    /// Buckets of operations that are not in the histogram yet.
+    fresh: Vec<u32>,
 }
 
 /// What was measured.
@@ -47,6 +51,26 @@ fn value(bucket: u32) -> u64 {
 }
 
 impl Operations {
+    /// Counts one operation. The histogram is put in order now and then, which is rarer the longer it is.
+    fn count(&mut self, bucket: u32) {
+        self.fresh.push(bucket);
+        if self.fresh.len() >= FRESH_MIN.max(self.histogram.len()) {
+            self.sort();
+        }
+    }
+
+    /// Takes everything fresh into the histogram.
+    fn sort(&mut self) {
+        self.histogram.extend(self.fresh.drain(..).map(|bucket| (bucket, 1)));
+        self.histogram.sort_unstable_by_key(|(bucket, _)| *bucket);
+        self.histogram.dedup_by(|(bucket, count), (before, sum)| {
+            let is_same = bucket == before;
+            *sum += if is_same { *count } else { 0 };
+            is_same
+        });
+    }
+
+    /// Needs everything in the histogram.
     fn quantile(&self, per_mille: u64) -> Nanos {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -84,7 +108,7 @@ impl Measures {
         operations.bytes += bytes;
         operations.total += lasted;
         operations.max = operations.max.max(lasted);
-        *operations.histogram.entry(bucket(lasted)).or_default() += 1;
+        operations.count(bucket(lasted));
     }
 
     fn operations(&mut self, name: &'static str) -> &mut Operations {
@@ -104,25 +128,26 @@ impl Measures {
             ours.bytes += theirs.bytes;
             ours.total += theirs.total;
             ours.max = ours.max.max(theirs.max);
-            for (bucket, count) in theirs.histogram {
-                *ours.histogram.entry(bucket).or_default() += count;
-            }
+            ours.histogram.extend(theirs.histogram);
+            ours.fresh.extend(theirs.fresh);
+            ours.sort();
         }
         self.stalls.extend(other.stalls);
         self.stalls.sort_unstable();
     }
 
     /// As events of a recording.
-    pub(crate) fn events(&self, task: &TaskName, at: u64, io: &TaskCounters) -> Vec<Event> {
+    pub(crate) fn events(self, task: &TaskName, at: u64, io: &TaskCounters) -> Vec<Event> {
         let mut events = Vec::new();
         for (began, operation, lasted) in &self.stalls {
             let what =
                 What::TaskStall { task: task.clone(), operation: (*operation).to_owned(), lasted: Nanos(*lasted) };
             events.push(Event { at: Nanos(*began), what });
         }
-        let mut by_name: Vec<_> = self.operations.iter().collect();
+        let mut by_name = self.operations;
         by_name.sort_unstable_by_key(|(name, _)| *name);
-        for (name, operations) in by_name {
+        for (name, mut operations) in by_name {
+            operations.sort();
             let latency = Latency {
                 p50: operations.quantile(500),
                 p90: operations.quantile(900),
@@ -133,7 +158,7 @@ impl Measures {
             };
             let what = What::TaskOperations {
                 task: task.clone(),
-                operation: (*name).to_owned(),
+                operation: name.to_owned(),
                 since: Nanos(self.since),
                 count: operations.count,
                 bytes: operations.bytes,
@@ -179,7 +204,8 @@ mod tests {
             measures.took("write", 1000, 1000 + ms * 1_000_000, 1);
         }
         measures.took("write", 999, 10_000, 1);
-        let writes = &measures.operations[0].1;
+        let writes = &mut measures.operations[0].1;
+        writes.sort();
         assert_eq!((writes.count, writes.max, measures.stalls.len()), (1000, 1_000_000_000, 901));
         assert!(writes.quantile(500).0.abs_diff(500_000_000) < 500_000);
         assert!(writes.quantile(999).0.abs_diff(999_000_000) < 1_000_000);

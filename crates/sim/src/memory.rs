@@ -9,7 +9,7 @@ use crate::page_cache::Extent;
 use crate::wb::Reason;
 use crate::world::World;
 use floodline_core::kernel::{DirtyableMemory, global_dirtyable_memory};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Counters of the machine; pages and nanoseconds.
 #[derive(Debug, Default)]
@@ -37,9 +37,12 @@ pub(crate) struct Memory {
     pub(crate) waiting: u64,
     pub(crate) running: u64,
     pub(crate) cpu_since: u64,
-    /// File pages by owner in order of their arrival.
-    pub(crate) lru: BTreeMap<CgId, VecDeque<(InodeId, u64, u32)>>,
+    /// File pages by number of their owner, in order of their arrival.
+    pub(crate) lru: Vec<Lru>,
 }
+
+/// Runs of pages in the order in which reclaim looks at them: inode, first page, pages.
+pub(crate) type Lru = VecDeque<(InodeId, u64, u32)>;
 
 /// A run of pages on a list of reclaim grows no more when it is this long.
 const RUN_MAX: u32 = 1 << 15;
@@ -53,6 +56,14 @@ impl Memory {
         let passed = now.saturating_sub(self.cpu_since);
         self.cpu_iowait += passed * self.waiting.min(cpus.saturating_sub(self.running));
         self.cpu_since = now;
+    }
+
+    fn lru(&mut self, owner: CgId) -> &mut Lru {
+        let number = owner.0 as usize;
+        if self.lru.len() <= number {
+            self.lru.resize_with(number + 1, Lru::default);
+        }
+        &mut self.lru[number]
     }
 
     fn cache(&mut self, pages: u64) {
@@ -97,7 +108,7 @@ impl World {
                 reclaim: false,
             };
             self.inodes[inode].cache.insert(at, extent);
-            let lru = self.memory.lru.entry(owner).or_default();
+            let lru = self.memory.lru(owner);
             match lru.back_mut() {
                 Some((last, from, count)) if *last == inode && *from + u64::from(*count) == at && *count < RUN_MAX => {
                     *count += some;
@@ -133,22 +144,23 @@ impl World {
     pub(crate) fn evict(&mut self, scope: CgId, wanted: u64) -> u64 {
         let mut evicted = 0;
         // All that are charged to a leaf are its own.
-        let mut at = if self.cgroups[scope].has_children { CgId::ROOT } else { scope };
-        while evicted < wanted {
-            let Some(owner) = self.memory.lru.range(at..).next().map(|(owner, _)| *owner) else { break };
-            if self.ancestors(owner).any(|id| id == scope) {
-                evicted += self.evict_owner(owner, wanted - evicted);
-            } else if !self.cgroups[scope].has_children {
+        if !self.cgroups[scope].has_children {
+            return self.evict_owner(scope, wanted);
+        }
+        for owner in self.cgroups.ids() {
+            if evicted >= wanted {
                 break;
             }
-            at = CgId(owner.0 + 1);
+            if self.ancestors(owner).any(|id| id == scope) {
+                evicted += self.evict_owner(owner, wanted - evicted);
+            }
         }
         evicted
     }
 
     /// Evicts clean pages charged to one cgroup; looks at each run twice at most.
     fn evict_owner(&mut self, owner: CgId, wanted: u64) -> u64 {
-        let Some(mut lru) = self.memory.lru.get_mut(&owner).map(std::mem::take) else { return 0 };
+        let mut lru = std::mem::take(self.memory.lru(owner));
         let mut evicted = 0;
         for _ in 0..lru.len().saturating_mul(2) {
             if evicted >= wanted {
@@ -163,7 +175,7 @@ impl World {
                 if is_partly { lru.push_front(rest) } else { lru.push_back(rest) }
             }
         }
-        self.memory.lru.insert(owner, lru);
+        *self.memory.lru(owner) = lru;
         evicted
     }
 
@@ -230,7 +242,7 @@ impl World {
     /// Pages that reclaim met before they were clean are back on its lists: evicted next if they are clean now,
     /// active if they are dirty again (`folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, inode: InodeId, start: u64, pages: u32, owner: CgId, is_clean: bool) {
-        let lru = self.memory.lru.entry(owner).or_default();
+        let lru = self.memory.lru(owner);
         if !is_clean {
             lru.push_back((inode, start, pages));
             return;
@@ -255,7 +267,7 @@ impl World {
             }
         }
         let inodes = &self.inodes;
-        for lru in self.memory.lru.values_mut() {
+        for lru in &mut self.memory.lru {
             // Neighbours are mostly of one extent: inode, first page and end of the last that was found.
             let mut found = None;
             lru.retain(|(inode, start, len)| {

@@ -42,6 +42,10 @@ pub(crate) struct PageCache {
 impl PageCache {
     /// First entry that ends after `page`.
     fn at(&self, page: u64) -> usize {
+        // Files are mostly read and written at their end.
+        if self.extents.last().is_none_or(|(start, extent)| start + u64::from(extent.len) <= page) {
+            return self.extents.len();
+        }
         self.extents.partition_point(|(start, extent)| start + u64::from(extent.len) <= page)
     }
 
