@@ -150,7 +150,15 @@ fn observe_into(
         collector.collect(records);
         records.extend(told.try_iter().map(Record::Event));
     };
-    observe(schedule, interrupt, look, |record| encoder.record(record).map_err(lost))?;
+    let mut is_first = true;
+    let take = |record: &Record| {
+        encoder.record(record).map_err(lost)?;
+        if matches!(record, Record::Sample(_)) && std::mem::take(&mut is_first) {
+            guest.host.tell(&Status::Sampled);
+        }
+        Ok(())
+    };
+    observe(schedule, interrupt, look, take)?;
     let mut last = Vec::new();
     collector.collect(&mut last);
     last.extend(told.try_iter().map(Record::Event));

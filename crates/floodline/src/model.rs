@@ -61,6 +61,8 @@ pub(crate) fn run(
         samples: summary.samples,
         // Simulated seconds: two runs of one seed print the same bytes.
         seconds: summary.simulated.as_secs_f64(),
+        first_sample_seconds: None,
+        beside_seconds: None,
         not_as_expected: misses(&expect, &run.window, &figures, &findings),
         figures,
         findings,

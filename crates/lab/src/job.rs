@@ -96,6 +96,8 @@ pub enum Status {
         /// Why it failed.
         cause: String,
     },
+    /// The first sample is in the recording.
+    Sampled,
     /// The clock of the workload has started.
     Started,
     /// The terminal is a shell's from now on.

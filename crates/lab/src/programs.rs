@@ -49,7 +49,7 @@ pub(crate) fn disk(
     tell: &mut dyn FnMut(&Fetching),
     is_asked: &dyn Fn() -> bool,
 ) -> Result<PathBuf, ProgramsError> {
-    let source = Source::own();
+    let source = Source::own(cache)?;
     tell(&Fetching::Needs);
     let parts = source.with_libraries(packages)?;
     let kept = cache.dir("programs")?.join(name(packages, &parts));

@@ -15,6 +15,7 @@ use floodline_core::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What to run and how.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct Outcome {
     pub ended: Ended,
     /// What the guest's kernel printed.
     pub console: Console,
+    /// From the machine's start to the first sample in the recording.
+    pub first_sample: Option<Duration>,
     /// What was recorded; gone with this.
     pub recording: PathBuf,
     /// Holds the recording until this is dropped.
@@ -250,9 +253,16 @@ impl Made {
         }
         image(order, &job, has_programs)?.write(&vm.initrd)?;
         make_disks(order.scenario, &vm.disks)?;
-        let ended = vm.run(order.patience, tell, is_asked)?;
+        let (started, mut first_sample) = (Instant::now(), None);
+        let hear = |status: &Status| {
+            if *status == Status::Sampled {
+                first_sample.get_or_insert(started.elapsed());
+            }
+            tell(status);
+        };
+        let ended = vm.run(order.patience, hear, is_asked)?;
         let console = Console::read(&vm.console());
-        Ok(Outcome { ended, console, recording: vm.recording(), dir })
+        Ok(Outcome { ended, console, first_sample, recording: vm.recording(), dir })
     }
 }
 

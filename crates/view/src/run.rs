@@ -16,12 +16,12 @@ pub fn text(reports: &[RunReport]) -> String {
     let mut text = format!("{} ({}) on {}: ", first.scenario, first.variant, first.kernel);
     match reports {
         [only] => {
-            text.push_str(&format!("{} samples, {:.0} s\n\nFigures:\n", only.samples, only.seconds));
+            text.push_str(&format!("{} samples, {:.0} s\n{}\nFigures:\n", only.samples, only.seconds, costs(reports)));
             text.push_str(&figures::render(&only.figures));
         }
         several => {
             let seconds: f64 = several.iter().map(|report| report.seconds).sum();
-            text.push_str(&format!("{} runs, {seconds:.0} s\n\n", several.len()));
+            text.push_str(&format!("{} runs, {seconds:.0} s\n{}\n", several.len(), costs(reports)));
             text.push_str(&spreads(several));
         }
     }
@@ -47,6 +47,16 @@ pub fn text(reports: &[RunReport]) -> String {
         text.push_str("\nAs the scenario expects.\n");
     }
     text
+}
+
+/// What runs cost besides their workload; empty where no machine was run.
+fn costs(reports: &[RunReport]) -> String {
+    let most = |of: fn(&RunReport) -> Option<f64>| reports.iter().filter_map(of).reduce(f64::max);
+    let (Some(first), Some(beside)) = (most(|run| run.first_sample_seconds), most(|run| run.beside_seconds)) else {
+        return String::new();
+    };
+    let at_most = if reports.len() > 1 { ", at most" } else { "" };
+    format!("first sample {first:.1} s after the machine's start, {beside:.1} s beside the workload{at_most}\n")
 }
 
 /// Mean, least and most of every figure.
@@ -104,4 +114,45 @@ pub fn budget_misses(misses: &[Miss]) -> String {
         text.push_str(&format!("  {:>9.3} s  {row}: kernel {printed}, computed {computed}\n", at.as_secs_f64()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::kernel::KernelVersion;
+
+    fn report(first_sample_seconds: Option<f64>, beside_seconds: Option<f64>) -> RunReport {
+        RunReport {
+            schema: SCHEMA,
+            executor: "lab",
+            scenario: "cliff".to_owned(),
+            variant: "remedy".to_owned(),
+            kernel: "6.12.1-test".to_owned(),
+            kernel_version: KernelVersion::new(6, 12, 1),
+            samples: 41,
+            seconds: 27.6,
+            first_sample_seconds,
+            beside_seconds,
+            figures: BTreeMap::new(),
+            findings: Vec::new(),
+            not_as_expected: Vec::new(),
+            recording: None,
+        }
+    }
+
+    fn check(reports: &[RunReport], head: &str) {
+        let text = text(reports);
+        assert!(text.starts_with(head), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_run_of_a_machine_says_what_it_cost_besides_its_workload() {
+        let name = "cliff (remedy) on 6.12.1-test";
+        let costs = "first sample 4.2 s after the machine's start, 7.6 s beside the workload";
+        let (machine, simulated) = (report(Some(4.21), Some(7.6)), report(None, None));
+        check(std::slice::from_ref(&machine), &format!("{name}: 41 samples, 28 s\n{costs}\n\nFigures:\n"));
+        check(std::slice::from_ref(&simulated), &format!("{name}: 41 samples, 28 s\n\nFigures:\n"));
+        check(&[report(Some(3.0), Some(1.0)), machine], &format!("{name}: 2 runs, 55 s\n{costs}, at most\n\n"));
+    }
 }

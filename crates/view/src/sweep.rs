@@ -203,6 +203,8 @@ mod tests {
                 kernel_version: KernelVersion::new(6, 12, 0),
                 samples: 1,
                 seconds: 1.0,
+                first_sample_seconds: None,
+                beside_seconds: None,
                 figures: [("durable.fdatasync.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into(),
                 findings: Vec::new(),
                 not_as_expected: Vec::new(),

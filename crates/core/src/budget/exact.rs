@@ -27,9 +27,12 @@ const PERIOD: Nanos = Nanos(3 * Nanos::SECOND.0);
 /// How old the statistics of a memcg may be that the kernel computes with: it folds them every two seconds at
 /// the latest, and since 6.9 ("mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats") waits for that.
 const SETTLED: Nanos = Nanos(4 * Nanos::SECOND.0);
-/// Pages of completions, as they weigh now, below which a part of them says nothing: the kernel's counters
-/// are read without the parts that each CPU holds back.
-const COMPLETIONS_MIN: f64 = 64.0;
+/// Pages of completions, as they weigh now, below which a part of them says nothing. When a period ends, the domain's
+/// counter (lib/flex_proportions.c) loses half by an addition that a CPU holds back while it is below 32, and what it
+/// held back before counts against that: with fewer than 64 pages left the domain reads up to half as many too much, and
+/// a wb that has all of them gets 50 to 97 % of the threshold until the next period. As periods end at moments that
+/// are not known here, what is left may be half of the weight.
+const COMPLETIONS_MIN: f64 = 128.0;
 /// How much larger the wb's part of the global threshold must be than its memcg's before the memcg's binds:
 /// where a period ends is not known here.
 const BINDS_CLEARLY: f64 = 2.0;

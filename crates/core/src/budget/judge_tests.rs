@@ -5,9 +5,10 @@
 use super::exact::Judge;
 use super::tests::{P, app, host};
 use crate::record::{Event, Record, Sink, What};
+use crate::sample::{BdiRow, WbRow};
 use crate::traced::Who;
 use crate::traced::throttle::{Domain, ThrottleState, Throttled};
-use crate::units::{Bytes, Nanos, Pages};
+use crate::units::{Bytes, BytesPerSecond, Nanos, Pages, Ppm};
 
 /// Number of the one cgroup's directory.
 const APP: u64 = 1001;
@@ -98,4 +99,40 @@ fn global_thresholds_are_held_against_vmstat() {
     }
     assert_eq!((judge.found().global, judge.found().global_exact), (1, 0));
     assert_eq!(judge.misses()[0].row, "nr_dirty_threshold");
+}
+
+/// A sample a second of a quiet cgroup whose one wb has completed 1000 pages; what the kernel prints as its threshold,
+/// second by second, in pages.
+fn quiet_wb(printed: impl Fn(u64) -> u64) -> Judge {
+    let mut judge = Judge::default();
+    for at in 1..=16 {
+        let mut host = host();
+        let row = WbRow {
+            dirty_thresh: Some(Bytes(printed(at) * P)),
+            written: Some(Bytes(1000 * P)),
+            dirtied: Some(Bytes(1000 * P)),
+            write_bandwidth: Some(BytesPerSecond(100 << 20)),
+            ..WbRow::default()
+        };
+        host.wbs = vec![("8:0", APP, row)];
+        host.bdis =
+            vec![("8:0", BdiRow { min_ratio: Some(Ppm(0)), max_ratio: Some(Ppm(1_000_000)), ..BdiRow::default() })];
+        let records = host.records(Nanos::from_millis(at * 1000));
+        let begin = if at == 1 { 0 } else { records.len() - 1 };
+        for record in &records[begin..] {
+            let Ok(()) = judge.record(record);
+        }
+    }
+    judge
+}
+
+#[test]
+fn a_wb_with_few_completions_left_is_bounded_and_not_judged_to_the_page() {
+    // 1000 pages weigh 128 after three periods, nine seconds.
+    let half_at_last = quiet_wb(|at| if at <= 9 { 201 } else { 100 });
+    let found = half_at_last.found();
+    assert_eq!((found.quiet, found.quiet_exact), (4, 4), "{:?}", half_at_last.misses());
+    assert_eq!((found.bounded, found.bounded_within), (6, 6));
+    let off = quiet_wb(|at| if at == 7 { 150 } else { 201 });
+    assert_eq!((off.found().quiet, off.found().quiet_exact), (4, 3), "{:?}", off.misses());
 }

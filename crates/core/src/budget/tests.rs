@@ -23,8 +23,8 @@ pub(super) struct Host {
     zone: Option<ZoneRow>,
     pub(super) cgroups: Vec<(&'static str, CgroupRow, CgroupLimitsRow)>,
     /// Wbs by bdi and number of their cgroup.
-    wbs: Vec<(&'static str, u64, WbRow)>,
-    bdis: Vec<(&'static str, BdiRow)>,
+    pub(super) wbs: Vec<(&'static str, u64, WbRow)>,
+    pub(super) bdis: Vec<(&'static str, BdiRow)>,
     /// Bytes a cgroup wrote to a device, by its place among the cgroups.
     io: Vec<(u32, DevId, u64)>,
 }

@@ -33,6 +33,12 @@ fn bounds(window: &Window) -> (Nanos, Nanos) {
     bounds
 }
 
+/// How long the workload took; `None` where it has not started or not ended.
+pub fn workload_length(window: &Window) -> Option<Nanos> {
+    let (from, to) = bounds(window);
+    (from > Nanos(0) && to < Nanos(u64::MAX)).then(|| Nanos(to.0.saturating_sub(from.0)))
+}
+
 fn host(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     let (from, to) = bounds(window);
     let within: Vec<&HostRow> = window
@@ -159,6 +165,8 @@ mod tests {
         check(&part, "host.dirty_peak_bytes", 60);
         check(&part, "host.dirty_mean_bytes", 40);
         check(&part, "host.dirtied_bytes", 400);
+        let length = |window: &Window| workload_length(window).map(|length| length.0 / Nanos::SECOND.0);
+        assert_eq!((length(&part), length(&all)), (Some(4), None));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 mod machine;
 
+pub use machine::workload_length;
+
 use crate::budget::Judge;
 use crate::diagnose::diagnose;
 use crate::kernel::KernelVersion;
@@ -38,6 +40,11 @@ pub struct RunReport {
     pub samples: u64,
     /// Seconds that the run took.
     pub seconds: f64,
+    /// Of these, from the machine's start to the first sample: booting, building it, loading a tracer. None where no
+    /// machine was run.
+    pub first_sample_seconds: Option<f64>,
+    /// Of these, beside the workload: what a run costs more than its scenario lasts. None where no machine was run.
+    pub beside_seconds: Option<f64>,
     /// Figures by name.
     pub figures: BTreeMap<String, Figure>,
     /// What `doctor` finds in the recording, worst first.

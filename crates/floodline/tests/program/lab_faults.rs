@@ -263,8 +263,7 @@ fn a_scenario_that_asks_for_too_short_a_latency_is_refused_by_name() {
 /// A lab whose package manager has everything, all of it in one empty package.
 fn with_packages(qemu: &str) -> Lab {
     let lab = Lab::new(qemu);
-    let show =
-        "#!/bin/sh\nshift 3\nfor name; do printf 'Package: %s\\nVersion: 1\\nSHA256: 0\\nSize: 1\\n\\n' $name; done\n";
+    let show = "#!/bin/sh\nwhile [ $1 != -- ]; do shift; done; shift\nfor name; do printf 'Package: %s\\nVersion: 1\\nSHA256: 0\\nSize: 1\\n\\n' $name; done\n";
     lab.script("apt-cache", show);
     let control = "Package: all\\nVersion: 1\\nArchitecture: all\\nMaintainer: nobody\\nDescription: none\\n";
     let build = format!(

@@ -49,7 +49,7 @@ impl Mirror {
         let signed_by = self.signed_by.as_ref().map_or(String::new(), |path| format!("[signed-by={path}] "));
         write(&dir.join("sources.list"), &format!("deb {signed_by}{} {suite} main\n", self.uri))?;
         write(&dir.join("status"), "")?;
-        let config = dir.join("apt.conf");
+        let (config, packed) = (dir.join("apt.conf"), dir.join("lists.bin"));
         let dir = dir.display();
         // The lists belong to whoever runs the lab, so apt must not change to a user of its own.
         let text = format!(
@@ -59,7 +59,7 @@ impl Mirror {
              Acquire::Languages \"none\";\n"
         );
         write(&config, &text)?;
-        Ok(Source { name: suite.to_owned(), config: Some(config) })
+        Ok(Source { name: suite.to_owned(), config: Some(config), packed })
     }
 }
 

@@ -7,7 +7,7 @@ mod mirror;
 
 pub(crate) use mirror::Mirror;
 
-use crate::cache::CacheError;
+use crate::cache::{Cache, CacheError};
 use crate::tool::{self, ToolError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -118,12 +118,15 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// Private configuration; `None` is the machine's own.
     config: Option<PathBuf>,
+    /// The lists as apt packs them for itself. Many machines, those in containers among them, keep no such file, and
+    /// then every question costs a second of CPU.
+    packed: PathBuf,
 }
 
 impl Source {
     /// The machine's own lists.
-    pub(crate) fn own() -> Source {
-        Source { name: OWN.to_owned(), config: None }
+    pub(crate) fn own(cache: &Cache) -> Result<Source, CacheError> {
+        Ok(Source { name: OWN.to_owned(), config: None, packed: cache.dir("apt")?.join("own.bin") })
     }
 
     fn command(&self, program: &str) -> Command {
@@ -131,6 +134,14 @@ impl Source {
         if let Some(config) = &self.config {
             command.env("APT_CONFIG", config);
         }
+        command
+    }
+
+    /// A question to the lists. What is said on the command line counts more than a machine's own configuration.
+    fn ask(&self, question: &str) -> Command {
+        let mut command = self.command("apt-cache");
+        command.arg(question).arg("-o").arg(format!("Dir::Cache::pkgcache={}", self.packed.display()));
+        command.args(["-o", "Dir::Cache::srcpkgcache="]);
         command
     }
 
@@ -159,7 +170,7 @@ impl Source {
 
     /// Names of packages that match a regular expression.
     pub(crate) fn search(&self, pattern: &str) -> Result<Vec<String>, AptError> {
-        let names = tool::output(self.command("apt-cache").args(["--names-only", "search", pattern]))?;
+        let names = tool::output(self.ask("search").args(["--names-only", pattern]))?;
         let names = String::from_utf8_lossy(&names);
         Ok(names.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect())
     }
@@ -169,8 +180,8 @@ impl Source {
         &self,
         names: impl IntoIterator<Item = &'a String>,
     ) -> Result<BTreeMap<String, Part>, AptError> {
-        let mut command = self.command("apt-cache");
-        command.args(["show", "--no-all-versions", "--"]).args(names);
+        let mut command = self.ask("show");
+        command.args(["--no-all-versions", "--"]).args(names);
         match tool::output(&mut command) {
             Ok(shown) => Ok(parts_in(&String::from_utf8_lossy(&shown))),
             // What it answers when it has none of them.

@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::Decoder;
-use floodline_core::run::{Run, RunReport, SCHEMA, THROTTLED, misses};
+use floodline_core::run::{Run, RunReport, SCHEMA, THROTTLED, misses, workload_length};
 use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
 use floodline_lab::cache::Cache;
@@ -110,7 +110,7 @@ impl Trial<'_> {
     }
 
     /// The figures a run of it has, from its recording.
-    fn report(&self, recording: &Path, seconds: f64, saved: Option<&Path>) -> Result<RunReport, CliError> {
+    fn report(&self, recording: &Path, took: Option<Took>, saved: Option<&Path>) -> Result<RunReport, CliError> {
         let expect = self.scenario.expect.on(self.kernel.version);
         let seen = read_run(recording, &expect)?;
         let (figures, findings) = (seen.figures(), seen.diagnose().findings);
@@ -122,13 +122,30 @@ impl Trial<'_> {
             kernel: self.kernel.release.clone(),
             kernel_version: self.kernel.version,
             samples: seen.window.samples,
-            seconds,
+            seconds: took.map_or(0.0, |took| took.total.as_secs_f64()),
+            first_sample_seconds: took.and_then(|took| took.first_sample).map(|time| time.as_secs_f64()),
+            beside_seconds: took.and_then(|took| Some(took.total.as_secs_f64() - self.lasts(&seen)?)),
             not_as_expected: misses(&expect, &seen.window, &figures, &findings),
             figures,
             findings,
             recording: saved.map(|path| path.display().to_string()),
         })
     }
+
+    /// Seconds of the workload: as long as the scenario says, or as its last task took.
+    fn lasts(&self, seen: &Run) -> Option<f64> {
+        let said = self.scenario.workload.duration.map(|length| Nanos(length.nanos()));
+        said.or_else(|| workload_length(&seen.window)).map(|length| Duration::from_nanos(length.0).as_secs_f64())
+    }
+}
+
+/// How long a run took.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    /// All of it.
+    total: Duration,
+    /// From the machine's start to the first sample.
+    first_sample: Option<Duration>,
 }
 
 /// Reads the recording of a run of which something is expected.
@@ -180,14 +197,14 @@ impl<'a> Bench<'a> {
     pub(super) fn run(&mut self, trial: Trial<'_>, save: Option<(&Path, File)>) -> Result<RunReport, CliError> {
         let accel = self.accel(trial.kernel)?;
         let (path, file) = save.map_or((None, None), |(path, file)| (Some(path), Some(file)));
-        let (outcome, seconds) = self.execute(&self.order(trial, accel), path, file)?;
-        trial.report(&outcome.recording, seconds, path)
+        let (outcome, took) = self.execute(&self.order(trial, accel), path, file)?;
+        trial.report(&outcome.recording, Some(took), path)
     }
 
     /// The result of a trial that was run before, or is run now. `repeat` tells repeats apart.
     pub(super) fn remembered(&mut self, trial: Trial<'_>, repeat: u32) -> Result<RunReport, CliError> {
         if let Some(kept) = self.kept(trial, repeat) {
-            return trial.report(&kept, 0.0, Some(&kept));
+            return trial.report(&kept, None, Some(&kept));
         }
         if self.no_run {
             return Err(CliError::lab_unavailable("there is no recording, and nothing is to be run"));
@@ -197,11 +214,11 @@ impl<'a> Bench<'a> {
         let results = Results::of(&self.cache, &self.program).map_err(CliError::lab_unavailable)?;
         let place = results.place(&order, repeat).map_err(CliError::bug)?;
         if place.exists() {
-            return trial.report(&place, 0.0, Some(&place));
+            return trial.report(&place, None, Some(&place));
         }
-        let (outcome, seconds) = self.execute(&order, None, None)?;
+        let (outcome, took) = self.execute(&order, None, None)?;
         results.keep(&outcome.recording, &place).map_err(CliError::lab_unavailable)?;
-        trial.report(&place, seconds, Some(&place))
+        trial.report(&place, Some(took), Some(&place))
     }
 
     /// Whether a trial is to be had: run, or in the directory of recordings where nothing may be run.
@@ -267,7 +284,7 @@ impl<'a> Bench<'a> {
     }
 
     /// One run, from start to a good end; every other end is an error.
-    fn execute(&self, order: &Order<'_>, path: Option<&Path>, file: Option<File>) -> Result<(Outcome, f64), CliError> {
+    fn execute(&self, order: &Order<'_>, path: Option<&Path>, file: Option<File>) -> Result<(Outcome, Took), CliError> {
         let mut progress = self.console.progress();
         let mut view = Live::of(order);
         let started = Instant::now();
@@ -287,7 +304,8 @@ impl<'a> Bench<'a> {
         }
         tell_console(self.console, &outcome.console);
         ended(&outcome, view.stage(), path)?;
-        Ok((outcome, started.elapsed().as_secs_f64()))
+        let took = Took { total: started.elapsed(), first_sample: outcome.first_sample };
+        Ok((outcome, took))
     }
 }
 

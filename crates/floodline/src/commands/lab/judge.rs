@@ -51,6 +51,8 @@ impl Judge {
             kernel_version: kernel,
             samples: seen.window.samples,
             seconds: seen.window.seconds(),
+            first_sample_seconds: None,
+            beside_seconds: None,
             not_as_expected: misses(&expect, &seen.window, &figures, &report.findings),
             figures,
             findings: report.findings,
