@@ -21,6 +21,7 @@ mod problem;
 mod profile;
 mod quantity;
 mod schema;
+mod service;
 mod step;
 mod sysctl;
 #[cfg(test)]
@@ -44,9 +45,10 @@ pub use quantity::{
     ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
 };
 pub use schema::schema;
+pub use service::{RedisSet, Sql, Syslog};
 pub use step::{
     Anon, Barrier, CreateFiles, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order, Parallel,
-    Read, RedisSet, Rename, Repeat, SetLimits, Sql, Step, SyncCall, SyncEvery, Syslog, Truncate, WaitFor, Write,
+    Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,
 };
 pub use sysctl::{SysctlValue, Sysctls};
 pub use workload::{RealProgram, STALL_OVER, Task, Workload};

@@ -8,6 +8,7 @@
 
 use super::machine::{Cgroup, is_default};
 use super::quantity::{ByteSize, Frequency, Pace, Time};
+use super::service::{RedisSet, Sql, Syslog};
 use super::sysctl::Sysctls;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -404,65 +405,6 @@ pub struct SetLimits {
     pub limits: Cgroup,
 }
 
-/// Sends messages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Syslog {
-    /// The datagram socket; journald without an init system has `/run/systemd/journal/dev-log`.
-    pub socket: String,
-    /// Messages per time.
-    pub messages: Frequency,
-    /// Bytes of one message, at least those of its priority.
-    pub message: ByteSize,
-    /// Ends after this many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-}
-
-/// Sets keys of a Redis, one after the other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RedisSet {
-    /// The stream socket of the server; one that is not there yet is waited for.
-    pub socket: String,
-    /// Commands per time; unlimited where missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Frequency>,
-    /// How many different keys, chosen at random.
-    #[serde(default = "keys", skip_serializing_if = "is_keys")]
-    pub keys: u64,
-    /// Bytes of a value.
-    pub value: ByteSize,
-    /// Ends after this many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-}
-
-/// Sends one SQL statement again and again, each a transaction of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Sql {
-    /// The stream socket of the server; one that is not there yet is waited for.
-    pub socket: String,
-    /// The statement; one that answers with rows is refused.
-    pub statement: String,
-    /// Statements per time; unlimited where missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Frequency>,
-    /// Ends after this many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// Ends after this long.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<Time>,
-}
-
 /// A remark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -486,10 +428,6 @@ fn one() -> u64 {
     1
 }
 
-fn keys() -> u64 {
-    100_000
-}
-
 fn random() -> Order {
     Order::Random
 }
@@ -508,11 +446,6 @@ fn is_byte(size: &ByteSize) -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_one(value: &u64) -> bool {
     *value == 1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_keys(value: &u64) -> bool {
-    *value == keys()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)]

@@ -4,6 +4,9 @@
 //! one process (`dominant-writer`) and not about budgets of cgroups.
 #![doc = include_str!("dirty_cliff.md")]
 
+mod hoard;
+
+use self::hoard::{Hoard, at_most_seconds, by_class, hoard, to_come};
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
@@ -21,26 +24,12 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Bytes per second of one turning disk at its outer edge: none is faster.
-const FASTEST_TURNING: f64 = 300e6;
 /// A stall that breaks time limits, seconds.
 const HURTS_S: f64 = 2.0;
 /// One second of the slowest disk that is still sold, bytes.
 const LITTLE: f64 = 8e6;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
-
-/// What will be, or is, waiting for one device.
-struct Hoard<'a> {
-    device: Device<'a>,
-    speed: Speed,
-    /// In bytes where the device is limited by bandwidth.
-    bytes: f64,
-    /// Mean size of the writes it will be, where the device is limited by operations.
-    by_operations: Option<f64>,
-    /// Time to write it.
-    seconds: f64,
-}
 
 fn check(window: &Window) -> Verdict {
     let Some(background) = dirty::background_threshold(window) else {
@@ -90,23 +79,6 @@ fn check(window: &Window) -> Verdict {
     }
 }
 
-/// What is dirty when the oldest of it expires, if the dirtying goes on as in the last third of the window.
-/// In a steady state, and in a short look at its beginning, that is rate times expiry.
-fn to_come(window: &Window, rate: f64, expiry: f64) -> f64 {
-    let steady = rate * expiry;
-    let now = dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64);
-    let recent = dirty::recent_dirtying_rate(window).unwrap_or(rate);
-    let left = (expiry - window.seconds()).max(0.0);
-    let grown = if recent > 0.0 { now + recent * left } else { now };
-    // Never less than a period of the recent rate, nor of what was piled up in this window.
-    if recent < 0.5 * rate { grown.max(recent * expiry).min(steady) } else { steady }
-}
-
-/// Seconds that the writing takes at most, where the device was seen to write at least so much.
-fn at_most_seconds(drains: &[Device<'_>], most: f64) -> Option<f64> {
-    drains.first().and_then(Device::write_bandwidth).map(|speed| most / speed.value)
-}
-
 /// What would be needed to tell how long the writing takes: the device's speed, or a look that is long
 /// enough to see it happen or not.
 fn unknown_speed(window: &Window, expiry: f64) -> Vec<Gap> {
@@ -125,22 +97,6 @@ fn unknown_speed(window: &Window, expiry: f64) -> Vec<Gap> {
     gaps
 }
 
-/// For a disk that turns: what all of its kind need at least.
-fn by_class<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
-    let device = *drains.first()?;
-    let disks = device.bottoms();
-    let turns = |disk: &Device<'_>| disk.facts.and_then(|facts| facts.rotational) == Some(true);
-    // Disks of virtual machines are called turning whatever is behind them.
-    let is_virtual =
-        |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
-    if disks.is_empty() || !disks.iter().all(|disk| turns(disk) && !is_virtual(disk)) {
-        return None;
-    }
-    let speed = Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost };
-    let seconds = most / speed.value;
-    (seconds >= NOTICED_S).then_some(Hoard { device, speed, bytes: most, by_operations: None, seconds })
-}
-
 fn period_seconds(window: &Window) -> f64 {
     window.host.last.dirty_writeback_centisecs.map_or(5.0, |interval| interval.0 as f64 / 100.0)
 }
@@ -154,35 +110,6 @@ fn piles_up(window: &Window, rate: f64) -> bool {
         _ => false,
     };
     stays && rises
-}
-
-/// The device that needs the longest for its part of what piles up; `None` when no speed is known.
-fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
-    let written = |device: &Device<'_>| device.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
-    let total: f64 = drains.iter().map(written).sum();
-    let share = |device: &Device<'_>| if total > 0.0 { written(device) / total } else { 1.0 / drains.len() as f64 };
-    let of = |device: &Device<'a>| {
-        let bytes = most * share(device);
-        let by_bytes = device.write_bandwidth().filter(|speed| speed.basis.is_known());
-        let by_operations = device.small_write_iops().filter(|speed| speed.basis.is_known()).zip(device.mean_write());
-        let by_bytes = by_bytes.map(|speed| Hoard {
-            device: *device,
-            speed,
-            bytes,
-            by_operations: None,
-            seconds: bytes / speed.value,
-        });
-        let by_operations = by_operations.map(|(speed, mean_write)| Hoard {
-            device: *device,
-            speed,
-            bytes,
-            by_operations: Some(mean_write),
-            seconds: bytes / mean_write / speed.value,
-        });
-        // Small writes were seen to be the limit: then they are, whatever the bandwidth.
-        by_operations.or(by_bytes)
-    };
-    drains.iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
 /// A burst of pages here and there, limited by operations.

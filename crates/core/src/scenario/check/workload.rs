@@ -5,9 +5,8 @@ use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, is_plain_path, letters};
 use crate::scenario::expand::Role;
 use crate::scenario::quantity::ByteSize;
-use crate::scenario::step::{
-    MmapStore, Mounting, Order, Read, RedisSet, Repeat, Sql, Step, SyncCall, SyncEvery, Write,
-};
+use crate::scenario::service::{RedisSet, Sql};
+use crate::scenario::step::{MmapStore, Mounting, Order, Read, Repeat, Step, SyncCall, SyncEvery, Write};
 use crate::scenario::{Scenario, Task};
 use std::collections::BTreeSet;
 
