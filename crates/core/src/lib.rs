@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Vocabulary of Floodline: names and units, samples and recordings, kernel arithmetic by version,
-//! rules and advice. Bytes in, values out: no files, no clock, no threads, no randomness, no terminal
+//! rules and advice. Bytes in, values out: no files, no clock, no threads, no randomness but a seed's, no terminal
 //! (`clippy.toml` beside this crate holds the line).
 
 pub mod advise;

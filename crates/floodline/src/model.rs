@@ -78,20 +78,6 @@ pub(crate) fn refused(error: SimError) -> CliError {
     if hint { error.hint("run it on a real kernel: floodline lab run") } else { error }
 }
 
-/// A kernel version as an argument.
-pub(crate) fn kernel(text: &str) -> Result<KernelVersion, CliError> {
-    let wrong = || CliError::usage(format!("{text:?} is no kernel version")).hint("e.g. 6.12 or 5.10.223");
-    text.parse().map_err(|_| wrong())
-}
-
-/// The scenario with a change, `KEY=VALUE`.
-pub(crate) fn changed(scenario: &Scenario, text: &str) -> Result<Scenario, CliError> {
-    let wrong =
-        || CliError::usage(format!("{text:?} is no setting")).hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64M");
-    let (key, value) = text.split_once('=').ok_or_else(wrong)?;
-    scenario.changed(key, value).map_err(|error| CliError::usage(error).hint("e.g. vm.dirty_bytes=64M"))
-}
-
 /// As simulated time.
 pub(crate) fn nanos(duration: Duration) -> Nanos {
     Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))

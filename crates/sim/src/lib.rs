@@ -23,7 +23,6 @@ mod measure;
 mod memory;
 mod page_cache;
 mod process;
-mod random;
 mod recorder;
 #[cfg(test)]
 mod reference;

@@ -256,7 +256,7 @@ impl Default for DirtyRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use floodline_core::scenario::Random;
 
     fn extent(len: u32, folio: u32) -> Extent {
         let owner = CgId::ROOT;

@@ -5,8 +5,8 @@
 
 use crate::arena::{CgId, InodeId};
 use crate::cgroup::Charged;
-use crate::random::Random;
 use crate::world::World;
+use floodline_core::scenario::Random;
 use floodline_core::scenario::ScenarioFile;
 
 /// A page. Pages of one folio have the same first page, and the same state.

@@ -8,11 +8,11 @@ use crate::engine::Sim;
 use crate::measure::Measures;
 use crate::memory::make_room;
 use crate::process::{io_wait, use_cpu};
-use crate::random::Random;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
 use crate::world::{PAGE, World};
 use floodline_core::record::{Event, What};
+use floodline_core::scenario::Random;
 use floodline_core::scenario::{
     ByteSize, CreateFiles, Files, MmapStore, Mounting, Order, Read, Repeat, Step, SyncCall, SyncEvery, Write, fill,
 };
@@ -549,7 +549,7 @@ impl Hand {
     async fn parallel(&mut self, branches: &[Vec<Step>]) -> Outcome {
         let ended: std::rc::Rc<std::cell::RefCell<Vec<Result<Measures, String>>>> = std::rc::Rc::default();
         for branch in branches {
-            let seed = self.random.next();
+            let seed = self.random.number();
             let mut hand = Hand::new(&self.sim, self.pid, seed, self.measures.fresh(), self.end);
             let (branch, ended) = (branch.clone(), ended.clone());
             self.sim.spawn("a branch", false, async move {

@@ -20,6 +20,7 @@ mod preset;
 mod problem;
 mod profile;
 mod quantity;
+mod random;
 mod schema;
 mod service;
 mod step;
@@ -44,6 +45,7 @@ pub use profile::{DEVICE_PROFILES, DeviceProfile, device_profile};
 pub use quantity::{
     ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
 };
+pub use random::Random;
 pub use schema::schema;
 pub use service::{RedisSet, Sql, Syslog};
 pub use step::{

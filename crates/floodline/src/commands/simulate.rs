@@ -4,13 +4,13 @@
 //! that is as the scenario expects. Nothing of this host is read; the same seed prints the same.
 
 use super::Run as Command;
+use super::asked::Asked;
 use super::lab::execute::read_scenario;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::model::{self, Order, Outcome, nanos};
-use crate::observe::{parse_duration, parse_interval};
+use crate::model::{self, Order, Outcome};
 use crate::output::{Existing, create};
 use floodline_core::compare::{Reading, Side, compare};
 use floodline_core::human;
@@ -18,12 +18,12 @@ use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::{Encoder, Header};
 use floodline_core::run::Run;
-use floodline_core::scenario::{Scenario, Time};
+use floodline_core::scenario::Scenario;
 use floodline_sim::SimError;
 use floodline_sim::Speed;
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Run one variant of a scenario on a model of the kernel's writeback
 #[derive(clap::Parser)]
@@ -38,30 +38,14 @@ use std::time::{Duration, Instant};
 pub(crate) struct Simulate {
     /// Scenario file
     scenario: PathBuf,
-    /// Variant to run; without it the one called incident, or the only one
-    #[arg(long, value_name = "NAME")]
-    variant: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
     /// Another variant, to be run as well and compared
     #[arg(long, value_name = "NAME", conflicts_with = "save")]
     vs: Option<String>,
-    /// Change a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    settings: Vec<String>,
-    /// The kernel whose behaviour is modelled
-    #[arg(long, value_name = "VERSION", default_value = "6.12")]
-    kernel: String,
-    /// How many copies of what has copies: of its cgroups, else of its tasks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    instances: Option<u32>,
-    /// How long the workload lasts
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
-    lasting: Option<Duration>,
     /// Seed of everything random; without it the scenario's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Time between two samples
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
-    every: Duration,
     /// Keep the recording in this file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -76,8 +60,8 @@ pub(crate) struct Simulate {
 impl Command for Simulate {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let interrupt = Interrupt::watch()?;
-        let kernel = model::kernel(&self.kernel)?;
-        let (variant, scenario) = self.prepare(self.variant.as_deref())?;
+        let kernel = self.asked.kernel(None)?;
+        let (variant, scenario) = self.prepare(self.asked.variant.as_deref())?;
         let file = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
         console.note(&format!("seed {}, kernel {kernel}", scenario.workload.seed));
         let one = self.simulate(console, &interrupt, &scenario, &variant, kernel, file)?;
@@ -106,18 +90,10 @@ impl Command for Simulate {
 impl Simulate {
     /// The scenario with what the command line changes of it.
     fn prepare(&self, variant: Option<&str>) -> Result<(String, Scenario), CliError> {
-        let (variant, mut scenario) = read_scenario(&self.scenario, variant)?;
-        for text in &self.settings {
-            scenario = model::changed(&scenario, text)?;
-        }
+        let (variant, scenario) = read_scenario(&self.scenario, variant)?;
+        let mut scenario = self.asked.changed(&scenario)?;
         if let Some(seed) = self.seed {
             scenario.workload.seed = seed;
-        }
-        if let Some(lasting) = self.lasting {
-            scenario.workload.duration = Some(Time(nanos(lasting)));
-        }
-        if let Some(instances) = self.instances {
-            scenario = scenario.changed("instances", &instances.to_string()).map_err(CliError::usage)?;
         }
         Ok((variant, scenario))
     }
@@ -131,7 +107,7 @@ impl Simulate {
         kernel: KernelVersion,
         file: Option<File>,
     ) -> Result<Outcome, CliError> {
-        let order = Order { scenario, variant, kernel, every: nanos(self.every), speed: Speed::default() };
+        let order = Order { scenario, variant, kernel, every: self.asked.every(), speed: Speed::default() };
         let target = self.save.as_ref().map_or(String::new(), |path| path.display().to_string());
         let failed = |error: &dyn std::fmt::Display| SimError::Sink(format!("{target}: {error}"));
         let header = Header::new(Some(order.every));

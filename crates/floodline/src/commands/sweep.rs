@@ -4,19 +4,19 @@
 //! cannot be run is a row with its reason. Nothing of this host is read.
 
 use super::Run;
+use super::asked::Asked;
 use super::lab::execute::read_file;
 use crate::console::{Console, Format, Progress};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::model::{self, Order, nanos};
-use crate::observe::{parse_duration, parse_interval};
+use crate::model::{self, Order};
 use crate::output::{Existing, create};
 use floodline_core::human;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::run::RunReport;
-use floodline_core::scenario::{Scenario, ScenarioFile, Time};
+use floodline_core::scenario::{Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
 use floodline_sim::Speed;
 use floodline_view::sweep::{self as view, Row, Sweep};
@@ -51,24 +51,8 @@ pub(crate) struct SweepCommand {
     /// What to vary, with the values it takes; may be given several times
     #[arg(long = "grid", required = true, value_name = "KEY=VALUE,…")]
     grids: Vec<String>,
-    /// Variant to run; without it the one called incident, or the only one
-    #[arg(long, value_name = "NAME")]
-    variant: Option<String>,
-    /// Change a setting or a key of the scenario in every run
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    settings: Vec<String>,
-    /// The kernel whose behaviour is modelled
-    #[arg(long, value_name = "VERSION", default_value = "6.12")]
-    kernel: String,
-    /// How many copies of what has copies: of its cgroups, else of its tasks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    instances: Option<u32>,
-    /// How long the workload lasts
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
-    lasting: Option<Duration>,
-    /// Time between two samples
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
-    every: Duration,
+    #[command(flatten)]
+    asked: Asked,
     /// Runs side by side; without it one on each CPU
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -125,7 +109,7 @@ impl Run for SweepCommand {
         let kept = self.save.as_ref().map(|path| kept(path)).transpose()?;
         let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
         let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        let results = run_all(&cells, jobs, nanos(self.every), &interrupt, &mut console.progress());
+        let results = run_all(&cells, jobs, self.asked.every(), &interrupt, &mut console.progress());
         let rows: Vec<Row> =
             grid.into_iter().zip(results).filter_map(|(at, result)| Some(Row { at, result: result? })).collect();
         if rows.len() < cells.len() {
@@ -148,28 +132,17 @@ impl SweepCommand {
     /// The scenario of one combination; what is wrong with it is told in its row.
     fn cell(&self, file: &ScenarioFile, axes: &[Axis], at: &[String]) -> Result<Cell, String> {
         let of = |key: &str| axes.iter().zip(at).find(|(axis, _)| axis.key == key).map(|(_, value)| value.as_str());
-        let kernel = of("kernel").unwrap_or(&self.kernel);
-        let kernel = kernel.parse().map_err(|_| format!("{kernel:?} is no kernel version; e.g. 6.12"))?;
         let names: Vec<&str> = file.variants.keys().map(String::as_str).collect();
-        let wanted = of("variant").or(self.variant.as_deref());
+        let wanted = of("variant").or(self.asked.variant.as_deref());
         let usual = || names.iter().copied().find(|name| *name == "incident" || names.len() == 1);
         let named = wanted.or_else(usual).ok_or_else(|| format!("name a --variant: {}", names.join(", ")))?;
         let found = file.variants.get(named);
-        let mut scenario = found.ok_or_else(|| format!("no variant {named:?}; it has {}", names.join(", ")))?.clone();
-        let said = |error: floodline_core::scenario::NotAChange| error.to_string();
-        if let Some(lasting) = self.lasting {
-            scenario.workload.duration = Some(Time(nanos(lasting)));
-        }
-        if let Some(instances) = self.instances {
-            scenario = scenario.changed("instances", &instances.to_string()).map_err(said)?;
-        }
-        for text in &self.settings {
-            let (key, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is no setting: KEY=VALUE"))?;
-            scenario = scenario.changed(key, value).map_err(said)?;
-        }
+        let found = found.ok_or_else(|| format!("no variant {named:?}; it has {}", names.join(", ")))?;
+        let mut scenario = self.asked.changed(found).map_err(|error| error.to_string())?;
         for (axis, value) in axes.iter().zip(at).filter(|(axis, _)| !["kernel", "variant"].contains(&&*axis.key)) {
-            scenario = scenario.changed(&axis.key, value).map_err(said)?;
+            scenario = scenario.changed(&axis.key, value).map_err(|error| error.to_string())?;
         }
+        let kernel = self.asked.kernel(of("kernel")).map_err(|error| error.to_string())?;
         Ok(Cell { variant: named.to_owned(), scenario, kernel })
     }
 

@@ -8,7 +8,7 @@ use super::error::StepError;
 use super::io::End;
 use super::runner::{Flow, Hand};
 use super::stop::Stop;
-use floodline_core::scenario::{ByteSize, Frequency, RedisSet, Sql, Time};
+use floodline_core::scenario::{ByteSize, Frequency, Random, RedisSet, Sql, Time};
 use floodline_core::units::{Bytes, Nanos};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -52,7 +52,7 @@ impl Hand<'_> {
         name: &'static str,
         bytes: u64,
         socket: &str,
-        mut request: impl FnMut(&mut super::content::Random) -> io::Result<()>,
+        mut request: impl FnMut(&mut Random) -> io::Result<()>,
     ) -> Result<Flow, StepError> {
         let start = now();
         let end = End::new(start, schedule.lasting, schedule.count, None, ByteSize(Bytes(1)));

@@ -3,14 +3,14 @@
 //! their schedule and look at the stop between two calls.
 
 use super::clock::{later, now};
-use super::content::Random;
 use super::error::StepError;
 use super::files::{self, Files, Way};
 use super::mapping::Mapping;
 use super::measure::Measures;
 use super::runner::{Flow, Hand};
 use floodline_core::scenario::{
-    ByteSize, CreateFiles, Files as FileSet, MmapStore, Order, Read, SyncCall, SyncEvery, Syslog, Time, Write, fill,
+    ByteSize, CreateFiles, Files as FileSet, MmapStore, Order, Random, Read, SyncCall, SyncEvery, Syslog, Time, Write,
+    fill,
 };
 use floodline_core::units::Nanos;
 use rustix::param::page_size;
@@ -47,7 +47,7 @@ impl Block {
     /// Makes it differ from all before. Only stamps: filling it anew would cost more than writing it.
     fn renew(&mut self, random: &mut Random) {
         for sector in self.bytes().chunks_mut(SECTOR) {
-            let stamp = random.next().to_le_bytes();
+            let stamp = random.number().to_le_bytes();
             let len = sector.len().min(stamp.len());
             if let (Some(front), Some(stamp)) = (sector.get_mut(..len), stamp.get(..len)) {
                 front.copy_from_slice(stamp);

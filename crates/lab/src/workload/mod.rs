@@ -9,7 +9,6 @@
 
 mod client;
 mod clock;
-mod content;
 mod director;
 mod error;
 mod files;

@@ -3,7 +3,6 @@
 //! with its own open files, randomness and measures.
 
 use super::clock::{later, now, until};
-use super::content::Random;
 use super::error::{Failure, StepError};
 use super::files::Files;
 use super::io::make_durable;
@@ -12,7 +11,7 @@ use super::measure::Measures;
 use super::meeting::Meeting;
 use super::stop::Stop;
 use super::system::{self, Place};
-use floodline_core::scenario::{Anon, Lasting, Parallel, Repeat, Step, SyncCall, TaskCopy};
+use floodline_core::scenario::{Anon, Lasting, Parallel, Random, Repeat, Step, SyncCall, TaskCopy};
 use floodline_core::units::Nanos;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
@@ -231,7 +230,7 @@ impl<'a> Hand<'a> {
     fn parallel(&mut self, parallel: &Parallel) -> Result<Flow, Failed> {
         let mut hands = Vec::new();
         for _ in &parallel.branches {
-            let mut hand = Hand::new(self.run, self.random.next());
+            let mut hand = Hand::new(self.run, self.random.number());
             hand.measures = self.measures.fresh();
             hands.push(hand);
         }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Deterministic randomness of a task: which page comes next, and bytes that no layer below can compress
-//! or recognise. The generator is splitmix64, a counter with a good mixer; 8 bytes a step.
+//! Deterministic randomness of a task: which page comes next, and bytes that no layer below can compress or recognise.
+//! Guests and the simulator draw from it alike, so that a scenario's seed means the same to both. The generator is
+//! splitmix64 (Steele, Lea, Flood 2014), a counter with a good mixer; 8 bytes a step.
+
+use std::collections::BTreeSet;
 
 /// A source of numbers that is the same for the same seed.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    /// Numbers from the start, for a seed.
+    pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
     /// The next number.
-    pub(super) fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,22 +25,22 @@ impl Random {
     }
 
     /// A number below `end`, every one equally likely but for 1 in 2^64; 0 where there is none.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        let wide = u128::from(self.next()) * u128::from(end);
+    pub fn below(&mut self, end: u64) -> u64 {
+        let wide = u128::from(self.number()) * u128::from(end);
         u64::try_from(wide >> 64).unwrap_or(0)
     }
 
     /// Fills a buffer.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) {
+    pub fn fill(&mut self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(8) {
-            let bytes = self.next().to_le_bytes();
+            let bytes = self.number().to_le_bytes();
             chunk.copy_from_slice(bytes.get(..chunk.len()).unwrap_or(&[]));
         }
     }
 
     /// So many distinct numbers below `end`, at random (Floyd's method); all of them where there are fewer.
-    pub(super) fn distinct(&mut self, count: u64, end: u64) -> std::collections::BTreeSet<u64> {
-        let mut chosen = std::collections::BTreeSet::new();
+    pub fn distinct(&mut self, count: u64, end: u64) -> BTreeSet<u64> {
+        let mut chosen = BTreeSet::new();
         for last in end.saturating_sub(count)..end {
             let candidate = self.below(last + 1);
             if !chosen.insert(candidate) {
@@ -79,7 +83,7 @@ mod tests {
     #[test]
     fn every_page_has_its_turn() {
         let mut random = Random::new(3);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for _ in 0..2000 {
             seen.extend(random.distinct(3, 101));
         }

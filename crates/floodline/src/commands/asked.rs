@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments that `simulate` and `sweep` share: which variant runs on which kernel, and what is changed of it.
+
+use crate::error::CliError;
+use crate::model::nanos;
+use crate::observe::{parse_duration, parse_interval};
+use floodline_core::kernel::KernelVersion;
+use floodline_core::scenario::{Scenario, Time};
+use floodline_core::units::Nanos;
+use std::time::Duration;
+
+/// What is asked of the model.
+#[derive(clap::Args)]
+pub(super) struct Asked {
+    /// Variant to run; without it the one called incident, or the only one
+    #[arg(long, value_name = "NAME")]
+    pub(super) variant: Option<String>,
+    /// Change a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// The kernel whose behaviour is modelled
+    #[arg(long, value_name = "VERSION", default_value = "6.12")]
+    kernel: String,
+    /// How many copies of what has copies: of its cgroups, else of its tasks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    instances: Option<u32>,
+    /// How long the workload lasts
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    lasting: Option<Duration>,
+    /// Time between two samples
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
+    every: Duration,
+}
+
+impl Asked {
+    /// The kernel that is modelled: `other` where something varies it.
+    pub(super) fn kernel(&self, other: Option<&str>) -> Result<KernelVersion, CliError> {
+        let text = other.unwrap_or(&self.kernel);
+        let wrong = || CliError::usage(format!("{text:?} is no kernel version; e.g. 6.12 or 5.10.223"));
+        text.parse().map_err(|_| wrong())
+    }
+
+    /// Simulated time between two samples.
+    pub(super) fn every(&self) -> Nanos {
+        nanos(self.every)
+    }
+
+    /// A scenario with all changes made.
+    pub(super) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
+        let mut changed = scenario.clone();
+        if let Some(lasting) = self.lasting {
+            changed.workload.duration = Some(Time(nanos(lasting)));
+        }
+        if let Some(instances) = self.instances {
+            changed = changed.changed("instances", &instances.to_string()).map_err(CliError::usage)?;
+        }
+        for text in &self.settings {
+            let wrong = || {
+                CliError::usage(format!("{text:?} is no setting: KEY=VALUE"))
+                    .hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64M")
+            };
+            let (key, value) = text.split_once('=').ok_or_else(wrong)?;
+            let refused = |error| CliError::usage(error).hint("e.g. vm.dirty_bytes=64M");
+            changed = changed.changed(key, value).map_err(refused)?;
+        }
+        Ok(changed)
+    }
+}
