@@ -2,13 +2,13 @@
 //! One run: starts the programs of a scenario on its machine, looks at the machine at regular moments, and
 //! hands everything on as records.
 
-use crate::SimError;
 use crate::engine::{Engine, Sim, Stopped};
 use crate::measure::Measures;
 use crate::recorder::{Recorder, facts};
 use crate::setup;
 use crate::speed::Speed;
 use crate::task::Hand;
+use crate::{OLDEST_KERNEL, SimError};
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Event, Record, TaskName, What};
 use floodline_core::scenario::{Scenario, Step, TaskCopy};
@@ -71,6 +71,9 @@ pub fn simulate(
     mut tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
     crate::check(scenario)?;
+    if !options.kernel.at_least(OLDEST_KERNEL.major, OLDEST_KERNEL.minor) {
+        return Err(SimError::TooOld(options.kernel));
+    }
     let world = setup::machine(scenario, options.kernel, options.speed.slowdown)?;
     take(Record::Facts(Box::new(facts(&world))))?;
     let sim = Engine::new(world);

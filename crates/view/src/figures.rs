@@ -2,6 +2,7 @@
 //! The figures of a run as text: a line per task and operation, a line per task. The names are those of
 //! the JSON form; one that fits neither line stands on its own, so that nothing is left out.
 
+use crate::layout::wrap;
 use floodline_core::scenario::Figure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,31 +18,44 @@ const OPERATION: &[(&str, &str)] = &[
     ("max", "max_seconds"),
 ];
 
-/// Renders the figures, one line each for operations and tasks.
-pub fn render(figures: &BTreeMap<String, Figure>) -> String {
+/// What a narrow terminal does without, first to last.
+const DISPENSABLE: &[&str] = &["p90", "p99.9", "count", "bytes/s", "per s"];
+/// Columns of the terminal that a value takes, with the gap before it.
+const CELL: usize = 10;
+
+/// Renders the figures, one line each for operations and tasks, in so many columns. What does not fit is named.
+pub fn render(figures: &BTreeMap<String, Figure>, width: usize) -> String {
     let operations: BTreeSet<&str> =
         figures.keys().filter_map(|name| name.strip_suffix(".count")).filter(|name| name.contains('.')).collect();
     let widest = operations.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("operation".len());
+    let fitting = width.saturating_sub(2 + widest) / CELL;
+    let left_out = DISPENSABLE.get(..OPERATION.len().saturating_sub(fitting)).unwrap_or(DISPENSABLE);
+    let columns = || OPERATION.iter().filter(|(heading, _)| !left_out.contains(heading));
     let mut text = String::new();
-    let mut shown = BTreeSet::new();
     if !operations.is_empty() {
         text.push_str(&format!("  {:<widest$}", "operation"));
-        for (heading, _) in OPERATION {
+        for (heading, _) in columns() {
             text.push_str(&format!(" {heading:>9}"));
         }
         text.push('\n');
     }
-    for operation in operations {
+    for operation in &operations {
         text.push_str(&format!("  {operation:<widest$}"));
-        for (_, last) in OPERATION {
-            let name = format!("{operation}.{last}");
-            let value = figures.get(&name).map_or("-".to_owned(), |figure| short(*figure));
+        for (_, last) in columns() {
+            let value = figures.get(&format!("{operation}.{last}")).map_or("-".to_owned(), |figure| short(*figure));
             text.push_str(&format!(" {value:>9}"));
-            shown.insert(name);
         }
         text.push('\n');
     }
-    let rest = figures.iter().filter(|(name, figure)| !shown.contains(*name) && figure.value != 0.0);
+    if !operations.is_empty() && !left_out.is_empty() {
+        let said = format!("A wider terminal also shows {}; --format json has all.", left_out.join(", "));
+        text.extend(wrap(&said, width.saturating_sub(2)).iter().map(|line| format!("  {line}\n")));
+    }
+    let is_shown = |name: &str| match name.rsplit_once('.') {
+        Some((operation, last)) => operations.contains(operation) && OPERATION.iter().any(|(_, known)| *known == last),
+        None => false,
+    };
+    let rest = figures.iter().filter(|(name, figure)| !is_shown(name) && figure.value != 0.0);
     for (name, figure) in rest {
         text.push_str(&format!("  {name}: {}\n", short(*figure)));
     }
@@ -72,6 +86,10 @@ pub fn short(figure: Figure) -> String {
 mod tests {
     use super::*;
 
+    fn check(figures: &BTreeMap<String, Figure>, width: usize, expect: &str) {
+        assert_eq!(render(figures, width), expect);
+    }
+
     #[test]
     fn an_operation_is_one_line_and_the_rest_is_listed() {
         let figures = [
@@ -83,12 +101,25 @@ mod tests {
         ];
         let figures =
             figures.map(|(name, value, unit)| (name.to_owned(), Figure { value, unit })).into_iter().collect();
-        let expect = "\
+        check(
+            &figures,
+            100,
+            "\
 \x20 operation     count     per s   bytes/s       p50       p90       p99     p99.9       max
 \x20 t.umount         10         -         -    400 us         -         -         -    2.74 s
 \x20 t.dirtied_bytes_per_second: 25.6 MB
-";
-        assert_eq!(render(&figures), expect);
-        assert_eq!(render(&BTreeMap::new()), "");
+",
+        );
+        check(
+            &figures,
+            80,
+            "\
+\x20 operation     count     per s   bytes/s       p50       p99       max
+\x20 t.umount         10         -         -    400 us         -    2.74 s
+\x20 A wider terminal also shows p90, p99.9; --format json has all.
+\x20 t.dirtied_bytes_per_second: 25.6 MB
+",
+        );
+        check(&BTreeMap::new(), 80, "");
     }
 }

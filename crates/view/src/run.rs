@@ -3,6 +3,7 @@
 //! same are repeats: their figures are shown with mean and spread.
 
 use crate::figures;
+use crate::layout::wrap;
 use floodline_core::budget::Miss;
 use floodline_core::compare::Spread;
 use floodline_core::run::{RunReport, SCHEMA};
@@ -10,14 +11,14 @@ use floodline_core::scenario::Figure;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// For people; empty without runs.
-pub fn text(reports: &[RunReport]) -> String {
+/// For people, in so many columns; empty without runs.
+pub fn text(reports: &[RunReport], width: usize) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let mut text = format!("{} ({}) on {}: ", first.scenario, first.variant, first.kernel);
     match reports {
         [only] => {
             text.push_str(&format!("{} samples, {:.0} s\n{}\nFigures:\n", only.samples, only.seconds, costs(reports)));
-            text.push_str(&figures::render(&only.figures));
+            text.push_str(&figures::render(&only.figures, width));
         }
         several => {
             let seconds: f64 = several.iter().map(|report| report.seconds).sum();
@@ -27,7 +28,11 @@ pub fn text(reports: &[RunReport]) -> String {
     }
     text.push_str("\nFindings:\n");
     for finding in &first.findings {
-        text.push_str(&format!("  {:<8} {}: {}\n", finding.severity.name(), finding.rule, finding.summary));
+        let said = format!("{} {}: {}", finding.severity.name(), finding.rule, finding.summary);
+        for (number, line) in wrap(&said, width.saturating_sub(4)).into_iter().enumerate() {
+            let indent = if number == 0 { 2 } else { 4 };
+            text.push_str(&format!("{:indent$}{line}\n", ""));
+        }
     }
     if first.findings.is_empty() {
         text.push_str("  none\n");
@@ -141,7 +146,7 @@ mod tests {
     }
 
     fn check(reports: &[RunReport], head: &str) {
-        let text = text(reports);
+        let text = text(reports, 80);
         assert!(text.starts_with(head), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }

@@ -19,8 +19,7 @@ use floodline_core::record::{Record, Sink};
 use floodline_core::recording::{Encoder, Header};
 use floodline_core::run::Run;
 use floodline_core::scenario::Scenario;
-use floodline_sim::SimError;
-use floodline_sim::Speed;
+use floodline_sim::{NEWEST_KERNEL, SimError, Speed};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -64,12 +63,16 @@ impl Command for Simulate {
         let (variant, scenario) = self.prepare(self.asked.variant.as_deref())?;
         let file = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
         console.note(&format!("seed {}, kernel {kernel}", scenario.workload.seed));
+        if (kernel.major, kernel.minor) > (NEWEST_KERNEL.major, NEWEST_KERNEL.minor) {
+            console
+                .note(&format!("{NEWEST_KERNEL} is the newest kernel that is modelled; {kernel} is taken to be alike"));
+        }
         let one = self.simulate(console, &interrupt, &scenario, &variant, kernel, file)?;
         let Some(vs) = &self.vs else {
             let is_as_expected = one.report.not_as_expected.is_empty();
             let reports = [one.report];
             console.print(&match self.format {
-                Format::Text => floodline_view::run::text(&reports),
+                Format::Text => floodline_view::run::text(&reports, console.width()),
                 Format::Json => floodline_view::run::json(&reports).map_err(CliError::bug)?,
             })?;
             return Ok(if is_as_expected { Exit::Done } else { Exit::Findings });

@@ -329,8 +329,9 @@ pub(in crate::commands) fn read_scenario(path: &Path, wanted: Option<&str>) -> R
 /// Reads a scenario file with all its variants.
 pub(in crate::commands) fn read_file(path: &Path) -> Result<ScenarioFile, CliError> {
     let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CliError::usage(format!("cannot read {shown}: {error}")).hint("floodline scenario list says which there are")
+    })?;
     ScenarioFile::parse(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
 }
 

@@ -60,7 +60,7 @@ impl Judge {
         };
         let reports = [report];
         let mut text = match self.format {
-            Format::Text => floodline_view::run::text(&reports),
+            Format::Text => floodline_view::run::text(&reports, console.width()),
             Format::Json => floodline_view::run::json(&reports).map_err(CliError::bug)?,
         };
         if let (true, Format::Text, Some(judge)) = (self.misses, self.format, seen.judge()) {

@@ -60,7 +60,7 @@ impl RunScenario {
             }
         }
         console.print(&match self.format {
-            Format::Text => floodline_view::run::text(&reports),
+            Format::Text => floodline_view::run::text(&reports, console.width()),
             Format::Json => floodline_view::run::json(&reports).map_err(CliError::bug)?,
         })?;
         Ok(exit(&reports))
