@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Simulated runs held against real ones, figure by figure: whether each is within a tenth of the real mean, or
-//! within twice what repeats of the real run differ by. What depends on the speed of an emulated CPU is marked
-//! and counts for nothing. Knows neither where runs come from nor how a result is printed.
+//! within twice what repeats of the real run differ by. Several seeds tell how much is chance in the model; what is
+//! within that is said, and is no agreement. What depends on the speed of an emulated CPU is marked and counts for
+//! nothing. Knows neither where runs come from nor how a result is printed.
 
 use crate::compare::Spread;
 use crate::sample::{DiskRow, HostRow};
@@ -11,12 +12,14 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Version of the JSON form.
-pub const SCHEMA: &str = "floodline.validation/1";
+pub const SCHEMA: &str = "floodline.validation/2";
 
 /// A simulated figure may be so far from the real mean.
 const SHARE: f64 = 0.1;
 /// Or so many times the spread of the real runs.
 const SPREADS: f64 = 2.0;
+/// So many real runs tell their spread.
+const REPEATS: usize = 3;
 /// Durations below this are mostly CPU time, and 10 to 30 times too long on an emulated one; seconds.
 const CPU_BOUND_BELOW: f64 = 0.02;
 /// Bytes below this are next to nothing, and so many per second.
@@ -34,6 +37,9 @@ const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds",
 pub enum Verdict {
     /// Close enough.
     Agrees,
+    /// Not, and the seeds of the model differ by as much: which moment the flusher looks at, which of several comes
+    /// first. With repeats of the real run their spread decides alone.
+    Chance,
     /// Not.
     Misses,
     /// Says nothing: the real one depends on an emulated CPU.
@@ -49,9 +55,9 @@ pub struct Row {
     pub figure: String,
     /// The real runs.
     pub real: Spread,
-    /// The simulated one.
-    pub simulated: f64,
-    /// Distance to the real mean, as a part of it.
+    /// The simulated ones, one for each seed.
+    pub simulated: Spread,
+    /// Distance of the means, as a part of the real one.
     pub off_share: f64,
     /// What to make of it.
     pub verdict: Verdict,
@@ -66,9 +72,20 @@ pub struct Case {
     pub variant: String,
     /// What the real kernel calls itself.
     pub kernel: String,
+    /// What the model was told of the machine.
+    pub told: Told,
     /// All figures that both have, or why there was no simulated run.
     #[serde(flatten)]
     pub outcome: Outcome,
+}
+
+/// What the model was told of a machine, as its recordings tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// CPU time over that of the assumed machine, hundredths.
+    pub slowdown_percent: u64,
+    /// CPU time that whoever records takes in a second.
+    pub observer_ns: u64,
 }
 
 /// How a case went.
@@ -81,11 +98,11 @@ pub enum Outcome {
     NotSimulated(String),
 }
 
-/// Holds a simulated run against real ones. Figures that are nothing in both are left out.
-pub fn rows(real: &[BTreeMap<String, Figure>], simulated: &BTreeMap<String, Figure>) -> Vec<Row> {
-    let runs = Runs { real: real.iter().collect(), simulated };
-    let is_judged = |name: &&String| JUDGED.iter().any(|end| name.ends_with(end));
-    simulated.keys().filter(is_judged).filter_map(|name| runs.row(name)).collect()
+/// Holds simulated runs of several seeds against real ones. Figures that are nothing in both are left out.
+pub fn rows(real: &[BTreeMap<String, Figure>], simulated: &[BTreeMap<String, Figure>]) -> Vec<Row> {
+    let runs = Runs { real: real.iter().collect(), simulated: simulated.iter().collect() };
+    let is_judged = |name: &&str| JUDGED.iter().any(|end| name.ends_with(end));
+    Spread::names(&runs.simulated).into_iter().filter(is_judged).filter_map(|name| runs.row(name)).collect()
 }
 
 fn is_negligible(unit: &str, value: f64) -> bool {
@@ -98,24 +115,27 @@ fn is_negligible(unit: &str, value: f64) -> bool {
 
 struct Runs<'a> {
     real: Vec<&'a BTreeMap<String, Figure>>,
-    simulated: &'a BTreeMap<String, Figure>,
+    simulated: Vec<&'a BTreeMap<String, Figure>>,
 }
 
 impl Runs<'_> {
     fn row(&self, name: &str) -> Option<Row> {
         let real = Spread::of(&self.real, name)?;
-        let simulated = self.simulated.get(name)?.value;
-        if real.mean == 0.0 && simulated == 0.0 {
+        let simulated = Spread::of(&self.simulated, name)?;
+        if real.mean == 0.0 && simulated.max == 0.0 {
             return None;
         }
-        let off = (simulated - real.mean).abs();
+        let off = (simulated.mean - real.mean).abs();
         let allowed = (SHARE * real.mean.abs()).max(SPREADS * (real.max - real.min));
-        let is_short = real.unit == "seconds" && real.mean < CPU_BOUND_BELOW && simulated < CPU_BOUND_BELOW;
+        let is_short = real.unit == "seconds" && real.mean < CPU_BOUND_BELOW && simulated.mean < CPU_BOUND_BELOW;
+        // A single real run is one of many that could have been; so is each seed.
+        let is_chance = real.runs < REPEATS && off <= SPREADS * (simulated.max - simulated.min);
         let verdict = match () {
             () if off <= allowed => Verdict::Agrees,
-            () if is_negligible(real.unit, real.mean.max(simulated)) => Verdict::Negligible,
+            () if is_negligible(real.unit, real.mean.max(simulated.mean)) => Verdict::Negligible,
             () if is_short || CPU_BOUND.iter().any(|part| name.contains(part)) => Verdict::CpuBound,
             () if self.is_bound_by_cpu(name) => Verdict::CpuBound,
+            () if is_chance => Verdict::Chance,
             () => Verdict::Misses,
         };
         // What is nothing on a real kernel is missed entirely by anything else.
@@ -129,15 +149,15 @@ impl Runs<'_> {
         let task = name.split('.').next().unwrap_or_default();
         let is_of_task = name.ends_with("dirtied_bytes_per_second") || name.ends_with("finished_seconds");
         let own = name.strip_suffix(".bytes_per_second");
-        self.simulated.iter().filter_map(|(rate, figure)| Some((rate.strip_suffix(".per_second")?, rate, figure))).any(
-            |(operation, rate, figure)| {
-                let counts = own == Some(operation) || is_of_task && operation.split('.').next() == Some(task);
-                let usual = Spread::of(&self.real, &format!("{operation}.p50_seconds"));
-                let real = Spread::of(&self.real, rate);
-                let is_slower = real.is_some_and(|real| real.mean * (1.0 + SHARE) < figure.value);
-                counts && is_slower && usual.is_some_and(|usual| usual.mean < CPU_BOUND_BELOW)
-            },
-        )
+        Spread::names(&self.simulated).into_iter().any(|rate| {
+            let Some(operation) = rate.strip_suffix(".per_second") else { return false };
+            let counts = own == Some(operation) || is_of_task && operation.split('.').next() == Some(task);
+            let usual = || Spread::of(&self.real, &format!("{operation}.p50_seconds"));
+            let slower = || Some((Spread::of(&self.real, rate)?, Spread::of(&self.simulated, rate)?));
+            counts
+                && slower().is_some_and(|(real, simulated)| real.mean * (1.0 + SHARE) < simulated.mean)
+                && usual().is_some_and(|usual| usual.mean < CPU_BOUND_BELOW)
+        })
     }
 }
 
@@ -173,14 +193,16 @@ pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
 /// What a recording tells of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoundDisk {
-    /// What a request takes while few are under way: the median.
+    /// What a small request takes while few are under way, or one at a time: the median.
     pub latency: Option<Nanos>,
-    /// Most bytes a second that were written while it was busy.
+    /// Bytes a second that were written while it was busy with many: the median.
     pub write_bandwidth: Option<u64>,
 }
 
 /// Requests between two samples that are few, and bytes that are many.
 const FEW: u64 = 8;
+/// Bytes of a request that take no time to speak of.
+const SMALL: u64 = 64 << 10;
 const MANY: u64 = 4 << 20;
 /// Busy time between two samples that says something of a rate.
 const BUSY: u64 = 100_000_000;
@@ -192,7 +214,11 @@ impl FoundDisk {
         let (mut latencies, mut rates) = (Vec::new(), Vec::new());
         for pair in series.windows(2) {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
-            if (1..=FEW).contains(&step.requests) && pair[1].1.in_flight.is_some_and(|count| count.0 == 0) {
+            let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
+            let is_one_by_one = step.requests <= FEW || step.time <= step.busy + step.busy / 5;
+            // What moves a lot takes as long as the transfer does.
+            let is_small = step.moved <= step.requests.saturating_mul(SMALL);
+            if step.requests > 0 && is_idle && is_one_by_one && is_small {
                 latencies.push(step.time / step.requests);
             }
             if step.written >= MANY && step.busy >= BUSY {
@@ -202,13 +228,17 @@ impl FoundDisk {
         }
         latencies.sort_unstable();
         let latency = latencies.get(latencies.len() / 2).filter(|_| latencies.len() >= 5);
-        FoundDisk { latency: latency.copied().map(Nanos), write_bandwidth: rates.into_iter().max() }
+        rates.sort_unstable();
+        let write_bandwidth = rates.get(rates.len() / 2).copied();
+        FoundDisk { latency: latency.copied().map(Nanos), write_bandwidth }
     }
 }
 
 /// What a disk did between two samples.
 struct Step {
     requests: u64,
+    /// Bytes read and written.
+    moved: u64,
     time: u64,
     written: u64,
     busy: u64,
@@ -218,7 +248,9 @@ impl Step {
     fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
         let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0 + row.flushes?.0);
         let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0 + row.flush_time?.0);
+        let moved = |row: &DiskRow| Some(row.read?.0 + row.written?.0);
         Some(Step {
+            moved: moved(after)?.checked_sub(moved(before)?)?,
             requests: requests(after)?.checked_sub(requests(before)?)?,
             time: time(after)?.checked_sub(time(before)?)?,
             written: after.written?.0.checked_sub(before.written?.0)?,
@@ -234,6 +266,10 @@ pub struct Summary {
     pub figures: usize,
     /// Of these, those that agree.
     pub agree: usize,
+    /// Of those that do not, those that differ by no more than the model's own seeds do.
+    pub chance: usize,
+    /// The others.
+    pub misses: usize,
     /// Figures that depend on an emulated CPU.
     pub cpu_bound: usize,
     /// Figures that are next to nothing.
@@ -242,24 +278,44 @@ pub struct Summary {
     pub median_off_share: Option<f64>,
 }
 
+impl Summary {
+    /// Of some rows.
+    pub fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Summary {
+        let mut summary = Summary::default();
+        let mut off = Vec::new();
+        for row in rows {
+            let counts = match row.verdict {
+                Verdict::Agrees => &mut summary.agree,
+                Verdict::Chance => &mut summary.chance,
+                Verdict::Misses => &mut summary.misses,
+                Verdict::CpuBound => &mut summary.cpu_bound,
+                Verdict::Negligible => &mut summary.negligible,
+            };
+            *counts += 1;
+            if !matches!(row.verdict, Verdict::CpuBound | Verdict::Negligible) {
+                off.push(row.off_share);
+            }
+        }
+        off.sort_unstable_by(f64::total_cmp);
+        summary.figures = off.len();
+        summary.median_off_share = off.get(off.len() / 2).copied();
+        summary
+    }
+}
+
+impl Case {
+    /// Its rows; none where it was not simulated.
+    pub fn rows(&self) -> &[Row] {
+        match &self.outcome {
+            Outcome::Figures(rows) => rows,
+            Outcome::NotSimulated(_) => &[],
+        }
+    }
+}
+
 /// Sums up.
 pub fn summary(cases: &[Case]) -> Summary {
-    let rows = || {
-        cases.iter().flat_map(|case| match &case.outcome {
-            Outcome::Figures(rows) => rows.as_slice(),
-            Outcome::NotSimulated(_) => &[],
-        })
-    };
-    let counts = |row: &&Row| matches!(row.verdict, Verdict::Agrees | Verdict::Misses);
-    let mut off: Vec<f64> = rows().filter(counts).map(|row| row.off_share).collect();
-    off.sort_unstable_by(f64::total_cmp);
-    Summary {
-        figures: off.len(),
-        agree: rows().filter(|row| row.verdict == Verdict::Agrees).count(),
-        cpu_bound: rows().filter(|row| row.verdict == Verdict::CpuBound).count(),
-        negligible: rows().filter(|row| row.verdict == Verdict::Negligible).count(),
-        median_off_share: off.get(off.len() / 2).copied(),
-    }
+    Summary::of(cases.iter().flat_map(Case::rows))
 }
 
 #[cfg(test)]
@@ -289,6 +345,7 @@ mod tests {
         use crate::units::{Bytes, Count};
         let row = |requests: u64, millis: u64, written: u64, busy: u64| DiskRow {
             reads: Some(Count(0)),
+            read: Some(Bytes(0)),
             read_time: Some(Nanos(0)),
             flushes: Some(Count(0)),
             flush_time: Some(Nanos(0)),
@@ -314,7 +371,7 @@ mod tests {
 
     fn check(real: &[f64], simulated: f64, expect: Verdict) {
         let real: Vec<_> = real.iter().map(|value| figures(*value)).collect();
-        let rows = rows(&real, &figures(simulated));
+        let rows = rows(&real, &[figures(simulated)]);
         assert_eq!(rows.first().map(|row| row.verdict), Some(expect), "{rows:?}");
     }
 
@@ -327,6 +384,18 @@ mod tests {
     }
 
     #[test]
+    fn what_the_seeds_differ_by_is_chance_and_no_agreement() {
+        let check = |real: &[f64], simulated: &[f64], expect| {
+            let of = |values: &[f64]| values.iter().map(|value| figures(*value)).collect::<Vec<_>>();
+            assert_eq!(rows(&of(real), &of(simulated))[0].verdict, expect, "{real:?} {simulated:?}");
+        };
+        check(&[2.0], &[1.9, 2.3], Verdict::Agrees);
+        check(&[2.0], &[2.2, 3.0], Verdict::Chance);
+        check(&[2.0], &[3.0, 3.2], Verdict::Misses);
+        check(&[2.0, 2.0, 2.01], &[2.2, 3.0], Verdict::Misses);
+    }
+
+    #[test]
     fn what_takes_no_time_but_cpu_time_says_nothing() {
         check(&[0.015], 0.001, Verdict::CpuBound);
         check(&[0.015], 0.5, Verdict::Misses);
@@ -336,7 +405,7 @@ mod tests {
     fn next_to_nothing_says_nothing() {
         let check = |unit, real, simulated, expect| {
             let figures = |value| BTreeMap::from([("devices.read_bytes".to_owned(), Figure { value, unit })]);
-            assert_eq!(rows(&[figures(real)], &figures(simulated))[0].verdict, expect, "{real} {simulated} {unit}");
+            assert_eq!(rows(&[figures(real)], &[figures(simulated)])[0].verdict, expect, "{real} {simulated} {unit}");
         };
         check("bytes", 40_960.0, 0.0, Verdict::Negligible);
         check("bytes", 40_960.0, 1e6, Verdict::Misses);
@@ -357,7 +426,7 @@ mod tests {
             ])
         };
         let verdicts = |real, simulated| -> Vec<Verdict> {
-            rows(&[real], &simulated).into_iter().map(|row| row.verdict).collect()
+            rows(&[real], &[simulated]).into_iter().map(|row| row.verdict).collect()
         };
         assert_eq!(verdicts(run(300.0, 0.003), run(90_000.0, 0.001)), [Verdict::CpuBound; 3]);
         assert_eq!(verdicts(run(300.0, 0.5), run(900.0, 0.1)), [Verdict::Misses; 3]);
@@ -369,7 +438,8 @@ mod tests {
             scenario: "s".to_owned(),
             variant: "v".to_owned(),
             kernel: "6.12".to_owned(),
-            outcome: Outcome::Figures(rows(&[figures(real)], &figures(simulated))),
+            told: Told::default(),
+            outcome: Outcome::Figures(rows(&[figures(real)], &[figures(simulated)])),
         };
         let summary = summary(&[case(1.0, 1.05), case(1.0, 3.0), case(0.01, 0.001)]);
         assert_eq!((summary.figures, summary.agree, summary.cpu_bound), (2, 1, 1));

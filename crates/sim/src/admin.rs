@@ -51,6 +51,8 @@ impl World {
             gives_controllers: has_controllers && gives,
             max: u64::MAX,
             high: u64::MAX,
+            min: 0,
+            low: 0,
             charged: Charged::default(),
             stale: Charged::default(),
             domain: Domain::default(),
@@ -90,6 +92,9 @@ impl World {
         cgroup.remove_after = spec.remove_after.map(|time| time.nanos()).or(cgroup.remove_after);
         cgroup.max = max.unwrap_or(cgroup.max);
         cgroup.high = high.unwrap_or(cgroup.high);
+        cgroup.min = limit(spec.memory_min).unwrap_or(cgroup.min);
+        cgroup.low = limit(spec.memory_low).unwrap_or(cgroup.low);
+        self.has_protection |= cgroup.min > 0 || cgroup.low > 0;
     }
 
     /// Makes a cgroup again that was removed.
@@ -129,6 +134,14 @@ impl World {
         Ok(())
     }
 
+    /// Since the fix of the overflows in dirty throttling (6.10 and stable kernels), pages are counted in 32 bits.
+    fn fits_32_bits(&self, name: &str, bytes: u64) -> Result<(), String> {
+        if self.algorithm.limits_overflow_fixed && bytes.div_ceil(PAGE) > u64::from(u32::MAX) {
+            return Err(format!("{name} = {bytes}: the kernel refuses more than 2^32 - 1 pages (ERANGE)"));
+        }
+        Ok(())
+    }
+
     /// Changes settings, with the side effects that the kernel's handlers have.
     pub(crate) fn set_sysctls(&mut self, settings: &Sysctls) -> Result<(), String> {
         for name in settings.0.keys() {
@@ -143,9 +156,8 @@ impl World {
                     if value < 2 * PAGE {
                         return Err(format!("vm.dirty_bytes = {value}: the kernel takes two pages or more"));
                     }
-                    if self.algorithm.limits_overflow_fixed && value.div_ceil(PAGE) > u64::from(u32::MAX) {
-                        return Err(format!("vm.dirty_bytes = {value}: the kernel refuses more than 2^32 - 1 pages"));
-                    }
+                    self.fits_32_bits(name, value)?;
+                    let now = &mut self.settings;
                     (now.dirty.dirty_bytes, now.dirty.dirty_ratio) = (value, 0);
                     self.set_ratelimit();
                 }
@@ -153,6 +165,8 @@ impl World {
                     (now.dirty.dirty_background_ratio, now.dirty.dirty_background_bytes) = (value, 0);
                 }
                 "vm.dirty_background_bytes" => {
+                    self.fits_32_bits(name, value)?;
+                    let now = &mut self.settings;
                     (now.dirty.dirty_background_bytes, now.dirty.dirty_background_ratio) = (value, 0);
                 }
                 "vm.dirty_expire_centisecs" => now.expire_centisecs = value,

@@ -288,13 +288,25 @@ pub(crate) async fn submit_and_wait(sim: &Sim, device: BlockId, request: Request
             let mut world = sim.w();
             if world.completions.is_done(slot) {
                 world.completions.close(slot);
-                return;
+                break;
             }
             let ticket = sim.ticket(waits);
             world.completions.wait(slot, ticket);
         }
         suspend().await;
     }
+    woken(sim).await;
+}
+
+/// The CPU time that waiting for a request takes.
+pub(crate) async fn woken(sim: &Sim) {
+    let cost = {
+        let mut world = sim.w();
+        let cost = world.costs.request;
+        world.memory.cpu_system += cost;
+        cost
+    };
+    crate::cpu::run(sim, cost).await;
 }
 
 impl World {

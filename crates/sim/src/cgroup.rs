@@ -62,6 +62,9 @@ pub(crate) struct Cgroup {
     /// Limits in pages; `u64::MAX` is none.
     pub(crate) max: u64,
     pub(crate) high: u64,
+    /// What reclaim leaves alone, pages: always, and as long as there is something else.
+    pub(crate) min: u64,
+    pub(crate) low: u64,
     pub(crate) charged: Charged,
     /// The counts as throttling sees them where those are refreshed every 2 s only.
     pub(crate) stale: Charged,

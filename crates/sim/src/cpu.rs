@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPUs of the machine, for which programs and workers of the kernel compete. Who finds one idle has it;
-//! otherwise it waits: short pieces of work before long ones, as a scheduler prefers who slept, each kind in
-//! order. Long work is taken off its CPU after a slice when somebody waits; work of the kernel that holds a
-//! spinlock is not. No placement, no migration costs, no priorities. Stands for kernel/sched/fair.c.
+//! otherwise it waits, and whoever had least of the CPUs so far goes first: each process has a virtual time, that of
+//! one that slept is not far behind the others'. Long work is taken off its CPU after a slice when somebody waits; work
+//! of the kernel that holds a spinlock is not. One queue for all CPUs: no placement, no migration costs, no
+//! priorities. Stands for kernel/sched/fair.c.
 
 use crate::arena::PidId;
 use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::world::World;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Longest time that long work keeps a CPU for which somebody waits: 3 ms, a base slice.
+/// Longest time that long work keeps a CPU for which somebody waits, and what a sleeper is ahead of others: 3 ms, a
+/// base slice.
 const SLICE: u64 = 3_000_000;
 
 /// What one that runs waits for.
@@ -21,13 +23,35 @@ const RUNS: &str = "the end of its CPU time";
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
     running: u64,
-    /// Who waits with little work, and how long it takes.
-    short: VecDeque<(Ticket, u64)>,
-    /// Who waits with more than a slice.
-    long: VecDeque<Ticket>,
+    /// Who waits, by virtual time and in turn; how long it takes where that is no more than a slice.
+    waiting: BTreeMap<(u64, u64), (Ticket, Option<u64>)>,
+    /// By number of the process: CPU time, from the virtual time of those it met when it came.
+    virtual_times: Vec<u64>,
+    /// The virtual time of who got a CPU last; it never goes back.
+    floor: u64,
     /// Long work that runs, by number: since when, and how to wake it early.
     preemptible: BTreeMap<u64, (u64, Ticket)>,
     next: u64,
+}
+
+impl Cpus {
+    /// The virtual time of a process that wants a CPU: who slept is a slice ahead, and no more.
+    fn place(&mut self, process: u32) -> u64 {
+        let at = process as usize;
+        if self.virtual_times.len() <= at {
+            self.virtual_times.resize(at + 1, 0);
+        }
+        let time = &mut self.virtual_times[at];
+        *time = (*time).max(self.floor.saturating_sub(SLICE));
+        *time
+    }
+
+    /// A process had a CPU for so long.
+    fn charge(&mut self, process: u32, nanos: u64) {
+        if let Some(time) = self.virtual_times.get_mut(process as usize) {
+            *time = time.saturating_add(nanos);
+        }
+    }
 }
 
 /// Has a CPU for so long, in pieces where others want it too.
@@ -70,7 +94,7 @@ impl Future for Run<'_> {
                     let is_long = self.left > SLICE;
                     let (has, now) = {
                         let mut world = sim.w();
-                        (world.take_idle(), world.now)
+                        (world.take_idle(sim.current_process()), world.now)
                     };
                     if !has {
                         wait(sim, (!is_long).then_some(self.left));
@@ -114,7 +138,7 @@ impl Run<'_> {
     fn end(&mut self, ran: u64) {
         self.left -= ran.min(self.left);
         self.step = Step::Next;
-        give(self.sim);
+        give(self.sim, ran);
     }
 }
 
@@ -122,10 +146,10 @@ impl Run<'_> {
 fn wait(sim: &Sim, short: Option<u64>) {
     let ticket = sim.ticket("a CPU");
     let mut world = sim.w();
-    match short {
-        Some(nanos) => world.cpu.short.push_back((ticket, nanos)),
-        None => world.cpu.long.push_back(ticket),
-    }
+    let time = world.cpu.place(sim.current_process());
+    world.cpu.next += 1;
+    let turn = world.cpu.next;
+    world.cpu.waiting.insert((time, turn), (ticket, short));
     world.preempt_longest();
 }
 
@@ -136,7 +160,7 @@ fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
     let end = since.saturating_add(left);
     let is_wanted = {
         let world = sim.w();
-        !(world.cpu.short.is_empty() && world.cpu.long.is_empty())
+        !world.cpu.waiting.is_empty()
     };
     // Nobody comes to wait where nobody waits already and nobody else is due before the end.
     if !is_wanted && sim.skip_to(end, RUNS) {
@@ -157,7 +181,7 @@ fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
 
 /// Waits for a CPU for long work.
 async fn take(sim: &Sim) {
-    if sim.w().take_idle() {
+    if sim.w().take_idle(sim.current_process()) {
         return;
     }
     wait(sim, None);
@@ -166,9 +190,14 @@ async fn take(sim: &Sim) {
 }
 
 impl World {
-    fn take_idle(&mut self) -> bool {
+    fn take_idle(&mut self, process: u32) -> bool {
         let is_idle = self.cpu.running < self.cpus.max(1);
-        self.cpu.running += u64::from(is_idle);
+        if is_idle {
+            self.cpu.running += 1;
+            // Nobody waits: time goes on with who runs.
+            let time = self.cpu.place(process);
+            self.cpu.floor = self.cpu.floor.max(time);
+        }
         is_idle
     }
 
@@ -181,16 +210,21 @@ impl World {
     }
 }
 
-/// Gives the CPU to who waits for one, or leaves it idle.
-fn give(sim: &Sim) {
+/// Gives the CPU, had for so long, to who waits for one, or leaves it idle.
+fn give(sim: &Sim, ran: u64) {
     let mut world = sim.w();
-    if let Some((ticket, left)) = world.cpu.short.pop_front() {
-        let at = world.now.saturating_add(left);
-        world.queue.push(at, Due::Wake(ticket));
-    } else if let Some(ticket) = world.cpu.long.pop_front() {
-        world.wake(ticket);
-    } else {
+    world.cpu.charge(sim.current_process(), ran);
+    let Some(((time, _), (ticket, short))) = world.cpu.waiting.pop_first() else {
         world.cpu.running -= 1;
+        return;
+    };
+    world.cpu.floor = world.cpu.floor.max(time);
+    match short {
+        Some(left) => {
+            let at = world.now.saturating_add(left);
+            world.queue.push(at, Due::Wake(ticket));
+        }
+        None => world.wake(ticket),
     }
 }
 
@@ -204,13 +238,14 @@ pub(crate) async fn spin<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>
         (world.now, cgroup)
     };
     let answer = what.await;
-    {
+    let burnt = {
         let mut world = sim.w();
         world.count_running(cgroup, false);
         let burnt = world.now - since;
         world.pids[pid].stime += burnt;
         world.memory.cpu_system += burnt;
-    }
-    give(sim);
+        burnt
+    };
+    give(sim, burnt);
     answer
 }

@@ -315,6 +315,11 @@ impl Engine {
         world.queue.push_now(now, Due::Wake(Ticket { process, turn: 0 }));
     }
 
+    /// The number of the process that runs.
+    pub(crate) fn current_process(&self) -> u32 {
+        self.current.get()
+    }
+
     /// A ticket for the process that runs.
     pub(crate) fn ticket(&self, waits: &'static str) -> Ticket {
         let process = self.current.get();

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Folios {
     /// Pages of the largest that readahead makes.
     pub(crate) by_readahead: u64,
+    /// Pages of those that the readahead around a fault of a mapping makes.
+    pub(crate) by_fault: u64,
     /// Pages of the largest that a write makes.
     pub(crate) by_write: u64,
     /// Whether only the dirty blocks of a written folio go out.

@@ -23,6 +23,7 @@ mod measure;
 mod memory;
 mod page_cache;
 mod process;
+mod protection;
 mod recorder;
 #[cfg(test)]
 mod reference;

@@ -6,6 +6,7 @@
 use crate::arena::{CgId, InodeId};
 use crate::engine::{Due, Sim, suspend};
 use crate::page_cache::Extent;
+use crate::protection::Effort;
 use crate::wb::Reason;
 use crate::world::World;
 use floodline_core::kernel::{DirtyableMemory, global_dirtyable_memory};
@@ -140,22 +141,48 @@ impl World {
         }
     }
 
-    /// Evicts clean pages of the cgroups in question; says how many.
+    /// Evicts clean pages of the cgroups in question, first without what `memory.low` protects; says how many.
     pub(crate) fn evict(&mut self, scope: CgId, wanted: u64) -> u64 {
-        let mut evicted = 0;
-        // All that are charged to a leaf are its own.
+        match self.evict_with(scope, wanted, Effort::Polite) {
+            0 if self.has_protection => self.evict_with(scope, wanted, Effort::Low),
+            evicted => evicted,
+        }
+    }
+
+    fn evict_with(&mut self, scope: CgId, wanted: u64, effort: Effort) -> u64 {
         if !self.cgroups[scope].has_children {
+            // All that are charged to a leaf are its own.
             return self.evict_owner(scope, wanted);
         }
-        for owner in self.cgroups.ids() {
-            if evicted >= wanted {
-                break;
-            }
-            if self.ancestors(owner).any(|id| id == scope) {
-                evicted += self.evict_owner(owner, wanted - evicted);
-            }
+        // From every cgroup its part, by how much it has; then from whoever has any.
+        let victims = self.victims(scope, effort);
+        let total = victims.iter().fold(0_u64, |sum, (_, pages)| sum.saturating_add(*pages)).max(1);
+        let mut evicted = 0;
+        for (owner, pages) in &victims {
+            let part = u128::from(wanted) * u128::from(*pages) / u128::from(total) + 1;
+            let part = u64::try_from(part).unwrap_or(u64::MAX).min(*pages).min(wanted.saturating_sub(evicted));
+            evicted += self.evict_owner(*owner, part);
+        }
+        for (owner, pages) in &victims {
+            evicted += self.evict_owner(*owner, wanted.saturating_sub(evicted).min(*pages));
         }
         evicted
+    }
+
+    /// Cgroups that something can be taken from, and how many pages of file cache at most.
+    fn victims(&self, scope: CgId, effort: Effort) -> Vec<(CgId, u64)> {
+        let mut own: Vec<u64> = self.cgroups.iter().map(|(_, cgroup)| cgroup.charged.file).collect();
+        for (_, cgroup) in self.cgroups.iter() {
+            if let Some(above) = cgroup.parent.and_then(|parent| own.get_mut(parent.0 as usize)) {
+                *above = above.saturating_sub(cgroup.charged.file);
+            }
+        }
+        let owners = self.cgroups.ids().filter(|owner| self.ancestors(*owner).any(|id| id == scope));
+        let pages = |owner: CgId| {
+            let spare = self.cgroups[owner].charged.usage().saturating_sub(self.protected(owner, scope, effort));
+            own.get(owner.0 as usize).map_or(0, |own| spare.min(*own))
+        };
+        owners.map(|owner| (owner, pages(owner))).filter(|(_, pages)| *pages > 0).collect()
     }
 
     /// Evicts clean pages charged to one cgroup; looks at each run twice at most.
@@ -256,7 +283,21 @@ impl World {
         self.count_active(owner, u64::from(pages), false);
     }
 
-    /// Evicts every clean page (`drop_caches`).
+    /// Inodes without pages that nobody has open are gone: who dirties one next owns it.
+    fn drop_inodes(&mut self) {
+        for inode in self.inodes.ids() {
+            let i = &self.inodes[inode];
+            let is_busy = i.opens > 0 || i.is_switching || i.is_syncing || i.is_dirty() || i.is_dirty_time;
+            if i.wb.is_none() || is_busy || i.cache.extents().iter().next().is_some() {
+                continue;
+            }
+            self.list_del(inode);
+            self.inodes[inode].wb = None;
+            self.inodes[inode].history = floodline_core::kernel::ForeignHistory::default();
+        }
+    }
+
+    /// Evicts every clean page, and inodes (`drop_caches` 3).
     pub(crate) fn drop_caches(&mut self) {
         for inode in self.inodes.ids() {
             let is_clean = |(_, extent): &&(u64, Extent)| !extent.dirty && !extent.writeback;
@@ -280,6 +321,7 @@ impl World {
                 found.is_some()
             });
         }
+        self.drop_inodes();
     }
 
     /// Wakes every flusher that has something to write, as reclaim does.

@@ -173,6 +173,8 @@ impl Recorder {
                 let row = CgroupLimitsRow {
                     memory_max: limit(cgroup.max),
                     memory_high: limit(cgroup.high),
+                    memory_min: limit(cgroup.min),
+                    memory_low: limit(cgroup.low),
                     controllers: Some(Bits(3)),
                     subtree_control: Some(Bits(if cgroup.gives_controllers { 3 } else { 0 })),
                     ..CgroupLimitsRow::default()

@@ -204,7 +204,8 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
     let since = began.saturating_add(timing.settle);
     hand.end = timing.duration.map(|duration| began.saturating_add(duration));
     hand.measures = Measures::new(since, copy.stall_over.nanos());
-    let start = began.saturating_add(copy.start.0);
+    let delay = floodline_core::scenario::Random::new(!copy.seed).below(sim.w().costs.start);
+    let start = began.saturating_add(copy.start.0).saturating_add(delay);
     if failure.is_none() {
         sim.sleep_until(hand.end.map_or(start, |end| start.min(end)), "its start").await;
         let shown = { sim.w().pids[pid].pid };

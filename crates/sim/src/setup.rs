@@ -54,6 +54,10 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     if scenario.cgroup_copies().len() > COPIES_MAX {
         return Err(SimError::Senseless(format!("more than {COPIES_MAX} cgroups")));
     }
+    let has_min = |cgroup: &floodline_core::scenario::Cgroup| cgroup.memory_min.is_some();
+    if let Some((path, _)) = machine.cgroups.iter().find(|(_, cgroup)| has_min(cgroup) && !kernel.at_least(4, 18)) {
+        return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: there is none before 4.18")));
+    }
     let build = Build { hz: hz.into(), cpus_possible: machine.cpus.into(), page_size: PAGE };
     let algorithm = Algorithm::of(kernel);
     let used = (total / 50).min(65_536);
@@ -105,6 +109,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         switching: crate::switch::Switching::default(),
         events: Vec::new(),
         meeting: crate::task::Meeting::default(),
+        has_protection: false,
         cgroup_paths: BTreeMap::new(),
         next_pid: 100,
         reclaim_waiters: crate::engine::Waiters::default(),
@@ -149,7 +154,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         let dev = DevId { major: 254, minor: u32::from(number) * 16 };
         let mut block = Block::new(&format!("vd{letter}"), dev);
         speed(&mut block, name, device)?;
-        ids.insert(name.clone(), add_block(world, block, device));
+        ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
     let (loops, built): (Vec<_>, Vec<_>) =
         built.into_iter().partition(|(_, device)| matches!(device.backing, Backing::Loop { .. }));
@@ -157,7 +162,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         let mut block = Block::new(&format!("loop{number}"), DevId { major: 7, minor: number });
         block.size = device.size.map_or(1 << 30, |size| size.bytes());
         block.depth = device.queue.nr_requests.unwrap_or(LOOP_DEPTH).max(1);
-        ids.insert(name.clone(), add_block(world, block, device));
+        ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
     for (number, (name, device)) in (0_u32..).zip(built) {
         let mut block = Block::new(&format!("md{number}"), DevId { major: 9, minor: number });
@@ -168,7 +173,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
             // It has no queue and no latency of its own; the caps, if any, are its members'.
             block.depth = u32::MAX;
         }
-        ids.insert(name.clone(), add_block(world, block, device));
+        ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
     world.devices = ids.iter().map(|(name, (block, _))| (name.clone(), *block)).collect();
     Ok(ids)
@@ -221,7 +226,7 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     Ok(())
 }
 
-fn add_block(world: &mut World, mut block: Block, device: &Device) -> (BlockId, BdiId) {
+fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) -> Result<(BlockId, BdiId), SimError> {
     let usual = if block.rotational { 75_000_000 } else { 2_000_000 };
     let target = device.queue.wbt_latency.map_or(usual, |latency| latency.nanos());
     // Since 4.10. Stacked devices have no queue that could be throttled.
@@ -234,13 +239,17 @@ fn add_block(world: &mut World, mut block: Block, device: &Device) -> (BlockId, 
     let id = world.blocks.push(block);
     let full = world.algorithm.ratio_full();
     let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.algorithm.ratio_scale);
+    let max_bytes = max_bytes_as_ratio(world, key, device)?;
+    if device.bdi.strict_limit.is_some() && !world.kernel.at_least(6, 2) {
+        return Err(since_6_2(key, "strict_limit"));
+    }
     let bdi = Bdi {
         name,
         device: id,
         root: crate::arena::WbId(0),
         wbs: Vec::new(),
         min_ratio: percent(device.bdi.min_ratio).unwrap_or(0),
-        max_ratio: percent(device.bdi.max_ratio).unwrap_or(full),
+        max_ratio: max_bytes.or(percent(device.bdi.max_ratio)).unwrap_or(full),
         strictlimit: device.bdi.strict_limit.unwrap_or(false),
         read_ahead: device.bdi.read_ahead.map_or(128 << 10, |size| size.bytes()),
         tot_write_bandwidth: 0,
@@ -250,7 +259,29 @@ fn add_block(world: &mut World, mut block: Block, device: &Device) -> (BlockId, 
     let bdi = world.bdis.push(bdi);
     let root = world.wb_get(bdi, CgId::ROOT);
     world.bdis[bdi].root = root;
-    (id, bdi)
+    Ok((id, bdi))
+}
+
+fn since_6_2(device: &str, knob: &str) -> SimError {
+    SimError::Senseless(format!("machine.devices.{device}.bdi.{knob}: there is no such knob before 6.2"))
+}
+
+/// `max_bytes` as the kernel keeps it: a ratio of the threshold that the machine had when it was written, which is
+/// before its other settings are.
+fn max_bytes_as_ratio(world: &World, name: &str, device: &Device) -> Result<Option<u64>, SimError> {
+    let Some(bytes) = device.bdi.max_bytes else { return Ok(None) };
+    if !world.kernel.at_least(6, 2) {
+        return Err(since_6_2(name, "max_bytes"));
+    }
+    let full = world.algorithm.ratio_full();
+    let thresh = world.gdtc(true).thresh.max(1);
+    let ratio = u128::from(bytes.bytes() / PAGE) * u128::from(full) / u128::from(thresh);
+    match u64::try_from(ratio) {
+        Ok(ratio) if ratio <= full => Ok(Some(ratio)),
+        _ => Err(SimError::Senseless(format!(
+            "machine.devices.{name}.bdi.max_bytes = \"{bytes}\": the kernel refuses more than the machine's threshold (EINVAL)"
+        ))),
+    }
 }
 
 fn add_filesystems(
@@ -285,6 +316,10 @@ fn add_filesystems(
             let folio = largest_folio(spec.fs_type.name(), Some(world.kernel), Some(read_ahead), PAGE);
             sb.folios.by_readahead = folio.map_or(1, |folio| (folio.by_readahead.0 / PAGE).max(1));
             sb.folios.by_write = folio.map_or(1, |folio| (folio.by_write.0 / PAGE).max(1));
+            // A fault asks for folios of one page. Of four are they as long as readahead makes every order larger by
+            // two: recordings of 6.1 and 6.12 have those, of 7.2 not; which release changed it is unverified.
+            let has_larger = sb.folios.by_readahead > 1 && !world.kernel.at_least(6, 17);
+            sb.folios.by_fault = if has_larger { sb.folios.by_readahead.min(4) } else { 1 };
             // Since commit 4ce02c679722 ("iomap: Add per-block dirty state tracking"), 6.6; buffer heads
             // always knew.
             sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.kernel.at_least(6, 6);
@@ -319,7 +354,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         device: None,
         bdi: None,
         has_cgroup_writeback: false,
-        folios: Folios { by_readahead: 1, by_write: 1, has_dirty_blocks: true },
+        folios: Folios { by_readahead: 1, by_fault: 1, by_write: 1, has_dirty_blocks: true },
         is_lazytime: false,
         flushes_on_close: true,
         atime: Atime::Relative,

@@ -16,6 +16,8 @@ pub(crate) const COSTS: Costs = Costs {
     copy_out: 4_000_000_000,
     call: 1_000,
     create: 4_000,
+    start: 0,
+    request: 5_000,
     page: 200,
     switch_inode: 1_000,
     switch_folio: 100,
@@ -60,6 +62,9 @@ impl Costs {
             copy_out: speed(self.copy_out),
             call: time(self.call),
             create: time(self.create),
+            // Up to a millisecond for each time that it is slower.
+            start: percent.saturating_sub(ONE) * 10_000,
+            request: time(self.request),
             page: time(self.page),
             switch_inode: time(self.switch_inode),
             switch_folio: time(self.switch_folio),
@@ -74,7 +79,8 @@ impl Costs {
         let copied = |bytes: u64, speed: u64| u128::from(bytes) * 1_000_000_000 / u128::from(speed);
         let bytes = copied(row.wchar?.0, self.copy_in) + copied(row.rchar?.0, self.copy_out);
         let faults = u128::from(row.minflt?.0) + u128::from(row.majflt?.0);
-        let once = calls * u128::from(self.call) + u128::from(creates) * u128::from(self.create);
+        // Opening and closing are counted nowhere.
+        let once = calls * u128::from(self.call) + u128::from(creates) * u128::from(self.create + 2 * self.call);
         Some(once + bytes + faults * u128::from(self.fault))
     }
 }
@@ -150,7 +156,7 @@ mod tests {
             majflt: Some(Count(0)),
             ..ProcessRow::default()
         };
-        assert_eq!(COSTS.of(&row, 25), Some(1_000_000 + 100_000 + 100_000 + 100_000));
+        assert_eq!(COSTS.of(&row, 25), Some(1_000_000 + 100_000 + 150_000 + 100_000));
         assert_eq!(COSTS.of(&ProcessRow::default(), 0), None, "unknown is not nothing");
         assert_eq!(Speed::of(&Window::default()), None);
     }

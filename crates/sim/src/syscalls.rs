@@ -157,7 +157,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<
     };
     for page in needed {
         // The write itself finds that there is no memory.
-        if fetch(sim, pid, inode, page, 1).await.is_err() {
+        if fetch(sim, pid, inode, page, 1, 1).await.is_err() {
             return;
         }
     }
@@ -243,8 +243,8 @@ fn folio_for(at: u64, left: u64, most: u64) -> u64 {
     most.min(aligned).min(by_len).max(1)
 }
 
-/// Reads pages that are not cached, and waits for them.
-async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) -> Result<(), NoMemory> {
+/// Reads pages that are not cached, into folios no larger than so many pages, and waits for them.
+async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64, folio: u64) -> Result<(), NoMemory> {
     let (device, cgroup) = {
         let world = sim.w();
         let task = &world.pids[pid];
@@ -256,7 +256,7 @@ async fn fetch(sim: &Sim, pid: PidId, inode: InodeId, start: u64, len: u64) -> R
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
         sim.w().pids[pid].io.read_bytes += len * PAGE;
     }
-    arrive(sim, cgroup, inode, start, len).await
+    arrive(sim, cgroup, inode, start, len, folio).await
 }
 
 fn read_request(sim: &Sim, cgroup: CgId, at: u64, pages: u64, slot: u32) -> Request {
@@ -272,12 +272,11 @@ fn read_request(sim: &Sim, cgroup: CgId, at: u64, pages: u64, slot: u32) -> Requ
     }
 }
 
-/// Pages have been read: they are in the cache from now on.
-async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64) -> Result<(), NoMemory> {
+/// Pages have been read: they are in the cache from now on, in folios of at most so many.
+async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64, most: u64) -> Result<(), NoMemory> {
     make_room(sim, cgroup, len).await?;
     let mut world = sim.w();
     let owner = world.page_owner(cgroup);
-    let most = world.sbs[world.inodes[inode].sb].folios.by_readahead;
     while let Some((at, hole)) = world.inodes[inode].cache.hole(start, len) {
         if most <= 1 {
             world.add_to_cache(inode, at, hole, 1, owner);
@@ -397,7 +396,8 @@ pub(crate) async fn read(
         let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
         io_wait(sim, Some(pid), completed(sim, slot)).await;
         sim.w().completions.close(slot);
-        arrive(sim, cgroup, inode, at, count).await?;
+        let largest = sim.w().sbs[sb].folios.by_readahead;
+        arrive(sim, cgroup, inode, at, count, largest).await?;
     }
     Ok(got)
 }
@@ -503,19 +503,20 @@ pub(crate) async fn store(
         }
         let is_cached = sim.w().inodes[inode].cache.find(page).is_some();
         if !is_cached {
-            let (start, len, is_on_disk) = {
+            let (start, len, is_on_disk, folio) = {
                 let world = sim.w();
-                let window = world.sbs[sb].folios.by_readahead.max(32);
-                let start = page / window * window;
+                // Around the page, half of the window on either side (`do_sync_mmap_readahead`).
+                let window = world.sbs[sb].bdi.map_or(1, |bdi| world.bdis[bdi].read_ahead / PAGE).max(1);
+                let start = page.saturating_sub(window / 2);
                 let i = &world.inodes[inode];
                 let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
                 let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
                 let (at, len) = hole.unwrap_or((page, 1));
-                (at, len, page < i.allocated)
+                (at, len, page < i.allocated, world.sbs[sb].folios.by_fault)
             };
             count_fault(sim, pid, is_on_disk);
             if is_on_disk {
-                fetch(sim, pid, inode, start, len).await.map_err(|_| OUT_OF_MEMORY)?;
+                fetch(sim, pid, inode, start, len, folio).await.map_err(|_| OUT_OF_MEMORY)?;
             } else {
                 make_room(sim, cgroup, 1).await.map_err(|_| OUT_OF_MEMORY)?;
                 let mut world = sim.w();
@@ -564,9 +565,22 @@ fn count_fault(sim: &Sim, pid: PidId, is_major: bool) {
     }
 }
 
+/// The CPU time of a call that frees the folios of an inode from a page on.
+async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
+    let nanos = {
+        let world = sim.w();
+        let folios = |extent: &crate::page_cache::Extent| u64::from(extent.len / extent.folio.max(1)).max(1);
+        let cache = &world.inodes[inode].cache;
+        let freed: u64 = cache.range(first, u64::MAX / 2).map(|(_, extent)| folios(&extent)).sum();
+        world.costs.call + freed * world.costs.page
+    };
+    use_cpu(sim, pid, nanos, false).await;
+}
+
 /// Cuts a file, or extends it.
 pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     let first = size.div_ceil(PAGE);
+    use_cpu_to_free(sim, pid, inode, first).await;
     wait_writeback(sim, inode, first, u64::MAX / 2).await;
     let block = {
         let mut world = sim.w();
@@ -585,6 +599,8 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
 /// Removes a name; the file goes when nobody has it open.
 pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
     let Some(inode) = sim.w().lookup(path) else { return false };
+    let call = sim.w().costs.call;
+    use_cpu(sim, pid, call, false).await;
     let blocks = sim.w().create_blocks(inode);
     {
         let mut world = sim.w();
@@ -600,6 +616,7 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
 }
 
 async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
+    use_cpu_to_free(sim, pid, inode, 0).await;
     wait_writeback(sim, inode, 0, u64::MAX / 2).await;
     let mut world = sim.w();
     let gone = world.inodes[inode].cache.remove(0, u64::MAX / 2);
@@ -613,6 +630,8 @@ async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
 
 /// Closes a file.
 pub(crate) async fn close(sim: &Sim, pid: PidId, inode: InodeId) {
+    let call = sim.w().costs.call;
+    use_cpu(sim, pid, call, false).await;
     let (is_last, flushes) = {
         let mut world = sim.w();
         let may_flush = world.sbs[world.inodes[inode].sb].flushes_on_close;

@@ -538,8 +538,14 @@ impl Hand {
             if self.sleep_until(due).await {
                 return Ok(Flow::Stop);
             }
+            let before = self.now();
             if self.all(&step.steps).await? == Flow::Stop {
                 return Ok(Flow::Stop);
+            }
+            if self.now() == before {
+                // Nothing of it takes time in the model: a program that goes round takes some.
+                let call = self.sim.w().costs.call;
+                crate::process::use_cpu(&self.sim, self.pid, call, false).await;
             }
             due = step.every.map_or(due, |every| due.saturating_add(every.nanos()));
         }

@@ -178,6 +178,7 @@ impl World {
     /// The end of a window.
     pub(crate) fn wbt_window(&mut self, device: BlockId) {
         let now = self.now;
+        let has_slept = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
         let wbt = &mut self.blocks[device].wbt;
         wbt.is_armed = false;
         let before = wbt.limits();
@@ -187,7 +188,8 @@ impl World {
                 wbt.scale = if wbt.scale < 0 { 0 } else { wbt.scale + 1 };
             }
             wbt.unknown = 0;
-        } else if wbt.reads >= 1 || wbt.writes >= WRITES_MIN {
+        } else if wbt.writes >= 1 || wbt.in_flight > 0 || has_slept {
+            // Reads are fine, or there are writes only, under way at least (`LAT_UNKNOWN_WRITES`).
             if !wbt.is_at_cap() {
                 wbt.scale -= 1;
             }

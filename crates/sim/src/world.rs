@@ -37,8 +37,12 @@ pub(crate) struct Costs {
     pub(crate) copy_out: u64,
     /// Nanoseconds of any system call.
     pub(crate) call: u64,
+    /// Programs of a machine that is slower than assumed do not begin at one moment: at most so many nanoseconds late.
+    pub(crate) start: u64,
     /// Nanoseconds of making a file, besides the call.
     pub(crate) create: u64,
+    /// Nanoseconds of handing a device a request that is waited for, its interrupt, and waking up.
+    pub(crate) request: u64,
     /// Nanoseconds of sending a folio of one page to a device.
     pub(crate) page: u64,
     /// Nanoseconds of switching one inode to another wb, and one of its tagged folios: estimates.
@@ -91,6 +95,8 @@ pub(crate) struct World {
     pub(crate) switching: crate::switch::Switching,
     pub(crate) events: Vec<Event>,
     pub(crate) meeting: crate::task::Meeting,
+    /// Whether any cgroup ever had `memory.min` or `memory.low`.
+    pub(crate) has_protection: bool,
     /// Live cgroups by path without a leading slash.
     pub(crate) cgroup_paths: BTreeMap<String, CgId>,
     pub(crate) next_pid: u32,

@@ -107,6 +107,7 @@ async fn wait_on_dirty_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64
 
 /// Waits until no page of a range is under writeback.
 pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64) {
+    let mut has_waited = false;
     loop {
         let is_busy = {
             let world = sim.w();
@@ -114,9 +115,13 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
             cache.writeback > 0 && cache.range(start, len).any(|(_, e)| e.writeback)
         };
         if !is_busy {
-            return;
+            break;
         }
+        has_waited = true;
         sim.wait("pages under writeback", |world| &mut world.inodes[inode].waiters).await;
+    }
+    if has_waited {
+        crate::block::woken(sim).await;
     }
 }
 

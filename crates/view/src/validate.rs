@@ -2,21 +2,45 @@
 //! Simulated runs held against real ones: a page of documentation, and JSON.
 
 use crate::figures::short;
+use floodline_core::compare::Spread;
 use floodline_core::scenario::Figure;
-use floodline_core::validate::{Case, Outcome, Row, SCHEMA, Verdict, summary};
+use floodline_core::validate::{Case, Outcome, Row, SCHEMA, Summary, Verdict, summary};
 use serde_json::json;
 
 /// So many misses are named at the top.
 const WORST: usize = 10;
 
-/// For a page of documentation: the sum, the worst misses, then every case.
+/// Kinds of figures by the ends of their names.
+const KINDS: &[(&str, &[&str])] = &[
+    ("throughput", &["bytes_per_second"]),
+    ("finish times", &["finished_seconds"]),
+    ("dirty and writeback levels", &["_mean_bytes", "_peak_bytes"]),
+    ("bytes dirtied, written and read", &["dirtied_bytes", "written_bytes", "read_bytes"]),
+    (
+        "fsync, fdatasync, syncfs, sync, umount: usual",
+        &["sync.p50_seconds", "syncfs.p50_seconds", "umount.p50_seconds"],
+    ),
+    ("the same: longest", &["sync.max_seconds", "syncfs.max_seconds", "umount.max_seconds"]),
+    ("other calls: usual", &["p50_seconds"]),
+    ("other calls: longest", &["max_seconds"]),
+];
+
+/// For a page of documentation: the sum, by kind and by scenario, the worst misses, then every case.
 pub fn markdown(cases: &[Case]) -> String {
     let sum = summary(cases);
-    let median = sum.median_off_share.map_or("-".to_owned(), |off| format!("{:.1} %", off * 100.0));
     let mut text = format!(
-        "{} of {} figures agree; the median is {median} off. {} more depend on an emulated CPU, and {} are next to nothing.\n\n",
-        sum.agree, sum.figures, sum.cpu_bound, sum.negligible
+        "{} of {} figures agree; the median is {} off. {} are off by no more than the model's own seeds differ, {} miss. \
+         {} more depend on an emulated CPU, and {} are next to nothing.\n\n",
+        sum.agree,
+        sum.figures,
+        percent(sum.median_off_share),
+        sum.chance,
+        sum.misses,
+        sum.cpu_bound,
+        sum.negligible
     );
+    text.push_str(&by_kind(cases));
+    text.push_str(&by_scenario(cases));
     let mut misses: Vec<(&Case, &Row)> = Vec::new();
     for case in cases {
         if let Outcome::Figures(rows) = &case.outcome {
@@ -35,6 +59,9 @@ pub fn markdown(cases: &[Case]) -> String {
     }
     for case in cases {
         text.push_str(&format!("## {}, {}, {}\n\n", case.scenario, case.variant, case.kernel));
+        let slowdown = case.told.slowdown_percent as f64 / 100.0;
+        let observer = case.told.observer_ns as f64 / 1e7;
+        text.push_str(&format!("CPU {slowdown:.0} times slower, {observer:.0} % of it the recorder's.\n\n"));
         match &case.outcome {
             Outcome::NotSimulated(why) => text.push_str(&format!("Not simulated: {why}.\n")),
             Outcome::Figures(rows) => {
@@ -47,26 +74,65 @@ pub fn markdown(cases: &[Case]) -> String {
     text
 }
 
-const HEADING: &str =
-    "| figure | runs | real | least to most | simulated | off | |\n|---|---:|---:|---:|---:|---:|---|\n";
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+fn sum_line(name: &str, sum: &Summary) -> String {
+    format!(
+        "| {name} | {} | {} | {} | {} | {} | {} |\n",
+        sum.figures,
+        sum.agree,
+        sum.chance,
+        sum.misses,
+        percent(sum.median_off_share),
+        sum.cpu_bound
+    )
+}
+
+const SUM_HEADING: &str =
+    " | figures | agree | chance | miss | median off | CPU |\n|---|---:|---:|---:|---:|---:|---:|\n";
+
+fn by_kind(cases: &[Case]) -> String {
+    let kind = |row: &Row| KINDS.iter().position(|(_, ends)| ends.iter().any(|end| row.figure.ends_with(end)));
+    let lines = KINDS.iter().enumerate().map(|(number, (name, _))| {
+        let rows = cases.iter().flat_map(Case::rows).filter(|row| kind(row) == Some(number));
+        sum_line(name, &Summary::of(rows))
+    });
+    format!("| kind{SUM_HEADING}{}\n", lines.collect::<String>())
+}
+
+fn by_scenario(cases: &[Case]) -> String {
+    let mut text = format!("| scenario{SUM_HEADING}");
+    for group in cases.chunk_by(|a, b| (&a.scenario, &a.variant) == (&b.scenario, &b.variant)) {
+        let name = format!("{} {}", group[0].scenario, group[0].variant);
+        text.push_str(&sum_line(&name, &summary(group)));
+    }
+    text + "\n"
+}
+
+const HEADING: &str = "| figure | runs | real | least to most | simulated | least to most | off | |\n|---|---:|---:|---:|---:|---:|---:|---|\n";
 
 fn line(name: &str, row: &Row) -> String {
     let value = |value: f64| short(Figure { value, unit: row.real.unit });
-    let range = match row.real.runs {
-        1 => String::new(),
-        _ => format!("{} to {}", value(row.real.min), value(row.real.max)),
+    let range = |of: &Spread| match value(of.min) == value(of.max) {
+        true => String::new(),
+        false => format!("{} to {}", value(of.min), value(of.max)),
     };
     let verdict = match row.verdict {
         Verdict::Agrees => "",
+        Verdict::Chance => "chance",
         Verdict::Misses => "misses",
         Verdict::CpuBound => "CPU",
         Verdict::Negligible => "small",
     };
     format!(
-        "| {name} | {} | {} | {range} | {} | {:.0} % | {verdict} |\n",
+        "| {name} | {} | {} | {} | {} | {} | {:.0} % | {verdict} |\n",
         row.real.runs,
         value(row.real.mean),
-        value(row.simulated),
+        range(&row.real),
+        value(row.simulated.mean),
+        range(&row.simulated),
         row.off_share * 100.0
     )
 }
@@ -80,7 +146,7 @@ pub fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::validate::rows;
+    use floodline_core::validate::{Told, rows};
 
     #[test]
     fn misses_come_first_and_every_figure_has_its_line() {
@@ -89,16 +155,20 @@ mod tests {
             scenario: "cliff".to_owned(),
             variant: variant.to_owned(),
             kernel: "6.12".to_owned(),
+            told: Told { slowdown_percent: 12_000, observer_ns: 300_000_000 },
             outcome,
         };
         let cases = [
-            case("incident", Outcome::Figures(rows(&[figure(2.0), figure(2.2)], &figure(4.2)))),
+            case("incident", Outcome::Figures(rows(&[figure(2.0), figure(2.2)], &[figure(4.2)]))),
             case("real", Outcome::NotSimulated("the simulator cannot honour a program".to_owned())),
         ];
         let text = markdown(&cases);
         assert!(text.starts_with("0 of 1 figures agree; the median is 100.0 % off."), "{text}");
-        let line = "`t.fsync.max_seconds` | 2 | 2.10 s | 2.00 s to 2.20 s | 4.20 s | 100 % | misses |";
+        let line = "`t.fsync.max_seconds` | 2 | 2.10 s | 2.00 s to 2.20 s | 4.20 s |  | 100 % | misses |";
         assert_eq!(text.matches(line).count(), 2, "{text}");
+        assert!(text.contains("| the same: longest | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
+        assert!(text.contains("| cliff incident | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
+        assert!(text.contains("CPU 120 times slower, 30 % of it the recorder's."), "{text}");
         assert!(text.contains("Not simulated: the simulator cannot honour a program."), "{text}");
         assert!(json(&cases).unwrap().contains("\"not_simulated\""));
     }

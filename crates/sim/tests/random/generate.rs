@@ -36,11 +36,6 @@ impl Dice<'_> {
         self.roll() % 16 >= 16 - sixteenths
     }
 
-    /// The same where exotic things are wanted.
-    fn rare(&mut self, sixteenths: u8, make: impl FnOnce(&mut Self) -> String) -> String {
-        if self.1 { self.some(sixteenths, make) } else { String::new() }
-    }
-
     fn some(&mut self, sixteenths: u8, make: impl FnOnce(&mut Self) -> String) -> String {
         if self.chance(sixteenths) { make(self) } else { String::new() }
     }
@@ -187,6 +182,7 @@ fn device(dice: &mut Dice<'_>, name: &str, backing: &str, text: &mut String) {
         }),
     );
     text.push_str(&dice.some(2, |dice| format!("bdi.max_ratio = {}\n", dice.one_of(&["50", "1", "0", "100"]))));
+    text.push_str(&dice.some(1, |_| "bdi.max_bytes = \"8 MiB\"\n".to_owned()));
     text.push_str(&dice.some(2, |dice| format!("bdi.min_ratio = {}\n", dice.one_of(&["1", "0", "90"]))));
     text.push_str(&dice.some(2, |_| "bdi.strict_limit = true\n".to_owned()));
     text.push_str(&dice.some(1, |_| "bdi.max_bytes = \"1 MiB\"\n".to_owned()));
@@ -223,7 +219,8 @@ fn cgroup(dice: &mut Dice<'_>, made: &mut Made, number: usize, is_v1: bool, text
     }));
     if !is_v1 {
         text.push_str(&dice.some(3, |dice| format!("memory_high = \"{}\"\n", dice.one_of(&["16 MiB", "4 MiB"]))));
-        text.push_str(&dice.rare(1, |_| "memory_low = \"4 MiB\"\n".to_owned()));
+        text.push_str(&dice.some(3, |dice| format!("memory_low = \"{}\"\n", dice.one_of(&["4 MiB", "64 MiB", "max"]))));
+        text.push_str(&dice.some(2, |dice| format!("memory_min = \"{}\"\n", dice.one_of(&["1 MiB", "100 MiB"]))));
         text.push_str(&dice.some(2, |dice| format!("io_weight = {}\n", dice.one_of(&["50", "1", "10000"]))));
         text.push_str(&dice.some(2, |_| "subtree_control = [\"memory\"]\n".to_owned()));
     }
@@ -427,8 +424,13 @@ fn cgroup_step(dice: &mut Dice<'_>, made: &Made) -> String {
         1 => format!("{{ remove_cgroup = {{ cgroup = \"{name}\" }} }}"),
         2 => format!("{{ move_to = {{ cgroup = \"{name}\" }} }}"),
         _ => format!(
-            "{{ set_limits = {{ cgroup = \"{name}\", limits = {{ memory_max = \"{}\" }} }} }}",
-            dice.one_of(&["8 MiB", "1 MiB", "max"])
+            "{{ set_limits = {{ cgroup = \"{name}\", limits = {{ {} }} }} }}",
+            dice.one_of(&[
+                "memory_max = \"8 MiB\"",
+                "memory_max = \"1 MiB\"",
+                "memory_max = \"max\"",
+                "memory_low = \"2 MiB\""
+            ])
         ),
     }
 }

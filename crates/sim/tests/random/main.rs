@@ -2,7 +2,8 @@
 //! Random scenarios under the checkers: every run ends, adds up after every event, what is refused is refused
 //! by name, and a run that is looked at after every event makes the records of one that goes in strides.
 //! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=5000 cargo test -p floodline-sim --test random` runs others and more;
-//! without a seed there are few, always the same; a failure prints the scenario and the kernel.
+//! without a seed there are few, always the same; a failure prints the scenario and the kernel, and with `FLOODLINE_SHOW`
+//! set every one is printed before it is run.
 
 #![expect(clippy::print_stdout, reason = "a failure is repeated with the seed that is printed")]
 
@@ -91,6 +92,7 @@ fn every_random_scenario_ends_adds_up_or_is_refused_by_name() {
     }
     println!("{:?}, {} scenarios", config.rng_seed, config.cases);
     let (seed, cases) = (config.rng_seed, config.cases);
+    let shows_all = std::env::var_os("FLOODLINE_SHOW").is_some();
     let ran = Cell::new(0_u32);
     let refusals: RefCell<BTreeMap<String, u32>> = RefCell::default();
     let bytes = proptest::collection::vec(proptest::num::u8::ANY, 40..400);
@@ -98,6 +100,10 @@ fn every_random_scenario_ends_adds_up_or_is_refused_by_name() {
         let mut dice = Dice::of(&bytes);
         let text = generate::scenario(&mut dice);
         let kernel = KERNELS[bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % KERNELS.len()];
+        if shows_all {
+            // Of a run that does not come to its end, the last one shown is the culprit.
+            println!("on {kernel}:\n{text}");
+        }
         let judged = judge(&text, kernel);
         if judged == Ok(Ending::Ran) {
             ran.set(ran.get() + 1);

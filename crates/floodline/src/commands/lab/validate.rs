@@ -13,12 +13,12 @@ use floodline_core::facts::HostFacts;
 use floodline_core::id::Entity;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::name::Name;
-use floodline_core::record::{Record, Sink, What};
+use floodline_core::record::{Event, Record, Sink, What};
 use floodline_core::run::figures;
 use floodline_core::sample::HostRow;
 use floodline_core::scenario::{Backing, ByteRate, Figure, Scenario, ScenarioFile, Time};
 use floodline_core::units::{BytesPerSecond, Nanos};
-use floodline_core::validate::{Case, FoundDisk, Outcome, other_setting, rows};
+use floodline_core::validate::{Case, FoundDisk, Outcome, Told, other_setting, rows};
 use floodline_core::window::Window;
 use floodline_sim::Speed;
 use floodline_view::validate as view;
@@ -27,8 +27,9 @@ use std::path::{Path, PathBuf};
 
 /// Hold recordings of real runs against simulated ones
 #[derive(clap::Args)]
-#[command(after_help = "A simulated figure agrees when it is within 10 % of the real mean, or within twice what the \
-        real repeats differ by. Recordings that are of no scenario, or of a simulated run, are left out, and said. \
+#[command(after_help = "The mean of the simulated runs agrees when it is within 10 % of the real mean, or within \
+        twice what the real repeats differ by; with fewer than three of those, what is within twice what the seeds differ by \
+        is called chance, and does not agree. Recordings that are of no scenario, or of a simulated run, are left out, and said. \
         A recording is held against the scenario as it is now.\n\n\
         Examples:\n  \
         floodline lab validate recordings/ > validation.md\n  \
@@ -40,6 +41,9 @@ pub(super) struct Validate {
     /// Folder of the scenarios
     #[arg(long, value_name = "FOLDER", default_value = "scenarios")]
     scenarios: PathBuf,
+    /// So many simulated runs of each, with seeds from 1 on
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
     /// How to print; text is Markdown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -61,6 +65,8 @@ struct Real {
     disks: BTreeMap<String, FoundDisk>,
     /// Its settings at first.
     host: HostRow,
+    /// When its tasks ended, since the start of the workload.
+    ends: Vec<Nanos>,
 }
 
 /// The mean of what recordings tell; of all of them where those of a case do not.
@@ -77,10 +83,10 @@ impl Validate {
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
             match read(&path) {
-                Ok(One { of, facts, figures, speed, disks, host }) => {
+                Ok(One { of, facts, figures, speed, disks, host, ends }) => {
                     let release = facts.kernel_release.clone();
                     let real =
-                        real.entry(of).or_insert_with(|| Real { release, facts, disks, host, ..Real::default() });
+                        real.entry(of).or_insert_with(|| Real { release, facts, disks, host, ends, ..Real::default() });
                     real.repeats.push(figures);
                     real.speeds.extend(speed);
                 }
@@ -98,14 +104,18 @@ impl Validate {
         for ((scenario, variant, kernel), real) in real {
             progress.tell(|| format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
             let speed = mean(&real.speeds).or(usual).unwrap_or_default();
-            let outcome = match self.simulated((&scenario, &variant, kernel), speed, &real, &interrupt) {
+            let simulated: Result<Vec<_>, _> = (1..=self.seeds)
+                .map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, &real, &interrupt))
+                .collect();
+            let outcome = match simulated {
                 Ok(simulated) => Outcome::Figures(rows(&real.repeats, &simulated)),
                 Err(why) => Outcome::NotSimulated(why),
             };
             if interrupt.is_asked() {
                 break;
             }
-            cases.push(Case { scenario, variant, kernel: real.release, outcome });
+            let told = Told { slowdown_percent: speed.slowdown, observer_ns: speed.observer.0 };
+            cases.push(Case { scenario, variant, kernel: real.release, told, outcome });
         }
         drop(progress);
         if cases.len() < count {
@@ -121,6 +131,7 @@ impl Validate {
     fn simulated(
         &self,
         (scenario, variant, kernel): (&str, &str, KernelVersion),
+        seed: u64,
         speed: Speed,
         real: &Real,
         interrupt: &Interrupt,
@@ -134,7 +145,11 @@ impl Validate {
         if let Some(name) = other_setting(&scenario.machine, &real.host) {
             return Err(format!("it was recorded with another {name} than the scenario now has"));
         }
-        let scenario = &as_found(scenario, real);
+        let mut scenario = as_found(scenario, real);
+        scenario.workload.seed = seed;
+        let told = scenario.workload.duration.map(Time::nanos).map(Nanos);
+        scenario.workload.duration = told.map(|told| Time(recorded_duration(told, &real.ends)));
+        let scenario = &scenario;
         let order = Order { scenario, variant, kernel, every: Nanos::from_millis(500), speed };
         let outcome = model::run(&order, |_| Ok(()), |_| !interrupt.is_asked());
         outcome.map(|outcome| outcome.report.figures).map_err(|error| error.to_string())
@@ -157,6 +172,17 @@ fn as_found(scenario: &Scenario, real: &Real) -> Scenario {
         device.write_bandwidth = rate.map(|rate| ByteRate(BytesPerSecond(rate))).or(device.write_bandwidth);
     }
     scenario
+}
+
+/// How long the workload ran, where the scenario says another time by now: programs that run until their time is up
+/// end then, or when their last call does; others may end at any time.
+fn recorded_duration(told: Nanos, ends: &[Nanos]) -> Nanos {
+    let near = |at: &&Nanos| at.0.abs_diff(told.0) <= Nanos::SECOND.0;
+    let late = ends.iter().filter(|at| at.0 > told.0 / 2).min();
+    match late {
+        Some(at) if !ends.iter().any(|at| near(&at)) => Nanos(at.0 / Nanos::SECOND.0 * Nanos::SECOND.0),
+        _ => told,
+    }
 }
 
 /// What a recording tells of its disks, by name.
@@ -189,6 +215,7 @@ struct One {
     speed: Option<Speed>,
     disks: BTreeMap<String, FoundDisk>,
     host: HostRow,
+    ends: Vec<Nanos>,
 }
 
 /// Of what a recording is, and what it tells.
@@ -215,6 +242,10 @@ fn read(path: &Path) -> Result<One, String> {
         return Err("of a simulated run, left out".to_owned());
     }
     let kernel = facts.kernel.ok_or("of an unknown kernel, left out")?;
+    let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
+    let began = began.map_or(Nanos(0), |event| event.at);
+    let ended = |event: &Event| matches!(event.what, What::TaskEnded { .. }).then_some(Nanos(event.at.0 - began.0));
+    let ends = window.events.iter().filter(|event| event.at.0 >= began.0).filter_map(ended).collect();
     Ok(One {
         of: (scenario, variant, kernel),
         facts: facts.clone(),
@@ -222,5 +253,24 @@ fn read(path: &Path) -> Result<One, String> {
         speed: Speed::of(&window),
         disks: disks(&window),
         host: window.host.first,
+        ends,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_of_another_duration_tells_its_own() {
+        let check = |told: u64, ends: &[u64], expect: u64| {
+            let ends: Vec<Nanos> = ends.iter().map(|millis| Nanos::from_millis(*millis)).collect();
+            assert_eq!(recorded_duration(Nanos::from_millis(told), &ends), Nanos::from_millis(expect), "{ends:?}");
+        };
+        check(35_000, &[35_050, 35_100, 41_000], 35_000);
+        check(25_000, &[35_050, 35_100, 41_000], 35_000);
+        check(25_000, &[3_000, 35_050], 35_000);
+        check(25_000, &[3_000], 25_000);
+        check(25_000, &[], 25_000);
+    }
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Absurd scenarios: what cannot be is refused with the rule that it breaks, by whoever knows the rule - the scenario's
+//! own check, or the simulator, which knows the kernel. Nothing of it panics, hangs or is silently something else.
+
+use floodline_core::record::{Event, Record, What};
+use floodline_core::scenario::ScenarioFile;
+use floodline_core::units::Nanos;
+use floodline_sim::{Options, Speed, simulate};
+
+const SMALL: &str = r#"
+name = "small"
+summary = "Some pages and an fsync"
+about = "x"
+[machine]
+memory = "256 MiB"
+cpus = 2
+sysctl.vm = { dirty_ratio = 20 }
+[machine.devices.data]
+size = "1 GiB"
+write_bandwidth = "50 MB/s"
+[machine.mounts."/data"]
+type = "ext4"
+device = "data"
+[machine.cgroups.box]
+memory_max = "32 MiB"
+[workload]
+duration = "2s"
+[workload.tasks.writer]
+cgroup = "box"
+steps = [{ write = { file = "/data/a", block = "64 KiB", total = "1 MiB" } }, { fsync = { file = "/data/a" } }]
+"#;
+
+/// What is said of a scenario; nothing where it runs.
+fn run(text: &str, kernel: &str, mut take: impl FnMut(Record)) -> String {
+    let scenario = match ScenarioFile::parse(text) {
+        Ok(mut file) => file.variants.remove("default").expect("its variant"),
+        Err(error) => return error.problems.iter().map(|problem| problem.to_string() + "\n").collect(),
+    };
+    let options = Options {
+        variant: "default".to_owned(),
+        kernel: kernel.parse().expect("a version"),
+        every: Nanos::from_millis(500),
+        speed: Speed::default(),
+        checks_every_event: false,
+    };
+    let take = |record| {
+        take(record);
+        Ok(())
+    };
+    let outcome = simulate(&scenario, &options, take, |_| true);
+    outcome.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_rule() {
+    let settings = "sysctl.vm = { dirty_ratio = 20 }";
+    let bandwidth = "write_bandwidth = \"50 MB/s\"";
+    let memory = "memory = \"256 MiB\"";
+    let limit = "memory_max = \"32 MiB\"";
+    let step = "{ fsync = { file = \"/data/a\" } }";
+    // Kernel, what is replaced by what, and what is said.
+    let rows = [
+        ("6.12", "", "", ""),
+        // Memory and CPUs.
+        ("6.12", memory, "memory = \"0 B\"", "no kernel boots in less than 16 MiB"),
+        ("6.12", memory, "memory = \"20 MiB\"", "too little for a kernel"),
+        ("6.12", memory, "memory = \"99999999999 GiB\"", "memory"),
+        ("6.12", "cpus = 2", "cpus = 0", "1 to 8192 CPUs"),
+        ("6.12", "cpus = 2", "cpus = 2\nhz = 7", "100, 250, 300 or 1000"),
+        // Devices.
+        ("6.12", bandwidth, "write_bandwidth = \"0 B/s\"", "nothing would ever complete"),
+        ("6.12", bandwidth, "read_iops = \"0 IO/s\"", "nothing would ever complete"),
+        ("6.12", bandwidth, "write_bandwidth = \"-1 MB/s\"", "write_bandwidth"),
+        ("6.12", "size = \"1 GiB\"", "size = \"0 B\"", "it has no size of at least 1 MiB"),
+        ("6.12", bandwidth, "bdi = { max_ratio = 101 }", "min_ratio ≤ max_ratio ≤ 100"),
+        ("6.1", bandwidth, "bdi = { max_bytes = \"1 MiB\" }", "bdi.max_bytes: there is no such knob before 6.2"),
+        ("5.10", bandwidth, "bdi = { strict_limit = true }", "bdi.strict_limit: there is no such knob before 6.2"),
+        ("6.12", bandwidth, "bdi = { max_bytes = \"1 TiB\" }", "more than the machine's threshold (EINVAL)"),
+        ("6.12", bandwidth, "bdi = { max_bytes = \"1 MiB\" }", ""),
+        // Settings.
+        (
+            "6.12",
+            settings,
+            "sysctl.vm = { dirty_ratio = 101 }",
+            "the kernel refuses 101 here (EINVAL): it takes 0 to 100",
+        ),
+        ("6.12", settings, "sysctl.vm = { dirty_bytes = 4096 }", "it takes at least 8192"),
+        ("6.12", settings, "sysctl.vm = { dirty_background_bytes = 0 }", "it takes at least 1"),
+        ("6.12", settings, "sysctl.vm = { dirty_bytes = 9223372036854775807 }", "more than 2^32 - 1 pages (ERANGE)"),
+        (
+            "6.12",
+            settings,
+            "sysctl.vm = { dirty_background_bytes = 9223372036854775807 }",
+            "more than 2^32 - 1 pages (ERANGE)",
+        ),
+        // Before the fix of the overflows, the kernel took these.
+        ("5.10", settings, "sysctl.vm = { dirty_bytes = 9223372036854775807 }", ""),
+        ("6.12", settings, "sysctl.vm = { dirty_bytes = 9223372036854775808 }", "sysctl"),
+        ("6.12", settings, "sysctl.vm = { dirty_expire_centisecs = 99999999999 }", "it takes 0 to 2147483647"),
+        ("6.12", settings, "sysctl.vm = { dirty_writeback_centisecs = -1 }", "it takes 0 to 2147483647"),
+        ("6.12", settings, "sysctl.vm = { swappiness = 10 }", "machine.sysctl.vm.swappiness"),
+        ("6.12", step, "{ set_sysctl = { vm = { dirty_ratio = 1000 } } }", "it takes 0 to 100"),
+        // Cgroups.
+        (
+            "6.12",
+            "[machine.cgroups.box]",
+            "[machine.cgroups.\"n{i}\"]\ninstances = 10000000\n[machine.cgroups.box]",
+            "16-bit ids",
+        ),
+        ("4.14", limit, "memory_min = \"1 MiB\"", "there is none before 4.18"),
+        ("6.12", limit, "memory_min = \"1 MiB\"", ""),
+        ("6.12", limit, "memory_low = \"16 EiB\"", "memory_low"),
+        ("6.12", limit, "io_max.data = { write_bandwidth = \"0 B/s\" }", "the kernel refuses a limit of 0 (EINVAL)"),
+        ("6.12", limit, "io_weight = 10001", "the kernel takes 1 to 10000 (ERANGE)"),
+        // Workloads.
+        ("6.12", "cgroup = \"box\"", "cgroup = \"box\"\ninstances = 10000000", "at most 100000"),
+        ("6.12", "total = \"1 MiB\"", "total = \"1 MiB\", rate = \"0 B/s\"", "rate"),
+        ("6.12", "block = \"64 KiB\"", "block = \"0 B\"", "block"),
+        ("6.12", "duration = \"2s\"", "duration = \"99999999999999999999s\"", "duration"),
+    ];
+    let mut wrong = Vec::new();
+    for (kernel, from, to, expect) in rows {
+        assert!(SMALL.contains(from), "{from}");
+        let said = run(&SMALL.replacen(from, to, 1), kernel, drop);
+        let fits = if expect.is_empty() { said.is_empty() } else { said.contains(expect) };
+        if !fits {
+            wrong.push(format!("{kernel}: {to}: expected {expect:?}, said {said:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_program_that_gets_no_memory_fails_and_the_run_goes_on() {
+    // The kernel would kill it.
+    let text = SMALL.replace("memory_max = \"32 MiB\"", "memory_max = \"0 B\"");
+    let mut failures = Vec::new();
+    let outcome = run(&text, "6.12", |record| {
+        if let Record::Event(Event { what: What::TaskEnded { failure, .. }, .. }) = record {
+            failures.extend(failure);
+        }
+    });
+    assert_eq!(outcome, "");
+    assert!(failures.len() == 1 && failures[0].contains("no memory"), "{failures:?}");
+}
