@@ -9,7 +9,7 @@ use crate::process::io_wait;
 use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
-    BackgroundDomain, DirtyThrottleControl, MdtcAvailInput, RatelimitSample, TaskClass, dirty_poll_interval,
+    BackgroundDomain, DirtyThrottleControl, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass, dirty_poll_interval,
     domain_dirty_limits, foreign_flush_pages, freerun_ceiling, mdtc_calc_avail, task_ratelimit, update_dirty_limit,
     wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
 };
@@ -25,14 +25,7 @@ enum Verdict {
 impl World {
     /// The machine's domain: thresholds and counts; `counts_writeback` as throttling has it.
     pub(crate) fn gdtc(&self, counts_writeback: bool) -> DirtyThrottleControl {
-        let limits = domain_dirty_limits(
-            &self.algorithm,
-            &self.settings.dirty,
-            crate::world::PAGE,
-            self.global_avail(),
-            None,
-            TaskClass::Normal,
-        );
+        let limits = self.global_limits();
         let memory = &self.memory;
         DirtyThrottleControl {
             thresh: limits.thresh,
@@ -40,6 +33,20 @@ impl World {
             dirty: memory.nr_dirty + if counts_writeback { memory.nr_writeback } else { 0 },
             dirty_limit: self.domain.dirty_limit,
             ..DirtyThrottleControl::default()
+        }
+    }
+
+    /// The machine's thresholds. They are asked for much more often than what they follow from changes.
+    fn global_limits(&self) -> DomainLimits {
+        let of = (self.settings.dirty, self.global_avail());
+        match self.domain_limits.get() {
+            Some((known, limits)) if known == of => limits,
+            _ => {
+                let page = crate::world::PAGE;
+                let limits = domain_dirty_limits(&self.algorithm, &of.0, page, of.1, None, TaskClass::Normal);
+                self.domain_limits.set(Some((of, limits)));
+                limits
+            }
         }
     }
 

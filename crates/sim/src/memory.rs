@@ -95,21 +95,16 @@ impl World {
 
     /// Puts pages of an inode into the cache, charged to a memcg.
     pub(crate) fn add_to_cache(&mut self, inode: InodeId, start: u64, len: u64, folio: u32, owner: CgId) {
+        self.add_extent(inode, start, len, Extent::clean(folio, owner));
+    }
+
+    /// Puts pages of an inode into the cache, all like the one that is given.
+    pub(crate) fn add_extent(&mut self, inode: InodeId, start: u64, len: u64, page: Extent) {
         let mut at = start;
         while at < start + len {
             let some = u32::try_from((start + len - at).min(1 << 20)).unwrap_or(1 << 20);
-            let extent = Extent {
-                len: some,
-                folio,
-                blocks: some,
-                owner,
-                dirty: false,
-                writeback: false,
-                active: false,
-                reclaim: false,
-            };
-            self.inodes[inode].cache.insert(at, extent);
-            let lru = self.memory.lru(owner);
+            self.inodes[inode].cache.insert(at, Extent { len: some, blocks: some, ..page });
+            let lru = self.memory.lru(page.owner);
             match lru.back_mut() {
                 Some((last, from, count)) if *last == inode && *from + u64::from(*count) == at && *count < RUN_MAX => {
                     *count += some;
@@ -119,7 +114,7 @@ impl World {
             at += u64::from(some);
         }
         self.memory.cache(len);
-        self.charge(owner, |charged| charged.file += len);
+        self.charge(page.owner, |charged| charged.file += len);
     }
 
     /// Pages were met again: they move to the active list.
@@ -239,8 +234,8 @@ impl World {
             if !extent.active && freed < most {
                 let folio = u64::from(extent.folio.max(1));
                 let take = pages.min((most - freed).div_ceil(folio).saturating_mul(folio));
-                let gone = self.inodes[inode].cache.remove(at, take);
-                self.forget(inode, &gone, None);
+                let gone = self.inodes[inode].cache.cut(at, take);
+                self.forget(inode, gone.as_slice(), None);
                 freed += take;
                 if take == pages {
                     continue;

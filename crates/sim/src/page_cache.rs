@@ -27,6 +27,22 @@ pub(crate) struct Extent {
     pub(crate) reclaim: bool,
 }
 
+impl Extent {
+    /// No pages of folios of a size, clean and met for the first time.
+    pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
+        Extent {
+            len: 0,
+            folio,
+            blocks: 0,
+            owner,
+            dirty: false,
+            writeback: false,
+            active: false,
+            reclaim: false,
+        }
+    }
+}
+
 /// The cached pages of an inode, by first page.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
@@ -179,6 +195,35 @@ impl PageCache {
             self.count(extent, false);
         }
         gone
+    }
+
+    /// Takes pages out that are alike; says what was there.
+    pub(crate) fn cut(&mut self, start: u64, len: u64) -> Option<(u64, Extent)> {
+        let at = self.at(start);
+        let (from, extent) = self.extents.get_mut(at)?;
+        let cut = u32::try_from(len).unwrap_or(u32::MAX);
+        if *from != start || cut > extent.len || extent.blocks != extent.len {
+            return self.cut_within(start, len);
+        }
+        let gone = (start, Extent { len: cut, blocks: cut, ..*extent });
+        if cut == extent.len {
+            self.extents.remove(at);
+        } else {
+            *from += len;
+            extent.len -= cut;
+            extent.blocks = extent.len;
+        }
+        self.count(&gone.1, false);
+        Some(gone)
+    }
+
+    /// The same where they do not begin an extent.
+    fn cut_within(&mut self, start: u64, len: u64) -> Option<(u64, Extent)> {
+        let (from, to) = (self.split(start), self.split(start.saturating_add(len)));
+        debug_assert!(to == from + 1, "pages that are not alike");
+        let gone = (from < to).then(|| self.extents.remove(from))?;
+        self.count(&gone.1, false);
+        Some(gone)
     }
 
     fn count(&mut self, extent: &Extent, is_added: bool) {

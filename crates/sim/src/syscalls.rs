@@ -10,6 +10,7 @@ use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::memory::{NoMemory, make_room};
+use crate::page_cache::Extent;
 use crate::process::{io_wait, use_cpu};
 use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
@@ -127,8 +128,15 @@ pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, le
         }
         {
             let mut world = sim.w();
-            world.fill_holes(inode, first..until, owner, end.div_ceil(PAGE));
-            if has_writeback {
+            let is_new = has_writeback
+                && world.sbs[sb].folios.by_write <= 1
+                && world.inodes[inode].cache.first(first, until).is_none();
+            if is_new {
+                world.dirty_new(inode, first..until, owner, pid);
+            } else {
+                world.fill_holes(inode, first..until, owner, end.div_ceil(PAGE));
+            }
+            if has_writeback && !is_new {
                 world.dirty_range(inode, first..until, Some(pid));
             }
             let i = &mut world.inodes[inode];
@@ -146,16 +154,19 @@ pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, le
 
 /// Fetches the pages at the ends of a write that it covers in part and that are on the device.
 async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<u64>) {
-    let needed: Vec<u64> = {
+    if bytes.start.is_multiple_of(PAGE) && bytes.end.is_multiple_of(PAGE) {
+        return;
+    }
+    let needed = {
         let world = sim.w();
         let i = &world.inodes[inode];
         let is_needed = |at: u64| {
             let page = at / PAGE;
             !at.is_multiple_of(PAGE) && page * PAGE < i.size && page < i.allocated && i.cache.find(page).is_none()
         };
-        [bytes.start, bytes.end].into_iter().filter(|at| is_needed(*at)).map(|at| at / PAGE).collect()
+        [bytes.start, bytes.end].map(|at| is_needed(at).then_some(at / PAGE))
     };
-    for page in needed {
+    for page in needed.into_iter().flatten() {
         // The write itself finds that there is no memory.
         if fetch(sim, pid, inode, page, 1, 1).await.is_err() {
             return;
@@ -183,14 +194,22 @@ impl World {
     /// Puts the pages of a write that are missing into the cache, in folios as large as the filesystem makes.
     pub(crate) fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
         let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
-        while let Some((start, len)) = self.inodes[inode].cache.hole(pages.start, pages.end - pages.start) {
-            if by_write <= 1 {
-                self.add_to_cache(inode, start, len, 1, owner);
-                continue;
-            }
-            let folio = folio_for(start, len.min(last - start), by_write);
-            self.add_to_cache(inode, start, folio, u32::try_from(folio).unwrap_or(1), owner);
+        let mut next = pages.start;
+        while let Some((start, len)) = self.inodes[inode].cache.hole(next, pages.end.saturating_sub(next)) {
+            let folio = if by_write <= 1 { 1 } else { folio_for(start, len.min(last - start), by_write) };
+            next = start + if by_write <= 1 { len } else { folio };
+            self.add_to_cache(inode, start, next - start, u32::try_from(folio).unwrap_or(1), owner);
         }
+    }
+
+    /// The pages of a write of which none is in the cache come into it dirty, one by one: what
+    /// [`World::fill_holes`] and [`World::dirty_range`] would do in turn.
+    fn dirty_new(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, by: PidId) {
+        let len = pages.end - pages.start;
+        let page = Extent { dirty: true, ..Extent::clean(1, owner) };
+        self.add_extent(inode, pages.start, len, page);
+        self.account_dirtied(inode, len, owner, Some(by));
+        self.mark_inode_dirty(inode, Dirt::Pages, owner);
     }
 
     /// Marks the folios of a range dirty; what was clean is counted.

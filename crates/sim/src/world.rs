@@ -11,8 +11,9 @@ use crate::inode::Inode;
 use crate::memory::Memory;
 use crate::process::Pid;
 use crate::wb::{Bdi, Domain, Wb};
-use floodline_core::kernel::{Algorithm, Build, DirtyTunables, KernelVersion};
+use floodline_core::kernel::{Algorithm, Build, DirtyTunables, DomainLimits, KernelVersion};
 use floodline_core::record::Event;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Pages of 4 KiB everywhere.
@@ -81,6 +82,8 @@ pub(crate) struct World {
     pub(crate) ioends: crate::ioend::Ioends,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
+    /// Its thresholds when they were last asked for, and the settings and dirtyable pages they follow from.
+    pub(crate) domain_limits: Cell<Option<((DirtyTunables, u64), DomainLimits)>>,
     pub(crate) ratelimit_pages: u64,
     /// Pages dirtied on each CPU since somebody there last looked, and unpaid ones of tasks that exited.
     pub(crate) percpu: Vec<(u64, u64)>,
