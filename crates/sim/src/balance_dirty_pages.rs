@@ -9,9 +9,9 @@ use crate::process::io_wait;
 use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
-    BackgroundDomain, DirtyThrottleControl, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass, dirty_poll_interval,
-    domain_dirty_limits, foreign_flush_pages, freerun_ceiling, mdtc_calc_avail, task_ratelimit, update_dirty_limit,
-    wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
+    BackgroundDomain, DirtyThrottleControl, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass,
+    dirty_poll_interval, domain_dirty_limits, foreign_flush_pages, freerun_ceiling, mdtc_calc_avail, task_ratelimit,
+    update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
 };
 
 /// What a look at the domains says.

@@ -44,6 +44,8 @@ pub(crate) struct Inode {
     /// End of what has blocks on the device; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
     pub(crate) cache: PageCache,
+    /// Whether pages of it were taken out of the cache since caches were last dropped.
+    pub(crate) has_lost_pages: bool,
     pub(crate) wb: Option<WbId>,
     pub(crate) list: Option<ListName>,
     pub(crate) prev: Option<InodeId>,
@@ -88,6 +90,7 @@ impl Inode {
             size: 0,
             allocated: 0,
             cache: PageCache::default(),
+            has_lost_pages: false,
             wb: None,
             list: None,
             prev: None,
@@ -330,6 +333,7 @@ impl World {
 
     /// Pages are gone from the cache; dirty ones among them are cancelled.
     pub(crate) fn forget(&mut self, inode: InodeId, gone: &[(u64, Extent)], by: Option<PidId>) {
+        self.inodes[inode].has_lost_pages |= !gone.is_empty();
         for (_, extent) in gone {
             let len = u64::from(extent.len);
             self.memory.uncache(len, extent.active);

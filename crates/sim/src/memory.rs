@@ -302,18 +302,13 @@ impl World {
                 self.forget(inode, &gone, None);
             }
         }
-        let inodes = &self.inodes;
+        // What is on a list was in the cache when it was put there: it still is, in part, where its inode lost nothing.
+        let inodes = &mut self.inodes;
+        let has_lost: Vec<bool> = inodes.ids().map(|inode| std::mem::take(&mut inodes[inode].has_lost_pages)).collect();
         for lru in &mut self.memory.lru {
-            // Neighbours are mostly of one extent: inode, first page and end of the last that was found.
-            let mut found = None;
             lru.retain(|(inode, start, len)| {
-                if found.is_some_and(|(of, from, end)| of == *inode && from <= *start && *start < end) {
-                    return true;
-                }
                 let cache = &inodes[*inode].cache;
-                let first = cache.find(*start).or_else(|| cache.first(*start, start + u64::from(*len)));
-                found = first.map(|(at, extent)| (*inode, at, at + u64::from(extent.len)));
-                found.is_some()
+                !has_lost[inode.0 as usize] || cache.first(*start, *start + u64::from(*len)).is_some()
             });
         }
         self.drop_inodes();

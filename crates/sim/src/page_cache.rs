@@ -30,16 +30,7 @@ pub(crate) struct Extent {
 impl Extent {
     /// No pages of folios of a size, clean and met for the first time.
     pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
-        Extent {
-            len: 0,
-            folio,
-            blocks: 0,
-            owner,
-            dirty: false,
-            writeback: false,
-            active: false,
-            reclaim: false,
-        }
+        Extent { len: 0, folio, blocks: 0, owner, dirty: false, writeback: false, active: false, reclaim: false }
     }
 }
 

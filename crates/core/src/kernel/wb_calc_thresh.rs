@@ -51,7 +51,7 @@ pub fn wb_min_max_ratio(
     if avg_write_bandwidth >= tot_write_bandwidth {
         return (min_ratio, max_ratio);
     }
-    let scale = |ratio: u64| mul_div(ratio, avg_write_bandwidth, tot_write_bandwidth);
+    let scale = |ratio: u64| if ratio == 0 { 0 } else { mul_div(ratio, avg_write_bandwidth, tot_write_bandwidth) };
     (scale(min_ratio), if max_ratio < algorithm.ratio_full() { scale(max_ratio) } else { max_ratio })
 }
 
