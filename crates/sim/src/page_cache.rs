@@ -38,6 +38,8 @@ impl Extent {
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     extents: Vec<(u64, Extent)>,
+    /// Page after the last.
+    end: u64,
     /// Pages.
     pub(crate) pages: u64,
     /// Dirty pages.
@@ -50,7 +52,7 @@ impl PageCache {
     /// First entry that ends after `page`.
     fn at(&self, page: u64) -> usize {
         // Files are mostly read and written at their end.
-        if self.extents.last().is_none_or(|(start, extent)| start + u64::from(extent.len) <= page) {
+        if page >= self.end {
             return self.extents.len();
         }
         self.extents.partition_point(|(start, extent)| start + u64::from(extent.len) <= page)
@@ -153,6 +155,7 @@ impl PageCache {
         }
         let at = self.at(start);
         self.extents.insert(at, (start, extent));
+        self.end = self.end.max(start + u64::from(extent.len));
         self.count(&extent, true);
         self.merge(at);
         self.merge(at.saturating_sub(1));
@@ -178,10 +181,16 @@ impl PageCache {
         }
     }
 
+    /// Finds the end again, as pages are gone.
+    fn find_end(&mut self) {
+        self.end = self.extents.last().map_or(0, |(start, extent)| start + u64::from(extent.len));
+    }
+
     /// Takes pages out; says what was there.
     pub(crate) fn remove(&mut self, start: u64, len: u64) -> Vec<(u64, Extent)> {
         let (from, to) = (self.split(start), self.split(start.saturating_add(len)));
         let gone: Vec<_> = self.extents.drain(from..to.max(from)).collect();
+        self.find_end();
         for (_, extent) in &gone {
             self.count(extent, false);
         }
@@ -199,6 +208,7 @@ impl PageCache {
         let gone = (start, Extent { len: cut, blocks: cut, ..*extent });
         if cut == extent.len {
             self.extents.remove(at);
+            self.find_end();
         } else {
             *from += len;
             extent.len -= cut;
@@ -213,6 +223,7 @@ impl PageCache {
         let (from, to) = (self.split(start), self.split(start.saturating_add(len)));
         debug_assert!(to == from + 1, "pages that are not alike");
         let gone = (from < to).then(|| self.extents.remove(from))?;
+        self.find_end();
         self.count(&gone.1, false);
         Some(gone)
     }
