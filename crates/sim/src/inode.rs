@@ -354,3 +354,28 @@ impl World {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::scenario::Random;
+
+    #[test]
+    fn pages_are_writable_until_they_are_protected() {
+        let mut random = Random::new(1);
+        let (mut inode, mut pages) = (Inode::new(SbId(0), 0), vec![false; 300]);
+        for _ in 0..2000 {
+            let start = random.below(300);
+            let len = random.below((300 - start).min(150) + 1);
+            if random.below(8) == 0 {
+                inode.write_protect(start, len);
+                pages[start as usize..(start + len) as usize].fill(false);
+            } else {
+                inode.set_writable(start);
+                pages[start as usize] = true;
+            }
+            let have: Vec<bool> = (0..300).map(|page| inode.is_writable(page)).collect();
+            assert!(have == pages, "after {start} and {len}");
+        }
+    }
+}

@@ -93,8 +93,7 @@ steps = ["exit"]
 
     fn write(&mut self, file: usize, start: u64, end: u64, owner: CgId) {
         let inode = self.files[file].inode;
-        self.world.fill_holes(inode, start..end, owner, end);
-        self.world.dirty_range(inode, start..end, None);
+        self.world.write_pages(inode, start..end, owner, end, None);
         let most = self.world.sbs[self.world.inodes[inode].sb].folios.by_write;
         let file = &mut self.files[file];
         let mut at = start;

@@ -128,16 +128,10 @@ pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, le
         }
         {
             let mut world = sim.w();
-            let is_new = has_writeback
-                && world.sbs[sb].folios.by_write <= 1
-                && world.inodes[inode].cache.first(first, until).is_none();
-            if is_new {
-                world.dirty_new(inode, first..until, owner, pid);
+            if has_writeback {
+                world.write_pages(inode, first..until, owner, end.div_ceil(PAGE), Some(pid));
             } else {
                 world.fill_holes(inode, first..until, owner, end.div_ceil(PAGE));
-            }
-            if has_writeback && !is_new {
-                world.dirty_range(inode, first..until, Some(pid));
             }
             let i = &mut world.inodes[inode];
             i.size = i.size.max(to);
@@ -192,7 +186,7 @@ impl World {
     }
 
     /// Puts the pages of a write that are missing into the cache, in folios as large as the filesystem makes.
-    pub(crate) fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
+    fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
         let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
         let mut next = pages.start;
         while let Some((start, len)) = self.inodes[inode].cache.hole(next, pages.end.saturating_sub(next)) {
@@ -202,18 +196,23 @@ impl World {
         }
     }
 
-    /// The pages of a write of which none is in the cache come into it dirty, one by one: what
-    /// [`World::fill_holes`] and [`World::dirty_range`] would do in turn.
-    fn dirty_new(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, by: PidId) {
+    /// Brings the pages of a write into the cache where they are missing, and marks them dirty.
+    pub(crate) fn write_pages(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64, by: Option<PidId>) {
+        let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
+        if by_write > 1 || self.inodes[inode].cache.first(pages.start, pages.end).is_some() {
+            self.fill_holes(inode, pages.clone(), owner, last);
+            self.dirty_range(inode, pages, by);
+            return;
+        }
+        // Single pages, all of them new: they come into the cache as what they will be.
         let len = pages.end - pages.start;
-        let page = Extent { dirty: true, ..Extent::clean(1, owner) };
-        self.add_extent(inode, pages.start, len, page);
-        self.account_dirtied(inode, len, owner, Some(by));
+        self.add_extent(inode, pages.start, len, Extent { dirty: true, ..Extent::clean(1, owner) });
+        self.account_dirtied(inode, len, owner, by);
         self.mark_inode_dirty(inode, Dirt::Pages, owner);
     }
 
     /// Marks the folios of a range dirty; what was clean is counted.
-    pub(crate) fn dirty_range(&mut self, inode: InodeId, pages: Range<u64>, by: Option<PidId>) {
+    fn dirty_range(&mut self, inode: InodeId, pages: Range<u64>, by: Option<PidId>) {
         let has_blocks = self.sbs[self.inodes[inode].sb].folios.has_dirty_blocks;
         let mut owner_of_first = CgId::ROOT;
         let mut became = 0;
