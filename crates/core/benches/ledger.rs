@@ -49,7 +49,8 @@ fn events(second: u64) -> Vec<Event> {
     };
     let mut read = Vec::new();
     for pid in 0..FILES_PER_SECOND {
-        let file = Some(File { ino: second * FILES_PER_SECOND + pid, path: Some(Name::from("/data/file")) });
+        let file =
+            Some(File { ino: second * FILES_PER_SECOND + pid, generation: None, path: Some(Name::from("/data/file")) });
         read.push(What::Dirtied(Dirtied {
             since,
             who: who(u32::try_from(pid).unwrap_or(u32::MAX)),

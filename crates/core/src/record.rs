@@ -256,7 +256,7 @@ mod tests {
         use crate::units::Bytes;
         let who = Who { pid: 41, comm: Name::from("journald\n"), cgroup_ino: 77 };
         let device = "254:16".parse().unwrap();
-        let file = File { ino: 131, path: Some(Name::from("/log/system.journal")) };
+        let file = File { ino: 131, generation: Some(7), path: Some(Name::from("/log/system.journal")) };
         let event = |what| serde_json::to_value(Event { at: Nanos(7), what }).unwrap();
         let dirtied = What::Dirtied(Dirtied {
             since: Nanos(5),
@@ -269,7 +269,7 @@ mod tests {
         });
         let expect = serde_json::json!({
             "at": 7, "event": "dirtied", "since": 5, "pid": 41, "comm": "journald\\x0a", "cgroup_ino": 77,
-            "device": "254:16", "file": {"ino": 131, "path": "/log/system.journal"},
+            "device": "254:16", "file": {"ino": 131, "generation": 7, "path": "/log/system.journal"},
             "bytes": 69_632, "folios": 2, "redirtied": 4096,
         });
         assert_eq!(event(dirtied.clone()), expect);

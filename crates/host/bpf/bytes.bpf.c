@@ -40,6 +40,9 @@ struct dirtied_key {
 	__u64 cgroup_ino;
 	__u32 dev;
 	__u32 tgid;
+	/* Of the inode. */
+	__u32 generation;
+	__u32 zero;
 };
 
 struct dirtied_entry {
@@ -73,7 +76,7 @@ struct identity {
 	__u64 object;
 	__u64 ino;
 	__u32 tgid;
-	__u32 zero;
+	__u32 generation;
 };
 
 struct latest {
@@ -156,10 +159,11 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode)
 		return;
 	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
 	if (ino && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST)) {
-		remember_path(inode, ino, last->key.dev);
+		remember_path(inode, ino, last->key.dev, last->key.generation);
 		return;
 	}
 	last->key.ino = 0;
+	last->key.generation = 0;
 	bpf_map_update_elem(&dirtied_unnamed, &last->key, &empty, BPF_NOEXIST);
 }
 
@@ -174,6 +178,7 @@ static __noinline int turn_to(struct latest *last, struct inode *inode, struct i
 		settle(last);
 	last->asked = *asked;
 	last->key.ino = asked->ino;
+	last->key.generation = asked->generation;
 	last->key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	last->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	last->pages = last->folios = last->redirtied = 0;
@@ -203,7 +208,7 @@ static __always_inline __u64 again(const struct dirtied_key *key, __u64 ino, __u
 	if (!table || !count)
 		return 0;
 	/* Files begin anywhere. */
-	bit = ((ino ^ (__u64)key->dev << 32) * SPREAD >> 20) + index;
+	bit = ((ino ^ (__u64)key->dev << 32 ^ (__u64)key->generation << 16) * SPREAD >> 20) + index;
 	word = &table->words[bit >> 6 & (SEEN_WORDS - 1)];
 	mask = 1ULL << (bit & 63);
 	if (*word & mask)
@@ -246,9 +251,11 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	} else {
 		asked.object = (__u64)inode;
 		asked.ino = inode->i_ino;
+		asked.generation = inode->i_generation;
 	}
 	if (last->asked.object != asked.object || last->asked.ino != asked.ino || last->asked.task != asked.task ||
-	    last->asked.css_set != asked.css_set || last->asked.tgid != asked.tgid)
+	    last->asked.css_set != asked.css_set || last->asked.tgid != asked.tgid ||
+	    last->asked.generation != asked.generation)
 		turn_to(last, inode, &asked);
 	last->pages += pages;
 	last->folios += 1;

@@ -175,7 +175,8 @@ static __always_inline struct page *head_of(struct page *page, __u64 info)
 struct file_key {
 	__u64 ino;
 	__u32 dev;
-	__u32 zero;
+	/* Of the inode: where its number is used again, another. */
+	__u32 generation;
 };
 
 struct file_path {
@@ -183,9 +184,6 @@ struct file_path {
 	__u32 depth;
 	/* Whether the last one stands in the root. */
 	__u32 is_whole;
-	/* Of the inode: where its number is used again, another. */
-	__u32 generation;
-	__u32 zero;
 	char names[PATH_DEPTH][PATH_NAME];
 };
 
@@ -206,16 +204,15 @@ struct {
 
 /* Keeps the path of a file under one of its names, as the kernel has it in memory: nothing is looked up, so that
  * nothing can hang, and a file that is gone by the time of the next sample has had its name. */
-static __noinline int remember_path(struct inode *inode, __u64 ino, __u32 dev)
+static __noinline int remember_path(struct inode *inode, __u64 ino, __u32 dev, __u32 generation)
 {
-	struct file_key key = { .ino = ino, .dev = dev };
+	struct file_key key = { .ino = ino, .dev = dev, .generation = generation };
 	struct hlist_node *alias;
 	struct dentry *dentry, *parent;
 	struct file_path *path;
-	__u32 zero = 0, generation = BPF_CORE_READ(inode, i_generation);
+	__u32 zero = 0;
 
-	path = bpf_map_lookup_elem(&paths, &key);
-	if (path && path->generation == generation)
+	if (bpf_map_lookup_elem(&paths, &key))
 		return 0;
 	path = bpf_map_lookup_elem(&path_of_cpu, &zero);
 	alias = BPF_CORE_READ(inode, i_dentry.first);
@@ -227,7 +224,6 @@ static __noinline int remember_path(struct inode *inode, __u64 ino, __u32 dev)
 		dentry = (void *)alias - bpf_core_field_offset(struct dentry___d_alias, d_alias);
 	path->depth = 0;
 	path->is_whole = 0;
-	path->generation = generation;
 	for (int i = 0; i < PATH_DEPTH; i++) {
 		parent = BPF_CORE_READ(dentry, d_parent);
 		if (!parent)

@@ -76,7 +76,8 @@ struct queued_key {
 	__u32 dev;
 	/* The process, past the page cache. */
 	__u32 tgid;
-	__u32 zero;
+	/* Of the inode. */
+	__u32 generation;
 };
 
 struct queued_entry {
@@ -119,7 +120,9 @@ struct wait {
 	__u32 dev;
 	__u32 operation;
 	/* Waits within this one that have not ended. */
-	__u64 inner;
+	__u32 inner;
+	/* Of the inode, where that is known. */
+	__u32 generation;
 };
 
 struct {
@@ -175,16 +178,19 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 		mode = inode->i_mode;
 		key->dev = inode->i_sb->s_dev;
 		key->ino = inode->i_ino;
+		key->generation = inode->i_generation;
 	} else {
 		inode = BPF_CORE_READ((struct address_space *)mapping, host);
 		mode = BPF_CORE_READ(inode, i_mode);
 		key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 		key->ino = BPF_CORE_READ(inode, i_ino);
+		key->generation = BPF_CORE_READ(inode, i_generation);
 	}
 	if ((mode & S_IFMT) == S_IFBLK) {
 		key->class = is_jbd2(comm) ? CLASS_JOURNAL : CLASS_METADATA;
 		key->dev = 0;
 		key->ino = 0;
+		key->generation = 0;
 		return NULL;
 	}
 	key->class = CLASS_DATA;
@@ -231,18 +237,18 @@ static __always_inline int queue(struct bio *bio)
 	if (key.class == CLASS_DATA)
 		count_for_waiters(key.dev, bytes);
 	if (now->shed >= SHED_FILES)
-		key.ino = 0;
+		key.ino = key.generation = 0;
 	sum = NULL;
 	if (key.ino) {
 		sum = bpf_map_lookup_elem(&queued, &key);
 		if (!sum) {
 			/* The first one in this interval. */
 			sum = entry(&queued, &key, &empty);
-			remember_path(inode, key.ino, key.dev);
+			remember_path(inode, key.ino, key.dev, key.generation);
 		}
 	}
 	if (!sum) {
-		key.ino = 0;
+		key.ino = key.generation = 0;
 		sum = entry(&queued_unnamed, &key, &empty);
 	}
 	if (!sum)

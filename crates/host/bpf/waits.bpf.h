@@ -71,7 +71,8 @@ struct slow_entry {
 	__u32 dev;
 	__u32 tgid;
 	__u32 operation;
-	__u32 zero;
+	/* Of the inode, where that is known. */
+	__u32 generation;
 	char comm[TASK_COMM_LEN];
 };
 
@@ -105,7 +106,7 @@ static __always_inline __u64 data_queued(__u32 dev)
 }
 
 /* One that hides in another, as that of an overlay's upper file does, is part of it. */
-static __always_inline int wait_begins(__u32 operation, __u32 dev, __u64 ino)
+static __always_inline int wait_begins(__u32 operation, __u32 dev, __u64 ino, __u32 generation)
 {
 	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = operation, .dev = dev, .ino = ino };
 	__u32 tid = bpf_get_current_pid_tgid();
@@ -116,6 +117,7 @@ static __always_inline int wait_begins(__u32 operation, __u32 dev, __u64 ino)
 		outer->inner += 1;
 		return 0;
 	}
+	wait.generation = generation;
 	if (dev)
 		wait.queued = data_queued(dev);
 	bpf_map_update_elem(&waiting, &tid, &wait, 0);
@@ -160,6 +162,7 @@ static __always_inline int account(const struct wait *wait)
 	one.dev = wait->dev;
 	one.tgid = key.tgid;
 	one.operation = wait->operation;
+	one.generation = wait->generation;
 	__builtin_memcpy(one.comm, none.comm, sizeof(one.comm));
 	return bpf_map_update_elem(&slow, &when, &one, BPF_NOEXIST) ? drop() : 0;
 }
@@ -191,7 +194,7 @@ int on_fsync(__u64 *arguments)
 
 	if (arguments[2] != WHOLE_FILE)
 		operation = OPERATION_RANGE;
-	return wait_begins(operation, inode->i_sb->s_dev, inode->i_ino);
+	return wait_begins(operation, inode->i_sb->s_dev, inode->i_ino, inode->i_generation);
 }
 
 SEC("fexit/vfs_fsync_range")
@@ -203,7 +206,7 @@ int on_fsync_done(__u64 *arguments UNUSED)
 SEC("fentry/ksys_sync")
 int on_sync(__u64 *arguments UNUSED)
 {
-	return wait_begins(OPERATION_SYNC, 0, 0);
+	return wait_begins(OPERATION_SYNC, 0, 0, 0);
 }
 
 SEC("fexit/ksys_sync")
@@ -212,11 +215,12 @@ int on_sync_done(__u64 *arguments UNUSED)
 	return wait_ends();
 }
 
-/* A part of a file is not told from a whole one here. */
+/* A part of a file is not told from a whole one here, nor a file from the one that had its number before. */
 SEC("tp/ext4/ext4_sync_file_enter")
 int on_ext4_sync_file(struct trace_event_raw_ext4_sync_file_enter *event)
 {
-	return wait_begins(event->datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, event->dev, event->ino);
+	return wait_begins(event->datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, event->dev, event->ino,
+			   0);
 }
 
 SEC("tp/ext4/ext4_sync_file_exit")

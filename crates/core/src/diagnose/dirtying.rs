@@ -9,6 +9,7 @@ use crate::ledger::names::Names;
 use crate::name::Name;
 use crate::record::What;
 use crate::report::Evidence;
+use crate::traced::File;
 use crate::traced::bytes::Dirtied;
 use crate::units::Nanos;
 use crate::window::Window;
@@ -81,7 +82,7 @@ pub fn dirtying<'a>(window: &'a Window, wanted: impl Fn(Nanos, &Dirtied) -> bool
         sum.redirtied = sum.redirtied.saturating_add(dirtied.redirtied.0);
         let of_process = sum.processes.entry(dirtied.who.pid).or_insert_with(|| (dirtied.who.comm.clone(), 0));
         of_process.1 = of_process.1.saturating_add(bytes);
-        let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
+        let key = (dirtied.device, dirtied.file.as_ref().map(File::inode));
         let of_file = sum.files.entry(key).or_default();
         *of_file = of_file.saturating_add(bytes);
     }
@@ -97,7 +98,7 @@ pub fn on_filesystem(window: &Window, device: DevId) -> Option<Dirtying<'_>> {
 pub(crate) mod tests {
     use super::*;
     use crate::fixture::Fixture;
-    use crate::traced::{File, Who};
+    use crate::traced::Who;
     use crate::units::Bytes;
 
     /// Process, its cgroup, inode, its path, bytes and those of them dirtied again, as a tracer says it.
@@ -106,7 +107,7 @@ pub(crate) mod tests {
             since: Nanos(0),
             who: Who { pid, comm: "dd".into(), cgroup_ino },
             device: DevId { major: 8, minor: 0 },
-            file: Some(File { ino, path: Some(path.into()) }),
+            file: Some(File { ino, generation: None, path: Some(path.into()) }),
             bytes: Bytes(bytes),
             folios: bytes / 4096,
             redirtied: Bytes(redirtied),

@@ -3,11 +3,13 @@
 //! superblock during a wait; whose that was is told from what was queued there in the intervals that
 //! the wait touches, the first and the last in part.
 
+use super::credit::FileKey;
 use super::names::Names;
 use super::process;
 use crate::human;
 use crate::id::DevId;
 use crate::record::{Event, What};
+use crate::traced::File;
 use crate::traced::bytes::{Class, Submitted};
 use crate::traced::waits::{Operation, SlowSync};
 use crate::units::Nanos;
@@ -117,14 +119,14 @@ pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
 fn blame(queued: &Queued<'_>, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> Blame {
     let begin = Nanos(at.0.saturating_sub(wait.lasted.0));
     let mut cgroups: BTreeMap<Option<u64>, f64> = BTreeMap::new();
-    let mut files: BTreeMap<(DevId, Option<u64>), f64> = BTreeMap::new();
+    let mut files: BTreeMap<FileKey, f64> = BTreeMap::new();
     for (end, device, submitted) in queued.between(begin, at) {
         let bytes = part_within(submitted, *end, begin, at);
         if wait.device.is_some_and(|wanted| wanted != *device) || bytes <= 0.0 {
             continue;
         }
         *cgroups.entry(submitted.cgroup_ino).or_default() += bytes;
-        *files.entry((*device, submitted.file.as_ref().map(|file| file.ino))).or_default() += bytes;
+        *files.entry((*device, submitted.file.as_ref().map(File::inode))).or_default() += bytes;
     }
     let cgroup = |ino: Option<u64>| ino.map_or_else(|| "unknown".to_owned(), |ino| names.cgroup(ino));
     Blame {
@@ -136,7 +138,7 @@ fn blame(queued: &Queued<'_>, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> 
         lasted_ns: wait.lasted.0,
         device: wait.device,
         filesystem: wait.device.map(|device| names.filesystem(device)),
-        file: wait.device.zip(wait.file.as_ref()).map(|(device, file)| names.file((device, Some(file.ino)))),
+        file: wait.device.zip(wait.file.as_ref()).map(|(device, file)| names.file((device, Some(file.inode())))),
         queued_bytes: wait.queued.map(|bytes| bytes.0),
         own_bytes: wait.own.0,
         cgroups: largest(cgroups, cgroup),

@@ -4,12 +4,12 @@
 //! a write, in proportion to what they are owed. Every byte is credited once, or to nobody.
 
 use crate::id::DevId;
-use crate::traced::Who;
+use crate::traced::{Inode, Who};
 use crate::units::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A file, or with no inode number all those of a filesystem that are too small to be named.
-pub type FileKey = (DevId, Option<u64>);
+pub type FileKey = (DevId, Option<Inode>);
 
 /// How many times as long as usual a write may come late, behind others at a slow disk.
 const LATE: u64 = 4;
@@ -98,7 +98,8 @@ impl Credit {
         // A file that was too small to be named when it was dirtied is among those without a name. One that has
         // none now may be any of its filesystem.
         let first = (file.0, None);
-        let last = if file.1.is_some() { first } else { (file.0, Some(u64::MAX)) };
+        let last =
+            if file.1.is_some() { first } else { (file.0, Some(Inode { ino: u64::MAX, generation: Some(u32::MAX) })) };
         let there = || self.owed.range(first..=last).flat_map(|(_, owed)| owed);
         let charged = cgroup_ino.filter(|ino| there().any(|one| one.who.cgroup_ino == *ino && one.open(disk) > 0));
         let asked = self.owed.range_mut(first..=last).flat_map(|(_, owed)| owed);
@@ -146,16 +147,20 @@ mod tests {
     }
     use Step::{Dirty, Write};
 
+    fn file(ino: Option<u64>) -> FileKey {
+        (FS, ino.map(|ino| Inode { ino, generation: None }))
+    }
+
     fn check(steps: &[Step]) {
         let mut credit = Credit::new(Nanos(40_000_000_000));
         for step in steps {
             match *step {
                 Dirty(second, pid, cgroup_ino, ino, bytes) => {
                     let who = Who { pid, comm: Name::from("w"), cgroup_ino };
-                    credit.dirtied((FS, ino), &who, Nanos(second * 1_000_000_000), bytes);
+                    credit.dirtied(file(ino), &who, Nanos(second * 1_000_000_000), bytes);
                 }
                 Write(ino, disk, cgroup, bytes, expect) => {
-                    let shares = credit.submitted((FS, ino), disk, cgroup, bytes);
+                    let shares = credit.submitted(file(ino), disk, cgroup, bytes);
                     let shares: Vec<(u32, u64)> = shares.iter().map(|(who, bytes)| (who.pid, *bytes)).collect();
                     assert_eq!(shares, expect);
                 }

@@ -8,7 +8,7 @@ use super::names::Names;
 use crate::facts::Stack;
 use crate::id::DevId;
 use crate::record::{Event, What};
-use crate::traced::Who;
+use crate::traced::{File, Who};
 use crate::units::Nanos;
 use crate::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ impl Loops {
             return Loops::default();
         }
         let files = window.events.iter().filter_map(|event| match &event.what {
-            What::Dirtied(dirtied) => Some((dirtied.device, Some(dirtied.file.as_ref()?.ino))),
+            What::Dirtied(dirtied) => Some((dirtied.device, Some(dirtied.file.as_ref()?.inode()))),
             _ => None,
         });
         // Most are named many times, and a path is put together each time it is asked for.
@@ -63,7 +63,7 @@ impl Loops {
             What::Submitted(submitted) if self.is_one(submitted.disk) => (submitted.since, 1),
             What::Dirtied(dirtied) if self.is_one(dirtied.device) => (dirtied.since, 0),
             What::Dirtied(dirtied) => {
-                let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
+                let key = (dirtied.device, dirtied.file.as_ref().map(File::inode));
                 (event.at, if self.device(key).is_some() { 2 } else { 0 })
             }
             What::Submitted(_) => (event.at, 3),

@@ -12,12 +12,12 @@ pub(crate) mod names;
 mod tests;
 
 use crate::diagnose::{device, throttle};
-use crate::id::{DevId, Entity};
+use crate::id::{DevId, Entity, EntityId};
 use crate::name::Name;
 use crate::record::What;
-use crate::traced::Who;
 use crate::traced::bytes::{Class, Dirtied, Submitted};
 use crate::traced::throttle::Domain;
+use crate::traced::{File, Who};
 use crate::units::Nanos;
 use crate::window::Window;
 use credit::Credit;
@@ -329,7 +329,7 @@ impl<'a> Sums<'a> {
 
     fn dirtied(&mut self, at: Nanos, dirtied: &Dirtied) {
         let who = self.process_of(&dirtied.who);
-        let key = (dirtied.device, dirtied.file.as_ref().map(|file| file.ino));
+        let key = (dirtied.device, dirtied.file.as_ref().map(File::inode));
         let owners = match self.loops.device(key) {
             Some(device) => self.loops.dirtied(device, &who, dirtied.bytes.0),
             None => vec![(who.clone(), dirtied.bytes.0)],
@@ -356,7 +356,7 @@ impl<'a> Sums<'a> {
         if self.loops.is_one(submitted.disk) {
             let shares = match (submitted.device, &submitted.who) {
                 (Some(device), _) => {
-                    let key = (device, submitted.file.as_ref().map(|file| file.ino));
+                    let key = (device, submitted.file.as_ref().map(File::inode));
                     self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes)
                 }
                 (None, Some(who)) => vec![(self.process_of(&who.clone()), bytes)],
@@ -373,7 +373,7 @@ impl<'a> Sums<'a> {
         }
         match (submitted.class, submitted.device, &submitted.who) {
             (Class::Data, Some(device), _) => {
-                let key = (device, submitted.file.as_ref().map(|file| file.ino));
+                let key = (device, submitted.file.as_ref().map(File::inode));
                 self.files.entry(key).or_default().0.device += bytes;
                 let shares = self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes);
                 let credited: u64 = shares.iter().map(|(_, bytes)| bytes).sum();
@@ -517,13 +517,15 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Names of the processes that are in the samples.
+/// Names of the processes that are in several samples. One that is in a single sample may have become another
+/// program right after it: then the trace knows better.
 fn comms(window: &Window) -> BTreeMap<u32, Name> {
-    let named = |entity: &Entity| match entity {
-        Entity::Process { pid, comm, .. } => Some((*pid, comm.clone())),
+    let is_settled = |id: &EntityId| window.processes.get(id).is_none_or(|span| span.readings > 1);
+    let named = |(id, entity): (&EntityId, &Entity)| match entity {
+        Entity::Process { pid, comm, .. } if is_settled(id) => Some((*pid, comm.clone())),
         _ => None,
     };
-    window.entities.values().filter_map(named).collect()
+    window.entities.iter().filter_map(named).collect()
 }
 
 /// A process for a person.

@@ -7,8 +7,8 @@ use crate::facts::Mount;
 use crate::id::{DevId, Entity, EntityId};
 use crate::name::Name;
 use crate::record::What;
-use crate::traced::File;
 use crate::traced::bytes::Submitted;
+use crate::traced::{File, Inode};
 use crate::window::Window;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const NO_INO: u64 = 0;
 pub(crate) struct Names<'a> {
     window: &'a Window,
     cgroups: BTreeMap<u64, EntityId>,
-    paths: BTreeMap<(DevId, u64), Name>,
+    paths: BTreeMap<(DevId, Inode), Name>,
 }
 
 impl<'a> Names<'a> {
@@ -36,8 +36,10 @@ impl<'a> Names<'a> {
 
     /// A file was named: later rows may have its number only.
     pub(crate) fn learn(&mut self, device: DevId, file: Option<&File>) {
-        if let Some((ino, path)) = file.and_then(|file| Some((file.ino, file.path.as_ref()?))) {
-            self.paths.insert((device, ino), path.clone());
+        if let Some((inode, path)) = file.and_then(|file| Some((file.inode(), file.path.as_ref()?))) {
+            self.paths.insert((device, inode), path.clone());
+            // For those who know the number only.
+            self.paths.insert((device, Inode { generation: None, ..inode }), path.clone());
         }
     }
 
@@ -72,9 +74,9 @@ impl<'a> Names<'a> {
 
     /// A file: its path on this machine, below the filesystem's root where that is not mounted, or its
     /// number; or all that are too small to be named.
-    pub(crate) fn file(&self, (device, ino): FileKey) -> String {
-        let Some(ino) = ino else { return format!("small files of {}", self.filesystem(device)) };
-        let Some(path) = self.paths.get(&(device, ino)) else { return format!("{device}:{ino}") };
+    pub(crate) fn file(&self, (device, inode): FileKey) -> String {
+        let Some(inode) = inode else { return format!("small files of {}", self.filesystem(device)) };
+        let Some(path) = self.paths.get(&(device, inode)) else { return format!("{device}:{}", inode.ino) };
         let Some(mount) = self.mount(device, path.as_bytes()) else { return format!("{device}:{path}") };
         let below = path.as_bytes().strip_prefix(trimmed(mount.root.as_bytes())).unwrap_or(path.as_bytes());
         let place = trimmed(mount.mount_point.as_bytes());

@@ -4,7 +4,8 @@
 use super::*;
 use crate::facts::{BlockDevice, Stack};
 use crate::fixture::{Fixture, UPTIME, dev_of, mib, secs};
-use crate::record::Event;
+use crate::record::{Event, Record};
+use crate::sample::{ProcessRow, Sample, SampleTime, Table};
 use crate::traced::File;
 use crate::traced::throttle::Throttled;
 use crate::traced::waits::{Operation, SlowSync, Synced};
@@ -15,7 +16,7 @@ fn who(pid: u32, comm: &str, cgroup_ino: u64) -> Who {
 }
 
 fn file(ino: u64, path: &str) -> Option<File> {
-    Some(File { ino, path: Some(Name::from(path)) })
+    Some(File { ino, generation: None, path: Some(Name::from(path)) })
 }
 
 fn dirtied(who: Who, file: Option<File>, mebibytes: f64, again: f64) -> What {
@@ -44,6 +45,48 @@ fn window(events: Vec<What>) -> Window {
     window.traced.extend((!events.is_empty()).then(|| "bytes".to_owned()));
     window.events = events.into_iter().map(|what| Event { at: secs(UPTIME + 10.0), what }).collect();
     window
+}
+
+#[test]
+fn a_program_that_became_another_after_its_only_sample_has_the_name_of_the_trace() {
+    let name_after = |samples: u64| {
+        let entity =
+            Entity::Process { pid: 7, start_ticks: 70, comm: Name::from("bash"), cgroup: None, kthread: false };
+        let mut records = vec![Record::Entity(EntityId(1), entity)];
+        for at in 1..=samples {
+            let row = ProcessRow { write_bytes: Some(Bytes(at)), ..ProcessRow::default() };
+            let processes = Table::read(vec![(EntityId(1), row)]);
+            let time = SampleTime { monotonic: Nanos(at * Nanos::SECOND.0), ..SampleTime::default() };
+            records.push(Record::Sample(Box::new(Sample { processes, time, ..Sample::default() })));
+        }
+        let name = super::comms(&Window::from_records(&records)).get(&7).map(ToString::to_string);
+        name.unwrap_or_else(|| "as the trace has it".to_owned())
+    };
+    assert_eq!(name_after(1), "as the trace has it");
+    assert_eq!(name_after(2), "bash");
+}
+
+#[test]
+fn a_number_used_again_is_another_file_where_generations_are_known() {
+    let owners = |first: Option<u32>, second: Option<u32>| {
+        let of = |generation, path: &str| Some(File { generation, ..file(131, path).unwrap() });
+        let ledger = ledger(&window(vec![
+            dirtied(who(7, "tar", 1), of(first, "/gone"), 4.0, 0.0),
+            dirtied(who(8, "cp", 1), of(second, "/here"), 4.0, 0.0),
+            What::Submitted(submitted("sda", Class::Data, of(second, "/here"), 1, 4.0)),
+        ]));
+        let ledger = ledger.unwrap();
+        let credited: Vec<(String, u64)> =
+            ledger.processes.iter().map(|line| (line.comm.clone(), line.device_bytes)).collect();
+        (ledger.files.iter().map(|line| line.file.clone()).collect::<Vec<_>>(), credited)
+    };
+    let (files, credited) = owners(Some(3), Some(4));
+    assert_eq!(files, ["/srv/here", "/srv/gone"]);
+    assert_eq!(credited, [("cp".to_owned(), mib(4.0)), ("tar".to_owned(), 0)]);
+    // By numbers alone both are one, under its latest name.
+    let (files, credited) = owners(None, None);
+    assert_eq!(files, ["/srv/here"]);
+    assert_eq!(credited, [("tar".to_owned(), mib(2.0)), ("cp".to_owned(), mib(2.0))]);
 }
 
 #[test]

@@ -23,12 +23,31 @@ pub struct Who {
     pub cgroup_ino: u64,
 }
 
-/// A file of a filesystem, as far as it is known. A number that was freed and is used again is taken for the same
-/// file.
+/// A file of a filesystem, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct File {
     /// Inode number.
     pub ino: u64,
+    /// Tells it from the files that had the number before. Where it is not known (the filesystem keeps none, or what
+    /// told of the file has numbers only), all of them are taken for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
     /// Path below the root of its filesystem, starting with `/`; below `…/` where it was too deep.
     pub path: Option<Name>,
+}
+
+impl File {
+    /// What tells it from the other files of its filesystem.
+    pub fn inode(&self) -> Inode {
+        Inode { ino: self.ino, generation: self.generation }
+    }
+}
+
+/// A file's number, and its generation where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Inode {
+    /// Inode number.
+    pub ino: u64,
+    /// See [`File::generation`].
+    pub generation: Option<u32>,
 }

@@ -34,16 +34,20 @@ struct Key {
     cgroup_ino: u64,
     dev: u32,
     tgid: u32,
+    generation: u32,
 }
 
 impl Key {
     fn of(fields: &mut Fields<'_>) -> Key {
-        Key { ino: fields.u64(), cgroup_ino: fields.u64(), dev: fields.u32(), tgid: fields.u32() }
+        let (ino, cgroup_ino, dev, tgid) = (fields.u64(), fields.u64(), fields.u32(), fields.u32());
+        let (generation, _zero) = (fields.u32(), fields.u32());
+        Key { ino, cgroup_ino, dev, tgid, generation }
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let halves = [self.ino.to_ne_bytes(), self.cgroup_ino.to_ne_bytes()].concat();
-        [halves, self.dev.to_ne_bytes().to_vec(), self.tgid.to_ne_bytes().to_vec()].concat()
+        let numbers = [self.ino.to_ne_bytes(), self.cgroup_ino.to_ne_bytes()].concat();
+        let rest = [self.dev, self.tgid, self.generation, 0].map(u32::to_ne_bytes).concat();
+        [numbers, rest].concat()
     }
 }
 
@@ -134,9 +138,9 @@ impl DirtiedReader {
         let mut unnamed: BTreeMap<Key, (Name, Sum)> = BTreeMap::new();
         for (at, (key, comm, sum)) in rows.into_iter().enumerate() {
             if at < NAMED && key.ino != 0 {
-                out.push(turn.event(row(key, comm, sum, Some(file(paths, key.dev, key.ino)), turn)));
+                out.push(turn.event(row(key, comm, sum, Some(file(paths, key.dev, key.ino, key.generation)), turn)));
             } else {
-                unnamed.entry(Key { ino: 0, ..key }).or_insert((comm, Sum::default())).1.add(sum);
+                unnamed.entry(Key { ino: 0, generation: 0, ..key }).or_insert((comm, Sum::default())).1.add(sum);
             }
         }
         out.extend(unnamed.into_iter().map(|(key, (comm, sum))| turn.event(row(key, comm, sum, None, turn))));
@@ -208,8 +212,11 @@ mod tests {
             cgroup_ino: key.number("cgroup_ino"),
             dev: key.number("dev") as u32,
             tgid: key.number("tgid") as u32,
+            generation: key.number("generation") as u32,
         };
-        assert_eq!((Key::of(&mut Fields(&key.bytes)), expect.bytes()), (expect, key.bytes));
+        let zero = key.bytes.len() - 4;
+        assert_eq!(Key::of(&mut Fields(&key.bytes)), expect);
+        assert_eq!((&expect.bytes()[..zero], expect.bytes().len()), (&key.bytes[..zero], key.bytes.len()));
         let entry = Specimen::of(PART.object, "dirtied_entry");
         let (pages, folios) = (entry.number("pages"), entry.number("folios"));
         let mut fields = Fields(&entry.bytes);

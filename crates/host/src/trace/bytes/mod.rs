@@ -32,10 +32,10 @@ pub(super) static PART: Part = Part {
     ],
     functions: "waits in sync, of whole filesystems, and for files of other filesystems than ext4",
     tables: &[
-        Table { name: "dirtied", key: 24, entry: 40 },
-        Table { name: "dirtied_unnamed", key: 24, entry: 40 },
-        Table { name: "latest", key: 4, entry: 88 },
-        Table { name: "paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
+        Table { name: "dirtied", key: 32, entry: 40 },
+        Table { name: "dirtied_unnamed", key: 32, entry: 40 },
+        Table { name: "latest", key: 4, entry: 96 },
+        Table { name: "paths", key: 16, entry: 8 + PATH_DEPTH * PATH_NAME },
         Table { name: "queued", key: 40, entry: 32 },
         Table { name: "queued_unnamed", key: 40, entry: 32 },
         Table { name: "waited", key: 24, entry: 40 },
@@ -71,16 +71,21 @@ fn device(dev: u32) -> DevId {
 }
 
 /// A file, with its path where the programs kept it.
-fn file(paths: &Map<'_>, dev: u32, ino: u64) -> File {
-    let key = [&ino.to_ne_bytes()[..], &dev.to_ne_bytes(), &[0; 4]].concat();
+fn file(paths: &Map<'_>, dev: u32, ino: u64, generation: u32) -> File {
+    let key = [&ino.to_ne_bytes()[..], &dev.to_ne_bytes(), &generation.to_ne_bytes()].concat();
     let kept = paths.lookup(&key, MapFlags::ANY).ok().flatten();
-    File { ino, path: kept.and_then(|kept| path(&kept)) }
+    File { ino, generation: known(generation), path: kept.and_then(|kept| path(&kept)) }
+}
+
+/// Filesystems that keep no generations have 0 for all files, and so has what tells of a number only.
+fn known(generation: u32) -> Option<u32> {
+    (generation != 0).then_some(generation)
 }
 
 /// Mirrors `struct file_path`: the names lead from the file up.
 fn path(kept: &[u8]) -> Option<Name> {
     let mut fields = Fields(kept);
-    let (depth, is_whole, _generation, _zero) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+    let (depth, is_whole) = (fields.u32(), fields.u32());
     let depth = usize::try_from(depth).ok().filter(|depth| (1..=PATH_DEPTH).contains(depth))?;
     let names: Vec<Name> = (0..depth).map(|_| fields.name::<PATH_NAME>()).collect();
     let mut path = if is_whole == 1 { Vec::new() } else { "…".as_bytes().to_vec() };
@@ -96,7 +101,7 @@ mod tests {
     use super::*;
 
     fn check(depth: u32, is_whole: u32, names: &[&str], expect: Option<&str>) {
-        let mut kept = [depth.to_ne_bytes(), is_whole.to_ne_bytes(), [7; 4], [0; 4]].concat();
+        let mut kept = [depth.to_ne_bytes(), is_whole.to_ne_bytes()].concat();
         for at in 0..PATH_DEPTH {
             let mut name = names.get(at).copied().unwrap_or_default().as_bytes().to_vec();
             name.resize(PATH_NAME, 0);

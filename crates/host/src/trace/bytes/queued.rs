@@ -24,6 +24,7 @@ struct Key {
     disk: u32,
     dev: u32,
     tgid: u32,
+    generation: u32,
 }
 
 /// Bytes, requests, and the task that queued the first of them.
@@ -55,10 +56,11 @@ pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Re
     let mut unnamed: BTreeMap<Key, Sum> = BTreeMap::new();
     for (at, (key, sum)) in rows.into_iter().enumerate() {
         if at < NAMED && key.ino != 0 {
-            out.push(turn.event(row(key, sum, Some(file(&paths, key.dev, key.ino)), turn)));
+            out.push(turn.event(row(key, sum, Some(file(&paths, key.dev, key.ino, key.generation)), turn)));
             continue;
         }
-        let all = unnamed.entry(Key { ino: 0, ..key }).or_insert(Sum { comm: sum.comm, ..Sum::default() });
+        let all =
+            unnamed.entry(Key { ino: 0, generation: 0, ..key }).or_insert(Sum { comm: sum.comm, ..Sum::default() });
         all.bytes += sum.bytes;
         all.bios += sum.bios;
     }
@@ -70,7 +72,8 @@ fn key_of(key: &[u8]) -> Key {
     let mut fields = Fields(key);
     let _epoch = fields.u32();
     let (class, ino, cgroup_ino) = (fields.u32(), fields.u64(), fields.u64());
-    Key { class, ino, cgroup_ino, disk: fields.u32(), dev: fields.u32(), tgid: fields.u32() }
+    let (disk, dev, tgid, generation) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+    Key { class, ino, cgroup_ino, disk, dev, tgid, generation }
 }
 
 /// Mirrors `struct queued_entry`.
@@ -111,6 +114,7 @@ mod tests {
             disk: number("disk"),
             dev: number("dev"),
             tgid: number("tgid"),
+            generation: number("generation"),
         };
         assert_eq!(key_of(&key.bytes), expect);
         let entry = Specimen::of(PART.object, "queued_entry");

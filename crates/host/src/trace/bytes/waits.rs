@@ -33,7 +33,9 @@ pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Re
     let asleep = super::super::now(ClockId::Boottime).0.saturating_sub(super::super::now(ClockId::Monotonic).0);
     let mut slow = Vec::new();
     drain(&loaded.table("slow")?, turn.epoch, |key, entry| {
-        slow.push(slow_sync(Fields(key), Fields(entry), asleep, |dev, ino| file(&paths, dev, ino)));
+        slow.push(slow_sync(Fields(key), Fields(entry), asleep, |dev, ino, generation| {
+            file(&paths, dev, ino, generation)
+        }));
     })?;
     slow.sort_by_key(|event| event.at);
     out.extend(slow);
@@ -49,18 +51,18 @@ fn synced(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos) -> Synced {
 }
 
 /// Mirrors `struct slow_key` and `struct slow_entry`.
-fn slow_sync(mut key: Fields<'_>, mut entry: Fields<'_>, asleep: u64, file: impl Fn(u32, u64) -> File) -> Event {
+fn slow_sync(mut key: Fields<'_>, mut entry: Fields<'_>, asleep: u64, file: impl Fn(u32, u64, u32) -> File) -> Event {
     let (_epoch, _tid, since) = (key.u32(), key.u32(), key.u64());
     let (lasted, queued, own) = (entry.u64(), Bytes(entry.u64()), Bytes(entry.u64()));
     let (ino, cgroup_ino, dev, pid) = (entry.u64(), entry.u64(), entry.u32(), entry.u32());
     let operation = operation(entry.u32());
-    let _zero = entry.u32();
+    let generation = entry.u32();
     let what = SlowSync {
         who: Who { pid, comm: entry.name::<16>(), cgroup_ino },
         operation,
         lasted: Nanos(lasted),
         device: (dev != 0).then(|| device(dev)),
-        file: (ino != 0).then(|| file(dev, ino)),
+        file: (ino != 0).then(|| file(dev, ino, generation)),
         queued: (dev != 0).then_some(queued),
         own,
     };
@@ -70,7 +72,7 @@ fn slow_sync(mut key: Fields<'_>, mut entry: Fields<'_>, asleep: u64, file: impl
 #[cfg(test)]
 mod tests {
     use super::super::super::specimen::Specimen;
-    use super::super::PART;
+    use super::super::{PART, known};
     use super::*;
 
     #[test]
@@ -91,7 +93,7 @@ mod tests {
     #[test]
     fn a_long_wait_is_told_at_its_end_on_the_clock_of_the_samples() {
         let (key, entry) = (Specimen::of(PART.object, "slow_key"), Specimen::of(PART.object, "slow_entry"));
-        let named = |_, ino| File { ino, path: None };
+        let named = |_, ino, generation| File { ino, generation: known(generation), path: None };
         let event = slow_sync(Fields(&key.bytes), Fields(&entry.bytes), 1000, named);
         assert_eq!(event.at, Nanos(key.number("since") + entry.number("lasted") + 1000));
         let expect = SlowSync {
@@ -103,7 +105,7 @@ mod tests {
             operation: operation(entry.number("operation") as u32),
             lasted: Nanos(entry.number("lasted")),
             device: Some(device(entry.number("dev") as u32)),
-            file: Some(named(0, entry.number("ino"))),
+            file: Some(named(0, entry.number("ino"), entry.number("generation") as u32)),
             queued: Some(Bytes(entry.number("queued"))),
             own: Bytes(entry.number("own")),
         };
