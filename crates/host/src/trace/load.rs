@@ -4,6 +4,7 @@
 //! nothing. Knows no part by name.
 
 use super::attach::attach;
+use super::offer::permissions;
 use super::part::{Need, Part};
 use super::run_time::run_time;
 use super::tracefs::Tracefs;
@@ -12,6 +13,7 @@ use crate::root::{HostRoot, SMALL};
 use floodline_core::gap::Cause;
 use floodline_core::units::Nanos;
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
+use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
@@ -282,13 +284,26 @@ fn failed(root: &HostRoot, error: &libbpf_rs::Error) -> Cause {
 /// What an error number means here. Of an error that tells no more than its number, libbpf's last words do.
 fn refused(root: &HostRoot, errno: Option<i32>, text: &str) -> Cause {
     match errno {
-        Some(EPERM) if is_confidential(root) => {
-            Cause::PermissionDenied { need: "a kernel not locked down for confidentiality".into() }
-        }
-        Some(EPERM) => Cause::PermissionDenied { need: RUN_AS_ROOT.into() },
+        Some(EPERM) => Cause::PermissionDenied { need: needed(root, is_memlock_limited()).into() },
         Some(ENOMEM) => Cause::Exhausted { what: "kernel memory for the tracer's tables".into() },
         _ => Cause::Refused { why: heard().pop().unwrap_or_else(|| text.to_owned()) },
     }
+}
+
+/// What it would take, where the kernel answers that something is not permitted. Before 5.11 that is also what it says
+/// when tables find no room in the memory that a process may lock; libbpf lifts that limit where it may.
+fn needed(root: &HostRoot, is_memlock_limited: bool) -> &'static str {
+    if is_confidential(root) {
+        "a kernel not locked down for confidentiality"
+    } else if is_memlock_limited && permissions(root).is_ok() {
+        "more locked memory; run ulimit -l unlimited as root"
+    } else {
+        RUN_AS_ROOT
+    }
+}
+
+fn is_memlock_limited() -> bool {
+    getrlimit(Resource::Memlock).current.is_some()
 }
 
 fn is_confidential(root: &HostRoot) -> bool {
@@ -354,6 +369,12 @@ mod tests {
         let root = HostRoot::at(folder.path()).unwrap();
         let check = |errno, expect: &str| assert_eq!(refused(&root, errno, "text").to_string(), expect);
         check(Some(EPERM), "not allowed (needs CAP_BPF and CAP_PERFMON; run as root)");
+        let nothing = "CAP_BPF and CAP_PERFMON; run as root";
+        assert_eq!((needed(&root, false), needed(&root, true)), (nothing, nothing));
+        fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        fs::write(folder.path().join("proc/self/status"), "CapEff:\t000000c000000000\n").unwrap();
+        let locked = "more locked memory; run ulimit -l unlimited as root";
+        assert_eq!((needed(&root, false), needed(&root, true)), (nothing, locked));
         check(Some(ENOMEM), "ran out of kernel memory for the tracer's tables");
         check(None, "refused: text");
         listen(PrintLevel::Warn, "libbpf: prog 'x': BEGIN\nR1 off=72 disallowed\nprocessed 9 insns\n".into());

@@ -43,7 +43,7 @@ fn capability(name: &str, lost_without: &str, state: Result<(), Vec<String>>) ->
 }
 
 /// Whether this process may load and attach, by its effective capabilities.
-fn permissions(root: &HostRoot) -> Result<(), Vec<String>> {
+pub(super) fn permissions(root: &HostRoot) -> Result<(), Vec<String>> {
     let status = root.read("/proc/self/status", SMALL).map_err(|cause| vec![cause.to_string()])?;
     let mask = std::str::from_utf8(&status)
         .ok()
