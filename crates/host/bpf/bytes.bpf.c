@@ -168,7 +168,7 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode)
 }
 
 /* Another process, or another file: rare beside the folios of one. */
-static __noinline int turn_to(struct latest *last, struct inode *inode, struct identity *asked)
+static __always_inline int turn_to(struct latest *last, struct inode *inode, struct identity *asked)
 {
 	struct task_struct___flags *task = (void *)bpf_get_current_task();
 
@@ -271,7 +271,9 @@ int on_dirty_folio(__u64 *arguments)
 	struct folio *folio = (struct folio *)arguments[0];
 	struct address_space *mapping = (struct address_space *)arguments[1];
 
-	return mapping ? dirty(mapping->host, folio->index, folio_pages(folio)) : 0;
+	struct inode *inode = mapping ? mapping->host : 0;
+
+	return inode ? dirty(inode, folio->index, folio_pages(folio)) : 0;
 }
 
 /* A page and its mapping, before. No filesystem that has writeback had large folios. */
@@ -281,7 +283,9 @@ int on_dirty_page(__u64 *arguments)
 	struct page___index *page = (struct page___index *)arguments[0];
 	struct address_space *mapping = (struct address_space *)arguments[1];
 
-	return mapping ? dirty(mapping->host, page->index, 1) : 0;
+	struct inode *inode = mapping ? mapping->host : 0;
+
+	return inode ? dirty(inode, page->index, 1) : 0;
 }
 
 #include "queued.bpf.h"

@@ -42,6 +42,11 @@ typedef __u32 __wsum;
 /* Tracing programs may call most helpers only under a licence that the kernel knows as compatible. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+/* No program calls another function: all of them are inlined. A load through a pointer that the verifier knows by its
+ * type may fault, and the kernel then looks for the place in a table of the program. Before commit 0108a4e9f358 ("bpf:
+ * ensure main program has an extable"), v6.4, a program with functions of its own may have none, and the machine dies:
+ * seen on 5.10.223. For the same reason what may be NULL is asked before. */
+
 /* What user space tells the programs. */
 struct control {
 	/* Which set of entries is being filled: 0 or 1. */

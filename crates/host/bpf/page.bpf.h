@@ -204,7 +204,7 @@ struct {
 
 /* Keeps the path of a file under one of its names, as the kernel has it in memory: nothing is looked up, so that
  * nothing can hang, and a file that is gone by the time of the next sample has had its name. */
-static __noinline int remember_path(struct inode *inode, __u64 ino, __u32 dev, __u32 generation)
+static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 dev, __u32 generation)
 {
 	struct file_key key = { .ino = ino, .dev = dev, .generation = generation };
 	struct hlist_node *alias;

@@ -148,14 +148,20 @@ static __always_inline __u32 own_class(__u32 opf)
  * it leads to, so that no helper is called to read it; addresses that were computed are read by helper. */
 static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const char *comm, struct queued_key *key)
 {
-	struct page *page = bio->bi_io_vec->bv_page, *tail = NULL;
+	struct bio_vec *first = bio->bi_io_vec;
+	struct page *page = NULL, *tail = NULL;
 	struct inode *inode;
-	__u64 mapping = 0, info = compound_info(page);
+	__u64 mapping = 0, info = 0;
 	__u16 mode;
 
-	if (!(info & 1)) {
+	/* A request for zeroes carries no page. */
+	if (first)
+		page = first->bv_page;
+	if (page)
+		info = compound_info(page);
+	if (page && !(info & 1)) {
 		bpf_core_read(&mapping, sizeof(mapping), &page->mapping);
-	} else {
+	} else if (page) {
 		bpf_core_read(&tail, sizeof(tail), &bio->bi_io_vec->bv_page);
 		mapping = (__u64)BPF_CORE_READ(head_of(tail, info), mapping);
 	}
@@ -173,7 +179,7 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 			key->class = own_class(opf);
 		return NULL;
 	}
-	if (!tail) {
+	if (page && !tail) {
 		inode = page->mapping->host;
 		mode = inode->i_mode;
 		key->dev = inode->i_sb->s_dev;
@@ -215,6 +221,7 @@ static __always_inline int queue(struct bio *bio)
 	__u64 bytes = bio->bi_iter.bi_size;
 	struct queued_entry *sum, empty = {};
 	struct queued_key key = {};
+	struct blkcg_gq *group;
 	struct gendisk *disk;
 	struct inode *inode;
 	struct control *now;
@@ -232,7 +239,9 @@ static __always_inline int queue(struct bio *bio)
 	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
 	key.epoch = now->epoch;
 	key.disk = (__u32)disk->major << 20 | disk->first_minor;
-	key.cgroup_ino = bio->bi_blkg->blkcg->css.cgroup->kn->id;
+	group = bio->bi_blkg;
+	if (group)
+		key.cgroup_ino = group->blkcg->css.cgroup->kn->id;
 	inode = classify(bio, opf, empty.comm, &key);
 	if (key.class == CLASS_DATA)
 		count_for_waiters(key.dev, bytes);

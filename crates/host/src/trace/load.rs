@@ -395,6 +395,26 @@ mod tests {
         assert_eq!((counted.number("events"), counted.number("dropped"), counted.bytes.len()), (1, 2, 16));
     }
 
+    /// Bytes of a section of a 64-bit ELF file.
+    fn section_size(object: &[u8], wanted: &[u8]) -> u64 {
+        let number = |at: usize, length: usize| {
+            object[at..at + length].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
+        };
+        let headers = (0..number(0x3c, 2)).map(|index| (number(0x28, 8) + index * 0x40) as usize);
+        let headers: Vec<usize> = headers.collect();
+        let names = number(headers[number(0x3e, 2) as usize] + 0x18, 8);
+        let is_it = |header: &&usize| object[(names + number(**header, 4)) as usize..].starts_with(wanted);
+        headers.iter().find(is_it).map_or(0, |header| number(header + 0x20, 8))
+    }
+
+    #[test]
+    fn programs_have_no_functions_of_their_own_with_which_old_kernels_die_of_a_fault() {
+        for part in PARTS {
+            assert_eq!(section_size(part.object, b".text\0"), 0, "{}", part.name);
+            assert!(section_size(part.object, b"license\0") > 0, "{}", part.name);
+        }
+    }
+
     #[test]
     fn every_part_has_its_own_name_and_source_and_names_no_empty_table() {
         for part in PARTS {
