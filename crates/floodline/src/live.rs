@@ -8,7 +8,7 @@ use floodline_core::capability::Capabilities;
 use floodline_core::facts::HostFacts;
 use floodline_core::gap::{Cause, Gap};
 use floodline_core::record::Record;
-use floodline_host::trace::Tracer;
+use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use std::path::Path;
 
@@ -22,6 +22,25 @@ pub(crate) enum Trace {
     On,
     /// Only files are read
     Off,
+}
+
+/// How the kernel is traced.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Tracing {
+    /// Whether to trace the kernel too, with BPF programs that go when this ends
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    trace: Trace,
+    /// CPU time that the tracer may take, in percent of one core; it gives up detail before it takes more
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    trace_budget: Option<f64>,
+}
+
+/// Reads a share of a core.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').parse().ok();
+    number
+        .filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
+        .ok_or_else(|| format!("not a percentage: {text:?}; write 3 or 0.5"))
 }
 
 /// An opened machine.
@@ -73,7 +92,16 @@ impl Host {
     }
 
     /// The tracer, where one is wanted and can be; a captured tree has no kernel to trace.
-    pub(crate) fn tracer(&self, trace: Trace) -> Result<Option<Tracer>, CliError> {
+    pub(crate) fn tracer(&self, tracing: Tracing) -> Result<Option<Tracer>, CliError> {
+        let budget = tracing.trace_budget.map(|percent| Budget(percent / 100.0));
+        let within = |tracer: Tracer| match budget {
+            Some(budget) => tracer.with_budget(budget),
+            None => tracer,
+        };
+        Ok(self.started(tracing.trace)?.map(within))
+    }
+
+    fn started(&self, trace: Trace) -> Result<Option<Tracer>, CliError> {
         match trace {
             Trace::Off => Ok(None),
             Trace::Auto => Ok(self.root.is_live().then(|| Tracer::start(&self.root, &self.facts))),

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample};
 use crate::interrupt::Interrupt;
-use crate::live::{Host, Trace};
+use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::Existing;
 use floodline_core::diagnose::stretches::Stretches;
@@ -38,7 +38,7 @@ use std::time::Duration;
 )]
 pub(crate) struct Doctor {
     /// Recording to read instead of observing this host; - is standard input
-    #[arg(conflicts_with_all = ["root", "length", "every", "save", "trace"])]
+    #[arg(conflicts_with_all = ["root", "length", "every", "save", "trace", "trace_budget"])]
     file: Option<PathBuf>,
     /// How long to observe
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
@@ -46,9 +46,8 @@ pub(crate) struct Doctor {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     every: Duration,
-    /// Whether to trace the kernel too, with BPF programs that go when this ends
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    trace: Trace,
+    #[command(flatten)]
+    tracing: Tracing,
     /// Look at a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -56,7 +55,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Say which sources can be read here, and what is lost without the others
-    #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on", "trace"])]
+    #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on", "trace", "trace_budget"])]
     capabilities: bool,
     /// Run only this rule; may be given again
     #[arg(long, value_name = "RULE")]
@@ -147,7 +146,7 @@ impl Doctor {
         // A captured tree stands still: further looks would show the same.
         let length = if self.root.is_some() { Duration::ZERO } else { self.length };
         let schedule = Schedule { length: Some(length), every: self.every };
-        observe(schedule, &interrupt, host.looks(Needs::ALL, host.tracer(self.trace)?), |record| {
+        observe(schedule, &interrupt, host.looks(Needs::ALL, host.tracer(self.tracing)?), |record| {
             if let Some(error) = recorder.as_mut().and_then(|recorder| recorder.record(record).err()) {
                 error.report();
                 recorder = None;

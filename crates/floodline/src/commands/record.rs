@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::live::{Host, Trace};
+use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{self, Content, Existing};
 use floodline_core::human;
@@ -17,7 +17,6 @@ use floodline_core::recording::{EncodeError, Encoder, Header};
 use floodline_core::sample::Sample;
 use floodline_core::units::Nanos;
 use floodline_host::Needs;
-use floodline_host::trace::Budget;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,12 +41,8 @@ pub(crate) struct RecordCommand {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     every: Duration,
-    /// Whether to trace the kernel too, with BPF programs that go when this ends
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    trace: Trace,
-    /// CPU time that the tracer may take, in percent of one core; it gives up detail before it takes more
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
-    trace_budget: Option<f64>,
+    #[command(flatten)]
+    tracing: Tracing,
     /// Record a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -60,10 +55,7 @@ impl Run for RecordCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let interrupt = Interrupt::watch()?;
         let host = Host::open(self.root.as_deref())?;
-        let tracer = host.tracer(self.trace)?.map(|tracer| match self.trace_budget {
-            Some(percent) => tracer.with_budget(Budget(percent / 100.0)),
-            None => tracer,
-        });
+        let tracer = host.tracer(self.tracing)?;
         let mut recorder = Recorder::start(&self.output, Existing::by_force(self.force), self.every)?;
         let mut progress = console.progress();
         let schedule = Schedule { length: self.length, every: self.every };
@@ -84,14 +76,6 @@ impl Run for RecordCommand {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Reads a share of a core.
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches('%').parse().ok();
-    number
-        .filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
-        .ok_or_else(|| format!("not a percentage: {text:?}; write 3 or 0.5"))
 }
 
 /// A recording being written.

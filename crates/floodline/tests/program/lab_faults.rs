@@ -228,6 +228,40 @@ fn what_this_host_lacks_is_said_before_anything_is_started() {
     assert!(!lab.path("pid").exists(), "QEMU was not started");
 }
 
+/// Runs a program with a filesystem of so many mebibytes where its cache is, in a mount namespace of its own. Tells by
+/// its exit code when there can be none, and when something is left in the directory of runs.
+const ON_A_SMALL_DISK: &str = r#"
+mount -t tmpfs -o "size=$1m" tmpfs "$2" || exit 200; runs=$2/floodline/runs; shift 2
+"$@"; code=$?
+[ -z "$(ls "$runs")" ] || exit 201
+exit $code
+"#;
+
+#[test]
+#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+fn a_full_disk_of_the_host_is_told_before_a_machine_runs_and_while_it_does() {
+    let check = |mib: &str, qemu: &str, says: &[&str]| {
+        let lab = Lab::new(qemu);
+        std::fs::create_dir(lab.path("cache")).expect("a folder");
+        let save = lab.path("kept.flr");
+        let inner = lab.command(&["--guest-program", "/bin/true", "--save", &save.to_string_lossy()]);
+        let mut command = Command::new("unshare");
+        command.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.args(["-rm", "sh", "-c", ON_A_SMALL_DISK, "sh", mib]).arg(lab.path("cache"));
+        let run = outcome(command.arg(inner.get_program()).args(inner.get_args()).output().expect("it starts"));
+        if run.code == 200 || run.stderr.contains("unshare: ") {
+            eprintln!("a full disk skipped: no filesystem can be mounted here: {}", run.stderr);
+            return;
+        }
+        lab.is_clean(&run, says);
+    };
+    check("100", "exit 0", &["a run needs at least 512 MiB there"]);
+    let fills = "printf 'so far' > $dir/recording.flr\n\
+                 fallocate -l $(($(df --output=avail -BM $dir | tail -n 1 | tr -d 'M ') - 20))MiB $dir/disk\n\
+                 exec sleep 600";
+    check("560", fills, &["the disk of this host is full at", "what was recorded until then is in", "kept.flr"]);
+}
+
 #[test]
 fn a_broken_package_is_refused_and_nothing_of_it_kept() {
     let lab = Lab::new("exit 0");

@@ -95,3 +95,12 @@ fn devices_are_written_to_and_not_taken_for_files_that_exist() {
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stderr.contains("recorded 1 sample to /dev/null"), "{run}");
 }
+
+#[test]
+fn what_a_tracer_may_cost_is_a_percentage_and_nothing_for_a_recording() {
+    let file = recording(&Fixture::healthy().one_look());
+    for command in [&["doctor"][..], &["record", "-o", "-"]] {
+        check(&[command, &["--trace-budget", "much"]].concat(), 2, &["not a percentage: \"much\"; write 3 or 0.5"]);
+    }
+    check(&["doctor", file.as_str(), "--trace-budget", "3"], 2, &["--trace-budget", "cannot be used with"]);
+}
