@@ -68,6 +68,12 @@ impl Input {
         Ok(())
     }
 
+    /// All records, without a word on what was missing.
+    pub(crate) fn quietly(self) -> impl Iterator<Item = Result<Record, CliError>> {
+        let name = self.name;
+        self.decoder.map(move |record| record.map_err(|error| CliError::usage(format!("{name}: {error}"))))
+    }
+
     fn tell_what_is_missing(&self) {
         for cut in self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut)) {
             anstream::eprintln!("floodline: {}: {cut}", self.name);

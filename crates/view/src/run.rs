@@ -6,6 +6,7 @@ use crate::figures;
 use crate::layout::wrap;
 use floodline_core::budget::Miss;
 use floodline_core::compare::Spread;
+use floodline_core::human;
 use floodline_core::run::{RunReport, SCHEMA};
 use floodline_core::scenario::Figure;
 use serde_json::json;
@@ -17,7 +18,8 @@ pub fn text(reports: &[RunReport], width: usize) -> String {
     let mut text = format!("{} ({}) on {}: ", first.scenario, first.variant, first.kernel);
     match reports {
         [only] => {
-            text.push_str(&format!("{} samples, {:.0} s\n{}\nFigures:\n", only.samples, only.seconds, costs(reports)));
+            let samples = human::plural(only.samples, "sample", "samples");
+            text.push_str(&format!("{samples}, {:.0} s\n{}\nFigures:\n", only.seconds, costs(reports)));
             text.push_str(&figures::render(&only.figures, width));
         }
         several => {
@@ -57,11 +59,10 @@ pub fn text(reports: &[RunReport], width: usize) -> String {
 /// What runs cost besides their workload; empty where no machine was run.
 fn costs(reports: &[RunReport]) -> String {
     let most = |of: fn(&RunReport) -> Option<f64>| reports.iter().filter_map(of).reduce(f64::max);
-    let (Some(first), Some(beside)) = (most(|run| run.first_sample_seconds), most(|run| run.beside_seconds)) else {
-        return String::new();
-    };
+    let Some(first) = most(|run| run.first_sample_seconds) else { return String::new() };
+    let beside = most(|run| run.beside_seconds).map(|beside| format!(", {beside:.1} s beside the workload"));
     let at_most = if reports.len() > 1 { ", at most" } else { "" };
-    format!("first sample {first:.1} s after the machine's start, {beside:.1} s beside the workload{at_most}\n")
+    format!("first sample {first:.1} s after the machine's start{}{at_most}\n", beside.unwrap_or_default())
 }
 
 /// Mean, least and most of every figure.
@@ -158,6 +159,9 @@ mod tests {
         let (machine, simulated) = (report(Some(4.21), Some(7.6)), report(None, None));
         check(std::slice::from_ref(&machine), &format!("{name}: 41 samples, 28 s\n{costs}\n\nFigures:\n"));
         check(std::slice::from_ref(&simulated), &format!("{name}: 41 samples, 28 s\n\nFigures:\n"));
+        let unknown = report(Some(4.21), None);
+        let first = "first sample 4.2 s after the machine's start";
+        check(&[unknown], &format!("{name}: 41 samples, 28 s\n{first}\n\nFigures:\n"));
         check(&[report(Some(3.0), Some(1.0)), machine], &format!("{name}: 2 runs, 55 s\n{costs}, at most\n\n"));
     }
 }

@@ -5,6 +5,7 @@
 use crate::export::{ExportError, FlatTable, FlatValue};
 use crate::figures::short;
 use crate::layout::wrap;
+use floodline_core::human;
 use floodline_core::report::Severity;
 use floodline_core::run::RunReport;
 use serde_json::json;
@@ -92,7 +93,7 @@ pub fn text(sweep: &Sweep, figures: &[String], width: usize) -> String {
         is_right: false,
     });
     let indent: usize = axes.iter().map(|axis| axis.width() + GAP).sum();
-    let mut text = format!("{}: {} runs\n", sweep.scenario, sweep.rows.len());
+    let mut text = format!("{}: {}\n", sweep.scenario, human::plural(sweep.rows.len() as u64, "run", "runs"));
     let mut rest = columns.as_slice();
     while !rest.is_empty() {
         let mut taken = indent;

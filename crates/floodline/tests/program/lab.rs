@@ -132,9 +132,32 @@ fn a_kept_recording_is_judged_by_its_scenario_again() {
     assert_eq!((value("budget.wb_quiet_count"), value("budget.wb_quiet_exact_share")), (111.0, 1.0));
     assert_eq!((value("budget.global_count"), value("budget.global_exact_share")), (71.0, 1.0));
     // The same held against what it is not.
-    let run = judge("overlay-umount", "incident");
+    let run = judge("exact-budgets", "throttled");
     assert_eq!(run.code, 1, "{run}");
-    assert!(run.stdout.contains("overlay-umount-flush was not found"), "{run}");
+    assert!(run.stdout.contains("budget.throttled_count is 0.0000, expected at least 50"), "{run}");
+    assert!(run.stderr.contains("is a recording of ratio, held against throttled"), "{run}");
+    let run = judge("overlay-umount", "incident");
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("is a recording of exact-budgets (ratio), not of overlay-umount"), "{run}");
+}
+
+#[test]
+fn a_recording_is_judged_by_its_own_variant_and_what_it_lacks_is_told() {
+    let recording = format!("{}/tests/program/recordings/exact-budgets-ratio-7.2.flr", env!("CARGO_MANIFEST_DIR"));
+    let judge = |recording: &str| floodline(&["lab", "judge", &scenario("exact-budgets"), recording]);
+    let run = judge(&recording);
+    assert!(run.code == 0 && run.stdout.starts_with("exact-budgets (ratio) on 7.2.13"), "{run}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let damaged = folder.path().join("damaged.flr");
+    let mut bytes = std::fs::read(&recording).expect("a recording");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4000].fill(0);
+    std::fs::write(&damaged, &bytes).expect("a file");
+    let run = judge(damaged.to_str().expect("UTF-8"));
+    assert!(run.stderr.contains("damaged.flr: "), "{run}");
+    let one_look = crate::harness::recording(&floodline_core::fixture::Fixture::healthy().one_look());
+    let run = judge(one_look.as_str());
+    assert_eq!(run.code, 2, "{run}");
 }
 
 #[test]
@@ -341,4 +364,10 @@ fn real_recordings_are_held_against_the_model() {
     let run = floodline(&["lab", "validate", &scenarios]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("no recording of a scenario on a real kernel"), "{run}");
+    let run = floodline(&["lab", "validate", &recordings, "--scenarios", &recordings]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("holds none of ") && run.stderr.contains("--scenarios FOLDER"), "{run}");
+    let run = floodline(&["lab", "validate", "/nowhere.flr"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("cannot read /nowhere.flr: No such file"), "{run}");
 }

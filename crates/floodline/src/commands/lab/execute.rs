@@ -6,10 +6,10 @@ use super::kernels::{find, unavailable};
 use super::progress::Live;
 use crate::console::Console;
 use crate::error::CliError;
+use crate::input::{Input, shown};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
-use floodline_core::record::{Record, Sink};
-use floodline_core::recording::Decoder;
+use floodline_core::record::Sink;
 use floodline_core::run::{Run, RunReport, SCHEMA, THROTTLED, misses, workload_length};
 use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
@@ -20,7 +20,6 @@ use floodline_lab::qemu::{Accel, Acceleration, Console as GuestConsole, Ended, P
 use floodline_lab::results::Results;
 use floodline_lab::run::{Order, Outcome, Session, run, shell};
 use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -124,7 +123,7 @@ impl Trial<'_> {
             samples: seen.window.samples,
             seconds: took.map_or(0.0, |took| took.total.as_secs_f64()),
             first_sample_seconds: took.and_then(|took| took.first_sample).map(|time| time.as_secs_f64()),
-            beside_seconds: took.and_then(|took| Some(took.total.as_secs_f64() - self.lasts(&seen)?)),
+            beside_seconds: took.and_then(|took| Some((took.total.as_secs_f64() - self.lasts(&seen)?).max(0.0))),
             not_as_expected: misses(&expect, &seen.window, &figures, &findings),
             figures,
             findings,
@@ -132,10 +131,10 @@ impl Trial<'_> {
         })
     }
 
-    /// Seconds of the workload: as long as the scenario says, or as its last task took.
+    /// Seconds that the workload lasted; as long as the scenario says where its end is not recorded.
     fn lasts(&self, seen: &Run) -> Option<f64> {
-        let said = self.scenario.workload.duration.map(|length| Nanos(length.nanos()));
-        said.or_else(|| workload_length(&seen.window)).map(|length| Duration::from_nanos(length.0).as_secs_f64())
+        let said = || self.scenario.workload.duration.map(|length| Nanos(length.nanos()));
+        workload_length(&seen.window).or_else(said).map(|length| Duration::from_nanos(length.0).as_secs_f64())
     }
 }
 
@@ -148,17 +147,19 @@ struct Took {
     first_sample: Option<Duration>,
 }
 
-/// Reads the recording of a run of which something is expected.
+/// Reads the recording of a run of which something is expected. One look is no run.
 pub(super) fn read_run(recording: &Path, expect: &Expect) -> Result<Run, CliError> {
-    let broken = |error: &dyn std::fmt::Display| CliError::usage(format!("{}: {error}", recording.display()));
-    let file = File::open(recording).map_err(|error| broken(&error))?;
-    let decoder = Decoder::new(BufReader::new(file)).map_err(|error| broken(&error))?;
     let mut run = Run::expecting(expect);
-    for record in decoder {
-        let record: Record = record.map_err(|error| broken(&error))?;
+    Input::open(recording)?.each(|record| {
         let Ok(()) = run.record(&record);
+        Ok(true)
+    })?;
+    match run.window.samples {
+        0 | 1 => {
+            Err(CliError::usage(format!("{} holds fewer than two samples: nothing to be judged", shown(recording))))
+        }
+        _ => Ok(run),
     }
-    Ok(run)
 }
 
 impl<'a> Bench<'a> {

@@ -7,8 +7,11 @@ use super::run::exit;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::{Input, shown};
+use floodline_core::kernel::KernelVersion;
+use floodline_core::record::{Record, What};
 use floodline_core::run::{RunReport, SCHEMA, misses};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Hold a kept recording against what its scenario expects
 #[derive(clap::Args)]
@@ -21,7 +24,7 @@ pub(super) struct Judge {
     scenario: PathBuf,
     /// Recording of a run of it
     recording: PathBuf,
-    /// Variant that was run; without it the one called incident, or the only one
+    /// Variant to hold it against; without it the one that the recording is of
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     /// Also list every budget that is not the kernel's, where the scenario asks for budgets
@@ -34,13 +37,25 @@ pub(super) struct Judge {
 
 impl Judge {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let (variant, scenario) = read_scenario(&self.scenario, self.variant.as_deref())?;
-        // The kernel is in the recording, and what is expected depends on it.
-        let first = read_run(&self.recording, &scenario.expect)?;
-        let kernel = first.window.facts.as_ref().and_then(|facts| facts.kernel);
-        let kernel = kernel.ok_or_else(|| CliError::usage("the recording does not say which kernel it is of"))?;
+        let origin = Origin::of(&self.recording)?;
+        let wanted = self.variant.as_deref().or(origin.run.as_ref().map(|(_, variant)| variant.as_str()));
+        let (variant, scenario) = read_scenario(&self.scenario, wanted)?;
+        if let Some((of, was)) = &origin.run {
+            let recording = shown(&self.recording);
+            if *of != scenario.name {
+                return Err(CliError::usage(format!(
+                    "{recording} is a recording of {of} ({was}), not of {}",
+                    scenario.name
+                )));
+            }
+            if *was != variant {
+                console.note(&format!("{recording} is a recording of {was}, held against {variant}"));
+            }
+        }
+        let kernel =
+            origin.kernel.ok_or_else(|| CliError::usage("the recording does not say which kernel it is of"))?;
         let expect = scenario.expect.on(kernel);
-        let seen = if expect == scenario.expect { first } else { read_run(&self.recording, &expect)? };
+        let seen = read_run(&self.recording, &expect)?;
         let (figures, report) = (seen.figures(), seen.diagnose());
         let report = RunReport {
             schema: SCHEMA,
@@ -68,5 +83,32 @@ impl Judge {
         }
         console.print(&text)?;
         Ok(exit(&reports))
+    }
+}
+
+/// Of what a recording is, by its own words: what is expected of a run depends on it.
+struct Origin {
+    kernel: Option<KernelVersion>,
+    /// Scenario and variant.
+    run: Option<(String, String)>,
+}
+
+impl Origin {
+    /// Reads as far as the start of the workload. What the file lacks is told when it is read for good.
+    fn of(recording: &Path) -> Result<Origin, CliError> {
+        let mut origin = Origin { kernel: None, run: None };
+        for record in Input::open(recording)?.quietly() {
+            match record? {
+                Record::Facts(facts) => origin.kernel = facts.kernel,
+                Record::Event(event) => {
+                    if let What::WorkloadStarted { scenario, variant } = event.what {
+                        origin.run = Some((scenario, variant));
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(origin)
     }
 }

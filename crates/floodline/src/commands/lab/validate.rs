@@ -22,7 +22,7 @@ use floodline_core::validate::{Case, FoundDisk, Outcome, Told, other_setting, ro
 use floodline_core::window::Window;
 use floodline_sim::Speed;
 use floodline_view::validate as view;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Hold recordings of real runs against simulated ones
@@ -82,7 +82,11 @@ impl Validate {
         let interrupt = Interrupt::watch()?;
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
-            match read(&path) {
+            if interrupt.is_asked() {
+                console.note("interrupted: nothing is simulated");
+                return Ok(Exit::Done);
+            }
+            match read(&path, &interrupt) {
                 Ok(One { of, facts, figures, speed, disks, host, ends }) => {
                     let release = facts.kernel_release.clone();
                     let real =
@@ -90,12 +94,18 @@ impl Validate {
                     real.repeats.push(figures);
                     real.speeds.extend(speed);
                 }
-                Err(why) => console.note(&format!("{}: {why}", shown(&path))),
+                Err(why) => console.note(&why),
             }
         }
         if real.is_empty() {
             return Err(CliError::usage("no recording of a scenario on a real kernel")
                 .hint("floodline lab run scenarios/dirty-cliff.toml --kernel 6.12 --save real.flr"));
+        }
+        if !real.keys().any(|(scenario, ..)| self.file_of(scenario).is_file()) {
+            let names: BTreeSet<&str> = real.keys().map(|(scenario, ..)| scenario.as_str()).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            return Err(CliError::usage(format!("{} holds none of {}", shown(&self.scenarios), names.join(", ")))
+                .hint("name the folder of the scenarios that were run: --scenarios FOLDER"));
         }
         let mut cases = Vec::new();
         let mut progress = console.progress();
@@ -128,6 +138,10 @@ impl Validate {
         Ok(Exit::Done)
     }
 
+    fn file_of(&self, scenario: &str) -> PathBuf {
+        self.scenarios.join(format!("{scenario}.toml"))
+    }
+
     fn simulated(
         &self,
         (scenario, variant, kernel): (&str, &str, KernelVersion),
@@ -136,7 +150,7 @@ impl Validate {
         real: &Real,
         interrupt: &Interrupt,
     ) -> Result<BTreeMap<String, Figure>, String> {
-        let path = self.scenarios.join(format!("{scenario}.toml"));
+        let path = self.file_of(scenario);
         if !path.is_file() {
             return Err(format!("there is no {}", shown(&path)));
         }
@@ -196,10 +210,10 @@ fn disks(window: &Window) -> BTreeMap<String, FoundDisk> {
 
 /// The recordings that an argument stands for.
 fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
-    if !path.is_dir() {
+    let unreadable = |error| CliError::usage(format!("cannot read {}: {error}", shown(path)));
+    if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let unreadable = |error| CliError::usage(format!("cannot read {}: {error}", shown(path)));
     let entries = std::fs::read_dir(path).map_err(unreadable)?.flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "flr")).collect();
@@ -218,30 +232,35 @@ struct One {
     ends: Vec<Nanos>,
 }
 
-/// Of what a recording is, and what it tells.
-fn read(path: &Path) -> Result<One, String> {
+/// Of what a recording is, and what it tells; why it is left out.
+fn read(path: &Path, interrupt: &Interrupt) -> Result<One, String> {
     let mut window = Window::default();
-    let broken = |_| "not a whole recording, left out".to_owned();
+    let broken = |error: CliError| format!("{error}; left out");
     let input = Input::open(path).map_err(broken)?;
     input
         .each(|record: Record| {
             let Ok(()) = window.record(&record);
-            Ok(true)
+            Ok(!interrupt.is_asked())
         })
         .map_err(broken)?;
+    one(&window).map_err(|why| format!("{}: {why}, left out", shown(path)))
+}
+
+/// The same of a recording that was read.
+fn one(window: &Window) -> Result<One, &'static str> {
     let started = window.events.iter().find_map(|event| match &event.what {
         What::WorkloadStarted { scenario, variant } => Some((scenario.clone(), variant.clone())),
         _ => None,
     });
-    let (scenario, variant) = started.ok_or("of no scenario, left out")?;
+    let (scenario, variant) = started.ok_or("of no scenario")?;
     if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
-        return Err("of a run that did not come to its end, left out".to_owned());
+        return Err("of a run that did not come to its end");
     }
-    let facts = window.facts.as_ref().ok_or("without facts of its machine, left out")?;
+    let facts = window.facts.as_ref().ok_or("without facts of its machine")?;
     if facts.kernel_release.contains("simulated") {
-        return Err("of a simulated run, left out".to_owned());
+        return Err("of a simulated run");
     }
-    let kernel = facts.kernel.ok_or("of an unknown kernel, left out")?;
+    let kernel = facts.kernel.ok_or("of an unknown kernel")?;
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
     let began = began.map_or(Nanos(0), |event| event.at);
     let ended = |event: &Event| matches!(event.what, What::TaskEnded { .. }).then_some(Nanos(event.at.0 - began.0));
@@ -249,10 +268,10 @@ fn read(path: &Path) -> Result<One, String> {
     Ok(One {
         of: (scenario, variant, kernel),
         facts: facts.clone(),
-        figures: figures(&window),
-        speed: Speed::of(&window),
-        disks: disks(&window),
-        host: window.host.first,
+        figures: figures(window),
+        speed: Speed::of(window),
+        disks: disks(window),
+        host: window.host.first.clone(),
         ends,
     })
 }
