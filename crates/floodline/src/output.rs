@@ -4,6 +4,7 @@
 
 use crate::error::CliError;
 use crate::input::shown;
+use floodline_core::recording::EncodeError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -33,6 +34,14 @@ pub(crate) fn standard_file(content: Content) -> Result<File, CliError> {
     drop(standard(content)?);
     let own = io::stdout().as_fd().try_clone_to_owned();
     own.map(File::from).map_err(|error| CliError::write("standard output", &error))
+}
+
+/// A recording that could not be written.
+pub(crate) fn failed(target: &str, error: &EncodeError) -> CliError {
+    match error {
+        EncodeError::Write(error) => CliError::write(target, error),
+        error => CliError::bug(format!("{target}: {error}")),
+    }
 }
 
 /// What happens to a file that exists.

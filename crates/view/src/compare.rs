@@ -3,6 +3,7 @@
 //! a line per series.
 
 use crate::figures::short;
+use crate::layout::wrap;
 use floodline_core::compare::{Against, Comparison, Row, Spread};
 use floodline_core::scenario::Figure;
 
@@ -23,7 +24,9 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
         }
         text.push_str(&series(against));
         if !against.unmatched.is_empty() {
-            text.push_str(&format!("\nOnly in one of them: {}\n", against.unmatched.join(", ")));
+            let said = format!("Only in one of them: {}", against.unmatched.join(", "));
+            text.push('\n');
+            text.extend(wrap(&said, width).into_iter().map(|line| line + "\n"));
         }
         if against.figures.iter().all(|row| row.noise.is_none()) {
             text.push_str(

@@ -16,3 +16,10 @@ pub mod moment;
 pub mod run;
 pub mod sweep;
 pub mod validate;
+
+/// A paragraph in so many columns, each line indented.
+pub fn paragraph(text: &str, indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    layout::hanging(&mut out, &" ".repeat(indent), text, width);
+    out
+}

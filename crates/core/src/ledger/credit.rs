@@ -44,7 +44,7 @@ impl Owed {
 #[derive(Clone, Debug)]
 pub struct Credit {
     owed: BTreeMap<FileKey, Vec<Owed>>,
-    /// When each of the above became dirty, oldest first.
+    /// When each of the above became dirty, about in order of time: what is above a loop device comes earlier.
     order: VecDeque<(Nanos, FileKey)>,
     /// For how long dirty data can be expected to stay in memory.
     keep: Nanos,
@@ -78,8 +78,8 @@ impl Credit {
     /// Lets go of files that were not dirtied for so long that no disk can be that slow: a long recording has
     /// very many.
     fn forget(&mut self, oldest: Nanos) {
-        let old = self.order.partition_point(|(at, _)| *at < oldest);
-        for (_, file) in self.order.drain(..old) {
+        while self.order.front().is_some_and(|(at, _)| *at < oldest) {
+            let Some((_, file)) = self.order.pop_front() else { return };
             if let Some(owed) = self.owed.get_mut(&file) {
                 owed.retain(|one| one.at >= oldest);
                 if owed.is_empty() {
@@ -115,13 +115,13 @@ fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64) -> Shares {
     let mut left = owed.iter().map(|one| one.room(disk)).fold(0, u64::saturating_add).min(bytes);
     let weighed = owed.into_iter().map(|one| (weight(one), one)).filter(|(weight, _)| *weight > 0);
     let weighed: Vec<(u64, &mut Owed)> = weighed.collect();
-    let mut weights: u64 = weighed.iter().map(|(weight, _)| weight).sum();
+    let mut weights: u128 = weighed.iter().map(|(weight, _)| u128::from(*weight)).sum();
     let mut shares: BTreeMap<&Who, u64> = BTreeMap::new();
     for (weight, one) in weighed {
         // What is left by what remains of the weights: the last one gets the rest, and no byte is lost.
-        let part = u64::try_from(u128::from(left) * u128::from(weight) / u128::from(weights)).unwrap_or(left);
+        let part = u64::try_from(u128::from(left) * u128::from(weight) / weights).unwrap_or(left);
         left -= part;
-        weights -= weight;
+        weights -= u128::from(weight);
         if part > 0 {
             *one.written.entry(disk).or_default() += part;
             *shares.entry(&one.who).or_default() += part;

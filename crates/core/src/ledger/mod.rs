@@ -104,7 +104,9 @@ pub struct Queued {
 impl Queued {
     /// Everything.
     pub fn total(&self) -> u64 {
-        self.data_bytes + self.metadata_bytes + self.journal_bytes + self.direct_bytes + self.unknown_bytes
+        [self.metadata_bytes, self.journal_bytes, self.direct_bytes, self.unknown_bytes]
+            .into_iter()
+            .fold(self.data_bytes, u64::saturating_add)
     }
 
     fn of(&mut self, class: Class) -> &mut u64 {
@@ -220,9 +222,14 @@ pub struct ThrottledLine {
     pub longest_ns: u64,
 }
 
-/// Whether a tracer counted bytes or pauses in this window, even if there were none.
+/// Whether a tracer counted bytes in this window, even if there were none.
 pub fn is_traced(window: &Window) -> bool {
-    ["bytes", "throttle"].iter().any(|part| window.traced.contains(*part))
+    window.traced.contains("bytes")
+}
+
+/// Counts come from a file that may be damaged: a sum of nonsense is nonsense, but no panic.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
 }
 
 /// The ledger of a window; `None` where no tracer counted bytes in it.
@@ -230,7 +237,7 @@ pub fn ledger(window: &Window) -> Option<Ledger> {
     is_traced(window).then(|| Sums::of(window).into_ledger(window))
 }
 
-/// The long waits of a window alone, longest first; `None` where no tracer counted bytes or pauses in it.
+/// The long waits of a window alone, longest first; `None` where no tracer counted bytes in it.
 pub fn waits(window: &Window) -> Option<Vec<blame::Blame>> {
     is_traced(window).then(|| {
         let mut names = Names::of(window);
@@ -307,7 +314,7 @@ impl<'a> Sums<'a> {
                 What::Synced(synced) => {
                     let who = sums.process_of(&synced.who);
                     let sum = sums.synced.entry((who, synced.operation)).or_default();
-                    sum.count += synced.count;
+                    add(&mut sum.count, synced.count);
                     sum.total = sum.total.saturating_add(synced.total.0);
                     sum.longest = sum.longest.max(synced.longest.0);
                 }
@@ -338,21 +345,21 @@ impl<'a> Sums<'a> {
             self.credit.dirtied(key, &owner, at, bytes);
         }
         let (bytes, redirtied) = (dirtied.bytes.0, dirtied.redirtied.0);
-        self.totals.dirtied_bytes += bytes;
-        self.totals.redirtied_bytes += redirtied;
+        add(&mut self.totals.dirtied_bytes, bytes);
+        add(&mut self.totals.redirtied_bytes, redirtied);
         let file = self.files.entry(key).or_default();
-        *file.1.entry(who.clone()).or_default() += bytes;
+        add(file.1.entry(who.clone()).or_default(), bytes);
         let cgroup = self.cgroups.entry(who.cgroup_ino).or_default();
         let of_who = self.who.entry(who).or_default();
         for part in [&mut file.0, of_who, cgroup] {
-            part.dirtied += bytes;
-            part.redirtied += redirtied;
+            add(&mut part.dirtied, bytes);
+            add(&mut part.redirtied, redirtied);
         }
     }
 
     fn submitted(&mut self, submitted: &Submitted) {
         let bytes = submitted.bytes.0;
-        *self.disks.entry(submitted.disk).or_default().of(submitted.class) += bytes;
+        add(self.disks.entry(submitted.disk).or_default().of(submitted.class), bytes);
         if self.loops.is_one(submitted.disk) {
             let shares = match (submitted.device, &submitted.who) {
                 (Some(device), _) => {
@@ -367,18 +374,18 @@ impl<'a> Sums<'a> {
         if !self.is_bottom(submitted.disk) {
             return;
         }
-        *self.totals.queued.of(submitted.class) += bytes;
+        add(self.totals.queued.of(submitted.class), bytes);
         if let Some(ino) = submitted.cgroup_ino {
-            self.cgroups.entry(ino).or_default().charged += bytes;
+            add(&mut self.cgroups.entry(ino).or_default().charged, bytes);
         }
         match (submitted.class, submitted.device, &submitted.who) {
             (Class::Data, Some(device), _) => {
                 let key = (device, submitted.file.as_ref().map(File::inode));
-                self.files.entry(key).or_default().0.device += bytes;
+                add(&mut self.files.entry(key).or_default().0.device, bytes);
                 let shares = self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes);
-                let credited: u64 = shares.iter().map(|(_, bytes)| bytes).sum();
-                self.totals.credited_bytes += credited;
-                self.totals.unattributed_bytes += bytes - credited;
+                let credited = shares.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
+                add(&mut self.totals.credited_bytes, credited);
+                add(&mut self.totals.unattributed_bytes, bytes.saturating_sub(credited));
                 for (who, bytes) in shares {
                     self.credited(&who, bytes);
                 }
@@ -392,8 +399,8 @@ impl<'a> Sums<'a> {
     }
 
     fn credited(&mut self, who: &Who, bytes: u64) {
-        self.who.entry(who.clone()).or_default().device += bytes;
-        self.cgroups.entry(who.cgroup_ino).or_default().device += bytes;
+        add(&mut self.who.entry(who.clone()).or_default().device, bytes);
+        add(&mut self.cgroups.entry(who.cgroup_ino).or_default().device, bytes);
     }
 
     fn into_ledger(mut self, window: &Window) -> Ledger {
@@ -405,7 +412,8 @@ impl<'a> Sums<'a> {
         let disks = self.disk_lines(window);
         let counted: Vec<u64> =
             disks.iter().filter(|disk| disk.is_bottom).filter_map(|disk| disk.diskstats_bytes).collect();
-        self.totals.diskstats_bytes = (!counted.is_empty()).then(|| counted.iter().sum());
+        self.totals.diskstats_bytes =
+            (!counted.is_empty()).then(|| counted.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
         let mut processes: Vec<ProcessLine> =
             self.who.iter().map(|(who, part)| self.process_line(window, who, *part)).collect();
         processes.sort_by_key(|line| Reverse((line.device_bytes, line.dirtied_bytes)));

@@ -213,7 +213,7 @@ fn pauses_are_added_up_by_process_device_and_domain() {
         }))
     };
     let events = vec![paused(7, 40, Domain::Global), paused(8, 100, Domain::Global), paused(8, 7, Domain::Memcg)];
-    let fixture = Fixture::healthy().traced(&["throttle"], events).seconds(3);
+    let fixture = Fixture::healthy().traced(&["bytes", "throttle"], events).seconds(3);
     let lines = ledger(&fixture.window()).unwrap().throttled;
     let told: Vec<_> = lines.iter().map(|line| (line.domain, line.count, line.total_ns, line.longest_ns)).collect();
     let ms = |ms| Nanos::from_millis(ms).0;
@@ -224,6 +224,9 @@ fn pauses_are_added_up_by_process_device_and_domain() {
 #[test]
 fn a_window_without_a_tracer_has_no_ledger() {
     assert_eq!(ledger(&window(Vec::new())), None);
+    // Who counts pauses alone knows of no bytes.
+    let paused = Fixture::healthy().traced(&["throttle"], Vec::new()).window();
+    assert_eq!((ledger(&paused), waits(&paused)), (None, None));
 }
 
 #[test]

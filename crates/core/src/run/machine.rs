@@ -64,8 +64,9 @@ fn host(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     put("writeback_peak_bytes", "bytes", peak(&nr_writeback));
     put("writeback_mean_bytes", "bytes", mean(&nr_writeback));
     let growth = |counter: fn(&HostRow) -> Option<u64>| -> Option<f64> {
-        let (first, last) = (counter(within.first()?)?, counter(within.last()?)?);
-        Some(last.saturating_sub(first) as f64)
+        // One sample says nothing of growth.
+        let [first, .., last] = within.as_slice() else { return None };
+        Some(counter(last)?.saturating_sub(counter(first)?) as f64)
     };
     put("dirtied_bytes", "bytes", growth(|row| row.nr_dirtied.map(|pages| pages.0)).map(|n| n * page_size as f64));
     put("written_bytes", "bytes", growth(|row| row.nr_written.map(|pages| pages.0)).map(|n| n * page_size as f64));
@@ -86,7 +87,7 @@ struct Done {
 fn devices(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     let (from, to) = bounds(window);
     let disks = device::disks(window);
-    let mut all = Done::default();
+    let mut all: Option<Done> = None;
     let several = disks.len() > 1;
     for disk in &disks {
         let Some(series) = window.disk_series.get(&disk.id) else { continue };
@@ -97,13 +98,14 @@ fn devices(window: &Window, figures: &mut BTreeMap<String, Figure>) {
         if several {
             put(figures, &format!("devices.{}", disk.name), done);
         }
+        let all = all.get_or_insert_default();
         all.written += done.written;
         all.read += done.read;
         all.writes += done.writes;
         all.write_seconds += done.write_seconds;
         all.busy_seconds = all.busy_seconds.max(done.busy_seconds);
     }
-    if !disks.is_empty() {
+    if let Some(all) = all {
         put(figures, "devices", all);
     }
 }

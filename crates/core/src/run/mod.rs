@@ -10,7 +10,8 @@ pub use machine::workload_length;
 use crate::budget::Judge;
 use crate::diagnose::diagnose;
 use crate::kernel::KernelVersion;
-use crate::record::{Record, Sink};
+use crate::name::Name;
+use crate::record::{Record, Sink, What};
 use crate::report::{Finding, Report};
 use crate::scenario::{Bound, Expect, Figure, figures as of_tasks};
 use crate::window::Window;
@@ -171,6 +172,7 @@ pub fn misses(
             None => misses.push(format!("{rule} was not confirmed by the trace")),
         }
     }
+    misses.extend(failures(expect, window));
     for (name, bound) in &expect.figures {
         match figures.get(name) {
             Some(figure) if bound.holds(figure.value) => {}
@@ -179,6 +181,21 @@ pub fn misses(
         }
     }
     misses
+}
+
+/// Tasks that could not do a step, each with the reason of one of its copies, but for those whose failures are bounded.
+fn failures(expect: &Expect, window: &Window) -> Vec<String> {
+    let mut failures: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    for event in &window.events {
+        let What::TaskEnded { task, failure: Some(failure) } = &event.what else { continue };
+        failures.entry(&task.task).or_insert((0, failure)).0 += 1;
+    }
+    failures.retain(|task, _| !expect.figures.contains_key(&format!("{task}.failures_count")));
+    let said = |(task, (count, why)): (&str, (u64, &str))| match count {
+        1 => format!("{task} failed: {}", Name::from(why)),
+        _ => format!("{task} failed {count} times: {}", Name::from(why)),
+    };
+    failures.into_iter().map(said).collect()
 }
 
 fn bounds(bound: &Bound) -> String {
@@ -257,5 +274,15 @@ mod tests {
             let late = misses(&expecting(&[second.rule]), &Window::default(), &BTreeMap::new(), &findings);
             assert_eq!(late, [format!("{} was not found first, but after {}", second.rule, first.rule)]);
         }
+    }
+
+    #[test]
+    fn one_sample_says_nothing_of_growth() {
+        let of = |fixture: crate::fixture::Fixture| figures(&fixture.window());
+        let growing = ["host.dirtied_bytes", "host.io_pressure_seconds", "devices.written_bytes"];
+        let (one, several) =
+            (of(crate::fixture::Fixture::healthy().one_look()), of(crate::fixture::Fixture::healthy()));
+        assert!(growing.iter().all(|name| !one.contains_key(*name) && several.contains_key(*name)), "{one:?}");
+        assert!(one.contains_key("host.dirty_peak_bytes"));
     }
 }

@@ -41,7 +41,7 @@ impl Scenario {
                 let lasting: Time = value.parse().map_err(|error| wrong(format!("{error}")))?;
                 let mut changed = self.clone();
                 changed.workload.duration = Some(lasting);
-                return Ok(changed);
+                return changed.checked().map_err(wrong);
             }
             "instances" => {
                 let instances = value.parse().map_err(|_| wrong("instances are a whole number".to_owned()))?;

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::model::nanos;
 use crate::observe::{parse_duration, parse_interval};
 use floodline_core::kernel::KernelVersion;
-use floodline_core::scenario::{Scenario, Time};
+use floodline_core::scenario::Scenario;
 use floodline_core::units::Nanos;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Asked {
     pub(super) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
         let mut changed = scenario.clone();
         if let Some(lasting) = self.lasting {
-            changed.workload.duration = Some(Time(nanos(lasting)));
+            changed = changed.changed("for", &format!("{}ns", lasting.as_nanos())).map_err(CliError::usage)?;
         }
         if let Some(instances) = self.instances {
             changed = changed.changed("instances", &instances.to_string()).map_err(CliError::usage)?;

@@ -75,7 +75,13 @@ fn files(text: &str) -> Result<Vec<PathBuf>, CliError> {
     if path.exists() {
         return Ok(vec![path.to_owned()]);
     }
-    Ok(text.split(',').filter(|part| !part.is_empty()).map(PathBuf::from).collect())
+    let files: Vec<PathBuf> = text.split(',').filter(|part| !part.is_empty()).map(PathBuf::from).collect();
+    match files.as_slice() {
+        [] => {
+            Err(CliError::usage(format!("{text:?} names no recording")).hint("separate repeats by commas: a.flr,b.flr"))
+        }
+        _ => Ok(files),
+    }
 }
 
 fn reading(file: &Path) -> Result<Reading, CliError> {

@@ -15,6 +15,7 @@ use floodline_view::export::{
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Convert a recording to Parquet, CSV, JSON Lines or a Perfetto trace
@@ -101,25 +102,28 @@ impl Export {
     fn json_lines(&self, console: &Console) -> Result<(), CliError> {
         let target = self.target();
         let failed = |error: ExportError| failed(&target, &error);
+        let input = self.input()?;
         let mut lines = JsonLines::new(self.open()?, self.table.as_deref()).map_err(failed)?;
-        self.each(console, |record| lines.record(record).map_err(failed))?;
+        self.each(input, console, |record| lines.record(record).map_err(failed))?;
         lines.finish().map_err(failed)
     }
 
     fn trace(&self, console: &Console) -> Result<(), CliError> {
         let target = self.target();
         let failed = |error: ExportError| failed(&target, &error);
+        let input = self.input()?;
         let mut trace = PerfettoTrace::new(self.open()?);
-        self.each(console, |record| trace.record(record).map_err(failed))?;
+        self.each(input, console, |record| trace.record(record).map_err(failed))?;
         trace.finish().map_err(failed)
     }
 
     fn one_table(&self, table: &str, console: &Console) -> Result<(), CliError> {
         let target = self.target();
         let failed = |error: ExportError| failed(&target, &error);
+        let input = self.input()?;
         let mut flattener = Flattener::default();
         let mut file = TableFile::start(self.format, self.open()?, table).map_err(failed)?;
-        self.each(console, |record| flattener.record(record, Some(table), &mut file).map_err(failed))?;
+        self.each(input, console, |record| flattener.record(record, Some(table), &mut file).map_err(failed))?;
         file.finish().map_err(failed)
     }
 
@@ -130,10 +134,11 @@ impl Export {
                 .hint("add --table TABLE for one table")
                 .hint("or choose another name for the folder"));
         }
+        let input = self.input()?;
         std::fs::create_dir_all(folder).map_err(|error| CliError::write(&shown, &error))?;
         let mut flattener = Flattener::default();
         let mut tables = Folder { export: self, folder, files: BTreeMap::new(), refused: None };
-        self.each(console, |record| match flattener.record(record, None, &mut tables) {
+        self.each(input, console, |record| match flattener.record(record, None, &mut tables) {
             Ok(()) => Ok(()),
             Err(error) => Err(tables.refused.take().unwrap_or_else(|| failed(&shown, &error))),
         })?;
@@ -145,11 +150,30 @@ impl Export {
         Ok(())
     }
 
+    /// The recording, before anything is written: what is no recording leaves nothing behind, and a recording is not
+    /// written over while it is read.
+    fn input(&self) -> Result<Input, CliError> {
+        let input = Input::open(&self.file)?;
+        let inode = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+        match self.output.as_deref().and_then(inode) {
+            Some(output) if inode(&self.file) == Some(output) => {
+                Err(CliError::usage(format!("{} would be written over while it is read", shown(&self.file)))
+                    .hint("choose another name with -o"))
+            }
+            _ => Ok(input),
+        }
+    }
+
     /// Reads the recording with progress.
-    fn each(&self, console: &Console, mut take: impl FnMut(&Record) -> Result<(), CliError>) -> Result<(), CliError> {
+    fn each(
+        &self,
+        input: Input,
+        console: &Console,
+        mut take: impl FnMut(&Record) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
         let mut progress = console.progress();
         let mut samples: u64 = 0;
-        Input::open(&self.file)?.each(|record| {
+        input.each(|record| {
             if matches!(record, Record::Sample(_)) {
                 samples += 1;
                 progress.tell(|| format!("{samples} samples converted"));

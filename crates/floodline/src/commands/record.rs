@@ -10,10 +10,10 @@ use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
-use crate::output::{self, Content, Existing};
+use crate::output::{self, Content, Existing, failed};
 use floodline_core::human;
 use floodline_core::record::{Record, Sink};
-use floodline_core::recording::{EncodeError, Encoder, Header};
+use floodline_core::recording::{Encoder, Header};
 use floodline_core::sample::Sample;
 use floodline_core::units::Nanos;
 use floodline_host::Needs;
@@ -140,12 +140,5 @@ impl Recorder {
                 sample.host.mem_dirty.map_or("unknown".to_owned(), |dirty| human::bytes(dirty.0 as f64)),
             )
         });
-    }
-}
-
-fn failed(target: &str, error: &EncodeError) -> CliError {
-    match error {
-        EncodeError::Write(error) => CliError::write(target, error),
-        error => CliError::bug(format!("{target}: {error}")),
     }
 }

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::input::shown;
 use floodline_core::name::Name;
 use floodline_core::scenario::{self, DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
+use floodline_view::paragraph;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -164,13 +165,19 @@ fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, Cl
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     paths.sort();
+    if paths.is_empty() {
+        console.note(&format!("{} holds no scenario, files named *.toml", shown(folder)));
+    }
     let mut text = String::new();
     let mut exit = Exit::Done;
     for path in paths {
         match (parse(&path)?, format) {
             (Ok(file), Format::Text) => {
                 let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
-                let _ = writeln!(text, "{}\n  {}\n  {}", file.name, file.summary, variants.join(", "));
+                let _ = writeln!(text, "{}", file.name);
+                for said in [&file.summary, &variants.join(", ")] {
+                    text.push_str(&paragraph(said, 2, console.width()));
+                }
             }
             (Ok(file), Format::Json) => {
                 let variants: Vec<&String> = file.variants.keys().collect();

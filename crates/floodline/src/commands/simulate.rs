@@ -9,19 +9,21 @@ use super::lab::execute::read_scenario;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::model::{self, Order, Outcome};
-use crate::output::{Existing, create};
+use crate::output::{Existing, create, failed};
 use floodline_core::compare::{Reading, Side, compare};
 use floodline_core::human;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Record, Sink};
-use floodline_core::recording::{Encoder, Header};
+use floodline_core::recording::{EncodeError, Encoder, Header};
 use floodline_core::run::Run;
 use floodline_core::scenario::Scenario;
+use floodline_core::units::Nanos;
 use floodline_sim::{NEWEST_KERNEL, SimError, Speed};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Run one variant of a scenario on a model of the kernel's writeback
@@ -32,7 +34,8 @@ use std::time::Instant;
         Examples:\n  \
         floodline simulate scenarios/dirty-cliff.toml\n  \
         floodline simulate scenarios/dirty-cliff.toml --set vm.dirty_background_bytes=32M --set vm.dirty_bytes=128M\n  \
-        floodline simulate scenarios/starved-budget.toml --kernel 6.1 --vs remedy --save starved.flr"
+        floodline simulate scenarios/starved-budget.toml --kernel 6.1 --save starved.flr\n  \
+        floodline simulate scenarios/starved-budget.toml --kernel 6.1 --vs remedy"
 )]
 pub(crate) struct Simulate {
     /// Scenario file
@@ -61,24 +64,29 @@ impl Command for Simulate {
         let interrupt = Interrupt::watch()?;
         let kernel = self.asked.kernel(None)?;
         let (variant, scenario) = self.prepare(self.asked.variant.as_deref())?;
-        let file = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
+        let other = self.vs.as_deref().map(|vs| self.prepare(Some(vs))).transpose()?;
         console.note(&format!("seed {}, kernel {kernel}", scenario.workload.seed));
         if (kernel.major, kernel.minor) > (NEWEST_KERNEL.major, NEWEST_KERNEL.minor) {
             console
                 .note(&format!("{NEWEST_KERNEL} is the newest kernel that is modelled; {kernel} is taken to be alike"));
         }
-        let one = self.simulate(console, &interrupt, &scenario, &variant, kernel, file)?;
-        let Some(vs) = &self.vs else {
-            let is_as_expected = one.report.not_as_expected.is_empty();
+        let one = self.simulate(console, &interrupt, &scenario, &variant, kernel)?;
+        let is_as_expected = |outcome: &Outcome| outcome.report.not_as_expected.is_empty();
+        let exit = |well: bool| if well { Exit::Done } else { Exit::Findings };
+        let Some((other_variant, other)) = other else {
+            let exit = exit(is_as_expected(&one));
             let reports = [one.report];
             console.print(&match self.format {
                 Format::Text => floodline_view::run::text(&reports, console.width()),
                 Format::Json => floodline_view::run::json(&reports).map_err(CliError::bug)?,
             })?;
-            return Ok(if is_as_expected { Exit::Done } else { Exit::Findings });
+            return Ok(exit);
         };
-        let (other_variant, other) = self.prepare(Some(vs))?;
-        let two = self.simulate(console, &interrupt, &other, &other_variant, kernel, None)?;
+        let two = self.simulate(console, &interrupt, &other, &other_variant, kernel)?;
+        if one.is_interrupted || two.is_interrupted {
+            return Err(CliError::cannot_observe("interrupted before both variants had run, so nothing is compared"));
+        }
+        let exit = exit(is_as_expected(&one) && is_as_expected(&two));
         let side = |label: String, run: &Run| Side { label, readings: vec![Reading::of(&run.window)] };
         let comparison = compare(&[side(variant, &one.run), side(other_variant, &two.run)]);
         let comparison = comparison.ok_or_else(|| CliError::bug("two runs are not two sides"))?;
@@ -86,7 +94,7 @@ impl Command for Simulate {
             Format::Text => floodline_view::compare::text(&comparison, console.width()),
             Format::Json => floodline_view::compare::json(&comparison).map_err(CliError::bug)?,
         })?;
-        Ok(Exit::Done)
+        Ok(exit)
     }
 }
 
@@ -108,17 +116,13 @@ impl Simulate {
         scenario: &Scenario,
         variant: &str,
         kernel: KernelVersion,
-        file: Option<File>,
     ) -> Result<Outcome, CliError> {
         let order = Order { scenario, variant, kernel, every: self.asked.every(), speed: Speed::default() };
-        let target = self.save.as_ref().map_or(String::new(), |path| path.display().to_string());
-        let failed = |error: &dyn std::fmt::Display| SimError::Sink(format!("{target}: {error}"));
-        let header = Header::new(Some(order.every));
-        let mut encoder = file.map(|file| Encoder::new(file, header)).transpose().map_err(CliError::bug)?;
+        let mut kept = self.save.as_deref().map(|path| Kept::at(path, self.force, order.every));
         let mut progress = console.progress();
         let started = Instant::now();
-        let take = |record: &Record| match &mut encoder {
-            Some(encoder) => encoder.record(record).map_err(|error| failed(&error)),
+        let take = |record: &Record| match &mut kept {
+            Some(kept) => kept.record(record),
             None => Ok(()),
         };
         let outcome = model::run(&order, take, |at| {
@@ -130,8 +134,8 @@ impl Simulate {
             !interrupt.is_asked()
         });
         drop(progress);
-        if let Some(encoder) = encoder {
-            encoder.finish().map_err(|error| CliError::usage(format!("cannot write {target}: {error}")))?;
+        if let Some(kept) = kept {
+            kept.finish()?;
         }
         let mut outcome = outcome.map_err(model::refused)?;
         for said in floodline_sim::simplified(scenario) {
@@ -142,5 +146,53 @@ impl Simulate {
         }
         outcome.report.recording = self.save.as_ref().map(|path| path.display().to_string());
         Ok(outcome)
+    }
+}
+
+/// The file of `--save`. It is created with the first record: a scenario that is refused leaves nothing behind.
+struct Kept<'a> {
+    path: &'a Path,
+    existing: Existing,
+    every: Nanos,
+    encoder: Option<Encoder<File>>,
+    /// Why no more can be written.
+    failure: Option<CliError>,
+}
+
+impl<'a> Kept<'a> {
+    fn at(path: &'a Path, force: bool, every: Nanos) -> Kept<'a> {
+        Kept { path, existing: Existing::by_force(force), every, encoder: None, failure: None }
+    }
+
+    fn record(&mut self, record: &Record) -> Result<(), SimError> {
+        let written = self.try_record(record);
+        written.map_err(|error| {
+            let said = SimError::Sink(error.to_string());
+            self.failure = Some(error);
+            said
+        })
+    }
+
+    fn try_record(&mut self, record: &Record) -> Result<(), CliError> {
+        let failed = |error: EncodeError| failed(&shown(self.path).to_string(), &error);
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            None => {
+                let file = create(self.path, self.existing)?;
+                self.encoder.insert(Encoder::new(file, Header::new(Some(self.every))).map_err(failed)?)
+            }
+        };
+        encoder.record(record).map_err(failed)
+    }
+
+    /// Writes what is left. An earlier failure is the one to tell.
+    fn finish(self) -> Result<(), CliError> {
+        match (self.failure, self.encoder) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(encoder)) => {
+                encoder.finish().map(drop).map_err(|error| failed(&shown(self.path).to_string(), &error))
+            }
+            (None, None) => Ok(()),
+        }
     }
 }

@@ -55,6 +55,15 @@ fn a_hint_names_only_options_that_the_command_has() {
 }
 
 #[test]
+fn a_recording_is_not_exported_onto_itself() {
+    let file = recording(&Fixture::healthy().one_look());
+    let before = std::fs::read(file.as_str()).expect("a recording");
+    let over = ["export", file.as_str(), "--format", "jsonl", "-o", file.as_str(), "--force"];
+    check(&over, 2, &["would be written over while it is read", "hint: choose another name"]);
+    assert_eq!(std::fs::read(file.as_str()).expect("still there"), before);
+}
+
+#[test]
 fn tables_in_place_of_a_file_are_refused_before_anything_is_read() {
     let file = recording(&Fixture::healthy().one_look());
     let export = ["export", file.as_str(), "--format", "csv", "-o", file.as_str()];

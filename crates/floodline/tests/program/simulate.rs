@@ -161,6 +161,39 @@ fn what_cannot_be_is_refused_with_the_rule_that_it_breaks() {
 }
 
 #[test]
+fn a_run_that_is_refused_leaves_the_kept_file_as_it_was() {
+    let small = scenario(SMALL);
+    let target = small.folder.path().join("kept.flr");
+    let path = target.to_str().expect("a plain path");
+    std::fs::write(&target, "earlier").expect("written");
+    let check = |args: &[&str]| {
+        let run = floodline(&[&["simulate", small.as_str(), "--save", path, "--force"], args].concat());
+        assert_eq!(run.code, 2, "{run}");
+        assert_eq!(std::fs::read(&target).expect("still there"), b"earlier");
+    };
+    check(&["--kernel", "3.10"]);
+    check(&["--set", "vm.nope=1"]);
+    check(&["--for", "0s"]);
+}
+
+#[test]
+fn a_full_disk_is_told_with_its_own_exit_code() {
+    let small = scenario(SMALL);
+    let run = floodline(&["simulate", small.as_str(), "--save", "/dev/full"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stderr.contains("cannot write /dev/full: No space left on device"), "{run}");
+}
+
+#[test]
+fn a_task_that_cannot_do_a_step_is_not_as_expected() {
+    let absent = SMALL.replace("{ fsync = { file = \"/data/x{i}\" } },", "{ fsync = { file = \"/data/none\" } },");
+    let absent = scenario(&absent);
+    let run = floodline(&["simulate", absent.as_str(), "--variant", "remedy"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("writer failed 2 times: steps[1].fsync: "), "{run}");
+}
+
+#[test]
 fn what_only_a_real_kernel_can_run_is_refused_by_name() {
     let real = SMALL.replace(
         "[variants.incident]",
