@@ -37,8 +37,8 @@ const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds",
 pub enum Verdict {
     /// Close enough.
     Agrees,
-    /// Not, and the seeds of the model differ by as much: which moment the flusher looks at, which of several comes
-    /// first. With repeats of the real run their spread decides alone.
+    /// Not, and by no more than twice what the seeds of the model differ by: which moment the flusher looks at, which
+    /// of several comes first. With repeats of the real run their spread decides alone.
     Chance,
     /// Not.
     Misses,
@@ -86,6 +86,8 @@ pub struct Told {
     pub slowdown_percent: u64,
     /// CPU time that whoever records takes in a second.
     pub observer_ns: u64,
+    /// How long the workload ran, where the scenario says another time by now.
+    pub ran: Option<Nanos>,
 }
 
 /// How a case went.
@@ -193,7 +195,7 @@ pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
 /// What a recording tells of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoundDisk {
-    /// What a small request takes while few are under way, or one at a time: the median.
+    /// What a small request takes while few are under way, or one at a time: the lower quartile.
     pub latency: Option<Nanos>,
     /// Bytes a second that were written while it was busy with many: the median.
     pub write_bandwidth: Option<u64>,
@@ -227,7 +229,8 @@ impl FoundDisk {
             }
         }
         latencies.sort_unstable();
-        let latency = latencies.get(latencies.len() / 2).filter(|_| latencies.len() >= 5);
+        // The lower quartile: that of others waits for the host.
+        let latency = latencies.get(latencies.len() / 4).filter(|_| latencies.len() >= 5);
         rates.sort_unstable();
         let write_bandwidth = rates.get(rates.len() / 2).copied();
         FoundDisk { latency: latency.copied().map(Nanos), write_bandwidth }
@@ -266,7 +269,7 @@ pub struct Summary {
     pub figures: usize,
     /// Of these, those that agree.
     pub agree: usize,
-    /// Of those that do not, those that differ by no more than the model's own seeds do.
+    /// Of those that do not, those that are off by no more than twice what the model's own seeds differ by.
     pub chance: usize,
     /// The others.
     pub misses: usize,

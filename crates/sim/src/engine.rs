@@ -267,6 +267,9 @@ pub(crate) struct Engine {
     pub(crate) events: Cell<u64>,
 }
 
+/// Events in one go, some tenths of a second.
+const PORTION: u64 = 1 << 20;
+
 /// Why a run went no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
@@ -274,6 +277,10 @@ pub(crate) enum Stopped {
     Until,
     /// Nothing is due any more.
     Idle,
+    /// So many events were handled that whoever waits may want to hear of it.
+    Portion,
+    /// Whoever waits wants no more.
+    Asked,
 }
 
 impl Engine {
@@ -423,10 +430,10 @@ impl Engine {
         self.run(u64::MAX, 1);
     }
 
-    /// Runs until a time, or until nothing is due.
+    /// Runs until a time, or until nothing is due, or for a portion of events.
     pub(crate) fn run_until(self: &Rc<Self>, until: u64) -> Stopped {
         self.horizon.set(until);
-        self.run(until, u64::MAX)
+        self.run(until, PORTION)
     }
 
     fn run(self: &Rc<Self>, until: u64, most: u64) -> Stopped {
@@ -452,7 +459,7 @@ impl Engine {
                 self.start_workers();
             }
         }
-        Stopped::Until
+        Stopped::Portion
     }
 
     /// Starts the threads of the kernel that what just happened asks for.

@@ -150,13 +150,14 @@ impl World {
             return self.evict_owner(scope, wanted);
         }
         // From every cgroup its part, by how much it has; then from whoever has any.
-        let victims = self.victims(scope, effort);
+        let mut victims = self.victims(scope, effort);
         let total = victims.iter().fold(0_u64, |sum, (_, pages)| sum.saturating_add(*pages)).max(1);
         let mut evicted = 0;
-        for (owner, pages) in &victims {
+        for (owner, pages) in &mut victims {
             let part = u128::from(wanted) * u128::from(*pages) / u128::from(total) + 1;
             let part = u64::try_from(part).unwrap_or(u64::MAX).min(*pages).min(wanted.saturating_sub(evicted));
-            evicted += self.evict_owner(*owner, part);
+            let taken = self.evict_owner(*owner, part);
+            (evicted, *pages) = (evicted + taken, pages.saturating_sub(taken));
         }
         for (owner, pages) in &victims {
             evicted += self.evict_owner(*owner, wanted.saturating_sub(evicted).min(*pages));
@@ -172,9 +173,11 @@ impl World {
                 *above = above.saturating_sub(cgroup.charged.file);
             }
         }
+        let protections = self.protections(scope, effort);
         let owners = self.cgroups.ids().filter(|owner| self.ancestors(*owner).any(|id| id == scope));
         let pages = |owner: CgId| {
-            let spare = self.cgroups[owner].charged.usage().saturating_sub(self.protected(owner, scope, effort));
+            let kept = protections.get(owner.0 as usize).copied().unwrap_or(0);
+            let spare = self.cgroups[owner].charged.usage().saturating_sub(kept);
             own.get(owner.0 as usize).map_or(0, |own| spare.min(*own))
         };
         owners.map(|owner| (owner, pages(owner))).filter(|(_, pages)| *pages > 0).collect()

@@ -4,6 +4,7 @@
 //! there is. Follows mem_cgroup_calculate_protection of mm/page_counter.c as it is without `memory_recursiveprot`.
 
 use crate::arena::CgId;
+use crate::cgroup::Cgroup;
 use crate::world::World;
 
 /// How hard reclaim looks.
@@ -25,31 +26,31 @@ fn effective_protection(claim: u64, siblings: u64, parent: u64) -> u64 {
 }
 
 impl World {
-    /// Pages of a cgroup that reclaim on behalf of `scope` leaves alone. Its own protection does not keep a cgroup
-    /// below its own limit, nor that of cgroups above it.
-    pub(crate) fn protected(&self, cgroup: CgId, scope: CgId, effort: Effort) -> u64 {
-        if !self.has_protection || cgroup == scope {
-            return 0;
+    /// Pages of each cgroup below `scope` that reclaim on its behalf leaves alone; nothing where nobody has any. Its
+    /// own protection does not keep a cgroup below its own limit, nor that of cgroups above it.
+    pub(crate) fn protections(&self, scope: CgId, effort: Effort) -> Vec<u64> {
+        if !self.has_protection {
+            return Vec::new();
         }
-        let setting = |id: CgId| {
-            let cgroup = &self.cgroups[id];
-            let least = cgroup.min.min(cgroup.charged.usage());
-            match effort {
-                Effort::Polite => least.max(cgroup.low.min(cgroup.charged.usage())),
-                Effort::Low => least,
-            }
+        let setting = |cgroup: &Cgroup| {
+            let wanted = if effort == Effort::Polite { cgroup.min.max(cgroup.low) } else { cgroup.min };
+            wanted.min(cgroup.charged.usage())
         };
-        let mut path: Vec<CgId> = self.ancestors(cgroup).take_while(|id| *id != scope).collect();
-        let Some(top) = path.pop() else { return 0 };
-        let mut effective = setting(top);
-        let mut parent = top;
-        for id in path.into_iter().rev() {
-            let children = self.cgroups.iter().filter(|(_, child)| child.parent == Some(parent) && !child.is_dead);
-            let claims = children.map(|(child, _)| setting(child)).fold(0, u64::saturating_add);
-            effective = effective_protection(setting(id), claims, effective);
-            parent = id;
+        let mut claims = vec![0_u64; self.cgroups.len()];
+        for (_, cgroup) in self.cgroups.iter().filter(|(_, cgroup)| !cgroup.is_dead) {
+            if let Some(claimed) = cgroup.parent.and_then(|parent| claims.get_mut(parent.0 as usize)) {
+                *claimed = claimed.saturating_add(setting(cgroup));
+            }
         }
-        effective
+        let mut effective: Vec<Option<u64>> = vec![None; self.cgroups.len()];
+        // Children come after their parents.
+        for (id, cgroup) in self.cgroups.iter() {
+            effective[id.0 as usize] = cgroup.parent.and_then(|parent| match effective[parent.0 as usize] {
+                _ if parent == scope => Some(setting(cgroup)),
+                above => Some(effective_protection(setting(cgroup), claims[parent.0 as usize], above?)),
+            });
+        }
+        effective.into_iter().map(Option::unwrap_or_default).collect()
     }
 }
 

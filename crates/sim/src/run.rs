@@ -62,8 +62,8 @@ const LONGEST: u64 = 7 * 86_400 * Nanos::SECOND.0;
 /// A run in which nobody did anything for this long is stuck.
 const PATIENCE: u64 = 3_600 * Nanos::SECOND.0;
 
-/// Runs a scenario. `take` is given every record in order; `tell` hears how far it is after every sample and
-/// answers whether to go on.
+/// Runs a scenario. `take` is given every record in order; `tell` hears how far it is after every sample, and
+/// now and then between two that are far from each other, and answers whether to go on.
 pub fn simulate(
     scenario: &Scenario,
     options: &Options,
@@ -258,7 +258,11 @@ fn drive(
     let mut is_interrupted = false;
     let (mut last_work, mut last_moved) = ((0, (0, 0)), (0, 0));
     loop {
-        let stopped = advance(sim, at, options)?;
+        let stopped = advance(sim, at, options, tell)?;
+        if stopped == Stopped::Asked {
+            is_interrupted = true;
+            break;
+        }
         let mut records = Vec::new();
         let is_over = {
             let mut world = sim.w();
@@ -269,10 +273,7 @@ fn drive(
             world.meeting.live.values().all(|live| *live == 0)
         };
         samples += 1;
-        let progress = {
-            let world = sim.w();
-            Progress { now: Nanos(at), nr_dirty: world.memory.nr_dirty, nr_writeback: world.memory.nr_writeback }
-        };
+        let progress = progress(sim);
         if is_over {
             records.push(Record::Event(Event { at: Nanos(at), what: What::WorkloadEnded }));
         }
@@ -313,14 +314,27 @@ fn drive(
     Ok(Summary { simulated: Nanos(at), samples, events: sim.events.get(), is_interrupted })
 }
 
+fn progress(sim: &Sim) -> Progress {
+    let world = sim.w();
+    Progress { now: Nanos(world.now), nr_dirty: world.memory.nr_dirty, nr_writeback: world.memory.nr_writeback }
+}
+
 /// Lets time pass, checking after every event where that is asked for.
-fn advance(sim: &Sim, at: u64, options: &Options) -> Result<Stopped, SimError> {
-    if !options.checks_every_event {
-        return Ok(sim.run_until(at));
-    }
+fn advance(
+    sim: &Sim,
+    at: u64,
+    options: &Options,
+    tell: &mut impl FnMut(&Progress) -> bool,
+) -> Result<Stopped, SimError> {
     loop {
-        let next = sim.next_at().filter(|next| *next <= at);
-        let Some(next) = next else { return Ok(sim.run_until(at)) };
+        let next = sim.next_at().filter(|next| *next <= at && options.checks_every_event);
+        let Some(next) = next else {
+            match sim.run_until(at) {
+                Stopped::Portion if tell(&progress(sim)) => continue,
+                Stopped::Portion => return Ok(Stopped::Asked),
+                stopped => return Ok(stopped),
+            }
+        };
         sim.run_one();
         let world = sim.w();
         let checked = world.check().and_then(|()| world.check_inodes());

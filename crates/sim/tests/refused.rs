@@ -143,3 +143,23 @@ fn a_program_that_gets_no_memory_fails_and_the_run_goes_on() {
     assert_eq!(outcome, "");
     assert!(failures.len() == 1 && failures[0].contains("no memory"), "{failures:?}");
 }
+
+#[test]
+fn a_loop_of_steps_that_take_no_time_comes_to_its_end() {
+    for step in [
+        "{ sleep = { for = \"0s\" } }",
+        "{ burn = { for = \"0s\" } }",
+        "\"drop_caches\"",
+        "{ mkdir = { path = \"/data/d\" } }",
+    ] {
+        let text = SMALL.replace("duration = \"2s\"", "duration = \"20ms\"");
+        let steps = format!("[{{ repeat = {{ steps = [{step}] }} }}]");
+        let from = text.find("steps = [").expect("steps") + "steps = ".len();
+        let text = format!("{}{steps}\n", &text[..from]);
+        let mut ended = 0;
+        let said = run(&text, "6.12", |record| {
+            ended += u32::from(matches!(record, Record::Event(Event { what: What::TaskEnded { .. }, .. })));
+        });
+        assert_eq!((said.as_str(), ended), ("", 1), "{step}");
+    }
+}

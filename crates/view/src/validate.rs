@@ -12,12 +12,15 @@ const WORST: usize = 10;
 
 /// Kinds of figures by the ends of their names.
 const KINDS: &[(&str, &[&str])] = &[
+    (
+        "bytes dirtied, written and read",
+        &["dirtied_bytes", "written_bytes", "read_bytes", "dirtied_bytes_per_second", "read_bytes_per_second"],
+    ),
     ("throughput", &["bytes_per_second"]),
     ("finish times", &["finished_seconds"]),
     ("dirty and writeback levels", &["_mean_bytes", "_peak_bytes"]),
-    ("bytes dirtied, written and read", &["dirtied_bytes", "written_bytes", "read_bytes"]),
     (
-        "fsync, fdatasync, syncfs, sync, umount: usual",
+        "fsync, fdatasync, msync, syncfs, sync, umount: usual",
         &["sync.p50_seconds", "syncfs.p50_seconds", "umount.p50_seconds"],
     ),
     ("the same: longest", &["sync.max_seconds", "syncfs.max_seconds", "umount.max_seconds"]),
@@ -29,7 +32,8 @@ const KINDS: &[(&str, &[&str])] = &[
 pub fn markdown(cases: &[Case]) -> String {
     let sum = summary(cases);
     let mut text = format!(
-        "{} of {} figures agree; the median is {} off. {} are off by no more than the model's own seeds differ, {} miss. \
+        "{} of {} figures agree; the median is {} off. {} are off by no more than twice what the model's own \
+         seeds differ by, {} miss. \
          {} more depend on an emulated CPU, and {} are next to nothing.\n\n",
         sum.agree,
         sum.figures,
@@ -61,7 +65,12 @@ pub fn markdown(cases: &[Case]) -> String {
         text.push_str(&format!("## {}, {}, {}\n\n", case.scenario, case.variant, case.kernel));
         let slowdown = case.told.slowdown_percent as f64 / 100.0;
         let observer = case.told.observer_ns as f64 / 1e7;
-        text.push_str(&format!("CPU {slowdown:.0} times slower, {observer:.0} % of it the recorder's.\n\n"));
+        text.push_str(&format!("CPU {slowdown:.0} times slower, {observer:.0} % of it the recorder's."));
+        if let Some(ran) = case.told.ran {
+            let seconds = ran.as_secs_f64();
+            text.push_str(&format!(" It ran for {seconds:.0} s; the scenario says another time by now."));
+        }
+        text.push_str("\n\n");
         match &case.outcome {
             Outcome::NotSimulated(why) => text.push_str(&format!("Not simulated: {why}.\n")),
             Outcome::Figures(rows) => {
@@ -146,6 +155,7 @@ pub fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_core::units::Nanos;
     use floodline_core::validate::{Told, rows};
 
     #[test]
@@ -155,7 +165,7 @@ mod tests {
             scenario: "cliff".to_owned(),
             variant: variant.to_owned(),
             kernel: "6.12".to_owned(),
-            told: Told { slowdown_percent: 12_000, observer_ns: 300_000_000 },
+            told: Told { slowdown_percent: 12_000, observer_ns: 300_000_000, ran: Some(Nanos::SECOND) },
             outcome,
         };
         let cases = [
@@ -168,7 +178,7 @@ mod tests {
         assert_eq!(text.matches(line).count(), 2, "{text}");
         assert!(text.contains("| the same: longest | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
         assert!(text.contains("| cliff incident | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
-        assert!(text.contains("CPU 120 times slower, 30 % of it the recorder's."), "{text}");
+        assert!(text.contains("CPU 120 times slower, 30 % of it the recorder's. It ran for 1 s;"), "{text}");
         assert!(text.contains("Not simulated: the simulator cannot honour a program."), "{text}");
         assert!(json(&cases).unwrap().contains("\"not_simulated\""));
     }
