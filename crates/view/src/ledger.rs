@@ -127,8 +127,13 @@ fn again(redirtied: u64, dirtied: u64) -> String {
     share(redirtied, dirtied).map(|share| format!("{share} of it had been dirty before")).unwrap_or_default()
 }
 
+/// What the kernel counted at completion. More than was queued in the same time was under way before, or not traced.
 fn counted(totals: &Totals) -> String {
-    totals.diskstats_bytes.map(|bytes| format!("/proc/diskstats: {}", amount(bytes))).unwrap_or_default()
+    let Some(bytes) = totals.diskstats_bytes else { return String::new() };
+    match bytes.saturating_sub(totals.queued.total()) {
+        0 => format!("/proc/diskstats: {}", amount(bytes)),
+        more => format!("/proc/diskstats: {}, {} queued before or unseen", amount(bytes), amount(more)),
+    }
 }
 
 fn nobodys(totals: &Totals) -> String {

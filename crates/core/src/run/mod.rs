@@ -176,7 +176,7 @@ pub fn misses(
     for (name, bound) in &expect.figures {
         match figures.get(name) {
             Some(figure) if bound.holds(figure.value) => {}
-            Some(figure) => misses.push(format!("{name} is {:.4}, expected {}", figure.value, bounds(bound))),
+            Some(figure) => misses.push(format!("{name} is {}, expected {}", plain(figure.value), bounds(bound))),
             None => misses.push(format!("{name} was not measured")),
         }
     }
@@ -196,6 +196,16 @@ fn failures(expect: &Expect, window: &Window) -> Vec<String> {
         _ => format!("{task} failed {count} times: {}", Name::from(why)),
     };
     failures.into_iter().map(said).collect()
+}
+
+/// A value in the unit of its bound, without digits that say nothing.
+fn plain(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        ..0.001 => format!("{value:.1e}"),
+        1000.0.. => format!("{value:.0}"),
+        _ => format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
 }
 
 fn bounds(bound: &Bound) -> String {
@@ -233,7 +243,7 @@ mod tests {
             misses(&expect, &Window::default(), &figures, &[]),
             [
                 "overlay-umount-flush was not found",
-                "t.umount.max_seconds is 9.5000, expected 0 to 0.3",
+                "t.umount.max_seconds is 9.5, expected 0 to 0.3",
                 "t.umount.p50_seconds was not measured",
             ]
         );
@@ -284,5 +294,15 @@ mod tests {
             (of(crate::fixture::Fixture::healthy().one_look()), of(crate::fixture::Fixture::healthy()));
         assert!(growing.iter().all(|name| !one.contains_key(*name) && several.contains_key(*name)), "{one:?}");
         assert!(one.contains_key("host.dirty_peak_bytes"));
+    }
+
+    #[test]
+    fn a_value_has_the_digits_that_say_something() {
+        let check = |value, expect: &str| assert_eq!(plain(value), expect);
+        check(0.0, "0");
+        check(8e-6, "8.0e-6");
+        check(0.059_91, "0.0599");
+        check(40.0, "40");
+        check(1_266_144.037_9, "1266144");
     }
 }
