@@ -105,6 +105,10 @@ impl Run for SweepCommand {
         let grid = combinations(&axes)?;
         let file = read_file(&self.scenario)?;
         let cells: Vec<Result<Cell, String>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();
+        // What no combination can be is a slip of the command line, not a result.
+        if let (false, Some(Err(why))) = (cells.iter().any(Result::is_ok), cells.first()) {
+            return Err(CliError::usage(format!("no combination can be run: {why}")));
+        }
         let interrupt = Interrupt::watch()?;
         let kept = self.save.as_ref().map(|path| kept(path)).transpose()?;
         let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
