@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! read(2) through the page cache: what is cached is there, what is not is read in windows that grow while the reading
+//! goes on in order (mm/readahead.c).
+
+use super::{arrive, read_request};
+use crate::arena::{InodeId, PidId};
+use crate::block::{device_page, submit, time_of};
+use crate::engine::Sim;
+use crate::memory::NoMemory;
+use crate::process::{io_wait, use_cpu};
+use crate::world::{PAGE, World};
+
+/// Requests for pages that were asked for ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Readahead {
+    /// First page, pages, and where the completion is told.
+    reading: std::collections::VecDeque<(u64, u64, u32)>,
+    next: u64,
+    /// Where the next read goes on if it is sequential.
+    expected: u64,
+    /// Pages asked for at once: few at first, more from one time to the next.
+    size: u64,
+}
+
+/// Pages of the first readahead, for a read of so many (`get_init_ra_size`).
+fn first_window(asked: u64, most: u64) -> u64 {
+    let size = asked.max(1).checked_next_power_of_two().unwrap_or(most);
+    let factor = match size {
+        _ if size <= most / 32 => 4,
+        _ if size <= most / 4 => 2,
+        _ => return most,
+    };
+    size * factor
+}
+
+/// Pages of the next one (`get_next_ra_size`).
+fn next_window(size: u64, most: u64) -> u64 {
+    if size < most / 16 { 4 * size } else { (2 * size).min(most) }
+}
+
+/// Reads from a file through the page cache; how many bytes.
+pub(crate) async fn read(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    ahead: &mut Readahead,
+    offset: u64,
+    len: u64,
+) -> Result<u64, NoMemory> {
+    let (costs, size, sb, cgroup) = {
+        let world = sim.w();
+        let i = &world.inodes[inode];
+        let task = &world.pids[pid];
+        (world.costs, i.size, i.sb, task.charges.unwrap_or(task.cgroup))
+    };
+    use_cpu(sim, pid, costs.call, false).await;
+    let end = size.min(offset.saturating_add(len));
+    let got = end.saturating_sub(offset);
+    {
+        let mut world = sim.w();
+        let io = &mut world.pids[pid].io;
+        io.rchar += got;
+        io.syscr += 1;
+        if got > 0 {
+            world.touch_atime(inode, cgroup);
+        }
+    }
+    let (window, device) = {
+        let world = sim.w();
+        let read_ahead = world.sbs[sb].bdi.map_or(32, |bdi| world.bdis[bdi].read_ahead / PAGE);
+        (read_ahead.max((got / PAGE).min(world.request_pages())).max(1), world.sbs[sb].device)
+    };
+    let is_sequential = offset == ahead.expected || offset == 0;
+    ahead.expected = end;
+    let last = end.div_ceil(PAGE);
+    let file_end = size.div_ceil(PAGE);
+    let mut page = offset / PAGE;
+    while page < last {
+        let hole = sim.w().inodes[inode].cache.hole(page, last - page);
+        let Some((start, run)) = hole else {
+            sim.w().activate_if_seen(inode, page, last - page);
+            let bytes = end.min(last * PAGE) - offset.max(page * PAGE);
+            use_cpu(sim, pid, time_of(bytes, costs.copy_out), false).await;
+            break;
+        };
+        if start > page {
+            sim.w().activate_if_seen(inode, page, start - page);
+            use_cpu(sim, pid, time_of((start - page) * PAGE, costs.copy_out), false).await;
+            page = start;
+            continue;
+        }
+        let Some(device) = device else {
+            // A file in memory has no holes; one that was never written reads as zeros.
+            page = start + run;
+            continue;
+        };
+        let limit = if is_sequential { file_end } else { last };
+        let most = sim.w().request_pages();
+        if ahead.reading.front().is_none_or(|(at, count, _)| page < *at || page >= at + count) {
+            // Not what was asked for ahead: begin anew here.
+            drop_ahead(sim, ahead);
+            ahead.next = page;
+            ahead.size = first_window(last - page, window);
+        }
+        let reach = page + if is_sequential { 2 * ahead.size } else { run.max(1) };
+        while ahead.next < limit.min(reach) {
+            let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
+            let slot = sim.w().completions.open();
+            let request = read_request(sim, cgroup, device_page(inode, ahead.next), count, slot);
+            io_wait(sim, Some(pid), submit(sim, device, request)).await;
+            sim.w().pids[pid].io.read_bytes += count * PAGE;
+            ahead.reading.push_back((ahead.next, count, slot));
+            ahead.next += count;
+        }
+        ahead.size = next_window(ahead.size, window);
+        let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
+        io_wait(sim, Some(pid), completed(sim, slot)).await;
+        sim.w().completions.close(slot);
+        let largest = sim.w().sbs[sb].folios.by_readahead;
+        arrive(sim, cgroup, inode, at, count, largest).await?;
+    }
+    Ok(got)
+}
+
+/// Forgets what was asked for ahead.
+fn drop_ahead(_: &Sim, ahead: &mut Readahead) {
+    // The cells stay open until the requests are done; a few per change of place.
+    ahead.reading.clear();
+}
+
+/// Waits until a cell is complete.
+async fn completed(sim: &Sim, slot: u32) {
+    loop {
+        {
+            let mut world = sim.w();
+            if world.completions.is_done(slot) {
+                return;
+            }
+            let ticket = sim.ticket("a read from the device");
+            world.completions.wait(slot, ticket);
+        }
+        crate::engine::suspend().await;
+    }
+}
+
+impl World {
+    /// Pages that are read again are active; a page met for the first time since it was brought in is not.
+    fn activate_if_seen(&mut self, inode: InodeId, start: u64, len: u64) {
+        let i = &self.inodes[inode];
+        // Written by a program and read once: still the first meeting.
+        if i.cache.range(start, len).any(|(_, extent)| !extent.active && !extent.dirty) {
+            self.activate(inode, start, len);
+        }
+    }
+}
