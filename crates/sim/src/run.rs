@@ -287,14 +287,16 @@ fn drive(
             is_interrupted = true;
             break;
         }
-        let (started, work) = {
+        let (started, work, is_busy) = {
             let world = sim.w();
             let cpu = world.memory.cpu_user + world.memory.cpu_system;
             let requests: u64 = world.blocks.iter().flat_map(|(_, block)| block.stats.ios).sum();
             let moved = world.memory.nr_dirtied + cpu + requests;
-            (world.meeting.started, (moved, world.memory.ctxt))
+            // A large request to a slow device takes minutes, and nothing moves meanwhile.
+            let is_busy = world.blocks.iter().any(|(_, block)| block.in_flight > 0);
+            (world.meeting.started, (moved, world.memory.ctxt), is_busy)
         };
-        if work.0 != last_moved.1 {
+        if is_busy || work.0 != last_moved.1 {
             last_moved = (at, work.0);
         }
         if work != last_work.1 {

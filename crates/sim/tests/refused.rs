@@ -163,3 +163,9 @@ fn a_loop_of_steps_that_take_no_time_comes_to_its_end() {
         assert_eq!((said.as_str(), ended), ("", 1), "{step}");
     }
 }
+
+#[test]
+fn a_disk_that_takes_minutes_for_a_request_is_waited_for() {
+    let slow = SMALL.replace("50 MB/s", "8 kB/s");
+    assert_eq!(run(&slow, "6.12", drop), "");
+}
