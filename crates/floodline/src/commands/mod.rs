@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
-mod asked;
 mod budget;
 mod compare;
 mod completions;

@@ -4,8 +4,8 @@
 //! that is as the scenario expects. Nothing of this host is read; the same seed prints the same.
 
 use super::Run as Command;
-use super::asked::Asked;
 use super::lab::execute::read_scenario;
+use crate::asked::Asked;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;

@@ -4,8 +4,8 @@
 //! cannot be run is a row with its reason. Nothing of this host is read.
 
 use super::Run;
-use super::asked::Asked;
 use super::lab::execute::read_file;
+use crate::asked::Asked;
 use crate::console::{Console, Format, Progress};
 use crate::error::CliError;
 use crate::exit::Exit;

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 /// What is asked of the model.
 #[derive(clap::Args)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// Variant to run; without it the one called incident, or the only one
     #[arg(long, value_name = "NAME")]
-    pub(super) variant: Option<String>,
+    pub(crate) variant: Option<String>,
     /// Change a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -34,19 +34,19 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The kernel that is modelled: `other` where something varies it.
-    pub(super) fn kernel(&self, other: Option<&str>) -> Result<KernelVersion, CliError> {
+    pub(crate) fn kernel(&self, other: Option<&str>) -> Result<KernelVersion, CliError> {
         let text = other.unwrap_or(&self.kernel);
         let wrong = || CliError::usage(format!("{text:?} is no kernel version; e.g. 6.12 or 5.10.223"));
         text.parse().map_err(|_| wrong())
     }
 
     /// Simulated time between two samples.
-    pub(super) fn every(&self) -> Nanos {
+    pub(crate) fn every(&self) -> Nanos {
         nanos(self.every)
     }
 
     /// A scenario with all changes made.
-    pub(super) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
+    pub(crate) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
         let mut changed = scenario.clone();
         if let Some(lasting) = self.lasting {
             changed = changed.changed("for", &format!("{}ns", lasting.as_nanos())).map_err(CliError::usage)?;
