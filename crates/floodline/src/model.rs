@@ -42,7 +42,7 @@ pub(crate) fn run(
     tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Outcome, SimError> {
     let Order { scenario, variant, kernel, every, speed } = *order;
-    let options = Options { variant: variant.to_owned(), kernel, every, speed, checks_every_event: false };
+    let options = Options { every, speed, ..Options::new(variant, kernel) };
     let expect = scenario.expect.on(kernel);
     let mut run = Run::expecting(&expect);
     let fold = |record: Record| {

@@ -96,13 +96,7 @@ fn peak_mib() -> f64 {
 fn run(scenario: &Scenario, kernel: &str) -> Summary {
     let kernel = kernel.parse().expect("a version");
     let every = Nanos(5 * Nanos::SECOND.0);
-    let options = Options {
-        variant: "default".to_owned(),
-        kernel,
-        every,
-        speed: floodline_sim::Speed::default(),
-        checks_every_event: false,
-    };
+    let options = Options { every, ..Options::new("default", kernel) };
     simulate(scenario, &options, |_| Ok(()), |_| true).expect("a run")
 }
 

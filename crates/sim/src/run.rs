@@ -11,7 +11,7 @@ use crate::task::Hand;
 use crate::{OLDEST_KERNEL, SimError};
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Event, Record, TaskName, What};
-use floodline_core::scenario::{Scenario, Step, TaskCopy};
+use floodline_core::scenario::{Random, Scenario, Step, TaskCopy};
 use floodline_core::units::Nanos;
 
 /// How to run.
@@ -27,6 +27,19 @@ pub struct Options {
     pub speed: Speed,
     /// Checks that all counters add up after every event, not only at every sample.
     pub checks_every_event: bool,
+}
+
+impl Options {
+    /// A variant on a kernel, on the machine as it is assumed, with two samples a second.
+    pub fn new(variant: &str, kernel: KernelVersion) -> Options {
+        Options {
+            variant: variant.to_owned(),
+            kernel,
+            every: Nanos::from_millis(500),
+            speed: Speed::default(),
+            checks_every_event: false,
+        }
+    }
 }
 
 /// How far a run is.
@@ -204,7 +217,7 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
     let since = began.saturating_add(timing.settle);
     hand.end = timing.duration.map(|duration| began.saturating_add(duration));
     hand.measures = Measures::new(since, copy.stall_over.nanos());
-    let delay = floodline_core::scenario::Random::new(!copy.seed).below(sim.w().costs.start);
+    let delay = Random::new(!copy.seed).below(sim.w().costs.start);
     let start = began.saturating_add(copy.start.0).saturating_add(delay);
     if failure.is_none() {
         sim.sleep_until(hand.end.map_or(start, |end| start.min(end)), "its start").await;

@@ -228,7 +228,7 @@ impl Hand {
             if self.now() == before {
                 // Nothing of it takes time in the model: a program that goes round takes some.
                 let call = self.sim.w().costs.call;
-                crate::process::use_cpu(&self.sim, self.pid, call, false).await;
+                use_cpu(&self.sim, self.pid, call, false).await;
             }
             due = step.every.map_or(due, |every| due.saturating_add(every.nanos()));
         }

@@ -7,8 +7,7 @@ use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Record, Sink};
 use floodline_core::run::{Run, misses};
 use floodline_core::scenario::ScenarioFile;
-use floodline_core::units::Nanos;
-use floodline_sim::{Options, Speed, simulate};
+use floodline_sim::{Options, simulate};
 
 const KERNELS: &[&str] = &["5.10.223", "6.1.192", "6.12.43", "6.12.117", "7.2.13"];
 
@@ -32,13 +31,11 @@ fn wrong(text: &str, variant: &str, kernel: &str) -> Vec<String> {
     // How long things take depends on the CPU, which is not emulated here.
     expect.figures.clear();
     let mut run = Run::expecting(&expect);
-    let (every, speed) = (Nanos::from_millis(500), Speed::default());
-    let options = Options { variant: variant.to_owned(), kernel, every, speed, checks_every_event: false };
     let take = |record: Record| {
         let Ok(()) = run.record(&record);
         Ok(())
     };
-    simulate(&scenario, &options, take, |_| true).expect("a run");
+    simulate(&scenario, &Options::new(variant, kernel), take, |_| true).expect("a run");
     misses(&expect, &run.window, &run.figures(), &run.diagnose().findings)
 }
 

@@ -39,13 +39,7 @@ fn simulated() -> (Vec<f64>, Vec<f64>) {
     scenario.workload.tasks.insert("watch".to_owned(), watch);
     let kernel = "4.18".parse().expect("a version");
     let every = Nanos::from_millis(100);
-    let options = Options {
-        variant: "default".to_owned(),
-        kernel,
-        every,
-        speed: floodline_sim::Speed::default(),
-        checks_every_event: false,
-    };
+    let options = Options { every, ..Options::new("default", kernel) };
     let (mut start, mut phases, mut dirty) = (0, Vec::<(String, f64)>::new(), Vec::new());
     let take = |record: Record| {
         match record {

@@ -7,8 +7,7 @@
 
 use floodline_core::record::Record;
 use floodline_core::scenario::ScenarioFile;
-use floodline_core::units::Nanos;
-use floodline_sim::{Options, Speed, simulate};
+use floodline_sim::{Options, simulate};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -21,13 +20,7 @@ type Point = (u64, u64, u64);
 
 fn series(text: &str, variant: &str, kernel: &str) -> Vec<Point> {
     let scenario = ScenarioFile::parse(text).expect("a scenario").variants.remove(variant).expect("its variant");
-    let options = Options {
-        variant: variant.to_owned(),
-        kernel: kernel.parse().expect("a version"),
-        every: Nanos::from_millis(500),
-        speed: Speed::default(),
-        checks_every_event: false,
-    };
+    let options = Options::new(variant, kernel.parse().expect("a version"));
     let mut points = Vec::new();
     let take = |record: Record| {
         if let Record::Sample(sample) = record {

@@ -4,8 +4,7 @@
 
 use floodline_core::record::{Event, Record, What};
 use floodline_core::scenario::ScenarioFile;
-use floodline_core::units::Nanos;
-use floodline_sim::{Options, Speed, simulate};
+use floodline_sim::{Options, simulate};
 
 const SMALL: &str = r#"
 name = "small"
@@ -36,13 +35,7 @@ fn run(text: &str, kernel: &str, mut take: impl FnMut(Record)) -> String {
         Ok(mut file) => file.variants.remove("default").expect("its variant"),
         Err(error) => return error.problems.iter().map(|problem| problem.to_string() + "\n").collect(),
     };
-    let options = Options {
-        variant: "default".to_owned(),
-        kernel: kernel.parse().expect("a version"),
-        every: Nanos::from_millis(500),
-        speed: Speed::default(),
-        checks_every_event: false,
-    };
+    let options = Options::new("default", kernel.parse().expect("a version"));
     let take = |record| {
         take(record);
         Ok(())

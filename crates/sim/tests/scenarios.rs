@@ -3,12 +3,10 @@
 //! the model shows, without being told; the same seed makes the same recording, byte for byte, in strides or
 //! one event at a time; and all counters add up after every event.
 
-use floodline_core::kernel::KernelVersion;
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::{Encoder, Header};
 use floodline_core::run::{Run, misses};
 use floodline_core::scenario::{Scenario, ScenarioFile};
-use floodline_core::units::Nanos;
 use floodline_sim::{Options, SimError, simulate};
 
 const DIRTY_CLIFF: &str = include_str!("../../../scenarios/dirty-cliff.toml");
@@ -25,14 +23,7 @@ fn variant(text: &str, name: &str) -> Scenario {
 }
 
 fn options(variant: &str, kernel: &str) -> Options {
-    let kernel: KernelVersion = kernel.parse().expect("it works");
-    Options {
-        variant: variant.to_owned(),
-        kernel,
-        every: Nanos::from_millis(500),
-        speed: floodline_sim::Speed::default(),
-        checks_every_event: false,
-    }
+    Options::new(variant, kernel.parse().expect("it works"))
 }
 
 fn records(scenario: &Scenario, options: &Options) -> Vec<Record> {

@@ -5,8 +5,7 @@
 use floodline_core::record::{Record, Sink};
 use floodline_core::run::Run;
 use floodline_core::scenario::{Scenario, ScenarioFile};
-use floodline_core::units::Nanos;
-use floodline_sim::{Options, SimError, Speed, simulate};
+use floodline_sim::{Options, SimError, simulate};
 
 /// A cgroup that writes to a filesystem on a loop device, and another program on the filesystem below it.
 const LOOP: &str = r#"
@@ -110,13 +109,7 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn options(kernel: &str) -> Options {
-    Options {
-        variant: "default".to_owned(),
-        kernel: kernel.parse().expect("a version"),
-        every: Nanos::from_millis(500),
-        speed: Speed::default(),
-        checks_every_event: true,
-    }
+    Options { checks_every_event: true, ..Options::new("default", kernel.parse().expect("a version")) }
 }
 
 /// A run that ends, all counters adding up.

@@ -98,7 +98,8 @@ pub(crate) async fn read(
         let most = sim.w().request_pages();
         if ahead.reading.front().is_none_or(|(at, count, _)| page < *at || page >= at + count) {
             // Not what was asked for ahead: begin anew here.
-            drop_ahead(sim, ahead);
+            // The cells stay open until the requests are done; a few per change of place.
+            ahead.reading.clear();
             ahead.next = page;
             ahead.size = first_window(last - page, window);
         }
@@ -120,12 +121,6 @@ pub(crate) async fn read(
         arrive(sim, cgroup, inode, at, count, largest).await?;
     }
     Ok(got)
-}
-
-/// Forgets what was asked for ahead.
-fn drop_ahead(_: &Sim, ahead: &mut Readahead) {
-    // The cells stay open until the requests are done; a few per change of place.
-    ahead.reading.clear();
 }
 
 /// Waits until a cell is complete.

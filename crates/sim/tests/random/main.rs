@@ -12,7 +12,6 @@ mod generate;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::Record;
 use floodline_core::scenario::{Scenario, ScenarioFile};
-use floodline_core::units::Nanos;
 use floodline_sim::{Options, SimError, simulate};
 use generate::Dice;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
@@ -50,9 +49,7 @@ fn run(scenario: &Scenario, kernel: &str) -> Result<Ending, String> {
     let kernel: KernelVersion = kernel.parse().map_err(|_| "no kernel")?;
     let mut records = [Vec::new(), Vec::new()];
     let [outcome, in_strides] = [true, false].map(|checks_every_event| {
-        let every = Nanos::from_millis(500);
-        let speed = floodline_sim::Speed::default();
-        let options = Options { variant: "default".to_owned(), kernel, every, speed, checks_every_event };
+        let options = Options { checks_every_event, ..Options::new("default", kernel) };
         let records = &mut records[usize::from(checks_every_event)];
         let mut samples = 0;
         let take = |record: Record| {
