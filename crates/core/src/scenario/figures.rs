@@ -4,7 +4,8 @@
 //! Per task `T` and operation `O`: `T.O.count`, `T.O.per_second`, `T.O.bytes_per_second`, `T.O.p50_seconds`,
 //! `p90`, `p99`, `p999`, `max`; per task `T.dirtied_bytes_per_second`, `T.read_bytes_per_second` (from
 //! devices), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`, `T.finished_seconds`. Over copies,
-//! counts and rates are sums, latencies those of the copy where they are worst, and the finish the last.
+//! counts and rates are sums, latencies those of the copy where they are worst, and the finish the last. A stall within
+//! another, such as the fsync of a file that is created, is part of it.
 
 use crate::record::{Event, Latency, TaskIo, TaskName, What};
 use crate::units::Nanos;
@@ -26,17 +27,22 @@ pub fn figures<'a>(events: impl IntoIterator<Item = &'a Event>) -> BTreeMap<Stri
     for event in events {
         figures.take(event);
     }
-    figures.0
+    figures.finish()
 }
 
 #[derive(Default)]
-struct Figures(BTreeMap<String, Figure>, Option<Nanos>);
+struct Figures<'a> {
+    found: BTreeMap<String, Figure>,
+    started: Option<Nanos>,
+    /// Begin and end of each, by task and copy.
+    stalls: BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>,
+}
 
-impl Figures {
-    fn take(&mut self, event: &Event) {
+impl<'a> Figures<'a> {
+    fn take(&mut self, event: &'a Event) {
         let since_start = |since: Option<Nanos>| event.at.0.saturating_sub(since.unwrap_or(event.at).0);
         match &event.what {
-            What::WorkloadStarted { .. } => self.1 = Some(event.at),
+            What::WorkloadStarted { .. } => self.started = Some(event.at),
             What::TaskStarted { task, .. } => {
                 self.add(&task.task, "failures_count", "count", 0.0);
                 self.add(&task.task, "stalls_count", "count", 0.0);
@@ -44,11 +50,11 @@ impl Figures {
             }
             What::TaskEnded { task, failure } => {
                 self.add(&task.task, "failures_count", "count", f64::from(u8::from(failure.is_some())));
-                self.worst(&task.task, "finished_seconds", Nanos(since_start(self.1)));
+                self.worst(&task.task, "finished_seconds", Nanos(since_start(self.started)));
             }
             What::TaskStall { task, lasted, .. } => {
-                self.add(&task.task, "stalls_count", "count", 1.0);
-                self.add(&task.task, "stalled_seconds", "seconds", lasted.as_secs_f64());
+                let end = Nanos(event.at.0.saturating_add(lasted.0));
+                self.stalls.entry((&task.task, task.copy)).or_default().push((event.at, end));
             }
             What::TaskOperations { task, operation, since, count, bytes, latency } => {
                 self.operations(task, operation, Nanos(since_start(Some(*since))), *count, *bytes, latency);
@@ -57,6 +63,21 @@ impl Figures {
             // Everything else is of the machine, not of a task of the workload.
             _ => {}
         }
+    }
+
+    fn finish(mut self) -> BTreeMap<String, Figure> {
+        for ((task, _), mut stalls) in std::mem::take(&mut self.stalls) {
+            stalls.sort_unstable();
+            stalls.dedup_by(|(begin, end), (_, before)| {
+                let is_part = *begin < *before;
+                *before = if is_part { (*before).max(*end) } else { *before };
+                is_part
+            });
+            let nanos: u64 = stalls.iter().fold(0, |sum, (begin, end)| sum.saturating_add(end.0 - begin.0));
+            self.add(task, "stalls_count", "count", stalls.len() as f64);
+            self.add(task, "stalled_seconds", "seconds", Nanos(nanos).as_secs_f64());
+        }
+        self.found
     }
 
     fn operations(&mut self, task: &TaskName, name: &str, time: Nanos, count: u64, bytes: u64, latency: &Latency) {
@@ -88,11 +109,11 @@ impl Figures {
     }
 
     fn add(&mut self, task: &str, name: &str, unit: &'static str, value: f64) {
-        self.0.entry(format!("{task}.{name}")).or_insert(Figure { value: 0.0, unit }).value += value;
+        self.found.entry(format!("{task}.{name}")).or_insert(Figure { value: 0.0, unit }).value += value;
     }
 
     fn worst(&mut self, task: &str, name: &str, value: Nanos) {
-        let figure = self.0.entry(format!("{task}.{name}")).or_insert(Figure { value: 0.0, unit: "seconds" });
+        let figure = self.found.entry(format!("{task}.{name}")).or_insert(Figure { value: 0.0, unit: "seconds" });
         figure.value = figure.value.max(value.as_secs_f64());
     }
 }
@@ -142,6 +163,25 @@ mod tests {
         check(vec![], "mail.stalls_count", None);
         let stall = What::TaskStall { task: name(0), operation: "fsync".into(), lasted: MS(8664) };
         check(vec![(0, started()), (5, stall)], "mail.stalled_seconds", Some((8.664, "seconds")));
+    }
+
+    #[test]
+    fn a_stall_within_another_is_part_of_it() {
+        let stall = |copy, operation: &str, ms| What::TaskStall {
+            task: name(copy),
+            operation: operation.into(),
+            lasted: MS(ms),
+        };
+        let run = || {
+            vec![
+                (100, stall(0, "fsync", 900)),
+                (100, stall(0, "create_files", 1000)),
+                (1100, stall(0, "create_files", 500)),
+                (200, stall(1, "fsync", 300)),
+            ]
+        };
+        check(run(), "mail.stalls_count", Some((3.0, "count")));
+        check(run(), "mail.stalled_seconds", Some((1.8, "seconds")));
     }
 
     #[test]
