@@ -19,6 +19,7 @@ mod inode;
 mod ioend;
 mod journal;
 mod loop_device;
+mod lru;
 mod measure;
 mod memory;
 mod page_cache;

@@ -5,12 +5,12 @@
 
 use crate::arena::{CgId, InodeId};
 use crate::engine::{Due, Sim, suspend};
+use crate::lru::{Lru, Run};
 use crate::page_cache::Extent;
 use crate::protection::Effort;
 use crate::wb::Reason;
 use crate::world::World;
 use floodline_core::kernel::{DirtyableMemory, global_dirtyable_memory};
-use std::collections::VecDeque;
 
 /// Counters of the machine; pages and nanoseconds.
 #[derive(Debug, Default)]
@@ -42,11 +42,6 @@ pub(crate) struct Memory {
     pub(crate) lru: Vec<Lru>,
 }
 
-/// Runs of pages in the order in which reclaim looks at them: inode, first page, pages.
-pub(crate) type Lru = VecDeque<(InodeId, u64, u32)>;
-
-/// A run of pages on a list of reclaim grows no more when it is this long.
-const RUN_MAX: u32 = 1 << 15;
 /// How often reclaim tries before it gives up, 100 ms each.
 const RECLAIM_TRIES: u32 = 300;
 const RECLAIM_WAIT: u64 = 100_000_000;
@@ -104,13 +99,7 @@ impl World {
         while at < start + len {
             let some = u32::try_from((start + len - at).min(1 << 20)).unwrap_or(1 << 20);
             self.inodes[inode].cache.insert(at, Extent { len: some, blocks: some, ..page });
-            let lru = self.memory.lru(page.owner);
-            match lru.back_mut() {
-                Some((last, from, count)) if *last == inode && *from + u64::from(*count) == at && *count < RUN_MAX => {
-                    *count += some;
-                }
-                _ => lru.push_back((inode, at, some)),
-            }
+            self.memory.lru(page.owner).push_back(inode, at, some.into());
             at += u64::from(some);
         }
         self.memory.cache(len);
@@ -191,13 +180,12 @@ impl World {
             if evicted >= wanted {
                 break;
             }
-            let Some((inode, start, len)) = lru.pop_front() else { break };
-            let (freed, left) = self.evict_range(inode, start, u64::from(len), owner, wanted - evicted);
+            let Some(Run { inode, start, len }) = lru.pop_front() else { break };
+            let (freed, left) = self.evict_range(inode, start, len, owner, wanted - evicted);
             evicted += freed;
             if let Some((from, to)) = left {
-                let rest = (inode, from, u32::try_from(to - from).unwrap_or(u32::MAX));
                 let is_partly = evicted >= wanted;
-                if is_partly { lru.push_front(rest) } else { lru.push_back(rest) }
+                if is_partly { lru.push_front(inode, from, to - from) } else { lru.push_back(inode, from, to - from) }
             }
         }
         *self.memory.lru(owner) = lru;
@@ -269,15 +257,10 @@ impl World {
     pub(crate) fn rotate_reclaimable(&mut self, inode: InodeId, start: u64, pages: u32, owner: CgId, is_clean: bool) {
         let lru = self.memory.lru(owner);
         if !is_clean {
-            lru.push_back((inode, start, pages));
+            lru.push_back(inode, start, pages.into());
             return;
         }
-        match lru.front_mut() {
-            Some((first, at, len)) if *first == inode && *at + u64::from(*len) == start && *len < RUN_MAX => {
-                *len += pages
-            }
-            _ => lru.push_front((inode, start, pages)),
-        }
+        lru.push_next(inode, start, pages.into());
         self.count_active(owner, u64::from(pages), false);
     }
 
@@ -309,9 +292,9 @@ impl World {
         let inodes = &mut self.inodes;
         let has_lost: Vec<bool> = inodes.ids().map(|inode| std::mem::take(&mut inodes[inode].has_lost_pages)).collect();
         for lru in &mut self.memory.lru {
-            lru.retain(|(inode, start, len)| {
-                let cache = &inodes[*inode].cache;
-                !has_lost[inode.0 as usize] || cache.first(*start, *start + u64::from(*len)).is_some()
+            lru.retain(|run| {
+                let cache = &inodes[run.inode].cache;
+                !has_lost[run.inode.0 as usize] || cache.first(run.start, run.start + run.len).is_some()
             });
         }
         self.drop_inodes();

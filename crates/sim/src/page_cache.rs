@@ -154,15 +154,37 @@ impl PageCache {
             return;
         }
         let at = self.at(start);
-        self.extents.insert(at, (start, extent));
         self.end = self.end.max(start + u64::from(extent.len));
         self.count(&extent, true);
-        self.merge(at);
-        self.merge(at.saturating_sub(1));
+        if self.append_to_previous(at, start, &extent) {
+            self.merge(at - 1);
+        } else {
+            self.extents.insert(at, (start, extent));
+            self.merge(at);
+        }
+    }
+
+    /// Makes the entry before another longer by pages that are alike and follow it; whether they are.
+    fn append_to_previous(&mut self, at: usize, start: u64, extent: &Extent) -> bool {
+        let previous = at.checked_sub(1).and_then(|at| self.extents.get_mut(at));
+        let Some((_, previous)) = previous.filter(|(from, previous)| is_joint(*from, previous, start, extent)) else {
+            return false;
+        };
+        previous.len += extent.len;
+        previous.blocks = previous.len;
+        true
     }
 
     /// Changes every cached extent of a range; the range must begin and end between folios.
     pub(crate) fn update(&mut self, start: u64, len: u64, mut change: impl FnMut(u64, &mut Extent)) {
+        let at = self.at(start);
+        match self.extents.get(at) {
+            Some((from, extent)) if *from == start && len <= u64::from(extent.len) && extent.blocks == extent.len => {
+                self.update_front(at, u32::try_from(len).unwrap_or(extent.len), change);
+                return;
+            }
+            _ => {}
+        }
         let (from, end) = (self.split(start), start + len);
         let mut to = from;
         while let Some((at, extent)) = self.extents.get(to).copied().filter(|(at, _)| *at < end) {
@@ -178,6 +200,34 @@ impl PageCache {
         }
         for index in (from.saturating_sub(1)..to).rev() {
             self.merge(index);
+        }
+    }
+
+    /// The same for the first pages of one entry, or all. What is written goes on where the last write ended: these
+    /// pages mostly become like those before them, and all that moves is the border between two entries.
+    fn update_front(&mut self, at: usize, len: u32, mut change: impl FnMut(u64, &mut Extent)) {
+        let Some((start, extent)) = self.extents.get(at).copied() else { return };
+        let mut front = Extent { len, blocks: len, ..extent };
+        self.count(&front, false);
+        change(start, &mut front);
+        self.count(&front, true);
+        let rest = Extent { len: extent.len - len, blocks: extent.len - len, ..extent };
+        let next = start + u64::from(len);
+        match (self.append_to_previous(at, start, &front), rest.len) {
+            (true, 0) => {
+                self.extents.remove(at);
+                self.merge(at - 1);
+            }
+            (true, _) => self.extents[at] = (next, rest),
+            (false, 0) => {
+                self.extents[at].1 = front;
+                self.merge(at);
+            }
+            (false, _) => {
+                self.extents[at].1 = front;
+                self.extents.insert(at + 1, (next, rest));
+                self.merge(at);
+            }
         }
     }
 
@@ -271,16 +321,24 @@ impl PageCache {
         let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1)) else {
             return;
         };
-        let is_whole = |extent: &Extent| extent.blocks == extent.len;
-        let alike = Extent { len: 0, blocks: 0, ..*one } == Extent { len: 0, blocks: 0, ..*other };
-        let is_joint = start + u64::from(one.len) == *next && one.len % one.folio.max(1) == 0;
-        if alike && is_joint && is_whole(one) && is_whole(other) && one.len.checked_add(other.len).is_some() {
+        if is_joint(*start, one, *next, other) {
             let len = one.len + other.len;
             self.extents[at].1.len = len;
             self.extents[at].1.blocks = len;
             self.extents.remove(at + 1);
         }
     }
+}
+
+/// Whether an extent goes on in another that is alike.
+fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> bool {
+    let is_whole = |extent: &Extent| extent.blocks == extent.len;
+    start + u64::from(one.len) == next
+        && Extent { len: 0, blocks: 0, ..*one } == Extent { len: 0, blocks: 0, ..*other }
+        && one.len.is_multiple_of(one.folio.max(1))
+        && is_whole(one)
+        && is_whole(other)
+        && one.len.checked_add(other.len).is_some()
 }
 
 /// A run of dirty pages with one owner.

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The order in which reclaim looks at the file pages of one owner, oldest first, as runs of pages of one inode.
+//! Millions of runs where many programs write at once, so that they are small and kept in pieces: a list that
+//! grows copies nothing and leaves no more than one piece unused. Stands for struct lruvec (include/linux/mmzone.h);
+//! which pages are active is in the page cache.
+
+use crate::arena::InodeId;
+use std::collections::VecDeque;
+
+/// A run grows no more when it is this long, pages.
+const RUN_MAX: u64 = 1 << 15;
+/// Runs in one piece of the list, 12 KiB.
+const PIECE: usize = 1024;
+
+/// A run of pages, as small as it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    inode: u32,
+    start_low: u32,
+    start_high: u16,
+    len: u16,
+}
+
+/// A run of pages of an inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) inode: InodeId,
+    pub(crate) start: u64,
+    /// Pages, at most 65,535.
+    pub(crate) len: u64,
+}
+
+impl Packed {
+    fn new(run: &Run) -> Packed {
+        Packed {
+            inode: run.inode.0,
+            start_low: (run.start & u64::from(u32::MAX)) as u32,
+            // The largest file has 2^48 pages.
+            start_high: u16::try_from(run.start >> 32).unwrap_or(u16::MAX),
+            len: u16::try_from(run.len).unwrap_or(u16::MAX),
+        }
+    }
+
+    fn run(self) -> Run {
+        let start = u64::from(self.start_high) << 32 | u64::from(self.start_low);
+        Run { inode: InodeId(self.inode), start, len: u64::from(self.len) }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Lru {
+    /// None is empty, but for the only one.
+    pieces: VecDeque<VecDeque<Packed>>,
+    len: usize,
+}
+
+impl Lru {
+    /// Runs.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Pages that are looked at last.
+    pub(crate) fn push_back(&mut self, inode: InodeId, start: u64, len: u64) {
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let some = (end - at).min(RUN_MAX);
+            self.push_run_back(Run { inode, start: at, len: some });
+            at += some;
+        }
+    }
+
+    fn push_run_back(&mut self, run: Run) {
+        let last = self.pieces.back_mut().and_then(|piece| piece.back_mut());
+        if let Some(last) = last
+            && let Some(joined) = join(last.run(), run)
+        {
+            *last = Packed::new(&joined);
+            return;
+        }
+        if self.pieces.back().is_none_or(|piece| piece.len() >= PIECE) {
+            self.pieces.push_back(VecDeque::new());
+        }
+        if let Some(piece) = self.pieces.back_mut() {
+            piece.push_back(Packed::new(&run));
+            self.len += 1;
+        }
+    }
+
+    /// Pages that are looked at next; where what was to be next ends at their start, right after it.
+    pub(crate) fn push_next(&mut self, inode: InodeId, start: u64, len: u64) {
+        let next = self.pieces.front_mut().and_then(|piece| piece.front_mut());
+        if let Some(next) = next
+            && let Some(joined) = join(next.run(), Run { inode, start, len })
+        {
+            *next = Packed::new(&joined);
+            return;
+        }
+        self.push_front(inode, start, len);
+    }
+
+    /// Pages that are looked at next, before all others.
+    pub(crate) fn push_front(&mut self, inode: InodeId, start: u64, len: u64) {
+        let mut end = start + len;
+        while end > start {
+            let some = (end - start).min(RUN_MAX);
+            end -= some;
+            self.push_run_front(Run { inode, start: end, len: some });
+        }
+    }
+
+    fn push_run_front(&mut self, run: Run) {
+        if self.pieces.front().is_none_or(|piece| piece.len() >= PIECE) {
+            self.pieces.push_front(VecDeque::new());
+        }
+        if let Some(piece) = self.pieces.front_mut() {
+            piece.push_front(Packed::new(&run));
+            self.len += 1;
+        }
+    }
+
+    /// What is looked at next.
+    pub(crate) fn pop_front(&mut self) -> Option<Run> {
+        let piece = self.pieces.front_mut()?;
+        let run = piece.pop_front()?.run();
+        self.len -= 1;
+        if piece.is_empty() && self.pieces.len() > 1 {
+            self.pieces.pop_front();
+        }
+        Some(run)
+    }
+
+    /// Forgets the runs for which this is false.
+    pub(crate) fn retain(&mut self, mut stays: impl FnMut(&Run) -> bool) {
+        for piece in &mut self.pieces {
+            piece.retain(|packed| stays(&packed.run()));
+        }
+        self.pieces.retain(|piece| !piece.is_empty());
+        self.len = self.pieces.iter().map(VecDeque::len).sum();
+    }
+}
+
+/// A run and one that follows it in its inode, as one.
+fn join(one: Run, next: Run) -> Option<Run> {
+    let is_joint = one.inode == next.inode && one.start + one.len == next.start && one.len + next.len <= RUN_MAX;
+    is_joint.then_some(Run { len: one.len + next.len, ..one })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::scenario::Random;
+
+    /// The same as a list of single pages.
+    #[derive(Default)]
+    struct Pages(VecDeque<(InodeId, u64)>);
+
+    fn pages(lru: &mut Lru) -> Vec<(InodeId, u64)> {
+        std::iter::from_fn(|| lru.pop_front())
+            .flat_map(|run| (run.start..run.start + run.len).map(move |page| (run.inode, page)))
+            .collect()
+    }
+
+    #[test]
+    fn runs_are_what_pages_would_be() {
+        let mut random = Random::new(3);
+        for round in 0..40 {
+            let (mut lru, mut plain) = (Lru::default(), Pages::default());
+            for _ in 0..4000 {
+                let (inode, len) = (InodeId(random.below(3) as u32), 1 + random.below(5));
+                let start = if round % 2 == 0 { random.below(1 << 34) } else { random.below(40) };
+                match random.below(8) {
+                    0 => {
+                        if let Some(run) = lru.pop_front() {
+                            for page in run.start..run.start + run.len {
+                                assert_eq!(plain.0.pop_front(), Some((run.inode, page)));
+                            }
+                        }
+                    }
+                    1 => {
+                        // As reclaim puts back what it did not take.
+                        if let Some(run) = lru.pop_front() {
+                            lru.push_front(run.inode, run.start, run.len);
+                        }
+                    }
+                    _ => {
+                        lru.push_back(inode, start, len);
+                        plain.0.extend((start..start + len).map(|page| (inode, page)));
+                    }
+                }
+            }
+            lru.retain(|run| run.inode != InodeId(1));
+            plain.0.retain(|(inode, _)| *inode != InodeId(1));
+            assert!(plain.0 == pages(&mut lru), "round {round}");
+            assert_eq!(lru.len(), 0);
+        }
+    }
+
+    #[test]
+    fn long_runs_are_kept_in_order() {
+        let mut lru = Lru::default();
+        lru.push_back(InodeId(1), 10, 5 * RUN_MAX / 2);
+        lru.push_front(InodeId(2), 1 << 40, 3 * RUN_MAX / 2);
+        let found = pages(&mut lru);
+        let expected = ((1 << 40)..(1 << 40) + 3 * RUN_MAX / 2).map(|page| (InodeId(2), page));
+        assert!(found == expected.chain((10..10 + 5 * RUN_MAX / 2).map(|page| (InodeId(1), page))).collect::<Vec<_>>());
+    }
+}
