@@ -4,6 +4,7 @@
 
 use crate::arena::{CgId, PidId, SbId};
 use crate::cgroup::{Cgroup, Charged, Pressure};
+use crate::namespace::Errno;
 use crate::process::Pid;
 use crate::wb::Domain;
 use crate::world::{PAGE, World};
@@ -97,19 +98,25 @@ impl World {
         self.has_protection |= cgroup.min > 0 || cgroup.low > 0;
     }
 
-    /// Makes a cgroup again that was removed.
-    pub(crate) fn create_cgroup(&mut self, path: &str) {
-        if self.cgroup_at(path).is_none() {
-            self.add_cgroup(path, &CgroupSpec::default());
+    /// Makes a cgroup below one that is there.
+    pub(crate) fn create_cgroup(&mut self, path: &str) -> Result<(), String> {
+        let above = path.trim_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
+        if self.cgroup_at(path).is_some() {
+            return Err(format!("mkdir {path}: {}", Errno::Eexist));
         }
+        if self.cgroup_at(above).is_none() {
+            return Err(format!("mkdir {path}: {}", Errno::Enoent));
+        }
+        self.add_cgroup(path, &CgroupSpec::default());
+        Ok(())
     }
 
     /// Removes a cgroup.
     pub(crate) fn remove_cgroup(&mut self, path: &str) -> Result<(), String> {
-        let id = self.cgroup_at(path).ok_or_else(|| format!("rmdir {path}: no such cgroup"))?;
+        let id = self.cgroup_at(path).ok_or_else(|| format!("rmdir {path}: {}", Errno::Enoent))?;
         let has_children = self.cgroups.iter().any(|(_, cgroup)| cgroup.parent == Some(id) && !cgroup.is_dead);
         if self.cgroups[id].processes > 0 || has_children || id == CgId::ROOT {
-            return Err(format!("rmdir {path}: busy"));
+            return Err(format!("rmdir {path}: {}", Errno::Ebusy));
         }
         self.cgroups[id].is_dead = true;
         self.cgroup_paths.remove(path.trim_matches('/'));
@@ -240,12 +247,5 @@ impl World {
             |point: &str| path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let found = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
         found.max_by_key(|(_, sb)| sb.point.len()).map_or(SbId(0), |(id, _)| id)
-    }
-
-    /// Mounts a filesystem of the machine.
-    pub(crate) fn mount_at(&mut self, point: &str) -> Option<SbId> {
-        let id = self.sbs.iter().find(|(_, sb)| sb.point == point)?.0;
-        self.sbs[id].is_mounted = true;
-        Some(id)
     }
 }

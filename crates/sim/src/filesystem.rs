@@ -10,7 +10,7 @@ use crate::wb::Lock;
 use crate::world::World;
 use floodline_core::scenario::FsType;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How large folios get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +49,16 @@ pub(crate) struct Superblock {
     pub(crate) atime: Atime,
     pub(crate) options: String,
     pub(crate) is_mounted: bool,
-    /// `s_umount` held for writing: no flusher gets in.
-    pub(crate) is_umounting: bool,
+    /// Files that are open by names below its mount point.
+    pub(crate) opened: u64,
+    /// Held while it is unmounted: no flusher gets in.
+    pub(crate) s_umount: Lock,
     pub(crate) s_sync_lock: Lock,
     pub(crate) under_writeback: Vec<InodeId>,
     /// Files by path.
     pub(crate) files: BTreeMap<String, InodeId>,
+    /// Directories by path, but for its own.
+    pub(crate) dirs: BTreeSet<String>,
     pub(crate) journal: Option<Journal>,
     /// Inode of its block device, where metadata are checkpointed.
     pub(crate) metadata: Option<InodeId>,
@@ -113,13 +117,19 @@ impl World {
         // One block of the table for 16 inodes, after bitmaps and directories.
         let block = 64 + sb.created / INODES_PER_BLOCK;
         let inode = self.inodes.push(Inode::new(id, block));
-        sb.files.insert(path.into_owned(), inode);
+        sb.name_file(path.into_owned(), inode);
         inode
     }
 
     /// Metadata blocks that a new file changes: bitmap, group descriptor, directory, inode.
     pub(crate) fn create_blocks(&self, inode: InodeId) -> [u64; 4] {
         let block = self.inodes[inode].block;
+        [1, 2, 3 + block % 61, block]
+    }
+
+    /// Those that a directory changes, the last one that was made.
+    pub(crate) fn dir_blocks(&self, sb: SbId) -> [u64; 4] {
+        let block = 64 + self.sbs[sb].created / INODES_PER_BLOCK;
         [1, 2, 3 + block % 61, block]
     }
 

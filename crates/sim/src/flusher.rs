@@ -261,7 +261,7 @@ async fn round(sim: &Sim, wb: WbId, work: &Work, nr: &mut u64, cutoff: u64) -> b
             let Some(inode) = world.wbs[wb].b_io.head else { return wrote_any };
             let sb = world.inodes[inode].sb;
             let is_other = work.sb.is_some_and(|wanted| wanted != sb);
-            if is_other || work.sb.is_none() && world.sbs[sb].is_umounting || world.inodes[inode].is_syncing {
+            if is_other || work.sb.is_none() && world.sbs[sb].s_umount.is_held || world.inodes[inode].is_syncing {
                 world.redirty_tail(inode);
                 continue;
             }

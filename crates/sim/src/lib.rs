@@ -22,6 +22,7 @@ mod loop_device;
 mod lru;
 mod measure;
 mod memory;
+mod namespace;
 mod page_cache;
 mod process;
 mod protection;

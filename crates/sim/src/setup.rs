@@ -20,7 +20,7 @@ use floodline_core::kernel::{
 use floodline_core::name::Name;
 use floodline_core::scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
 use floodline_core::units::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Ticks per second where the scenario does not say.
 const HZ: u32 = 250;
@@ -198,6 +198,8 @@ fn add_loop_files(
         let inode = world.lookup(file).unwrap_or_else(|| world.new_inode(file));
         let i = &mut world.inodes[inode];
         (i.size, i.allocated, i.opens) = (u64::MAX / 2, u64::MAX / PAGE, 1);
+        let mount = world.mount_of(file);
+        world.sbs[mount].opened += 1;
         world.blocks[*block].loop_file = Some(crate::loop_device::LoopFile::new(file, inode, *direct_io));
     }
     Ok(())
@@ -361,10 +363,12 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         atime: Atime::Relative,
         options: String::new(),
         is_mounted: true,
-        is_umounting: false,
+        opened: 0,
+        s_umount: Lock::default(),
         s_sync_lock: Lock::default(),
         under_writeback: Vec::new(),
         files: BTreeMap::new(),
+        dirs: BTreeSet::new(),
         journal: None,
         metadata: None,
         upper: None,

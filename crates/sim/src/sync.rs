@@ -193,12 +193,3 @@ pub(crate) async fn sync_all(sim: &Sim) {
         }
     }
 }
-
-/// Unmounts a filesystem.
-pub(crate) async fn umount(sim: &Sim, sb: SbId) {
-    sim.w().sbs[sb].is_umounting = true;
-    sync_filesystem(sim, sb).await;
-    let mut world = sim.w();
-    world.sbs[sb].is_umounting = false;
-    world.sbs[sb].is_mounted = false;
-}

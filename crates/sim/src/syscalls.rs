@@ -7,7 +7,7 @@ mod read;
 
 pub(crate) use read::{Readahead, read};
 
-use crate::arena::{CgId, InodeId, PidId};
+use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
 use crate::block::{Class, Done, Request, Way, device_page, submit_and_wait, time_of};
 use crate::engine::Sim;
@@ -22,14 +22,30 @@ use crate::writepages::{How, wait_writeback, writepages};
 use floodline_core::scenario::FsType;
 use std::ops::Range;
 
+/// An open file: its inode, and the filesystem by whose mount point it was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) inode: InodeId,
+    mount: SbId,
+}
+
 /// Opens a file, creating it where it is missing.
-pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Option<InodeId> {
+pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Option<Opened> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
-    let found = sim.w().lookup(path);
+    let (found, mount) = {
+        let mut world = sim.w();
+        let (found, mount) = (world.lookup(path), world.mount_of(path));
+        if found.is_some() || creates {
+            world.sbs[mount].opened += 1;
+        }
+        if let Some(inode) = found {
+            world.inodes[inode].opens += 1;
+        }
+        (found, mount)
+    };
     if let Some(inode) = found {
-        sim.w().inodes[inode].opens += 1;
-        return Some(inode);
+        return Some(Opened { inode, mount });
     }
     if !creates {
         return None;
@@ -48,7 +64,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Op
         let memcg = world.memcg(world.pids[pid].cgroup);
         world.mark_inode_dirty(inode, Dirt::Meta, memcg);
     }
-    Some(inode)
+    Some(Opened { inode, mount })
 }
 
 /// Changes metadata blocks of an inode in a transaction.
@@ -174,7 +190,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<
 
 impl World {
     /// Where the next stride of a write ends: after some pages, with a whole folio.
-    fn chunk(&self, sb: crate::arena::SbId, first: u64, last: u64, some: u64) -> u64 {
+    fn chunk(&self, sb: SbId, first: u64, last: u64, some: u64) -> u64 {
         let by_write = self.sbs[sb].folios.by_write;
         let mut at = first;
         while at < last && at - first < some {
@@ -493,7 +509,8 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
     true
 }
 
-async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
+/// The last name and the last open file of an inode are gone.
+pub(crate) async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
     use_cpu_to_free(sim, pid, inode, 0).await;
     wait_writeback(sim, inode, 0, u64::MAX / 2).await;
     let mut world = sim.w();
@@ -507,7 +524,8 @@ async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
 }
 
 /// Closes a file.
-pub(crate) async fn close(sim: &Sim, pid: PidId, inode: InodeId) {
+pub(crate) async fn close(sim: &Sim, pid: PidId, opened: Opened) {
+    let Opened { inode, mount } = opened;
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
     let (is_last, flushes) = {
@@ -519,20 +537,28 @@ pub(crate) async fn close(sim: &Sim, pid: PidId, inode: InodeId) {
         if flushes {
             i.was_truncated = false;
         }
-        (i.opens == 0, flushes)
+        let is_last = i.opens == 0;
+        let mount = &mut world.sbs[mount];
+        mount.opened = mount.opened.saturating_sub(1);
+        (is_last, flushes)
     };
     if is_last && sim.w().inodes[inode].is_unlinked {
         evict(sim, pid, inode).await;
     } else if flushes {
         // Flush on close after a truncation (XFS), auto_da_alloc (ext4).
-        let how = How {
-            is_sync: false,
-            is_tagged: true,
-            is_cyclic: false,
-            nr_to_write: u64::MAX,
-            class: Class::Normal,
-            range: None,
-        };
-        writepages(sim, inode, how).await;
+        flush(sim, inode).await;
     }
+}
+
+/// Sends out what is dirty of a file, and waits for nothing (`filemap_flush`).
+pub(crate) async fn flush(sim: &Sim, inode: InodeId) {
+    let how = How {
+        is_sync: false,
+        is_tagged: true,
+        is_cyclic: false,
+        nr_to_write: u64::MAX,
+        class: Class::Normal,
+        range: None,
+    };
+    writepages(sim, inode, how).await;
 }

@@ -11,9 +11,10 @@ use crate::arena::{CgId, InodeId, PidId};
 use crate::engine::Sim;
 use crate::measure::Measures;
 use crate::memory::make_room;
+use crate::namespace::{self, Errno, Refusal};
 use crate::process::{io_wait, use_cpu};
 use crate::sync;
-use crate::syscalls::{self, Readahead};
+use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
 use floodline_core::record::{Event, What};
 use floodline_core::scenario::{Mounting, Random, Repeat, Step, SyncCall, fill};
@@ -30,10 +31,13 @@ pub(crate) enum Flow {
 
 type Outcome = Result<Flow, String>;
 
+/// A mount point, when its unmount was done, and what it came to.
+type Unmounted = (String, u64, Result<(), Refusal>);
+
 /// An open file.
 #[derive(Debug)]
 struct Open {
-    inode: InodeId,
+    file: Opened,
     cursor: u64,
     ahead: Readahead,
 }
@@ -93,9 +97,9 @@ impl Hand {
 
     async fn open(&mut self, path: &str, way: Way) -> Result<&mut Open, String> {
         if self.files.get(path).is_none_or(|ways| ways[way as usize].is_none()) {
-            let inode = syscalls::open(&self.sim, self.pid, path, way != Way::Read).await;
-            let inode = inode.ok_or_else(|| format!("open {path}: no such file or directory"))?;
-            let open = Open { inode, cursor: 0, ahead: Readahead::default() };
+            let file = syscalls::open(&self.sim, self.pid, path, way != Way::Read).await;
+            let file = file.ok_or_else(|| format!("open {path}: {}", Errno::Enoent))?;
+            let open = Open { file, cursor: 0, ahead: Readahead::default() };
             self.files.entry(path.to_owned()).or_default()[way as usize] = Some(open);
         }
         let open = self.files.get_mut(path).and_then(|ways| ways[way as usize].as_mut());
@@ -104,7 +108,10 @@ impl Hand {
 
     fn opened(&self, path: &str) -> Option<InodeId> {
         let ways = self.files.get(path)?;
-        [Way::Write, Way::Append, Way::Read].iter().find_map(|way| ways[*way as usize].as_ref()).map(|open| open.inode)
+        [Way::Write, Way::Append, Way::Read]
+            .iter()
+            .find_map(|way| ways[*way as usize].as_ref())
+            .map(|open| open.file.inode)
     }
 
     pub(crate) async fn all(&mut self, steps: &[Step]) -> Outcome {
@@ -144,18 +151,30 @@ impl Hand {
                     io_wait(&self.sim, Some(self.pid), sync::sync_all(&self.sim)).await;
                     self.measures.took("sync", at, self.sim.now(), 0);
                 }
-                Step::Rename(step) => self.rename(&step.from, &step.to)?,
+                Step::Rename(step) => {
+                    let at = self.now();
+                    let done = namespace::rename(&self.sim, self.pid, &step.from, &step.to).await;
+                    self.answered("rename", &step.from, at, done)?;
+                }
                 Step::Truncate(step) => {
                     let at = self.now();
-                    let inode = self.open(&step.file, Way::Write).await?.inode;
+                    let inode = self.open(&step.file, Way::Write).await?.file.inode;
                     syscalls::truncate(&self.sim, self.pid, inode, step.size.bytes()).await;
                     self.measures.took("truncate", at, self.sim.now(), 0);
                 }
-                // Directories cost nothing here.
-                Step::Mkdir(_) | Step::Rmdir(_) => {}
+                Step::Mkdir(step) => {
+                    let at = self.now();
+                    let done = namespace::mkdir(&self.sim, self.pid, &step.path).await;
+                    self.answered("mkdir", &step.path, at, done)?;
+                }
+                Step::Rmdir(step) => {
+                    let at = self.now();
+                    let done = namespace::rmdir(&self.sim, self.pid, &step.path).await;
+                    self.answered("rmdir", &step.path, at, done)?;
+                }
                 Step::Close(step) => self.close(&step.file).await,
-                Step::Mount(step) => self.mount(step)?,
-                Step::Umount(step) => self.umount(step).await,
+                Step::Mount(step) => self.mount(step).await?,
+                Step::Umount(step) => self.umount(step).await?,
                 Step::Burn(step) => {
                     let at = self.now();
                     let lasting = self.end.map_or(step.lasting.nanos(), |end| step.lasting.nanos().min(end - at));
@@ -172,7 +191,11 @@ impl Hand {
                 }
                 Step::WaitFor(step) => self.wait_for(&step.task).await,
                 Step::Barrier(step) => self.barrier(&step.name).await,
-                Step::CreateCgroup(step) => self.sim.w().create_cgroup(&step.cgroup),
+                Step::CreateCgroup(step) => {
+                    let at = self.now();
+                    self.sim.w().create_cgroup(&step.cgroup)?;
+                    self.measures.took("create_cgroup", at, self.sim.now(), 0);
+                }
                 Step::RemoveCgroup(step) => {
                     let at = self.now();
                     self.sim.w().remove_cgroup(&step.cgroup)?;
@@ -197,16 +220,16 @@ impl Hand {
         })
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
-        let at = self.now();
-        let mut world = self.sim.w();
-        let inode = world.lookup(from).ok_or_else(|| format!("rename {from}: no such file or directory"))?;
-        let ((old, from), (new, to)) = (world.resolve(from), world.resolve(to));
-        world.sbs[old].files.remove(from.as_ref());
-        world.sbs[new].files.insert(to.into_owned(), inode);
-        let now = world.now;
-        drop(world);
-        self.measures.took("rename", at, now, 0);
+    /// Takes a call into account that the kernel may have refused.
+    fn answered(
+        &mut self,
+        call: &'static str,
+        about: &str,
+        at: u64,
+        answer: Result<(), Refusal>,
+    ) -> Result<(), String> {
+        answer.map_err(|refusal| format!("{call} {about}: {refusal}"))?;
+        self.measures.took(call, at, self.sim.now(), 0);
         Ok(())
     }
 
@@ -243,6 +266,7 @@ impl Hand {
             let (branch, ended) = (branch.clone(), ended.clone());
             self.sim.spawn("a branch", false, async move {
                 let outcome = hand.all(&branch).await;
+                hand.close_all().await;
                 let mut world = hand.sim.w();
                 ended.borrow_mut().push(outcome.map(|_| hand.measures.clone()));
                 let waiting = world.meeting.changed.take();
@@ -264,7 +288,7 @@ impl Hand {
 
     async fn make_durable(&mut self, call: SyncCall, path: &str) -> Result<(), String> {
         let inode = self.opened(path).or_else(|| self.sim.w().lookup(path));
-        let inode = inode.ok_or_else(|| format!("{path}: no such file or directory"))?;
+        let inode = inode.ok_or_else(|| format!("{path}: {}", Errno::Enoent))?;
         let at = self.now();
         let datasync = call == SyncCall::Fdatasync;
         io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, datasync)).await;
@@ -280,7 +304,7 @@ impl Hand {
     async fn close(&mut self, path: &str) {
         let at = self.now();
         for open in self.files.remove(path).into_iter().flatten().flatten() {
-            syscalls::close(&self.sim, self.pid, open.inode).await;
+            syscalls::close(&self.sim, self.pid, open.file).await;
         }
         self.measures.took("close", at, self.sim.now(), 0);
     }
@@ -288,7 +312,7 @@ impl Hand {
     /// Closes everything, as an exit does.
     pub(crate) async fn close_all(&mut self) {
         for open in std::mem::take(&mut self.files).into_values().flatten().flatten() {
-            syscalls::close(&self.sim, self.pid, open.inode).await;
+            syscalls::close(&self.sim, self.pid, open.file).await;
         }
     }
 
@@ -303,47 +327,50 @@ impl Hand {
         Ok(())
     }
 
-    fn mount(&mut self, step: &Mounting) -> Result<(), String> {
+    async fn mount(&mut self, step: &Mounting) -> Result<(), String> {
         for number in 0..step.count {
             let point = fill(&step.point, 'n', number);
-            self.sim.w().mount_at(&point).ok_or_else(|| format!("mount {point}: not a filesystem of the machine"))?;
+            let at = self.now();
+            let done = namespace::mount(&self.sim, self.pid, &point).await;
+            self.answered("mount", &point, at, done)?;
         }
         Ok(())
     }
 
-    async fn umount(&mut self, step: &Mounting) {
-        let mut sbs = Vec::new();
-        for number in 0..step.count {
-            let point = fill(&step.point, 'n', number);
-            sbs.push(self.sim.w().mount_of(&point));
-        }
+    async fn umount(&mut self, step: &Mounting) -> Result<(), String> {
+        let points: Vec<String> = (0..step.count).map(|number| fill(&step.point, 'n', number)).collect();
         let start = self.now();
         if !step.at_once {
-            for sb in sbs {
+            for point in points {
                 let at = self.now();
-                io_wait(&self.sim, Some(self.pid), sync::umount(&self.sim, sb)).await;
-                self.measures.took("umount", at, self.sim.now(), 0);
+                let done = io_wait(&self.sim, Some(self.pid), namespace::umount(&self.sim, &point)).await;
+                self.answered("umount", &point, at, done)?;
             }
-            return;
+            return Ok(());
         }
-        let took: std::rc::Rc<std::cell::RefCell<Vec<u64>>> = std::rc::Rc::default();
-        let count = sbs.len();
-        for sb in sbs {
-            let (sim, took) = (self.sim.clone(), took.clone());
+        let ended: std::rc::Rc<std::cell::RefCell<Vec<Unmounted>>> = std::rc::Rc::default();
+        let count = points.len();
+        for point in points {
+            let (sim, ended) = (self.sim.clone(), ended.clone());
             self.sim.spawn("an unmount", false, async move {
-                sync::umount(&sim, sb).await;
+                let done = namespace::umount(&sim, &point).await;
                 let mut world = sim.w();
-                took.borrow_mut().push(world.now);
+                ended.borrow_mut().push((point, world.now, done));
                 let waiting = world.meeting.changed.take();
                 world.wake_all(waiting);
             });
         }
-        while took.borrow().len() < count {
+        while ended.borrow().len() < count {
             let wait = self.sim.wait("unmounts", |world| &mut world.meeting.changed);
             io_wait(&self.sim, Some(self.pid), wait).await;
         }
-        for at in took.borrow().iter() {
-            self.measures.took("umount", start, *at, 0);
+        let mut refused = Ok(());
+        for (point, at, done) in ended.take() {
+            match done {
+                Ok(()) => self.measures.took("umount", start, at, 0),
+                Err(refusal) => refused = refused.and(Err(format!("umount {point}: {refusal}"))),
+            }
         }
+        refused
     }
 }

@@ -282,6 +282,7 @@ preset.mail = { dir = "/var/mail", messages = "10/s" }
 [workload.tasks.teardown]
 steps = [
   { write = { file = "/merged/data", block = "1 MiB", total = "4 MiB" } },
+  { close = { file = "/merged/data" } },
   { umount = { point = "/merged", count = 1 } },
   "sync",
 ]

@@ -5,6 +5,7 @@
 use super::{Flow, Hand, Outcome, Way};
 use crate::arena::InodeId;
 use crate::block::Way as Direction;
+use crate::namespace::Errno;
 use crate::process::io_wait;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
@@ -18,6 +19,16 @@ use std::borrow::Cow;
 struct End {
     at: Option<u64>,
     count: u64,
+}
+
+/// How reading a whole file ended.
+enum Whole {
+    /// At its end.
+    Read,
+    /// With the step.
+    Over,
+    /// With the task.
+    Stopped,
 }
 
 /// When data is made durable on the way.
@@ -65,7 +76,7 @@ impl Hand {
 
     pub(super) async fn write(&mut self, step: &Write) -> Outcome {
         let way = if step.order == Order::Append { Way::Append } else { Way::Write };
-        let inode = self.open(&step.file, way).await?.inode;
+        let inode = self.open(&step.file, way).await?.file.inode;
         if step.truncate {
             let at = self.now();
             syscalls::truncate(&self.sim, self.pid, inode, 0).await;
@@ -129,7 +140,7 @@ impl Hand {
         let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
         let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), block);
         let open = self.open(&step.file, Way::Read).await?;
-        let (inode, mut cursor, mut ahead) = (open.inode, open.cursor, std::mem::take(&mut open.ahead));
+        let (inode, mut cursor, mut ahead) = (open.file.inode, open.cursor, std::mem::take(&mut open.ahead));
         let flow = self.read_blocks(step, inode, &end, start, (&mut cursor, &mut ahead)).await;
         if let Some(open) = self.files.get_mut(&step.file).and_then(|ways| ways[Way::Read as usize].as_mut()) {
             (open.cursor, open.ahead) = (cursor, ahead);
@@ -190,43 +201,59 @@ impl Hand {
 
     /// Each file whole, opened and closed.
     async fn read_files(&mut self, step: &Read, files: u64) -> Outcome {
-        let block = step.block.bytes();
         let start = self.now();
         let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
-        let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), block);
+        let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), step.block.bytes());
         let mut n = 0;
         for number in 0..files {
             let path = numbered(&step.file, number, step.files_per_dir);
             let at = self.now();
-            let inode = syscalls::open(&self.sim, self.pid, &path, false).await;
-            let inode = inode.ok_or_else(|| format!("open {path}: no such file or directory"))?;
+            let opened = syscalls::open(&self.sim, self.pid, &path, false).await;
+            let opened = opened.ok_or_else(|| format!("open {path}: {}", Errno::Enoent))?;
             self.measures.took("open", at, self.sim.now(), 0);
-            let mut ahead = Readahead::default();
-            let mut offset = 0;
-            loop {
-                let due = step.rate.map_or(start, |rate| start.saturating_add(rate.due(n, step.block).0));
-                if self.is_over(&end, n, due) {
-                    return Ok(Flow::Go);
-                }
-                if self.sleep_until(due).await {
-                    return Ok(Flow::Stop);
-                }
-                let at = self.now();
-                let got = syscalls::read(&self.sim, self.pid, inode, &mut ahead, offset, block).await;
-                let got = got.map_err(|_| syscalls::OUT_OF_MEMORY)?;
-                if got == 0 {
-                    break;
-                }
-                self.measures.took("read", at, self.sim.now(), got);
-                offset += got;
-                n += 1;
-                if got < block {
-                    break;
-                }
+            let flow = self.read_whole(step, opened.inode, &end, start, &mut n).await;
+            syscalls::close(&self.sim, self.pid, opened).await;
+            match flow? {
+                Whole::Read => {}
+                Whole::Over => return Ok(Flow::Go),
+                Whole::Stopped => return Ok(Flow::Stop),
             }
-            syscalls::close(&self.sim, self.pid, inode).await;
         }
         Ok(Flow::Go)
+    }
+
+    async fn read_whole(
+        &mut self,
+        step: &Read,
+        inode: InodeId,
+        end: &End,
+        start: u64,
+        n: &mut u64,
+    ) -> Result<Whole, String> {
+        let block = step.block.bytes();
+        let mut ahead = Readahead::default();
+        let mut offset = 0;
+        loop {
+            let due = step.rate.map_or(start, |rate| start.saturating_add(rate.due(*n, step.block).0));
+            if self.is_over(end, *n, due) {
+                return Ok(Whole::Over);
+            }
+            if self.sleep_until(due).await {
+                return Ok(Whole::Stopped);
+            }
+            let at = self.now();
+            let got = syscalls::read(&self.sim, self.pid, inode, &mut ahead, offset, block).await;
+            let got = got.map_err(|_| syscalls::OUT_OF_MEMORY)?;
+            if got == 0 {
+                return Ok(Whole::Read);
+            }
+            self.measures.took("read", at, self.sim.now(), got);
+            offset += got;
+            *n += 1;
+            if got < block {
+                return Ok(Whole::Read);
+            }
+        }
     }
 
     pub(super) async fn mmap_store(&mut self, step: &MmapStore) -> Outcome {
@@ -252,7 +279,7 @@ impl Hand {
                 false => Cow::Borrowed(step.file.as_str()),
             };
             let open = self.open(&path, Way::Write).await?;
-            let (inode, cursor) = (open.inode, open.cursor);
+            let (inode, cursor) = (open.file.inode, open.cursor);
             open.cursor = (cursor + step.pages) % pages.max(1);
             {
                 let mut world = self.sim.w();
@@ -292,29 +319,36 @@ impl Hand {
             let path = numbered(&step.file, *number, step.files_per_dir);
             *number += 1;
             let at = self.now();
-            let inode = syscalls::open(&self.sim, self.pid, &path, true).await;
-            let inode = inode.ok_or_else(|| format!("create {path}"))?;
-            if self.sim.w().inodes[inode].size > 0 {
-                syscalls::truncate(&self.sim, self.pid, inode, 0).await;
-            }
-            self.measures.took("create", at, self.sim.now(), 0);
-            if step.size.bytes() > 0 {
-                let at = self.now();
-                let wrote = syscalls::write(&self.sim, self.pid, inode, 0, step.size.bytes()).await;
-                wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
-                self.measures.took("write", at, self.sim.now(), step.size.bytes());
-            }
-            if step.fsync {
-                let at = self.now();
-                io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, false)).await;
-                self.measures.took("fsync", at, self.sim.now(), 0);
-            }
+            let opened = syscalls::open(&self.sim, self.pid, &path, true).await;
+            let opened = opened.ok_or_else(|| format!("create {path}"))?;
+            let filled = self.fill_new(step, opened.inode, at).await;
             let closing = self.now();
-            syscalls::close(&self.sim, self.pid, inode).await;
+            syscalls::close(&self.sim, self.pid, opened).await;
+            filled?;
             self.measures.took("close", closing, self.sim.now(), 0);
             self.measures.took("create_files", at, self.sim.now(), step.size.bytes());
         }
         Ok(Flow::Go)
+    }
+
+    /// Writes what a file that was opened just now is to hold.
+    async fn fill_new(&mut self, step: &CreateFiles, inode: InodeId, at: u64) -> Result<(), String> {
+        if self.sim.w().inodes[inode].size > 0 {
+            syscalls::truncate(&self.sim, self.pid, inode, 0).await;
+        }
+        self.measures.took("create", at, self.sim.now(), 0);
+        if step.size.bytes() > 0 {
+            let at = self.now();
+            let wrote = syscalls::write(&self.sim, self.pid, inode, 0, step.size.bytes()).await;
+            wrote.map_err(|_| syscalls::OUT_OF_MEMORY)?;
+            self.measures.took("write", at, self.sim.now(), step.size.bytes());
+        }
+        if step.fsync {
+            let at = self.now();
+            io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, false)).await;
+            self.measures.took("fsync", at, self.sim.now(), 0);
+        }
+        Ok(())
     }
 
     pub(super) async fn unlink(&mut self, step: &Files) -> Outcome {
@@ -325,7 +359,7 @@ impl Hand {
             let path = numbered(&step.file, number, step.files_per_dir);
             let at = self.now();
             if !syscalls::unlink(&self.sim, self.pid, &path).await {
-                return Err(format!("unlink {path}: no such file or directory"));
+                return Err(format!("unlink {path}: {}", Errno::Enoent));
             }
             self.measures.took("unlink", at, self.sim.now(), 0);
         }
