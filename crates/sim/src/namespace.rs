@@ -96,7 +96,7 @@ struct Renamed {
 impl World {
     fn is_dir(&self, sb: SbId, path: &str) -> bool {
         let sb = &self.sbs[sb];
-        path == sb.point || sb.dirs.contains(path)
+        path.is_empty() || path == sb.point || sb.dirs.contains(path)
     }
 
     /// Whether a directory holds anything.
@@ -120,7 +120,7 @@ impl World {
             return Err(Errno::Eexist);
         }
         let mut above = parent(&path);
-        while !above.is_empty() && !self.is_dir(sb, above) {
+        while !self.is_dir(sb, above) {
             if self.sbs[sb].files.contains_key(above) {
                 return Err(Errno::Enotdir);
             }
@@ -154,6 +154,9 @@ impl World {
         }
         if !is_same_mount {
             return Err(Errno::Exdev);
+        }
+        if !self.is_dir(sb, parent(&to)) {
+            return Err(Errno::Enoent);
         }
         if from == to {
             return Ok(Renamed { sb, inode, replaced: None });

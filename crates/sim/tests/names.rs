@@ -90,6 +90,7 @@ fn a_name_gets_the_answer_that_the_kernel_gives() {
         (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/srv/a\" } }"], "Invalid cross-device link"),
         (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/data/merged/a\" } }"], "Invalid cross-device link"),
         (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/data/a\" } }"], ""),
+        (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/data/no/a\" } }"], "No such file or directory"),
         (
             &[
                 "{ mkdir = { path = \"/data/d\" } }",
