@@ -195,8 +195,10 @@ pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
 /// What a recording tells of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoundDisk {
-    /// What a small request takes while few are under way, or one at a time: the lower quartile.
+    /// What a small read or write takes while few are under way, or one at a time: the median.
     pub latency: Option<Nanos>,
+    /// What emptying its cache takes then: the median.
+    pub flush_latency: Option<Nanos>,
     /// Bytes a second that were written while it was busy with many: the median.
     pub write_bandwidth: Option<u64>,
 }
@@ -213,49 +215,60 @@ impl FoundDisk {
     /// From the rows of a disk in order of time. An emulated disk is slower than it was told to be, as whoever
     /// emulates it wants the same CPUs.
     pub fn of(series: &[(Nanos, DiskRow)]) -> FoundDisk {
-        let (mut latencies, mut rates) = (Vec::new(), Vec::new());
+        let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         for pair in series.windows(2) {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
             let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
-            let is_one_by_one = step.requests <= FEW || step.time <= step.busy + step.busy / 5;
+            let is_one_by_one = step.requests + step.flushes <= FEW || step.time <= step.busy + step.busy / 5;
             // What moves a lot takes as long as the transfer does.
             let is_small = step.moved <= step.requests.saturating_mul(SMALL);
             if step.requests > 0 && is_idle && is_one_by_one && is_small {
                 latencies.push(step.time / step.requests);
+                flushes.extend(step.flush_time.checked_div(step.flushes));
             }
             if step.written >= MANY && step.busy >= BUSY {
                 let rate = u128::from(step.written) * 1_000_000_000 / u128::from(step.busy);
                 rates.push(u64::try_from(rate).unwrap_or(u64::MAX));
             }
         }
-        latencies.sort_unstable();
-        // The lower quartile: that of others waits for the host.
-        let latency = latencies.get(latencies.len() / 4).filter(|_| latencies.len() >= 5);
+        let usual = |mut times: Vec<u64>| {
+            times.sort_unstable();
+            times.get(times.len() / 2).filter(|_| times.len() >= 5).copied().map(Nanos)
+        };
         rates.sort_unstable();
         let write_bandwidth = rates.get(rates.len() / 2).copied();
-        FoundDisk { latency: latency.copied().map(Nanos), write_bandwidth }
+        FoundDisk { latency: usual(latencies), flush_latency: usual(flushes), write_bandwidth }
     }
 }
 
 /// What a disk did between two samples.
 struct Step {
+    /// Reads and writes.
     requests: u64,
+    flushes: u64,
     /// Bytes read and written.
     moved: u64,
+    /// Of the reads and writes alone.
     time: u64,
+    flush_time: u64,
     written: u64,
     busy: u64,
 }
 
 impl Step {
     fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
-        let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0 + row.flushes?.0);
-        let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0 + row.flush_time?.0);
+        let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0);
+        let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0);
+        let flush_time = after.flush_time?.0.checked_sub(before.flush_time?.0)?;
         let moved = |row: &DiskRow| Some(row.read?.0 + row.written?.0);
         Some(Step {
             moved: moved(after)?.checked_sub(moved(before)?)?,
             requests: requests(after)?.checked_sub(requests(before)?)?,
-            time: time(after)?.checked_sub(time(before)?)?,
+            flushes: after.flushes?.0.checked_sub(before.flushes?.0)?,
+            // A write that empties the cache before and after it takes as long as all three together, and the emptying
+            // is counted once more by itself.
+            time: time(after)?.checked_sub(time(before)?)?.saturating_sub(flush_time),
+            flush_time,
             written: after.written?.0.checked_sub(before.written?.0)?,
             busy: after.io_time?.0.checked_sub(before.io_time?.0)?,
         })
@@ -350,8 +363,8 @@ mod tests {
             reads: Some(Count(0)),
             read: Some(Bytes(0)),
             read_time: Some(Nanos(0)),
-            flushes: Some(Count(0)),
-            flush_time: Some(Nanos(0)),
+            flushes: Some(Count(requests / 2)),
+            flush_time: Some(Nanos::from_millis(millis / 5)),
             writes: Some(Count(requests)),
             write_time: Some(Nanos::from_millis(millis)),
             written: Some(Bytes(written)),
@@ -363,7 +376,8 @@ mod tests {
         let busy = row(64, 9_000, 50 << 20, 535);
         let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), row)).collect();
         let found = FoundDisk::of(&series);
-        assert_eq!(found.latency, Some(Nanos::from_millis(5)));
+        // Half of the writes empty the cache too, which is counted twice.
+        assert_eq!((found.latency, found.flush_latency), (Some(Nanos::from_millis(4)), Some(Nanos::from_millis(2))));
         assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
         assert_eq!(FoundDisk::of(&series[..3]), FoundDisk::default(), "too little to tell");
     }

@@ -8,7 +8,7 @@ use floodline_core::record::{Record, Sink};
 use floodline_core::run::{Run, RunReport, SCHEMA, misses};
 use floodline_core::scenario::Scenario;
 use floodline_core::units::Nanos;
-use floodline_sim::{Options, Progress, SimError, Speed, simulate};
+use floodline_sim::{Found, Options, Progress, SimError, Speed, simulate};
 use std::time::Duration;
 
 /// What is run.
@@ -23,6 +23,8 @@ pub(crate) struct Order<'a> {
     pub(crate) every: Nanos,
     /// How fast the machine is.
     pub(crate) speed: Speed,
+    /// How it came about, where it is held against a recording.
+    pub(crate) found: Found,
 }
 
 /// A run that came to its end, or was ended.
@@ -41,8 +43,8 @@ pub(crate) fn run(
     mut take: impl FnMut(&Record) -> Result<(), SimError>,
     tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Outcome, SimError> {
-    let Order { scenario, variant, kernel, every, speed } = *order;
-    let options = Options { every, speed, ..Options::new(variant, kernel) };
+    let Order { scenario, variant, kernel, every, speed, ref found } = *order;
+    let options = Options { every, speed, found: found.clone(), ..Options::new(variant, kernel) };
     let expect = scenario.expect.on(kernel);
     let mut run = Run::expecting(&expect);
     let fold = |record: Record| {

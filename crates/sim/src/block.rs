@@ -116,6 +116,8 @@ pub(crate) struct Block {
     pub(crate) scheduler: String,
     pub(crate) depth: u32,
     pub(crate) latency: u64,
+    /// What emptying its cache takes, where that is not what any request takes.
+    pub(crate) flush_latency: Option<u64>,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
     /// The disks of a mirror.
@@ -165,6 +167,7 @@ impl Block {
             scheduler: "none".to_owned(),
             depth: 256,
             latency: 0,
+            flush_latency: None,
             read: Lane::default(),
             write: Lane::default(),
             members: Vec::new(),
@@ -197,12 +200,12 @@ impl Block {
 
     /// Takes a request; when it will be complete.
     fn start(&mut self, now: u64, request: Request) -> (u64, u32) {
-        let done = match request.way {
-            Way::Read => self.read.serve(now, request.bytes),
-            Way::Write => self.write.serve(now, request.bytes),
-            Way::Flush => now,
+        let (start, latency) = match request.way {
+            Way::Read => (self.read.serve(now, request.bytes), self.latency),
+            Way::Write => (self.write.serve(now, request.bytes), self.latency),
+            Way::Flush => (now, self.flush_latency.unwrap_or(self.latency)),
         };
-        (done.saturating_add(self.latency), self.admit(now, request))
+        (start.saturating_add(latency), self.admit(now, request))
     }
 
     /// A request that was taken.

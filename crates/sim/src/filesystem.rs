@@ -60,6 +60,7 @@ pub(crate) struct Superblock {
     /// Directories by path, but for its own.
     pub(crate) dirs: BTreeSet<String>,
     pub(crate) journal: Option<Journal>,
+    pub(crate) conversions: crate::ioend::Conversions,
     /// Inode of its block device, where metadata are checkpointed.
     pub(crate) metadata: Option<InodeId>,
     pub(crate) upper: Option<Upper>,
@@ -101,6 +102,17 @@ impl World {
         let path = format!("{}{rest}", upper.dir);
         let (id, path) = self.resolve(&path);
         (id, path.into_owned())
+    }
+
+    /// Mounting an overlay tries whether its work directory can hold a file without a name (`d_tmpfile`), which is gone
+    /// at once and was dirty: the flusher of the upper filesystem will look around an interval later, whatever is
+    /// dirty by then. Seen in a trace of 6.12; the first kernel that tries is unverified.
+    pub(crate) fn try_upper(&mut self, sb: SbId) {
+        let upper = self.sbs[sb].upper.as_ref().map(|upper| upper.sb);
+        if let Some(bdi) = upper.and_then(|upper| self.sbs[upper].bdi) {
+            let wb = self.bdis[bdi].root;
+            self.wb_wake_delayed(wb);
+        }
     }
 
     /// The inode of a path, where there is one.

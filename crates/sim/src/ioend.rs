@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a filesystem writes as one: pages stay under writeback until the last request of it is complete. Mirrors
-//! struct iomap_ioend of fs/iomap/buffered-io.c and ext4_io_end of fs/ext4/page-io.c.
+//! What a filesystem writes as one: pages stay under writeback until the last request of it is complete and, where
+//! their blocks are new, until a worker of the filesystem has made them readable in a transaction. Mirrors struct
+//! iomap_ioend of fs/iomap/buffered-io.c with xfs_end_io, and ext4_io_end of fs/ext4/page-io.c.
 
 use crate::arena::{InodeId, SbId};
 use crate::block::BIO_PAGES;
+use crate::engine::{Sim, Ticket, suspend};
+use crate::journal;
 use crate::world::World;
 use floodline_core::scenario::FsType;
+use std::collections::VecDeque;
 
 /// Folios of one ioend of iomap, since commit ebb7fb1557b1 ("xfs, iomap: limit individual ioend chain lengths in
 /// writeback"), 5.18.
@@ -21,6 +25,15 @@ struct Ioend {
     left: u32,
     /// Whether more requests will come.
     is_open: bool,
+    /// Whether its blocks are unwritten to the filesystem until a worker has converted them.
+    converts: bool,
+}
+
+/// Ioends of a superblock that are on the device and wait for its worker.
+#[derive(Debug, Default)]
+pub(crate) struct Conversions {
+    queue: VecDeque<u32>,
+    worker: Option<Ticket>,
 }
 
 /// All that are under way.
@@ -32,16 +45,16 @@ pub(crate) struct Ioends {
 
 impl World {
     /// Begins one.
-    pub(crate) fn ioend_open(&mut self, inode: InodeId) -> u32 {
+    pub(crate) fn ioend_open(&mut self, inode: InodeId, converts: bool) -> u32 {
         let Ioends { cells, free } = &mut self.ioends;
         match free.pop() {
             Some(cell) => {
                 let ioend = &mut cells[cell as usize];
-                (ioend.inode, ioend.is_open) = (inode, true);
+                (ioend.inode, ioend.is_open, ioend.converts) = (inode, true, converts);
                 cell
             }
             None => {
-                cells.push(Ioend { inode, pages: Vec::new(), left: 0, is_open: true });
+                cells.push(Ioend { inode, pages: Vec::new(), left: 0, is_open: true, converts });
                 u32::try_from(cells.len() - 1).unwrap_or(u32::MAX)
             }
         }
@@ -75,6 +88,22 @@ impl World {
             return;
         }
         let inode = ioend.inode;
+        if !ioend.converts {
+            self.ioend_finish(cell);
+            return;
+        }
+        let sb = self.inodes[inode].sb;
+        let conversions = &mut self.sbs[sb].conversions;
+        conversions.queue.push_back(cell);
+        if let Some(worker) = conversions.worker.take() {
+            self.wake(worker);
+        }
+    }
+
+    /// Its pages are clean.
+    fn ioend_finish(&mut self, cell: u32) {
+        let ioend = &mut self.ioends.cells[cell as usize];
+        let inode = ioend.inode;
         let mut pages = std::mem::take(&mut ioend.pages);
         for (start, len) in pages.drain(..) {
             self.end_writeback(inode, start, len);
@@ -83,14 +112,23 @@ impl World {
         self.ioends.free.push(cell);
     }
 
+    /// Whether new blocks stay unwritten until they are on the device. ext4 does that since commit 244adf6426ee
+    /// ("ext4: make dioread_nolock the default"), 5.6; its commits wait for no data of such blocks.
+    pub(crate) fn has_unwritten(&self, sb: SbId) -> bool {
+        match self.sbs[sb].fs_type {
+            FsType::Xfs => true,
+            FsType::Ext4 => self.kernel.at_least(5, 6) && !self.sbs[sb].options.contains("dioread_lock"),
+            _ => false,
+        }
+    }
+
     /// Most pages that one may have, in folios of the given size.
     pub(crate) fn ioend_pages(&self, sb: SbId, is_new: bool, folio: u64) -> u64 {
         match self.sbs[sb].fs_type {
             FsType::Xfs if self.kernel.at_least(5, 18) => IOMAP_FOLIOS * folio.max(1),
             FsType::Xfs => u64::MAX,
-            // Unwritten extents are converted as a whole; commit 244adf6426ee ("ext4: make dioread_nolock the
-            // default"), 5.6.
-            FsType::Ext4 if is_new && self.kernel.at_least(5, 6) => u64::MAX,
+            // Unwritten extents are converted as a whole.
+            FsType::Ext4 if is_new && self.has_unwritten(sb) => u64::MAX,
             _ => BIO_PAGES * folio.max(1),
         }
     }
@@ -99,5 +137,38 @@ impl World {
     /// BLK_DEF_MAX_SECTORS_CAP"), 6.16.
     pub(crate) fn request_pages(&self) -> u64 {
         if self.kernel.at_least(6, 16) { 1024 } else { 320 }
+    }
+}
+
+/// The worker of a superblock that converts what has arrived on the device, one after the other (xfs-conv,
+/// ext4-rsv-conversion). Its part of a transaction was reserved when the blocks were: it joins one that is being closed.
+pub(crate) async fn worker(sim: Sim, sb: SbId) {
+    loop {
+        let cell = {
+            let ticket = sim.ticket("");
+            let conversions = &mut sim.w().sbs[sb].conversions;
+            let cell = conversions.queue.pop_front();
+            if cell.is_none() {
+                conversions.worker = Some(ticket);
+            }
+            cell
+        };
+        let Some(cell) = cell else {
+            suspend().await;
+            continue;
+        };
+        let (inode, block, cost) = {
+            let mut world = sim.w();
+            let inode = world.ioends.cells[cell as usize].inode;
+            let cost = world.costs.convert;
+            world.memory.cpu_system += cost;
+            (inode, world.inodes[inode].block, cost)
+        };
+        crate::cpu::run(&sim, cost).await;
+        journal::start_reserved(&sim, sb);
+        journal::modify(&sim, sb, &[block]).await;
+        sim.w().journal_joins(inode, true);
+        journal::stop(&sim, sb);
+        sim.w().ioend_finish(cell);
     }
 }

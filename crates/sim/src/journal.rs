@@ -26,7 +26,8 @@ struct Transaction {
     /// Inodes whose data must be on the device before it.
     ordered: BTreeSet<InodeId>,
     handles: u32,
-    began: u64,
+    /// When it is committed though nobody asks for that.
+    expires: u64,
 }
 
 /// A journal.
@@ -73,7 +74,7 @@ impl Journal {
 
     fn due(&self) -> Option<u64> {
         let running = self.running.as_ref()?;
-        Some(if self.requested >= running.tid { 0 } else { running.began + self.interval })
+        Some(if self.requested >= running.tid { 0 } else { running.expires })
     }
 }
 
@@ -87,31 +88,18 @@ pub(crate) async fn start(sim: &Sim, sb: SbId) {
     loop {
         {
             let mut world = sim.w();
-            let now = world.now;
-            let Some(journal) = of(&mut world, sb) else { return };
-            if !journal.is_locked {
-                let tid = journal.next_tid;
-                let is_new = journal.running.is_none();
-                let running = journal.running.get_or_insert_with(|| Transaction {
-                    tid,
-                    blocks: BTreeSet::new(),
-                    ordered: BTreeSet::new(),
-                    handles: 0,
-                    began: now,
-                });
-                running.handles += 1;
-                if is_new {
-                    journal.next_tid += 1;
-                    let at = now + journal.interval;
-                    if let Some(ticket) = journal.thread {
-                        world.queue.push(at, Due::Wake(ticket));
-                    }
-                }
+            if !of(&mut world, sb).is_some_and(|journal| journal.is_locked) {
+                world.journal_handle(sb);
                 return;
             }
         }
         wait(sim, sb, "a transaction that is being closed (jbd2)").await;
     }
+}
+
+/// Joins the running transaction with what was reserved for it, even while it is being closed.
+pub(crate) fn start_reserved(sim: &Sim, sb: SbId) {
+    sim.w().journal_handle(sb);
 }
 
 /// Leaves the running transaction.
@@ -152,16 +140,46 @@ async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
 }
 
 impl World {
+    /// One more takes part in the running transaction, which begins where there is none.
+    fn journal_handle(&mut self, sb: SbId) {
+        let expires = self.journal_expires(sb);
+        let Some(journal) = &mut self.sbs[sb].journal else { return };
+        let tid = journal.next_tid;
+        let is_new = journal.running.is_none();
+        let running = journal.running.get_or_insert_with(|| Transaction {
+            tid,
+            blocks: BTreeSet::new(),
+            ordered: BTreeSet::new(),
+            handles: 0,
+            expires,
+        });
+        running.handles += 1;
+        if is_new {
+            journal.next_tid += 1;
+            if let Some(ticket) = journal.thread {
+                self.queue.push(expires, Due::Wake(ticket));
+            }
+        }
+    }
+
+    /// When a transaction that begins now is committed.
+    fn journal_expires(&self, sb: SbId) -> u64 {
+        let Some(journal) = &self.sbs[sb].journal else { return self.now };
+        self.timer(if journal.is_jbd2 { self.rounded_up(journal.interval) } else { journal.interval })
+    }
+
     /// Notes that the running transaction holds the last change of an inode, `with_data` one that reading
     /// its data needs.
     pub(crate) fn journal_joins(&mut self, inode: InodeId, with_data: bool) {
         let sb = self.inodes[inode].sb;
+        // What unwritten blocks hold is nobody's old data.
+        let has_unwritten = self.has_unwritten(sb);
         let Some(journal) = &mut self.sbs[sb].journal else { return };
         let Some(running) = &mut journal.running else { return };
         self.inodes[inode].sync_tid = running.tid;
         if with_data {
             self.inodes[inode].datasync_tid = running.tid;
-            if journal.is_ordered {
+            if journal.is_ordered && !has_unwritten {
                 running.ordered.insert(inode);
             }
         }
@@ -266,6 +284,10 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         journal.shadow.clone_from(&transaction.blocks);
     }
     let pages = if is_jbd2 { 1 + blocks } else { 1 + blocks / XFS_ITEMS_PER_PAGE };
+    if !is_jbd2 {
+        // The log may not be ahead of what it is about.
+        flush(sim, device).await;
+    }
     write(sim, device, pages).await;
     {
         let mut world = sim.w();

@@ -311,8 +311,11 @@ pub(crate) async fn mount(sim: &Sim, pid: PidId, point: &str) -> Result<(), Refu
     lock(sim, UMOUNTING, |world| &mut world.sbs[sb].s_umount).await;
     let (was_mounted, is_overlay) = {
         let mut world = sim.w();
-        let sb = &mut world.sbs[sb];
-        (std::mem::replace(&mut sb.is_mounted, true), sb.upper.is_some())
+        let was_mounted = std::mem::replace(&mut world.sbs[sb].is_mounted, true);
+        if !was_mounted {
+            world.try_upper(sb);
+        }
+        (was_mounted, world.sbs[sb].upper.is_some())
     };
     unlock(sim, |world| &mut world.sbs[sb].s_umount);
     match (was_mounted, is_overlay) {

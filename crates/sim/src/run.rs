@@ -3,6 +3,7 @@
 //! hands everything on as records.
 
 use crate::engine::{Engine, Sim, Stopped};
+use crate::found::Found;
 use crate::measure::Measures;
 use crate::recorder::{Recorder, facts};
 use crate::setup;
@@ -25,6 +26,8 @@ pub struct Options {
     pub every: Nanos,
     /// How fast it is: as assumed, or as a recording tells.
     pub speed: Speed,
+    /// How it came about: as usual, or as a recording tells.
+    pub found: Found,
     /// Checks that all counters add up after every event, not only at every sample.
     pub checks_every_event: bool,
 }
@@ -37,6 +40,7 @@ impl Options {
             kernel,
             every: Nanos::from_millis(500),
             speed: Speed::default(),
+            found: Found::default(),
             checks_every_event: false,
         }
     }
@@ -66,7 +70,7 @@ pub struct Summary {
     pub is_interrupted: bool,
 }
 
-/// Time before the first program starts.
+/// Time before the first program starts, where that is not known.
 const QUIET: u64 = Nanos::SECOND.0;
 /// After the workload's time, programs that are in a call get this long without anything being done for them.
 const GRACE: u64 = 60 * Nanos::SECOND.0;
@@ -87,7 +91,8 @@ pub fn simulate(
     if !options.kernel.at_least(OLDEST_KERNEL.major, OLDEST_KERNEL.minor) {
         return Err(SimError::TooOld(options.kernel));
     }
-    let world = setup::machine(scenario, options.kernel, options.speed.slowdown)?;
+    let mut world = setup::machine(scenario, options.kernel, options.speed.slowdown)?;
+    world.set_found(&options.found);
     take(Record::Facts(Box::new(facts(&world))))?;
     let sim = Engine::new(world);
     start(&sim, scenario, options);
@@ -111,17 +116,26 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     let journals = setup::journals(&sim.w());
     for sb in journals {
         sim.spawn("jbd2", true, crate::journal::thread(sim.clone(), sb));
+        if sim.w().has_unwritten(sb) {
+            sim.spawn("conversion", true, crate::ioend::worker(sim.clone(), sb));
+        }
     }
     crate::switch::start(sim);
     sim.spawn("memcg", true, memcg_stats(sim.clone()));
     if options.speed.observer.0 > 0 {
         sim.spawn("observer", true, observer(sim.clone(), options.speed.observer.0, options.every.0));
     }
+    if let Some(late) = options.found.late(copies.iter().map(|copy| (name_of(copy), copy.start.0))) {
+        sim.w().costs.start = late;
+    }
+    // What prepares a workload comes before its start, and is not known to have begun.
+    let has_setup = copies.iter().any(|copy| !copy.setup.is_empty());
     let timing = Timing {
         duration: scenario.workload.duration.map(|time| time.nanos()),
         settle: scenario.workload.settle.map_or(0, |time| time.nanos()),
         scenario: scenario.name.clone(),
         variant: options.variant.clone(),
+        quiet: options.found.quiet.filter(|_| !has_setup).map_or(QUIET, |quiet| quiet.0),
     };
     for copy in copies {
         sim.spawn(&copy.label(), false, one_task(sim.clone(), copy, timing.clone()));
@@ -134,6 +148,12 @@ struct Timing {
     settle: u64,
     scenario: String,
     variant: String,
+    /// Before the first program starts.
+    quiet: u64,
+}
+
+fn name_of(copy: &TaskCopy) -> TaskName {
+    TaskName { task: copy.task.clone(), copy: copy.copy }
 }
 
 /// Every barrier of a program, once for each of its threads that comes there.
@@ -185,9 +205,9 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
         let cgroup = world.cgroup_at(&copy.cgroup).unwrap_or(crate::arena::CgId::ROOT);
         world.add_process(&copy.task, cgroup)
     };
-    let name = TaskName { task: copy.task.clone(), copy: copy.copy };
+    let name = name_of(&copy);
     // As in a guest, the machine is looked at before anything runs.
-    sim.sleep_until(QUIET, "its start").await;
+    sim.sleep_until(timing.quiet, "its start").await;
     let unmeasured = Measures::new(u64::MAX, u64::MAX);
     let mut hand = Hand::new(&sim, pid, copy.seed, unmeasured, None);
     let mut failure = hand.all(&copy.setup).await.err().map(|error| format!("setup{error}"));

@@ -80,6 +80,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     };
     let mut world = World {
         now: 0,
+        uptime: 0,
         queue: Queue::default(),
         kernel,
         algorithm,
@@ -341,6 +342,9 @@ fn add_filesystems(
             };
         }
         let id = world.sbs.push(sb);
+        if world.sbs[id].is_mounted {
+            world.try_upper(id);
+        }
         if device.is_some() && spec.fs_type == FsType::Ext4 {
             let mut inode = Inode::new(id, 0);
             (inode.allocated, inode.size) = (u64::MAX / PAGE, u64::MAX / 2);
@@ -370,6 +374,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         files: BTreeMap::new(),
         dirs: BTreeSet::new(),
         journal: None,
+        conversions: crate::ioend::Conversions::default(),
         metadata: None,
         upper: None,
         created: 0,

@@ -18,6 +18,8 @@ pub(crate) const COSTS: Costs = Costs {
     create: 4_000,
     start: 0,
     request: 5_000,
+    map: 1_000,
+    convert: 2_000,
     page: 200,
     switch_inode: 1_000,
     switch_folio: 100,
@@ -65,6 +67,8 @@ impl Costs {
             // Up to a millisecond for each time that it is slower.
             start: percent.saturating_sub(ONE) * 10_000,
             request: time(self.request),
+            map: time(self.map),
+            convert: time(self.convert),
             page: time(self.page),
             switch_inode: time(self.switch_inode),
             switch_folio: time(self.switch_folio),

@@ -183,7 +183,7 @@ impl World {
 
     /// "Delayed wake": due after an interval unless it is due already.
     pub(crate) fn wb_wake_delayed(&mut self, wb: WbId) {
-        let at = self.now + self.settings.writeback_centisecs * 10_000_000;
+        let at = self.timer(self.settings.writeback_centisecs * 10_000_000);
         if self.wbs[wb].due.is_none() {
             self.wbs[wb].due = Some(at);
             if self.wbs[wb].flusher.is_some() {

@@ -44,6 +44,10 @@ pub(crate) struct Costs {
     pub(crate) create: u64,
     /// Nanoseconds of handing a device a request that is waited for, its interrupt, and waking up.
     pub(crate) request: u64,
+    /// Nanoseconds of finding out where an extent goes and handing it to a device.
+    pub(crate) map: u64,
+    /// Nanoseconds of making an extent readable after it was written.
+    pub(crate) convert: u64,
     /// Nanoseconds of sending a folio of one page to a device.
     pub(crate) page: u64,
     /// Nanoseconds of switching one inode to another wb, and one of its tagged folios: estimates.
@@ -57,8 +61,10 @@ pub(crate) struct Costs {
 
 /// See the module.
 pub(crate) struct World {
-    /// Nanoseconds since the machine was started.
+    /// Nanoseconds since it is looked at.
     pub(crate) now: u64,
+    /// How long its kernel ran before.
+    pub(crate) uptime: u64,
     pub(crate) queue: Queue,
     pub(crate) kernel: KernelVersion,
     pub(crate) algorithm: Algorithm,

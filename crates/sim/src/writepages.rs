@@ -161,7 +161,10 @@ async fn extent(
         sim.w().inodes[inode].allocated = run.start + run.len;
     }
     // Half of it is per folio, half per page.
-    let cost = (run.folios + run.len) / 2 * sim.w().costs.page;
+    let cost = {
+        let costs = sim.w().costs;
+        costs.map + (run.folios + run.len) / 2 * costs.page
+    };
     crate::cpu::run(sim, cost).await;
     sim.w().memory.cpu_system += cost;
     let end = run.start + run.len;
@@ -176,7 +179,11 @@ async fn extent(
         (world.ioend_pages(sb, needs_blocks, folio), in_request)
     };
     while at < end {
-        let ioend = sim.w().ioend_open(inode);
+        let ioend = {
+            let mut world = sim.w();
+            let converts = needs_blocks && world.has_unwritten(sb);
+            world.ioend_open(inode, converts)
+        };
         let until = end.min(at.saturating_add(in_one));
         while at < until {
             let (mut blocks, mut page) = {

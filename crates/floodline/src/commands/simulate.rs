@@ -21,7 +21,7 @@ use floodline_core::recording::{EncodeError, Encoder, Header};
 use floodline_core::run::Run;
 use floodline_core::scenario::Scenario;
 use floodline_core::units::Nanos;
-use floodline_sim::{NEWEST_KERNEL, SimError, Speed};
+use floodline_sim::{Found, NEWEST_KERNEL, SimError, Speed};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -117,7 +117,8 @@ impl Simulate {
         variant: &str,
         kernel: KernelVersion,
     ) -> Result<Outcome, CliError> {
-        let order = Order { scenario, variant, kernel, every: self.asked.every(), speed: Speed::default() };
+        let (speed, found) = (Speed::default(), Found::default());
+        let order = Order { scenario, variant, kernel, every: self.asked.every(), speed, found };
         let mut kept = self.save.as_deref().map(|path| Kept::at(path, self.force, order.every));
         let mut progress = console.progress();
         let started = Instant::now();

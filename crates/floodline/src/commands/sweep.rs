@@ -18,7 +18,7 @@ use floodline_core::kernel::KernelVersion;
 use floodline_core::run::RunReport;
 use floodline_core::scenario::{Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
-use floodline_sim::Speed;
+use floodline_sim::{Found, Speed};
 use floodline_view::sweep::{self as view, Row, Sweep};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
@@ -254,8 +254,14 @@ fn take<'a>(ready: &[(usize, &'a Cell)], next: &AtomicUsize) -> Option<(usize, &
 
 /// One run; nothing if it was interrupted.
 fn run_one(cell: &Cell, every: Nanos, interrupt: &Interrupt) -> Option<Finished> {
-    let order =
-        Order { scenario: &cell.scenario, variant: &cell.variant, kernel: cell.kernel, every, speed: Speed::default() };
+    let order = Order {
+        scenario: &cell.scenario,
+        variant: &cell.variant,
+        kernel: cell.kernel,
+        every,
+        speed: Speed::default(),
+        found: Found::default(),
+    };
     match model::run(&order, |_| Ok(()), |_| !interrupt.is_asked()) {
         Ok(outcome) if outcome.is_interrupted => None,
         Ok(outcome) => Some(Ok(outcome.report)),

@@ -10,7 +10,6 @@ use crate::input::{Input, shown};
 use crate::interrupt::Interrupt;
 use crate::model::{self, Order};
 use floodline_core::facts::HostFacts;
-use floodline_core::id::Entity;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::name::Name;
 use floodline_core::record::{Event, Record, Sink, What};
@@ -18,9 +17,9 @@ use floodline_core::run::figures;
 use floodline_core::sample::HostRow;
 use floodline_core::scenario::{Backing, ByteRate, Figure, Scenario, ScenarioFile, Time};
 use floodline_core::units::{BytesPerSecond, Nanos};
-use floodline_core::validate::{Case, FoundDisk, Outcome, Told, other_setting, rows};
+use floodline_core::validate::{Case, Outcome, Told, other_setting, rows};
 use floodline_core::window::Window;
-use floodline_sim::Speed;
+use floodline_sim::{Found, Speed};
 use floodline_view::validate as view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,8 +60,8 @@ struct Real {
     speeds: Vec<Speed>,
     /// What it was.
     facts: HostFacts,
-    /// Its disks by name.
-    disks: BTreeMap<String, FoundDisk>,
+    /// How its first run came about.
+    found: Found,
     /// Its settings at first.
     host: HostRow,
     /// When its tasks ended, since the start of the workload.
@@ -87,10 +86,10 @@ impl Validate {
                 return Ok(Exit::Done);
             }
             match read(&path, &interrupt) {
-                Ok(One { of, facts, figures, speed, disks, host, ends }) => {
+                Ok(One { of, facts, figures, speed, found, host, ends }) => {
                     let release = facts.kernel_release.clone();
                     let real =
-                        real.entry(of).or_insert_with(|| Real { release, facts, disks, host, ends, ..Real::default() });
+                        real.entry(of).or_insert_with(|| Real { release, facts, found, host, ends, ..Real::default() });
                     real.repeats.push(figures);
                     real.speeds.extend(speed);
                 }
@@ -167,7 +166,8 @@ impl Validate {
         let ran = scenario.workload.duration.and_then(|told| other_duration(told.0, &real.ends));
         scenario.workload.duration = ran.map(Time).or(scenario.workload.duration);
         let scenario = &scenario;
-        let order = Order { scenario, variant, kernel, every: Nanos::from_millis(500), speed };
+        let order =
+            Order { scenario, variant, kernel, every: Nanos::from_millis(500), speed, found: real.found.clone() };
         let outcome = model::run(&order, |_| Ok(()), |_| !interrupt.is_asked());
         outcome.map(|outcome| (outcome.report.figures, ran)).map_err(|error| error.to_string())
     }
@@ -183,7 +183,7 @@ fn as_found(scenario: &Scenario, real: &Real) -> Scenario {
         let name = format!("vd{letter}");
         let Some(disk) = real.facts.devices.iter().find(|disk| disk.name == Name::new(&name)) else { continue };
         device.rotational |= disk.rotational.unwrap_or(false);
-        let Some(found) = real.disks.get(&name) else { continue };
+        let Some(found) = real.found.disks.get(&name) else { continue };
         device.latency = device.latency.or(found.latency.map(Time));
         let rate = found.write_bandwidth.filter(|rate| device.write_bandwidth.is_none_or(|told| *rate < told.0.0));
         device.write_bandwidth = rate.map(|rate| ByteRate(BytesPerSecond(rate))).or(device.write_bandwidth);
@@ -200,15 +200,6 @@ fn other_duration(told: Nanos, ends: &[Nanos]) -> Option<Nanos> {
     let at_once = |whole: u64| ends.iter().filter(|at| (whole..whole + TOGETHER).contains(&at.0)).count();
     let ran = ends.iter().map(second).max_by_key(|whole| at_once(*whole))?;
     (2 * at_once(ran) >= ends.len() && ran.abs_diff(told.0) > LATE).then_some(Nanos(ran))
-}
-
-/// What a recording tells of its disks, by name.
-fn disks(window: &Window) -> BTreeMap<String, FoundDisk> {
-    let name = |id| match window.entities.get(id) {
-        Some(Entity::Disk { name, .. }) => Some(name.to_string()),
-        _ => None,
-    };
-    window.disk_series.iter().filter_map(|(id, series)| Some((name(id)?, FoundDisk::of(series)))).collect()
 }
 
 /// The recordings that an argument stands for.
@@ -230,7 +221,7 @@ struct One {
     facts: HostFacts,
     figures: BTreeMap<String, Figure>,
     speed: Option<Speed>,
-    disks: BTreeMap<String, FoundDisk>,
+    found: Found,
     host: HostRow,
     ends: Vec<Nanos>,
 }
@@ -273,7 +264,7 @@ fn one(window: &Window) -> Result<One, &'static str> {
         facts: facts.clone(),
         figures: figures(window),
         speed: Speed::of(window),
-        disks: disks(window),
+        found: Found::of(window),
         host: window.host.first.clone(),
         ends,
     })

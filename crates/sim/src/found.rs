@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a recording tells of how a run of a real machine came about, beside the speed of its CPU: when its workload
+//! and each program began, and what its disks take to empty their caches. A simulated run that is held against it is
+//! told the same. Nothing in here is a figure that is compared.
+
+use crate::world::World;
+use floodline_core::id::Entity;
+use floodline_core::record::{TaskName, What};
+use floodline_core::units::Nanos;
+use floodline_core::validate::FoundDisk;
+use floodline_core::window::Window;
+use std::collections::BTreeMap;
+
+/// Nobody is so late: something else was meant.
+const LATEST: u64 = 5 * Nanos::SECOND.0;
+
+/// How a run came about. What is not known is left to the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// How long the kernel ran before the first look at the machine.
+    pub uptime: Nanos,
+    /// From the first look at the machine, which has its filesystems mounted by then, to the workload's start.
+    pub quiet: Option<Nanos>,
+    /// When each program began, since the workload's start.
+    pub starts: BTreeMap<TaskName, Nanos>,
+    /// Disks by name.
+    pub disks: BTreeMap<String, FoundDisk>,
+}
+
+impl World {
+    /// Takes over what is known of the kernel's clock, and of what the disks take to empty their caches.
+    pub(crate) fn set_found(&mut self, found: &Found) {
+        self.uptime = found.uptime.0;
+        for (name, disk) in &found.disks {
+            let Some(id) = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id) else {
+                continue;
+            };
+            self.blocks[id].flush_latency = disk.flush_latency.map(|latency| latency.0);
+        }
+    }
+}
+
+impl Found {
+    /// What a recording tells.
+    pub fn of(window: &Window) -> Found {
+        let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
+        let Some(began) = began.map(|event| event.at.0) else { return Found::default() };
+        let started = |event: &floodline_core::record::Event| match &event.what {
+            What::TaskStarted { task, .. } => Some((task.clone(), Nanos(event.at.0.checked_sub(began)?))),
+            _ => None,
+        };
+        let name = |id| match window.entities.get(id) {
+            Some(Entity::Disk { name, .. }) => Some(name.to_string()),
+            _ => None,
+        };
+        Found {
+            uptime: window.first_at.map_or(Nanos(0), |first| first.monotonic),
+            quiet: window.first_at.and_then(|first| began.checked_sub(first.monotonic.0)).map(Nanos),
+            starts: window.events.iter().filter_map(started).collect(),
+            disks: window
+                .disk_series
+                .iter()
+                .filter_map(|(id, series)| Some((name(id)?, FoundDisk::of(series))))
+                .collect(),
+        }
+    }
+
+    /// How late the last of the programs began, each of which was to begin some time after the workload; nothing where
+    /// that is not known. Who of them comes first is chance.
+    pub(crate) fn late(&self, wanted: impl Iterator<Item = (TaskName, u64)>) -> Option<u64> {
+        let late = wanted.filter_map(|(task, wanted)| Some(self.starts.get(&task)?.0.saturating_sub(wanted)));
+        late.filter(|late| *late <= LATEST).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::record::Event;
+    use floodline_core::sample::SampleTime;
+
+    #[test]
+    fn the_last_program_tells_how_late_they_may_begin() {
+        let name = |task: &str| TaskName { task: task.to_owned(), copy: 0 };
+        let started = |task, millis| Event {
+            at: Nanos::from_millis(millis),
+            what: What::TaskStarted { task: name(task), pid: None },
+        };
+        let began = What::WorkloadStarted { scenario: "s".to_owned(), variant: "v".to_owned() };
+        let window = Window {
+            first_at: Some(SampleTime { monotonic: Nanos::from_millis(7_000), wall: Nanos(0) }),
+            events: vec![
+                Event { at: Nanos::from_millis(7_400), what: began },
+                started("at once", 7_430),
+                started("after a second", 8_450),
+                started("after a minute", 67_500),
+            ],
+            ..Window::default()
+        };
+        let found = Found::of(&window);
+        assert_eq!((found.uptime, found.quiet), (Nanos::from_millis(7_000), Some(Nanos::from_millis(400))));
+        let wanted = [("at once", 0), ("after a second", 1_000_000_000), ("after a minute", 0), ("unknown", 0)];
+        let wanted = || wanted.into_iter().map(|(task, at)| (name(task), at));
+        assert_eq!(found.late(wanted()), Some(50_000_000), "a minute late was meant otherwise");
+        assert_eq!(Found::of(&Window::default()), Found::default());
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When a timer of the kernel goes off. Timers lie in a wheel whose levels are coarser the further off they are, and
+//! never move between them: one of 5 s is up to a quarter of a second late. Sleeps of programs are exact, as their
+//! timers are others. Mirrors calc_wheel_index of kernel/time/timer.c.
+
+use crate::world::World;
+
+/// The kernel counts jiffies from five minutes before 32 bits overflow on: where its seconds and timers end depends on it.
+const INITIAL: u64 = 1 << 32;
+const FIVE_MINUTES: u64 = 300;
+/// Timers of a level.
+const LEVEL: u64 = 63;
+/// Each level is so many times coarser than the one below it: a shift.
+const COARSER: u32 = 3;
+/// The coarsest: hours.
+const LEVELS: u32 = 8;
+
+/// The jiffy at which a timer goes off that is set for so many jiffies from now on.
+fn goes_off(now: u64, after: u64) -> u64 {
+    let level = (0..LEVELS).find(|level| after < LEVEL << (level * COARSER)).unwrap_or(LEVELS);
+    let shift = level * COARSER;
+    ((now.saturating_add(after) >> shift).saturating_add(1)) << shift
+}
+
+impl World {
+    /// From now to the end of the second in which a time from now on lies, as the kernel counts seconds
+    /// (`round_jiffies_up`).
+    pub(crate) fn rounded_up(&self, nanos: u64) -> u64 {
+        let hz = self.build.hz();
+        // Of a second, how far the kernel's jiffies are ahead.
+        let ahead = (INITIAL - FIVE_MINUTES * hz) % hz * (1_000_000_000 / hz);
+        let at = self.uptime.saturating_add(self.now).saturating_add(ahead).saturating_add(nanos);
+        nanos.saturating_add(1_000_000_000 - at % 1_000_000_000)
+    }
+
+    /// The moment at which a timer goes off that is set for a time from now on.
+    pub(crate) fn timer(&self, nanos: u64) -> u64 {
+        // Since commit 500462a9de65 ("timers: Switch to a non-cascading wheel"), 4.8.
+        if !self.kernel.at_least(4, 8) {
+            return self.now.saturating_add(nanos);
+        }
+        let (hz, second) = (self.build.hz(), 1_000_000_000_u64);
+        let jiffies = |nanos: u64| u64::try_from(u128::from(nanos) * u128::from(hz) / u128::from(second));
+        let first = INITIAL - FIVE_MINUTES * hz;
+        let now = jiffies(self.uptime.saturating_add(self.now)).unwrap_or(u64::MAX).saturating_add(first);
+        let at = goes_off(now, jiffies(nanos).unwrap_or(u64::MAX));
+        (at - first).saturating_mul(second / hz).saturating_sub(self.uptime)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_as_late_as_its_level_is_coarse() {
+        let check = |now, after, expect| assert_eq!(goes_off(now, after), expect, "at {now} for {after}");
+        check(1000, 0, 1001);
+        check(1000, 62, 1063);
+        check(1000, 63, 1064);
+        check(1001, 63, 1072);
+        // 5 s at 250 Hz: up to 64 jiffies.
+        check(1000, 1250, 2304);
+        check(1054, 1250, 2368);
+        // 30 s: up to 512.
+        check(0, 7500, 7680);
+    }
+}
