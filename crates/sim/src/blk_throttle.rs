@@ -1,20 +1,95 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits of cgroups on devices (`io.max`): what is beyond a limit is held back before the queue, and whoever
-//! submitted it goes on; its pages stay under writeback meanwhile. Limits of all ancestors count. The burst is a
-//! tenth of a second, a slice. Mirrors block/blk-throttle.c; limits have no effect on what is charged to the root.
+//! submitted it goes on; its pages stay under writeback meanwhile. Limits of all ancestors count. What a limit lets
+//! through in a slice may go at its beginning: five requests at once and then none for 90 ms are 50 a second. Mirrors
+//! block/blk-throttle.c; limits have no effect on what is charged to the root.
 
 use crate::arena::{BlockId, CgId};
-use crate::block::{Lane, Request, Way, enter};
+use crate::block::{Request, Way, enter, time_of};
 use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::world::World;
 use floodline_core::scenario::IoMax;
 use std::collections::BTreeMap;
 
+/// A slice: 100 ms, seen in a guest of 6.12.
+const SLICE: u64 = 100_000_000;
+
+/// The limits of a cgroup on a device one way, and what it used of the slices since the first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limit {
+    /// Bytes per second; 0 is no limit.
+    bandwidth: u64,
+    /// Requests per second; 0 is no limit.
+    iops: u64,
+    /// When its slices began, and when they end if nothing more comes.
+    start: u64,
+    end: u64,
+    /// Of these slices.
+    bytes: u64,
+    ios: u64,
+}
+
+impl Limit {
+    /// Takes a request into account that may not go before a moment; when it may.
+    fn serve(&mut self, from: u64, bytes: u64) -> u64 {
+        let mut at = from;
+        loop {
+            if at > self.end || self.end == 0 {
+                *self = Limit { start: at, bytes: 0, ios: 0, ..*self };
+            }
+            let wait = self.wait(at - self.start, bytes);
+            self.end = self.end.max(at.saturating_add(wait.max(SLICE)));
+            if wait == 0 {
+                break;
+            }
+            at = at.saturating_add(wait);
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.ios += 1;
+        self.trim(at);
+        at
+    }
+
+    /// How long a request has to wait that would be the next.
+    fn wait(&self, elapsed: u64, bytes: u64) -> u64 {
+        // The slice that has begun counts whole.
+        let slices = |elapsed: u64| elapsed.div_ceil(SLICE).max(1).saturating_mul(SLICE);
+        let mut wait = 0;
+        if self.bandwidth > 0 {
+            let allowed = part(self.bandwidth, slices(elapsed));
+            let extra = self.bytes.saturating_add(bytes).saturating_sub(allowed);
+            if extra > 0 {
+                wait = time_of(extra, self.bandwidth).max(1).saturating_add(slices(elapsed) - elapsed);
+            }
+        }
+        if self.iops > 0 {
+            let slices = slices(elapsed + 1);
+            if self.ios + 1 > part(self.iops, slices).max(1) {
+                wait = wait.max(slices - elapsed);
+            }
+        }
+        wait
+    }
+
+    /// Forgets the slices that are over, and what they allowed.
+    fn trim(&mut self, now: u64) {
+        let over = (now - self.start) / SLICE * SLICE;
+        self.bytes = self.bytes.saturating_sub(part(self.bandwidth, over));
+        self.ios = self.ios.saturating_sub(part(self.iops, over));
+        self.start += over;
+    }
+}
+
+/// What so much a second is in some nanoseconds.
+fn part(per_second: u64, nanos: u64) -> u64 {
+    u64::try_from(u128::from(per_second) * u128::from(nanos) / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
 /// The limits on one device, and what is held back.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     /// By cgroup: reads, writes.
-    lanes: BTreeMap<CgId, [Lane; 2]>,
+    limits: BTreeMap<CgId, [Limit; 2]>,
     /// By the moment at which it may go, in order of arrival.
     held: BTreeMap<(u64, u64), Request>,
     /// Of those held, the last of each cgroup and way: nobody overtakes.
@@ -40,7 +115,7 @@ impl World {
         if cgroup == CgId::ROOT {
             return Err("io.max: the root cgroup has none".to_owned());
         }
-        let [read, write] = self.blocks[device].throttle.lanes.entry(cgroup).or_default();
+        let [read, write] = self.blocks[device].throttle.limits.entry(cgroup).or_default();
         read.bandwidth = max.read_bandwidth.map_or(read.bandwidth, |rate| rate.0.0);
         write.bandwidth = max.write_bandwidth.map_or(write.bandwidth, |rate| rate.0.0);
         read.iops = max.read_iops.map_or(read.iops, |rate| rate.0.0);
@@ -50,24 +125,23 @@ impl World {
 
     /// Whether a request is held back: it goes later then, by itself.
     pub(crate) fn hold_back(&mut self, device: BlockId, request: &Request) -> bool {
-        if self.blocks[device].throttle.lanes.is_empty() || request.way == Way::Flush {
+        if self.blocks[device].throttle.limits.is_empty() || request.way == Way::Flush {
             return false;
         }
         let chain: Vec<CgId> = self.ancestors(request.cgroup).collect();
         let (now, is_write) = (self.now, request.way == Way::Write);
         let throttle = &mut self.blocks[device].throttle;
-        let mut at = now;
+        let last = throttle.last.entry((request.cgroup, is_write)).or_default();
+        let mut at = now.max(*last);
         for cgroup in &chain {
-            if let Some(lanes) = throttle.lanes.get_mut(cgroup) {
-                at = at.max(lanes[usize::from(is_write)].serve(now, request.bytes));
+            if let Some(limits) = throttle.limits.get_mut(cgroup) {
+                at = limits[usize::from(is_write)].serve(at, request.bytes);
             }
         }
-        let last = throttle.last.entry((request.cgroup, is_write)).or_default();
-        if at <= now && *last <= now {
+        *last = at;
+        if at <= now {
             return false;
         }
-        at = at.max(*last);
-        *last = at;
         throttle.arrivals += 1;
         throttle.held.insert((at, throttle.arrivals), *request);
         if !throttle.is_started {
@@ -113,11 +187,40 @@ pub(crate) async fn dispatcher(sim: Sim, device: BlockId) {
 mod tests {
     use super::*;
 
+    /// When requests may go that all come at a moment, milliseconds.
+    fn served(limit: Limit, requests: u64, bytes: u64) -> Vec<u64> {
+        let mut limit = limit;
+        let mut at = 0;
+        let mut serve = || {
+            at = limit.serve(at, bytes);
+            at / 1_000_000
+        };
+        (0..requests).map(|_| serve()).collect()
+    }
+
     #[test]
-    fn a_limit_of_a_tenth_second_passes_at_once_and_the_rest_in_time() {
-        let mut lane = Lane::default();
-        lane.bandwidth = 10_000_000;
-        let at: Vec<u64> = (0..4).map(|_| lane.serve(0, 1_000_000) / 1_000_000).collect();
-        assert_eq!(at, [0, 100, 200, 300], "milliseconds");
+    fn what_a_slice_allows_goes_at_once_and_the_rest_in_the_next() {
+        let of_ios = Limit { iops: 50, ..Limit::default() };
+        assert_eq!(served(of_ios, 12, 4096), [0, 0, 0, 0, 0, 100, 100, 100, 100, 100, 200, 200]);
+        let of_bytes = Limit { bandwidth: 10_000_000, ..Limit::default() };
+        assert_eq!(served(of_bytes, 5, 500_000), [0, 0, 150, 150, 250]);
+        // Larger than a slice allows.
+        assert_eq!(served(of_bytes, 3, 2_000_000), [200, 400, 600]);
+    }
+
+    #[test]
+    fn a_limit_holds_over_a_long_time_whatever_comes_when() {
+        for (iops, bandwidth) in [(50, 0), (0, 4_000_000), (333, 1_234_567), (7, 0)] {
+            let mut limit = Limit { iops, bandwidth, ..Limit::default() };
+            let (mut at, mut ios) = (0, 0_u64);
+            while at < 60_000_000_000 {
+                // Now and then nobody wants anything for a while.
+                let idle = if ios % 97 == 0 { 7_000_000 * (ios % 31) } else { 0 };
+                at = limit.serve(at + idle, 4096 * (1 + ios % 9));
+                ios += 1;
+                let over = if iops > 0 { ios.saturating_sub(part(iops, at + 2 * SLICE).max(1)) } else { 0 };
+                assert!(over <= 1, "{iops}, {bandwidth}: {ios} by {at}");
+            }
+        }
     }
 }

@@ -248,11 +248,10 @@ impl Hand {
             if self.all(&step.steps).await? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
-            if self.now() == before {
-                // Nothing of it takes time in the model: a program that goes round takes some.
-                let call = self.sim.w().costs.call;
-                use_cpu(&self.sim, self.pid, call, false).await;
-            }
+            // A program that goes round takes some time, also where nothing of it does in the model.
+            let least = before.saturating_add(self.sim.w().costs.call);
+            let short = least.saturating_sub(self.now());
+            use_cpu(&self.sim, self.pid, short, false).await;
             due = step.every.map_or(due, |every| due.saturating_add(every.nanos()));
         }
         Ok(Flow::Go)
