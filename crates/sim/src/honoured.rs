@@ -150,6 +150,13 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
     if machine.cgroups.values().any(|cgroup| cgroup.io_weight.is_some()) {
         said.push("io.weight has no effect: neither io.cost nor BFQ's queues are simulated".to_owned());
     }
+    if machine.cgroups.values().any(|cgroup| cgroup.memory_low.is_some()) {
+        // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted what memory.low protects as fast as what it does not; its
+        // 6.1, without, nothing of it.
+        said.push(
+            "memory.low holds as on kernels without the multi-generational LRU (lru_gen/enabled is 0)".to_owned(),
+        );
+    }
     said
 }
 

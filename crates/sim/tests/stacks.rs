@@ -215,12 +215,13 @@ fn what_is_honoured_in_part_is_said() {
     let text = LIMITED
         .replace("\"xfs\"", "\"btrfs\"")
         .replace("size = \"4 GiB\"", "size = \"4 GiB\"\nqueue.scheduler = \"mq-deadline\"")
-        .replace("io_max.disk =", "io_weight = 50\nio_max.disk =");
+        .replace("io_max.disk =", "io_weight = 50\nmemory_low = \"1 MiB\"\nio_max.disk =");
     let said = said(&text);
     let check = |part: &str| assert!(said.iter().any(|line| line.contains(part)), "{part}: {said:?}");
     check("mq-deadline of disk orders requests as none does");
     check("/data: btrfs is ext4 without its journal");
     check("io.weight has no effect");
+    check("memory.low holds as on kernels without");
 }
 
 #[test]
