@@ -4,13 +4,14 @@
 //! is written down in the order it does it, and sleeps where that sleeps. No threads, no clock, no waker:
 //! the only thing that ever happens is the next event.
 
-use crate::arena::{BlockId, WbId};
-use crate::block::Way;
+mod queue;
+
+pub(crate) use queue::{Alarm, Due, Queue};
+
 use crate::world::World;
+use queue::Entry;
 use std::cell::{Cell, RefCell, RefMut};
-use std::cmp::Ordering;
-use std::collections::binary_heap::PeekMut;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,189 +22,6 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct Ticket {
     process: u32,
     turn: u32,
-}
-
-/// What is due at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Due {
-    /// A process goes on.
-    Wake(Ticket),
-    /// A device completes a request.
-    IoDone(BlockId, u32),
-    /// A window of writeback throttling ends.
-    WbtWindow(BlockId),
-    /// A wb's bandwidth is estimated once more after its last completion.
-    Bandwidth(WbId),
-    /// The alarm of a wb's flusher.
-    Alarm(WbId),
-}
-
-/// When a sleeper wants to be woken that is mostly woken earlier, by others, and then sets its alarm anew.
-/// Never more than one event of it waits in the queue, and no later than it is wanted: an event that comes
-/// too early goes back to the place in the order of events that the alarm was given.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Alarm {
-    /// When, and which place in the order of events.
-    wanted: Option<(u64, u64)>,
-    /// When the next event of it is due.
-    queued: Option<u64>,
-}
-
-impl Alarm {
-    /// Nobody is to be woken any more.
-    pub(crate) fn stop(&mut self) {
-        self.wanted = None;
-    }
-}
-
-/// Events to come. Most come in order by themselves - what is due at once, and what one way of one device
-/// completes - and wait in lines, so that the heap holds little more than who sleeps and the head of each line.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    heap: BinaryHeap<Entry>,
-    /// Due at the moment they were pushed.
-    ready: VecDeque<Entry>,
-    /// Completions by device and way; the first of each is in the heap as well.
-    completions: Vec<VecDeque<Entry>>,
-    sequence: u64,
-}
-
-/// An event: when, in which order among those of the same time, and what.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    at: u64,
-    sequence: u64,
-    due: Due,
-}
-
-impl Entry {
-    /// Time and sequence as one number: the heap compares it without a branch.
-    fn key(&self) -> u128 {
-        u128::from(self.at) << 64 | u128::from(self.sequence)
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    /// The heap has the largest first: what is due first is the largest.
-    fn cmp(&self, other: &Entry) -> Ordering {
-        other.key().cmp(&self.key())
-    }
-}
-
-/// The line of what a device completes one way.
-fn line(device: BlockId, way: Way) -> usize {
-    device.0 as usize * 3 + way as usize
-}
-
-impl Queue {
-    pub(crate) fn push(&mut self, at: u64, due: Due) {
-        let sequence = self.reserve();
-        self.push_reserved(at, sequence, due);
-    }
-
-    /// Pushes what is due now. `now` never goes back.
-    pub(crate) fn push_now(&mut self, now: u64, due: Due) {
-        let sequence = self.reserve();
-        self.ready.push_back(Entry { at: now, sequence, due });
-    }
-
-    /// Pushes a completion of a device.
-    pub(crate) fn push_completion(&mut self, at: u64, device: BlockId, way: Way, slot: u32) {
-        let entry = Entry { at, sequence: self.reserve(), due: Due::IoDone(device, slot) };
-        let (number, last) = (line(device, way), line(device, Way::Flush));
-        if self.completions.len() <= last {
-            self.completions.resize_with(last + 1, VecDeque::new);
-        }
-        match self.completions[number].back() {
-            Some(last) if last.at > at => self.heap.push(entry),
-            Some(_) => self.completions[number].push_back(entry),
-            None => {
-                self.completions[number].push_back(entry);
-                self.heap.push(entry);
-            }
-        }
-    }
-
-    /// A place in the order of events for one that is pushed later, or never.
-    fn reserve(&mut self) -> u64 {
-        self.sequence += 1;
-        self.sequence
-    }
-
-    fn push_reserved(&mut self, at: u64, sequence: u64, due: Due) {
-        self.heap.push(Entry { at, sequence, due });
-    }
-
-    /// Sets an alarm; `due` is what its events are.
-    pub(crate) fn set_alarm(&mut self, alarm: &mut Alarm, at: u64, due: Due) {
-        let sequence = self.reserve();
-        alarm.wanted = Some((at, sequence));
-        self.queue_alarm(alarm, due);
-    }
-
-    /// An event of an alarm has come; whether it is the one that was wanted.
-    fn alarm_came(&mut self, alarm: &mut Alarm, at: u64, sequence: u64, due: Due) -> bool {
-        if alarm.queued == Some(at) {
-            alarm.queued = None;
-        }
-        if alarm.wanted == Some((at, sequence)) {
-            alarm.wanted = None;
-            return true;
-        }
-        self.queue_alarm(alarm, due);
-        false
-    }
-
-    fn queue_alarm(&mut self, alarm: &mut Alarm, due: Due) {
-        if let Some((at, sequence)) = alarm.wanted
-            && alarm.queued.is_none_or(|queued| queued > at)
-        {
-            alarm.queued = Some(at);
-            self.push_reserved(at, sequence, due);
-        }
-    }
-
-    fn peek(&self) -> Option<Entry> {
-        match (self.ready.front(), self.heap.peek()) {
-            (Some(ready), Some(later)) => Some(*if ready > later { ready } else { later }),
-            (ready, later) => ready.or(later).copied(),
-        }
-    }
-
-    fn pop(&mut self, next: &Entry) {
-        if self.ready.front() == Some(next) {
-            self.ready.pop_front();
-            return;
-        }
-        let Due::IoDone(device, _) = next.due else {
-            self.heap.pop();
-            return;
-        };
-        let lines = line(device, Way::Read)..=line(device, Way::Flush);
-        let head = self.completions.get_mut(lines).into_iter().flatten().find(|line| line.front() == Some(next));
-        let following = head.and_then(|line| {
-            line.pop_front();
-            line.front().copied()
-        });
-        match (following, self.heap.peek_mut()) {
-            (Some(following), Some(mut top)) => *top = following,
-            (_, top) => drop(top.map(PeekMut::pop)),
-        }
-    }
 }
 
 /// Processes that wait for the same thing, in the order in which they came. Mostly there is one: it takes no

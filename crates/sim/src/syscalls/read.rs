@@ -2,11 +2,11 @@
 //! read(2) through the page cache: what is cached is there, what is not is read in windows that grow while the reading
 //! goes on in order (mm/readahead.c).
 
-use super::{arrive, read_request};
-use crate::arena::{InodeId, PidId};
-use crate::block::{device_page, submit, time_of};
+use super::write::folio_for;
+use crate::arena::{CgId, InodeId, PidId};
+use crate::block::{Class, Done, Request, Way, device_page, submit, submit_and_wait, time_of};
 use crate::engine::Sim;
-use crate::memory::NoMemory;
+use crate::memory::{NoMemory, make_room};
 use crate::process::{io_wait, use_cpu};
 use crate::world::{PAGE, World};
 
@@ -121,6 +121,60 @@ pub(crate) async fn read(
         arrive(sim, cgroup, inode, at, count, largest).await?;
     }
     Ok(got)
+}
+
+/// Reads pages that are not cached, into folios no larger than so many pages, and waits for them.
+pub(super) async fn fetch(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    start: u64,
+    len: u64,
+    folio: u64,
+) -> Result<(), NoMemory> {
+    let (device, cgroup) = {
+        let world = sim.w();
+        let task = &world.pids[pid];
+        (world.sbs[world.inodes[inode].sb].device, task.charges.unwrap_or(task.cgroup))
+    };
+    if let Some(device) = device {
+        let request = read_request(sim, cgroup, device_page(inode, start), len, 0);
+        let waits = "a read from the device";
+        io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
+        sim.w().pids[pid].io.read_bytes += len * PAGE;
+    }
+    arrive(sim, cgroup, inode, start, len, folio).await
+}
+
+fn read_request(sim: &Sim, cgroup: CgId, at: u64, pages: u64, slot: u32) -> Request {
+    let cgroup = sim.w().memcg(cgroup);
+    Request {
+        way: Way::Read,
+        at,
+        bytes: pages * PAGE,
+        class: Class::Exempt,
+        merged: 0,
+        cgroup,
+        done: Done::Complete(slot),
+    }
+}
+
+/// Pages have been read: they are in the cache from now on, in folios of at most so many.
+async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64, most: u64) -> Result<(), NoMemory> {
+    make_room(sim, cgroup, len).await?;
+    let mut world = sim.w();
+    let owner = world.page_owner(cgroup);
+    while let Some((at, hole)) = world.inodes[inode].cache.hole(start, len) {
+        if most <= 1 {
+            world.add_to_cache(inode, at, hole, 1, owner);
+            continue;
+        }
+        let folio = folio_for(at, hole, most);
+        // A run of folios of the largest size is one extent.
+        let run = if folio == most { hole / most * most } else { folio };
+        world.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
+    }
+    Ok(())
 }
 
 /// Waits until a cell is complete.

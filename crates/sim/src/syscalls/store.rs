@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stores through a shared mapping: the fault that brings a page in, or makes it writable again after it was cleaned.
+//! Mirrors filemap_fault and do_page_mkwrite.
+
+use super::read::fetch;
+use super::{OUT_OF_MEMORY, update_time};
+use crate::arena::{InodeId, PidId};
+use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
+use crate::engine::Sim;
+use crate::memory::make_room;
+use crate::process::use_cpu;
+use crate::world::PAGE;
+
+/// A store that faults more often than this will not succeed: with a budget below a folio, each fault brings the
+/// flusher that cleans the folio before the store is retried.
+const FAULTS_MAX: u32 = 10_000;
+
+/// Stores into a page of a shared mapping.
+pub(crate) async fn store(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    page: u64,
+    end: Option<u64>,
+) -> Result<(), &'static str> {
+    let (sb, cgroup, fault) = {
+        let world = sim.w();
+        (world.inodes[inode].sb, world.pids[pid].cgroup, world.costs.fault)
+    };
+    let has_writeback = sim.w().sbs[sb].bdi.is_some();
+    let mut faults = 0;
+    while !sim.w().inodes[inode].is_writable(page) {
+        // Who is killed at the workload's end retries nothing.
+        if end.is_some_and(|end| faults > 0 && sim.now() >= end) {
+            break;
+        }
+        faults += 1;
+        if faults > FAULTS_MAX {
+            return Err("one store faulted over and over: its folio is cleaned before every retry");
+        }
+        let is_cached = sim.w().inodes[inode].cache.find(page).is_some();
+        if !is_cached {
+            let (start, len, is_on_disk, folio) = {
+                let world = sim.w();
+                // Around the page, half of the window on either side (`do_sync_mmap_readahead`).
+                let window = world.sbs[sb].bdi.map_or(1, |bdi| world.bdis[bdi].read_ahead / PAGE).max(1);
+                let start = page.saturating_sub(window / 2);
+                let i = &world.inodes[inode];
+                let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
+                let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
+                let (at, len) = hole.unwrap_or((page, 1));
+                (at, len, page < i.allocated, world.sbs[sb].folios.by_fault)
+            };
+            count_fault(sim, pid, is_on_disk);
+            if is_on_disk {
+                fetch(sim, pid, inode, start, len, folio).await.map_err(|_| OUT_OF_MEMORY)?;
+            } else {
+                make_room(sim, cgroup, 1).await.map_err(|_| OUT_OF_MEMORY)?;
+                let mut world = sim.w();
+                let owner = world.page_owner(cgroup);
+                if world.inodes[inode].cache.find(page).is_none() {
+                    world.add_to_cache(inode, page, 1, 1, owner);
+                }
+            }
+        } else {
+            count_fault(sim, pid, false);
+        }
+        use_cpu(sim, pid, fault, false).await;
+        if has_writeback {
+            update_time(sim, pid, inode).await;
+        }
+        {
+            let mut world = sim.w();
+            let Some((start, len)) = world.inodes[inode].cache.folio(page) else { continue };
+            if has_writeback {
+                world.dirty_range(inode, start..start + u64::from(len), Some(pid));
+            }
+            world.inodes[inode].set_writable(page);
+        }
+        // The store itself comes after the throttle: the page may have been cleaned by then.
+        if has_writeback {
+            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        }
+    }
+    Ok(())
+}
+
+fn count_fault(sim: &Sim, pid: PidId, is_major: bool) {
+    let mut world = sim.w();
+    let cgroup = world.pids[pid].cgroup;
+    world.memory.pgfault += 1;
+    let mut at = Some(cgroup);
+    while let Some(id) = at {
+        world.cgroups[id].pgfault += 1;
+        at = world.cgroups[id].parent;
+    }
+    if is_major {
+        world.memory.pgmajfault += 1;
+        world.pids[pid].io.majflt += 1;
+    } else {
+        world.pids[pid].io.minflt += 1;
+    }
+}
