@@ -199,6 +199,8 @@ pub struct FoundDisk {
     pub latency: Option<Nanos>,
     /// What emptying its cache takes then: the median.
     pub flush_latency: Option<Nanos>,
+    /// Bytes a second that left its cache when there were many in it: the median.
+    pub flush_bandwidth: Option<u64>,
     /// Bytes a second that were written while it was busy with many: the median.
     pub write_bandwidth: Option<u64>,
 }
@@ -216,6 +218,7 @@ impl FoundDisk {
     /// emulates it wants the same CPUs.
     pub fn of(series: &[(Nanos, DiskRow)]) -> FoundDisk {
         let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
         for pair in series.windows(2) {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
             let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
@@ -226,19 +229,36 @@ impl FoundDisk {
                 latencies.push(step.time / step.requests);
                 flushes.extend(step.flush_time.checked_div(step.flushes));
             }
+            unflushed = unflushed.saturating_add(step.written);
+            if step.flushes > 0 {
+                if unflushed >= MANY && step.flush_time > 0 {
+                    flush_rates.push(per_second(unflushed, step.flush_time));
+                }
+                unflushed = 0;
+            }
             if step.written >= MANY && step.busy >= BUSY {
-                let rate = u128::from(step.written) * 1_000_000_000 / u128::from(step.busy);
-                rates.push(u64::try_from(rate).unwrap_or(u64::MAX));
+                rates.push(per_second(step.written, step.busy));
             }
         }
         let usual = |mut times: Vec<u64>| {
             times.sort_unstable();
             times.get(times.len() / 2).filter(|_| times.len() >= 5).copied().map(Nanos)
         };
-        rates.sort_unstable();
-        let write_bandwidth = rates.get(rates.len() / 2).copied();
-        FoundDisk { latency: usual(latencies), flush_latency: usual(flushes), write_bandwidth }
+        let median = |mut rates: Vec<u64>| {
+            rates.sort_unstable();
+            rates.get(rates.len() / 2).copied()
+        };
+        FoundDisk {
+            latency: usual(latencies),
+            flush_latency: usual(flushes),
+            flush_bandwidth: median(flush_rates),
+            write_bandwidth: median(rates),
+        }
     }
+}
+
+fn per_second(bytes: u64, nanos: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
 }
 
 /// What a disk did between two samples.

@@ -116,8 +116,12 @@ pub(crate) struct Block {
     pub(crate) scheduler: String,
     pub(crate) depth: u32,
     pub(crate) latency: u64,
-    /// What emptying its cache takes, where that is not what any request takes.
+    /// What emptying its cache takes, where that is not what any request takes; and bytes a second that leave it then, 0
+    /// where they take no time.
     pub(crate) flush_latency: Option<u64>,
+    pub(crate) flush_bandwidth: u64,
+    /// Bytes in its cache.
+    unflushed: u64,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
     /// The disks of a mirror.
@@ -168,6 +172,8 @@ impl Block {
             depth: 256,
             latency: 0,
             flush_latency: None,
+            flush_bandwidth: 0,
+            unflushed: 0,
             read: Lane::default(),
             write: Lane::default(),
             members: Vec::new(),
@@ -202,8 +208,15 @@ impl Block {
     fn start(&mut self, now: u64, request: Request) -> (u64, u32) {
         let (start, latency) = match request.way {
             Way::Read => (self.read.serve(now, request.bytes), self.latency),
-            Way::Write => (self.write.serve(now, request.bytes), self.latency),
-            Way::Flush => (now, self.flush_latency.unwrap_or(self.latency)),
+            Way::Write => {
+                self.unflushed = self.unflushed.saturating_add(request.bytes);
+                (self.write.serve(now, request.bytes), self.latency)
+            }
+            Way::Flush => {
+                let bytes = std::mem::take(&mut self.unflushed);
+                let takes = if self.flush_bandwidth == 0 { 0 } else { time_of(bytes, self.flush_bandwidth) };
+                (now.saturating_add(takes), self.flush_latency.unwrap_or(self.latency))
+            }
         };
         (start.saturating_add(latency), self.admit(now, request))
     }

@@ -35,7 +35,9 @@ impl World {
             let Some(id) = self.blocks.iter().find(|(_, block)| block.name == *name).map(|(id, _)| id) else {
                 continue;
             };
-            self.blocks[id].flush_latency = disk.flush_latency.map(|latency| latency.0);
+            let block = &mut self.blocks[id];
+            block.flush_latency = disk.flush_latency.map(|latency| latency.0);
+            block.flush_bandwidth = disk.flush_bandwidth.unwrap_or(0);
         }
     }
 }

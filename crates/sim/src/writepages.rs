@@ -42,6 +42,12 @@ pub(crate) struct Wrote {
 
 /// Writes dirty pages of an inode. Returns when they are submitted.
 pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
+    let estimates = {
+        let mut world = sim.w();
+        // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
+        let wb = world.inodes[inode].wb.filter(|_| world.algorithm.bandwidth_skips_idle);
+        wb.inspect(|wb| world.wb_bandwidth_start(*wb))
+    };
     let mut wrote = Wrote::default();
     let mut tally = ForeignTally::default();
     let (tagged, mut at, in_pages) = {
@@ -90,7 +96,11 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             sim.w().inodes[inode].writeback_index = at;
         }
     }
-    sim.w().finish_foreign(inode, &tally);
+    let mut world = sim.w();
+    if let Some(wb) = estimates {
+        world.wb_update_bandwidth(wb);
+    }
+    world.finish_foreign(inode, &tally);
     wrote
 }
 

@@ -105,7 +105,7 @@ impl Build {
         self.cpus().saturating_mul(self.wb_stat_batch())
     }
 
-    const fn cpus(self) -> u64 {
+    pub(crate) const fn cpus(self) -> u64 {
         if self.cpus_possible == 0 { 1 } else { self.cpus_possible }
     }
 }

@@ -57,7 +57,7 @@ impl FpropLocal {
         // Few are added up exactly, many are read as they are.
         let seen = self.events.read();
         let seen = if seen < build.wb_stat_error() { self.events.sum() } else { seen };
-        self.events.add(-signed(seen - decay(seen, periods)), build.wb_stat_batch());
+        self.events.add(-signed(seen - decay(seen, periods)), build.wb_stat_batch(), build.cpus());
     }
 
     /// Its part of the domain: numerator and denominator, which is not 0 nor less than the numerator.
@@ -101,8 +101,8 @@ impl FpropGlobal {
                 Some(_) => {}
             }
         }
-        wb.events.add(signed(counted), build.wb_stat_batch());
-        self.events.add(signed(counted), build.percpu_batch());
+        wb.events.add(signed(counted), build.wb_stat_batch(), build.cpus());
+        self.events.add(signed(counted), build.percpu_batch(), build.cpus());
         if self.deadline == 0 {
             self.deadline = now.saturating_add(build.completions_period());
         }
@@ -122,7 +122,7 @@ impl FpropGlobal {
         let length = build.completions_period();
         let missed = (now - self.deadline) / length;
         let rest = decay(events, missed.saturating_add(1));
-        self.events.add(-signed(events - rest), build.percpu_batch());
+        self.events.add(-signed(events - rest), build.percpu_batch(), build.cpus());
         self.period = self.period.saturating_add(missed).saturating_add(1);
         self.deadline = self.deadline.saturating_add(missed.saturating_add(1).saturating_mul(length));
     }

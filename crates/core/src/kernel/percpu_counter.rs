@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A counter whose CPUs hold changes back until they make a batch: readers see only what was folded. One CPU
-//! stands for all here, as completions of a device mostly come to one. Mirrors lib/percpu_counter.c.
+//! A counter whose CPUs hold changes back until they make a batch: readers see only what was folded. Two CPUs stand for
+//! all of a machine that has more than one, and take turns: requests complete on the CPU that sent them, and tasks of
+//! one device are on several. Mirrors lib/percpu_counter.c.
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PercpuCounter {
     folded: i64,
-    held: i64,
+    held: [i64; 2],
+    /// Whose turn it is.
+    next: bool,
 }
 
 impl PercpuCounter {
     /// A counter at a value, of which nothing is held back.
     pub const fn at(value: i64) -> PercpuCounter {
-        PercpuCounter { folded: value, held: 0 }
+        PercpuCounter { folded: value, held: [0; 2], next: false }
     }
 
-    /// Adds; folds once `batch` or more are held.
-    pub fn add(&mut self, amount: i64, batch: u64) {
-        self.held = self.held.saturating_add(amount);
-        if self.held.unsigned_abs() >= batch {
-            self.folded = self.folded.saturating_add(self.held);
-            self.held = 0;
+    /// Adds on one of so many CPUs; folds what it holds once that is `batch` or more.
+    pub fn add(&mut self, amount: i64, batch: u64, cpus: u64) {
+        self.next = !self.next && cpus > 1;
+        let held = &mut self.held[usize::from(self.next)];
+        *held = held.saturating_add(amount);
+        if held.unsigned_abs() >= batch {
+            self.folded = self.folded.saturating_add(*held);
+            *held = 0;
         }
     }
 
@@ -31,7 +36,8 @@ impl PercpuCounter {
 
     /// What it is.
     pub fn sum(self) -> u64 {
-        u64::try_from(self.folded.saturating_add(self.held)).unwrap_or(0)
+        let [one, other] = self.held;
+        u64::try_from(self.folded.saturating_add(one).saturating_add(other)).unwrap_or(0)
     }
 }
 
@@ -43,7 +49,7 @@ mod tests {
     fn readers_see_whole_batches() {
         let mut counter = PercpuCounter::at(1);
         let mut check = |amount, read, sum| {
-            counter.add(amount, 16);
+            counter.add(amount, 16, 1);
             assert_eq!((counter.read(), counter.sum()), (read, sum));
         };
         check(15, 1, 16);
@@ -51,5 +57,17 @@ mod tests {
         check(-10, 17, 7);
         check(-6, 1, 1);
         check(512, 513, 513);
+    }
+
+    #[test]
+    fn two_cpus_hold_back_twice_as_much() {
+        let mut counter = PercpuCounter::at(0);
+        let mut check = |times, read, sum| {
+            (0..times).for_each(|_| counter.add(1, 16, 8));
+            assert_eq!((counter.read(), counter.sum()), (read, sum));
+        };
+        check(30, 0, 30);
+        check(1, 16, 31);
+        check(1, 32, 32);
     }
 }
