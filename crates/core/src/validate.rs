@@ -5,9 +5,11 @@
 //! nothing. Knows neither where runs come from nor how a result is printed.
 
 use crate::compare::Spread;
+use crate::record::What;
 use crate::sample::{DiskRow, HostRow};
 use crate::scenario::{Figure, Machine};
 use crate::units::Nanos;
+use crate::window::Window;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -100,9 +102,15 @@ pub enum Outcome {
     NotSimulated(String),
 }
 
-/// Holds simulated runs of several seeds against real ones. Figures that are nothing in both are left out.
-pub fn rows(real: &[BTreeMap<String, Figure>], simulated: &[BTreeMap<String, Figure>]) -> Vec<Row> {
-    let runs = Runs { real: real.iter().collect(), simulated: simulated.iter().collect() };
+/// Holds simulated runs of several seeds against real ones, in which somebody who only wanted a CPU waited for it as
+/// long as `longest_delay`. Figures that are nothing in both are left out.
+pub fn rows(
+    real: &[BTreeMap<String, Figure>],
+    simulated: &[BTreeMap<String, Figure>],
+    longest_delay: Option<Nanos>,
+) -> Vec<Row> {
+    let longest_delay = longest_delay.map_or(0.0, Nanos::as_secs_f64);
+    let runs = Runs { real: real.iter().collect(), simulated: simulated.iter().collect(), longest_delay };
     let is_judged = |name: &&str| JUDGED.iter().any(|end| name.ends_with(end));
     Spread::names(&runs.simulated).into_iter().filter(is_judged).filter_map(|name| runs.row(name)).collect()
 }
@@ -118,6 +126,20 @@ fn is_negligible(unit: &str, value: f64) -> bool {
 struct Runs<'a> {
     real: Vec<&'a BTreeMap<String, Figure>>,
     simulated: Vec<&'a BTreeMap<String, Figure>>,
+    /// Seconds.
+    longest_delay: f64,
+}
+
+/// How late the recorder was at most while the workload ran: it looks at the machine at regular moments, waits for no
+/// disk, and is one more program that wants a CPU.
+pub fn longest_delay(window: &Window) -> Option<Nanos> {
+    let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }))?.at.0;
+    let times: Vec<u64> = window.host_series.iter().map(|(time, _)| time.monotonic.0).collect();
+    let mut gaps: Vec<u64> =
+        times.windows(2).filter(|pair| pair[0] >= began).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    gaps.sort_unstable();
+    let (usual, longest) = (gaps.get(gaps.len() / 2)?, gaps.last()?);
+    Some(Nanos(longest - usual))
 }
 
 impl Runs<'_> {
@@ -137,12 +159,20 @@ impl Runs<'_> {
             () if is_negligible(real.unit, real.mean.max(simulated.mean)) => Verdict::Negligible,
             () if is_short || CPU_BOUND.iter().any(|part| name.contains(part)) => Verdict::CpuBound,
             () if self.is_bound_by_cpu(name) => Verdict::CpuBound,
+            () if self.is_late(name, &real, &simulated) => Verdict::CpuBound,
             () if is_chance => Verdict::Chance,
             () => Verdict::Misses,
         };
         // What is nothing on a real kernel is missed entirely by anything else.
         let off_share = if real.mean == 0.0 { 1.0 } else { off / real.mean.abs() };
         Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict })
+    }
+
+    /// Whether a longest wait is longer than the model's by no more than who only wants a CPU waited for it. One that is
+    /// shorter is not explained by that, nor is a usual one.
+    fn is_late(&self, name: &str, real: &Spread, simulated: &Spread) -> bool {
+        let longer = real.mean - simulated.mean;
+        name.ends_with("max_seconds") && longer > 0.0 && longer <= self.longest_delay
     }
 
     /// Whether a task goes as fast as its CPU lets it: some operation of it that takes hardly any time is done
@@ -393,12 +423,14 @@ mod tests {
             ..DiskRow::default()
         };
         let quiet = (0..8).map(|n| row(2 * n, 10 * n, 8192 * n, 5 * n));
+        // It writes 50 MiB, and empties the cache of them in 1.8 s in all.
         let busy = row(64, 9_000, 50 << 20, 535);
         let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), row)).collect();
         let found = FoundDisk::of(&series);
         // Half of the writes empty the cache too, which is counted twice.
         assert_eq!((found.latency, found.flush_latency), (Some(Nanos::from_millis(4)), Some(Nanos::from_millis(2))));
         assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
+        assert_eq!(found.flush_bandwidth.map(|rate| rate >> 20), Some(27));
         assert_eq!(FoundDisk::of(&series[..3]), FoundDisk::default(), "too little to tell");
     }
 
@@ -408,7 +440,7 @@ mod tests {
 
     fn check(real: &[f64], simulated: f64, expect: Verdict) {
         let real: Vec<_> = real.iter().map(|value| figures(*value)).collect();
-        let rows = rows(&real, &[figures(simulated)]);
+        let rows = rows(&real, &[figures(simulated)], None);
         assert_eq!(rows.first().map(|row| row.verdict), Some(expect), "{rows:?}");
     }
 
@@ -424,7 +456,7 @@ mod tests {
     fn what_the_seeds_differ_by_is_chance_and_no_agreement() {
         let check = |real: &[f64], simulated: &[f64], expect| {
             let of = |values: &[f64]| values.iter().map(|value| figures(*value)).collect::<Vec<_>>();
-            assert_eq!(rows(&of(real), &of(simulated))[0].verdict, expect, "{real:?} {simulated:?}");
+            assert_eq!(rows(&of(real), &of(simulated), None)[0].verdict, expect, "{real:?} {simulated:?}");
         };
         check(&[2.0], &[1.9, 2.3], Verdict::Agrees);
         check(&[2.0], &[2.2, 3.0], Verdict::Chance);
@@ -439,10 +471,41 @@ mod tests {
     }
 
     #[test]
+    fn a_longest_wait_says_nothing_where_the_recorder_waited_as_long() {
+        let check = |real: f64, simulated: f64, delay: u64, expect| {
+            let rows = rows(&[figures(real)], &[figures(simulated)], Some(Nanos::from_millis(delay)));
+            assert_eq!(rows[0].verdict, expect, "{real} {simulated} {delay}");
+        };
+        check(0.5, 0.1, 400, Verdict::CpuBound);
+        check(0.5, 0.1, 300, Verdict::Misses);
+        check(0.1, 0.5, 1000, Verdict::Misses);
+    }
+
+    #[test]
+    fn the_recorder_is_as_late_as_its_longest_gap_is_longer_than_usual() {
+        use crate::record::Event;
+        use crate::sample::SampleTime;
+        let at = |millis| (SampleTime { monotonic: Nanos::from_millis(millis), wall: Nanos(0) }, HostRow::default());
+        let began = What::WorkloadStarted { scenario: "s".to_owned(), variant: "v".to_owned() };
+        let mut window = Window {
+            host_series: [0, 3000, 3500, 4000, 4500, 5700, 6000].map(at).to_vec(),
+            events: vec![Event { at: Nanos::from_millis(2900), what: began }],
+            ..Window::default()
+        };
+        assert_eq!(longest_delay(&window), Some(Nanos::from_millis(700)));
+        window.events.clear();
+        assert_eq!(longest_delay(&window), None, "nothing ran");
+    }
+
+    #[test]
     fn next_to_nothing_says_nothing() {
         let check = |unit, real, simulated, expect| {
             let figures = |value| BTreeMap::from([("devices.read_bytes".to_owned(), Figure { value, unit })]);
-            assert_eq!(rows(&[figures(real)], &[figures(simulated)])[0].verdict, expect, "{real} {simulated} {unit}");
+            assert_eq!(
+                rows(&[figures(real)], &[figures(simulated)], None)[0].verdict,
+                expect,
+                "{real} {simulated} {unit}"
+            );
         };
         check("bytes", 40_960.0, 0.0, Verdict::Negligible);
         check("bytes", 40_960.0, 1e6, Verdict::Misses);
@@ -463,7 +526,7 @@ mod tests {
             ])
         };
         let verdicts = |real, simulated| -> Vec<Verdict> {
-            rows(&[real], &[simulated]).into_iter().map(|row| row.verdict).collect()
+            rows(&[real], &[simulated], None).into_iter().map(|row| row.verdict).collect()
         };
         assert_eq!(verdicts(run(300.0, 0.003), run(90_000.0, 0.001)), [Verdict::CpuBound; 3]);
         assert_eq!(verdicts(run(300.0, 0.5), run(900.0, 0.1)), [Verdict::Misses; 3]);
@@ -476,7 +539,7 @@ mod tests {
             variant: "v".to_owned(),
             kernel: "6.12".to_owned(),
             told: Told::default(),
-            outcome: Outcome::Figures(rows(&[figures(real)], &[figures(simulated)])),
+            outcome: Outcome::Figures(rows(&[figures(real)], &[figures(simulated)], None)),
         };
         let summary = summary(&[case(1.0, 1.05), case(1.0, 3.0), case(0.01, 0.001)]);
         assert_eq!((summary.figures, summary.agree, summary.cpu_bound), (2, 1, 1));

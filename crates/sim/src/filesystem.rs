@@ -76,6 +76,20 @@ pub(crate) struct Upper {
     pub(crate) is_volatile: bool,
 }
 
+/// Blocks of metadata by number: as of one group, with few directories whose inodes are together.
+const INODE_BITMAP: u64 = 1;
+const GROUP_DESCRIPTOR: u64 = 2;
+const BLOCK_BITMAP: u64 = 3;
+const DIRECTORIES: u64 = 4;
+const FIRST_DIRECTORY: u64 = 5;
+const FIRST_INODES: u64 = 64;
+
+/// What the name of an inode in this block of the table changes.
+fn named_blocks(block: u64) -> [u64; 5] {
+    let directory = FIRST_DIRECTORY + block % (FIRST_INODES - FIRST_DIRECTORY);
+    [INODE_BITMAP, GROUP_DESCRIPTOR, DIRECTORIES, directory, block]
+}
+
 /// Inodes in one block of an inode table.
 const INODES_PER_BLOCK: u64 = 16;
 
@@ -127,22 +141,25 @@ impl World {
         let sb = &mut self.sbs[id];
         sb.created += 1;
         // One block of the table for 16 inodes, after bitmaps and directories.
-        let block = 64 + sb.created / INODES_PER_BLOCK;
+        let block = FIRST_INODES + sb.created / INODES_PER_BLOCK;
         let inode = self.inodes.push(Inode::new(id, block));
         sb.name_file(path.into_owned(), inode);
         inode
     }
 
-    /// Metadata blocks that a new file changes: bitmap, group descriptor, directory, inode.
-    pub(crate) fn create_blocks(&self, inode: InodeId) -> [u64; 4] {
-        let block = self.inodes[inode].block;
-        [1, 2, 3 + block % 61, block]
+    /// Metadata blocks that a new file changes: bitmap of inodes, group descriptor, the directory and its inode, inode.
+    pub(crate) fn create_blocks(&self, inode: InodeId) -> [u64; 5] {
+        named_blocks(self.inodes[inode].block)
+    }
+
+    /// Those that blocks of its data change when they are given or taken: bitmap of blocks, group descriptor, inode.
+    pub(crate) fn data_blocks(&self, inode: InodeId) -> [u64; 3] {
+        [BLOCK_BITMAP, GROUP_DESCRIPTOR, self.inodes[inode].block]
     }
 
     /// Those that a directory changes, the last one that was made.
-    pub(crate) fn dir_blocks(&self, sb: SbId) -> [u64; 4] {
-        let block = 64 + self.sbs[sb].created / INODES_PER_BLOCK;
-        [1, 2, 3 + block % 61, block]
+    pub(crate) fn dir_blocks(&self, sb: SbId) -> [u64; 5] {
+        named_blocks(FIRST_INODES + self.sbs[sb].created / INODES_PER_BLOCK)
     }
 
     /// The owner of an inode's pages when a task of a cgroup brings them in.

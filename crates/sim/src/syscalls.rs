@@ -158,7 +158,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     let first = size.div_ceil(PAGE);
     use_cpu_to_free(sim, pid, inode, first).await;
     wait_writeback(sim, inode, first, u64::MAX / 2).await;
-    let block = {
+    let blocks = {
         let mut world = sim.w();
         let gone = world.inodes[inode].cache.remove(first, u64::MAX / 2);
         world.forget(inode, &gone, Some(pid));
@@ -167,9 +167,9 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         i.size = size;
         i.allocated = i.allocated.min(first);
         i.is_dirty_pages = i.cache.dirty > 0;
-        i.block
+        world.data_blocks(inode)
     };
-    in_transaction(sim, pid, inode, &[1, block], true).await;
+    in_transaction(sim, pid, inode, &blocks, true).await;
 }
 
 /// Removes a name; the file goes when nobody has it open.

@@ -162,8 +162,8 @@ async fn extent(
     if needs_blocks && sim.w().sbs[sb].journal.is_some() {
         journal::start(sim, sb).await;
         is_in_transaction = true;
-        let block = sim.w().inodes[inode].block;
-        journal::modify(sim, sb, &[1, 2, block]).await;
+        let blocks = sim.w().data_blocks(inode);
+        journal::modify(sim, sb, &blocks).await;
         let mut world = sim.w();
         world.inodes[inode].allocated = run.start + run.len;
         world.journal_joins(inode, true);

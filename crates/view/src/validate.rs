@@ -169,7 +169,7 @@ mod tests {
             outcome,
         };
         let cases = [
-            case("incident", Outcome::Figures(rows(&[figure(2.0), figure(2.2)], &[figure(4.2)]))),
+            case("incident", Outcome::Figures(rows(&[figure(2.0), figure(2.2)], &[figure(4.2)], None))),
             case("real", Outcome::NotSimulated("the simulator cannot honour a program".to_owned())),
         ];
         let text = markdown(&cases);

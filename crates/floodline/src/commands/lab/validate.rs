@@ -17,7 +17,7 @@ use floodline_core::run::figures;
 use floodline_core::sample::HostRow;
 use floodline_core::scenario::{Backing, ByteRate, Figure, Scenario, ScenarioFile, Time};
 use floodline_core::units::{BytesPerSecond, Nanos};
-use floodline_core::validate::{Case, Outcome, Told, other_setting, rows};
+use floodline_core::validate::{Case, Outcome, Told, longest_delay, other_setting, rows};
 use floodline_core::window::Window;
 use floodline_sim::{Found, Speed};
 use floodline_view::validate as view;
@@ -66,6 +66,8 @@ struct Real {
     host: HostRow,
     /// When its tasks ended, since the start of the workload.
     ends: Vec<Nanos>,
+    /// How late its recorder was at most, in the run in which it was least late.
+    longest_delay: Option<Nanos>,
 }
 
 /// The mean of what recordings tell; of all of them where those of a case do not.
@@ -86,12 +88,13 @@ impl Validate {
                 return Ok(Exit::Done);
             }
             match read(&path, &interrupt) {
-                Ok(One { of, facts, figures, speed, found, host, ends }) => {
+                Ok(One { of, facts, figures, speed, found, host, ends, longest_delay }) => {
                     let release = facts.kernel_release.clone();
                     let real =
                         real.entry(of).or_insert_with(|| Real { release, facts, found, host, ends, ..Real::default() });
                     real.repeats.push(figures);
                     real.speeds.extend(speed);
+                    real.longest_delay = real.longest_delay.into_iter().chain(longest_delay).min();
                 }
                 Err(why) => console.note(&why),
             }
@@ -119,7 +122,10 @@ impl Validate {
             let (outcome, ran) = match simulated {
                 Ok(runs) => {
                     let (figures, ran): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
-                    (Outcome::Figures(rows(&real.repeats, &figures)), ran.first().copied().flatten())
+                    (
+                        Outcome::Figures(rows(&real.repeats, &figures, real.longest_delay)),
+                        ran.first().copied().flatten(),
+                    )
                 }
                 Err(why) => (Outcome::NotSimulated(why), None),
             };
@@ -224,6 +230,7 @@ struct One {
     found: Found,
     host: HostRow,
     ends: Vec<Nanos>,
+    longest_delay: Option<Nanos>,
 }
 
 /// Of what a recording is, and what it tells; why it is left out.
@@ -267,6 +274,7 @@ fn one(window: &Window) -> Result<One, &'static str> {
         found: Found::of(window),
         host: window.host.first.clone(),
         ends,
+        longest_delay: longest_delay(window),
     })
 }
 
