@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod metric;
 pub mod moment;
 pub mod name;
+pub mod nearest;
 pub mod record;
 pub mod recording;
 pub mod report;

@@ -2,6 +2,7 @@
 //! What is wrong with a scenario file: where, at which key, why, and what to write instead. Turns the
 //! deserializer's words into ours and finds the key that was meant.
 
+use crate::nearest::nearest;
 use serde::Serialize;
 use std::fmt;
 
@@ -77,36 +78,4 @@ pub(super) fn in_our_words(message: &str) -> (String, Option<String>) {
         Some((what, write)) => (what.to_owned(), Some(format!("write {write}"))),
         None => (message.to_owned(), None),
     }
-}
-
-/// The known word that differs least, if it differs little.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > 64 {
-        return None;
-    }
-    let normal = |text: &str| text.replace(['-', ' ', '.'], "_").to_lowercase();
-    let word = normal(word);
-    known
-        .map(|candidate| (distance(&word, &normal(candidate)), candidate))
-        .filter(|(distance, candidate)| *distance * 3 <= candidate.len().max(word.len()))
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// How many characters must be inserted, deleted or replaced.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row.first().copied().unwrap_or(0);
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

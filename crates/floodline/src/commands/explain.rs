@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use floodline_core::diagnose::rules::RULES;
 use floodline_core::diagnose::{Rule, rule};
+use floodline_core::nearest::nearest;
 use floodline_view::doctor::Options;
 use floodline_view::explain;
 
@@ -34,31 +35,17 @@ impl Run for Explain {
 pub(super) fn named(name: &str) -> Result<&'static Rule, CliError> {
     rule(name).ok_or_else(|| {
         let error = CliError::usage(format!("there is no rule {:?}", floodline_core::name::Name::from(name)));
-        match nearest(name) {
+        match meant(name) {
             Some(rule) => error.hint(format!("did you mean {}?", rule.name)),
             None => error.hint("floodline explain lists them"),
         }
     })
 }
 
-fn nearest(name: &str) -> Option<&'static Rule> {
-    let distance = |rule: &&Rule| edits(name, rule.name);
+/// The rule whose name has this in it, or is spelled almost like it.
+fn meant(name: &str) -> Option<&'static Rule> {
     let part = RULES.iter().find(|rule| name.len() >= 4 && rule.name.contains(name));
-    part.or_else(|| RULES.iter().min_by_key(distance).filter(|rule| distance(rule) <= rule.name.len() / 3))
-}
-
-/// Insertions, deletions and substitutions that make one word of another.
-fn edits(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, byte) in one.bytes().enumerate().take(100) {
-        let mut corner = std::mem::replace(&mut row[0], at + 1);
-        for (column, wanted) in other.bytes().enumerate() {
-            let replaced = corner + usize::from(byte != wanted);
-            corner = row[column + 1];
-            row[column + 1] = replaced.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
+    part.or_else(|| rule(nearest(name, RULES.iter().map(|rule| rule.name))?))
 }
 
 #[cfg(test)]
@@ -66,18 +53,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_are_counted() {
-        let check = |one: &str, other: &str, expect: usize| assert_eq!(edits(one, other), expect, "{one} {other}");
-        check("", "abc", 3);
-        check("abc", "abc", 0);
-        check("dirty-clif", "dirty-cliff", 1);
-        check("kitten", "sitting", 3);
-    }
-
-    #[test]
     fn a_typo_finds_the_rule_that_was_meant() {
-        let check =
-            |name: &str, expect: Option<&str>| assert_eq!(nearest(name).map(|rule| rule.name), expect, "{name}");
+        let check = |name: &str, expect: Option<&str>| assert_eq!(meant(name).map(|rule| rule.name), expect, "{name}");
         check("dirty-clif", Some("dirty-cliff"));
         check("cliff", Some("dirty-cliff"));
         check("qqqqqqq", None);

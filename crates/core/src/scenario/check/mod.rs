@@ -5,8 +5,8 @@
 mod machine;
 mod workload;
 
-use super::problem::nearest;
 use super::{Expect, Scenario, load};
+use crate::nearest::nearest;
 
 /// Something wrong at a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
