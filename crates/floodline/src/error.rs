@@ -71,6 +71,13 @@ impl CliError {
         self
     }
 
+    /// Says what could not be done for this reason.
+    #[must_use]
+    pub(crate) fn within(mut self, what: &str) -> CliError {
+        self.cause = format!("{what}: {}", self.cause);
+        self
+    }
+
     fn new(kind: Kind, cause: impl fmt::Display) -> CliError {
         CliError { kind, cause: cause.to_string(), hints: Vec::new() }
     }

@@ -75,9 +75,10 @@ pub(crate) fn run(
 
 /// Why there was no run, as an error of the program.
 pub(crate) fn refused(error: SimError) -> CliError {
-    let hint = matches!(error, SimError::NotHonoured(_));
-    let error = CliError::usage(error);
-    if hint { error.hint("run it on a real kernel: floodline lab run") } else { error }
+    let SimError::NotHonoured(keys) = &error else { return CliError::usage(error) };
+    let meant = keys.iter().filter_map(floodline_sim::meant).map(|key| format!("did you mean {key}?"));
+    let refused = meant.fold(CliError::usage(&error), CliError::hint);
+    refused.hint("run it on a real kernel: floodline lab run")
 }
 
 /// As simulated time.

@@ -2,7 +2,8 @@
 //! What of a scenario the simulator honours; everything else is refused by name.
 
 use crate::SimError;
-use floodline_core::scenario::{FsType, Scenario};
+use floodline_core::nearest::nearest;
+use floodline_core::scenario::{FsType, Scenario, UsedKey};
 
 /// One pattern a line, as in `Scenario::not_honoured`.
 const HONOURED: &[&str] = &[
@@ -158,6 +159,14 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
         );
     }
     said
+}
+
+/// The setting that is honoured and spelled almost like one that is not. Other keys are checked when a scenario is
+/// read; a kernel may have any setting.
+pub fn meant(key: &UsedKey) -> Option<&'static str> {
+    const SETTINGS: &str = "machine.sysctl.";
+    let known = HONOURED.iter().filter_map(|key| key.strip_prefix(SETTINGS));
+    nearest(key.pattern.strip_prefix(SETTINGS)?, known)
 }
 
 /// Refuses what the simulator cannot do.

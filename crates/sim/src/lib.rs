@@ -44,7 +44,7 @@ mod world;
 mod writepages;
 
 pub use found::Found;
-pub use honoured::{check, simplified};
+pub use honoured::{check, meant, simplified};
 pub use run::{Options, Progress, Summary, simulate};
 pub use speed::Speed;
 

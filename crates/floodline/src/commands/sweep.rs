@@ -104,11 +104,15 @@ impl Run for SweepCommand {
         }
         let grid = combinations(&axes)?;
         let file = read_file(&self.scenario)?;
-        let cells: Vec<Result<Cell, String>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();
+        let mut cells: Vec<Result<Cell, CliError>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();
         // What no combination can be is a slip of the command line, not a result.
-        if let (false, Some(Err(why))) = (cells.iter().any(Result::is_ok), cells.first()) {
-            return Err(CliError::usage(format!("no combination can be run: {why}")));
+        if !cells.iter().any(Result::is_ok)
+            && let Some(Err(why)) = cells.pop()
+        {
+            return Err(why.within("no combination can be run"));
         }
+        let cells: Vec<Result<Cell, String>> =
+            cells.into_iter().map(|cell| cell.map_err(|error| error.to_string())).collect();
         let interrupt = Interrupt::watch()?;
         let kept = self.save.as_ref().map(|path| kept(path)).transpose()?;
         let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
@@ -133,20 +137,21 @@ impl Run for SweepCommand {
 }
 
 impl SweepCommand {
-    /// The scenario of one combination; what is wrong with it is told in its row.
-    fn cell(&self, file: &ScenarioFile, axes: &[Axis], at: &[String]) -> Result<Cell, String> {
+    /// The scenario of one combination.
+    fn cell(&self, file: &ScenarioFile, axes: &[Axis], at: &[String]) -> Result<Cell, CliError> {
         let of = |key: &str| axes.iter().zip(at).find(|(axis, _)| axis.key == key).map(|(_, value)| value.as_str());
         let names: Vec<&str> = file.variants.keys().map(String::as_str).collect();
         let wanted = of("variant").or(self.asked.variant.as_deref());
         let usual = || names.iter().copied().find(|name| *name == "incident" || names.len() == 1);
-        let named = wanted.or_else(usual).ok_or_else(|| format!("name a --variant: {}", names.join(", ")))?;
-        let found = file.variants.get(named);
-        let found = found.ok_or_else(|| format!("no variant {named:?}; it has {}", names.join(", ")))?;
-        let mut scenario = self.asked.changed(found).map_err(|error| error.to_string())?;
+        let unnamed = || CliError::usage(format!("name a --variant: {}", names.join(", ")));
+        let named = wanted.or_else(usual).ok_or_else(unnamed)?;
+        let unknown = || CliError::usage(format!("no variant {named:?}; it has {}", names.join(", ")));
+        let mut scenario = self.asked.changed(file.variants.get(named).ok_or_else(unknown)?)?;
         for (axis, value) in axes.iter().zip(at).filter(|(axis, _)| !["kernel", "variant"].contains(&&*axis.key)) {
-            scenario = scenario.changed(&axis.key, value).map_err(|error| error.to_string())?;
+            scenario = scenario.changed(&axis.key, value).map_err(CliError::usage)?;
         }
-        let kernel = self.asked.kernel(of("kernel")).map_err(|error| error.to_string())?;
+        floodline_sim::check(&scenario).map_err(model::refused)?;
+        let kernel = self.asked.kernel(of("kernel"))?;
         Ok(Cell { variant: named.to_owned(), scenario, kernel })
     }
 
