@@ -142,12 +142,12 @@ impl Machine {
     }
 
     fn starting(&self, rounds: usize) {
-        let mut ours = Vec::new();
-        let mut theirs = Vec::new();
+        let (mut ours, mut cpu, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds.min(9) {
-            let before = Instant::now();
+            let (before, busy) = (Instant::now(), thread_ns());
             let tracer = self.tracer();
             ours.push(before.elapsed().as_secs_f64());
+            cpu.push((thread_ns() - busy) / 1e9);
             drop(tracer);
             let before = Instant::now();
             if let Some(bpftrace) = Bpftrace::start() {
@@ -155,7 +155,8 @@ impl Machine {
                 drop(bpftrace);
             }
         }
-        print!("start-up: floodline {:.3} s (at most 0.2)", median(&mut ours));
+        let (ours, cpu) = (median(&mut ours), median(&mut cpu));
+        print!("start-up: floodline {ours:.3} s (at most 0.2), of that {cpu:.3} s of CPU");
         match theirs.is_empty() {
             true => println!(", bpftrace cannot be run here"),
             false => println!(", bpftrace {:.3} s", median(&mut theirs)),

@@ -5,6 +5,7 @@
 
 pub mod bdi_stats;
 pub mod blkio;
+pub(crate) mod btf;
 pub mod cgroup;
 pub mod diskstats;
 pub mod io_max;

@@ -4,6 +4,7 @@
 //! nothing. Knows no part by name.
 
 use super::attach::attach;
+use super::excerpt::{Excerpt, KERNEL_TYPES};
 use super::offer::permissions;
 use super::part::{Need, Part};
 use super::run_time::run_time;
@@ -17,6 +18,17 @@ use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
+
+/// What is to be loaded.
+#[derive(Clone, Copy)]
+pub(super) struct Order<'a> {
+    pub(super) root: &'a HostRoot,
+    pub(super) part: &'a Part,
+    /// No table gets more entries.
+    pub(super) room: u32,
+    /// Where types of the kernel are looked for first.
+    pub(super) types: Option<&'a Excerpt>,
+}
 
 /// A part in the kernel. Its programs are detached when this goes.
 pub(super) struct Loaded {
@@ -35,15 +47,25 @@ const SAID_MAX: usize = 8;
 const RUN_AS_ROOT: &str = "CAP_BPF and CAP_PERFMON; run as root";
 
 impl Loaded {
-    /// Loads and attaches; no table gets more entries than `room`.
-    pub(super) fn load(root: &HostRoot, tracefs: &Tracefs<'_>, part: &Part, room: u32) -> Result<Loaded, Cause> {
-        has_types(root)?;
-        let have = tracepoints(tracefs, part)?;
+    /// Loads and attaches.
+    pub(super) fn load(order: &Order<'_>, tracefs: &Tracefs<'_>) -> Result<Loaded, Cause> {
+        has_types(order.root)?;
+        let have = tracepoints(tracefs, order.part)?;
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
-        // Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them.
-        match Loaded::attempt(root, part, &have, room, Functions::Too) {
+        match Loaded::with_functions_or_without(order, &have) {
+            // Types of modules, such as a filesystem's, are in no excerpt.
+            Err(Cause::Refused { .. }) if order.types.is_some() => {
+                Loaded::with_functions_or_without(&Order { types: None, ..*order }, &have)
+            }
+            result => result,
+        }
+    }
+
+    /// Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them.
+    fn with_functions_or_without(order: &Order<'_>, have: &[Have]) -> Result<Loaded, Cause> {
+        match Loaded::attempt(order, have, Functions::Too) {
             Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => {
-                let loaded = Loaded::attempt(root, part, &have, room, Functions::LeftOut)?;
+                let loaded = Loaded::attempt(order, have, Functions::LeftOut)?;
                 // The rest was allowed, so it is not that this process may not.
                 let why = match cause {
                     Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
@@ -55,9 +77,14 @@ impl Loaded {
         }
     }
 
-    fn attempt(root: &HostRoot, part: &Part, have: &[Have], room: u32, functions: Functions) -> Result<Loaded, Cause> {
+    fn attempt(order: &Order<'_>, have: &[Have], functions: Functions) -> Result<Loaded, Cause> {
+        let Order { root, part, room, types } = *order;
         drop(heard());
-        let mut open = ObjectBuilder::default().open_memory(part.object).map_err(|error| failed(root, &error))?;
+        let mut builder = ObjectBuilder::default();
+        if let Some(types) = types {
+            builder.btf_custom_path(types.path()).map_err(|error| failed(root, &error))?;
+        }
+        let mut open = builder.open_memory(part.object).map_err(|error| failed(root, &error))?;
         leave_out(&mut open, have, functions);
         for mut map in open.maps_mut().filter(|map| map.max_entries() > room) {
             map.set_max_entries(room).map_err(|error| failed(root, &error))?;
@@ -155,7 +182,7 @@ pub(super) struct Counted {
 
 /// Programs find the fields of records by the kernel's own type information.
 fn has_types(root: &HostRoot) -> Result<(), Cause> {
-    match root.exists("/sys/kernel/btf/vmlinux")? {
+    match root.exists(KERNEL_TYPES)? {
         true => Ok(()),
         false => Err(Cause::Unsupported { since: "needs one built with CONFIG_DEBUG_INFO_BTF=y".into() }),
     }
@@ -343,7 +370,9 @@ mod tests {
             fs::write(path, content).unwrap();
         }
         let root = HostRoot::at(folder.path()).unwrap();
-        let loaded = Tracefs::open(&root).and_then(|tracefs| Loaded::load(&root, &tracefs, PARTS[0], u32::MAX));
+        let loaded = Tracefs::open(&root).and_then(|tracefs| {
+            Loaded::load(&Order { root: &root, part: PARTS[0], room: u32::MAX, types: None }, &tracefs)
+        });
         assert_eq!(loaded.err().map(|cause| cause.to_string()).as_deref(), Some(expect));
     }
 
@@ -361,6 +390,27 @@ mod tests {
             .map(|name| format!("\tfield:long {name};\toffset:8;\tsize:8;\tsigned:0;\n"));
         let text = format!("\tfield:char bdi[32];\toffset:8;\tsize:32;\tsigned:0;\n{}", fields.concat());
         check(&[events, types, (format, &text)], "refused: writeback/balance_dirty_pages has no field pause");
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "says why a test was skipped")]
+    fn an_excerpt_of_the_kernels_types_is_enough_for_every_part() {
+        let root = HostRoot::live().unwrap();
+        let tracefs = Tracefs::open(&root).ok().filter(|_| permissions(&root).is_ok());
+        let types = Excerpt::of(&root, PARTS.iter().map(|part| part.object));
+        let (Some(tracefs), Some(types)) = (tracefs, types) else {
+            eprintln!("skipped: nothing may be traced here");
+            return;
+        };
+        libbpf_rs::set_print(None);
+        for part in PARTS {
+            let Ok(have) = tracepoints(&tracefs, part) else { continue };
+            let load = |types| {
+                let order = Order { root: &root, part, room: 64, types };
+                Loaded::with_functions_or_without(&order, &have).map(|loaded| loaded.object.progs().count())
+            };
+            assert_eq!(load(Some(&types)), load(None), "{}", part.name);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod attach;
 mod budget;
 mod bytes;
 mod drain;
+mod excerpt;
 mod fields;
 mod flusher;
 mod load;

@@ -3,7 +3,8 @@
 //! its end. What cannot be traced is a gap for each part, and the rest works.
 
 use super::budget::{Budget, Shedding};
-use super::load::{Control, Loaded};
+use super::excerpt::Excerpt;
+use super::load::{Control, Loaded, Order};
 use super::part::{PARTS, Part, Reader, Turn};
 use super::run_time::Measuring;
 use super::tracefs::Tracefs;
@@ -59,12 +60,13 @@ impl Tracer {
             measuring: None,
         };
         let tracefs = if root.is_live() { Tracefs::open(root) } else { Err(Cause::NotPlanned) };
-        for part in PARTS {
+        let types = tracefs.as_ref().ok().and_then(|_| Excerpt::of(root, PARTS.iter().map(|part| part.object)));
+        for &part in PARTS {
             let running = tracefs.as_ref().map_err(Clone::clone).and_then(|tracefs| {
                 if part.of_cgroup_writeback && !may_have_cgroup_writeback(facts) {
                     return Err(Cause::Unsupported { since: "cgroup version 2 with memory and io only".into() });
                 }
-                let loaded = Loaded::load(root, tracefs, part, room)?;
+                let loaded = Loaded::load(&Order { root, part, room, types: types.as_ref() }, tracefs)?;
                 Ok(Running { part, loaded, reader: (part.reader)(tracefs) })
             });
             match running {
