@@ -6,7 +6,7 @@ use super::{GuestError, host_tool};
 use crate::tool;
 use crate::workload::Place;
 use floodline_core::id::DevId;
-use floodline_core::scenario::{ByteSize, Device};
+use floodline_core::scenario::{Backing, ByteSize, Device};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,9 @@ pub(super) fn make_loop(file: &str, size: Option<ByteSize>, direct_io: bool) -> 
 /// Finishes a device: knobs of its queue, then the latency that is laid over it, where it has one.
 pub(super) fn finish(name: &str, spec: &Device, made: (PathBuf, DevId)) -> Result<(PathBuf, DevId), GuestError> {
     write_all(&made.0, queue_knobs(spec))?;
+    if spec.backing == Backing::Disk && spec.queue.wbt_latency.is_none() {
+        set_default_wbt_latency(&made.0)?;
+    }
     match spec.latency {
         Some(latency) => super::delay::make(name, &made, latency.nanos() / MILLISECOND),
         None => Ok(made),
@@ -70,10 +73,22 @@ pub(super) fn tune(place: &Place, name: &str, device: &Device) -> Result<(), Gue
     write_all(node, bdi_knobs(device))
 }
 
+/// The kernel chose the latency when the disk appeared, before it was told whether it turns: 75 ms if so, else 2 ms
+/// (`wbt_default_latency_nsec()`). Where nothing can be read, or 0, writeback is not throttled at all.
+fn set_default_wbt_latency(node: &Path) -> Result<(), GuestError> {
+    let throttled = fs::read_to_string(block(node).join(WBT_LATENCY)).is_ok_and(|text| text.trim() != "0");
+    if throttled { write_all(node, vec![(WBT_LATENCY, "-1".to_owned())]) } else { Ok(()) }
+}
+
+const WBT_LATENCY: &str = "queue/wbt_lat_usec";
+
+fn block(node: &Path) -> PathBuf {
+    Path::new("/sys/block").join(node.file_name().unwrap_or_default())
+}
+
 fn write_all(node: &Path, knobs: Vec<(&'static str, String)>) -> Result<(), GuestError> {
-    let block = Path::new("/sys/block").join(node.file_name().unwrap_or_default());
     for (file, value) in knobs {
-        let path = block.join(file);
+        let path = block(node).join(file);
         fs::write(&path, value).map_err(GuestError::at(path))?;
     }
     Ok(())
@@ -82,11 +97,13 @@ fn write_all(node: &Path, knobs: Vec<(&'static str, String)>) -> Result<(), Gues
 /// Files below `/sys/block/NAME` and what to write, in order.
 fn queue_knobs(device: &Device) -> Vec<(&'static str, String)> {
     let queue = &device.queue;
+    // A virtual disk counts as one that turns unless it is told; what is made of others is like them.
+    let says = device.rotational || device.backing == Backing::Disk;
     let knobs = [
-        ("queue/rotational", device.rotational.then(|| "1".to_owned())),
+        ("queue/rotational", says.then(|| u8::from(device.rotational).to_string())),
         ("queue/scheduler", queue.scheduler.clone()),
         ("queue/nr_requests", queue.nr_requests.map(|number| number.to_string())),
-        ("queue/wbt_lat_usec", queue.wbt_latency.map(|time| (time.nanos() / 1000).to_string())),
+        (WBT_LATENCY, queue.wbt_latency.map(|time| (time.nanos() / 1000).to_string())),
     ];
     knobs.into_iter().filter_map(|(file, value)| Some((file, value?))).collect()
 }
@@ -126,15 +143,17 @@ mod tests {
     use floodline_core::scenario::BdiKnobs;
 
     #[test]
-    fn only_the_knobs_that_are_named_are_written() {
+    fn only_the_knobs_that_are_named_are_written_and_whether_a_disk_turns() {
         let bdi = BdiKnobs { min_ratio: Some(60), max_ratio: Some(70), ..BdiKnobs::default() };
-        let device: Device = Device { rotational: true, bdi, ..toml_device() };
+        let device = Device { rotational: true, bdi, ..toml_device() };
+        let array = Device { backing: Backing::Raid1 { members: Vec::new() }, ..toml_device() };
         let named = |knobs: Vec<(&str, String)>| -> Vec<String> {
             knobs.iter().map(|(file, value)| format!("{file} {value}")).collect()
         };
         assert_eq!(named(queue_knobs(&device)), ["queue/rotational 1"]);
         assert_eq!(named(bdi_knobs(&device)), ["bdi/max_ratio 70", "bdi/min_ratio 60"]);
-        assert!(queue_knobs(&toml_device()).is_empty() && bdi_knobs(&toml_device()).is_empty());
+        assert_eq!(named(queue_knobs(&toml_device())), ["queue/rotational 0"]);
+        assert!(queue_knobs(&array).is_empty() && bdi_knobs(&toml_device()).is_empty());
     }
 
     fn toml_device() -> Device {
