@@ -66,6 +66,7 @@ fn events(second: u64) -> Vec<Event> {
     read.push(What::Submitted(submitted(None)));
     read.push(What::SlowSync(SlowSync {
         who: who(0),
+        tid: None,
         operation: Operation::Fsync,
         lasted: Nanos(Nanos::SECOND.0 / 2),
         device: Some(FILESYSTEM),

@@ -276,6 +276,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Event>(expect).unwrap().what, dirtied);
         let slow = What::SlowSync(SlowSync {
             who,
+            tid: None,
             operation: crate::traced::waits::Operation::SyncFilesystem,
             lasted: Nanos(9_950_000_000),
             device: Some(device),

@@ -10,6 +10,9 @@
  */
 #include "floodline.bpf.h"
 #include "page.bpf.h"
+/* Programs are loaded in this order: where none may be attached to a function, that shows before the long ones below
+ * are verified. */
+#include "waits.bpf.h"
 
 /* Detail that is dropped, by level of `shed`. */
 #define SHED_FILES 1
@@ -289,4 +292,3 @@ int on_dirty_page(__u64 *arguments)
 }
 
 #include "queued.bpf.h"
-#include "waits.bpf.h"

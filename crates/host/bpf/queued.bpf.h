@@ -101,37 +101,6 @@ struct {
 	__type(value, struct queued_entry);
 } queued_unnamed SEC(".maps");
 
-/* Data of each superblock that was queued since the program was loaded, for those who wait for it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u32);
-	__type(value, __u64);
-} data_of_superblock SEC(".maps");
-
-/* A wait that is under way, by thread. */
-struct wait {
-	__u64 since;
-	/* Data of the superblock queued until then. */
-	__u64 queued;
-	/* What the thread queued itself. */
-	__u64 own;
-	__u64 ino;
-	__u32 dev;
-	__u32 operation;
-	/* Waits within this one that have not ended. */
-	__u32 inner;
-	/* Of the inode, where that is known. */
-	__u32 generation;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, struct wait);
-} waiting SEC(".maps");
-
 /* The threads of jbd2 write nothing else past the data of files. */
 static __always_inline int is_jbd2(const char *comm)
 {
@@ -201,18 +170,6 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 	}
 	key->class = CLASS_DATA;
 	return inode;
-}
-
-static __always_inline void count_for_waiters(__u32 dev, __u64 bytes)
-{
-	__u32 tid = bpf_get_current_pid_tgid();
-	struct wait *wait = bpf_map_lookup_elem(&waiting, &tid);
-	__u64 zero = 0, *sum = entry(&data_of_superblock, &dev, &zero);
-
-	if (sum)
-		add(sum, bytes);
-	if (wait)
-		wait->own += bytes;
 }
 
 static __always_inline int queue(struct bio *bio)

@@ -84,7 +84,39 @@ struct {
 	__type(value, struct slow_entry);
 } slow SEC(".maps");
 
-/* Syncs of whole filesystems under way: one may hide in another's, as that of an overlay's upper one does. */
+/* Data of each superblock that was queued since the program was loaded, for those who wait for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u64);
+} data_of_superblock SEC(".maps");
+
+/* A wait that is under way, by thread. */
+struct wait {
+	__u64 since;
+	/* Data of the superblock queued until then. */
+	__u64 queued;
+	/* What the thread queued itself. */
+	__u64 own;
+	__u64 ino;
+	__u32 dev;
+	__u32 operation;
+	/* Waits within this one that have not ended. */
+	__u32 inner;
+	/* Of the inode, where that is known. */
+	__u32 generation;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct wait);
+} waiting SEC(".maps");
+
+/* Syncs of whole filesystems within another wait, as that of an overlay's upper one is: it alone knows the filesystem
+ * below, and what was queued there. */
 struct sync_key {
 	__u64 superblock;
 	__u32 tid;
@@ -98,6 +130,19 @@ struct {
 	__type(value, struct wait);
 } syncing SEC(".maps");
 
+/* Data that was queued: by whom, and of which superblock. */
+static __always_inline void count_for_waiters(__u32 dev, __u64 bytes)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct wait *wait = bpf_map_lookup_elem(&waiting, &tid);
+	__u64 zero = 0, *sum = entry(&data_of_superblock, &dev, &zero);
+
+	if (sum)
+		add(sum, bytes);
+	if (wait)
+		wait->own += bytes;
+}
+
 static __always_inline __u64 data_queued(__u32 dev)
 {
 	__u64 *sum = bpf_map_lookup_elem(&data_of_superblock, &dev);
@@ -105,8 +150,8 @@ static __always_inline __u64 data_queued(__u32 dev)
 	return sum ? *sum : 0;
 }
 
-/* One that hides in another, as that of an overlay's upper file does, is part of it. */
-static __always_inline int wait_begins(__u32 operation, __u32 dev, __u64 ino, __u32 generation)
+/* One that hides in another, as that of an overlay's upper file does, is part of it: then the other one. */
+static __always_inline struct wait *wait_begins(__u32 operation, __u32 dev, __u64 ino, __u32 generation)
 {
 	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = operation, .dev = dev, .ino = ino };
 	__u32 tid = bpf_get_current_pid_tgid();
@@ -115,23 +160,43 @@ static __always_inline int wait_begins(__u32 operation, __u32 dev, __u64 ino, __
 	/* So many never hide in each other: the end of one was missed. */
 	if (outer && outer->inner < 8) {
 		outer->inner += 1;
-		return 0;
+		return outer;
 	}
 	wait.generation = generation;
 	if (dev)
 		wait.queued = data_queued(dev);
 	bpf_map_update_elem(&waiting, &tid, &wait, 0);
-	return 0;
+	return NULL;
 }
 
-/* Adds a wait that has ended to its process, and tells it by itself if it was long. */
-static __always_inline int account(const struct wait *wait)
+/* Tells a wait that has ended by itself if it was long. */
+static __always_inline int tell(const struct wait *wait, __u32 epoch)
 {
 	__u64 lasted = bpf_ktime_get_ns() - wait->since, task = bpf_get_current_pid_tgid();
-	struct waited_entry *sum, none = {};
+	struct slow_key key = { .epoch = epoch, .tid = task, .since = wait->since };
 	struct slow_entry one = {};
+
+	if (lasted < SLOW_NS)
+		return 0;
+	one.lasted = lasted;
+	one.queued = wait->dev ? data_queued(wait->dev) - wait->queued : 0;
+	one.own = wait->own;
+	one.ino = wait->ino;
+	one.cgroup_ino = bpf_get_current_cgroup_id();
+	one.dev = wait->dev;
+	one.tgid = task >> 32;
+	one.operation = wait->operation;
+	one.generation = wait->generation;
+	bpf_get_current_comm(&one.comm, sizeof(one.comm));
+	return bpf_map_update_elem(&slow, &key, &one, BPF_NOEXIST) ? drop() : 0;
+}
+
+/* Adds a wait that has ended, and was part of no other, to its process. */
+static __always_inline int account(const struct wait *wait)
+{
+	__u64 lasted = bpf_ktime_get_ns() - wait->since;
+	struct waited_entry *sum, none = {};
 	struct waited_key key = {};
-	struct slow_key when = {};
 	struct control *now = begin();
 
 	if (!now)
@@ -140,7 +205,7 @@ static __always_inline int account(const struct wait *wait)
 	key.epoch = now->epoch;
 	key.operation = wait->operation;
 	key.cgroup_ino = bpf_get_current_cgroup_id();
-	key.tgid = task >> 32;
+	key.tgid = bpf_get_current_pid_tgid() >> 32;
 	sum = entry(&waited, &key, &none);
 	if (!sum)
 		drop();
@@ -149,38 +214,25 @@ static __always_inline int account(const struct wait *wait)
 		add(&sum->total_ns, lasted);
 		raise_to(&sum->longest_ns, lasted);
 	}
-	if (lasted < SLOW_NS)
-		return 0;
-	when.epoch = now->epoch;
-	when.tid = task;
-	when.since = wait->since;
-	one.lasted = lasted;
-	one.queued = wait->dev ? data_queued(wait->dev) - wait->queued : 0;
-	one.own = wait->own;
-	one.ino = wait->ino;
-	one.cgroup_ino = key.cgroup_ino;
-	one.dev = wait->dev;
-	one.tgid = key.tgid;
-	one.operation = wait->operation;
-	one.generation = wait->generation;
-	__builtin_memcpy(one.comm, none.comm, sizeof(one.comm));
-	return bpf_map_update_elem(&slow, &when, &one, BPF_NOEXIST) ? drop() : 0;
+	return tell(wait, now->epoch);
 }
 
-static __always_inline int wait_ends(void)
+/* Ends the wait of a task, or a part of it: then the wait that goes on. */
+static __always_inline struct wait *wait_ends(void)
 {
 	__u32 tid = bpf_get_current_pid_tgid();
 	struct wait *wait = bpf_map_lookup_elem(&waiting, &tid), ended;
 
 	if (!wait)
-		return 0;
+		return NULL;
 	if (wait->inner) {
 		wait->inner -= 1;
-		return 0;
+		return wait;
 	}
 	ended = *wait;
 	bpf_map_delete_elem(&waiting, &tid);
-	return account(&ended);
+	account(&ended);
+	return NULL;
 }
 
 #define WHOLE_FILE 0x7fffffffffffffffULL
@@ -194,39 +246,44 @@ int on_fsync(__u64 *arguments)
 
 	if (arguments[2] != WHOLE_FILE)
 		operation = OPERATION_RANGE;
-	return wait_begins(operation, inode->i_sb->s_dev, inode->i_ino, inode->i_generation);
+	wait_begins(operation, inode->i_sb->s_dev, inode->i_ino, inode->i_generation);
+	return 0;
 }
 
 SEC("fexit/vfs_fsync_range")
 int on_fsync_done(__u64 *arguments UNUSED)
 {
-	return wait_ends();
+	wait_ends();
+	return 0;
 }
 
 SEC("fentry/ksys_sync")
 int on_sync(__u64 *arguments UNUSED)
 {
-	return wait_begins(OPERATION_SYNC, 0, 0, 0);
+	wait_begins(OPERATION_SYNC, 0, 0, 0);
+	return 0;
 }
 
 SEC("fexit/ksys_sync")
 int on_sync_done(__u64 *arguments UNUSED)
 {
-	return wait_ends();
+	wait_ends();
+	return 0;
 }
 
 /* A part of a file is not told from a whole one here, nor a file from the one that had its number before. */
 SEC("tp/ext4/ext4_sync_file_enter")
 int on_ext4_sync_file(struct trace_event_raw_ext4_sync_file_enter *event)
 {
-	return wait_begins(event->datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, event->dev, event->ino,
-			   0);
+	wait_begins(event->datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, event->dev, event->ino, 0);
+	return 0;
 }
 
 SEC("tp/ext4/ext4_sync_file_exit")
 int on_ext4_sync_file_done(void *event UNUSED)
 {
-	return wait_ends();
+	wait_ends();
+	return 0;
 }
 
 /* The time of an unmount's sync is not that of the system call, which returns before the work is done. */
@@ -235,11 +292,15 @@ int on_sync_filesystem(__u64 *arguments)
 {
 	struct super_block *sb = (struct super_block *)arguments[0];
 	struct sync_key key = { .superblock = (__u64)sb, .tid = bpf_get_current_pid_tgid() };
-	struct wait wait = { .since = bpf_ktime_get_ns(), .operation = OPERATION_SYNC_FILESYSTEM };
+	struct wait part = { .since = bpf_ktime_get_ns(), .operation = OPERATION_SYNC_FILESYSTEM };
+	struct wait *outer = wait_begins(OPERATION_SYNC_FILESYSTEM, sb->s_dev, 0, 0);
 
-	wait.dev = sb->s_dev;
-	wait.queued = data_queued(wait.dev);
-	bpf_map_update_elem(&syncing, &key, &wait, 0);
+	if (!outer)
+		return 0;
+	part.dev = sb->s_dev;
+	part.queued = data_queued(part.dev);
+	part.own = outer->own;
+	bpf_map_update_elem(&syncing, &key, &part, 0);
 	return 0;
 }
 
@@ -247,13 +308,19 @@ SEC("fexit/sync_filesystem")
 int on_sync_filesystem_done(__u64 *arguments)
 {
 	struct sync_key key = { .superblock = arguments[0], .tid = bpf_get_current_pid_tgid() };
-	struct wait *wait = bpf_map_lookup_elem(&syncing, &key), ended;
+	struct wait *outer = wait_ends(), *part, ended;
+	struct control *now;
 
-	if (!wait)
+	if (!outer)
 		return 0;
-	ended = *wait;
+	part = bpf_map_lookup_elem(&syncing, &key);
+	now = begin();
+	if (!part || !now)
+		return 0;
+	ended = *part;
+	ended.own = outer->own - part->own;
 	bpf_map_delete_elem(&syncing, &key);
-	return account(&ended);
+	return tell(&ended, now->epoch);
 }
 
 #endif

@@ -186,10 +186,22 @@ fn sentence(wait: &Blame) -> String {
         wait.operation.name(),
         wait.process
     );
+    text.push_str(&place_and_data(wait));
+    for part in &wait.parts {
+        let lasted = human::seconds(Nanos(part.lasted_ns).as_secs_f64());
+        let _ = write!(text, "; {lasted} of that{}", place_and_data(part));
+    }
+    text
+}
+
+/// Where somebody waited, for how much and whose.
+fn place_and_data(wait: &Blame) -> String {
+    let mut text = String::new();
     if let Some(place) = wait.file.as_ref().or(wait.filesystem.as_ref()) {
         let _ = write!(text, " on {place}");
     }
-    if let Some(queued) = wait.queued_bytes {
+    // An overlay has no data of its own.
+    if let Some(queued) = wait.queued_bytes.filter(|bytes| *bytes > 0 || wait.parts.is_empty()) {
         let _ = write!(text, ": {} were queued there", amount(queued));
     }
     if !wait.cgroups.is_empty() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose data a long wait for stable storage waited for. The tracer counts exactly how much was queued for a
 //! superblock during a wait; whose that was is told from what was queued there in the intervals that
-//! the wait touches, the first and the last in part.
+//! the wait touches, the first and the last in part. A wait within another of the same task is part of it.
 
 use super::credit::FileKey;
 use super::names::Names;
@@ -50,15 +50,12 @@ pub struct Blame {
     pub cgroups: Vec<Part>,
     /// Files, most first.
     pub files: Vec<Part>,
+    /// Syncs of other filesystems by the same task within this wait, longest first: whoever unmounts an overlay waits
+    /// for the filesystem of its upper directory. Their time is part of this one's.
+    pub parts: Vec<Blame>,
 }
 
 impl Blame {
-    /// Whether it began before another one ended, and the other way round.
-    pub fn overlaps(&self, other: &Blame) -> bool {
-        let began = |wait: &Blame| wait.at_ns.saturating_sub(wait.lasted_ns);
-        began(self) < other.at_ns && began(other) < self.at_ns
-    }
-
     /// Whose data it was, as half a sentence; empty where that is not known.
     pub fn whose(&self) -> String {
         let part = |part: &Part| format!("{} of {}", human::percent(part.share), part.name);
@@ -107,12 +104,38 @@ impl<'a> Queued<'a> {
 /// The long waits of a window, longest first.
 pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
     let queued = Queued::of(window);
-    let blamed = |event: &Event| match &event.what {
-        What::SlowSync(wait) => Some(blame(&queued, names, event.at, wait)),
+    let mut waits: Vec<Blame> = Vec::new();
+    // The latest wait of each task that is part of no other.
+    let mut whole: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for (at, wait) in outer_first(window) {
+        let blame = blame(&queued, names, at, wait);
+        let task = (wait.who.pid, wait.tid.unwrap_or(wait.who.pid));
+        let around =
+            whole.get(&task).and_then(|index| waits.get_mut(*index)).filter(|outer| outer.at_ns >= blame.at_ns);
+        match around.filter(|_| wait.operation == Operation::SyncFilesystem) {
+            Some(outer) => outer.parts.push(blame),
+            None => {
+                whole.insert(task, waits.len());
+                waits.push(blame);
+            }
+        }
+    }
+    let longest_first = |waits: &mut Vec<Blame>| waits.sort_by_key(|wait| Reverse(wait.lasted_ns));
+    waits.iter_mut().for_each(|wait| longest_first(&mut wait.parts));
+    longest_first(&mut waits);
+    waits
+}
+
+/// Long waits and their ends in the order in which they began; of those that began at once, what ended last comes
+/// first.
+fn outer_first(window: &Window) -> Vec<(Nanos, &SlowSync)> {
+    // A wait is told when it ends: of two that began and ended at once, what was told last is around the other.
+    let slow = window.events.iter().rev().filter_map(|event| match &event.what {
+        What::SlowSync(wait) => Some((event.at, wait)),
         _ => None,
-    };
-    let mut waits: Vec<Blame> = window.events.iter().filter_map(blamed).collect();
-    waits.sort_by_key(|wait| Reverse(wait.lasted_ns));
+    });
+    let mut waits: Vec<(Nanos, &SlowSync)> = slow.collect();
+    waits.sort_by_key(|(at, wait)| (at.0.saturating_sub(wait.lasted.0), Reverse(at.0)));
     waits
 }
 
@@ -143,6 +166,7 @@ fn blame(queued: &Queued<'_>, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> 
         own_bytes: wait.own.0,
         cgroups: largest(cgroups, cgroup),
         files: largest(files, |key| names.file(key)),
+        parts: Vec::new(),
     }
 }
 

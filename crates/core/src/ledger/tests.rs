@@ -136,6 +136,7 @@ fn layers_above_a_disk_are_shown_and_not_added() {
 fn a_wait_is_blamed_on_those_whose_data_was_queued_during_it() {
     let wait = What::SlowSync(SlowSync {
         who: who(40, "umount", 1),
+        tid: None,
         operation: Operation::SyncFilesystem,
         lasted: secs(10.0),
         device: Some(dev_of("sda")),
@@ -157,9 +158,45 @@ fn a_wait_is_blamed_on_those_whose_data_was_queued_during_it() {
 }
 
 #[test]
+fn a_wait_within_another_of_the_same_task_is_part_of_it() {
+    let sync = |tid, operation, device: &str, lasted| {
+        What::SlowSync(SlowSync {
+            who: who(40, "umount", 1),
+            tid,
+            operation,
+            lasted: secs(lasted),
+            device: Some(dev_of(device)),
+            file: None,
+            queued: None,
+            own: Bytes(0),
+        })
+    };
+    // All of them end at once, as far as they are told within one interval.
+    let check = |outer: What, inner: What, expect: &[(f64, &[f64])]| {
+        let ledger = ledger(&window(vec![inner, outer])).unwrap();
+        let lasted = |wait: &blame::Blame| wait.lasted_ns as f64 / 1e9;
+        let told: Vec<(f64, Vec<f64>)> =
+            ledger.waits.iter().map(|wait| (lasted(wait), wait.parts.iter().map(lasted).collect())).collect();
+        let expect: Vec<(f64, Vec<f64>)> = expect.iter().map(|(whole, parts)| (*whole, parts.to_vec())).collect();
+        assert_eq!(told, expect);
+    };
+    let overlay = |tid| sync(tid, Operation::SyncFilesystem, "dm-0", 9.0);
+    let upper = |tid, lasted| sync(tid, Operation::SyncFilesystem, "sda", lasted);
+    check(overlay(Some(41)), upper(Some(41), 8.0), &[(9.0, &[8.0])]);
+    check(overlay(Some(41)), upper(Some(41), 9.0), &[(9.0, &[9.0])]);
+    check(sync(Some(41), Operation::Sync, "sda", 9.0), upper(Some(41), 8.0), &[(9.0, &[8.0])]);
+    // Another thread waits by itself, and so does an fsync: the tracer hides one that is part of another.
+    check(overlay(Some(41)), upper(Some(42), 8.0), &[(9.0, &[]), (8.0, &[])]);
+    check(overlay(Some(41)), sync(Some(41), Operation::Fsync, "sda", 8.0), &[(9.0, &[]), (8.0, &[])]);
+    // Recordings of before threads were told: processes that unmount have one.
+    check(overlay(None), upper(None, 8.0), &[(9.0, &[8.0])]);
+}
+
+#[test]
 fn a_wait_takes_of_an_interval_only_what_falls_within_it() {
     let wait = SlowSync {
         who: who(40, "umount", 1),
+        tid: None,
         operation: Operation::SyncFilesystem,
         lasted: secs(1.0),
         device: Some(dev_of("sda")),

@@ -41,6 +41,9 @@ pub struct SlowSync {
     /// Who waited.
     #[serde(flatten)]
     pub who: Who,
+    /// Its thread; recordings of before the tracer told it have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
     /// In what.
     pub operation: Operation,
     /// How long.
@@ -55,7 +58,8 @@ pub struct SlowSync {
     pub own: Bytes,
 }
 
-/// All waits of one process in one operation that ended in one interval, short ones too.
+/// All waits of one process in one operation that ended in one interval, short ones too, without those that were part
+/// of another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Synced {
     /// Begin of the interval; its end is the time of the event.

@@ -334,6 +334,7 @@ mod tests {
     fn slow(pid: u32, at: u64, lasted: u64) -> Record {
         let what = What::SlowSync(SlowSync {
             who: Who { pid, comm: "redis".into(), cgroup_ino: 7 },
+            tid: None,
             operation: Operation::Fdatasync,
             lasted: Nanos(lasted),
             device: None,

@@ -18,7 +18,6 @@ use crate::ledger::blame::Blame;
 use crate::name::Name;
 use crate::record::What;
 use crate::report::{Evidence, Finding, Severity, Step};
-use crate::traced::waits::Operation;
 use crate::units::{Bytes, Count, Nanos, Pages};
 use crate::window::{Span, Window};
 use std::collections::{BTreeMap, BTreeSet};
@@ -239,17 +238,13 @@ fn waiting(window: &Window) -> Option<Waiting> {
 fn traced(window: &Window, upper: &Upper<'_>) -> Option<(u64, Blame)> {
     let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
     let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
-    let waits: Vec<Blame> = ledger::waits(window)?;
     let is_of_overlay = |wait: &Blame| wait.device.is_some_and(|device| overlays.contains(&device));
-    let for_overlay = |wait: &&Blame| {
-        wait.operation == Operation::SyncFilesystem
-            && wait.device == Some(upper.mount.dev)
-            && Nanos(wait.lasted_ns).as_secs_f64() >= NOTICED_S
-            && waits.iter().any(|other| other.pid == wait.pid && is_of_overlay(other) && other.overlaps(wait))
-    };
-    let count = waits.iter().filter(for_overlay).count() as u64;
-    // The longest stands first.
-    waits.iter().find(for_overlay).map(|wait| (count, wait.clone()))
+    let is_of_upper =
+        |wait: &Blame| wait.device == Some(upper.mount.dev) && Nanos(wait.lasted_ns).as_secs_f64() >= NOTICED_S;
+    let syncs = ledger::waits(window)?.into_iter().filter(is_of_overlay).flat_map(|wait| wait.parts);
+    let syncs: Vec<Blame> = syncs.filter(is_of_upper).collect();
+    let count = syncs.len() as u64;
+    Some((count, syncs.into_iter().max_by_key(|wait| wait.lasted_ns)?))
 }
 
 /// What confirms it: who waited for whose data.
@@ -475,6 +470,7 @@ mod tests {
     use crate::fixture::{Fixture, mib_pages, secs};
     use crate::gap::Cause;
     use crate::traced::Who;
+    use crate::traced::waits::Operation;
     use crate::traced::waits::SlowSync;
     use crate::units::BytesPerSecond;
 
@@ -518,7 +514,17 @@ mod tests {
             let who = Who { pid: 40, comm: "containerd-shim".into(), cgroup_ino: 1 };
             let (operation, lasted) = (Operation::SyncFilesystem, secs(3.0));
             let queued = Some(Bytes(90_000_000));
-            What::SlowSync(SlowSync { who, operation, lasted, device: Some(device), file: None, queued, own: Bytes(0) })
+            let own = Bytes(0);
+            What::SlowSync(SlowSync {
+                who,
+                tid: None,
+                operation,
+                lasted,
+                device: Some(device),
+                file: None,
+                queued,
+                own,
+            })
         };
         let asked = overlay_synced().traced(&["bytes"], vec![sync(dev(false)), sync(dev(true))]);
         check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while everything dirty on sdb");

@@ -52,13 +52,14 @@ fn synced(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos) -> Synced {
 
 /// Mirrors `struct slow_key` and `struct slow_entry`.
 fn slow_sync(mut key: Fields<'_>, mut entry: Fields<'_>, asleep: u64, file: impl Fn(u32, u64, u32) -> File) -> Event {
-    let (_epoch, _tid, since) = (key.u32(), key.u32(), key.u64());
+    let (_epoch, tid, since) = (key.u32(), key.u32(), key.u64());
     let (lasted, queued, own) = (entry.u64(), Bytes(entry.u64()), Bytes(entry.u64()));
     let (ino, cgroup_ino, dev, pid) = (entry.u64(), entry.u64(), entry.u32(), entry.u32());
     let operation = operation(entry.u32());
     let generation = entry.u32();
     let what = SlowSync {
         who: Who { pid, comm: entry.name::<16>(), cgroup_ino },
+        tid: Some(tid),
         operation,
         lasted: Nanos(lasted),
         device: (dev != 0).then(|| device(dev)),
@@ -102,6 +103,7 @@ mod tests {
                 comm: entry.name("comm"),
                 cgroup_ino: entry.number("cgroup_ino"),
             },
+            tid: Some(key.number("tid") as u32),
             operation: operation(entry.number("operation") as u32),
             lasted: Nanos(entry.number("lasted")),
             device: Some(device(entry.number("dev") as u32)),
