@@ -49,6 +49,9 @@ fn run() -> Result<Exit, CliError> {
     }
 }
 
+/// Columns that help has, on wider terminals too.
+const WIDTH: usize = 80;
+
 /// Behind the options that are a command's own.
 const DISPLAYED_LAST: usize = 900;
 
@@ -61,7 +64,7 @@ fn arguments() -> clap::Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .propagate_version(true)
-        .max_term_width(100)
+        .max_term_width(WIDTH)
         .arg(
             clap::Arg::new("color")
                 .long("color")
@@ -100,6 +103,24 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&arguments());
+    }
+
+    #[test]
+    fn help_fits_80_columns() {
+        fn check(command: &mut clap::Command) {
+            for help in [command.render_help(), command.render_long_help()].map(|help| help.to_string()) {
+                let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > WIDTH).collect();
+                assert!(wide.is_empty(), "{}: {wide:#?}", command.get_name());
+            }
+            // Examples are copied: clap must not break them.
+            let last = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let wide = last.lines().find(|line| line.starts_with("  ") && line.chars().count() > WIDTH);
+            assert_eq!(wide, None, "{}", command.get_name());
+            command.get_subcommands_mut().for_each(check);
+        }
+        let mut arguments = arguments();
+        arguments.build();
+        check(&mut arguments);
     }
 
     #[test]

@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
         floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \
         floodline export host.flr --format csv --table cgroup > cgroups.csv\n  \
         floodline export host.flr --format parquet -o host-tables/\n  \
-        floodline export host.flr --format perfetto -o host.json   (open it in ui.perfetto.dev)"
+        floodline export host.flr --format perfetto -o host.json\n\n\
+        ui.perfetto.dev opens the last one."
 )]
 pub(crate) struct Export {
     /// Recording to convert; - is standard input

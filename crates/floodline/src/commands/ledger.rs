@@ -24,7 +24,8 @@ use std::path::PathBuf;
         Examples:\n  \
         floodline record --for 1m --trace on -o host.flr && floodline ledger host.flr\n  \
         floodline ledger host.flr --rows 30\n  \
-        floodline ledger host.flr --format json | jq '.files[] | select(.redirtied_bytes > 0)'"
+        floodline ledger host.flr --format json \\\n    \
+        | jq '.files[] | select(.redirtied_bytes > 0)'"
 )]
 pub(crate) struct LedgerCommand {
     /// Traced recording; - is standard input

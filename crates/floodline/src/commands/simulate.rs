@@ -33,8 +33,10 @@ use std::time::Instant;
     after_help = "Exit code 1 when something is not as the scenario expects.\n\n\
         Examples:\n  \
         floodline simulate scenarios/dirty-cliff.toml\n  \
-        floodline simulate scenarios/dirty-cliff.toml --set vm.dirty_background_bytes=32M --set vm.dirty_bytes=128M\n  \
-        floodline simulate scenarios/starved-budget.toml --kernel 6.1 --save starved.flr\n  \
+        floodline simulate scenarios/dirty-cliff.toml \\\n    \
+        --set vm.dirty_background_bytes=32M --set vm.dirty_bytes=128M\n  \
+        floodline simulate scenarios/starved-budget.toml --kernel 6.1 \\\n    \
+        --save starved.flr\n  \
         floodline simulate scenarios/starved-budget.toml --kernel 6.1 --vs remedy"
 )]
 pub(crate) struct Simulate {

@@ -39,11 +39,12 @@ use std::time::{Duration, Instant};
         --save keeps all of them.\n\n\
         Exit code 1 when a combination could not be run; its row says why.\n\n\
         Examples:\n  \
-        floodline sweep scenarios/dirty-cliff.toml --grid vm.dirty_background_bytes=8M,32M,128M \
-        --grid kernel=6.1,6.12\n  \
-        floodline sweep scenarios/starved-budget.toml --grid instances=8,32,128 --grid variant=incident,remedy \
-        --save boxes.parquet\n  \
-        floodline sweep scenarios/dirty-cliff.toml --grid seed=1,2,3,4 --figure durable.fdatasync.max_seconds"
+        floodline sweep scenarios/dirty-cliff.toml \\\n    \
+        --grid vm.dirty_background_bytes=8M,32M,128M --grid kernel=6.1,6.12\n  \
+        floodline sweep scenarios/starved-budget.toml --grid instances=8,32,128 \\\n    \
+        --grid variant=incident,remedy --save boxes.parquet\n  \
+        floodline sweep scenarios/dirty-cliff.toml --grid seed=1,2,3,4 \\\n    \
+        --figure durable.fdatasync.max_seconds"
 )]
 pub(crate) struct SweepCommand {
     /// Scenario file

@@ -16,14 +16,17 @@ use std::path::PathBuf;
 
 /// Find between which two kernels a figure jumps
 #[derive(clap::Args)]
-#[command(after_help = "Without repeats, every step is believed; with --repeat, ends that differ by less than three \
+#[command(
+    override_usage = "floodline lab bisect [OPTIONS] --metric <FIGURE>\n           --kernels <KERNELS> <SCENARIO>",
+    after_help = "Without repeats, every step is believed; with --repeat, ends that differ by less than three \
         standard deviations of the repeats are the same. What jumps and jumps back between the ends is not seen: then \
         choose nearer ends.\n\n\
         Examples:\n  \
-        floodline lab bisect scenarios/starved-budget.toml --metric writers.dirtied_bytes_per_second \\\n    \
-        --kernels 5.10..7.2\n  \
-        floodline lab bisect scenarios/inode-switch-storm.toml --metric host.cpu_system_seconds \\\n    \
-        --kernels 6.12.43,6.12.117 --repeat 3")]
+        floodline lab bisect scenarios/starved-budget.toml \\\n    \
+        --metric writers.dirtied_bytes_per_second --kernels 5.10..7.2\n  \
+        floodline lab bisect scenarios/inode-switch-storm.toml \\\n    \
+        --metric host.cpu_system_seconds --kernels 6.12.43,6.12.117 --repeat 3"
+)]
 pub(super) struct Bisect {
     /// Scenario file
     scenario: PathBuf,

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Exit code 1 when something is not as the scenario expects.\n\n\
         Examples:\n  \
         floodline lab judge scenarios/dirty-cliff.toml cliff.flr --variant remedy\n  \
-        floodline lab judge scenarios/exact-budgets.toml budgets.flr --variant ratio --misses")]
+        floodline lab judge scenarios/exact-budgets.toml budgets.flr \\\n    \
+        --variant ratio --misses")]
 pub(super) struct Judge {
     /// Scenario file
     scenario: PathBuf,

@@ -17,8 +17,10 @@ use std::path::PathBuf;
         Exit code 1 when something is not as a scenario expects.\n\n\
         Examples:\n  \
         floodline lab matrix scenarios/*.toml --kernels 6.1,6.12\n  \
-        floodline lab matrix scenarios/overlay-umount.toml --kernels 5.10,6.12 --variants incident,remedy\n  \
-        floodline lab matrix scenarios/*.toml --kernels 6.12 --format markdown > incidents.md")]
+        floodline lab matrix scenarios/overlay-umount.toml --kernels 5.10,6.12 \\\n    \
+        --variants incident,remedy\n  \
+        floodline lab matrix scenarios/*.toml --kernels 6.12 --format markdown \\\n    \
+        > incidents.md")]
 pub(super) struct Matrix {
     /// Scenario files
     #[arg(required = true)]

@@ -16,8 +16,10 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Exit code 1 when something is not as the scenario expects, 69 when nothing could be run.\n\n\
         Examples:\n  \
         floodline lab run scenarios/overlay-umount.toml --kernel 6.12\n  \
-        floodline lab run scenarios/overlay-umount.toml --kernel 5.10 --variant remedy --save remedy.flr\n  \
-        floodline lab run scenarios/dirty-cliff.toml --kernel 6.1 --repeat 3 --save cliff.flr")]
+        floodline lab run scenarios/overlay-umount.toml --kernel 5.10 \\\n    \
+        --variant remedy --save remedy.flr\n  \
+        floodline lab run scenarios/dirty-cliff.toml --kernel 6.1 --repeat 3 \\\n    \
+        --save cliff.flr")]
 pub(super) struct RunScenario {
     /// Scenario file
     scenario: PathBuf,

@@ -22,7 +22,9 @@ use std::time::Duration;
 
 /// Open a console in a guest, or run a command there
 #[derive(clap::Args)]
-#[command(after_help = "The guest is thrown away afterwards, with everything in it. Its shell is bash with the usual \
+#[command(
+    override_usage = "floodline lab shell [OPTIONS] --kernel <KERNEL> [SCENARIO]\n           [-- <COMMAND>...]",
+    after_help = "The guest is thrown away afterwards, with everything in it. Its shell is bash with the usual \
         programs, from this machine's package lists, and floodline itself; everybody is root there.\n\n\
         Ctrl-A X ends the guest at once, exit or Ctrl-D in its shell too; Ctrl-A A sends Ctrl-A. A terminal that is \
         resized is made known with stty rows R cols C.\n\n\
@@ -32,7 +34,9 @@ use std::time::Duration;
         floodline lab shell --kernel 6.12\n  \
         floodline lab shell scenarios/starved-budget.toml --kernel 7.2 --workload\n  \
         floodline lab shell --kernel 6.1 -- floodline doctor --for 3s\n  \
-        floodline lab shell --kernel 6.12 --package fio -- fio --name=a --size=64M --rw=write --directory=/data")]
+        floodline lab shell --kernel 6.12 --package fio -- \\\n    \
+        fio --name=a --size=64M --rw=write --directory=/data"
+)]
 pub(super) struct ShellCommand {
     /// Scenario whose machine to build; without it two CPUs, 1 GiB, and an ext4 disk on /data
     scenario: Option<PathBuf>,

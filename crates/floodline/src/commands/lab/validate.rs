@@ -32,7 +32,8 @@ use std::path::{Path, PathBuf};
         A recording is held against the scenario as it is now.\n\n\
         Examples:\n  \
         floodline lab validate recordings/ > validation.md\n  \
-        floodline lab validate run-1.flr run-2.flr run-3.flr --format json | jq .summary")]
+        floodline lab validate run-1.flr run-2.flr run-3.flr --format json \\\n    \
+        | jq .summary")]
 pub(super) struct Validate {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "RECORDING")]
