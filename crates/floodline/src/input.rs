@@ -14,6 +14,9 @@ use std::path::Path;
 /// What to type when there is nothing to read.
 const HOW_TO_RECORD: &str = "make a recording with: floodline record --for 1m -o FILE.flr";
 
+/// What to do when bytes have changed since they were written.
+const COPY_AGAIN: &str = "copy it once more from where it was recorded, byte by byte";
+
 /// A path as it is shown: its bytes may be anything.
 pub(crate) fn shown(path: &Path) -> Name {
     Name::new(path.as_os_str().as_bytes())
@@ -50,6 +53,7 @@ impl Input {
             match error {
                 // The message says which version reads it.
                 DecodeError::NewerFormat { .. } => told,
+                DecodeError::DamagedStart | DecodeError::DamagedHeader => told.hint(COPY_AGAIN).hint(HOW_TO_RECORD),
                 _ => told.hint(HOW_TO_RECORD),
             }
         })?;

@@ -43,9 +43,15 @@ pub enum DecodeError {
         /// Version of the program that wrote it.
         written_by: String,
     },
-    /// No frame with a header is whole.
+    /// It ends before the first frame with a header does.
     #[error("the recording ends before its header is complete")]
     NoHeader,
+    /// Bytes changed after they were written, in its first 32.
+    #[error("the first {PREAMBLE} bytes of the recording, which say that it is one, are damaged")]
+    DamagedStart,
+    /// Bytes changed after they were written, in its only header or in all of them.
+    #[error("the header of the recording is damaged, and without it nothing else can be read")]
+    DamagedHeader,
 }
 
 /// Why a stretch of recording is missing.
@@ -193,7 +199,10 @@ impl<R: Read> Decoder<R> {
     fn open(&mut self) -> Result<(), DecodeError> {
         loop {
             match self.frames.next()? {
-                Step::End => return Err(DecodeError::NoHeader),
+                Step::End => {
+                    let is_cut_only = self.cuts.iter().all(|cut| cut.why == Why::Truncated);
+                    return Err(if is_cut_only { DecodeError::NoHeader } else { DecodeError::DamagedHeader });
+                }
                 Step::Damaged { bytes, cut_off, .. } => {
                     self.miss(if cut_off { Why::Truncated } else { Why::Damaged }, bytes);
                 }
@@ -479,25 +488,29 @@ fn preamble(bytes: &[u8]) -> Result<(u16, u16), DecodeError> {
     }
     let (magic, rest) = bytes.split_at(bytes.len().min(MAGIC.len()));
     if !MAGIC.starts_with(magic) {
-        return Err(DecodeError::NotARecording);
+        return Err(if was_magic(magic) { DecodeError::DamagedStart } else { DecodeError::NotARecording });
     }
     if bytes.len() < PREAMBLE {
         return Err(DecodeError::NoHeader);
     }
     let number = |at: usize| rest.get(at..).and_then(|b| b.first_chunk()).map_or(0, |two| u16::from_le_bytes(*two));
     let (major, minor) = (number(0), number(2));
-    if major == 0 {
-        return Err(DecodeError::NotARecording);
+    let name = rest.get(4..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_graphic());
+    let written_by: String = name.map(|&byte| char::from(byte)).collect();
+    match major {
+        0 => Err(DecodeError::DamagedStart),
+        // No version writes two formats.
+        _ if major > FORMAT.0 && written_by == Header::new(None).version => Err(DecodeError::DamagedStart),
+        _ if major > FORMAT.0 => Err(DecodeError::NewerFormat { major, minor, written_by }),
+        _ => Ok((major, minor)),
     }
-    if major > FORMAT.0 {
-        let name = rest.get(4..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_graphic());
-        return Err(DecodeError::NewerFormat {
-            major,
-            minor,
-            written_by: name.map(|&byte| char::from(byte)).collect(),
-        });
-    }
-    Ok((major, minor))
+}
+
+/// Whether these were the first bytes of a recording before some of them changed, as in a transfer "as text". Other
+/// formats begin and end alike, but have other letters.
+fn was_magic(bytes: &[u8]) -> bool {
+    let same = |range: std::ops::Range<usize>| range.filter(|&at| bytes.get(at) == MAGIC.get(at)).count();
+    same(1..4) >= 2 && same(0..MAGIC.len()) >= MAGIC.len() / 2
 }
 
 /// Fills the tables of a sample from their sections.

@@ -321,6 +321,26 @@ fn a_file_of_a_newer_format_is_refused_by_version() {
 }
 
 #[test]
+fn what_is_damaged_at_the_start_is_named() {
+    let whole = encode(&plain(3));
+    let check = |at: usize, flip: u8, expect: &str| {
+        let mut file = whole.clone();
+        file[at] ^= flip;
+        assert_eq!(decode(&file).unwrap_err().to_string(), expect, "byte {at}");
+    };
+    let start = "the first 32 bytes of the recording, which say that it is one, are damaged";
+    (0..8).for_each(|at| check(at, 1, start));
+    // The format: none, and one that this version does not write.
+    check(8, 1, start);
+    check(9, 1, start);
+    let header = "the header of the recording is damaged, and without it nothing else can be read";
+    (PREAMBLE..PREAMBLE + 30).for_each(|at| check(at, 1, header));
+    let as_text: Vec<u8> = whole.iter().copied().filter(|byte| *byte != b'\r').collect();
+    assert_eq!(decode(&as_text).unwrap_err().to_string(), start);
+    assert_eq!(decode(b"\x89PNG\r\n\x1a\n").unwrap_err().to_string(), "not a recording (.flr)");
+}
+
+#[test]
 fn what_is_no_recording_is_refused() {
     assert_eq!(decode(b"").unwrap_err().to_string(), "the recording is empty");
     assert_eq!(decode(b"PK\x03\x04").unwrap_err().to_string(), "not a recording (.flr)");

@@ -34,6 +34,19 @@ fn a_recording_without_a_whole_sample_says_how_to_make_one() {
 }
 
 #[test]
+fn a_recording_with_a_changed_byte_says_where_and_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = std::fs::read(recording(&Fixture::healthy().one_look()).as_str()).expect("a recording");
+    for (at, expect) in [(2, "the first 32 bytes of the recording"), (50, "the header of the recording is damaged")] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        let damaged = folder.path().join("damaged.flr");
+        std::fs::write(&damaged, bytes).expect("a file");
+        check(&["doctor", text(&damaged)], 2, &["damaged.flr: ", expect, "hint: copy it once more from where"]);
+    }
+}
+
+#[test]
 fn names_of_files_are_shown_escaped() {
     for command in ["doctor", "replay", "budget"] {
         check(&[command, "/no/\u{1b}[31m\n.flr"], 2, &["cannot open /no/\\x1b[31m\\x0a.flr: "]);
