@@ -148,6 +148,15 @@ pub(crate) fn check_rule(rule: &Rule, fixture: &crate::fixture::Fixture, expect:
     assert!(said.starts_with(expect), "rule {} said\n{said}\ninstead of\n{expect}", rule.name);
 }
 
+/// The first finding of a rule in a fixture that it fires on.
+#[cfg(test)]
+pub(crate) fn first_finding(rule: &Rule, fixture: &crate::fixture::Fixture) -> Finding {
+    match (rule.check)(&fixture.window()) {
+        Verdict::Found(mut findings) => findings.remove(0),
+        other => panic!("rule {} said {other:?}", rule.name),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -325,18 +325,11 @@ fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::check_rule;
+    use crate::diagnose::{check_rule, first_finding};
     use crate::fixture::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
     use crate::fixture::{Fixture, mib, mib_pages, secs};
     use crate::gap::Cause;
     use crate::units::{Bytes, BytesPerSecond, Count, Pages};
-
-    fn finding(fixture: &Fixture) -> Finding {
-        match check(&fixture.window()) {
-            Verdict::Found(mut findings) => findings.remove(0),
-            other => panic!("{other:?}"),
-        }
-    }
 
     fn commands(finding: &Finding) -> Vec<&str> {
         finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
@@ -345,7 +338,7 @@ mod tests {
     #[test]
     fn the_measured_cliff_is_critical_and_gets_the_measured_cure() {
         check_rule(&RULE, &dirty_cliff(), "critical: 298 MiB of dirty data piled up and went to sda at once: 7.00 s");
-        let finding = finding(&dirty_cliff());
+        let finding = first_finding(&RULE, &dirty_cliff());
         assert_eq!(
             commands(&finding),
             ["sysctl -w vm.dirty_background_bytes=33554432", "sysctl -w vm.dirty_bytes=134217728"]
@@ -382,12 +375,12 @@ mod tests {
         }
         // The kernel's word counts, not what age and amount would allow.
         assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
-        assert_eq!(finding(&dirty_cliff()).confirmed, None);
+        assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
     }
 
     #[test]
     fn the_published_cliff_gets_the_published_cure() {
-        let finding = finding(&dirty_cliff_published());
+        let finding = first_finding(&RULE, &dirty_cliff_published());
         assert_eq!(finding.severity, Severity::Critical);
         assert_eq!(
             commands(&finding),
@@ -453,7 +446,11 @@ mod tests {
             &asked,
             "warning: 298 MiB of dirty data piled up and went to sda at once: 7.00 s for somebody",
         );
-        assert!(finding(&asked).cause.contains("an unmount asked for it"), "{}", finding(&asked).cause);
+        assert!(
+            first_finding(&RULE, &asked).cause.contains("an unmount asked for it"),
+            "{}",
+            first_finding(&RULE, &asked).cause
+        );
     }
 
     #[test]
@@ -481,7 +478,7 @@ mod tests {
                 row.file_dirty = Some(Bytes(mib(1.0)));
             })
             .limits("/small", |_, row| row.memory_max = Some(crate::units::Limit(mib(128.0))));
-        let finding = finding(&limited);
+        let finding = first_finding(&RULE, &limited);
         assert_eq!(
             commands(&finding),
             ["sysctl -w vm.dirty_expire_centisecs=300", "sysctl -w vm.dirty_writeback_centisecs=100"]
@@ -491,7 +488,11 @@ mod tests {
     #[test]
     fn a_writer_that_is_faster_than_the_disk_is_told_so() {
         let fast = dirty_cliff().host(|t, row| row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(90.0 * t).0)));
-        assert!(finding(&fast).cause.contains("no setting helps fsync"), "{}", finding(&fast).cause);
+        assert!(
+            first_finding(&RULE, &fast).cause.contains("no setting helps fsync"),
+            "{}",
+            first_finding(&RULE, &fast).cause
+        );
     }
 
     #[test]

@@ -262,23 +262,16 @@ fn is_journald(writer: &Writer<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::check_rule;
+    use crate::diagnose::{check_rule, first_finding};
     use crate::fixture::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
     use crate::fixture::{Fixture, mib, secs};
     use crate::gap::Cause;
     use crate::units::{Bytes, Count};
 
-    fn finding(fixture: &Fixture) -> Finding {
-        match check(&fixture.window()) {
-            Verdict::Found(mut findings) => findings.remove(0),
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
     fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {
         check_rule(&RULE, &slow_journal(), "critical: systemd-journal[300] makes 80 % of all writes");
-        let finding = finding(&slow_journal());
+        let finding = first_finding(&RULE, &slow_journal());
         let step = finding.plan.first().unwrap();
         assert!(
             step.command.contains("Storage=volatile") && step.command.ends_with("systemctl restart systemd-journald")
@@ -294,7 +287,7 @@ mod tests {
         let journal = dirtied((300, 1, 131, "/journal/system.journal", 9 << 20, 3 << 20));
         let traced = |other: u64| {
             let events = vec![journal.clone(), dirtied((41, 1, 132, "/mail", other, 0))];
-            finding(&slow_journal().traced(&["bytes"], events)).confirmed
+            first_finding(&RULE, &slow_journal().traced(&["bytes"], events)).confirmed
         };
         let confirmed = traced(1 << 20).unwrap();
         assert!(
@@ -324,7 +317,7 @@ mod tests {
         let fixture = slow_journal().cgroup_io("/system.slice/systemd-journald.service", "sda", |t, row| {
             row.wbytes = Some(Bytes((80_000.0 * t) as u64));
         });
-        let rows = finding(&fixture).evidence;
+        let rows = first_finding(&RULE, &fixture).evidence;
         for wanted in [
             "It dirtied",
             "It handed to write calls",
@@ -343,7 +336,7 @@ mod tests {
             .process("systemd-journal", 4300, "/lxc/web/system.slice/systemd-journald.service", |t, row| {
                 row.write_bytes = Some(Bytes((90_700.0 * t) as u64));
             });
-        assert_eq!(finding(&fixture).plan, Vec::new());
+        assert_eq!(first_finding(&RULE, &fixture).plan, Vec::new());
     }
 
     #[test]
@@ -394,7 +387,7 @@ mod tests {
     #[test]
     fn a_parent_is_not_blamed_for_its_children() {
         check_rule(&RULE, &copies(), "info: Children of bash[600] make over 99 % of all writes (2.34 GiB) and sda");
-        let found = finding(&copies());
+        let found = first_finding(&RULE, &copies());
         assert!(found.cause.contains("did less than the children it waited for"), "{}", found.cause);
         assert!(found.evidence.iter().any(|row| row.name == "CPU of children it waited for"), "{:#?}", found.evidence);
     }

@@ -128,18 +128,11 @@ fn setting_shown(worst: &Starved<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnose::check_rule;
+    use crate::diagnose::{check_rule, first_finding};
     use crate::fixture::incidents::*;
     use crate::fixture::{Fixture, mib};
     use crate::gap::Cause;
     use crate::id::Entity;
-
-    fn found(fixture: &Fixture) -> Finding {
-        match check(&fixture.window()) {
-            Verdict::Found(mut findings) => findings.remove(0),
-            other => panic!("{other:?}"),
-        }
-    }
 
     fn commands(finding: &Finding) -> Vec<&str> {
         finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
@@ -148,7 +141,7 @@ mod tests {
     #[test]
     fn the_measured_budgets_are_critical_and_get_the_measured_cure() {
         check_rule(&RULE, &starved_budget(), "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as 1.7");
-        let finding = found(&starved_budget());
+        let finding = first_finding(&RULE, &starved_budget());
         assert!(finding.cause.contains("dirties its whole folio, 128 KiB on xfs"), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
         check_rule(&RULE, &starved_budget_6_1(), "critical:");
@@ -158,7 +151,7 @@ mod tests {
     #[test]
     fn the_published_host_gets_the_published_cure_and_its_victims_are_named() {
         check_rule(&RULE, &starved_budget_published(), "critical: vm.dirty_bytes = 100 MiB leaves 240 cgroups");
-        let finding = found(&starved_budget_published());
+        let finding = first_finding(&RULE, &starved_budget_published());
         assert!(finding.cause.contains("slowed with them: mariadbd, redis-server."), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
         check_rule(&RULE, &starved_budget_published_cured(), "clear:");
@@ -194,7 +187,11 @@ mod tests {
         });
         let idle = calls.disk("sdb", |t, row| row.io_time = Some(crate::fixture::secs(600.0 + 0.1 * t)));
         check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as");
-        assert!(found(&idle).summary.contains("put to sleep while the disks are idle"), "{}", found(&idle).summary);
+        assert!(
+            first_finding(&RULE, &idle).summary.contains("put to sleep while the disks are idle"),
+            "{}",
+            first_finding(&RULE, &idle).summary
+        );
     }
 
     #[test]
@@ -211,7 +208,7 @@ mod tests {
         let journal = |redirtied| dirtied((2003, ino, 131, "/journal-3", 100 << 20, redirtied));
         let rounds = || flushed(("8:16", ino, "background", 400, 5000));
         let traced = |redirtied| starved_budget().traced(&["bytes", "flusher"], vec![journal(redirtied), rounds()]);
-        let confirmed = found(&traced(95 << 20)).confirmed.unwrap();
+        let confirmed = first_finding(&RULE, &traced(95 << 20)).confirmed.unwrap();
         assert!(
             confirmed.starts_with("95 % of the 100 MiB that their tasks dirtied had been dirty before"),
             "{confirmed}"
@@ -221,14 +218,14 @@ mod tests {
             "{confirmed}"
         );
         assert!(
-            found(&traced(95 << 20)).cause.contains("each byte was dirtied 20.0 times"),
+            first_finding(&RULE, &traced(95 << 20)).cause.contains("each byte was dirtied 20.0 times"),
             "{}",
-            found(&traced(95 << 20)).cause
+            first_finding(&RULE, &traced(95 << 20)).cause
         );
         // A budget without amplification: the flusher alone.
-        let once = found(&traced(0)).confirmed.unwrap();
+        let once = first_finding(&RULE, &traced(0)).confirmed.unwrap();
         assert!(once.starts_with("The flusher ran"), "{once}");
-        assert_eq!(found(&starved_budget()).confirmed, None);
+        assert_eq!(first_finding(&RULE, &starved_budget()).confirmed, None);
     }
 
     #[test]
