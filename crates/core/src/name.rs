@@ -31,38 +31,32 @@ impl Name {
 
     /// Reads the escaped form back. An escape that is not one stands for itself.
     pub fn from_escaped(text: &str) -> Name {
-        let bytes = text.as_bytes();
-        let mut out = Vec::with_capacity(bytes.len());
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            match (byte, bytes.get(at + 1)) {
-                (b'\\', Some(b'\\')) => {
-                    out.push(b'\\');
-                    at += 2;
-                }
-                (b'\\', Some(b'x')) => match hex(bytes.get(at + 2..at + 4)) {
-                    Some(value) => {
-                        out.push(value);
-                        at += 4;
-                    }
-                    None => {
-                        out.push(byte);
-                        at += 1;
-                    }
-                },
-                _ => {
-                    out.push(byte);
-                    at += 1;
-                }
-            }
-        }
-        Name(out.into())
+        let escape = |rest: &[u8]| match rest {
+            [b'\\', b'\\', ..] => Some((b'\\', 2)),
+            [b'\\', b'x', high, low, ..] => Some((hex_byte([*high, *low])?, 4)),
+            _ => None,
+        };
+        Name(unescaped(text.as_bytes(), escape).into())
     }
 }
 
-fn hex(digits: Option<&[u8]>) -> Option<u8> {
-    let digits = std::str::from_utf8(digits?).ok()?;
-    u8::from_str_radix(digits, 16).ok()
+/// Undoes escapes: `escape` tells of the text that is left which byte an escape at its start stands for, and how long
+/// the escape is. What is none stands for itself.
+pub fn unescaped(text: &[u8], escape: impl Fn(&[u8]) -> Option<(u8, usize)>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(&first) = rest.first() {
+        let (byte, length) = escape(rest).unwrap_or((first, 1));
+        out.push(byte);
+        rest = rest.get(length.max(1)..).unwrap_or_default();
+    }
+    out
+}
+
+/// The byte of two hexadecimal digits.
+pub fn hex_byte(digits: [u8; 2]) -> Option<u8> {
+    let [high, low] = digits.map(|digit| char::from(digit).to_digit(16));
+    u8::try_from(high? << 4 | low?).ok()
 }
 
 /// Whether a character may reach a terminal as it is: no controls, no formatting characters that move

@@ -4,7 +4,7 @@
 //! here and an example to the tests; a test says which rows have none.
 
 use super::{Identity, Kind};
-use crate::name::Name;
+use crate::name::{Name, hex_byte, unescaped};
 
 /// What a component may hold between a row's prefix and suffix.
 #[derive(Clone, Copy, Debug)]
@@ -148,22 +148,10 @@ impl Shape {
 
 /// Undoes systemd's escapes: `\x2d` is a byte.
 pub(super) fn unescape(body: &[u8]) -> Name {
-    let mut out = Vec::with_capacity(body.len());
-    let mut at = 0;
-    while let Some(&byte) = body.get(at) {
-        let digits = body.get(at..at + 2).filter(|start| *start == b"\\x").and_then(|_| body.get(at + 2..at + 4));
-        match digits.filter(|digits| is_hex(digits)).and_then(hex_byte) {
-            Some(value) => {
-                out.push(value);
-                at += 4;
-            }
-            None => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    Name::new(out)
+    Name::new(unescaped(body, |rest| match rest {
+        [b'\\', b'x', high, low, ..] if is_hex(&[*high, *low]) => Some((hex_byte([*high, *low])?, 4)),
+        _ => None,
+    }))
 }
 
 /// `1\x2dweb` or `1-web`: the name after the number.
@@ -193,10 +181,6 @@ fn is_uuid(text: &[u8]) -> bool {
 
 fn is_hex(text: &[u8]) -> bool {
     text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-fn hex_byte(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn number(text: &[u8]) -> Option<u32> {

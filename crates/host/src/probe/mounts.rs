@@ -7,7 +7,7 @@ use crate::root::LARGE;
 use floodline_core::facts::{Mount, Overlay};
 use floodline_core::gap::{Cause, Source};
 use floodline_core::id::DevId;
-use floodline_core::name::Name;
+use floodline_core::name::{Name, unescaped};
 
 /// The reader's own mounts; in a captured tree `self` may point to nobody.
 const PATHS: [&[u8]; 2] = [b"/proc/self/mountinfo", b"/proc/1/mountinfo"];
@@ -103,29 +103,15 @@ fn split_options(options: &[u8]) -> Vec<Vec<u8>> {
 
 /// `\040` and the like are bytes.
 fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut at = 0;
-    while let Some(&byte) = field.get(at) {
-        match field.get(at..at + 4).filter(|_| byte == b'\\').and_then(octal) {
-            Some(value) => {
-                out.push(value);
-                at += 4;
-            }
-            None => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
+    unescaped(field, |rest| match rest {
+        [b'\\', digits @ ..] => Some((octal(digits.first_chunk()?)?, 4)),
+        _ => None,
+    })
 }
 
-fn octal(escape: &[u8]) -> Option<u8> {
-    let digits = escape.get(1..)?;
-    if !digits.iter().all(|digit| (b'0'..=b'7').contains(digit)) {
-        return None;
-    }
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+fn octal(digits: &[u8; 3]) -> Option<u8> {
+    let number = digits.iter().try_fold(0, |sum, digit| Some(sum << 3 | char::from(*digit).to_digit(8)?));
+    u8::try_from(number?).ok()
 }
 
 /// The superblock that holds an overlay's upper directory: that of the mount whose mount point is the
