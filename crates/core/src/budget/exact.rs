@@ -9,15 +9,16 @@
 //! Rows are judged where that part is known without looking at the answer: a cgroup that writes to one
 //! device has all of it, and one that never wrote has none. The others must not be above their bound.
 
-use super::domain::{self, computed_global};
+mod rows;
+
+use self::rows::{Completions, Row, Still, rows};
+use super::domain::computed_global;
 use super::inputs::{Inputs, PageBound};
 use super::throttled::{Throttles, Witness};
-use crate::id::{Entity, EntityId};
-use crate::kernel::{WbShare, wb_calc_thresh, wb_min_max_ratio};
-use crate::name::Name;
+use crate::id::EntityId;
 use crate::record::{Record, Sink};
 use crate::sample::Sample;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 use crate::window::Window;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,18 +28,6 @@ const PERIOD: Nanos = Nanos(3 * Nanos::SECOND.0);
 /// How old the statistics of a memcg may be that the kernel computes with: it folds them every two seconds at
 /// the latest, and since 6.9 ("mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats") waits for that.
 const SETTLED: Nanos = Nanos(4 * Nanos::SECOND.0);
-/// Pages of completions, as they weigh now, below which a part of them says nothing. When a period ends, the domain's
-/// counter (lib/flex_proportions.c) loses half by an addition that a CPU holds back while it is below 32, and what it
-/// held back before counts against that: with fewer than 64 pages left the domain reads up to half as many too much, and
-/// a wb that has all of them gets 50 to 97 % of the threshold until the next period. As periods end at moments that
-/// are not known here, what is left may be half of the weight.
-const COMPLETIONS_MIN: f64 = 128.0;
-/// How much larger the wb's part of the global threshold must be than its memcg's before the memcg's binds:
-/// where a period ends is not known here.
-const BINDS_CLEARLY: f64 = 2.0;
-/// Part of the completions from which a wb is taken to have all of them.
-const ALL_COMPLETIONS: f64 = 0.9999;
-
 /// How many rows were judged, and how many of them are the kernel's own to the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exactness {
@@ -101,27 +90,11 @@ pub struct Miss {
     pub computed: (u64, u64),
 }
 
-/// One wb in one sample.
-#[derive(Clone, Debug)]
-struct Row {
-    label: String,
-    printed: u64,
-    computed: PageBound,
-    /// Its part of the completions is known; else the computed threshold is a bound.
-    is_seen: bool,
-    /// Nothing of the cgroup moved for long enough.
-    is_settled: bool,
-}
-
-/// What has to stand still: pages dirtied, pages written, file pages, pages charged.
-type Still = (u64, u64, u64, u64);
-
 /// Judges a recording, record by record.
 #[derive(Debug, Default)]
 pub struct Judge {
     window: Window,
-    /// Completions of each wb as they weigh now, and the counter they were last read from.
-    completions: BTreeMap<EntityId, (f64, u64)>,
+    completions: Completions,
     /// Since when nothing of a wb's cgroup moved.
     still: BTreeMap<EntityId, (Still, Nanos)>,
     last_at: Option<Nanos>,
@@ -233,111 +206,6 @@ impl Judge {
 
 fn miss(at: Nanos, row: String, printed: u64, computed: PageBound) -> Miss {
     Miss { at, row, printed, computed: (computed.low, computed.high) }
-}
-
-/// Every wb of the latest look whose threshold can be computed, and how many cannot.
-fn rows(
-    inputs: &Inputs,
-    avail: PageBound,
-    global_thresh: PageBound,
-    completions: &BTreeMap<EntityId, (f64, u64)>,
-) -> (BTreeMap<EntityId, (Row, Still)>, u64) {
-    let window = inputs.window;
-    let latest = window.wbs.values().map(|span| span.last_at).max();
-    let by_ino: BTreeMap<u64, (&Name, EntityId)> = inputs
-        .paths
-        .iter()
-        .filter_map(|(path, id)| match window.entities.get(id) {
-            Some(Entity::Cgroup { ino: Some(ino), .. }) => Some((*ino, (path, *id))),
-            _ => None,
-        })
-        .collect();
-    let all: f64 = completions.values().map(|(weight, _)| weight).sum();
-    let mut of_cgroup: BTreeMap<u64, f64> = BTreeMap::new();
-    for (id, (weight, _)) in completions {
-        if let Some(Entity::Wb { cgroup_ino, .. }) = window.entities.get(id) {
-            *of_cgroup.entry(*cgroup_ino).or_default() += weight;
-        }
-    }
-    // A device's ratios are divided among its wbs by bandwidth, of those that have dirty inodes (state bit 2).
-    let busy_bandwidth = |wanted: &Name| -> Option<u64> {
-        let of_bdi = window.wbs.iter().filter(|(id, span)| {
-            matches!(window.entities.get(id), Some(Entity::Wb { bdi, .. }) if bdi == wanted)
-                && Some(span.last_at) == latest
-        });
-        let busy = of_bdi.filter(|(_, span)| span.last.state.is_none_or(|state| state.0 & 4 != 0));
-        busy.map(|(_, span)| span.last.write_bandwidth.map(|bandwidth| bandwidth.0)).sum()
-    };
-    let (mut rows, mut unseen) = (BTreeMap::new(), 0);
-    for (id, span) in window.wbs.iter().filter(|(_, span)| Some(span.last_at) == latest) {
-        let Some(Entity::Wb { bdi, cgroup_ino }) = window.entities.get(id) else { continue };
-        let (Some((path, cgroup)), Some(printed)) = (by_ino.get(cgroup_ino), span.last.dirty_thresh) else { continue };
-        let Some(budget) = domain::cgroup_of(inputs, avail, global_thresh, path, *cgroup) else { continue };
-        let (Some(thresh), Some(dirty)) = (budget.domain.thresh, budget.domain.used()) else { continue };
-        let (weight, written) = completions.get(id).copied().unwrap_or_default();
-        let whole = of_cgroup.get(cgroup_ino).copied().unwrap_or(0.0);
-        let bandwidths = span.last.write_bandwidth.map(|own| own.0).zip(busy_bandwidth(bdi));
-        let (Some((min_ratio, max_ratio, strictlimit)), Some((own, all_busy))) = (device(inputs, bdi), bandwidths)
-        else {
-            unseen += 1;
-            continue;
-        };
-        let is_capped = max_ratio < inputs.algorithm.ratio_full();
-        let min_ratio_sum = min_ratio;
-        let (min_ratio, max_ratio) = wb_min_max_ratio(&inputs.algorithm, min_ratio, max_ratio, own, all_busy);
-        let (numerator, is_seen) = match written {
-            // Completions of a device with a largest share are not all counted.
-            _ if is_capped => (1, false),
-            // Without a floor, nothing of a threshold is nothing whatever the threshold.
-            0 => (0, inputs.algorithm.share_floor),
-            _ => (1, weight >= COMPLETIONS_MIN && weight >= whole * ALL_COMPLETIONS),
-        };
-        let wb_share = WbShare {
-            min_ratio,
-            max_ratio,
-            strictlimit,
-            min_ratio_sum,
-            ..WbShare::unlimited(&inputs.algorithm, numerator, 1)
-        };
-        let at = |thresh: u64| wb_calc_thresh(&inputs.algorithm, &wb_share, thresh, inputs.pages(dirty));
-        let computed = PageBound { low: at(inputs.pages(thresh.low)), high: at(inputs.pages(thresh.high)) };
-        let globally = weight / all.max(1.0);
-        let of_global = match inputs.algorithm.share_floor {
-            // The kernel prints the global share without regard to what is dirty.
-            true => (globally * global_thresh.low as f64).max(global_thresh.low as f64 / 8.0),
-            false => globally * global_thresh.low as f64,
-        };
-        let (computed, is_seen) = if globally >= ALL_COMPLETIONS {
-            let of_global = |pages| wb_calc_thresh(&inputs.algorithm, &WbShare { numerator: 1, ..wb_share }, pages, 0);
-            let low = computed.low.min(of_global(global_thresh.low));
-            (PageBound { low, high: computed.high.min(of_global(global_thresh.high)) }, is_seen)
-        } else {
-            (computed, is_seen && of_global >= computed.high as f64 * BINDS_CLEARLY)
-        };
-        // Where the part is not seen, it is at most all.
-        let computed = if is_seen { computed } else { PageBound { low: 0, ..computed } };
-        let row = inputs.cgroup(*cgroup);
-        let pages = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| inputs.pages(bytes));
-        let file = row.map_or(0, |row| pages(row.inactive_file).saturating_add(pages(row.active_file)));
-        let charged = row.map_or(0, |row| pages(row.memory_current));
-        let still = (pages(span.last.dirtied), written, file, charged);
-        let label = format!("{path} on {bdi}");
-        rows.insert(*id, (Row { label, printed: inputs.pages(printed), computed, is_seen, is_settled: false }, still));
-    }
-    (rows, unseen)
-}
-
-/// Smallest and largest ratio of a device in the kernel's own units, and whether it is strict.
-fn device(inputs: &Inputs, wanted: &Name) -> Option<(u64, u64, bool)> {
-    let window = inputs.window;
-    let row = window.bdis.iter().find_map(|(id, span)| match window.entities.get(id) {
-        Some(Entity::Bdi { name }) if name == wanted => Some(&span.last),
-        _ => None,
-    })?;
-    let full = inputs.algorithm.ratio_full();
-    let units = |ppm: u64| u64::try_from(u128::from(ppm) * u128::from(full) / 1_000_000).unwrap_or(u64::MAX);
-    // Older kernels print no strict_limit and have none.
-    Some((units(row.min_ratio?.0), units(row.max_ratio?.0), row.strict_limit.is_some_and(|flag| flag.0 != 0)))
 }
 
 impl Sink for Judge {
