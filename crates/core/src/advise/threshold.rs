@@ -17,7 +17,7 @@ use crate::window::Window;
 /// cliff at 42 MB/s, and less than half a second keeps the flusher from writing large extents.
 const DRAIN_TARGET_S: f64 = 0.75;
 /// Seconds that a full background threshold may take before everyone notices.
-pub const DRAIN_LIMIT_S: f64 = 2.0;
+const DRAIN_LIMIT_S: f64 = 2.0;
 /// Hard threshold in multiples of the background threshold: both published pairs have four.
 const HARD_PER_BACKGROUND: u64 = 4;
 /// Smallest background threshold in bytes ever advised.
@@ -229,85 +229,92 @@ fn percent_of(percent: u64, of: u64) -> u64 {
 
 /// `needs` has a bandwidth only if it is known.
 fn describe(needs: &Needs, pair: Pair) -> Advice {
-    let background = pair.background_bytes(needs.dirtyable_bytes);
-    let (drain_s, room) = (needs.drain_s(pair), needs.room(pair));
-    let drains = drain_s.is_none_or(|seconds| seconds <= DRAIN_LIMIT_S);
-    let meets_all = needs.are_met_by(pair);
-
-    let mut why = Vec::new();
-    let mut trade_off = Vec::new();
-    match (pair, drain_s, room) {
-        (Pair::Bytes { .. }, Some(seconds), room) => {
-            why.push(format!(
-                "Bytes, because the device writes this background threshold in {}; the kernel's default of \
-                 10 % would take it {}.",
-                human::seconds(seconds),
-                human::seconds(seconds * needs.dirtyable_bytes as f64 / 10.0 / background.max(1) as f64),
-            ));
-            match room {
-                Some((has, _)) => why.push(format!(
-                    "The cgroup with the least room still gets {} of it before its pages are written.",
-                    human::bytes(has as f64)
-                )),
-                None => why.push("No cgroup with a memory limit writes here, so none is starved by it.".to_owned()),
-            }
-            if !drains {
-                trade_off.push(format!(
-                    "The device needs {} even for this; with less the flusher no longer writes in large pieces.",
-                    human::seconds(seconds)
-                ));
-            }
-            trade_off.push(
-                "Pages that are rewritten often are written more often. If cgroups with memory limits are added \
-                 later, each gets only this fraction of its own memory: then look again."
-                    .to_owned(),
-            );
-        }
-        (_, drain_s, Some((has, wants))) => {
-            why.push(format!(
-                "Ratios, because a cgroup's budget is the machine's fraction of its own memory: this gives the \
-                 smallest one {} before its pages are written; it needs {}.",
-                human::bytes(has as f64),
-                human::bytes(wants as f64)
-            ));
-            if has < wants {
-                trade_off.push(
-                    "That is still too little: the cgroup is small by its own limit, which no setting of the machine \
-                     makes up for. Raise its memory.max."
-                        .to_owned(),
-                );
-            }
-            trade_off.push(match drain_s {
-                Some(seconds) if drains => format!(
-                    "Up to {} may be dirty before the flusher starts, {} of writing for this device.",
-                    human::bytes(background as f64),
-                    human::seconds(seconds)
-                ),
-                Some(seconds) => format!(
-                    "The needs of this machine pull in opposite directions: up to {} may now be dirty before the \
-                     flusher starts, {} of writing for this device, during which fsync waits. Keep bulk writers in \
-                     cgroups with memory.high, which bounds what each of them can pile up.",
-                    human::bytes(background as f64),
-                    human::seconds(seconds)
-                ),
-                None => format!(
-                    "Up to {} may be dirty before the flusher starts; how long the device needs for it is not \
-                     known: fsync, sync and unmounting wait for it.",
-                    human::bytes(background as f64)
-                ),
-            });
-        }
+    let drain_s = needs.drain_s(pair);
+    let (why, trade_off) = match (pair, drain_s, needs.room(pair)) {
+        (Pair::Bytes { .. }, Some(seconds), room) => bytes_explained(needs, pair, seconds, room),
+        (_, _, Some(room)) => ratios_for_cgroups_explained(needs, pair, drain_s, room),
         (Pair::Ratios { .. }, Some(seconds), None) => {
-            why.push(format!(
-                "Ratios, because the device writes a full background threshold in {}.",
-                human::seconds(seconds)
-            ));
-            trade_off
-                .push(format!("Up to {} may be dirty before the flusher starts.", human::bytes(background as f64)));
+            let dirty = human::bytes(pair.background_bytes(needs.dirtyable_bytes) as f64);
+            let written = human::seconds(seconds);
+            (
+                format!("Ratios, because the device writes a full background threshold in {written}."),
+                format!("Up to {dirty} may be dirty before the flusher starts."),
+            )
         }
-        (_, None, None) => {}
-    }
-    Advice { pair, meets_all, drain_s, why: why.join(" "), trade_off: trade_off.join(" ") }
+        (_, None, None) => (String::new(), String::new()),
+    };
+    Advice { pair, meets_all: needs.are_met_by(pair), drain_s, why, trade_off }
+}
+
+/// `room` is what the cgroup with the least has and wants, bytes.
+fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u64)>) -> (String, String) {
+    let background = pair.background_bytes(needs.dirtyable_bytes);
+    let by_default_s = drain_s * needs.dirtyable_bytes as f64 / 10.0 / background.max(1) as f64;
+    let cgroups = match room {
+        Some((has, _)) => format!(
+            "The cgroup with the least room still gets {} of it before its pages are written.",
+            human::bytes(has as f64)
+        ),
+        None => "No cgroup with a memory limit writes here, so none is starved by it.".to_owned(),
+    };
+    let why = format!(
+        "Bytes, because the device writes this background threshold in {}; the kernel's default of 10 % would take it \
+         {}. {cgroups}",
+        human::seconds(drain_s),
+        human::seconds(by_default_s)
+    );
+    let slow = match drain_s <= DRAIN_LIMIT_S {
+        true => String::new(),
+        false => format!(
+            "The device needs {} even for this; with less the flusher no longer writes in large pieces. ",
+            human::seconds(drain_s)
+        ),
+    };
+    let trade_off = format!(
+        "{slow}Pages that are rewritten often are written more often. If cgroups with memory limits are added later, \
+         each gets only this fraction of its own memory: then look again."
+    );
+    (why, trade_off)
+}
+
+/// `has` and `wants` are bytes of the cgroup with the least room.
+fn ratios_for_cgroups_explained(
+    needs: &Needs,
+    pair: Pair,
+    drain_s: Option<f64>,
+    (has, wants): (u64, u64),
+) -> (String, String) {
+    let background = human::bytes(pair.background_bytes(needs.dirtyable_bytes) as f64);
+    let why = format!(
+        "Ratios, because a cgroup's budget is the machine's fraction of its own memory: this gives the smallest one {} \
+         before its pages are written; it needs {}.",
+        human::bytes(has as f64),
+        human::bytes(wants as f64)
+    );
+    let too_little = match has < wants {
+        true => {
+            "That is still too little: the cgroup is small by its own limit, which no setting of the machine makes up \
+             for. Raise its memory.max. "
+        }
+        false => "",
+    };
+    let piles_up = match drain_s {
+        Some(seconds) if seconds <= DRAIN_LIMIT_S => format!(
+            "Up to {background} may be dirty before the flusher starts, {} of writing for this device.",
+            human::seconds(seconds)
+        ),
+        Some(seconds) => format!(
+            "The needs of this machine pull in opposite directions: up to {background} may now be dirty before the \
+             flusher starts, {} of writing for this device, during which fsync waits. Keep bulk writers in cgroups \
+             with memory.high, which bounds what each of them can pile up.",
+            human::seconds(seconds)
+        ),
+        None => format!(
+            "Up to {background} may be dirty before the flusher starts; how long the device needs for it is not \
+             known: fsync, sync and unmounting wait for it."
+        ),
+    };
+    (why, format!("{too_little}{piles_up}"))
 }
 
 #[cfg(test)]

@@ -128,22 +128,13 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
         (Some(dirty), Some(writeback)) => PageBound::exactly(dirty.saturating_add(writeback)),
         _ => {
             missing.push(gap(inputs.window, Source::MemoryStat, &format!("{shown}: file_dirty, file_writeback")));
-            PageBound { low: 0, high: u64::MAX }
+            ANY
         }
     };
     let headroom = room.as_ref().map_or(PageBound::exactly(u64::MAX), |room| room.pages);
     let global_avail =
         global.available.map(|bound| PageBound { low: inputs.pages(bound.low), high: inputs.pages(bound.high) });
-    let global_dirty = inputs.global_dirty().map_or(PageBound { low: 0, high: u64::MAX }, PageBound::exactly);
-    let available = global_avail.map(|global_avail| {
-        let at = |file: u64, headroom: u64, dirty: u64, global_avail: u64, global_dirty: u64| {
-            mdtc_calc_avail(&inputs.algorithm, &MdtcAvailInput { file, headroom, dirty, global_avail, global_dirty })
-        };
-        PageBound {
-            low: at(file.low, headroom.low, dirty.low, global_avail.low, global_dirty.high),
-            high: at(file.high, headroom.high, dirty.high, global_avail.high, global_dirty.low),
-        }
-    });
+    let available = global_avail.map(|global_avail| dirtyable(inputs, file, headroom, dirty, global_avail));
     let limits = match (inputs.tunables, available, global_avail) {
         (Some(tunables), Some(available), Some(global_avail)) => {
             Some(limits(inputs, &tunables, available, Some(global_avail)))
@@ -184,6 +175,27 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
         wbs: Vec::new(),
         outlook: Outlook::default(),
     })
+}
+
+/// Any number of pages.
+const ANY: PageBound = PageBound { low: 0, high: u64::MAX };
+
+/// Memory of a memcg domain that may become dirty, least where everything else is at its least and the machine's
+/// dirty pages are at their most.
+fn dirtyable(
+    inputs: &Inputs,
+    file: PageBound,
+    headroom: PageBound,
+    dirty: PageBound,
+    global_avail: PageBound,
+) -> PageBound {
+    let global_dirty = inputs.global_dirty().map_or(ANY, PageBound::exactly);
+    let at = |pick: fn(PageBound) -> u64, global_dirty: u64| {
+        let (file, headroom) = (pick(file), pick(headroom));
+        let (dirty, global_avail) = (pick(dirty), pick(global_avail));
+        mdtc_calc_avail(&inputs.algorithm, &MdtcAvailInput { file, headroom, dirty, global_avail, global_dirty })
+    };
+    PageBound { low: at(|bound| bound.low, global_dirty.high), high: at(|bound| bound.high, global_dirty.low) }
 }
 
 /// Hard threshold of a memcg domain with that much dirtyable memory, which the machine has to have.

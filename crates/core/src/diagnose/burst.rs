@@ -112,11 +112,10 @@ pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
             _ => runs.push((at, at + 1)),
         }
     }
-    let series = unwritten_series(window);
-    let totals = totals(&intervals);
+    let history = History { window, device, totals: totals(&intervals), series: unwritten_series(window), intervals };
     let of = |(start, end): (usize, usize)| {
-        let is_noticed = intervals.get(start..end).is_some_and(|during| at_least(during, full) >= NOTICED_S);
-        is_noticed.then(|| burst(window, device, &series, &intervals, &totals, start, end))?
+        let is_noticed = history.intervals.get(start..end).is_some_and(|during| at_least(during, full) >= NOTICED_S);
+        is_noticed.then(|| history.burst(start, end))?
     };
     runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
@@ -163,59 +162,76 @@ fn unwritten_series(window: &Window) -> Vec<(Nanos, u64)> {
     window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, unwritten(row)?))).collect()
 }
 
-fn burst(
-    window: &Window,
-    device: &Device<'_>,
-    series: &[(Nanos, u64)],
-    intervals: &[Interval],
-    totals: &[(f64, f64)],
-    start: usize,
-    end: usize,
-) -> Option<Burst> {
-    let during = intervals.get(start..end)?;
-    let (quiet_s, quiet_bytes) = *totals.get(start)?;
-    let seconds: f64 = during.iter().map(|interval| interval.seconds).sum();
-    let written: f64 = during.iter().map(|interval| interval.written_bytes).sum();
-    let writes: f64 = during.iter().map(|interval| interval.writes).sum();
-    if quiet_s <= 0.0 || writes <= 0.0 {
-        return None;
+/// What a device wrote in a window, and what there was to write.
+struct History<'a> {
+    window: &'a Window,
+    device: &'a Device<'a>,
+    intervals: Vec<Interval>,
+    /// As [`totals`] has them.
+    totals: Vec<(f64, f64)>,
+    /// As [`unwritten_series`] has them.
+    series: Vec<(Nanos, u64)>,
+}
+
+impl History<'_> {
+    /// The burst of a run of full intervals, if it is one: it follows a quiet time and drains what had piled up.
+    fn burst(&self, start: usize, end: usize) -> Option<Burst> {
+        let during = self.intervals.get(start..end)?;
+        let (quiet_s, quiet_bytes) = *self.totals.get(start)?;
+        let sum = |of: fn(&Interval) -> f64| -> f64 { during.iter().map(of).sum() };
+        let seconds = sum(|interval| interval.seconds);
+        let written = sum(|interval| interval.written_bytes);
+        let writes = sum(|interval| interval.writes);
+        if quiet_s <= 0.0 || writes <= 0.0 {
+            return None;
+        }
+        let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
+        let (from, to) = (self.intervals.get(start.checked_sub(1)?)?.end, during.last()?.end);
+        let (first, last) = (self.sample_at(from)?, self.sample_at(to)?);
+        let (dirty_before, dirty_after) = (self.series.get(first)?.1, self.series.get(last)?.1);
+        if quiet_rate > QUIET_SHARE * rate || !has_drained(written, dirty_before, dirty_after) {
+            return None;
+        }
+        let age_s = age_seconds(self.series.get(..=first)?);
+        Some(Burst {
+            from,
+            to,
+            seconds,
+            rate,
+            mean_write: written / writes,
+            await_max_s: during.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+            quiet_rate,
+            quiet_s,
+            dirty_before,
+            dirty_after,
+            pressure: dirty::io_pressure_between(self.window, from, to),
+            age_s,
+            trigger: self
+                .traced_trigger(from, to, written)
+                .unwrap_or_else(|| trigger(self.window, dirty_before, age_s)),
+        })
     }
-    let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
-    let (from, to) = (intervals.get(start.checked_sub(1)?)?.end, during.last()?.end);
-    let first = series.partition_point(|(at, _)| *at <= from).checked_sub(1)?;
-    let last = series.partition_point(|(at, _)| *at <= to).checked_sub(1)?;
-    let (dirty_before, dirty_after) = (series.get(first)?.1, series.get(last)?.1);
-    // The burst has to have written what had piled up, at least half of it, and left less, whatever was
-    // dirtied meanwhile.
-    let emptied = dirty_before.saturating_sub(dirty_after) as f64;
+
+    /// The last sample that is not later, as its place in the series.
+    fn sample_at(&self, time: Nanos) -> Option<usize> {
+        self.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
+    }
+
+    /// What made the device write so many bytes, as a trace has it.
+    fn traced_trigger(&self, from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
+        let device = self.device.dev.to_string();
+        let reasons = flusher::by_reason(self.window, |at, flushed| {
+            flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > from
+        })?;
+        named(&reasons, Bytes((FLUSHED_SHARE * written) as u64).pages(dirty::page_size(self.window)))
+    }
+}
+
+/// A burst has to have written what had piled up, at least half of it, and left less, whatever was dirtied meanwhile.
+fn has_drained(written: f64, dirty_before: u64, dirty_after: u64) -> bool {
     let hoard = dirty_before as f64;
-    let drained = written >= 0.5 * hoard && emptied >= 0.3 * hoard && emptied >= 0.3 * written;
-    if quiet_rate > QUIET_SHARE * rate || !drained {
-        return None;
-    }
-    let until = series.get(..=first)?;
-    let age_s = age_seconds(until);
-    let traced = flusher::by_reason(window, |at, flushed| {
-        flushed.bdi.as_bytes() == device.dev.to_string().as_bytes() && flushed.since < to && at > from
-    });
-    let least = Bytes((FLUSHED_SHARE * written) as u64).pages(dirty::page_size(window));
-    Some(Burst {
-        from,
-        to,
-        seconds,
-        rate,
-        mean_write: written / writes,
-        await_max_s: during.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
-        quiet_rate,
-        quiet_s,
-        dirty_before,
-        dirty_after,
-        pressure: dirty::io_pressure_between(window, from, to),
-        age_s,
-        trigger: traced
-            .and_then(|reasons| named(&reasons, least))
-            .unwrap_or_else(|| trigger(window, dirty_before, age_s)),
-    })
+    let emptied = dirty_before.saturating_sub(dirty_after) as f64;
+    written >= 0.5 * hoard && emptied >= 0.3 * hoard && emptied >= 0.3 * written
 }
 
 /// How long ago less than a tenth of what is dirty now was.

@@ -5,11 +5,10 @@
 //! `/proc/diskstats` counts at completion; a stacked device counts the same bytes again.
 
 use crate::facts::{BlockDevice, Mount, Stack};
-use crate::human;
 use crate::id::{DevId, Entity, EntityId};
 use crate::name::Name;
 use crate::sample::{BdiRow, DiskRow};
-use crate::units::{Bytes, Count, Nanos, Quantity};
+use crate::units::{Count, Nanos, Quantity};
 use crate::window::{Span, Window};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
@@ -148,11 +147,6 @@ impl<'a> Device<'a> {
     /// Mean time of a write in the window, seconds, queueing included.
     pub fn write_await(&self) -> Option<f64> {
         ratio(self.span.growth.write_time, self.span.growth.writes).map(|ns| ns / 1e9)
-    }
-
-    /// Mean time of a read in the window, seconds, queueing included.
-    pub fn read_await(&self) -> Option<f64> {
-        ratio(self.span.growth.read_time, self.span.growth.reads).map(|ns| ns / 1e9)
     }
 
     /// Share of the window with a request in flight, at most 1.
@@ -330,12 +324,6 @@ pub fn disks_write_rate(window: &Window) -> Option<f64> {
     (!rates.is_empty()).then(|| rates.iter().sum())
 }
 
-/// "sda (120 MiB/s)": a device and its speed, for sentences.
-pub fn label_with_speed(device: &Device<'_>, speed: Speed) -> String {
-    let least = if speed.basis.is_known() { "" } else { "at least " };
-    format!("{} ({least}{})", device.name, human::bytes_per_second(speed.value))
-}
-
 fn device<'a>(window: &'a Window, id: EntityId, span: &'a Span<DiskRow>) -> Option<Device<'a>> {
     let Some(Entity::Disk { dev, name }) = window.entities.get(&id) else { return None };
     if is_partition(window, *dev, name) {
@@ -423,16 +411,11 @@ fn ratio<Q: Quantity>(amount: Option<Q>, of: Option<Count>) -> Option<f64> {
     amount.map(|amount| amount.raw() as f64 / of.0 as f64)
 }
 
-/// Seconds a speed needs for an amount of bytes.
-pub fn drain_seconds(amount: Bytes, speed: Speed) -> f64 {
-    amount.0 as f64 / speed.value
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{Fixture, dev_of, mib, mount, secs};
-    use crate::units::BytesPerSecond;
+    use crate::units::{Bytes, BytesPerSecond};
 
     fn names(devices: &[Device<'_>]) -> String {
         devices.iter().map(|device| device.name.to_string()).collect::<Vec<_>>().join(" ")

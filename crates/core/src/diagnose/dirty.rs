@@ -148,11 +148,6 @@ pub fn io_pressure_between(window: &Window, from: Nanos, to: Nanos) -> Option<f6
     (seconds > 0.0).then(|| (waited / seconds).min(1.0))
 }
 
-/// The share of the window in which every task that was not idle waited for I/O.
-pub fn io_pressure_full(window: &Window) -> Option<f64> {
-    time_share(window, window.host.growth.psi_io_full)
-}
-
 fn time_share(window: &Window, growth: Option<Nanos>) -> Option<f64> {
     let seconds = window.host.seconds();
     growth.filter(|_| seconds > 0.0).map(|time| (time.as_secs_f64() / seconds).min(1.0))

@@ -3,7 +3,6 @@
 //! which file. From the events of a tracer; files of /proc know bytes per process only.
 
 use crate::human;
-use crate::id::DevId;
 use crate::ledger::credit::FileKey;
 use crate::ledger::names::Names;
 use crate::name::Name;
@@ -89,15 +88,11 @@ pub fn dirtying<'a>(window: &'a Window, wanted: impl Fn(Nanos, &Dirtied) -> bool
     window.traced.contains("bytes").then_some(sum)
 }
 
-/// What was made dirty on one filesystem, by whomever.
-pub fn on_filesystem(window: &Window, device: DevId) -> Option<Dirtying<'_>> {
-    dirtying(window, |_, dirtied| dirtied.device == device)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::fixture::Fixture;
+    use crate::id::DevId;
     use crate::traced::Who;
     use crate::units::Bytes;
 
@@ -124,7 +119,8 @@ pub(crate) mod tests {
         assert!(all.most_in().unwrap().ends_with("/b (75 %)"), "{:?}", all.most_in());
         let of_one = dirtying(&window, |_, dirtied| dirtied.who.cgroup_ino == 7).unwrap();
         assert_eq!((of_one.bytes, of_one.redirtied), (1000, 900));
-        assert_eq!(on_filesystem(&window, DevId { major: 9, minor: 9 }).unwrap().most_by(), None);
+        let elsewhere = DevId { major: 9, minor: 9 };
+        assert_eq!(dirtying(&window, |_, dirtied| dirtied.device == elsewhere).unwrap().most_by(), None);
     }
 
     #[test]

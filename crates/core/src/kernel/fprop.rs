@@ -44,7 +44,7 @@ fn signed(pages: u64) -> i64 {
 
 impl FpropLocal {
     /// Brings the count up to the domain's period.
-    pub fn catch_up(&mut self, build: Build, global: &FpropGlobal) {
+    fn catch_up(&mut self, build: Build, global: &FpropGlobal) {
         let periods = global.period.saturating_sub(self.period);
         if periods == 0 {
             return;
@@ -65,11 +65,6 @@ impl FpropLocal {
         self.catch_up(build, global);
         let (numerator, denominator) = (self.events.read(), global.events.read());
         (numerator, if denominator <= numerator { numerator.max(1) } else { denominator })
-    }
-
-    /// Whether the kernel's own counters make the fraction uncertain: so few completions.
-    pub fn is_uncertain(global: &FpropGlobal, wb_stat_error: u64) -> bool {
-        global.events.sum() < wb_stat_error
     }
 }
 

@@ -77,7 +77,7 @@ impl Scenario {
     }
 
     /// The scenario with another number of copies of what has copies: of its cgroups, else of its tasks.
-    pub fn with_instances(&self, instances: u32) -> Result<Scenario, String> {
+    fn with_instances(&self, instances: u32) -> Result<Scenario, String> {
         let mut changed = self.clone();
         let mut of_cgroups: Vec<_> =
             changed.machine.cgroups.values_mut().filter_map(|cgroup| cgroup.instances.as_mut()).collect();

@@ -70,12 +70,6 @@ impl Fault {
         let passing = [Errno::NODEV, Errno::SRCH, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
         !matches!(self, Fault::Errno(errno) if passing.map(Errno::raw_os_error).contains(&errno))
     }
-
-    /// Whether the table of descriptors is full.
-    pub fn is_out_of_files(self) -> bool {
-        let full = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-        matches!(self, Fault::Errno(errno) if full.contains(&errno))
-    }
 }
 
 /// What would be allowed to read a path that was refused.

@@ -102,41 +102,24 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         CgroupMode::Hybrid => "hybrid",
         _ => "version 1",
     };
-    let (severity, summary) = match writes.len() as u64 {
-        0 if weighted > 0 => (
-            Severity::Info,
-            format!(
-                "Weights of {} do not hold buffered writes: cgroups are {mode} here.",
-                human::plural(weighted, "cgroup", "cgroups")
-            ),
-        ),
-        0 => (
-            Severity::Info,
-            format!(
-                "{} memory, which bounds no dirty pages: cgroups are {mode} here.",
-                human::plural(memory.len() as u64, "cgroup limits", "cgroups limit")
-            ),
-        ),
-        count => (
-            Severity::Warning,
-            format!(
-                "Write limits of {} do not hold buffered writes: cgroups are {mode} here.",
-                human::plural(count, "cgroup", "cgroups")
-            ),
-        ),
+    let cgroups = |count| human::plural(count, "cgroup", "cgroups");
+    let (severity, fails) = match writes.len() as u64 {
+        0 if weighted > 0 => (Severity::Info, format!("Weights of {} do not hold buffered writes", cgroups(weighted))),
+        0 => {
+            let limit = human::plural(memory.len() as u64, "cgroup limits", "cgroups limit");
+            (Severity::Info, format!("{limit} memory, which bounds no dirty pages"))
+        }
+        count => (Severity::Warning, format!("Write limits of {} do not hold buffered writes", cgroups(count))),
+    };
+    let unified = match facts.cgroups.v2_controllers.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(" "),
     };
     let mut evidence = vec![
-        Evidence::text(
-            "Controllers of the unified hierarchy",
-            match facts.cgroups.v2_controllers.as_slice() {
-                [] => "none".to_owned(),
-                some => some.join(" "),
-            },
-            "cgroup.controllers of the root",
-        )
-        .against_text("memory and io"),
+        Evidence::text("Controllers of the unified hierarchy", unified, "cgroup.controllers of the root")
+            .against_text("memory and io"),
+        Evidence::count("Cgroups with a memory limit", memory.len() as u64, "memory limits"),
     ];
-    evidence.push(Evidence::count("Cgroups with a memory limit", memory.len() as u64, "memory limits"));
     if weighted > 0 {
         evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
     }
@@ -150,7 +133,7 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         rule: RULE.name,
         confirmed: None,
         severity,
-        summary,
+        summary: format!("{fails}: cgroups are {mode} here."),
         evidence,
         cause: "Without memory and io on one hierarchy the kernel cannot tell whose a page is when it writes it: all \
                 buffered writes are issued as the root's, only the machine's own threshold throttles, and a cgroup may \

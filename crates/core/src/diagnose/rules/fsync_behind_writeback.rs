@@ -214,15 +214,10 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
             human::seconds(queue.await_max_s)
         ),
     };
-    let mut evidence = vec![
-        Evidence::seconds(format!("{disk} full of writes and slow"), queue.slow_s, "/proc/diskstats")
-            .against(NOTICED_S),
-        Evidence::seconds("Write await, worst interval", queue.await_max_s, "/proc/diskstats write_time ÷ writes")
-            .against(STALL_AWAIT_S),
-        Evidence::share("Part of it that is writeback", queue.writeback_share, "/proc/vmstat nr_written ÷ written")
-            .against(MOSTLY),
-        Evidence::share("Time with a task waiting for I/O", pressure, "/proc/pressure/io some").against(HURTS_MACHINE),
-    ];
+    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
+    let others = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
+    let causers: Vec<String> = others().map(|(id, _)| cgroup::label(window, *id)).collect();
+    let mut evidence = queue_rows(queue, pressure);
     evidence.extend(victims.iter().take(3).map(|victim| {
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
             .against(HURTS_DATABASE)
@@ -230,21 +225,10 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
     let cpu = window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / window.seconds()).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
-    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
-    let others = owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id));
-    let causers: Vec<String> = others.clone().take(3).map(|(id, _)| cgroup::label(window, *id)).collect();
-    evidence.extend(others.take(3).map(|(id, bytes)| {
-        Evidence::bytes(
-            format!("Most dirty, {}", cgroup::label(window, *id)),
-            *bytes,
-            "memory.stat file_dirty + file_writeback",
-        )
+    evidence.extend(others().zip(&causers).map(|((_, bytes), causer)| {
+        Evidence::bytes(format!("Most dirty, {causer}"), *bytes, "memory.stat file_dirty + file_writeback")
     }));
-    let writers = writer::writers(window);
-    let most = writers.processes.first().filter(|first| first.dirtied_bytes >= Some(MUCH));
-    evidence.extend(most.and_then(|first| {
-        Some(Evidence::bytes(format!("Dirtied by {}", first.label()), first.dirtied_bytes?, "/proc/PID/io write_bytes"))
-    }));
+    evidence.extend(writer_row(window));
     let whose = match causers.as_slice() {
         [] => "Whose data they are, no cgroup's counters show.".to_owned(),
         some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
@@ -269,6 +253,27 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
         plan,
         trade_off,
     }
+}
+
+/// How slow the disk is, and by what.
+fn queue_rows(queue: &Queue<'_>, pressure: f64) -> Vec<Evidence> {
+    let full = format!("{} full of writes and slow", queue.device.name);
+    let of_writes = "/proc/diskstats write_time ÷ writes";
+    vec![
+        Evidence::seconds(full, queue.slow_s, "/proc/diskstats").against(NOTICED_S),
+        Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(STALL_AWAIT_S),
+        Evidence::share("Part of it that is writeback", queue.writeback_share, "/proc/vmstat nr_written ÷ written")
+            .against(MOSTLY),
+        Evidence::share("Time with a task waiting for I/O", pressure, "/proc/pressure/io some").against(HURTS_MACHINE),
+    ]
+}
+
+/// Who dirtied most, where it is much.
+fn writer_row(window: &Window) -> Option<Evidence> {
+    let writers = writer::writers(window);
+    let first = writers.processes.first()?;
+    let bytes = first.dirtied_bytes.filter(|bytes| *bytes >= MUCH)?;
+    Some(Evidence::bytes(format!("Dirtied by {}", first.label()), bytes, "/proc/PID/io write_bytes"))
 }
 
 fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {

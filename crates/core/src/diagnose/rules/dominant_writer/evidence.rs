@@ -4,8 +4,10 @@
 use super::{Dominant, FELT_UTILISATION, NOTICED_S, STALL_AWAIT_S, Trouble, is_journald, name};
 use crate::diagnose::writer::{self, Period, Writers};
 use crate::diagnose::{cgroup, dirtying};
+use crate::facts::Journald;
 use crate::human;
 use crate::ledger::{Ledger, ledger};
+use crate::name::Name;
 use crate::report::Evidence;
 use crate::traced::Who;
 use crate::window::Window;
@@ -63,19 +65,7 @@ pub(super) fn evidence(
             .map(|bytes| Evidence::bytes("It handed to write calls", bytes, "/proc/PID/io wchar")),
     );
     rows.extend(inheritance_rows(dominant));
-    match dominant.by_device {
-        Some((id, bytes, share)) => {
-            rows.push(Evidence::bytes(format!("{} sent to disks", cgroup::label(window, id)), bytes, "io.stat wbytes"));
-            rows.push(
-                Evidence::share("Of what all cgroups sent", share, "io.stat wbytes").against(writer::DOMINANT_SHARE),
-            );
-        }
-        None => {
-            let of = dominant.cgroup.or(dominant.writer.cgroup);
-            let bytes = of.and_then(|id| writer::cgroup_device_bytes(window, id));
-            rows.extend(bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, "io.stat wbytes")));
-        }
-    }
+    rows.extend(disk_rows(window, dominant));
     let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
     rows.extend(second.and_then(|second| {
         Some(Evidence::bytes(
@@ -94,40 +84,52 @@ pub(super) fn evidence(
     if writers.unreadable() > 0 {
         rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));
     }
-    if let Some(trouble) = trouble {
-        let disk = trouble.device.name;
-        rows.push(
-            Evidence::share(format!("{disk} busy"), trouble.utilisation, "/proc/diskstats io_time")
-                .against(FELT_UTILISATION),
-        );
-        rows.extend(trouble.device.mean_write().map(|bytes| {
-            Evidence::bytes(format!("Mean write of {disk}"), bytes as u64, "/proc/diskstats written ÷ writes")
-        }));
-        rows.push(
-            Evidence::seconds(
-                "Write await, worst interval",
-                trouble.await_max_s,
-                "/proc/diskstats write_time ÷ writes",
-            )
-            .against(STALL_AWAIT_S),
-        );
-        rows.push(
-            Evidence::seconds("Saturated by small writes", trouble.small_saturated_s, "/proc/diskstats")
-                .against(NOTICED_S),
-        );
-    }
-    if is_journald(dominant.writer)
-        && let Some(journald) = window.facts.as_ref().and_then(|facts| facts.journald.as_ref())
-    {
-        let storage = crate::name::Name::new(&journald.storage).to_string();
-        let stored = match journald.persistent {
-            Some(true) => format!("{storage}, on disk"),
-            Some(false) => format!("{storage}, in memory"),
-            None => storage,
-        };
-        rows.push(Evidence::text("Journal storage", stored, "journald.conf Storage="));
-    }
+    rows.extend(trouble.iter().flat_map(|trouble| trouble_rows(trouble)));
+    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
+    rows.extend(journald.filter(|_| is_journald(dominant.writer)).map(journal_row));
     rows
+}
+
+/// What reached the disks of it.
+fn disk_rows(window: &Window, dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
+    let source = "io.stat wbytes";
+    match dominant.by_device {
+        Some((id, bytes, share)) => vec![
+            Evidence::bytes(format!("{} sent to disks", cgroup::label(window, id)), bytes, source),
+            Evidence::share("Of what all cgroups sent", share, source).against(writer::DOMINANT_SHARE),
+        ],
+        None => {
+            let of = dominant.cgroup.or(dominant.writer.cgroup);
+            let bytes = of.and_then(|id| writer::cgroup_device_bytes(window, id));
+            bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, source)).into_iter().collect()
+        }
+    }
+}
+
+/// What the disk that it writes to suffers.
+fn trouble_rows(trouble: &Trouble<'_>) -> Vec<Evidence> {
+    let disk = trouble.device.name;
+    let of_writes = "/proc/diskstats write_time ÷ writes";
+    let mean = trouble.device.mean_write().map(|bytes| {
+        Evidence::bytes(format!("Mean write of {disk}"), bytes as u64, "/proc/diskstats written ÷ writes")
+    });
+    let busy = Evidence::share(format!("{disk} busy"), trouble.utilisation, "/proc/diskstats io_time");
+    let small = Evidence::seconds("Saturated by small writes", trouble.small_saturated_s, "/proc/diskstats");
+    let mut rows = vec![busy.against(FELT_UTILISATION)];
+    rows.extend(mean);
+    rows.push(Evidence::seconds("Write await, worst interval", trouble.await_max_s, of_writes).against(STALL_AWAIT_S));
+    rows.push(small.against(NOTICED_S));
+    rows
+}
+
+fn journal_row(journald: &Journald) -> Evidence {
+    let storage = Name::new(&journald.storage).to_string();
+    let stored = match journald.persistent {
+        Some(true) => format!("{storage}, on disk"),
+        Some(false) => format!("{storage}, in memory"),
+        None => storage,
+    };
+    Evidence::text("Journal storage", stored, "journald.conf Storage=")
 }
 
 /// What says that it was children, and what of theirs is left out because it is counted with them.
