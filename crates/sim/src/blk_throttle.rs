@@ -32,7 +32,8 @@ struct Limit {
 impl Limit {
     /// Takes a request into account that may not go before a moment; when it may.
     fn serve(&mut self, from: u64, bytes: u64) -> u64 {
-        let mut at = from;
+        // Slices may have been promised to others already, below the same parent.
+        let mut at = from.max(self.start);
         loop {
             if at > self.end || self.end == 0 {
                 *self = Limit { start: at, bytes: 0, ios: 0, ..*self };
@@ -99,6 +100,13 @@ pub(crate) struct Throttle {
     dispatcher: Option<Ticket>,
 }
 
+impl Throttle {
+    /// Whether anything is held back.
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
 impl World {
     /// Sets limits of a cgroup on a device; what is not named stays.
     pub(crate) fn set_io_max(&mut self, cgroup: CgId, device: BlockId, max: &IoMax) -> Result<(), String> {
@@ -120,7 +128,43 @@ impl World {
         write.bandwidth = max.write_bandwidth.map_or(write.bandwidth, |rate| rate.0.0);
         read.iops = max.read_iops.map_or(read.iops, |rate| rate.0.0);
         write.iops = max.write_iops.map_or(write.iops, |rate| rate.0.0);
+        self.time_anew(device);
         Ok(())
+    }
+
+    /// Limits have changed: slices begin anew, and what is held goes by the new ones (`tg_conf_updated`).
+    fn time_anew(&mut self, device: BlockId) {
+        let throttle = &mut self.blocks[device].throttle;
+        for limit in throttle.limits.values_mut().flatten() {
+            *limit = Limit { bandwidth: limit.bandwidth, iops: limit.iops, ..Limit::default() };
+        }
+        throttle.last.clear();
+        let mut held: Vec<(u64, Request)> =
+            std::mem::take(&mut throttle.held).into_iter().map(|((_, arrival), request)| (arrival, request)).collect();
+        held.sort_unstable_by_key(|(arrival, _)| *arrival);
+        for (arrival, request) in held {
+            let at = self.departure(device, &request);
+            self.blocks[device].throttle.held.insert((at, arrival), request);
+        }
+        if let Some(ticket) = self.blocks[device].throttle.dispatcher.take() {
+            self.wake(ticket);
+        }
+    }
+
+    /// When a request may go, which is promised to it from now on.
+    fn departure(&mut self, device: BlockId, request: &Request) -> u64 {
+        let chain: Vec<CgId> = self.ancestors(request.cgroup).collect();
+        let (now, is_write) = (self.now, request.way == Way::Write);
+        let Throttle { limits, last, .. } = &mut self.blocks[device].throttle;
+        let last = last.entry((request.cgroup, is_write)).or_default();
+        let mut at = now.max(*last);
+        for cgroup in &chain {
+            if let Some(limits) = limits.get_mut(cgroup) {
+                at = limits[usize::from(is_write)].serve(at, request.bytes);
+            }
+        }
+        *last = at;
+        at
     }
 
     /// Whether a request is held back: it goes later then, by itself.
@@ -128,20 +172,11 @@ impl World {
         if self.blocks[device].throttle.limits.is_empty() || request.way == Way::Flush {
             return false;
         }
-        let chain: Vec<CgId> = self.ancestors(request.cgroup).collect();
-        let (now, is_write) = (self.now, request.way == Way::Write);
-        let throttle = &mut self.blocks[device].throttle;
-        let last = throttle.last.entry((request.cgroup, is_write)).or_default();
-        let mut at = now.max(*last);
-        for cgroup in &chain {
-            if let Some(limits) = throttle.limits.get_mut(cgroup) {
-                at = limits[usize::from(is_write)].serve(at, request.bytes);
-            }
-        }
-        *last = at;
-        if at <= now {
+        let at = self.departure(device, request);
+        if at <= self.now {
             return false;
         }
+        let throttle = &mut self.blocks[device].throttle;
         throttle.arrivals += 1;
         throttle.held.insert((at, throttle.arrivals), *request);
         if !throttle.is_started {
@@ -206,6 +241,14 @@ mod tests {
         assert_eq!(served(of_bytes, 5, 500_000), [0, 0, 150, 150, 250]);
         // Larger than a slice allows.
         assert_eq!(served(of_bytes, 3, 2_000_000), [200, 400, 600]);
+    }
+
+    #[test]
+    fn who_shares_a_limit_comes_after_what_it_promised_others() {
+        let mut limit = Limit { bandwidth: 1_000_000, ..Limit::default() };
+        let of_one: Vec<u64> = (0..3).map(|_| limit.serve(0, 1_000_000) / 1_000_000).collect();
+        let of_other = limit.serve(300_000_000, 4096) / 1_000_000;
+        assert!(of_one.is_sorted() && of_other >= of_one[2] && of_other <= of_one[2] + 200, "{of_one:?}, {of_other}");
     }
 
     #[test]

@@ -81,6 +81,8 @@ pub(crate) struct Engine {
     current: Cell<u32>,
     /// Until when a process may go on without giving way.
     horizon: Cell<u64>,
+    /// After how many events it gives way in any case.
+    portion_end: Cell<u64>,
     /// Events handled.
     pub(crate) events: Cell<u64>,
 }
@@ -108,6 +110,7 @@ impl Engine {
             processes: RefCell::default(),
             current: Cell::new(0),
             horizon: Cell::new(0),
+            portion_end: Cell::new(0),
             events: Cell::new(0),
         })
     }
@@ -169,7 +172,8 @@ impl Engine {
     pub(crate) fn skip_to(&self, at: u64, waits: &'static str) -> bool {
         let mut world = self.w();
         let sequence = world.queue.reserve();
-        while at <= self.horizon.get() && world.new_wbs.is_empty() && world.new_workers.is_empty() {
+        let may_go_on = at <= self.horizon.get() && self.events.get() < self.portion_end.get();
+        while may_go_on && world.new_wbs.is_empty() && world.new_workers.is_empty() {
             let next = world.queue.peek().filter(|next| (next.at, next.sequence) < (at, sequence));
             let Some(next) = next else {
                 world.now = at;
@@ -255,7 +259,8 @@ impl Engine {
     }
 
     fn run(self: &Rc<Self>, until: u64, most: u64) -> Stopped {
-        for _ in 0..most {
+        self.portion_end.set(self.events.get().saturating_add(most));
+        while self.events.get() < self.portion_end.get() {
             let woken = {
                 let mut world = self.w();
                 let Some(next) = world.queue.peek() else { return Stopped::Idle };

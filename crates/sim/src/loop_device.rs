@@ -117,13 +117,13 @@ async fn buffered(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, 
             return;
         }
         Way::Read => syscalls::read(sim, pid, inode, ahead, offset, request.bytes).await.map(|_| ()),
-        Way::Write => syscalls::write(sim, pid, inode, offset, request.bytes).await,
+        Way::Write => syscalls::write(sim, pid, inode, Some(offset), request.bytes).await.map(drop),
     };
     if outcome.is_err() {
         // A full cgroup whose pages wait for this very worker: the machine pays for this one.
         let charges = std::mem::take(&mut sim.w().pids[pid].charges);
         if request.way == Way::Write {
-            let _ = syscalls::write(sim, pid, inode, offset, request.bytes).await;
+            let _ = syscalls::write(sim, pid, inode, Some(offset), request.bytes).await;
         }
         sim.w().pids[pid].charges = charges;
     }

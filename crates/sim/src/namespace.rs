@@ -66,9 +66,14 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
+/// Whether a path is somewhere below a directory.
+fn is_below(path: &str, dir: &str) -> bool {
+    path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+}
+
 impl Superblock {
     /// Notes a directory and those above it; how many are new.
-    fn add_dirs(&mut self, path: &str) -> u64 {
+    pub(crate) fn add_dirs(&mut self, path: &str) -> u64 {
         let (mut above, mut made) = (path, 0);
         while !above.is_empty() && above != self.point && !self.dirs.contains(above) {
             self.dirs.insert(above.to_owned());
@@ -99,6 +104,21 @@ impl World {
         path.is_empty() || path == sb.point || sb.dirs.contains(path)
     }
 
+    /// Whether a name may be in the directory that it names.
+    fn check_parent(&self, sb: SbId, path: &str) -> Result<(), Errno> {
+        let mut above = parent(path);
+        if self.is_dir(sb, above) {
+            return Ok(());
+        }
+        while !self.is_dir(sb, above) {
+            if self.sbs[sb].files.contains_key(above) {
+                return Err(Errno::Enotdir);
+            }
+            above = parent(above);
+        }
+        Err(Errno::Enoent)
+    }
+
     /// Whether a directory holds anything.
     fn is_above_any(&self, sb: SbId, path: &str) -> bool {
         let sb = &self.sbs[sb];
@@ -119,16 +139,35 @@ impl World {
         if self.sbs[sb].files.contains_key(path.as_ref()) {
             return Err(Errno::Eexist);
         }
-        let mut above = parent(&path);
-        while !self.is_dir(sb, above) {
-            if self.sbs[sb].files.contains_key(above) {
-                return Err(Errno::Enotdir);
-            }
-            above = parent(above);
+        if self.check_parent(sb, &path) == Err(Errno::Enotdir) {
+            return Err(Errno::Enotdir);
         }
         let made = self.sbs[sb].add_dirs(&path);
         self.sbs[sb].created += made;
         Ok((sb, made))
+    }
+
+    /// Whether an open makes a file, whose name is not there.
+    pub(crate) fn may_create(&self, path: &str, creates: bool) -> Result<(), Errno> {
+        let (sb, path) = self.resolve(path);
+        if self.is_dir(sb, &path) {
+            return Err(Errno::Eisdir);
+        }
+        match self.check_parent(sb, &path) {
+            Err(Errno::Enotdir) => Err(Errno::Enotdir),
+            _ if creates => Ok(()),
+            _ => Err(Errno::Enoent),
+        }
+    }
+
+    /// The file of a name that is to be removed.
+    pub(crate) fn linked(&self, path: &str) -> Result<InodeId, Errno> {
+        let (sb, path) = self.resolve(path);
+        match self.sbs[sb].files.get(path.as_ref()) {
+            Some(inode) => Ok(*inode),
+            None if self.is_dir(sb, &path) => Err(Errno::Eisdir),
+            None => Err(self.check_parent(sb, &path).err().unwrap_or(Errno::Enoent)),
+        }
     }
 
     fn remove_dir(&mut self, path: &str) -> Result<SbId, Errno> {
@@ -136,27 +175,35 @@ impl World {
             return Err(Errno::Ebusy);
         }
         let (sb, path) = self.resolve(path);
-        match () {
-            () if self.sbs[sb].files.contains_key(path.as_ref()) => Err(Errno::Enotdir),
-            () if self.is_above_any(sb, &path) => Err(Errno::Enotempty),
-            () if self.sbs[sb].dirs.remove(path.as_ref()) => Ok(sb),
-            () => Err(Errno::Enoent),
+        if self.sbs[sb].files.contains_key(path.as_ref()) {
+            return Err(Errno::Enotdir);
         }
+        if self.is_above_any(sb, &path) {
+            return Err(Errno::Enotempty);
+        }
+        let is_removed = self.sbs[sb].dirs.remove(path.as_ref());
+        is_removed.then_some(sb).ok_or(Errno::Enoent)
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<Renamed, Errno> {
         let is_same_mount = self.mount_of(from) == self.mount_of(to);
-        let ((sb, from), (_, to)) = (self.resolve(from), self.resolve(to));
+        let ((sb, from), (other, to)) = (self.resolve(from), self.resolve(to));
         let (from, to) = (from.into_owned(), to.into_owned());
+        self.check_parent(sb, &from)?;
+        self.check_parent(other, &to)?;
+        // A mount point is no name of its own filesystem.
+        if !is_same_mount || to == self.sbs[other].point {
+            return Err(Errno::Exdev);
+        }
         let inode = self.sbs[sb].files.get(&from).copied();
         if inode.is_none() && !self.is_dir(sb, &from) {
             return Err(Errno::Enoent);
         }
-        if !is_same_mount {
-            return Err(Errno::Exdev);
+        if is_below(&to, &from) {
+            return Err(Errno::Einval);
         }
-        if !self.is_dir(sb, parent(&to)) {
-            return Err(Errno::Enoent);
+        if is_below(&from, &to) {
+            return Err(Errno::Enotempty);
         }
         if from == to {
             return Ok(Renamed { sb, inode, replaced: None });
@@ -189,10 +236,6 @@ impl World {
             let rest = path.strip_prefix(from)?;
             (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))
         };
-        if moved(to).is_some() {
-            // Into itself.
-            return Err(Errno::Einval);
-        }
         let sb = &mut self.sbs[sb];
         let (files, dirs) = (std::mem::take(&mut sb.files), std::mem::take(&mut sb.dirs));
         sb.files = files.into_iter().map(|(path, inode)| (moved(&path).unwrap_or(path), inode)).collect();
@@ -209,9 +252,10 @@ impl World {
     /// Takes a filesystem out of the tree: nobody finds it any more, and it is still to be written.
     fn detach(&mut self, point: &str) -> Result<SbId, Refusal> {
         let id = self.mounted_at(point).ok_or(Errno::Einval)?;
-        let is_below =
-            |other: &str| point == "/" || other.strip_prefix(point).is_some_and(|rest| rest.starts_with('/'));
-        let holds_mount = self.sbs.iter().any(|(other, sb)| other != id && sb.is_mounted && is_below(&sb.point));
+        let holds_mount = self
+            .sbs
+            .iter()
+            .any(|(other, sb)| other != id && sb.is_mounted && (point == "/" || is_below(&sb.point, point)));
         if self.sbs[id].opened > 0 || holds_mount {
             return Err(Errno::Ebusy.into());
         }

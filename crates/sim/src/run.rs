@@ -293,7 +293,7 @@ fn drive(
     loop {
         let stopped = advance(sim, at, options, tell)?;
         if stopped == Stopped::Asked {
-            is_interrupted = true;
+            (at, is_interrupted) = (sim.now(), true);
             break;
         }
         let mut records = Vec::new();
@@ -326,7 +326,7 @@ fn drive(
             let requests: u64 = world.blocks.iter().flat_map(|(_, block)| block.stats.ios).sum();
             let moved = world.memory.nr_dirtied + cpu + requests;
             // A large request to a slow device takes minutes, and nothing moves meanwhile.
-            let is_busy = world.blocks.iter().any(|(_, block)| block.in_flight > 0);
+            let is_busy = world.blocks.iter().any(|(_, block)| block.in_flight > 0 || block.throttle.is_holding());
             (world.meeting.started, (moved, world.memory.ctxt), is_busy)
         };
         if is_busy || work.0 != last_moved.1 {

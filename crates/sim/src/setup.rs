@@ -309,6 +309,11 @@ fn add_filesystems(
             () => Atime::Relative,
         };
         if let Some(dirs) = &spec.overlay {
+            for dir in [&dirs.lower, &dirs.upper, &dirs.work] {
+                let (of, dir) = world.resolve(dir);
+                let dir = dir.into_owned();
+                world.sbs[of].add_dirs(&dir);
+            }
             let (upper, _) = world.resolve(&dirs.upper);
             sb.upper = Some(Upper { sb: upper, dir: dirs.upper.clone(), is_volatile: has("volatile") });
         }

@@ -178,6 +178,15 @@ async fn fsync_pages(sim: &Sim, inode: InodeId) {
 /// sync(2).
 pub(crate) async fn sync_all(sim: &Sim) {
     sim.w().wakeup_flushers(Reason::Sync);
+    let leaving: Vec<SbId> = {
+        let world = sim.w();
+        world.sbs.iter().filter(|(_, sb)| sb.s_umount.is_held).map(|(id, _)| id).collect()
+    };
+    for sb in leaving {
+        // What is being unmounted is there until it is written.
+        lock(sim, "a filesystem that is being unmounted", |world| &mut world.sbs[sb].s_umount).await;
+        unlock(sim, |world| &mut world.sbs[sb].s_umount);
+    }
     let sbs: Vec<SbId> = {
         let world = sim.w();
         world.sbs.iter().filter(|(_, sb)| sb.is_mounted && sb.upper.is_none()).map(|(id, _)| id).collect()

@@ -15,6 +15,7 @@ use crate::block::{Class, Done, Request, Way, device_page, submit_and_wait};
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
+use crate::namespace::Errno;
 use crate::process::{io_wait, use_cpu};
 use crate::world::PAGE;
 use crate::writepages::{How, wait_writeback, writepages};
@@ -27,31 +28,34 @@ pub(crate) struct Opened {
     mount: SbId,
 }
 
-/// Opens a file, creating it where it is missing.
-pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Option<Opened> {
+/// Opens a file, creating it, and the directories above it, where it is missing.
+pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Result<Opened, Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
     let (found, mount) = {
         let mut world = sim.w();
         let (found, mount) = (world.lookup(path), world.mount_of(path));
-        if found.is_some() || creates {
-            world.sbs[mount].opened += 1;
+        if found.is_none() {
+            world.may_create(path, creates)?;
         }
+        world.sbs[mount].opened += 1;
         if let Some(inode) = found {
             world.inodes[inode].opens += 1;
         }
         (found, mount)
     };
     if let Some(inode) = found {
-        return Some(Opened { inode, mount });
-    }
-    if !creates {
-        return None;
+        return Ok(Opened { inode, mount });
     }
     let create = sim.w().costs.create;
     use_cpu(sim, pid, create, false).await;
     let (inode, blocks, sb) = {
         let mut world = sim.w();
+        if let Some(inode) = world.lookup(path) {
+            // Somebody else was faster.
+            world.inodes[inode].opens += 1;
+            return Ok(Opened { inode, mount });
+        }
         let inode = world.new_inode(path);
         world.inodes[inode].opens = 1;
         (inode, world.create_blocks(inode), world.inodes[inode].sb)
@@ -62,7 +66,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Op
         let memcg = world.memcg(world.pids[pid].cgroup);
         world.mark_inode_dirty(inode, Dirt::Meta, memcg);
     }
-    Some(Opened { inode, mount })
+    Ok(Opened { inode, mount })
 }
 
 /// Changes metadata blocks of an inode in a transaction.
@@ -173,10 +177,10 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
 }
 
 /// Removes a name; the file goes when nobody has it open.
-pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
-    let Some(inode) = sim.w().lookup(path) else { return false };
+pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
+    let inode = sim.w().linked(path)?;
     let blocks = sim.w().create_blocks(inode);
     {
         let mut world = sim.w();
@@ -188,7 +192,7 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> bool {
     if sim.w().inodes[inode].opens == 0 {
         evict(sim, pid, inode).await;
     }
-    true
+    Ok(())
 }
 
 /// The last name and the last open file of an inode are gone.

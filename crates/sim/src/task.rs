@@ -11,7 +11,7 @@ use crate::arena::{CgId, InodeId, PidId};
 use crate::engine::Sim;
 use crate::measure::Measures;
 use crate::memory::make_room;
-use crate::namespace::{self, Errno, Refusal};
+use crate::namespace::{self, Refusal};
 use crate::process::{io_wait, use_cpu};
 use crate::sync;
 use crate::syscalls::{self, Opened, Readahead};
@@ -98,7 +98,7 @@ impl Hand {
     async fn open(&mut self, path: &str, way: Way) -> Result<&mut Open, String> {
         if self.files.get(path).is_none_or(|ways| ways[way as usize].is_none()) {
             let file = syscalls::open(&self.sim, self.pid, path, way != Way::Read).await;
-            let file = file.ok_or_else(|| format!("open {path}: {}", Errno::Enoent))?;
+            let file = file.map_err(|errno| format!("open {path}: {errno}"))?;
             let open = Open { file, cursor: 0, ahead: Readahead::default() };
             self.files.entry(path.to_owned()).or_default()[way as usize] = Some(open);
         }
@@ -233,6 +233,13 @@ impl Hand {
         Ok(())
     }
 
+    /// A program that goes round takes some time, also where nothing of it does in the model.
+    async fn take_time_since(&self, before: u64) {
+        let least = before.saturating_add(self.sim.w().costs.call);
+        let short = least.saturating_sub(self.now());
+        use_cpu(&self.sim, self.pid, short, false).await;
+    }
+
     async fn repeat(&mut self, step: &Repeat) -> Outcome {
         let start = self.now();
         let end = step.lasting.map(|lasting| start.saturating_add(lasting.nanos()));
@@ -248,10 +255,7 @@ impl Hand {
             if self.all(&step.steps).await? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
-            // A program that goes round takes some time, also where nothing of it does in the model.
-            let least = before.saturating_add(self.sim.w().costs.call);
-            let short = least.saturating_sub(self.now());
-            use_cpu(&self.sim, self.pid, short, false).await;
+            self.take_time_since(before).await;
             due = step.every.map_or(due, |every| due.saturating_add(every.nanos()));
         }
         Ok(Flow::Go)
@@ -286,8 +290,14 @@ impl Hand {
     }
 
     async fn make_durable(&mut self, call: SyncCall, path: &str) -> Result<(), String> {
-        let inode = self.opened(path).or_else(|| self.sim.w().lookup(path));
-        let inode = inode.ok_or_else(|| format!("{path}: {}", Errno::Enoent))?;
+        let (inode, for_this) = match self.opened(path) {
+            Some(inode) => (inode, None),
+            None => {
+                let file = syscalls::open(&self.sim, self.pid, path, false).await;
+                let file = file.map_err(|errno| format!("open {path}: {errno}"))?;
+                (file.inode, Some(file))
+            }
+        };
         let at = self.now();
         let datasync = call == SyncCall::Fdatasync;
         io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, datasync)).await;
@@ -297,6 +307,9 @@ impl Hand {
             SyncCall::Msync => "msync",
         };
         self.measures.took(name, at, self.sim.now(), 0);
+        if let Some(file) = for_this {
+            syscalls::close(&self.sim, self.pid, file).await;
+        }
         Ok(())
     }
 

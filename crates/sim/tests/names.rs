@@ -57,6 +57,8 @@ fn figure(run: &Run, name: &str) -> f64 {
 }
 
 const WRITE: &str = "{ write = { file = \"/data/a\", block = \"64 KiB\", total = \"1 MiB\" } }";
+const WRITE_B: &str = "{ write = { file = \"/data/b\", block = \"4 KiB\", total = \"4 KiB\" } }";
+const WRITE_D: &str = "{ write = { file = \"/data/d/a\", block = \"4 KiB\", total = \"4 KiB\" } }";
 const CLOSE: &str = "{ close = { file = \"/data/a\" } }";
 const UMOUNT: &str = "{ umount = { point = \"/data\" } }";
 const UMOUNT_MERGED: &str = "{ umount = { point = \"/data/merged\" } }";
@@ -107,6 +109,18 @@ fn a_name_gets_the_answer_that_the_kernel_gives() {
             &[WRITE, "{ mkdir = { path = \"/data/d\" } }", "{ rename = { from = \"/data/a\", to = \"/data/d\" } }"],
             "rename /data/a: Is a directory",
         ),
+        // The kernel looks for both directories first, then whether they are on one mount, then for the names.
+        (&["{ rename = { from = \"/data/no\", to = \"/srv/a\" } }"], "rename /data/no: Invalid cross-device link"),
+        (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/srv/no/a\" } }"], "No such file or directory"),
+        (&[WRITE, WRITE_B, "{ rename = { from = \"/data/a\", to = \"/data/b/x\" } }"], "Not a directory"),
+        (&[WRITE_B, "{ rename = { from = \"/data/b/x\", to = \"/data/c\" } }"], "Not a directory"),
+        (&[WRITE_D, "{ rename = { from = \"/data/d/a\", to = \"/data/d\" } }"], "Directory not empty"),
+        (&[WRITE_D, "{ rename = { from = \"/data/d\", to = \"/data/d/e\" } }"], "Invalid argument"),
+        (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/data\" } }"], "Invalid cross-device link"),
+        // Files and directories are no such thing of the other.
+        (&[WRITE_D, "{ truncate = { file = \"/data/d\", size = \"0 B\" } }"], "open /data/d: Is a directory"),
+        (&[WRITE, "{ truncate = { file = \"/data/a/b\", size = \"0 B\" } }"], "open /data/a/b: Not a directory"),
+        (&[WRITE_D, "{ unlink = { file = \"/data/d\", files = 1 } }"], "unlink /data/d: Is a directory"),
         // Unmounts and mounts.
         (&[UMOUNT], "umount /data: Device or resource busy"),
         (&[UMOUNT_MERGED, WRITE, UMOUNT], "umount /data: Device or resource busy"),
@@ -162,4 +176,87 @@ fn a_file_that_replaces_another_goes_out_on_ext4_and_waits_on_xfs() {
         assert_eq!((failed.as_str(), written >= f64::from(2 << 20)), ("", expect), "{dir}: {written} bytes");
         assert_eq!(figure(&run, "one.rename.count"), 1.0);
     }
+}
+
+/// Some tasks instead of the one that others have.
+fn tasks(tasks: &str) -> Run {
+    let (machine, _) = MACHINE.split_once("[workload").expect("tasks");
+    let file = ScenarioFile::parse(&format!("{machine}{tasks}")).unwrap_or_else(|error| panic!("{error}\n{tasks}"));
+    let options = Options { checks_every_event: true, ..Options::new("default", "6.12".parse().expect("a version")) };
+    let mut run = Run::default();
+    let take = |record: Record| {
+        let Ok(()) = run.record(&record);
+        Ok(())
+    };
+    simulate(&file.variants["default"], &options, take, |_| true).unwrap_or_else(|error| panic!("{error}\n{tasks}"));
+    run
+}
+
+#[test]
+fn who_appends_at_once_overwrites_nobody() {
+    let setup = "setup = [{ write = { file = \"/data/log\", block = \"4 KiB\", total = \"4 KiB\" } }]";
+    for setup in ["", setup] {
+        let run = tasks(&format!(
+            "[workload.tasks.log]\ninstances = 4\n{setup}\nsteps = [{{ write = {{ file = \"/data/log\", \
+             order = \"append\", block = \"1 MiB\", total = \"10 MiB\" }} }}]\n\
+             [workload.tasks.reader]\nsteps = [{{ wait_for = {{ task = \"log\" }} }}, \
+             {{ read = {{ file = \"/data/log\", block = \"1 MiB\" }} }}]\n"
+        ));
+        let read = figure(&run, "reader.read.count");
+        assert!((40.0..=41.0).contains(&read), "{setup}: {read} blocks");
+    }
+}
+
+#[test]
+fn a_sync_waits_for_what_is_being_unmounted() {
+    let run = tasks(
+        r#"
+[workload.tasks.umount]
+steps = [
+  { umount = { point = "/data/merged" } },
+  { write = { file = "/data/a", block = "1 MiB", total = "50 MiB" } },
+  { close = { file = "/data/a" } },
+  { umount = { point = "/data" } },
+]
+[workload.tasks.sync]
+start = "500ms"
+steps = ["sync"]
+"#,
+    );
+    let (umount, sync) = (figure(&run, "umount.umount.max_seconds"), figure(&run, "sync.sync.max_seconds"));
+    assert!(umount > 0.8 && sync > umount - 0.6, "{umount} s, {sync} s");
+}
+
+#[test]
+fn what_a_limit_holds_goes_by_the_limit_that_is_set_later() {
+    let steps = "block = \"1 MiB\", total = \"8 MiB\", direct = true";
+    let run = tasks(&format!(
+        "[workload.tasks.limit]\nsteps = [{{ set_limits = {{ cgroup = \"box\", limits = {{ io_max.disk = {{ \
+         write_bandwidth = \"10 kB/s\" }} }} }} }}, {{ sleep = {{ for = \"5s\" }} }}, {{ set_limits = {{ cgroup = \"box\", \
+         limits = {{ io_max.disk = {{ write_bandwidth = \"20 MB/s\" }} }} }} }}]\n\
+         [workload.tasks.one]\ncgroup = \"box\"\nstart = \"100ms\"\nsteps = [{{ write = {{ file = \"/data/1\", {steps} }} }}]\n\
+         [workload.tasks.other]\ncgroup = \"box/in\"\nstart = \"300ms\"\nsteps = [{{ write = {{ file = \"/data/2\", {steps} }} }}]\n"
+    ));
+    for task in ["one", "other"] {
+        let finished = figure(&run, &format!("{task}.finished_seconds"));
+        assert!((5.0..6.5).contains(&finished), "{task}: {finished} s");
+    }
+}
+
+#[test]
+fn a_limit_that_takes_minutes_for_a_request_is_no_hang() {
+    let run = tasks(
+        r#"
+[workload]
+duration = "10s"
+[workload.tasks.slow]
+cgroup = "box"
+steps = [
+  { set_limits = { cgroup = "box", limits = { io_max.disk = { write_bandwidth = "10 kB/s" } } } },
+  { write = { file = "/data/1", block = "4 MiB", total = "4 MiB", direct = true } },
+]
+"#,
+    );
+    let lasted = figure(&run, "slow.write.max_seconds");
+    assert!((400.0..440.0).contains(&lasted), "{lasted} s");
 }

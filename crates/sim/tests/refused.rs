@@ -158,6 +158,29 @@ fn a_loop_of_steps_that_take_no_time_comes_to_its_end() {
 }
 
 #[test]
+fn a_run_can_be_ended_while_a_single_program_does_things_that_take_no_time() {
+    // Between two samples there are a million rounds, and nobody else is due.
+    let store = "{ mmap_store = { file = \"/data/m\", size = \"4 KiB\", pages = 1, rate = \"1000000000/s\" } }";
+    let from = SMALL.find("steps = [").expect("steps") + "steps = ".len();
+    let text = format!("{}[{store}]\n", &SMALL[..from]);
+    let scenario = ScenarioFile::parse(&text).expect("a scenario").variants.remove("default").expect("its variant");
+    let every = floodline_core::units::Nanos(10 * floodline_core::units::Nanos::SECOND.0);
+    let options = Options { every, ..Options::new("default", "6.12".parse().expect("a version")) };
+    let mut asked = 0;
+    let summary = simulate(
+        &scenario,
+        &options,
+        |_| Ok(()),
+        |_| {
+            asked += 1;
+            asked < 2
+        },
+    );
+    let summary = summary.expect("a run");
+    assert!(summary.is_interrupted && summary.events < 4 << 20, "{summary:?}");
+}
+
+#[test]
 fn a_disk_that_takes_minutes_for_a_request_is_waited_for() {
     let slow = SMALL.replace("50 MB/s", "8 kB/s");
     assert_eq!(run(&slow, "6.12", drop), "");

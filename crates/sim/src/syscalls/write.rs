@@ -17,8 +17,14 @@ use crate::world::{PAGE, World};
 use floodline_core::scenario::FsType;
 use std::ops::Range;
 
-/// Writes to a file through the page cache.
-pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, len: u64) -> Result<(), NoMemory> {
+/// Writes to a file through the page cache, without an offset at its end; the offset.
+pub(crate) async fn write(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    offset: Option<u64>,
+    len: u64,
+) -> Result<u64, NoMemory> {
     {
         let mut world = sim.w();
         let io = &mut world.pids[pid].io;
@@ -37,9 +43,10 @@ pub(crate) async fn write(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, le
     use_cpu(sim, pid, costs.call, false).await;
     update_time(sim, pid, inode).await;
     let owner = sim.w().page_owner(cgroup);
+    let offset = offset.unwrap_or_else(|| sim.w().inodes[inode].size);
     let end = offset + len;
     let mut at = offset;
-    let mut result = Ok(());
+    let mut result = Ok(offset);
     while at < end {
         if is_iomap && has_writeback {
             balance_dirty_pages_ratelimited(sim, pid, inode).await;

@@ -5,7 +5,6 @@
 use super::{Flow, Hand, Outcome, Way};
 use crate::arena::InodeId;
 use crate::block::Way as Direction;
-use crate::namespace::Errno;
 use crate::process::io_wait;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
@@ -109,7 +108,7 @@ impl Hand {
             }
             let len = left.unwrap_or(u64::MAX).min(block);
             left = left.map(|left| left - len);
-            let offset = match (step.order, step.size) {
+            let mut offset = match (step.order, step.size) {
                 (Order::Append, _) => self.sim.w().inodes[inode].size,
                 (Order::Random, Some(size)) => self.random.below(size.bytes() / block.max(1)) * block,
                 (_, Some(size)) if cursor.saturating_add(len) > size.bytes() => 0,
@@ -119,8 +118,10 @@ impl Hand {
             if step.direct {
                 syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Write).await;
             } else {
-                let wrote = syscalls::write(&self.sim, self.pid, inode, offset, len).await;
-                wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
+                // Where the end is, is known once nobody else writes.
+                let at = (step.order != Order::Append).then_some(offset);
+                let wrote = syscalls::write(&self.sim, self.pid, inode, at, len).await;
+                offset = wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
             }
             self.measures.took("write", at, self.sim.now(), len);
             *cursor = offset + len;
@@ -209,7 +210,7 @@ impl Hand {
             let path = numbered(&step.file, number, step.files_per_dir);
             let at = self.now();
             let opened = syscalls::open(&self.sim, self.pid, &path, false).await;
-            let opened = opened.ok_or_else(|| format!("open {path}: {}", Errno::Enoent))?;
+            let opened = opened.map_err(|errno| format!("open {path}: {errno}"))?;
             self.measures.took("open", at, self.sim.now(), 0);
             let flow = self.read_whole(step, opened.inode, &end, start, &mut n).await;
             syscalls::close(&self.sim, self.pid, opened).await;
@@ -274,6 +275,7 @@ impl Hand {
             if self.sleep_until(due).await {
                 return Ok(Flow::Stop);
             }
+            let before = self.now();
             let path = match is_numbered {
                 true => Cow::Owned(fill(&step.file, 'n', n % step.files.unwrap_or(1).max(1))),
                 false => Cow::Borrowed(step.file.as_str()),
@@ -299,6 +301,7 @@ impl Hand {
             if let Some(call) = durable.due(n, self.sim.now()) {
                 self.make_durable(call, &path).await?;
             }
+            self.take_time_since(before).await;
         }
         Ok(Flow::Go)
     }
@@ -320,7 +323,7 @@ impl Hand {
             *number += 1;
             let at = self.now();
             let opened = syscalls::open(&self.sim, self.pid, &path, true).await;
-            let opened = opened.ok_or_else(|| format!("create {path}"))?;
+            let opened = opened.map_err(|errno| format!("open {path}: {errno}"))?;
             let filled = self.fill_new(step, opened.inode, at).await;
             let closing = self.now();
             syscalls::close(&self.sim, self.pid, opened).await;
@@ -339,7 +342,7 @@ impl Hand {
         self.measures.took("create", at, self.sim.now(), 0);
         if step.size.bytes() > 0 {
             let at = self.now();
-            let wrote = syscalls::write(&self.sim, self.pid, inode, 0, step.size.bytes()).await;
+            let wrote = syscalls::write(&self.sim, self.pid, inode, Some(0), step.size.bytes()).await;
             wrote.map_err(|_| syscalls::OUT_OF_MEMORY)?;
             self.measures.took("write", at, self.sim.now(), step.size.bytes());
         }
@@ -358,9 +361,8 @@ impl Hand {
             }
             let path = numbered(&step.file, number, step.files_per_dir);
             let at = self.now();
-            if !syscalls::unlink(&self.sim, self.pid, &path).await {
-                return Err(format!("unlink {path}: {}", Errno::Enoent));
-            }
+            let done = syscalls::unlink(&self.sim, self.pid, &path).await;
+            done.map_err(|errno| format!("unlink {path}: {errno}"))?;
             self.measures.took("unlink", at, self.sim.now(), 0);
         }
         Ok(Flow::Go)
