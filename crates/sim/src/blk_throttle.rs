@@ -12,9 +12,9 @@ use floodline_core::scenario::IoMax;
 use std::collections::BTreeMap;
 
 /// A slice: 100 ms, seen in a guest of 6.12.
-const SLICE: u64 = 100_000_000;
+const THROTL_SLICE: u64 = 100_000_000;
 
-/// The limits of a cgroup on a device one way, and what it used of the slices since the first.
+/// The limits of a cgroup on a device one way, and what it used of the slices since the first: `struct throtl_grp`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limit {
     /// Bytes per second; 0 is no limit.
@@ -22,50 +22,50 @@ struct Limit {
     /// Requests per second; 0 is no limit.
     iops: u64,
     /// When its slices began, and when they end if nothing more comes.
-    start: u64,
-    end: u64,
+    slice_start: u64,
+    slice_end: u64,
     /// Of these slices.
-    bytes: u64,
-    ios: u64,
+    bytes_disp: u64,
+    io_disp: u64,
 }
 
 impl Limit {
     /// Takes a request into account that may not go before a moment; when it may.
     fn serve(&mut self, from: u64, bytes: u64) -> u64 {
         // Slices may have been promised to others already, below the same parent.
-        let mut at = from.max(self.start);
+        let mut at = from.max(self.slice_start);
         loop {
-            if at > self.end || self.end == 0 {
-                *self = Limit { start: at, bytes: 0, ios: 0, ..*self };
+            if at > self.slice_end || self.slice_end == 0 {
+                *self = Limit { slice_start: at, bytes_disp: 0, io_disp: 0, ..*self };
             }
-            let wait = self.wait(at - self.start, bytes);
-            self.end = self.end.max(at.saturating_add(wait.max(SLICE)));
+            let wait = self.wait(at - self.slice_start, bytes);
+            self.slice_end = self.slice_end.max(at.saturating_add(wait.max(THROTL_SLICE)));
             if wait == 0 {
                 break;
             }
             at = at.saturating_add(wait);
         }
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.ios += 1;
-        self.trim(at);
+        self.bytes_disp = self.bytes_disp.saturating_add(bytes);
+        self.io_disp += 1;
+        self.trim_slice(at);
         at
     }
 
     /// How long a request has to wait that would be the next.
     fn wait(&self, elapsed: u64, bytes: u64) -> u64 {
         // The slice that has begun counts whole.
-        let slices = |elapsed: u64| elapsed.div_ceil(SLICE).max(1).saturating_mul(SLICE);
+        let slices = |elapsed: u64| elapsed.div_ceil(THROTL_SLICE).max(1).saturating_mul(THROTL_SLICE);
         let mut wait = 0;
         if self.bandwidth > 0 {
             let allowed = part(self.bandwidth, slices(elapsed));
-            let extra = self.bytes.saturating_add(bytes).saturating_sub(allowed);
+            let extra = self.bytes_disp.saturating_add(bytes).saturating_sub(allowed);
             if extra > 0 {
                 wait = time_of(extra, self.bandwidth).max(1).saturating_add(slices(elapsed) - elapsed);
             }
         }
         if self.iops > 0 {
             let slices = slices(elapsed + 1);
-            if self.ios + 1 > part(self.iops, slices).max(1) {
+            if self.io_disp + 1 > part(self.iops, slices).max(1) {
                 wait = wait.max(slices - elapsed);
             }
         }
@@ -73,11 +73,16 @@ impl Limit {
     }
 
     /// Forgets the slices that are over, and what they allowed.
-    fn trim(&mut self, now: u64) {
-        let over = (now - self.start) / SLICE * SLICE;
-        self.bytes = self.bytes.saturating_sub(part(self.bandwidth, over));
-        self.ios = self.ios.saturating_sub(part(self.iops, over));
-        self.start += over;
+    fn trim_slice(&mut self, now: u64) {
+        let over = (now - self.slice_start) / THROTL_SLICE * THROTL_SLICE;
+        let (bytes, ios) = (part(self.bandwidth, over), part(self.iops, over));
+        if bytes == 0 && ios == 0 {
+            // Less than one request in all of them: they are kept until it is one.
+            return;
+        }
+        self.bytes_disp = self.bytes_disp.saturating_sub(bytes);
+        self.io_disp = self.io_disp.saturating_sub(ios);
+        self.slice_start += over;
     }
 }
 
@@ -261,7 +266,7 @@ mod tests {
                 let idle = if ios % 97 == 0 { 7_000_000 * (ios % 31) } else { 0 };
                 at = limit.serve(at + idle, 4096 * (1 + ios % 9));
                 ios += 1;
-                let over = if iops > 0 { ios.saturating_sub(part(iops, at + 2 * SLICE).max(1)) } else { 0 };
+                let over = if iops > 0 { ios.saturating_sub(part(iops, at + 2 * THROTL_SLICE).max(1)) } else { 0 };
                 assert!(over <= 1, "{iops}, {bandwidth}: {ios} by {at}");
             }
         }
