@@ -2,7 +2,7 @@
 //! What an administrator does to a machine while it runs: cgroups made, removed and limited, processes
 //! moved, settings changed, filesystems mounted. Each with the rule by which the kernel would refuse it.
 
-use crate::arena::{CgId, PidId, SbId};
+use crate::arena::{CgId, PidId};
 use crate::cgroup::{Cgroup, Charged, Pressure};
 use crate::namespace::Errno;
 use crate::process::Pid;
@@ -239,13 +239,5 @@ impl World {
         self.memory.free = (self.memory.free + held).saturating_sub(pages);
         self.memory.anon = (self.memory.anon + pages).saturating_sub(held);
         self.charge(memcg, |charged| charged.anon = (charged.anon + pages).saturating_sub(held));
-    }
-
-    /// The mounted filesystem that a path is on; of an overlay, itself.
-    pub(crate) fn mount_of(&self, path: &str) -> SbId {
-        let is_below =
-            |point: &str| path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let found = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
-        found.max_by_key(|(_, sb)| sb.point.len()).map_or(SbId(0), |(id, _)| id)
     }
 }

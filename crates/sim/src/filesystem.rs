@@ -60,6 +60,8 @@ pub(crate) struct Superblock {
     /// Directories by path, but for its own.
     pub(crate) dirs: BTreeSet<String>,
     pub(crate) journal: Option<Journal>,
+    /// Whether new blocks stay unwritten until they are on the device, and a worker converts them.
+    pub(crate) has_unwritten: bool,
     pub(crate) conversions: crate::ioend::Conversions,
     /// Inode of its block device, where metadata are checkpointed.
     pub(crate) metadata: Option<InodeId>,
@@ -96,12 +98,8 @@ const INODES_PER_BLOCK: u64 = 16;
 impl World {
     /// The filesystem of a path, and the path in it. An overlay's files are its upper filesystem's.
     pub(crate) fn resolve<'a>(&self, path: &'a str) -> (SbId, Cow<'a, str>) {
-        let is_below = |point: &str| {
-            point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let best = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
-        let best = best.max_by_key(|(_, sb)| sb.point.len());
-        let Some((id, sb)) = best else { return (SbId(0), Cow::Borrowed(path)) };
+        let id = self.mount_of(path);
+        let sb = &self.sbs[id];
         match &sb.upper {
             Some(upper) => {
                 let rest = path.strip_prefix(sb.point.as_str()).unwrap_or_default();
@@ -110,6 +108,15 @@ impl World {
             }
             None => (id, Cow::Borrowed(path)),
         }
+    }
+
+    /// The mounted filesystem that a path is on; of an overlay, itself.
+    pub(crate) fn mount_of(&self, path: &str) -> SbId {
+        let is_below = |point: &str| {
+            point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let found = self.sbs.iter().filter(|(_, sb)| sb.is_mounted && is_below(&sb.point));
+        found.max_by_key(|(_, sb)| sb.point.len()).map_or(SbId(0), |(id, _)| id)
     }
 
     fn resolve_below(&self, upper: &Upper, rest: &str) -> (SbId, String) {
@@ -138,12 +145,17 @@ impl World {
     /// A new inode; `true` tells that directories and bitmaps change too.
     pub(crate) fn new_inode(&mut self, path: &str) -> InodeId {
         let (id, path) = self.resolve(path);
+        self.new_inode_in(id, path.into_owned())
+    }
+
+    /// The same where the path is known to be in a filesystem.
+    pub(crate) fn new_inode_in(&mut self, id: SbId, path: String) -> InodeId {
         let sb = &mut self.sbs[id];
         sb.created += 1;
         // One block of the table for 16 inodes, after bitmaps and directories.
         let block = FIRST_INODES + sb.created / INODES_PER_BLOCK;
         let inode = self.inodes.push(Inode::new(id, block));
-        sb.name_file(path.into_owned(), inode);
+        sb.name_file(path, inode);
         inode
     }
 

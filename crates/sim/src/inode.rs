@@ -331,6 +331,13 @@ impl World {
         self.wake_all(reclaim);
     }
 
+    /// An inode is nobody's any more: who dirties it next owns it.
+    pub(crate) fn leave_wb(&mut self, inode: InodeId) {
+        self.list_del(inode);
+        let i = &mut self.inodes[inode];
+        (i.wb, i.history) = (None, ForeignHistory::default());
+    }
+
     /// Pages are gone from the cache; dirty ones among them are cancelled.
     pub(crate) fn forget(&mut self, inode: InodeId, gone: &[(u64, Extent)], by: Option<PidId>) {
         self.inodes[inode].has_lost_pages |= !gone.is_empty();

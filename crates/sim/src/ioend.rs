@@ -112,23 +112,13 @@ impl World {
         self.ioends.free.push(cell);
     }
 
-    /// Whether new blocks stay unwritten until they are on the device. ext4 does that since commit 244adf6426ee
-    /// ("ext4: make dioread_nolock the default"), 5.6; its commits wait for no data of such blocks.
-    pub(crate) fn has_unwritten(&self, sb: SbId) -> bool {
-        match self.sbs[sb].fs_type {
-            FsType::Xfs => true,
-            FsType::Ext4 => self.kernel.at_least(5, 6) && !self.sbs[sb].options.contains("dioread_lock"),
-            _ => false,
-        }
-    }
-
     /// Most pages that one may have, in folios of the given size.
     pub(crate) fn ioend_pages(&self, sb: SbId, is_new: bool, folio: u64) -> u64 {
         match self.sbs[sb].fs_type {
             FsType::Xfs if self.kernel.at_least(5, 18) => IOMAP_FOLIOS * folio.max(1),
             FsType::Xfs => u64::MAX,
             // Unwritten extents are converted as a whole.
-            FsType::Ext4 if is_new && self.has_unwritten(sb) => u64::MAX,
+            FsType::Ext4 if is_new && self.sbs[sb].has_unwritten => u64::MAX,
             _ => BIO_PAGES * folio.max(1),
         }
     }

@@ -4,10 +4,11 @@
 //! changes one of them waits. The log of XFS has none of that. Mirrors fs/jbd2/commit.c and
 //! fs/jbd2/transaction.c in outline, and a log force of fs/xfs/xfs_log_cil.c.
 
-use crate::arena::{CgId, InodeId, SbId};
+use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::inode::Dirt;
+use crate::process::io_wait;
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
 use std::collections::BTreeSet;
@@ -102,6 +103,23 @@ pub(crate) fn start_reserved(sim: &Sim, sb: SbId) {
     sim.w().journal_handle(sb);
 }
 
+/// Changes metadata blocks in a transaction, in a task's name; `inode` is the one it is about, where there is one, and
+/// whether reading its data needs the change.
+pub(crate) async fn change(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64], inode: Option<(InodeId, bool)>) {
+    if sim.w().sbs[sb].journal.is_none() {
+        return;
+    }
+    io_wait(sim, Some(pid), async {
+        start(sim, sb).await;
+        modify(sim, sb, blocks).await;
+    })
+    .await;
+    if let Some((inode, with_data)) = inode {
+        sim.w().journal_joins(inode, with_data);
+    }
+    stop(sim, sb);
+}
+
 /// Leaves the running transaction.
 pub(crate) fn stop(sim: &Sim, sb: SbId) {
     let mut world = sim.w();
@@ -165,7 +183,7 @@ impl World {
     /// When a transaction that begins now is committed.
     fn journal_expires(&self, sb: SbId) -> u64 {
         let Some(journal) = &self.sbs[sb].journal else { return self.now };
-        self.timer(if journal.is_jbd2 { self.rounded_up(journal.interval) } else { journal.interval })
+        self.timer(if journal.is_jbd2 { self.round_jiffies_up(journal.interval) } else { journal.interval })
     }
 
     /// Notes that the running transaction holds the last change of an inode, `with_data` one that reading
@@ -173,7 +191,7 @@ impl World {
     pub(crate) fn journal_joins(&mut self, inode: InodeId, with_data: bool) {
         let sb = self.inodes[inode].sb;
         // What unwritten blocks hold is nobody's old data.
-        let has_unwritten = self.has_unwritten(sb);
+        let has_unwritten = self.sbs[sb].has_unwritten;
         let Some(journal) = &mut self.sbs[sb].journal else { return };
         let Some(running) = &mut journal.running else { return };
         self.inodes[inode].sync_tid = running.tid;

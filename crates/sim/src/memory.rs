@@ -272,9 +272,7 @@ impl World {
             if i.wb.is_none() || is_busy || i.cache.extents().iter().next().is_some() {
                 continue;
             }
-            self.list_del(inode);
-            self.inodes[inode].wb = None;
-            self.inodes[inode].history = floodline_core::kernel::ForeignHistory::default();
+            self.leave_wb(inode);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::arena::{InodeId, PidId, SbId};
 use crate::engine::Sim;
 use crate::filesystem::{Superblock, Upper};
 use crate::journal;
-use crate::process::{io_wait, use_cpu};
+use crate::process::use_cpu;
 use crate::sync::{lock, sync_filesystem, unlock};
 use crate::syscalls::{evict, flush};
 use crate::world::World;
@@ -148,12 +148,11 @@ impl World {
     }
 
     /// Whether an open makes a file, whose name is not there.
-    pub(crate) fn may_create(&self, path: &str, creates: bool) -> Result<(), Errno> {
-        let (sb, path) = self.resolve(path);
-        if self.is_dir(sb, &path) {
+    pub(crate) fn may_create(&self, sb: SbId, path: &str, creates: bool) -> Result<(), Errno> {
+        if self.is_dir(sb, path) {
             return Err(Errno::Eisdir);
         }
-        match self.check_parent(sb, &path) {
+        match self.check_parent(sb, path) {
             Err(Errno::Enotdir) => Err(Errno::Enotdir),
             _ if creates => Ok(()),
             _ => Err(Errno::Enoent),
@@ -273,10 +272,9 @@ impl World {
         for inode in of_sb {
             let gone = self.inodes[inode].cache.remove(0, u64::MAX / 2);
             self.forget(inode, &gone, None);
-            self.list_del(inode);
+            self.leave_wb(inode);
             let i = &mut self.inodes[inode];
             (i.is_dirty_pages, i.is_dirty_meta, i.is_dirty_time) = (false, false, false);
-            (i.wb, i.history) = (None, floodline_core::kernel::ForeignHistory::default());
         }
         let sb = &mut self.sbs[sb];
         sb.under_writeback.clear();
@@ -287,19 +285,6 @@ impl World {
     }
 }
 
-/// Changes metadata blocks in a transaction.
-async fn transaction(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64]) {
-    if sim.w().sbs[sb].journal.is_none() {
-        return;
-    }
-    io_wait(sim, Some(pid), async {
-        journal::start(sim, sb).await;
-        journal::modify(sim, sb, blocks).await;
-    })
-    .await;
-    journal::stop(sim, sb);
-}
-
 /// Makes a directory, and those above it that are missing.
 pub(crate) async fn mkdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refusal> {
     let (sb, made) = sim.w().make_dirs(path)?;
@@ -307,7 +292,7 @@ pub(crate) async fn mkdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refus
         let create = sim.w().costs.create;
         use_cpu(sim, pid, create, false).await;
         let blocks = { sim.w().dir_blocks(sb) };
-        transaction(sim, pid, sb, &blocks).await;
+        journal::change(sim, pid, sb, &blocks, None).await;
     }
     Ok(())
 }
@@ -318,7 +303,7 @@ pub(crate) async fn rmdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refus
     use_cpu(sim, pid, call, false).await;
     let sb = sim.w().remove_dir(path)?;
     let blocks = { sim.w().dir_blocks(sb) };
-    transaction(sim, pid, sb, &blocks).await;
+    journal::change(sim, pid, sb, &blocks, None).await;
     Ok(())
 }
 
@@ -331,7 +316,7 @@ pub(crate) async fn rename(sim: &Sim, pid: PidId, from: &str, to: &str) -> Resul
         let world = sim.w();
         inode.map_or_else(|| world.dir_blocks(sb), |inode| world.create_blocks(inode))
     };
-    transaction(sim, pid, sb, &blocks).await;
+    journal::change(sim, pid, sb, &blocks, None).await;
     let (Some(inode), Some(replaced)) = (inode, replaced) else { return Ok(()) };
     let flushes = {
         let world = sim.w();

@@ -116,7 +116,7 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     let journals = setup::journals(&sim.w());
     for sb in journals {
         sim.spawn("jbd2", true, crate::journal::thread(sim.clone(), sb));
-        if sim.w().has_unwritten(sb) {
+        if sim.w().sbs[sb].has_unwritten {
             sim.spawn("conversion", true, crate::ioend::worker(sim.clone(), sb));
         }
     }

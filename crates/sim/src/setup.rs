@@ -332,6 +332,12 @@ fn add_filesystems(
             // Since commit 4ce02c679722 ("iomap: Add per-block dirty state tracking"), 6.6; buffer heads
             // always knew.
             sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.kernel.at_least(6, 6);
+            // ext4 since commit 244adf6426ee ("ext4: make dioread_nolock the default"), 5.6.
+            sb.has_unwritten = match spec.fs_type {
+                FsType::Xfs => true,
+                FsType::Ext4 => world.kernel.at_least(5, 6) && !has("dioread_lock"),
+                _ => false,
+            };
             sb.has_cgroup_writeback = world.algorithm.memcg_domain
                 && cgroup_writeback(&mount, world.kernel, &setup_facts(world)) == CgroupWriteback::Supported;
             sb.journal = match spec.fs_type {
@@ -379,6 +385,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         files: BTreeMap::new(),
         dirs: BTreeSet::new(),
         journal: None,
+        has_unwritten: false,
         conversions: crate::ioend::Conversions::default(),
         metadata: None,
         upper: None,

@@ -4,7 +4,6 @@
 //! and ovl_sync_fs of fs/overlayfs/super.c.
 
 use crate::arena::{BdiId, InodeId, SbId, WbId};
-use crate::block::Class;
 use crate::engine::Sim;
 use crate::journal;
 use crate::wb::{Reason, Work};
@@ -19,15 +18,7 @@ pub(crate) async fn fsync(sim: &Sim, inode: InodeId, datasync: bool) {
         (sb, world.sbs[sb].device)
     };
     let Some(device) = device else { return };
-    let how = How {
-        is_sync: true,
-        is_tagged: true,
-        is_cyclic: false,
-        nr_to_write: u64::MAX,
-        class: Class::Normal,
-        range: None,
-    };
-    writepages(sim, inode, how).await;
+    writepages(sim, inode, How::all(true)).await;
     wait_writeback(sim, inode, 0, u64::MAX / 2).await;
     let tid = {
         let mut world = sim.w();
@@ -163,15 +154,7 @@ pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
 
 /// Writes an inode's pages and waits for them.
 async fn fsync_pages(sim: &Sim, inode: InodeId) {
-    let how = How {
-        is_sync: true,
-        is_tagged: true,
-        is_cyclic: false,
-        nr_to_write: u64::MAX,
-        class: Class::Normal,
-        range: None,
-    };
-    writepages(sim, inode, how).await;
+    writepages(sim, inode, How::all(true)).await;
     wait_writeback(sim, inode, 0, u64::MAX / 2).await;
 }
 

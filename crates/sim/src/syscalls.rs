@@ -32,33 +32,32 @@ pub(crate) struct Opened {
 pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Result<Opened, Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
-    let (found, mount) = {
+    let (sb, path, mount) = {
         let mut world = sim.w();
-        let (found, mount) = (world.lookup(path), world.mount_of(path));
+        let (mount, (sb, path)) = (world.mount_of(path), world.resolve(path));
+        let found = world.sbs[sb].files.get(path.as_ref()).copied();
         if found.is_none() {
-            world.may_create(path, creates)?;
+            world.may_create(sb, &path, creates)?;
         }
         world.sbs[mount].opened += 1;
         if let Some(inode) = found {
             world.inodes[inode].opens += 1;
+            return Ok(Opened { inode, mount });
         }
-        (found, mount)
+        (sb, path, mount)
     };
-    if let Some(inode) = found {
-        return Ok(Opened { inode, mount });
-    }
     let create = sim.w().costs.create;
     use_cpu(sim, pid, create, false).await;
-    let (inode, blocks, sb) = {
+    let (inode, blocks) = {
         let mut world = sim.w();
-        if let Some(inode) = world.lookup(path) {
+        if let Some(inode) = world.sbs[sb].files.get(path.as_ref()).copied() {
             // Somebody else was faster.
             world.inodes[inode].opens += 1;
             return Ok(Opened { inode, mount });
         }
-        let inode = world.new_inode(path);
+        let inode = world.new_inode_in(sb, path.into_owned());
         world.inodes[inode].opens = 1;
-        (inode, world.create_blocks(inode), world.inodes[inode].sb)
+        (inode, world.create_blocks(inode))
     };
     in_transaction(sim, pid, inode, &blocks, false).await;
     let mut world = sim.w();
@@ -72,16 +71,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
 /// Changes metadata blocks of an inode in a transaction.
 async fn in_transaction(sim: &Sim, pid: PidId, inode: InodeId, blocks: &[u64], with_data: bool) {
     let sb = sim.w().inodes[inode].sb;
-    if sim.w().sbs[sb].journal.is_none() {
-        return;
-    }
-    io_wait(sim, Some(pid), async {
-        journal::start(sim, sb).await;
-        journal::modify(sim, sb, blocks).await;
-    })
-    .await;
-    sim.w().journal_joins(inode, with_data);
-    journal::stop(sim, sb);
+    journal::change(sim, pid, sb, blocks, Some((inode, with_data))).await;
 }
 
 /// The change of the modification time that a write brings, once per tick.
@@ -238,13 +228,5 @@ pub(crate) async fn close(sim: &Sim, pid: PidId, opened: Opened) {
 
 /// Sends out what is dirty of a file, and waits for nothing (`filemap_flush`).
 pub(crate) async fn flush(sim: &Sim, inode: InodeId) {
-    let how = How {
-        is_sync: false,
-        is_tagged: true,
-        is_cyclic: false,
-        nr_to_write: u64::MAX,
-        class: Class::Normal,
-        range: None,
-    };
-    writepages(sim, inode, how).await;
+    writepages(sim, inode, How::all(false)).await;
 }

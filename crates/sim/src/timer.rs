@@ -5,30 +5,35 @@
 
 use crate::world::World;
 
-/// The kernel counts jiffies from five minutes before 32 bits overflow on: where its seconds and timers end depends on it.
-const INITIAL: u64 = 1 << 32;
-const FIVE_MINUTES: u64 = 300;
+/// The kernel counts jiffies from so many seconds before 32 bits overflow on: where its seconds and timers end depends
+/// on it.
+const BEFORE_OVERFLOW: u64 = 300;
+
+/// The first jiffy (`INITIAL_JIFFIES`).
+fn initial_jiffies(hz: u64) -> u64 {
+    (1 << 32) - BEFORE_OVERFLOW * hz
+}
+
 /// Timers of a level.
-const LEVEL: u64 = 63;
+const LVL_SIZE: u64 = 64;
 /// Each level is so many times coarser than the one below it: a shift.
-const COARSER: u32 = 3;
+const LVL_CLK_SHIFT: u32 = 3;
 /// The coarsest: hours.
-const LEVELS: u32 = 8;
+const LVL_DEPTH: u32 = 8;
 
 /// The jiffy at which a timer goes off that is set for so many jiffies from now on.
 fn goes_off(now: u64, after: u64) -> u64 {
-    let level = (0..LEVELS).find(|level| after < LEVEL << (level * COARSER)).unwrap_or(LEVELS);
-    let shift = level * COARSER;
+    let level = (0..LVL_DEPTH).find(|level| after < (LVL_SIZE - 1) << (level * LVL_CLK_SHIFT)).unwrap_or(LVL_DEPTH);
+    let shift = level * LVL_CLK_SHIFT;
     ((now.saturating_add(after) >> shift).saturating_add(1)) << shift
 }
 
 impl World {
-    /// From now to the end of the second in which a time from now on lies, as the kernel counts seconds
-    /// (`round_jiffies_up`).
-    pub(crate) fn rounded_up(&self, nanos: u64) -> u64 {
+    /// From now to the end of the second in which a time from now on lies, as the kernel counts seconds.
+    pub(crate) fn round_jiffies_up(&self, nanos: u64) -> u64 {
         let hz = self.build.hz();
         // Of a second, how far the kernel's jiffies are ahead.
-        let ahead = (INITIAL - FIVE_MINUTES * hz) % hz * (1_000_000_000 / hz);
+        let ahead = initial_jiffies(hz) % hz * (1_000_000_000 / hz);
         let at = self.uptime.saturating_add(self.now).saturating_add(ahead).saturating_add(nanos);
         nanos.saturating_add(1_000_000_000 - at % 1_000_000_000)
     }
@@ -41,7 +46,7 @@ impl World {
         }
         let (hz, second) = (self.build.hz(), 1_000_000_000_u64);
         let jiffies = |nanos: u64| u64::try_from(u128::from(nanos) * u128::from(hz) / u128::from(second));
-        let first = INITIAL - FIVE_MINUTES * hz;
+        let first = initial_jiffies(hz);
         let now = jiffies(self.uptime.saturating_add(self.now)).unwrap_or(u64::MAX).saturating_add(first);
         let at = goes_off(now, jiffies(nanos).unwrap_or(u64::MAX));
         (at - first).saturating_mul(second / hz).saturating_sub(self.uptime)

@@ -32,6 +32,13 @@ pub(crate) struct How {
     pub(crate) range: Option<(u64, u64)>,
 }
 
+impl How {
+    /// All of an inode that is dirty now, for somebody who asks for it; `is_sync` where they wait for it.
+    pub(crate) fn all(is_sync: bool) -> How {
+        How { is_sync, is_tagged: true, is_cyclic: false, nr_to_write: u64::MAX, class: Class::Normal, range: None }
+    }
+}
+
 /// What was written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wrote {
@@ -191,7 +198,7 @@ async fn extent(
     while at < end {
         let ioend = {
             let mut world = sim.w();
-            let converts = needs_blocks && world.has_unwritten(sb);
+            let converts = needs_blocks && world.sbs[sb].has_unwritten;
             world.ioend_open(inode, converts)
         };
         let until = end.min(at.saturating_add(in_one));

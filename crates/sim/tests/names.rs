@@ -31,13 +31,11 @@ type = "overlay"
 overlay = { lower = "/srv/lower", upper = "/srv/upper", work = "/srv/work" }
 [machine.cgroups.box]
 [machine.cgroups."box/in"]
-[workload.tasks.one]
-steps = [
 "#;
 
-/// A run of some steps, and the task's failure, or nothing.
-fn run(steps: &[&str]) -> (Run, String) {
-    let text = format!("{MACHINE}{}\n]\n", steps.join(",\n"));
+/// A run of some tasks on the machine, all counters adding up, and the failure of the last that ended, or nothing.
+fn tasks(tasks: &str) -> (Run, String) {
+    let text = format!("{MACHINE}{tasks}");
     let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let options = Options { checks_every_event: true, ..Options::new("default", "6.12".parse().expect("a version")) };
     let (mut run, mut failed) = (Run::default(), None);
@@ -50,6 +48,11 @@ fn run(steps: &[&str]) -> (Run, String) {
     };
     simulate(&file.variants["default"], &options, take, |_| true).unwrap_or_else(|error| panic!("{error}\n{text}"));
     (run, failed.unwrap_or_default())
+}
+
+/// The same of the steps of one task.
+fn run(steps: &[&str]) -> (Run, String) {
+    tasks(&format!("[workload.tasks.one]\nsteps = [\n{}\n]\n", steps.join(",\n")))
 }
 
 fn figure(run: &Run, name: &str) -> f64 {
@@ -178,25 +181,11 @@ fn a_file_that_replaces_another_goes_out_on_ext4_and_waits_on_xfs() {
     }
 }
 
-/// Some tasks instead of the one that others have.
-fn tasks(tasks: &str) -> Run {
-    let (machine, _) = MACHINE.split_once("[workload").expect("tasks");
-    let file = ScenarioFile::parse(&format!("{machine}{tasks}")).unwrap_or_else(|error| panic!("{error}\n{tasks}"));
-    let options = Options { checks_every_event: true, ..Options::new("default", "6.12".parse().expect("a version")) };
-    let mut run = Run::default();
-    let take = |record: Record| {
-        let Ok(()) = run.record(&record);
-        Ok(())
-    };
-    simulate(&file.variants["default"], &options, take, |_| true).unwrap_or_else(|error| panic!("{error}\n{tasks}"));
-    run
-}
-
 #[test]
 fn who_appends_at_once_overwrites_nobody() {
     let setup = "setup = [{ write = { file = \"/data/log\", block = \"4 KiB\", total = \"4 KiB\" } }]";
     for setup in ["", setup] {
-        let run = tasks(&format!(
+        let (run, _) = tasks(&format!(
             "[workload.tasks.log]\ninstances = 4\n{setup}\nsteps = [{{ write = {{ file = \"/data/log\", \
              order = \"append\", block = \"1 MiB\", total = \"10 MiB\" }} }}]\n\
              [workload.tasks.reader]\nsteps = [{{ wait_for = {{ task = \"log\" }} }}, \
@@ -209,7 +198,7 @@ fn who_appends_at_once_overwrites_nobody() {
 
 #[test]
 fn a_sync_waits_for_what_is_being_unmounted() {
-    let run = tasks(
+    let (run, _) = tasks(
         r#"
 [workload.tasks.umount]
 steps = [
@@ -230,7 +219,7 @@ steps = ["sync"]
 #[test]
 fn what_a_limit_holds_goes_by_the_limit_that_is_set_later() {
     let steps = "block = \"1 MiB\", total = \"8 MiB\", direct = true";
-    let run = tasks(&format!(
+    let (run, _) = tasks(&format!(
         "[workload.tasks.limit]\nsteps = [{{ set_limits = {{ cgroup = \"box\", limits = {{ io_max.disk = {{ \
          write_bandwidth = \"10 kB/s\" }} }} }} }}, {{ sleep = {{ for = \"5s\" }} }}, {{ set_limits = {{ cgroup = \"box\", \
          limits = {{ io_max.disk = {{ write_bandwidth = \"20 MB/s\" }} }} }} }}]\n\
@@ -245,7 +234,7 @@ fn what_a_limit_holds_goes_by_the_limit_that_is_set_later() {
 
 #[test]
 fn a_limit_that_takes_minutes_for_a_request_is_no_hang() {
-    let run = tasks(
+    let (run, _) = tasks(
         r#"
 [workload]
 duration = "10s"
