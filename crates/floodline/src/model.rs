@@ -53,6 +53,10 @@ pub(crate) fn run(
     };
     let summary = simulate(scenario, &options, fold, tell)?;
     let (figures, findings) = (run.figures(), run.diagnose().findings);
+    let not_as_expected = match summary.is_interrupted {
+        true => vec!["interrupted: what is expected of the whole run was not judged".to_owned()],
+        false => misses(&expect, &run.window, &figures, &findings),
+    };
     let report = RunReport {
         schema: SCHEMA,
         executor: "simulator",
@@ -65,7 +69,7 @@ pub(crate) fn run(
         seconds: summary.simulated.as_secs_f64(),
         first_sample_seconds: None,
         beside_seconds: None,
-        not_as_expected: misses(&expect, &run.window, &figures, &findings),
+        not_as_expected,
         figures,
         findings,
         recording: None,

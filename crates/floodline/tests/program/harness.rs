@@ -5,6 +5,7 @@ use floodline_core::fixture::Fixture;
 use floodline_core::record::Sink;
 use floodline_core::recording::{Encoder, Header};
 use std::fmt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// What one run of the program did.
@@ -33,6 +34,18 @@ pub(crate) fn command(args: &[&str]) -> Command {
 /// Runs it to its end.
 pub(crate) fn floodline(args: &[&str]) -> Run {
     outcome(command(args).output().expect("the program starts"))
+}
+
+/// Runs it and interrupts it as soon as a file is there, which it makes once a signal is a wish.
+pub(crate) fn interrupted_with(args: &[&str], file: &Path) -> Run {
+    let piped = std::process::Stdio::piped;
+    let mut child = command(args).stdout(piped()).stderr(piped()).spawn().expect("it starts");
+    while !file.exists() && child.try_wait().expect("it can be waited for").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    outcome(child.wait_with_output().expect("it ends"))
 }
 
 /// What a run that has ended did.

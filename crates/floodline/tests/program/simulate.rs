@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline simulate`: what is printed, kept and refused; the same seed prints the same bytes.
 
-use crate::harness::{Run, floodline};
+use crate::harness::{Run, floodline, interrupted_with};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -66,6 +66,13 @@ expect.figures."writer.fsync.max_seconds" = { max = "1ms" }
 
 fn json(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"))
+}
+
+/// The same with a variant `long` that nobody waits for.
+pub(crate) fn long() -> ScenarioPath {
+    let steps = "[{ write = { file = \"/data/x{i}\", size = \"16 MiB\" } }]";
+    let long = format!("[variants.long]\nworkload.duration = \"6h\"\nworkload.tasks.writer.steps = {steps}\n");
+    scenario(&format!("{SMALL}\n{long}"))
 }
 
 #[test]
@@ -204,4 +211,16 @@ fn what_only_a_real_kernel_can_run_is_refused_by_name() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("workload.tasks.redis.program"), "{run}");
     assert!(run.stderr.contains("floodline lab run"), "{run}");
+}
+
+#[test]
+fn a_run_that_is_interrupted_keeps_its_recording_and_is_not_judged() {
+    let long = long();
+    let kept = long.folder.path().join("kept.flr");
+    let path = kept.to_str().expect("a plain path");
+    let run = interrupted_with(&["simulate", long.as_str(), "--variant", "long", "--save", path], &kept);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("interrupted after"), "{run}");
+    assert!(run.stdout.contains("was not judged") && !run.stdout.contains("As the scenario expects"), "{run}");
+    assert_eq!(floodline(&["export", path, "--format", "jsonl"]).code, 0);
 }

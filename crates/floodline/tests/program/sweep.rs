@@ -2,8 +2,8 @@
 //! `floodline sweep`: rows in the order of the grid whatever the number of threads, reasons in their rows,
 //! tables that other programs read.
 
-use crate::harness::{command, floodline, outcome};
-use crate::simulate::{SMALL, scenario};
+use crate::harness::{floodline, interrupted_with};
+use crate::simulate::{SMALL, long, scenario};
 use serde_json::Value;
 
 #[test]
@@ -93,26 +93,10 @@ fn misuse_is_answered_with_what_to_type() {
 
 #[test]
 fn an_interruption_keeps_the_rows_that_are_finished() {
-    let long = SMALL.replace(
-        "[variants.wrong]",
-        "[variants.long]\nworkload.duration = \"6h\"\n\
-        workload.tasks.writer.steps = [{ write = { file = \"/data/x{i}\", size = \"16 MiB\" } }]\n[variants.wrong]",
-    );
-    let long = scenario(&long);
+    let long = long();
     let target = long.folder.path().join("kept.csv");
     let args = ["sweep", long.as_str(), "--grid", "variant=cure,long", "--jobs", "1", "--save"];
-    let mut child = command(&[&args[..], &[target.to_str().expect("a plain path")]].concat())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    // From the moment that the file is there, a signal is a wish.
-    while !target.exists() && child.try_wait().expect("it can be waited for").is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
-    let run = outcome(child.wait_with_output().expect("it ends"));
+    let run = interrupted_with(&[&args[..], &[target.to_str().expect("a plain path")]].concat(), &target);
     assert!(run.stderr.contains("interrupted: 1 of 2 runs are finished"), "{run}");
     assert_eq!(std::fs::read_to_string(target).expect("the table").lines().count(), 2, "{run}");
 }
