@@ -28,6 +28,12 @@ pub enum PackageError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// Somebody asked to end.
+    #[error("interrupted while {path} was unpacked")]
+    Interrupted {
+        /// The package.
+        path: PathBuf,
+    },
     /// The program that unpacks it failed.
     #[error("{path} cannot be unpacked: {cause}")]
     Broken {
@@ -56,12 +62,15 @@ pub(crate) fn content_hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Unpacks a package below `tree`, over what is there.
-pub(crate) fn unpack(package: &Path, tree: &Path) -> Result<(), PackageError> {
+/// Unpacks a package below `tree`, over what is there, unless somebody wants to end meanwhile.
+pub(crate) fn unpack(package: &Path, tree: &Path, is_asked: &dyn Fn() -> bool) -> Result<(), PackageError> {
     std::fs::create_dir_all(tree).map_err(|cause| PackageError::Io { path: tree.to_owned(), cause })?;
     let unpacked = match package.extension() {
         Some(ending) if ending == "rpm" => return rpm::unpack(package, tree),
-        _ => tool::output(tool::tool("dpkg-deb").arg("--extract").arg(package).arg(tree)).map(drop),
+        _ => tool::finish(tool::bound("dpkg-deb").arg("--extract").arg(package).arg(tree), is_asked),
     };
-    unpacked.map_err(|cause| PackageError::Broken { path: package.to_owned(), cause })
+    unpacked.map_err(|cause| match cause {
+        ToolError::Interrupted { .. } => PackageError::Interrupted { path: package.to_owned() },
+        cause => PackageError::Broken { path: package.to_owned(), cause },
+    })
 }

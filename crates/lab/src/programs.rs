@@ -62,11 +62,11 @@ pub(crate) fn disk(
     for (number, file) in files.iter().enumerate() {
         tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });
         let tree = scratch.path().join(format!("tree{number}"));
-        package::unpack(file, &tree)?;
+        package::unpack(file, &tree, is_asked)?;
         merge(&tree, &usr).map_err(CacheError::at(&tree))?;
     }
     let disk = scratch.path().join("disk");
-    make(&usr, &disk)?;
+    make(&usr, &disk, is_asked)?;
     // Somebody else may have been faster; theirs is the same.
     fs::rename(&disk, &kept).map_err(CacheError::at(&kept))?;
     Ok(kept)
@@ -119,14 +119,13 @@ fn move_all(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Makes a filesystem with what is in a directory.
-fn make(from: &Path, disk: &Path) -> Result<(), ProgramsError> {
+fn make(from: &Path, disk: &Path, is_asked: &dyn Fn() -> bool) -> Result<(), ProgramsError> {
     let used = room(from).map_err(CacheError::at(from))?;
     let kib = (used + used / 8 + (8 << 20)) >> 10;
-    let mut mkfs = tool::tool("mkfs.ext4");
+    let mut mkfs = tool::bound("mkfs.ext4");
     // Without a journal: nobody writes. An inode for every block: many files are small.
     mkfs.args(["-q", "-O", "^has_journal", "-m", "0", "-b", "4096", "-i", "4096", "-d"]).arg(from).arg(disk);
-    tool::output(mkfs.arg(format!("{kib}k")))?;
-    Ok(())
+    Ok(tool::finish(mkfs.arg(format!("{kib}k")), is_asked)?)
 }
 
 /// Bytes that files and directories take, in blocks, inodes included.
@@ -162,7 +161,7 @@ mod tests {
         assert!(has("lib/x/libc.so") && has("lib/x/liba.so") && has("sbin/server"));
         assert!(!has("share/doc/a") && !has("etc") && !has("server.conf"));
         let disk = dir.path().join("disk");
-        make(&usr, &disk).unwrap();
+        make(&usr, &disk, &|| false).unwrap();
         assert!(fs::metadata(&disk).unwrap().len() >= 8 << 20);
         assert!(!fs::read(&disk).unwrap().windows(16).all(|bytes| bytes != b"usr/sbin/server\0"));
     }

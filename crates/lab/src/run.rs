@@ -105,6 +105,9 @@ pub enum RunError {
     /// The real programs could not be had.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
+    /// Somebody asked to end.
+    #[error("interrupted before the machine was started")]
+    Interrupted,
     /// The job could not be written down.
     #[error("the job cannot be written: {0}")]
     Job(#[from] serde_json::Error),
@@ -251,8 +254,12 @@ impl Made {
         if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
             vm.kernel = unpacked;
         }
-        image(order, &job, has_programs)?.write(&vm.initrd)?;
-        make_disks(order.scenario, &vm.disks)?;
+        let image = image(order, &job, has_programs)?;
+        if is_asked() {
+            return Err(RunError::Interrupted);
+        }
+        image.write(&vm.initrd)?;
+        make_disks(order.scenario, &vm.disks, &is_asked)?;
         let (started, mut first_sample) = (Instant::now(), None);
         let hear = |status: &Status| {
             if *status == Status::Sampled {
@@ -323,11 +330,11 @@ fn programs_disk(
     Ok(Some(Disk { path, serial: "programs".to_owned(), throttle: Throttle::default(), read_only: true }))
 }
 
-fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
+fn make_disks(scenario: &Scenario, disks: &[Disk], is_asked: &dyn Fn() -> bool) -> Result<(), RunError> {
     for (disk, (name, device)) in disks.iter().zip(own_disks(scenario)) {
         disk.create(device.size.map_or(DISK_BYTES, |size| size.bytes()))?;
         if let Some(mount) = mount_of(scenario, name) {
-            disk.format(mount.fs_type.name(), &mount.mkfs)?;
+            disk.format(mount.fs_type.name(), &mount.mkfs, is_asked)?;
         }
     }
     let disk = |name: &String| own_disks(scenario).position(|(own, _)| own == name).and_then(|index| disks.get(index));
@@ -337,10 +344,10 @@ fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
         // What is formatted is as large as the array: the smallest member.
         let Some(first) = members.iter().min_by_key(|name| size(name)) else { continue };
         let Some(formatted) = disk(first) else { continue };
-        formatted.format(mount.fs_type.name(), &mount.mkfs)?;
+        formatted.format(mount.fs_type.name(), &mount.mkfs, is_asked)?;
         for member in members.iter().filter(|member| *member != first) {
             let bytes = size(member).map_or(DISK_BYTES, |size| size.bytes());
-            disk(member).map_or(Ok(()), |disk| disk.copy_of(formatted, bytes))?;
+            disk(member).map_or(Ok(()), |disk| disk.copy_of(formatted, bytes, is_asked))?;
         }
     }
     Ok(())

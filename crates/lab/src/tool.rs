@@ -3,9 +3,13 @@
 //! ends with its output or with an error that says which program and, where it is missing, what to
 //! install. Nothing here knows what the programs are for.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// A program did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +39,12 @@ pub enum ToolError {
         status: String,
         /// The end of what it printed.
         says: String,
+    },
+    /// Somebody asked to end.
+    #[error("interrupted while {tool} ran")]
+    Interrupted {
+        /// Name of the program.
+        tool: String,
     },
 }
 
@@ -72,12 +82,16 @@ pub fn tool(name: &str) -> Command {
     command
 }
 
+/// What binds a program to the life of another.
+const SETPRIV: &str = "setpriv";
+const PDEATHSIG: &str = "--pdeathsig";
+
 /// The same, for programs that run long: its process dies with the thread of ours that started it, even one
 /// that is killed, where the system has a program that arranges it.
 pub fn bound(name: &str) -> Command {
-    let (Some(setpriv), Some(program)) = (path_of("setpriv"), path_of(name)) else { return tool(name) };
+    let (Some(setpriv), Some(program)) = (path_of(SETPRIV), path_of(name)) else { return tool(name) };
     let mut command = Command::new(setpriv);
-    command.args(["--pdeathsig", "KILL"]).arg(program).stdin(Stdio::null()).env("LC_ALL", "C");
+    command.args([PDEATHSIG, "KILL"]).arg(program).stdin(Stdio::null()).env("LC_ALL", "C");
     command
 }
 
@@ -100,6 +114,43 @@ pub fn output(command: &mut Command) -> Result<Vec<u8>, ToolError> {
         return Ok(stdout);
     }
     Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&stderr, &stdout) })
+}
+
+/// How often a program that runs long is looked after.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs a program that may run long to its end, or until somebody wants to end, which `is_asked` says and is asked
+/// for again and again. Whoever types Ctrl-C interrupts us, not the program.
+pub fn finish(command: &mut Command, mut is_asked: impl FnMut() -> bool) -> Result<(), ToolError> {
+    command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
+    // Read beside it: it waits where nobody reads.
+    let says = child.stderr.take().map(|mut stderr| {
+        std::thread::spawn(move || {
+            let mut says = Vec::new();
+            // What it said is a help, not a need.
+            let _ = stderr.read_to_end(&mut says);
+            says
+        })
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|cause| not_run(command, cause))? {
+            break status;
+        }
+        if is_asked() {
+            // With what it runs itself. Both fail only when it has ended already.
+            let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+            let _ = child.wait();
+            return Err(ToolError::Interrupted { tool: name(command) });
+        }
+        std::thread::sleep(LOOK);
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let says = says.and_then(|says| says.join().ok()).unwrap_or_default();
+    Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&says, &[]) })
 }
 
 /// Runs a program that turns what it is given into what it returns, such as one that uncompresses.
@@ -130,9 +181,14 @@ pub fn not_run(command: &Command, cause: io::Error) -> ToolError {
     }
 }
 
+/// Name of the program, without what it is bound by.
 fn name(command: &Command) -> String {
-    let program = std::path::Path::new(command.get_program());
-    program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned()
+    let own = |program: &OsStr| Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
+    let mut bound = command.get_args().skip_while(|argument| *argument != PDEATHSIG).skip(2);
+    match (own(command.get_program()).as_str(), bound.next()) {
+        (SETPRIV, Some(program)) => own(program),
+        (program, _) => program.to_owned(),
+    }
 }
 
 /// The last line that says something, in printable characters.
@@ -157,5 +213,17 @@ mod tests {
         let failed = output(tool("sh").args(["-c", "echo first; echo 'no \x1b[31mspace' >&2; exit 3"])).unwrap_err();
         assert_eq!(failed.to_string(), "sh failed (exit status: 3): no [31mspace");
         assert_eq!(output(tool("sh").args(["-c", "printf ok"])).unwrap(), b"ok");
+    }
+
+    #[test]
+    fn a_program_that_runs_long_ends_by_itself_or_with_the_wish_to_end() {
+        let run = |script: &str, is_asked: bool| {
+            let ended = finish(bound("sh").args(["-c", script]), || is_asked);
+            ended.map_err(|error| error.to_string()).err().unwrap_or_default()
+        };
+        assert_eq!(run("exit 0", false), "");
+        // More than a pipe holds.
+        assert_eq!(run("seq 100000 >&2; exit 3", false), "sh failed (exit status: 3): 100000");
+        assert_eq!(run("sleep 600; true", true), "interrupted while sh ran");
     }
 }

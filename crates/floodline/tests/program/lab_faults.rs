@@ -173,6 +173,23 @@ fn whoever_interrupts_a_download_waits_for_nothing_and_leaves_nothing() {
 }
 
 #[test]
+fn whoever_interrupts_the_making_of_disks_waits_for_nothing_and_leaves_nothing() {
+    for name in ["INT", "TERM", "HUP"] {
+        let lab = Lab::new("exit 0");
+        lab.script("mkfs.ext4", &format!("#!/bin/sh\necho $$ > {}; sleep 600; true\n", lab.path("pid").display()));
+        let scenario = format!(
+            "{SCENARIO}[machine.devices.d]\nsize = \"1 GiB\"\n\
+             [machine.mounts.\"/d\"]\ntype = \"ext4\"\ndevice = \"d\"\n"
+        );
+        std::fs::write(lab.path("nothing.toml"), scenario).expect("a scenario");
+        let child = lab.start(&[]);
+        signal(name, &child);
+        let run = outcome(child.wait_with_output().expect("it ends"));
+        lab.is_clean(&run, &["interrupted while mkfs.ext4 ran"]);
+    }
+}
+
+#[test]
 fn whoever_interrupts_a_run_gets_what_was_recorded() {
     for name in ["INT", "TERM", "HUP"] {
         let lab = Lab::new("printf 'so far' > $dir/recording.flr; echo > $dir/../../running; exec sleep 600");

@@ -12,7 +12,7 @@ use crate::tool::{self, ToolError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 /// The package manager could not be used.
@@ -158,9 +158,10 @@ impl Source {
         self.updated().is_none_or(|at| at.elapsed().is_ok_and(|age| age > LISTS_STAY_FRESH))
     }
 
-    /// Reads the lists.
-    pub(crate) fn update(&self) -> Result<(), AptError> {
-        tool::output(self.command("apt-get").args(["update", "--quiet", "--error-on=any"]))?;
+    /// Reads the lists, unless somebody wants to end meanwhile.
+    pub(crate) fn update(&self, is_asked: &dyn Fn() -> bool) -> Result<(), AptError> {
+        let mut update = self.command("apt-get");
+        tool::finish(update.args(["update", "--quiet", "--error-on=any"]), is_asked)?;
         if let Some(dir) = self.config.as_ref().and_then(|config| config.parent()) {
             let stamp = dir.join("updated");
             std::fs::write(&stamp, "").map_err(|cause| AptError::Io { path: stamp, cause })?;
@@ -223,37 +224,17 @@ impl Source {
         }
         command.args(["download", "--quiet"]);
         command.args(parts.iter().map(|part| format!("{}={}", part.package, part.version)));
-        command.current_dir(into).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|cause| tool::not_run(&command, cause))?;
-        let status = loop {
-            let ended = child.try_wait().map_err(|cause| tool::not_run(&command, cause))?;
-            let here = downloaded(into);
-            tell(&Fetching::Download {
-                package: package.clone(),
-                done_bytes: here.iter().map(|(_, size)| size).sum(),
-                total_bytes: download_bytes(parts),
-            });
-            match ended {
-                Some(status) => break status,
-                None if is_asked() => {
-                    // Both fail only when it has ended already.
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(AptError::Interrupted { package });
-                }
-                None => std::thread::sleep(Duration::from_millis(200)),
-            }
-        };
-        if !status.success() {
-            let mut says = String::new();
-            if let Some(mut stderr) = child.stderr.take() {
-                // What it said is a help, not a need.
-                let _ = std::io::Read::read_to_string(&mut stderr, &mut says);
-            }
-            let says = says.lines().rfind(|line| line.starts_with("E:")).unwrap_or("it was interrupted").to_owned();
-            return Err(ToolError::Failed { tool: "apt-get".to_owned(), status: status.to_string(), says }.into());
+        let total_bytes = download_bytes(parts);
+        let ended = tool::finish(command.current_dir(into), || {
+            let done_bytes = downloaded(into).iter().map(|(_, size)| size).sum();
+            tell(&Fetching::Download { package: package.clone(), done_bytes, total_bytes });
+            is_asked()
+        });
+        match ended {
+            Ok(()) => Ok(downloaded(into).into_iter().map(|(path, _)| path).collect()),
+            Err(ToolError::Interrupted { .. }) => Err(AptError::Interrupted { package }),
+            Err(error) => Err(error.into()),
         }
-        Ok(downloaded(into).into_iter().map(|(path, _)| path).collect())
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn look_everywhere(
         if source.is_stale() {
             tell(&Fetching::Lists { suite: suite.name.to_owned() });
             // A suite that this mirror no longer carries has nothing to offer; the others may.
-            let updated = source.update();
+            let updated = source.update(is_asked);
             if is_asked() {
                 return Err(AptError::Interrupted { package: format!("the package lists of {}", suite.name) });
             }
@@ -103,12 +103,19 @@ pub(super) fn known_offers(cache: &Cache) -> Result<Vec<Offer>, AptError> {
 }
 
 /// Reads the lists of all other suites.
-pub(super) fn refresh(cache: &Cache, tell: &mut dyn FnMut(&Fetching)) -> Result<(), AptError> {
+pub(super) fn refresh(
+    cache: &Cache,
+    tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<(), AptError> {
     let mirror = Mirror::of_this_machine()?;
     for suite in SUITES.iter().filter(|suite| suite.origin == mirror.origin) {
         tell(&Fetching::Lists { suite: suite.name.to_owned() });
         // As above: one suite that is gone is no reason to miss the others.
-        let _ = mirror.private_source(cache, suite.name)?.update();
+        let _ = mirror.private_source(cache, suite.name)?.update(is_asked);
+        if is_asked() {
+            return Err(AptError::Interrupted { package: format!("the package lists of {}", suite.name) });
+        }
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ pub fn find(
         return host();
     }
     if wanted.contains('/') || wanted.ends_with(".deb") || wanted.ends_with(".rpm") {
-        return of_path(cache, Path::new(wanted), tell);
+        return of_path(cache, Path::new(wanted), tell, is_asked);
     }
     let fits = |kernel: &Kernel| kernel.release == wanted || fits(kernel.version, wanted);
     if let Some(kernel) = cached(cache)?.into_iter().rfind(fits) {
@@ -128,9 +128,9 @@ pub fn offers(cache: &Cache) -> Result<Vec<Offer>, KernelError> {
     Ok(apt::known_offers(cache)?)
 }
 
-/// Reads the lists of the suites beside the machine's own once more.
-pub fn refresh(cache: &Cache, tell: &mut dyn FnMut(&Fetching)) -> Result<(), KernelError> {
-    Ok(apt::refresh(cache, tell)?)
+/// Reads the lists of the suites beside the machine's own once more. `is_asked` is somebody's wish to end.
+pub fn refresh(cache: &Cache, tell: &mut dyn FnMut(&Fetching), is_asked: &dyn Fn() -> bool) -> Result<(), KernelError> {
+    Ok(apt::refresh(cache, tell, is_asked)?)
 }
 
 fn fetch(
@@ -144,12 +144,17 @@ fn fetch(
     tell(&Fetching::Unpack { package: offer.package.clone() });
     let tree = scratch.path().join("tree");
     for package in &packages {
-        package::unpack(package, &tree)?;
+        package::unpack(package, &tree, is_asked)?;
     }
     keep(cache, &tree, &offer.key(), &format!("{} {}", offer.package, offer.suite))
 }
 
-fn of_path(cache: &Cache, path: &Path, tell: &mut dyn FnMut(&Fetching)) -> Result<Kernel, KernelError> {
+fn of_path(
+    cache: &Cache,
+    path: &Path,
+    tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Kernel, KernelError> {
     let at = |cause| KernelError::Io { path: path.to_owned(), cause };
     let metadata = std::fs::metadata(path).map_err(at)?;
     if metadata.is_dir() {
@@ -166,7 +171,7 @@ fn of_path(cache: &Cache, path: &Path, tell: &mut dyn FnMut(&Fetching)) -> Resul
     tell(&Fetching::Unpack { package: path.display().to_string() });
     let scratch = cache.scratch()?;
     let tree = scratch.path().join("tree");
-    package::unpack(path, &tree)?;
+    package::unpack(path, &tree, is_asked)?;
     keep(cache, &tree, &key, "package file")
 }
 

@@ -56,15 +56,15 @@ impl Disk {
         make().map_err(|cause| DiskError::Io { path: self.path.clone(), cause })
     }
 
-    /// Formats it.
-    pub fn format(&self, fs_type: &str, arguments: &[String]) -> Result<(), DiskError> {
-        tool::output(tool::tool(&format!("mkfs.{fs_type}")).arg("-q").args(arguments).arg(&self.path))?;
-        Ok(())
+    /// Formats it, unless somebody wants to end meanwhile.
+    pub fn format(&self, fs_type: &str, arguments: &[String], is_asked: &dyn Fn() -> bool) -> Result<(), DiskError> {
+        let mut mkfs = tool::bound(&format!("mkfs.{fs_type}"));
+        Ok(tool::finish(mkfs.arg("-q").args(arguments).arg(&self.path), is_asked)?)
     }
 
     /// Makes it the same as another as far as that goes, holes and all.
-    pub fn copy_of(&self, other: &Disk, size_bytes: u64) -> Result<(), DiskError> {
-        tool::output(tool::tool("cp").arg("--sparse=always").arg(&other.path).arg(&self.path))?;
+    pub fn copy_of(&self, other: &Disk, size_bytes: u64, is_asked: &dyn Fn() -> bool) -> Result<(), DiskError> {
+        tool::finish(tool::bound("cp").arg("--sparse=always").arg(&other.path).arg(&self.path), is_asked)?;
         let resize = || File::options().write(true).open(&self.path)?.set_len(size_bytes);
         resize().map_err(|cause| DiskError::Io { path: self.path.clone(), cause })
     }

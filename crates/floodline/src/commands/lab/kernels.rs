@@ -53,8 +53,8 @@ impl Kernels {
         let cache = Cache::of_user().map_err(CliError::lab_unavailable)?;
         if self.refresh {
             let mut progress = console.progress();
-            kernels::refresh(&cache, &mut |fetching| progress.tell(|| fetching.to_string()))
-                .map_err(|error| unavailable(&error))?;
+            let mut tell = |fetching: &Fetching| progress.tell(|| fetching.to_string());
+            kernels::refresh(&cache, &mut tell, &|| interrupt.is_asked()).map_err(|error| unavailable(&error))?;
         }
         if let Some(wanted) = &self.fetch {
             find(console, &cache, wanted, &interrupt)?;
