@@ -223,6 +223,17 @@ impl World {
         Ok(Renamed { sb, inode: Some(inode), replaced })
     }
 
+    /// The file of a name that replaces another's, where the filesystem sends it out first.
+    fn flushed_by_rename(&self, from: &str, to: &str) -> Option<InodeId> {
+        let is_same_mount = self.mount_of(from) == self.mount_of(to);
+        let ((id, from), (_, to)) = (self.resolve(from), self.resolve(to));
+        let sb = &self.sbs[id];
+        let inode = *sb.files.get(from.as_ref())?;
+        let replaced = *sb.files.get(to.as_ref())?;
+        let flushes = sb.fs_type == FsType::Ext4 && sb.flushes_on_close && is_same_mount && inode != replaced;
+        (flushes && self.inodes[inode].cache.dirty > 0).then_some(inode)
+    }
+
     /// Gives everything below a directory another name.
     fn rename_dir(&mut self, sb: SbId, from: &str, to: &str) -> Result<(), Errno> {
         if self.sbs[sb].files.contains_key(to) {
@@ -311,21 +322,18 @@ pub(crate) async fn rmdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refus
 pub(crate) async fn rename(sim: &Sim, pid: PidId, from: &str, to: &str) -> Result<(), Refusal> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
+    let flushed = sim.w().flushed_by_rename(from, to);
+    if let Some(inode) = flushed {
+        // auto_da_alloc: who replaces a file without a sync finds the new data after a crash. Before the transaction.
+        flush(sim, inode).await;
+    }
     let Renamed { sb, inode, replaced } = sim.w().rename(from, to)?;
     let blocks = {
         let world = sim.w();
         inode.map_or_else(|| world.dir_blocks(sb), |inode| world.create_blocks(inode))
     };
     journal::change(sim, pid, sb, &blocks, None).await;
-    let (Some(inode), Some(replaced)) = (inode, replaced) else { return Ok(()) };
-    let flushes = {
-        let world = sim.w();
-        world.sbs[sb].fs_type == FsType::Ext4 && world.sbs[sb].flushes_on_close && world.inodes[inode].cache.dirty > 0
-    };
-    if flushes {
-        // auto_da_alloc: who replaces a file without a sync finds the new data after a crash.
-        flush(sim, inode).await;
-    }
+    let Some(replaced) = replaced else { return Ok(()) };
     if sim.w().inodes[replaced].opens == 0 {
         evict(sim, pid, replaced).await;
     }

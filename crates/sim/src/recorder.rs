@@ -448,6 +448,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         mounts,
         privileged: Some(true),
         task_delayacct: Some(true),
+        lru_gen: Some(false),
         debugfs: Some(true),
         bdis: world.bdis.iter().map(|(_, bdi)| (bdi.name.clone(), Some(world.blocks[bdi.device].dev))).collect(),
         ..HostFacts::default()

@@ -17,7 +17,7 @@ use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::Errno;
 use crate::process::{io_wait, use_cpu};
-use crate::world::PAGE;
+use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
 use floodline_core::scenario::FsType;
 
@@ -199,30 +199,35 @@ pub(crate) async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
     }
 }
 
-/// Closes a file.
+/// Closes a file. Its inode and its mount are held until the filesystem is done with it: until then nobody unmounts it.
 pub(crate) async fn close(sim: &Sim, pid: PidId, opened: Opened) {
     let Opened { inode, mount } = opened;
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
-    let (is_last, flushes) = {
-        let mut world = sim.w();
-        let may_flush = world.sbs[world.inodes[inode].sb].flushes_on_close;
-        let i = &mut world.inodes[inode];
-        i.opens = i.opens.saturating_sub(1);
-        let flushes = may_flush && i.was_truncated && i.opens == 0 && i.cache.dirty > 0;
-        if flushes {
-            i.was_truncated = false;
-        }
-        let is_last = i.opens == 0;
-        let mount = &mut world.sbs[mount];
-        mount.opened = mount.opened.saturating_sub(1);
-        (is_last, flushes)
-    };
-    if is_last && sim.w().inodes[inode].is_unlinked {
-        evict(sim, pid, inode).await;
-    } else if flushes {
+    if sim.w().flushes_at_close(inode) {
         // Flush on close after a truncation (XFS), auto_da_alloc (ext4).
         flush(sim, inode).await;
+    }
+    let is_gone = {
+        let i = &mut sim.w().inodes[inode];
+        i.opens = i.opens.saturating_sub(1);
+        i.opens == 0 && i.is_unlinked
+    };
+    if is_gone {
+        evict(sim, pid, inode).await;
+    }
+    let mount = &mut sim.w().sbs[mount];
+    mount.opened = mount.opened.saturating_sub(1);
+}
+
+impl World {
+    /// Whether the last close of a file sends it out; it does so once after a truncation.
+    fn flushes_at_close(&mut self, inode: InodeId) -> bool {
+        let may_flush = self.sbs[self.inodes[inode].sb].flushes_on_close;
+        let i = &mut self.inodes[inode];
+        let flushes = may_flush && i.was_truncated && i.opens == 1 && !i.is_unlinked && i.cache.dirty > 0;
+        i.was_truncated &= !flushes;
+        flushes
     }
 }
 

@@ -33,7 +33,7 @@ overlay = { lower = "/srv/lower", upper = "/srv/upper", work = "/srv/work" }
 [machine.cgroups."box/in"]
 "#;
 
-/// A run of some tasks on the machine, all counters adding up, and the failure of the last that ended, or nothing.
+/// A run of some tasks on the machine, all counters adding up, and the failure of the last that failed, or nothing.
 fn tasks(tasks: &str) -> (Run, String) {
     let text = format!("{MACHINE}{tasks}");
     let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -41,7 +41,7 @@ fn tasks(tasks: &str) -> (Run, String) {
     let (mut run, mut failed) = (Run::default(), None);
     let take = |record: Record| {
         if let Record::Event(Event { what: What::TaskEnded { failure, .. }, .. }) = &record {
-            failed.clone_from(failure);
+            failed = failure.clone().or(failed.take());
         }
         let Ok(()) = run.record(&record);
         Ok(())
@@ -179,6 +179,40 @@ fn a_file_that_replaces_another_goes_out_on_ext4_and_waits_on_xfs() {
         assert_eq!((failed.as_str(), written >= f64::from(2 << 20)), ("", expect), "{dir}: {written} bytes");
         assert_eq!(figure(&run, "one.rename.count"), 1.0);
     }
+}
+
+#[test]
+fn what_a_close_still_sends_out_keeps_its_filesystem_mounted() {
+    let umounted_after = |sleep: &str| {
+        let (_, failed) = tasks(&format!(
+            "[workload.tasks.writer]\nsteps = [{UMOUNT_MERGED}, {WRITE}, {{ truncate = {{ file = \"/data/a\", size = \
+             \"0 B\" }} }}, {{ write = {{ file = \"/data/a\", block = \"1 MiB\", total = \"100 MiB\" }} }}, \
+             {{ barrier = {{ name = \"written\" }} }}, {CLOSE}]\n\
+             [workload.tasks.umount]\nsteps = [{{ barrier = {{ name = \"written\" }} }}, {{ sleep = {{ for = \"{sleep}\" }} }}, {UMOUNT}]\n"
+        ));
+        failed
+    };
+    // 100 MiB take 2 s; the last of them are in the queue of the device when the close returns.
+    let failed = umounted_after("200ms");
+    assert!(failed.contains("umount /data: Device or resource busy"), "{failed:?}");
+    assert_eq!(umounted_after("3s"), "");
+}
+
+#[test]
+fn a_rename_sends_the_new_data_out_before_it_gives_it_the_name() {
+    let read_after = |sleep: &str| {
+        let (run, failed) = tasks(&format!(
+            "[workload.tasks.writer]\nsteps = [{{ write = {{ file = \"/srv/a\", block = \"4 KiB\", total = \"4 KiB\" }} }}, \
+             {{ close = {{ file = \"/srv/a\" }} }}, {{ write = {{ file = \"/srv/b\", block = \"1 MiB\", total = \"100 MiB\" }} }}, \
+             {{ barrier = {{ name = \"written\" }} }}, {{ rename = {{ from = \"/srv/b\", to = \"/srv/a\" }} }}]\n\
+             [workload.tasks.reader]\nsteps = [{{ barrier = {{ name = \"written\" }} }}, {{ sleep = {{ for = \"{sleep}\" }} }}, \
+             {{ read = {{ file = \"/srv/a\", block = \"1 MiB\" }} }}]\n"
+        ));
+        assert_eq!(failed, "");
+        figure(&run, "reader.read.count")
+    };
+    let (old, new) = (read_after("200ms"), read_after("3s"));
+    assert!(old < 3.0 && new >= 100.0, "{old} blocks of the old file, {new} of the new one");
 }
 
 #[test]
