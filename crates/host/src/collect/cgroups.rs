@@ -103,8 +103,7 @@ pub(super) struct Cgroups {
     hierarchy: Hierarchy,
     /// Whether it is a real cgroup filesystem, so that inode numbers of directories mean something.
     real: bool,
-    counters: &'static [File<CgroupRow>],
-    limits: &'static [File<CgroupLimitsRow>],
+    files: Files,
     needs: Needs,
     /// Cgroups in which no task waited between the last two samples.
     calm: BTreeSet<EntityId>,
@@ -113,6 +112,34 @@ pub(super) struct Cgroups {
 impl<R> std::fmt::Debug for File<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+/// What is read of a cgroup; nothing of what nobody needs.
+#[derive(Debug)]
+struct Files {
+    counters: &'static [File<CgroupRow>],
+    limits: &'static [File<CgroupLimitsRow>],
+    /// Whether I/O by device is in this hierarchy, and wanted.
+    io: bool,
+}
+
+impl Files {
+    fn of(hierarchy: Hierarchy, needs: &Needs) -> Files {
+        let (counters, limits): (&[_], &[_]) = match hierarchy {
+            Hierarchy::V2 => (&COUNTERS_V2, &LIMITS_V2),
+            Hierarchy::V1Memory | Hierarchy::V1Blkio => (&COUNTERS_V1, &LIMITS_V1),
+        };
+        Files {
+            counters: if needs.cgroups { counters } else { &[] },
+            limits: if needs.cgroup_limits { limits } else { &[] },
+            io: needs.cgroup_io && hierarchy == Hierarchy::V2,
+        }
+    }
+
+    /// How many are kept open, `io.stat` behind the others.
+    fn kept(&self) -> usize {
+        self.counters.len() + 1
     }
 }
 
@@ -131,15 +158,14 @@ struct Rows {
 
 impl Cgroups {
     pub(super) fn new(tree: &plan::Tree, real: bool, needs: Needs) -> Cgroups {
-        let (source, counters, limits): (_, &[_], &[_]) = match tree.hierarchy {
-            Hierarchy::V2 => (Source::CgroupV2, &COUNTERS_V2, &LIMITS_V2),
-            Hierarchy::V1Memory | Hierarchy::V1Blkio => (Source::CgroupV1Memory, &COUNTERS_V1, &LIMITS_V1),
+        let source = match tree.hierarchy {
+            Hierarchy::V2 => Source::CgroupV2,
+            Hierarchy::V1Memory | Hierarchy::V1Blkio => Source::CgroupV1Memory,
         };
-        // One more for io.stat.
-        let files = counters.len() + 1;
         let hierarchy = tree.hierarchy;
-        let tree = Tree::new(tree.mount.as_bytes(), source, files);
-        Cgroups { tree, hierarchy, real, counters, limits, needs, calm: BTreeSet::new() }
+        let files = Files::of(hierarchy, &needs);
+        let tree = Tree::new(tree.mount.as_bytes(), source, files.kept());
+        Cgroups { tree, hierarchy, real, files, needs, calm: BTreeSet::new() }
     }
 
     /// The cgroup at a path of this hierarchy.
@@ -155,11 +181,6 @@ impl Cgroups {
     /// Which hierarchy it is.
     pub(super) fn hierarchy(&self) -> Hierarchy {
         self.hierarchy
-    }
-
-    /// Whether I/O by device is in this hierarchy, too.
-    fn has_io(&self) -> bool {
-        self.needs.cgroup_io && self.hierarchy == Hierarchy::V2
     }
 
     /// Fills the tables of cgroups.
@@ -184,14 +205,13 @@ impl Cgroups {
         if self.needs.cgroup_limits {
             sample.cgroup_limits = Table::read(rows.limits);
         }
-        if self.has_io() {
+        if self.files.io {
             sample.cgroup_io = Table::read(rows.io);
         }
     }
 
     /// Reads the cgroups that were not yet read in this sample. Returns those that are gone.
     fn read_nodes(&mut self, round: &mut Round<'_>, rows: &mut Rows) -> Vec<u32> {
-        let has_io = self.has_io();
         let (mount, nodes) = self.tree.nodes_mut();
         rows.counters.reserve(nodes.len());
         let mut gone = Vec::new();
@@ -213,49 +233,17 @@ impl Cgroups {
                     *node.entity.insert(round.describe(Entity::Cgroup { path, hierarchy: self.hierarchy, ino }))
                 }
             };
-            let (top, childless) = (node.is_top(), node.is_childless());
             node.enter(round.root, mount);
-            let mut reader = Reader { round, entity, due, top, gone: false, absent: Vec::new(), seen: Hasher::new() };
-            let mut row = CgroupRow::default();
-            if self.needs.cgroups {
-                reader.counters(self.counters, |when| when == When::Always, node, mount, &mut row);
-            }
-            if has_io && !reader.gone {
-                reader.io(self.counters.len(), node, mount, &mut rows.devices);
-            }
-            // Of what ends within a sample the I/O is seen at its start: so look once more after it.
-            let seen = std::mem::take(&mut reader.seen).finalize();
-            let same = node.seen.replace(seen) == Some(seen);
-            let active = !(std::mem::replace(&mut node.was_same, same) && same) || due;
-            if self.needs.cgroups && !reader.gone {
-                let now = |when| match when {
-                    When::Always => false,
-                    When::Active => active,
-                    When::Waiting => active || !calm_above,
-                    When::WithChildren => due || !childless,
-                    When::InTurn => due,
-                };
-                reader.counters(self.counters, now, node, mount, &mut row);
-                let waited = waited(&row).map(|waited| node.waited.replace(waited) != Some(waited));
-                if !waited.unwrap_or(!calm_above) {
-                    calm.insert(id);
-                    self.calm.insert(entity);
-                }
-                let read = !reader.gone && row != CgroupRow::default();
-                rows.counters.extend(read.then_some((entity, row)));
-            }
-            if self.needs.cgroup_limits && due && !reader.gone {
-                let row = reader.limits(self.limits, node.place(reader.round.root, mount).0);
-                node.controllers = row.as_ref().and_then(|row| row.controllers).or(node.controllers);
-                rows.limits.extend(row.map(|row| (entity, row)));
-            }
-            if !reader.gone {
-                reader.tell_absent(node.controllers);
-            }
+            let (top, absent, seen) = (node.is_top(), Vec::new(), Hasher::new());
+            let mut reader = Reader { round, entity, due, top, gone: false, absent, seen };
+            let waited = reader.node(&self.files, node, mount, calm_above, rows);
             if reader.gone {
                 round.gaps.add(Source::CgroupV2, "", Trouble::Vanished, None);
                 rows.devices.clear();
                 gone.push(id);
+            } else if !waited {
+                calm.insert(id);
+                self.calm.insert(entity);
             }
             node.leave();
             io_rows(round, node, entity, &mut rows.devices, &mut rows.io);
@@ -305,6 +293,43 @@ struct Reader<'a, 'round> {
 }
 
 impl Reader<'_, '_> {
+    /// What a cgroup says, into the rows of the sample; whether tasks may have waited in it.
+    fn node(&mut self, files: &Files, node: &mut Node, mount: &[u8], calm_above: bool, rows: &mut Rows) -> bool {
+        let mut row = CgroupRow::default();
+        self.counters(files.counters, |when| when == When::Always, node, mount, &mut row);
+        if files.io && !self.gone {
+            self.io(files.counters.len(), node, mount, &mut rows.devices);
+        }
+        if self.gone {
+            return true;
+        }
+        // Of what ends within a sample the I/O is seen at its start: so look once more after it.
+        let seen = std::mem::take(&mut self.seen).finalize();
+        let same = node.seen.replace(seen) == Some(seen);
+        let (due, childless) = (self.due, node.is_childless());
+        let active = !(std::mem::replace(&mut node.was_same, same) && same) || due;
+        let now = |when| match when {
+            When::Always => false,
+            When::Active => active,
+            When::Waiting => active || !calm_above,
+            When::WithChildren => due || !childless,
+            When::InTurn => due,
+        };
+        self.counters(files.counters, now, node, mount, &mut row);
+        let waited = waited(&row).map(|waited| node.waited.replace(waited) != Some(waited));
+        let read = !self.gone && row != CgroupRow::default();
+        rows.counters.extend(read.then_some((self.entity, row)));
+        if due && !self.gone {
+            let row = self.limits(files.limits, node.place(self.round.root, mount).0);
+            node.controllers = row.as_ref().and_then(|row| row.controllers).or(node.controllers);
+            rows.limits.extend(row.map(|row| (self.entity, row)));
+        }
+        if !self.gone {
+            self.tell_absent(node.controllers);
+        }
+        waited.unwrap_or(!calm_above)
+    }
+
     /// Those counters whose time it is.
     fn counters(
         &mut self,

@@ -5,8 +5,9 @@ use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, is_plain_path, letters};
 use crate::scenario::expand::Role;
 use crate::scenario::quantity::ByteSize;
-use crate::scenario::service::{RedisSet, Sql};
-use crate::scenario::step::{MmapStore, Mounting, Order, Read, Repeat, Step, SyncCall, SyncEvery, Write};
+use crate::scenario::step::{
+    MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write,
+};
 use crate::scenario::{Scenario, Task};
 use std::collections::BTreeSet;
 
@@ -115,85 +116,59 @@ fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
 fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
     let key: Vec<&str> = at.key.iter().map(String::as_str).collect();
     names(at, step, &key, complaints);
-    let is_setup = at.is_setup;
-    let lasts = at.scenario.workload.duration.is_some() && !is_setup;
-    let endless = |complaints: &mut Complaints, ends: &str| {
-        let message =
-            if is_setup { "a setup that never ends" } else { "it never ends, and the workload has no duration" };
-        if !lasts {
-            complaints.hint(&key, message, format!("give it {ends}"));
+    if let Some(end) = missing_end(step) {
+        if at.is_setup {
+            complaints.hint(&key, "a setup that never ends", format!("give it {end}"));
+        } else if at.scenario.workload.duration.is_none() {
+            complaints.hint(&key, "it never ends, and the workload has no duration", format!("give it {end}"));
         }
-    };
+    }
     match step {
-        Step::Write(write) => {
-            if write.total.is_none() && write.count.is_none() && write.lasting.is_none() {
-                endless(complaints, "total, count or for");
-            }
-            self::write(write, &key, complaints);
-        }
-        Step::Read(read) => {
-            let ends_itself = read.order == Order::Sequential || read.files.is_some();
-            if !ends_itself && read.total.is_none() && read.count.is_none() && read.lasting.is_none() {
-                endless(complaints, "total, count or for");
-            }
-            self::read(read, &key, complaints);
-        }
-        Step::MmapStore(store) => {
-            if store.count.is_none() && store.lasting.is_none() {
-                endless(complaints, "count or for");
-            }
-            mmap_store(store, &key, complaints);
-        }
+        Step::Write(write) => self::write(write, &key, complaints),
+        Step::Read(read) => self::read(read, &key, complaints),
+        Step::MmapStore(store) => mmap_store(store, &key, complaints),
         Step::CreateFiles(create) => {
-            if create.files.is_none() && create.lasting.is_none() {
-                endless(complaints, "files or for");
-            }
             several(&create.file, create.files.unwrap_or(2), create.files_per_dir, &key, complaints);
         }
-        Step::Syslog(syslog) => {
-            if syslog.count.is_none() && syslog.lasting.is_none() {
-                endless(complaints, "count or for");
-            }
-            if !(8..=64 << 10).contains(&syslog.message.bytes()) {
-                complaints.add(&key, "a message has 8 bytes to 64 KiB");
-            }
-        }
-        Step::RedisSet(RedisSet { count: None, lasting: None, .. })
-        | Step::Sql(Sql { count: None, lasting: None, .. }) => {
-            endless(complaints, "count or for");
+        Step::Syslog(syslog) if !(8..=64 << 10).contains(&syslog.message.bytes()) => {
+            complaints.add(&key, "a message has 8 bytes to 64 KiB");
         }
         Step::WaitFor(_) if key.get(3) == Some(&"setup") => {
             complaints.hint(&key, "no task ends before every setup is done", "use a barrier");
         }
         Step::Unlink(unlink) => several(&unlink.file, unlink.files, unlink.files_per_dir, &key, complaints),
         Step::Mount(mounting) | Step::Umount(mounting) => self::mounting(at, mounting, &key, complaints),
-        Step::Repeat(repeat) => self::repeat(at, repeat, task, &key, endless, complaints),
-        Step::Parallel(parallel) => {
-            if parallel.branches.len() < 2 || parallel.branches.len() > 256 {
-                complaints.add(&key, "2 to 256 branches run at once");
-            }
-            for (index, branch) in parallel.branches.iter().enumerate() {
-                let index = format!("[{index}]");
-                let inner = [&key[..], &["branches", &index]].concat();
-                deeper(at, &inner, branch, task, complaints);
-            }
-        }
-        Step::SetLimits(set) => {
-            limits(&at.scenario.machine, &set.limits, &[&key[..], &["limits"]].concat(), complaints);
-            let Some(limits) = Some(&set.limits).filter(|limits| limits.instances.is_none()) else {
-                complaints.add(&key, "limits have no instances");
-                return;
-            };
-            if limits.subtree_control.is_some() || limits.remove_after.is_some() {
-                complaints.add(&key, "only memory and io limits can be changed by a step");
-            }
-        }
+        Step::Repeat(repeat) => self::repeat(at, repeat, task, &key, complaints),
+        Step::Parallel(parallel) => self::parallel(at, parallel, task, &key, complaints),
+        Step::SetLimits(set) => set_limits(at, set, &key, complaints),
         Step::SetSysctl(settings) => sysctls(settings, &key, complaints),
         Step::MoveTo(_) if at.depth > 0 && key.contains(&"branches") => {
             complaints.add(&key, "a branch cannot move: its process would move with it");
         }
         _ => {}
     }
+}
+
+/// What a step lacks that would end it; nothing where it ends.
+fn missing_end(step: &Step) -> Option<&'static str> {
+    let (end, is_endless) = match step {
+        Step::Write(write) => {
+            ("total, count or for", write.total.is_none() && write.count.is_none() && write.lasting.is_none())
+        }
+        Step::Read(read) => {
+            let ends_itself = read.order == Order::Sequential || read.files.is_some();
+            let is_limited = read.total.is_some() || read.count.is_some() || read.lasting.is_some();
+            ("total, count or for", !ends_itself && !is_limited)
+        }
+        Step::MmapStore(store) => ("count or for", store.count.is_none() && store.lasting.is_none()),
+        Step::CreateFiles(create) => ("files or for", create.files.is_none() && create.lasting.is_none()),
+        Step::Syslog(syslog) => ("count or for", syslog.count.is_none() && syslog.lasting.is_none()),
+        Step::RedisSet(set) => ("count or for", set.count.is_none() && set.lasting.is_none()),
+        Step::Sql(sql) => ("count or for", sql.count.is_none() && sql.lasting.is_none()),
+        Step::Repeat(repeat) => ("times or for", repeat.times.is_none() && repeat.lasting.is_none()),
+        _ => return None,
+    };
+    is_endless.then_some(end)
 }
 
 /// Paths, cgroups, mount points and tasks that a step names.
@@ -343,24 +318,33 @@ fn mounting(at: &At<'_>, mounting: &Mounting, key: &[&str], complaints: &mut Com
     }
 }
 
-fn repeat(
-    at: &At<'_>,
-    repeat: &Repeat,
-    task: &Task,
-    key: &[&str],
-    endless: impl Fn(&mut Complaints, &str),
-    complaints: &mut Complaints,
-) {
+fn repeat(at: &At<'_>, repeat: &Repeat, task: &Task, key: &[&str], complaints: &mut Complaints) {
     if repeat.steps.is_empty() {
         complaints.add(key, "nothing to repeat");
-    }
-    if repeat.times.is_none() && repeat.lasting.is_none() {
-        endless(complaints, "times or for");
     }
     if repeat.every.is_some_and(|every| every.nanos() == 0) {
         complaints.hint(key, "every 0s is as fast as it goes", "leave it out");
     }
     deeper(at, &[key, &["steps"]].concat(), &repeat.steps, task, complaints);
+}
+
+fn parallel(at: &At<'_>, parallel: &Parallel, task: &Task, key: &[&str], complaints: &mut Complaints) {
+    if parallel.branches.len() < 2 || parallel.branches.len() > 256 {
+        complaints.add(key, "2 to 256 branches run at once");
+    }
+    for (index, branch) in parallel.branches.iter().enumerate() {
+        let index = format!("[{index}]");
+        deeper(at, &[key, &["branches", &index]].concat(), branch, task, complaints);
+    }
+}
+
+fn set_limits(at: &At<'_>, set: &SetLimits, key: &[&str], complaints: &mut Complaints) {
+    limits(&at.scenario.machine, &set.limits, &[key, &["limits"]].concat(), complaints);
+    if set.limits.instances.is_some() {
+        complaints.add(key, "limits have no instances");
+    } else if set.limits.subtree_control.is_some() || set.limits.remove_after.is_some() {
+        complaints.add(key, "only memory and io limits can be changed by a step");
+    }
 }
 
 fn deeper(at: &At<'_>, key: &[&str], list: &[Step], task: &Task, complaints: &mut Complaints) {
