@@ -15,7 +15,7 @@ pub struct Capabilities {
     pub kernel_release: String,
     /// Every source of readings.
     pub sources: Vec<Capability>,
-    /// What this kernel offers to a tracer. Nothing here is read by this version.
+    /// What this kernel offers to a tracer, besides the traces among the sources.
     pub tracing: Vec<Capability>,
 }
 

@@ -44,6 +44,10 @@ pub struct HostFacts {
     pub privileged: Option<bool>,
     /// Whether `kernel.task_delayacct` is on.
     pub task_delayacct: Option<bool>,
+    /// Whether the multi-generational LRU is on (6.1, `lru_gen/enabled`): reclaim by it does not spare what `memory.low`
+    /// protects as the older lists do. `None` where the recorder did not ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lru_gen: Option<bool>,
     /// Whether debugfs is mounted and readable.
     pub debugfs: Option<bool>,
     /// Names in `/sys/class/bdi`, to the device each belongs to where there is one.

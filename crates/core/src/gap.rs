@@ -60,6 +60,8 @@ sources! {
     KernelConfig = "/boot/config-RELEASE or /proc/config.gz", without "the tick rate HZ";
     /// CPUs that may ever come online.
     CpuPossible = "/sys/devices/system/cpu/possible", without "the error of the wb counters";
+    /// Which lists reclaim goes by.
+    LruGen = "/sys/kernel/mm/lru_gen/enabled", without "whether reclaim spares what memory.low protects";
     /// The list of processes.
     Processes = "/proc/PID", without "processes";
     /// I/O counters of a process.

@@ -71,6 +71,8 @@ pub struct HostSummary {
     pub mem_total_bytes: Option<u64>,
     /// Possible CPUs.
     pub cpus_possible: Option<u32>,
+    /// Whether the multi-generational LRU is on, which does not spare what `memory.low` protects as the older lists do.
+    pub lru_gen: Option<bool>,
     /// Cgroup set-up: `none`, `v1`, `v2` or `hybrid`.
     pub cgroup_mode: String,
     /// Cgroups seen.

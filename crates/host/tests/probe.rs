@@ -119,6 +119,19 @@ fn partitions_and_stacked_devices_are_found_with_what_they_are_built_on() {
 }
 
 #[test]
+fn the_multi_generational_lru_is_on_or_off_or_not_known() {
+    let check = |tree: Tree, expect: Option<bool>| assert_eq!(tree.probe().facts.lru_gen, expect);
+    let file = |content: &str| Tree::new().file("sys/kernel/mm/lru_gen/enabled", content);
+    check(file("0x0007\n"), Some(true));
+    check(file("0x0001\n"), Some(true));
+    check(file("0x0006\n"), Some(false));
+    check(file("0x0000\n"), Some(false));
+    check(file("y\n"), None);
+    check(Tree::new().file("sys/kernel/mm/transparent_hugepage/enabled", "never\n"), Some(false));
+    check(Tree::new(), None);
+}
+
+#[test]
 fn bdis_of_disks_have_a_device_and_those_of_superblocks_have_none() {
     let tree = Tree::new().disk("sda", "8:0");
     let names = ["8:0", "0:50", "btrfs-1", "mtd-\x1b[31m"];
@@ -172,6 +185,7 @@ fn everywhere(mut put: impl FnMut(&Path)) -> Probe {
         "proc/sys/kernel/osrelease",
         "proc/sys/kernel/hostname",
         "proc/sys/kernel/task_delayacct",
+        "sys/kernel/mm/lru_gen/enabled",
         "proc/cmdline",
         "proc/meminfo",
         "proc/vmstat",

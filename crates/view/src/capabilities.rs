@@ -13,7 +13,7 @@ pub fn render(report: &Capabilities, width: usize) -> String {
     let _ = writeln!(out, "Sources on {kernel}");
     list(&mut out, &report.sources, width);
     out.push('\n');
-    hanging(&mut out, "", "What this kernel offers to a tracer (this version reads files only)", width);
+    hanging(&mut out, "", "What this kernel offers to a tracer", width);
     list(&mut out, &report.tracing, width);
     out
 }

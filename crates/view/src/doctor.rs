@@ -269,6 +269,7 @@ fn host_line(report: &Report, with_name: bool) -> String {
     machine.extend((!host.kernel.is_empty()).then(|| format!("Linux {}", host.kernel)));
     machine.extend(host.cpus_possible.map(|cpus| human::plural(cpus.into(), "CPU", "CPUs")));
     machine.extend(host.mem_total_bytes.map(|bytes| human::bytes(bytes as f64)));
+    machine.extend((host.lru_gen == Some(true)).then(|| "multi-generational LRU".to_owned()));
     machine.push(match host.cgroup_mode.as_str() {
         "none" => "no cgroups".to_owned(),
         mode => format!("cgroup {mode}"),
@@ -346,6 +347,13 @@ mod tests {
         Nothing stalls or storms on web-1: 2 of 2 rules looked and found nothing.
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
         ");
+    }
+
+    #[test]
+    fn lists_that_do_not_spare_what_memory_low_protects_are_told_with_the_machine() {
+        let with = |lru_gen| page(&Fixture::healthy().facts(|facts| facts.lru_gen = lru_gen), Some(&["dirty-cliff"]));
+        assert!(with(Some(true)).contains("multi-generational LRU"), "{}", with(Some(true)));
+        assert_eq!(with(Some(false)), with(None));
     }
 
     #[test]

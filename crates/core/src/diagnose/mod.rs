@@ -94,6 +94,7 @@ fn host_summary(window: &Window) -> HostSummary {
             .unwrap_or_default(),
         mem_total_bytes: facts.and_then(|facts| facts.mem_total).or(window.host.last.mem_total).map(|bytes| bytes.0),
         cpus_possible: facts.and_then(|facts| facts.cpus_possible),
+        lru_gen: facts.and_then(|facts| facts.lru_gen),
         cgroup_mode: match facts.map(|facts| facts.cgroups.mode).unwrap_or_default() {
             CgroupMode::None => "none",
             CgroupMode::V1 => "v1",

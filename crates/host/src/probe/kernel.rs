@@ -51,7 +51,22 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         }
         (None, _) => None,
     };
+    prober.facts.lru_gen = lru_gen(prober);
     prober.facts.privileged = prober.root.is_live().then(|| rustix::process::geteuid().is_root());
+}
+
+/// Bit 0 is the switch, the others are parts of it (6.1). A kernel that is older or built without it has no such file.
+fn lru_gen(prober: &mut Prober<'_>) -> Option<bool> {
+    let path = b"/sys/kernel/mm/lru_gen/enabled";
+    let bits = |text: &[u8]| {
+        let digits = std::str::from_utf8(first_line(text)).ok().and_then(|text| text.strip_prefix("0x"));
+        let bits = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        bits.ok_or(parse::Flaw("a number such as 0x0007"))
+    };
+    let is_on = prober.value(Source::LruGen, path, bits).map(|bits| bits & 1 != 0);
+    let exists = |path: &[u8]| prober.root.exists(path);
+    let has_none = || exists(path) == Ok(false) && exists(b"/sys/kernel/mm") == Ok(true);
+    is_on.or_else(|| has_none().then_some(false))
 }
 
 /// The stable release that a distribution's kernel is made of, where its own release says only the series: Debian's
