@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tracer costs those who are traced, side by side with nobody tracing and with bpftrace adding up
-//! the same on the same tracepoints: in every round each of them watches the same writes, and ratios are of
-//! medians. CPU time of the writing thread, in which the programs run, rather than wall time (so no
+//! What the tracer costs those who are traced, side by side with nobody tracing, with a program that does
+//! nothing where ours does most, and with bpftrace adding up the same on the same tracepoints: in every round
+//! each of them watches the same writes, and ratios are medians of rounds. CPU time of the writing thread, in which the programs run, rather than wall time (so no
 //! harness: they measure the wall). Needs a machine that may be traced and a filesystem on a disk below
 //! `target`; says why where it has none. `cargo bench -p floodline-host --bench trace [-- ROUNDS [WHAT]]`.
 
@@ -11,6 +11,7 @@ use floodline_core::record::Record;
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::trace::Tracer;
 use floodline_host::{Collector, HostRoot};
+use libbpf_rs::{Link, Object, ObjectBuilder};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -55,11 +56,12 @@ fn main() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watcher {
     Nobody,
+    Empty,
     Floodline,
     Bpftrace,
 }
 
-const WATCHERS: [Watcher; 3] = [Watcher::Nobody, Watcher::Floodline, Watcher::Bpftrace];
+const WATCHERS: [Watcher; 4] = [Watcher::Nobody, Watcher::Empty, Watcher::Floodline, Watcher::Bpftrace];
 
 /// Writes of one kind into a file that is in the page cache and clean.
 #[derive(Clone, Copy)]
@@ -166,7 +168,7 @@ impl Machine {
     fn compare(&self, writes: Writes, folder: &Path, rounds: usize) {
         let file = writes.fill(&folder.join("file"));
         let block = vec![2; writes.block as usize];
-        let mut spent: [Vec<f64>; 3] = Default::default();
+        let mut spent: [Vec<f64>; WATCHERS.len()] = Default::default();
         for round in 0..rounds {
             for turn in 0..WATCHERS.len() {
                 let watcher = (turn + round) % WATCHERS.len();
@@ -175,35 +177,39 @@ impl Machine {
                 }
             }
         }
-        // Within a round the machine is the same for all of them.
-        let ratio =
-            |of: &[f64]| median(&mut of.iter().zip(&spent[0]).map(|(one, nobody)| one / nobody).collect::<Vec<_>>());
-        let [_, ours, theirs] = [0, 1, 2].map(|watcher| ratio(&spent[watcher]));
         let ns = median(&mut spent[0].clone());
-        println!("{}: {ns:.0} ns of CPU for one write; medians of {rounds} rounds", writes.name);
-        println!("  floodline ÷ nobody {ours:.3} (at most {})", writes.target);
-        if !theirs.is_nan() {
-            let added = (ours - 1.0) / (theirs - 1.0);
-            println!("  bpftrace ÷ nobody {theirs:.3}: floodline adds {added:.2} of that (at most 0.33)");
+        println!("{}: {ns:.0} ns of CPU for one write; medians and quartiles of {rounds} rounds", writes.name);
+        let [_, empty, ours, theirs] = [0, 1, 2, 3].map(|watcher| Ratio::of(&spent[watcher], &spent[0]));
+        if let Some(empty) = empty {
+            println!("  an empty program ÷ nobody {empty}");
+        }
+        let Some(ours) = ours else { return };
+        println!("  floodline ÷ nobody {ours} (at most {})", writes.target);
+        if let Some(theirs) = theirs {
+            let added = (ours.median - 1.0) / (theirs.median - 1.0);
+            println!("  bpftrace ÷ nobody {theirs}: floodline adds {added:.2} of that (at most 0.33)");
         }
     }
 
-    /// Runs something while somebody watches, once to warm up and three times for its result.
+    /// Runs something while somebody watches, once to warm up, and answers what the calmest of nine runs took: the host
+    /// of a virtual machine only ever adds.
     fn watched(&self, watcher: Watcher, run: impl Fn() -> f64) -> Option<f64> {
-        let bpftrace = match watcher {
-            Watcher::Bpftrace => Some(Bpftrace::start()?),
-            _ => None,
-        };
+        let (mut bpftrace, mut empty) = (None, None);
+        match watcher {
+            Watcher::Bpftrace => bpftrace = Some(Bpftrace::start()?),
+            Watcher::Empty => empty = Some(attach_empty()?),
+            Watcher::Nobody | Watcher::Floodline => {}
+        }
         let mut collector = self.collector((watcher == Watcher::Floodline).then(|| self.tracer()));
         let mut records = Vec::new();
         collector.collect(&mut records);
         run();
-        let mut results = [0; 3].map(|_| {
+        let results = [0; 9].map(|_| {
             collector.collect(&mut records);
             run()
         });
-        drop(bpftrace);
-        Some(median(&mut results))
+        drop((bpftrace, empty));
+        Some(results.into_iter().fold(f64::INFINITY, f64::min))
     }
 
     /// 100,000 files created, written and removed while a recorder takes a sample every second.
@@ -273,6 +279,42 @@ struct Recorded {
     wall_ns: f64,
     dropped: f64,
 }
+
+/// What one watcher's rounds took over those of another. Within a round the machine is the same for both.
+struct Ratio {
+    lower_quartile: f64,
+    median: f64,
+    upper_quartile: f64,
+    /// Of each one's calmest round.
+    calmest: f64,
+}
+
+impl Ratio {
+    fn of(some: &[f64], others: &[f64]) -> Option<Ratio> {
+        let mut ratios: Vec<f64> = some.iter().zip(others).map(|(one, other)| one / other).collect();
+        ratios.sort_by(f64::total_cmp);
+        let at = |quarters: usize| ratios.get(ratios.len() * quarters / 4).copied();
+        let calmest = |rounds: &[f64]| rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let calmest = calmest(some) / calmest(others);
+        Some(Ratio { lower_quartile: at(1)?, median: at(2)?, upper_quartile: at(3)?, calmest })
+    }
+}
+
+impl std::fmt::Display for Ratio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Ratio { lower_quartile, median, upper_quartile, calmest } = self;
+        write!(f, "{median:.3} [{lower_quartile:.3}, {upper_quartile:.3}], calmest {calmest:.3}")
+    }
+}
+
+/// A program that does nothing where folios become dirty, until it is dropped; `None` where that has another name.
+fn attach_empty() -> Option<(Object, Link)> {
+    let object = ObjectBuilder::default().open_memory(EMPTY).ok()?.load().ok()?;
+    let link = object.progs_mut().next()?.attach().ok()?;
+    Some((object, link))
+}
+
+const EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 
 /// Ended when dropped.
 struct Bpftrace(Child);
