@@ -19,7 +19,7 @@ use crate::report::{Finding, Severity};
 use crate::window::Window;
 use activity::Activity;
 use measured::Measured;
-use starved::Starved;
+use starved::{Candidates, Starved};
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -50,11 +50,15 @@ fn check(window: &Window) -> Verdict {
     let writers = writer::writers(window);
     let occupied = starved::occupied(window, &budgets, &writers.processes);
     let lives = |id| occupied.as_ref().is_none_or(|occupied| occupied.contains_key(&id));
-    let starved = starved::starved(window, known.iter().copied().filter(|budget| lives(budget.cgroup)));
+    let Candidates { starved, tight } =
+        starved::candidates(window, known.iter().copied().filter(|budget| lives(budget.cgroup)));
+    let of = |some: &[Starved<'_>]| activity::activity(window, some, occupied.as_ref(), writers.period);
+    // A budget that some writers could live with has to be seen hurting.
+    let starved = if starved.is_empty() && of(&tight).is_amplified() { tight } else { starved };
+    let activity = of(&starved);
     let Some(worst) = starved.iter().min_by_key(|starved| (starved.thresh, &starved.budget.path)) else {
         return Verdict::Clear(smallest(&known));
     };
-    let activity = activity::activity(window, &starved, occupied.as_ref(), writers.period);
     Verdict::Found(vec![finding(window, &budgets, &starved, worst, &activity)])
 }
 
@@ -155,6 +159,16 @@ mod tests {
         assert!(finding.cause.contains("slowed with them: mariadbd, redis-server."), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
         check_rule(&RULE, &starved_budget_published_cured(), "clear:");
+    }
+
+    #[test]
+    fn a_budget_of_a_few_more_folios_is_one_that_is_seen_to_amplify() {
+        // 256 MiB leave 4.2 MiB, 33 folios.
+        let with_256_mib = |fixture: Fixture| fixture.settings((0, 256 << 20, 0, 128 << 20));
+        check_rule(&RULE, &with_256_mib(starved_budget()), "critical: vm.dirty_bytes = 256 MiB leaves 8 cgroups");
+        let calm = starved_budget_cured();
+        check_rule(&RULE, &with_256_mib(calm), "clear:");
+        check_rule(&RULE, &with_256_mib(starved_budget()).one_look(), "clear:");
     }
 
     #[test]

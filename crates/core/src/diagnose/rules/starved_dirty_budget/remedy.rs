@@ -53,7 +53,7 @@ pub(super) fn remedy(window: &Window, starved: &[Starved<'_>], worst: &Starved<'
         starved.iter().filter_map(|one| one.budget.domain.available.map(|available| available.high.0)).min();
     let needs = threshold::Needs {
         smallest: available
-            .map(|available_bytes| threshold::Absorption { available_bytes, wanted_bytes: 2 * worst.needed.max(1) }),
+            .map(|available_bytes| threshold::Absorption { available_bytes, wanted_bytes: worst.wanted }),
         ..threshold::Needs::of(window, speed)
     };
     match threshold::choose(&needs) {

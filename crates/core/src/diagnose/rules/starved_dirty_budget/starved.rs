@@ -12,8 +12,10 @@ use crate::kernel::largest_folio;
 use crate::window::Window;
 use std::collections::BTreeMap;
 
-/// Folios a budget has to hold before cleaning stops chasing dirtying.
+/// Folios a budget has to hold: below them cleaning chases dirtying, whoever writes.
 const FOLIOS_NEEDED: u64 = 16;
+/// Folios below which it may; how many are enough depends on how many of them are stored to.
+const FOLIOS_ENOUGH: u64 = 64;
 /// The least any budget needs: two polling intervals of one writer, 2 × 32 pages.
 const LEAST_NEEDED: u64 = 2 * (128 << 10);
 /// A budget that is this part of a cgroup's memory is small because the cgroup is.
@@ -24,6 +26,8 @@ pub(super) struct Starved<'a> {
     /// At most this hard threshold, bytes.
     pub(super) thresh: u64,
     pub(super) needed: u64,
+    /// What cures it, with room to spare: bytes.
+    pub(super) wanted: u64,
     pub(super) folio: u64,
     pub(super) fs_type: &'a str,
     /// Most dirty and under writeback of any sample, bytes.
@@ -51,23 +55,47 @@ pub(super) fn occupied<'w, 'a>(
     (!occupied.is_empty()).then_some(occupied)
 }
 
-/// The cgroups among some whose threshold is below some folios of their filesystem, because of a
-/// machine-wide setting.
-pub(super) fn starved<'a>(window: &'a Window, budgets: impl Iterator<Item = &'a CgroupBudget>) -> Vec<Starved<'a>> {
-    let folios = Folios::of(window);
-    budgets.filter_map(|budget| of_cgroup(window, &folios, budget)).collect()
+/// Cgroups with little dirty memory because of a machine-wide setting.
+#[derive(Default)]
+pub(super) struct Candidates<'a> {
+    /// Their threshold is below what any writer needs.
+    pub(super) starved: Vec<Starved<'a>>,
+    /// It is enough for some and too little for others: what they did has to tell.
+    pub(super) tight: Vec<Starved<'a>>,
 }
 
-fn of_cgroup<'a>(window: &Window, folios: &Folios<'a>, budget: &'a CgroupBudget) -> Option<Starved<'a>> {
+/// The cgroups among some whose threshold is below some folios of their filesystem, because of a
+/// machine-wide setting.
+pub(super) fn candidates<'a>(window: &'a Window, budgets: impl Iterator<Item = &'a CgroupBudget>) -> Candidates<'a> {
+    let folios = Folios::of(window);
+    let mut found = Candidates::default();
+    for budget in budgets {
+        if let Some(starved) = of_cgroup(window, &folios, budget, FOLIOS_NEEDED) {
+            found.starved.push(starved);
+        } else if let Some(tight) = of_cgroup(window, &folios, budget, FOLIOS_ENOUGH) {
+            found.tight.push(tight);
+        }
+    }
+    found
+}
+
+fn of_cgroup<'a>(
+    window: &Window,
+    folios: &Folios<'a>,
+    budget: &'a CgroupBudget,
+    folios_needed: u64,
+) -> Option<Starved<'a>> {
     let (thresh, available) = (budget.domain.thresh?.high.0, budget.domain.available?.high.0);
     let is_fair = thresh as f64 >= FAIR_FRACTION * available as f64;
     if is_fair || budget.domain.binding.as_ref().is_some_and(|binding| binding.global_is_less) {
         return None;
     }
     let (folio, fs_type) = folios.largest(budget.cgroup);
-    let needed = (FOLIOS_NEEDED * folio).max(LEAST_NEEDED);
+    let room_for = |folios: u64| folio.saturating_mul(folios).max(LEAST_NEEDED);
+    let needed = room_for(folios_needed);
+    let wanted = needed.max(room_for(FOLIOS_NEEDED).saturating_mul(2));
     let peak = window.cgroups.get(&budget.cgroup).and_then(|span| cgroup::dirty_and_writeback(&span.max));
-    (thresh < needed).then_some(Starved { budget, thresh, needed, folio, fs_type, peak })
+    (thresh < needed).then_some(Starved { budget, thresh, needed, wanted, folio, fs_type, peak })
 }
 
 /// A folio, bytes, and the filesystem that makes it.
