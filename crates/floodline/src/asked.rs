@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::model::nanos;
 use crate::observe::{parse_duration, parse_interval};
 use floodline_core::kernel::KernelVersion;
-use floodline_core::scenario::Scenario;
+use floodline_core::scenario::{Scenario, Time};
 use floodline_core::units::Nanos;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Asked {
     pub(crate) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
         let mut changed = scenario.clone();
         if let Some(lasting) = self.lasting {
-            changed = changed.changed("for", &format!("{}ns", lasting.as_nanos())).map_err(CliError::usage)?;
+            changed = changed.changed("for", &Time(nanos(lasting)).to_string()).map_err(CliError::usage)?;
         }
         if let Some(instances) = self.instances {
             changed = changed.changed("instances", &instances.to_string()).map_err(CliError::usage)?;
@@ -60,8 +60,7 @@ impl Asked {
                     .hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64M")
             };
             let (key, value) = text.split_once('=').ok_or_else(wrong)?;
-            let refused = |error| CliError::usage(error).hint("e.g. vm.dirty_bytes=64M");
-            changed = changed.changed(key, value).map_err(refused)?;
+            changed = changed.changed(key, value).map_err(CliError::usage)?;
         }
         Ok(changed)
     }

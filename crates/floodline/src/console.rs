@@ -4,6 +4,7 @@
 
 use crate::error::CliError;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -73,13 +74,22 @@ impl Console {
 
     /// Tells a person something that is not part of the result.
     pub(crate) fn note(&self, text: &str) {
-        anstream::eprintln!("floodline: {text}");
+        anstream::eprintln!("floodline: {}", harmless(text));
     }
 
     /// A line on standard error that says how far a command is; for commands that may take long.
     pub(crate) fn progress(&self) -> Progress {
         Progress { bar: ProgressBar::hidden(), since: Instant::now(), terminal: io::stderr().is_terminal() }
     }
+}
+
+/// Text as it may reach a terminal: arguments, paths and files may hold characters that command one.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_command = |c: char| c.is_control() && c != '\n';
+    if !text.contains(is_command) {
+        return Cow::Borrowed(text);
+    }
+    text.chars().map(|c| if is_command(c) { format!("\\x{:02x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// A progress line. Shown only on a terminal, from [`PROGRESS_AFTER`] on, so that short commands print

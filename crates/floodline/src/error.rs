@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of the program: what kind, what happened, what to type next.
 
+use crate::console::harmless;
 use crate::exit::Exit;
 use anstream::eprintln;
 use std::fmt;
@@ -84,15 +85,16 @@ impl CliError {
 
     /// Tells the person and says how to end.
     pub(crate) fn report(&self) -> Exit {
+        let cause = harmless(&self.cause);
         match self.kind {
-            Kind::ClosedPipe if self.cause.is_empty() => {}
-            Kind::Bug => eprintln!("floodline: this is a bug in floodline: {}", self.cause),
+            Kind::ClosedPipe if cause.is_empty() => {}
+            Kind::Bug => eprintln!("floodline: this is a bug in floodline: {cause}"),
             Kind::Usage | Kind::CannotObserve | Kind::LabUnavailable | Kind::ClosedPipe => {
-                eprintln!("floodline: {}", self.cause)
+                eprintln!("floodline: {cause}")
             }
         }
         for hint in &self.hints {
-            eprintln!("  hint: {hint}");
+            eprintln!("  hint: {}", harmless(hint));
         }
         match self.kind {
             Kind::Usage => Exit::Usage,

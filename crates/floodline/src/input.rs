@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recordings as input: a file or standard input, record by record. What a file lacks (it was cut,
-//! damaged, or written by a newer version) is said once, on standard error, and the rest is used.
+//! damaged, or written by a newer version) is said once, on standard error, and the rest is used. And the text of
+//! scenario files.
 
 use crate::error::CliError;
 use floodline_core::name::Name;
 use floodline_core::record::Record;
 use floodline_core::recording::{Cut, DecodeError, Decoder, Why};
+use floodline_core::scenario::TEXT_MAX;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +31,17 @@ pub(crate) fn no_sample(path: &Path) -> CliError {
 
 fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { shown(path).to_string() }
+}
+
+/// The text of a scenario file, of which no more is read than a scenario may have.
+pub(crate) fn scenario_text(path: &Path) -> Result<String, CliError> {
+    let name = shown(path);
+    let limit = u64::try_from(TEXT_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(|error| {
+        CliError::usage(format!("cannot read {name}: {error}")).hint("floodline scenario list says which there are")
+    })?;
+    String::from_utf8(bytes).map_err(|_| CliError::usage(format!("{name} is not UTF-8 text")))
 }
 
 /// A recording being read.

@@ -28,12 +28,6 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
             text.push('\n');
             text.extend(wrap(&said, width).into_iter().map(|line| line + "\n"));
         }
-        if against.figures.iter().all(|row| row.noise.is_none()) {
-            text.push_str(
-                "\nNoise is not known: give several recordings of each, separated by commas,\n\
-                 or a directory of them.\n",
-            );
-        }
         text.push('\n');
     }
     text.truncate(text.trim_end().len());

@@ -6,7 +6,7 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::Input;
+use crate::input::{Input, shown};
 use floodline_core::compare::{Reading, Side, compare};
 use floodline_core::record::{Record, Sink};
 use floodline_core::window::Window;
@@ -43,6 +43,9 @@ impl Run for Compare {
             Format::Text => view::text(&comparison, console.width()),
             Format::Json => view::json(&comparison).map_err(CliError::bug)?,
         })?;
+        if comparison.against.iter().flat_map(|against| &against.figures).all(|row| row.noise.is_none()) {
+            console.note("the noise is not known: give repeats of each, separated by commas, or a directory of them");
+        }
         Ok(Exit::Done)
     }
 }
@@ -50,7 +53,8 @@ impl Run for Compare {
 fn side(text: &str) -> Result<Side, CliError> {
     let files = files(text)?;
     let readings = files.iter().map(|file| reading(file)).collect::<Result<Vec<_>, _>>()?;
-    let label = if files.len() > 1 { format!("{text} ({} recordings)", files.len()) } else { text.to_owned() };
+    let text = shown(Path::new(text));
+    let label = if files.len() > 1 { format!("{text} ({} recordings)", files.len()) } else { text.to_string() };
     Ok(Side { label, readings })
 }
 

@@ -5,13 +5,12 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::shown;
+use crate::input::{scenario_text, shown};
 use floodline_core::name::Name;
 use floodline_core::scenario::{self, DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
 use floodline_view::paragraph;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Check, list and show scenario files
@@ -115,12 +114,7 @@ pub(crate) fn variant<'a>(file: &'a ScenarioFile, name: Option<&'a str>) -> Resu
 }
 
 fn parse(path: &Path) -> Result<Result<ScenarioFile, ScenarioError>, CliError> {
-    let shown = shown(path);
-    let cannot = |error: std::io::Error| CliError::usage(format!("cannot read {shown}: {error}"));
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(scenario::TEXT_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(cannot)?;
-    let text = String::from_utf8(bytes).map_err(|_| CliError::usage(format!("{shown} is not UTF-8 text")))?;
+    let text = scenario_text(path)?;
     Ok(ScenarioFile::parse(&text))
 }
 

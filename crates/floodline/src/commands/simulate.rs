@@ -88,6 +88,11 @@ impl Command for Simulate {
         if one.is_interrupted || two.is_interrupted {
             return Err(CliError::cannot_observe("interrupted before both variants had run, so nothing is compared"));
         }
+        for outcome in [&one, &two] {
+            for said in &outcome.report.not_as_expected {
+                console.note(&format!("{} is not as the scenario expects: {said}", outcome.report.variant));
+            }
+        }
         let exit = exit(is_as_expected(&one) && is_as_expected(&two));
         let side = |label: String, run: &Run| Side { label, readings: vec![Reading::of(&run.window)] };
         let comparison = compare(&[side(variant, &one.run), side(other_variant, &two.run)]);

@@ -17,6 +17,7 @@ fn two_recordings_are_compared_figure_by_figure() {
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert!(line("host.dirty_peak_bytes").contains("-50.0 %"), "{run}");
     assert!(line("dirty ").contains("25.0 %"), "{run}");
+    assert!(run.stderr.contains("the noise is not known: give repeats of each"), "{run}");
 }
 
 #[test]

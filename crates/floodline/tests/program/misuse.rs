@@ -51,8 +51,36 @@ fn names_of_files_are_shown_escaped() {
     for command in ["doctor", "replay", "budget"] {
         check(&[command, "/no/\u{1b}[31m\n.flr"], 2, &["cannot open /no/\\x1b[31m\\x0a.flr: "]);
     }
+    for command in ["simulate", "sweep"] {
+        let grid: &[&str] = if command == "sweep" { &["--grid", "kernel=6.1"] } else { &[] };
+        check(&[&[command, "/no/\u{1b}[31m.toml"], grid].concat(), 2, &["cannot read /no/\\x1b[31m.toml: "]);
+    }
+    let idle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/healthy-idle.toml");
+    check(&["simulate", text(&idle), "--set", "vm.\u{1b}[31m=1"], 2, &["vm.\\x1b[31m=1: "]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let hostile = folder.path().join("\u{1b}[31m.flr");
+    std::fs::copy(recording(&Fixture::healthy()).as_str(), &hostile).expect("a copy");
+    let run = floodline(&["compare", text(&hostile), text(&hostile)]);
+    assert!(run.code == 0 && run.stdout.contains("/\\x1b[31m.flr\n"), "{run}");
     let tree = captured("6.12");
     check(&["record", "--root", &tree, "-o", "/no/\u{1b}[31m"], 3, &["cannot write /no/\\x1b[31m: "]);
+}
+
+#[test]
+fn a_workload_that_is_over_before_figures_are_taken_says_after_how_long() {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/starved-budget.toml");
+    check(
+        &["simulate", text(&scenario), "--for", "2s"],
+        2,
+        &["over after 2 s, ", "is after 10 s", "lower workload.settle"],
+    );
+}
+
+#[test]
+fn a_scenario_without_end_is_read_no_further_than_one_may_be_long() {
+    for command in [&["simulate", "/dev/zero"][..], &["sweep", "/dev/zero", "--grid", "kernel=6.1"]] {
+        check(command, 2, &["/dev/zero: ", "a scenario has at most 1048576"]);
+    }
 }
 
 #[test]

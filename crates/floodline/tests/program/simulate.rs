@@ -129,6 +129,16 @@ fn two_variants_are_printed_side_by_side() {
     assert_eq!(run.code, 0, "{run}");
     let line = run.stdout.lines().find(|line| line.starts_with("writer.fsync.max")).unwrap_or_default();
     assert!(line.contains('%'), "{run}");
+    assert!(!run.stderr.contains("the noise is not known"), "a model has none: {run}");
+}
+
+#[test]
+fn of_two_variants_that_which_is_not_as_expected_is_named() {
+    let small = scenario(SMALL);
+    let run = floodline(&["simulate", small.as_str(), "--vs", "wrong"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stderr.contains("wrong is not as the scenario expects: writer.fsync.max_seconds is"), "{run}");
+    assert!(!run.stderr.contains("incident is not"), "{run}");
 }
 
 #[test]

@@ -32,8 +32,12 @@ pub(super) fn check(scenario: &Scenario, complaints: &mut Complaints) {
     if workload.tasks.is_empty() {
         complaints.hint(&["workload"], "nothing runs", "write [workload.tasks.NAME]");
     }
-    if workload.settle.zip(workload.duration).is_some_and(|(settle, duration)| settle >= duration) {
-        complaints.add(&["workload", "settle"], "the workload is over before figures are taken");
+    if let (Some(settle), Some(duration)) = (workload.settle, workload.duration)
+        && settle >= duration
+    {
+        let message =
+            format!("the workload is over after {duration}, before figures are taken, which is after {settle}");
+        complaints.hint(&["workload", "settle"], message, "let it last longer, or lower workload.settle");
     }
     if workload.duration.is_some_and(|duration| duration.nanos() == 0) {
         complaints.add(&["workload", "duration"], "nothing runs for no time");

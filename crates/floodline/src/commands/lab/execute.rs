@@ -6,7 +6,7 @@ use super::kernels::{find, unavailable};
 use super::progress::Live;
 use crate::console::Console;
 use crate::error::CliError;
-use crate::input::{Input, shown};
+use crate::input::{Input, scenario_text, shown};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
 use floodline_core::record::Sink;
@@ -312,7 +312,7 @@ impl<'a> Bench<'a> {
 
 /// Reads the scenario and picks the variant: the one wanted, that called incident, or the only one.
 pub(in crate::commands) fn read_scenario(path: &Path, wanted: Option<&str>) -> Result<(String, Scenario), CliError> {
-    let shown = path.display();
+    let shown = shown(path);
     let mut variants = read_file(path)?.variants;
     let names = variants.keys().cloned().collect::<Vec<_>>().join(", ");
     let only = || (variants.len() == 1).then(|| variants.keys().next().cloned()).flatten();
@@ -329,11 +329,8 @@ pub(in crate::commands) fn read_scenario(path: &Path, wanted: Option<&str>) -> R
 
 /// Reads a scenario file with all its variants.
 pub(in crate::commands) fn read_file(path: &Path) -> Result<ScenarioFile, CliError> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        CliError::usage(format!("cannot read {shown}: {error}")).hint("floodline scenario list says which there are")
-    })?;
-    ScenarioFile::parse(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
+    let text = scenario_text(path)?;
+    ScenarioFile::parse(&text).map_err(|error| CliError::usage(format!("{}: {error}", shown(path))))
 }
 
 fn keep(recording: &Path, mut file: File, path: Option<&Path>) -> Result<(), CliError> {
