@@ -42,7 +42,10 @@ pub fn render(figures: &BTreeMap<String, Figure>, width: usize) -> String {
     for operation in &operations {
         text.push_str(&format!("  {operation:<widest$}"));
         for (_, last) in columns() {
-            let value = figures.get(&format!("{operation}.{last}")).map_or("-".to_owned(), |figure| short(*figure));
+            let figure = figures.get(&format!("{operation}.{last}"));
+            // Most operations move no bytes.
+            let figure = figure.filter(|figure| figure.value != 0.0 || figure.unit != "bytes_per_second");
+            let value = figure.map_or("-".to_owned(), |figure| short(*figure));
             text.push_str(&format!(" {value:>9}"));
         }
         text.push('\n');
@@ -66,11 +69,11 @@ pub fn render(figures: &BTreeMap<String, Figure>, width: usize) -> String {
 pub fn short(figure: Figure) -> String {
     let value = figure.value;
     match figure.unit {
-        "seconds" if value == 0.0 => "0".to_owned(),
+        _ if value == 0.0 => "0".to_owned(),
+        "seconds" if value < 0.000_001 => format!("{:.0} ns", value * 1e9),
         "seconds" if value < 0.001 => format!("{:.0} us", value * 1e6),
         "seconds" if value < 1.0 => format!("{:.1} ms", value * 1e3),
         "seconds" => format!("{value:.2} s"),
-        "bytes_per_second" if value == 0.0 => "-".to_owned(),
         "bytes_per_second" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
         "bytes_per_second" => format!("{:.1} kB", value / 1e3),
         "bytes" if value >= 1e9 => format!("{:.2} GB", value / 1e9),
@@ -88,6 +91,18 @@ mod tests {
 
     fn check(figures: &BTreeMap<String, Figure>, width: usize, expect: &str) {
         assert_eq!(render(figures, width), expect);
+    }
+
+    #[test]
+    fn nothing_is_a_zero_and_little_is_none() {
+        let check = |value, unit, expect: &str| assert_eq!(short(Figure { value, unit }), expect, "{value} {unit}");
+        for unit in ["seconds", "bytes", "bytes_per_second", "share", "count"] {
+            check(0.0, unit, "0");
+        }
+        check(4e-7, "seconds", "400 ns");
+        check(4e-6, "seconds", "4 us");
+        check(300.0, "bytes_per_second", "0.3 kB");
+        check(0.25, "share", "25.00 %");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::model::{self, Order};
 use crate::output::{Existing, create};
 use floodline_core::human;
 use floodline_core::kernel::KernelVersion;
+use floodline_core::nearest::nearest;
 use floodline_core::run::RunReport;
 use floodline_core::scenario::{Scenario, ScenarioFile};
 use floodline_core::units::Nanos;
@@ -132,6 +133,7 @@ impl Run for SweepCommand {
             Format::Text => view::text(&sweep, &self.shown(&cells, &sweep), console.width()),
             Format::Json => view::json(&sweep).map_err(CliError::bug)?,
         })?;
+        tell_unknown_figures(console, &self.figures, &sweep);
         let all_ran = sweep.rows.iter().all(|row| row.result.is_ok());
         Ok(if all_ran { Exit::Done } else { Exit::Findings })
     }
@@ -169,6 +171,16 @@ impl SweepCommand {
             true => USUAL.iter().filter(|name| has(name)).map(|name| (*name).to_owned()).collect(),
             false => expected.into_iter().collect(),
         }
+    }
+}
+
+/// A figure that no run has may be a slip.
+fn tell_unknown_figures(console: &Console, figures: &[String], sweep: &Sweep) {
+    let known: BTreeSet<&str> =
+        sweep.rows.iter().flat_map(|row| &row.result).flat_map(|run| run.figures.keys()).map(String::as_str).collect();
+    for name in figures.iter().filter(|name| !known.contains(name.as_str())) {
+        let meant = nearest(name, known.iter().copied()).map(|near| format!("; did you mean {near}?"));
+        console.note(&format!("no run has a figure {name:?}{}", meant.unwrap_or_default()));
     }
 }
 

@@ -51,6 +51,17 @@ fn a_combination_that_cannot_be_is_a_row_with_its_reason() {
 }
 
 #[test]
+fn a_figure_that_no_run_has_is_said_with_the_one_that_was_meant() {
+    let small = scenario(SMALL);
+    let with = |figure: &str| {
+        floodline(&["sweep", small.as_str(), "--grid", "instances=1", "--for", "2s", "--figure", figure])
+    };
+    let slip = with("host.dirty_peak_byte");
+    assert!(slip.stderr.contains("no run has a figure \"host.dirty_peak_byte\"; did you mean"), "{slip}");
+    assert_eq!(with("host.dirty_peak_bytes").stderr, "");
+}
+
+#[test]
 fn tables_are_kept_in_the_format_of_their_name() {
     let small = scenario(SMALL);
     let keep = |name: &str| {
