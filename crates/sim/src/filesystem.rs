@@ -3,14 +3,15 @@
 //! path leads. tmpfs keeps everything in memory; a path below no mount is on one.
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId};
-
+use crate::dcache::{Dentry, Names};
 use crate::inode::{Dirt, Inode};
 use crate::journal::Journal;
+use crate::namespace::Errno;
 use crate::wb::Lock;
 use crate::world::World;
 use floodline_core::scenario::FsType;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
 
 /// How large folios get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +56,7 @@ pub(crate) struct Superblock {
     pub(crate) s_umount: Lock,
     pub(crate) s_sync_lock: Lock,
     pub(crate) under_writeback: Vec<InodeId>,
-    /// Files by path.
-    pub(crate) files: BTreeMap<String, InodeId>,
-    /// Directories by path, but for its own.
-    pub(crate) dirs: BTreeSet<String>,
+    pub(crate) names: Names,
     pub(crate) journal: Option<Journal>,
     /// Whether new blocks stay unwritten until they are on the device, and a worker converts them.
     pub(crate) has_unwritten: bool,
@@ -136,27 +134,30 @@ impl World {
         }
     }
 
-    /// The inode of a path, where there is one.
-    pub(crate) fn lookup(&self, path: &str) -> Option<InodeId> {
-        let (sb, path) = self.resolve(path);
-        self.sbs[sb].files.get(path.as_ref()).copied()
-    }
-
-    /// A new inode; `true` tells that directories and bitmaps change too.
-    pub(crate) fn new_inode(&mut self, path: &str) -> InodeId {
+    /// The file of a path, made where it is missing.
+    pub(crate) fn make_file(&mut self, path: &str) -> Result<InodeId, Errno> {
         let (id, path) = self.resolve(path);
-        self.new_inode_in(id, path.into_owned())
+        self.make_file_in(id, &path).map(|(inode, _)| inode)
     }
 
-    /// The same where the path is known to be in a filesystem.
-    pub(crate) fn new_inode_in(&mut self, id: SbId, path: String) -> InodeId {
+    /// The same where it is known which filesystem the path is in; and whether it is new.
+    pub(crate) fn make_file_in(&mut self, id: SbId, path: &str) -> Result<(InodeId, bool), Errno> {
         let sb = &mut self.sbs[id];
-        sb.created += 1;
-        // One block of the table for 16 inodes, after bitmaps and directories.
-        let block = FIRST_INODES + sb.created / INODES_PER_BLOCK;
-        let inode = self.inodes.push(Inode::new(id, block));
-        sb.name_file(path, inode);
-        inode
+        let below = sb.below(path);
+        match sb.names.entry(below)? {
+            Entry::Vacant(place) => {
+                sb.created += 1;
+                // One block of the table for 16 inodes, after bitmaps and directories.
+                let block = FIRST_INODES + sb.created / INODES_PER_BLOCK;
+                let inode = self.inodes.push(Inode::new(id, block));
+                place.insert(Dentry::File(inode));
+                Ok((inode, true))
+            }
+            Entry::Occupied(found) => match *found.get() {
+                Dentry::File(inode) => Ok((inode, false)),
+                Dentry::Dir(_) => Err(Errno::Eisdir),
+            },
+        }
     }
 
     /// Metadata blocks that a new file changes: bitmap of inodes, group descriptor, the directory and its inode, inode.

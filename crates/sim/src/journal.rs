@@ -11,7 +11,7 @@ use crate::inode::Dirt;
 use crate::process::io_wait;
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Log items in a page of XFS's log: it writes changes, not blocks.
 const XFS_ITEMS_PER_PAGE: u64 = 8;
@@ -19,11 +19,36 @@ const XFS_ITEMS_PER_PAGE: u64 = 8;
 /// Where on its device a log is, pages: beyond every inode.
 const LOG: u64 = 1 << 50;
 
+/// Blocks by number, a bit for each and by the 64: those of one table are next to each other.
+#[derive(Clone, Debug, Default)]
+struct BlockSet(BTreeMap<u64, u64>);
+
+impl BlockSet {
+    fn insert(&mut self, block: u64) {
+        *self.0.entry(block / 64).or_default() |= 1 << (block % 64);
+    }
+
+    fn contains(&self, block: u64) -> bool {
+        self.0.get(&(block / 64)).is_some_and(|word| word >> (block % 64) & 1 == 1)
+    }
+
+    fn len(&self) -> u64 {
+        self.0.values().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Every block, in order.
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0
+            .iter()
+            .flat_map(|(at, word)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit))
+    }
+}
+
 /// A transaction.
 #[derive(Debug)]
 struct Transaction {
     tid: u64,
-    blocks: BTreeSet<u64>,
+    blocks: BlockSet,
     /// Inodes whose data must be on the device before it.
     ordered: BTreeSet<InodeId>,
     handles: u32,
@@ -44,7 +69,7 @@ pub(crate) struct Journal {
     running: Option<Transaction>,
     is_locked: bool,
     /// Blocks of the transaction whose log is being written.
-    shadow: BTreeSet<u64>,
+    shadow: BlockSet,
     committed: u64,
     requested: u64,
     waiters: Waiters,
@@ -60,7 +85,7 @@ impl Journal {
             next_tid: 1,
             running: None,
             is_locked: false,
-            shadow: BTreeSet::new(),
+            shadow: BlockSet::default(),
             committed: 0,
             requested: 0,
             waiters: Waiters::default(),
@@ -138,9 +163,9 @@ pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64]) {
         {
             let mut world = sim.w();
             let Some(journal) = of(&mut world, sb) else { return };
-            if !blocks.iter().any(|block| journal.shadow.contains(block)) {
+            if !blocks.iter().any(|block| journal.shadow.contains(*block)) {
                 if let Some(running) = &mut journal.running {
-                    running.blocks.extend(blocks);
+                    blocks.iter().for_each(|block| running.blocks.insert(*block));
                 }
                 return;
             }
@@ -166,7 +191,7 @@ impl World {
         let is_new = journal.running.is_none();
         let running = journal.running.get_or_insert_with(|| Transaction {
             tid,
-            blocks: BTreeSet::new(),
+            blocks: BlockSet::default(),
             ordered: BTreeSet::new(),
             handles: 0,
             expires,
@@ -295,7 +320,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
             wait_writeback(sim, *inode, start, len).await;
         }
     }
-    let blocks = u64::try_from(transaction.blocks.len()).unwrap_or(u64::MAX);
+    let blocks = transaction.blocks.len();
     if let Some(journal) = of(&mut sim.w(), sb)
         && is_jbd2
     {
@@ -310,7 +335,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     {
         let mut world = sim.w();
         let waiting = of(&mut world, sb).map(|journal| {
-            journal.shadow.clear();
+            journal.shadow = BlockSet::default();
             journal.waiters.take()
         });
         world.wake_all(waiting.unwrap_or_default());
@@ -361,15 +386,15 @@ pub(crate) async fn flush(sim: &Sim, device: crate::arena::BlockId) {
 
 impl World {
     /// Committed blocks are dirty pages of the block device from now on, written when they are old.
-    fn checkpoint(&mut self, sb: SbId, blocks: &BTreeSet<u64>) {
+    fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet) {
         let Some(metadata) = self.sbs[sb].metadata else { return };
-        for block in blocks {
-            if self.inodes[metadata].cache.find(*block).is_none() {
-                self.add_to_cache(metadata, *block, 1, 1, CgId::ROOT);
+        for block in blocks.iter() {
+            if self.inodes[metadata].cache.find(block).is_none() {
+                self.add_to_cache(metadata, block, 1, 1, CgId::ROOT);
             }
-            let is_clean = self.inodes[metadata].cache.find(*block).is_some_and(|(_, e)| !e.dirty);
+            let is_clean = self.inodes[metadata].cache.find(block).is_some_and(|(_, e)| !e.dirty);
             if is_clean {
-                self.inodes[metadata].cache.update(*block, 1, |_, extent| extent.dirty = true);
+                self.inodes[metadata].cache.update(block, 1, |_, extent| extent.dirty = true);
                 self.account_dirtied(metadata, 1, CgId::ROOT, None);
                 self.mark_inode_dirty(metadata, Dirt::Pages, CgId::ROOT);
             }

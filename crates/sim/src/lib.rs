@@ -11,6 +11,7 @@ mod block;
 mod cgroup;
 mod checks;
 mod cpu;
+mod dcache;
 mod engine;
 mod filesystem;
 mod flusher;

@@ -3,6 +3,7 @@
 //! they write is what their transactions change; a lookup costs nothing. Mirrors fs/namei.c and fs/namespace.c.
 
 use crate::arena::{InodeId, PidId, SbId};
+use crate::dcache::{Dentry, Names};
 use crate::engine::Sim;
 use crate::filesystem::{Superblock, Upper};
 use crate::journal;
@@ -12,7 +13,6 @@ use crate::syscalls::{evict, flush};
 use crate::world::World;
 use floodline_core::scenario::FsType;
 use std::fmt;
-use std::ops::Bound;
 
 /// Why a call does not do what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,31 +61,45 @@ impl From<Errno> for Refusal {
 /// What who mounts and who unmounts wait for.
 const UMOUNTING: &str = "a filesystem that is being unmounted";
 
-/// The path of the directory that a path is in.
-fn parent(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(above, _)| above)
-}
-
 /// Whether a path is somewhere below a directory.
 fn is_below(path: &str, dir: &str) -> bool {
     path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
 impl Superblock {
-    /// Notes a directory and those above it; how many are new.
-    pub(crate) fn add_dirs(&mut self, path: &str) -> u64 {
-        let (mut above, mut made) = (path, 0);
-        while !above.is_empty() && above != self.point && !self.dirs.contains(above) {
-            self.dirs.insert(above.to_owned());
-            (above, made) = (parent(above), made + 1);
-        }
-        made
+    /// What is left of a path below its mount point.
+    pub(crate) fn below<'a>(&self, path: &'a str) -> &'a str {
+        let below = path.strip_prefix(self.point.as_str()).unwrap_or(path);
+        below.strip_prefix('/').unwrap_or(below)
     }
 
-    /// Names a file, in directories that are made where they are missing.
-    pub(crate) fn name_file(&mut self, path: String, inode: InodeId) {
-        self.add_dirs(parent(&path));
-        self.files.insert(path, inode);
+    /// What a path leads to.
+    pub(crate) fn find(&self, path: &str) -> Result<Dentry, Errno> {
+        self.names.find(self.below(path))
+    }
+
+    /// The file of a path, where there is one.
+    fn file(&self, path: &str) -> Option<InodeId> {
+        self.names.file(self.below(path))
+    }
+
+    /// Makes a directory and those above it; how many are new.
+    pub(crate) fn make_dirs(&mut self, path: &str) -> Result<u64, Errno> {
+        let below = self.below(path);
+        self.names.make_dirs(below).map(|(_, made)| made)
+    }
+
+    /// Takes a name away; what it led to.
+    pub(crate) fn unname(&mut self, path: &str) -> Option<Dentry> {
+        let below = self.below(path);
+        self.names.remove(below)
+    }
+
+    /// Gives a name that is free.
+    fn name(&mut self, path: &str, to: Dentry) -> Result<(), Errno> {
+        let below = self.below(path);
+        self.names.entry(below)?.or_insert(to);
+        Ok(())
     }
 }
 
@@ -99,35 +113,6 @@ struct Renamed {
 }
 
 impl World {
-    fn is_dir(&self, sb: SbId, path: &str) -> bool {
-        let sb = &self.sbs[sb];
-        path.is_empty() || path == sb.point || sb.dirs.contains(path)
-    }
-
-    /// Whether a name may be in the directory that it names.
-    fn check_parent(&self, sb: SbId, path: &str) -> Result<(), Errno> {
-        let mut above = parent(path);
-        if self.is_dir(sb, above) {
-            return Ok(());
-        }
-        while !self.is_dir(sb, above) {
-            if self.sbs[sb].files.contains_key(above) {
-                return Err(Errno::Enotdir);
-            }
-            above = parent(above);
-        }
-        Err(Errno::Enoent)
-    }
-
-    /// Whether a directory holds anything.
-    fn is_above_any(&self, sb: SbId, path: &str) -> bool {
-        let sb = &self.sbs[sb];
-        let below = format!("{path}/");
-        let from = (Bound::Included(below.as_str()), Bound::Unbounded);
-        let file = sb.files.range::<str, _>(from).next().is_some_and(|(name, _)| name.starts_with(&below));
-        file || sb.dirs.range::<str, _>(from).next().is_some_and(|name| name.starts_with(&below))
-    }
-
     /// The mounted filesystem of a mount point.
     fn mounted_at(&self, point: &str) -> Option<SbId> {
         self.sbs.iter().find(|(_, sb)| sb.is_mounted && sb.point == point).map(|(id, _)| id)
@@ -136,36 +121,30 @@ impl World {
     /// Makes a directory and those above it; the filesystem, and how many are new.
     fn make_dirs(&mut self, path: &str) -> Result<(SbId, u64), Errno> {
         let (sb, path) = self.resolve(path);
-        if self.sbs[sb].files.contains_key(path.as_ref()) {
+        if self.sbs[sb].file(&path).is_some() {
             return Err(Errno::Eexist);
         }
-        if self.check_parent(sb, &path) == Err(Errno::Enotdir) {
-            return Err(Errno::Enotdir);
-        }
-        let made = self.sbs[sb].add_dirs(&path);
+        let made = self.sbs[sb].make_dirs(&path)?;
         self.sbs[sb].created += made;
         Ok((sb, made))
     }
 
-    /// Whether an open makes a file, whose name is not there.
-    pub(crate) fn may_create(&self, sb: SbId, path: &str, creates: bool) -> Result<(), Errno> {
-        if self.is_dir(sb, path) {
-            return Err(Errno::Eisdir);
-        }
-        match self.check_parent(sb, path) {
-            Err(Errno::Enotdir) => Err(Errno::Enotdir),
-            _ if creates => Ok(()),
-            _ => Err(Errno::Enoent),
+    /// The file that an open finds, or none where it makes one.
+    pub(crate) fn may_open(&self, sb: SbId, path: &str, creates: bool) -> Result<Option<InodeId>, Errno> {
+        match self.sbs[sb].find(path) {
+            Ok(Dentry::File(inode)) => Ok(Some(inode)),
+            Ok(Dentry::Dir(_)) => Err(Errno::Eisdir),
+            Err(Errno::Enoent) if creates => Ok(None),
+            Err(errno) => Err(errno),
         }
     }
 
     /// The file of a name that is to be removed.
     pub(crate) fn linked(&self, path: &str) -> Result<InodeId, Errno> {
         let (sb, path) = self.resolve(path);
-        match self.sbs[sb].files.get(path.as_ref()) {
-            Some(inode) => Ok(*inode),
-            None if self.is_dir(sb, &path) => Err(Errno::Eisdir),
-            None => Err(self.check_parent(sb, &path).err().unwrap_or(Errno::Enoent)),
+        match self.sbs[sb].find(&path)? {
+            Dentry::File(inode) => Ok(inode),
+            Dentry::Dir(_) => Err(Errno::Eisdir),
         }
     }
 
@@ -173,54 +152,55 @@ impl World {
         if self.mounted_at(path).is_some() {
             return Err(Errno::Ebusy);
         }
-        let (sb, path) = self.resolve(path);
-        if self.sbs[sb].files.contains_key(path.as_ref()) {
-            return Err(Errno::Enotdir);
+        let (id, path) = self.resolve(path);
+        let sb = &mut self.sbs[id];
+        match sb.find(&path)? {
+            Dentry::File(_) => Err(Errno::Enotdir),
+            Dentry::Dir(dir) if !sb.names.is_empty(dir) => Err(Errno::Enotempty),
+            Dentry::Dir(_) => sb.unname(&path).map(|_| id).ok_or(Errno::Ebusy),
         }
-        if self.is_above_any(sb, &path) {
-            return Err(Errno::Enotempty);
-        }
-        let is_removed = self.sbs[sb].dirs.remove(path.as_ref());
-        is_removed.then_some(sb).ok_or(Errno::Enoent)
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<Renamed, Errno> {
         let is_same_mount = self.mount_of(from) == self.mount_of(to);
         let ((sb, from), (other, to)) = (self.resolve(from), self.resolve(to));
         let (from, to) = (from.into_owned(), to.into_owned());
-        self.check_parent(sb, &from)?;
-        self.check_parent(other, &to)?;
+        let [parent, other_parent] = [(sb, &from), (other, &to)].map(|(id, path)| {
+            let sb = &self.sbs[id];
+            sb.names.check_parent(sb.below(path))
+        });
+        parent.and(other_parent)?;
         // A mount point is no name of its own filesystem.
         if !is_same_mount || to == self.sbs[other].point {
             return Err(Errno::Exdev);
         }
-        let inode = self.sbs[sb].files.get(&from).copied();
-        if inode.is_none() && !self.is_dir(sb, &from) {
-            return Err(Errno::Enoent);
-        }
+        let sb_of_both = &mut self.sbs[sb];
+        let moved = sb_of_both.find(&from)?;
         if is_below(&to, &from) {
             return Err(Errno::Einval);
         }
         if is_below(&from, &to) {
             return Err(Errno::Enotempty);
         }
-        if from == to {
-            return Ok(Renamed { sb, inode, replaced: None });
-        }
-        let Some(inode) = inode else {
-            self.rename_dir(sb, &from, &to)?;
-            return Ok(Renamed { sb, inode: None, replaced: None });
+        let target = sb_of_both.find(&to).ok();
+        let (inode, replaced) = match (moved, target) {
+            _ if from == to => return Ok(Renamed { sb, inode: self.sbs[sb].file(&from), replaced: None }),
+            (Dentry::File(_), Some(Dentry::Dir(_))) => return Err(Errno::Eisdir),
+            (Dentry::Dir(_), Some(Dentry::File(_))) => return Err(Errno::Enotdir),
+            (Dentry::Dir(_), Some(Dentry::Dir(dir))) if !sb_of_both.names.is_empty(dir) => {
+                return Err(Errno::Enotempty);
+            }
+            (Dentry::File(inode), Some(Dentry::File(replaced))) => (Some(inode), Some(replaced)),
+            (Dentry::File(inode), None) => (Some(inode), None),
+            (Dentry::Dir(_), _) => (None, None),
         };
-        if self.is_dir(sb, &to) {
-            return Err(Errno::Eisdir);
-        }
-        let files = &mut self.sbs[sb].files;
-        files.remove(&from);
-        let replaced = files.insert(to, inode);
+        sb_of_both.unname(&from).ok_or(Errno::Ebusy)?;
+        sb_of_both.unname(&to);
+        sb_of_both.name(&to, moved)?;
         if let Some(replaced) = replaced {
             self.inodes[replaced].is_unlinked = true;
         }
-        Ok(Renamed { sb, inode: Some(inode), replaced })
+        Ok(Renamed { sb, inode, replaced })
     }
 
     /// The file of a name that replaces another's, where the filesystem sends it out first.
@@ -228,30 +208,9 @@ impl World {
         let is_same_mount = self.mount_of(from) == self.mount_of(to);
         let ((id, from), (_, to)) = (self.resolve(from), self.resolve(to));
         let sb = &self.sbs[id];
-        let inode = *sb.files.get(from.as_ref())?;
-        let replaced = *sb.files.get(to.as_ref())?;
+        let (inode, replaced) = (sb.file(&from)?, sb.file(&to)?);
         let flushes = sb.fs_type == FsType::Ext4 && sb.flushes_on_close && is_same_mount && inode != replaced;
         (flushes && self.inodes[inode].cache.dirty > 0).then_some(inode)
-    }
-
-    /// Gives everything below a directory another name.
-    fn rename_dir(&mut self, sb: SbId, from: &str, to: &str) -> Result<(), Errno> {
-        if self.sbs[sb].files.contains_key(to) {
-            return Err(Errno::Enotdir);
-        }
-        if self.is_above_any(sb, to) {
-            return Err(Errno::Enotempty);
-        }
-        let moved = |path: &str| {
-            let rest = path.strip_prefix(from)?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))
-        };
-        let sb = &mut self.sbs[sb];
-        let (files, dirs) = (std::mem::take(&mut sb.files), std::mem::take(&mut sb.dirs));
-        sb.files = files.into_iter().map(|(path, inode)| (moved(&path).unwrap_or(path), inode)).collect();
-        sb.dirs = dirs.into_iter().map(|path| moved(&path).unwrap_or(path)).collect();
-        sb.dirs.insert(to.to_owned());
-        Ok(())
     }
 
     fn filesystem_for(&self, point: &str) -> Result<SbId, Refusal> {
@@ -290,8 +249,7 @@ impl World {
         let sb = &mut self.sbs[sb];
         sb.under_writeback.clear();
         if sb.device.is_none() {
-            sb.files.clear();
-            sb.dirs.clear();
+            sb.names = Names::default();
         }
     }
 }

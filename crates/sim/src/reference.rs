@@ -82,7 +82,7 @@ steps = ["exit"]
         let mut world = crate::setup::machine(&scenario, kernel.parse().expect("a version"), 100).expect("a machine");
         let owners = ["outer/a", "b"].map(|path| world.cgroup_at(path).expect("a cgroup")).to_vec();
         let file = |number| File {
-            inode: world.new_inode(&format!("/data/{number}")),
+            inode: world.make_file(&format!("/data/{number}")).expect("a file"),
             pages: vec![None; PAGES as usize],
             in_flight: Vec::new(),
         };

@@ -4,6 +4,7 @@
 use crate::SimError;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
 use crate::block::{Block, Completions};
+use crate::dcache::Names;
 use crate::engine::Queue;
 use crate::filesystem::{Atime, Folios, Superblock, Upper};
 use crate::inode::Inode;
@@ -20,7 +21,7 @@ use floodline_core::kernel::{
 use floodline_core::name::Name;
 use floodline_core::scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
 use floodline_core::units::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Ticks per second where the scenario does not say.
 const HZ: u32 = 250;
@@ -196,7 +197,10 @@ fn add_loop_files(
             let what = format!("machine.devices.{name}.backing.loop.file = {file:?}: the file is on the device itself");
             return Err(SimError::Senseless(what));
         }
-        let inode = world.lookup(file).unwrap_or_else(|| world.new_inode(file));
+        let Ok(inode) = world.make_file(file) else {
+            let what = format!("machine.devices.{name}.backing.loop.file = {file:?} is a directory, or below a file");
+            return Err(SimError::Senseless(what));
+        };
         let i = &mut world.inodes[inode];
         (i.size, i.allocated, i.opens) = (u64::MAX / 2, u64::MAX / PAGE, 1);
         let mount = world.mount_of(file);
@@ -312,7 +316,11 @@ fn add_filesystems(
             for dir in [&dirs.lower, &dirs.upper, &dirs.work] {
                 let (of, dir) = world.resolve(dir);
                 let dir = dir.into_owned();
-                world.sbs[of].add_dirs(&dir);
+                if world.sbs[of].make_dirs(&dir).is_err() {
+                    return Err(SimError::Senseless(format!(
+                        "machine.mounts.{point:?}.overlay: {dir} is below a file"
+                    )));
+                }
             }
             let (upper, _) = world.resolve(&dirs.upper);
             sb.upper = Some(Upper { sb: upper, dir: dirs.upper.clone(), is_volatile: has("volatile") });
@@ -382,8 +390,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         s_umount: Lock::default(),
         s_sync_lock: Lock::default(),
         under_writeback: Vec::new(),
-        files: BTreeMap::new(),
-        dirs: BTreeSet::new(),
+        names: Names::default(),
         journal: None,
         has_unwritten: false,
         conversions: crate::ioend::Conversions::default(),

@@ -35,10 +35,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
     let (sb, path, mount) = {
         let mut world = sim.w();
         let (mount, (sb, path)) = (world.mount_of(path), world.resolve(path));
-        let found = world.sbs[sb].files.get(path.as_ref()).copied();
-        if found.is_none() {
-            world.may_create(sb, &path, creates)?;
-        }
+        let found = world.may_open(sb, &path, creates)?;
         world.sbs[mount].opened += 1;
         if let Some(inode) = found {
             world.inodes[inode].opens += 1;
@@ -50,13 +47,16 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
     use_cpu(sim, pid, create, false).await;
     let (inode, blocks) = {
         let mut world = sim.w();
-        if let Some(inode) = world.sbs[sb].files.get(path.as_ref()).copied() {
+        let made = world.make_file_in(sb, &path);
+        if made.is_err() {
+            world.sbs[mount].opened -= 1;
+        }
+        let (inode, is_new) = made?;
+        world.inodes[inode].opens += 1;
+        if !is_new {
             // Somebody else was faster.
-            world.inodes[inode].opens += 1;
             return Ok(Opened { inode, mount });
         }
-        let inode = world.new_inode_in(sb, path.into_owned());
-        world.inodes[inode].opens = 1;
         (inode, world.create_blocks(inode))
     };
     in_transaction(sim, pid, inode, &blocks, false).await;
@@ -175,7 +175,7 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errn
     {
         let mut world = sim.w();
         let (sb, path) = world.resolve(path);
-        world.sbs[sb].files.remove(path.as_ref());
+        world.sbs[sb].unname(&path);
         world.inodes[inode].is_unlinked = true;
     }
     in_transaction(sim, pid, inode, &blocks, false).await;
