@@ -48,9 +48,20 @@ impl World {
         for (id, inode) in self.inodes.iter() {
             dirty += inode.cache.dirty;
             writeback += inode.cache.writeback;
+            let has_reason = inode.is_dirty() || inode.is_dirty_time || inode.is_syncing;
             let is_listed = matches!(inode.list, Some(ListName::Dirty | ListName::Io | ListName::MoreIo));
+            if is_listed && !has_reason {
+                return Err(format!("inode {} is clean and on a list of what is to be written", id.0));
+            }
             if inode.cache.dirty > 0 && !is_listed && !inode.is_syncing {
                 return Err(format!("inode {} has dirty pages and is on no list", id.0));
+            }
+        }
+        for (id, wb) in self.wbs.iter() {
+            let list = std::iter::successors(wb.b_dirty.head, |inode| self.inodes[*inode].next);
+            let is_sorted = list.map(|inode| self.inodes[inode].dirtied_when).is_sorted();
+            if !is_sorted && !self.has_switch_rework() {
+                return Err(format!("b_dirty of wb {} is not in the order of age", id.0));
             }
         }
         if (dirty, writeback) != (self.memory.nr_dirty, self.memory.nr_writeback) {

@@ -126,7 +126,8 @@ impl World {
         u64::try_from(part).unwrap_or(u64::MAX)
     }
 
-    fn plain_work(&self, wb: WbId, reason: Reason, is_split: bool) -> Work {
+    /// Work on all that is dirty now, or on a wb's part of it.
+    pub(crate) fn plain_work(&self, wb: WbId, reason: Reason, is_split: bool) -> Work {
         let nr = self.nr_all();
         Work {
             sb: None,
@@ -141,7 +142,7 @@ impl World {
     }
 
     /// Moves inodes that are old enough to the list that is written (`queue_io`).
-    fn queue_io(&mut self, wb: WbId, cutoff: u64) {
+    fn queue_io(&mut self, wb: WbId, cutoff: u64, for_sync: bool) {
         while let Some(inode) = self.wbs[wb].b_more_io.head {
             self.list_add(inode, ListName::Io);
         }
@@ -149,10 +150,16 @@ impl World {
             self.list_add(inode, ListName::Io);
         }
         let now = self.jiffies();
-        let old = now.saturating_sub(self.settings.dirtytime_expire_seconds * self.build.hz());
+        // A sync takes what is dirty by time stamp only as well.
+        let old = if for_sync { cutoff } else { now.saturating_sub(self.dirtytime_expire()) };
         while let Some(inode) = self.wbs[wb].b_dirty_time.head.filter(|inode| self.inodes[*inode].dirtied_when <= old) {
             self.list_add(inode, ListName::Io);
         }
+    }
+
+    /// Age from which time stamps are written, jiffies.
+    fn dirtytime_expire(&self) -> u64 {
+        self.settings.dirtytime_expire_seconds.saturating_mul(self.build.hz())
     }
 
     /// Back to the newest end of the dirty list.
@@ -229,13 +236,7 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                 };
             }
             if is_empty {
-                if work.for_sync {
-                    // A sync takes what is dirty by time stamp only as well.
-                    while let Some(inode) = world.wbs[wb].b_dirty_time.head {
-                        world.list_add(inode, ListName::Io);
-                    }
-                }
-                world.queue_io(wb, cutoff);
+                world.queue_io(wb, cutoff, work.for_sync);
                 is_queued = true;
             }
         }
@@ -261,16 +262,28 @@ async fn round(sim: &Sim, wb: WbId, work: &Work, nr: &mut u64, cutoff: u64) -> b
             let Some(inode) = world.wbs[wb].b_io.head else { return wrote_any };
             let sb = world.inodes[inode].sb;
             let is_other = work.sb.is_some_and(|wanted| wanted != sb);
-            if is_other || work.sb.is_none() && world.sbs[sb].s_umount.is_held || world.inodes[inode].is_syncing {
+            if is_other || work.sb.is_none() && world.sbs[sb].s_umount.is_held {
                 world.redirty_tail(inode);
                 continue;
             }
-            world.inodes[inode].is_syncing = true;
+            // It was switched to this wb while the flusher of another writes it.
+            if world.inodes[inode].is_syncing && !work.is_sync {
+                world.list_add(inode, ListName::MoreIo);
+                continue;
+            }
+            let is_free = !std::mem::replace(&mut world.inodes[inode].is_syncing, true);
             let mode = if work.is_sync || work.is_tagged { ChunkMode::SyncOrTagged } else { ChunkMode::Ordinary };
             let avg = world.wbs[wb].bandwidth.avg_write_bandwidth;
             let limit = world.domain.dirty_limit;
-            world.wb_bandwidth_start(wb);
-            (inode, writeback_chunk_size(mode, avg, limit, *nr, world.build.min_writeback_pages()))
+            if is_free {
+                world.wb_bandwidth_start(wb);
+            }
+            let chunk = writeback_chunk_size(mode, avg, limit, *nr, world.build.min_writeback_pages());
+            (inode, is_free.then_some(chunk))
+        };
+        let Some(chunk) = chunk else {
+            sim.wait("an inode that another flusher writes", |world| &mut world.inodes[inode].waiters).await;
+            continue;
         };
         let is_background = matches!(work.reason, Reason::Background | Reason::Periodic);
         let how = How {
@@ -287,11 +300,12 @@ async fn round(sim: &Sim, wb: WbId, work: &Work, nr: &mut u64, cutoff: u64) -> b
         }
         {
             let mut world = sim.w();
+            let (now, dirtytime_expire) = (world.jiffies(), world.dirtytime_expire());
             let i = &mut world.inodes[inode];
             i.is_syncing = false;
             i.is_dirty_pages = i.cache.dirty > 0;
             i.is_dirty_meta = false;
-            if work.for_sync || work.is_sync {
+            if work.is_sync || now > i.dirtied_time_when.saturating_add(dirtytime_expire) {
                 i.is_dirty_time = false;
             }
             let waiters = i.waiters.take();

@@ -8,6 +8,7 @@ use crate::engine::Sim;
 use crate::filesystem::{Superblock, Upper};
 use crate::journal;
 use crate::process::use_cpu;
+use crate::switch::wait_for_switches;
 use crate::sync::{lock, sync_filesystem, unlock};
 use crate::syscalls::{evict, flush};
 use crate::world::World;
@@ -325,11 +326,10 @@ pub(crate) async fn umount(sim: &Sim, point: &str) -> Result<(), Refusal> {
     let sb = sim.w().detach(point)?;
     lock(sim, UMOUNTING, |world| &mut world.sbs[sb].s_umount).await;
     sync_filesystem(sim, sb).await;
-    {
-        let mut world = sim.w();
-        if world.sbs[sb].upper.is_none() {
-            world.evict_inodes(sb);
-        }
+    let is_overlay = sim.w().sbs[sb].upper.is_some();
+    if !is_overlay {
+        wait_for_switches(sim, sb).await;
+        sim.w().evict_inodes(sb);
     }
     unlock(sim, |world| &mut world.sbs[sb].s_umount);
     Ok(())

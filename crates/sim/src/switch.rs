@@ -3,13 +3,13 @@
 //! of a removed cgroup to that of its nearest live ancestor. What it costs differs by kernel. Mirrors
 //! inode_switch_wbs and cleanup_offline_cgwb of fs/fs-writeback.c and mm/backing-dev.c.
 
-use crate::arena::{CgId, InodeId, WbId};
+use crate::arena::{CgId, InodeId, SbId, WbId};
 use crate::engine::{Sim, Waiters};
 use crate::inode::ListName;
 use crate::sync::{lock, unlock};
 use crate::wb::Lock;
 use crate::world::World;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Switches that may be under way at once.
 const IN_FLIGHT_MAX: usize = 1024;
@@ -38,12 +38,18 @@ pub(crate) struct Switching {
     /// The locks of the lists that are switched between, as one.
     list_lock: Lock,
     pub(crate) switched: u64,
+    /// Batches that were ever queued, and those done; how many of each superblock are under way.
+    queued: u64,
+    done: u64,
+    of_sb: BTreeMap<SbId, u64>,
+    /// Who waits for batches to be done.
+    unmounting: Waiters,
 }
 
 impl World {
     /// Foreign detection asks for an inode to be switched.
     pub(crate) fn request_switch(&mut self, inode: InodeId, to: CgId) {
-        if self.inodes[inode].is_switching || self.switching.queue.len() >= IN_FLIGHT_MAX {
+        if self.inodes[inode].is_switching || self.switching.queue.len() > IN_FLIGHT_MAX {
             return;
         }
         self.inodes[inode].is_switching = true;
@@ -51,9 +57,27 @@ impl World {
         self.push_batch(Batch { inodes: vec![inode], to, from: None, at, prepare: 0 });
     }
 
+    /// The superblock of a batch; inodes of one wb are of one.
+    fn sb_of(&self, batch: &Batch) -> Option<SbId> {
+        batch.inodes.first().map(|inode| self.inodes[*inode].sb)
+    }
+
     fn push_batch(&mut self, batch: Batch) {
+        self.switching.queued += 1;
+        if let Some(sb) = self.sb_of(&batch) {
+            *self.switching.of_sb.entry(sb).or_default() += 1;
+        }
         self.switching.queue.push_back(batch);
         let waiting = self.switching.waiters.take();
+        self.wake_all(waiting);
+    }
+
+    fn batch_done(&mut self, batch: &Batch) {
+        self.switching.done += 1;
+        if let Some(count) = self.sb_of(batch).and_then(|sb| self.switching.of_sb.get_mut(&sb)) {
+            *count = count.saturating_sub(1);
+        }
+        let waiting = self.switching.unmounting.take();
         self.wake_all(waiting);
     }
 
@@ -80,7 +104,7 @@ impl World {
     }
 
     /// Whether the rework of 6.18 is in: one worker per wb, no sorted insertion.
-    fn has_switch_rework(&self) -> bool {
+    pub(crate) fn has_switch_rework(&self) -> bool {
         let k = self.kernel;
         k.at_least(6, 18)
             || (k.major, k.minor) == (6, 12) && k.patch >= 117
@@ -123,7 +147,10 @@ impl World {
     /// Moves inodes to another wb; how long that takes.
     fn switch(&mut self, batch: &Batch) -> u64 {
         let is_reworked = self.has_switch_rework();
+        let restamps = is_reworked && ((self.kernel.major, self.kernel.minor) == (6, 12) || self.kernel.at_least(7, 3));
+        let now = self.jiffies();
         let mut cost = batch.prepare;
+        let mut switched_to = None;
         for inode in &batch.inodes {
             let Some(old) = self.inodes[*inode].wb else { continue };
             let to = self.ancestors(batch.to).find(|id| !self.cgroups[*id].is_dead).unwrap_or(CgId::ROOT);
@@ -149,19 +176,41 @@ impl World {
             self.list_del(*inode);
             self.inodes[*inode].wb = Some(new);
             self.inodes[*inode].history = floodline_core::kernel::ForeignHistory::default();
-            if is_listed {
-                if !is_reworked {
-                    // Sorted insertion walks the list of those that came before.
-                    cost += self.wbs[new].b_dirty.len * self.costs.list_step;
-                }
+            if is_listed && !is_reworked {
+                // The walk for the right place passes those that came before: the newest is moved first.
+                cost += self.wbs[new].b_dirty.len * self.costs.list_step;
+                self.list_add_by_age(*inode);
+            } else if is_listed {
+                // Appended. The time that says since when is lost, and which one that is differs by tree.
+                let i = &mut self.inodes[*inode];
+                let lost = if restamps { &mut i.dirtied_when } else { &mut i.dirtied_time_when };
+                *lost = now;
                 self.list_add(*inode, ListName::Dirty);
             } else if to != CgId::ROOT {
                 self.list_add(*inode, ListName::Attached);
             }
             self.switching.switched += 1;
-            self.wb_wake_delayed(new);
+            switched_to = Some(new);
+        }
+        if let Some(wb) = switched_to {
+            self.wb_wake_now(wb);
         }
         cost
+    }
+}
+
+/// An unmount waits for switches: for all that were under way on the machine, since 7.2 for those of its superblock.
+pub(crate) async fn wait_for_switches(sim: &Sim, sb: SbId) {
+    let (queued, only_own) = {
+        let world = sim.w();
+        (world.switching.queued, world.kernel.at_least(7, 2))
+    };
+    let is_under_way = |switching: &Switching| match only_own {
+        true => switching.of_sb.get(&sb).is_some_and(|count| *count > 0),
+        false => switching.done < queued,
+    };
+    while is_under_way(&sim.w().switching) {
+        sim.wait("inodes that are being switched", |world| &mut world.switching.unmounting).await;
     }
 }
 
@@ -201,6 +250,7 @@ async fn worker(sim: Sim, number: u64) {
             lock(&sim, "", |world| &mut world.switching.list_lock).await;
             let cost = sim.w().switch(&batch);
             sim.pass(cost, "").await;
+            sim.w().batch_done(&batch);
             unlock(&sim, |world| &mut world.switching.list_lock);
         };
         crate::cpu::spin(&sim, pid, locked).await;

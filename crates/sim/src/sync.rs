@@ -109,9 +109,15 @@ pub(crate) fn unlock(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lo
 /// Writes every dirty inode of a superblock and waits for all of them (`sync_inodes_sb`).
 async fn sync_inodes(sim: &Sim, sb: SbId) {
     let Some(bdi) = sim.w().sbs[sb].bdi else { return };
-    lock(sim, "the switch lock of a bdi, held by another sync", |world| &mut world.bdis[bdi].switch_lock).await;
+    // Since commit 7fc5854f8c6e ("writeback: synchronize sync(2) against cgroup writeback membership switches"), 5.0.
+    let locks = sim.w().kernel.at_least(5, 0);
+    if locks {
+        lock(sim, "the switch lock of a bdi, held by another sync", |world| &mut world.bdis[bdi].switch_lock).await;
+    }
     work_on_all(sim, sb, true).await;
-    unlock(sim, |world| &mut world.bdis[bdi].switch_lock);
+    if locks {
+        unlock(sim, |world| &mut world.bdis[bdi].switch_lock);
+    }
     lock(sim, "the sync mutex of a superblock", |world| &mut world.sbs[sb].s_sync_lock).await;
     let busy = sim.w().under_writeback(sb);
     for inode in busy {
@@ -177,11 +183,18 @@ pub(crate) async fn sync_all(sim: &Sim) {
     for sb in &sbs {
         sync_inodes(sim, *sb).await;
     }
+    // Filesystems commit side by side, and devices write side by side.
+    for sb in &sbs {
+        sim.w().journal_start_commit(*sb);
+    }
     for sb in &sbs {
         journal::commit(sim, *sb, 0).await;
-        let metadata = { sim.w().sbs[*sb].metadata };
-        if let Some(metadata) = metadata {
-            fsync_pages(sim, metadata).await;
-        }
+    }
+    let metadata: Vec<InodeId> = { sbs.iter().filter_map(|sb| sim.w().sbs[*sb].metadata).collect() };
+    for inode in &metadata {
+        writepages(sim, *inode, How::all(true)).await;
+    }
+    for inode in metadata {
+        wait_writeback(sim, inode, 0, u64::MAX / 2).await;
     }
 }

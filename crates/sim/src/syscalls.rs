@@ -160,7 +160,6 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         i.was_truncated |= size < i.size;
         i.size = size;
         i.allocated = i.allocated.min(first);
-        i.is_dirty_pages = i.cache.dirty > 0;
         world.data_blocks(inode)
     };
     in_transaction(sim, pid, inode, &blocks, true).await;

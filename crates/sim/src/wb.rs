@@ -254,6 +254,29 @@ impl World {
         self.wb_dirty_io(wb);
     }
 
+    /// Puts an inode on the dirty list of its wb, in the order of age.
+    pub(crate) fn list_add_by_age(&mut self, inode: InodeId) {
+        let Some(wb) = self.inodes[inode].wb else { return };
+        let when = self.inodes[inode].dirtied_when;
+        self.list_add(inode, ListName::Dirty);
+        // What is newer goes behind it again.
+        let mut next = None;
+        let mut before = self.inodes[inode].prev;
+        while let Some(newer) = before.filter(|other| self.inodes[*other].dirtied_when > when) {
+            next = Some(newer);
+            before = self.inodes[newer].prev;
+        }
+        let (Some(next), Some(last)) = (next, self.inodes[inode].prev) else { return };
+        self.inodes[last].next = None;
+        self.wbs[wb].b_dirty.tail = Some(last);
+        (self.inodes[inode].prev, self.inodes[inode].next) = (before, Some(next));
+        self.inodes[next].prev = Some(inode);
+        match before {
+            Some(before) => self.inodes[before].next = Some(inode),
+            None => self.wbs[wb].b_dirty.head = Some(inode),
+        }
+    }
+
     /// Keeps the flag and the bdi's sum of bandwidths up to date.
     fn wb_dirty_io(&mut self, wb: WbId) {
         let has = [&self.wbs[wb].b_dirty, &self.wbs[wb].b_io, &self.wbs[wb].b_more_io].iter().any(|list| list.len > 0);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The flusher, syncs, and inodes that change their wb: what the kernel does in which order, each on a machine of a
+//! few lines. What a whole incident looks like is in scenarios.rs.
+
+use floodline_core::record::{Record, Sink};
+use floodline_core::run::Run;
+use floodline_core::scenario::ScenarioFile;
+use floodline_sim::{Options, simulate};
+
+const MACHINE: &str = r#"
+name = "flusher"
+summary = "two disks"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "10 GiB"
+write_bandwidth = "50 MB/s"
+latency = "50ms"
+[machine.devices.other]
+size = "10 GiB"
+write_bandwidth = "50 MB/s"
+latency = "50ms"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+options = ["lazytime", "strictatime"]
+[machine.mounts."/one"]
+type = "ext4"
+device = "other"
+options = ["noauto_da_alloc"]
+[machine.cgroups.box]
+"#;
+
+/// A run on a kernel, all counters adding up after every event.
+fn run(kernel: &str, more: &str) -> Run {
+    seen(kernel, more, u64::MAX)
+}
+
+/// The same as it is seen in so many seconds.
+fn seen(kernel: &str, more: &str, seconds: u64) -> Run {
+    let text = format!("{MACHINE}{more}");
+    let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let options = Options { checks_every_event: true, ..Options::new("default", kernel.parse().expect("a version")) };
+    let (mut run, mut begin) = (Run::default(), None);
+    let take = |record: Record| {
+        if let Record::Sample(sample) = &record {
+            let now = sample.time.monotonic.0;
+            if now - *begin.get_or_insert(now) > seconds.saturating_mul(1_000_000_000) {
+                return Ok(());
+            }
+        }
+        let Ok(()) = run.record(&record);
+        Ok(())
+    };
+    simulate(&file.variants["default"], &options, take, |_| true).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    run
+}
+
+fn figure(run: &Run, name: &str) -> f64 {
+    run.figures().get(name).unwrap_or_else(|| panic!("no {name}")).value
+}
+
+#[test]
+fn a_file_that_is_cut_and_written_again_is_as_old_as_before() {
+    let write = "{ write = { file = \"/data/a\", block = \"64 KiB\", total = \"1 MiB\" } }";
+    let cut = "{ truncate = { file = \"/data/a\", size = \"0 B\" } }";
+    let task = format!(
+        "steps = [{write}, {{ sleep = {{ for = \"20s\" }} }}, {cut}, {write}, {{ sleep = {{ for = \"50s\" }} }}]"
+    );
+    // Before 6.14 an idle disk has no share, and is written to after 5 s.
+    let written_within = |seconds| {
+        figure(&seen("6.14", &format!("[workload.tasks.writer]\n{task}\n"), seconds), "devices.written_bytes")
+    };
+    assert!(written_within(28) < 1e6, "nothing is 30 s old");
+    assert!(written_within(40) >= 1e6, "the inode is, though its pages are not");
+}
+
+#[test]
+fn time_stamps_are_written_when_they_are_old() {
+    let left_after = |expire: u64| {
+        let run = run(
+            "6.12",
+            &format!(
+                "[machine.sysctl.vm]\ndirtytime_expire_seconds = {expire}\n[workload]\nduration = \"30s\"\n\
+                 [workload.tasks.reader]\nsteps = [{{ create_files = {{ file = \"/data/{{n}}\", files = 20, size = \
+                 \"4 KiB\" }} }}, \"sync\", {{ read = {{ file = \"/data/{{n}}\", files = 20 }} }}]\n\
+                 [workload.tasks.writer]\nsteps = [{{ write = {{ file = \"/data/log\", block = \"4 KiB\", rate = \
+                 \"1/s\" }} }}]\n"
+            ),
+        );
+        run.window.wbs.values().filter_map(|wb| wb.last.b_dirty_time).map(|count| count.0).sum::<u64>()
+    };
+    assert_eq!((left_after(43_200), left_after(10)), (20, 0));
+}
+
+#[test]
+fn a_sync_commits_all_filesystems_side_by_side() {
+    let sync_of = |mounts: &[&str]| {
+        let more = "[machine.devices.third]\nsize = \"10 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nlatency = \"50ms\"\n\
+                    [machine.mounts.\"/two\"]\ntype = \"ext4\"\ndevice = \"third\"\n";
+        let made = mounts.iter().map(|mount| format!("{{ mkdir = {{ path = \"{mount}/d\" }} }}, ")).collect::<String>();
+        let run = run("6.12", &format!("{more}[workload.tasks.one]\nsteps = [{made}\"sync\"]\n"));
+        figure(&run, "one.sync.max_seconds")
+    };
+    let (one, two) = (sync_of(&["/one"]), sync_of(&["/one", "/two"]));
+    assert!(one > 0.05, "a commit waits for the disk: {one} s");
+    assert!(two < 1.2 * one, "{two} s of two, {one} s of one");
+}
+
+#[test]
+fn an_unmount_waits_until_inodes_are_switched() {
+    let umount_on = |kernel: &str, removes: bool| {
+        let remove = if removes { "{ remove_cgroup = { cgroup = \"box\" } }, " } else { "" };
+        let run = run(
+            kernel,
+            &format!(
+                "[workload.tasks.box]\ncgroup = \"box\"\nsteps = [{{ create_files = {{ file = \"/data/{{n}}\", files = \
+                 500, size = \"1 KiB\" }} }}]\n[workload.tasks.manager]\nsteps = [{{ wait_for = {{ task = \"box\" }} }}, \
+                 \"sync\", {remove}{{ umount = {{ point = \"/data\" }} }}]\n"
+            ),
+        );
+        figure(&run, "manager.umount.max_seconds")
+    };
+    for kernel in ["6.12", "7.2"] {
+        let (alone, removed) = (umount_on(kernel, false), umount_on(kernel, true));
+        assert!(removed > alone + 0.015, "{kernel}: {removed} s with switches, {alone} s without");
+    }
+    let (alone, removed) = (umount_on("5.10", false), umount_on("5.10", true));
+    assert!(removed < alone + 0.005, "nothing is switched on 5.10: {removed} s, {alone} s");
+}
