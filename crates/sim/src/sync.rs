@@ -150,9 +150,14 @@ pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
         return;
     }
     work_on_all(sim, sb, false).await;
+    // First without waiting, then with.
+    sim.w().journal_start_commit(sb);
+    let metadata = { sim.w().sbs[sb].metadata };
+    if let Some(metadata) = metadata {
+        writepages(sim, metadata, How::all(false)).await;
+    }
     sync_inodes(sim, sb).await;
     journal::commit(sim, sb, 0).await;
-    let metadata = { sim.w().sbs[sb].metadata };
     if let Some(metadata) = metadata {
         fsync_pages(sim, metadata).await;
     }

@@ -129,3 +129,16 @@ fn an_unmount_waits_until_inodes_are_switched() {
     let (alone, removed) = (umount_on("5.10", false), umount_on("5.10", true));
     assert!(removed < alone + 0.005, "nothing is switched on 5.10: {removed} s, {alone} s");
 }
+
+#[test]
+fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
+    let write = "{ write = { file = \"/one/a\", block = \"1 MiB\", size = \"64 MiB\", total = \"64 MiB\" } }";
+    let steps = format!(
+        "{write}, \"sync\", {write}, {{ mkdir = {{ path = \"/one/d\" }} }}, {{ syncfs = {{ path = \"/one\" }} }}"
+    );
+    let run = run("6.12", &format!("[workload.tasks.one]\nsteps = [{steps}]\n"));
+    let data = f64::from(64 << 20) / 50e6;
+    // The log, or its flush, was waited for beside the data: what is left is three times the disk's 50 ms.
+    let after = figure(&run, "one.syncfs.max_seconds") - data;
+    assert!((0.1..0.18).contains(&after), "{after} s after the data");
+}
