@@ -9,16 +9,24 @@ use std::collections::VecDeque;
 
 /// A run grows no more when it is this long, pages.
 const RUN_MAX: u64 = 1 << 15;
-/// Runs in one piece of the list, 12 KiB.
+/// Runs in one piece of the list, 10 KiB.
 const PIECE: usize = 1024;
 
-/// A run of pages, as small as it can be.
+/// A run of pages, as small as it can be: numbers of 32 bits in halves, so that it takes 10 bytes and not 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed {
-    inode: u32,
-    start_low: u32,
-    start_high: u16,
+    inode: [u16; 2],
+    /// Its first page, but for what its piece says of all runs.
+    start: [u16; 2],
     len: u16,
+}
+
+/// A piece of the list.
+#[derive(Debug, Default)]
+struct Piece {
+    /// First pages of its runs, in 2^32: other than 0 in files of more than 16 TiB only.
+    high: u16,
+    runs: VecDeque<Packed>,
 }
 
 /// A run of pages of an inode.
@@ -30,20 +38,40 @@ pub(crate) struct Run {
     pub(crate) len: u64,
 }
 
+/// A number in halves, the low one first.
+fn halves(number: u32) -> [u16; 2] {
+    [(number & u32::from(u16::MAX)) as u16, (number >> 16) as u16]
+}
+
+fn whole([low, high]: [u16; 2]) -> u32 {
+    u32::from(high) << 16 | u32::from(low)
+}
+
 impl Packed {
     fn new(run: &Run) -> Packed {
         Packed {
-            inode: run.inode.0,
-            start_low: (run.start & u64::from(u32::MAX)) as u32,
-            // The largest file has 2^48 pages.
-            start_high: u16::try_from(run.start >> 32).unwrap_or(u16::MAX),
+            inode: halves(run.inode.0),
+            start: halves((run.start & u64::from(u32::MAX)) as u32),
             len: u16::try_from(run.len).unwrap_or(u16::MAX),
         }
     }
 
-    fn run(self) -> Run {
-        let start = u64::from(self.start_high) << 32 | u64::from(self.start_low);
-        Run { inode: InodeId(self.inode), start, len: u64::from(self.len) }
+    fn run(self, high: u16) -> Run {
+        let start = u64::from(high) << 32 | u64::from(whole(self.start));
+        Run { inode: InodeId(whole(self.inode)), start, len: u64::from(self.len) }
+    }
+}
+
+impl Run {
+    /// What its piece says of its first page. The largest file has 2^48 pages.
+    fn high(&self) -> u16 {
+        u16::try_from(self.start >> 32).unwrap_or(u16::MAX)
+    }
+}
+
+impl Piece {
+    fn has_room(&self, run: &Run) -> bool {
+        self.runs.is_empty() || self.runs.len() < PIECE && self.high == run.high()
     }
 }
 
@@ -51,7 +79,7 @@ impl Packed {
 #[derive(Debug, Default)]
 pub(crate) struct Lru {
     /// None is empty, but for the only one.
-    pieces: VecDeque<VecDeque<Packed>>,
+    pieces: VecDeque<Piece>,
     len: usize,
 }
 
@@ -72,27 +100,28 @@ impl Lru {
     }
 
     fn push_run_back(&mut self, run: Run) {
-        let last = self.pieces.back_mut().and_then(|piece| piece.back_mut());
-        if let Some(last) = last
-            && let Some(joined) = join(last.run(), run)
+        let last = self.pieces.back_mut().and_then(|piece| Some((piece.high, piece.runs.back_mut()?)));
+        if let Some((high, last)) = last
+            && let Some(joined) = join(last.run(high), run)
         {
             *last = Packed::new(&joined);
             return;
         }
-        if self.pieces.back().is_none_or(|piece| piece.len() >= PIECE) {
-            self.pieces.push_back(VecDeque::new());
+        if !self.pieces.back().is_some_and(|piece| piece.has_room(&run)) {
+            self.pieces.push_back(Piece::default());
         }
         if let Some(piece) = self.pieces.back_mut() {
-            piece.push_back(Packed::new(&run));
+            piece.high = run.high();
+            piece.runs.push_back(Packed::new(&run));
             self.len += 1;
         }
     }
 
     /// Pages that are looked at next; where what was to be next ends at their start, right after it.
     pub(crate) fn push_next(&mut self, inode: InodeId, start: u64, len: u64) {
-        let next = self.pieces.front_mut().and_then(|piece| piece.front_mut());
-        if let Some(next) = next
-            && let Some(joined) = join(next.run(), Run { inode, start, len })
+        let next = self.pieces.front_mut().and_then(|piece| Some((piece.high, piece.runs.front_mut()?)));
+        if let Some((high, next)) = next
+            && let Some(joined) = join(next.run(high), Run { inode, start, len })
         {
             *next = Packed::new(&joined);
             return;
@@ -111,11 +140,12 @@ impl Lru {
     }
 
     fn push_run_front(&mut self, run: Run) {
-        if self.pieces.front().is_none_or(|piece| piece.len() >= PIECE) {
-            self.pieces.push_front(VecDeque::new());
+        if !self.pieces.front().is_some_and(|piece| piece.has_room(&run)) {
+            self.pieces.push_front(Piece::default());
         }
         if let Some(piece) = self.pieces.front_mut() {
-            piece.push_front(Packed::new(&run));
+            piece.high = run.high();
+            piece.runs.push_front(Packed::new(&run));
             self.len += 1;
         }
     }
@@ -123,9 +153,9 @@ impl Lru {
     /// What is looked at next.
     pub(crate) fn pop_front(&mut self) -> Option<Run> {
         let piece = self.pieces.front_mut()?;
-        let run = piece.pop_front()?.run();
+        let run = piece.runs.pop_front()?.run(piece.high);
         self.len -= 1;
-        if piece.is_empty() && self.pieces.len() > 1 {
+        if piece.runs.is_empty() && self.pieces.len() > 1 {
             self.pieces.pop_front();
         }
         Some(run)
@@ -134,10 +164,10 @@ impl Lru {
     /// Forgets the runs for which this is false.
     pub(crate) fn retain(&mut self, mut stays: impl FnMut(&Run) -> bool) {
         for piece in &mut self.pieces {
-            piece.retain(|packed| stays(&packed.run()));
+            piece.runs.retain(|packed| stays(&packed.run(piece.high)));
         }
-        self.pieces.retain(|piece| !piece.is_empty());
-        self.len = self.pieces.iter().map(VecDeque::len).sum();
+        self.pieces.retain(|piece| !piece.runs.is_empty());
+        self.len = self.pieces.iter().map(|piece| piece.runs.len()).sum();
     }
 }
 

@@ -297,20 +297,18 @@ fn drive(
             break;
         }
         let mut records = Vec::new();
-        let is_over = {
+        let (mut events, is_over) = {
             let mut world = sim.w();
             recorder.sample(&mut world, &mut records);
-            let events = std::mem::take(&mut world.events);
-            records.extend(events.into_iter().map(Record::Event));
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
-            world.meeting.live.values().all(|live| *live == 0)
+            (std::mem::take(&mut world.events), world.meeting.live.values().all(|live| *live == 0))
         };
         samples += 1;
         let progress = progress(sim);
         if is_over {
-            records.push(Record::Event(Event { at: Nanos(at), what: What::WorkloadEnded }));
+            events.push(Event { at: Nanos(at), what: What::WorkloadEnded });
         }
-        for record in records {
+        for record in records.into_iter().chain(events.into_iter().map(Record::Event)) {
             take(record)?;
         }
         if is_over {
