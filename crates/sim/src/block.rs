@@ -235,6 +235,9 @@ impl Block {
             u32::try_from(self.requests.len() - 1).unwrap_or(u32::MAX)
         });
         self.requests[slot as usize] = (request, now);
+        if request.way == Way::Read && self.wbt.target > 0 {
+            self.wbt.read_issue(now);
+        }
         slot
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Wbt {
     writes: u32,
     read_min: u64,
     last_exempt: u64,
+    /// When the read was issued that is watched until it is complete.
+    read_issued: Option<u64>,
     /// Who waits for a place, in turn.
     waiters: VecDeque<(Ticket, Class)>,
 }
@@ -57,6 +59,7 @@ impl Wbt {
             writes: 0,
             read_min: u64::MAX,
             last_exempt: 0,
+            read_issued: None,
             waiters: VecDeque::new(),
         }
     }
@@ -66,7 +69,7 @@ impl Wbt {
         let depth = self.depth.clamp(1, 16);
         let cap = (3 * self.depth / 4).max(1);
         let max = match self.scale {
-            0 if depth == 1 => 2,
+            scale if self.depth <= 1 => 2 - u32::from(scale > 0),
             0 => depth,
             scale if scale > 0 => 1 + ((depth - 1) >> scale.unsigned_abs().min(31)),
             scale => 1_u32.saturating_add((depth - 1) << scale.unsigned_abs().min(20)).min(cap),
@@ -75,7 +78,19 @@ impl Wbt {
     }
 
     fn is_at_cap(&self) -> bool {
-        self.scale < 0 && self.limits().0 >= (3 * self.depth / 4).max(1)
+        self.scale < 0 && self.limits().0 >= (3 * self.depth / 4).max(1) || self.scale == 0 && self.depth <= 1
+    }
+
+    /// A read is issued.
+    pub(crate) fn read_issue(&mut self, now: u64) {
+        self.last_exempt = now;
+        self.read_issued.get_or_insert(now);
+    }
+
+    /// Whether reads took too long in the window that ends.
+    fn is_exceeded(&self, now: u64) -> bool {
+        let is_stuck = self.read_issued.is_some_and(|since| now.saturating_sub(since) > self.window);
+        is_stuck || self.reads >= 1 && self.writes >= WRITES_MIN && self.read_min > self.target
     }
 }
 
@@ -125,6 +140,7 @@ impl World {
                     wbt.reads += 1;
                     wbt.read_min = wbt.read_min.min(now - since);
                     wbt.last_exempt = now;
+                    wbt.read_issued = wbt.read_issued.filter(|issued| *issued != since);
                 }
                 Way::Write => wbt.writes += 1,
                 Way::Flush => {}
@@ -182,8 +198,7 @@ impl World {
         let wbt = &mut self.blocks[device].wbt;
         wbt.is_armed = false;
         let before = wbt.limits();
-        let is_slow = wbt.reads >= 1 && wbt.writes >= WRITES_MIN && wbt.read_min > wbt.target;
-        if is_slow {
+        if wbt.is_exceeded(now) {
             if wbt.limits().0 > 1 {
                 wbt.scale = if wbt.scale < 0 { 0 } else { wbt.scale + 1 };
             }
@@ -231,6 +246,22 @@ mod tests {
         check(256, -1, (31, 16, 8));
         check(256, -4, (192, 96, 48));
         check(256, 4, (1, 1, 1));
+        // A queue of one has no more to give.
         check(1, 0, (2, 2, 1));
+        check(1, -1, (2, 2, 1));
+        check(1, 1, (1, 1, 1));
+    }
+
+    #[test]
+    fn a_read_that_is_under_way_for_longer_than_a_window_is_slow() {
+        let mut wbt = Wbt::new(2_000_000, 256);
+        wbt.read_issue(10_000_000);
+        wbt.read_issue(90_000_000);
+        assert!(!wbt.is_exceeded(100_000_000) && wbt.is_exceeded(110_000_001));
+        // With reads that are complete the shortest counts, where there were some writes.
+        wbt = Wbt { reads: 1, read_min: 3_000_000, writes: 2, read_issued: None, ..wbt };
+        assert!(!wbt.is_exceeded(100_000_000));
+        wbt.writes = 3;
+        assert!(wbt.is_exceeded(100_000_000));
     }
 }
