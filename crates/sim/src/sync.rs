@@ -181,9 +181,10 @@ pub(crate) async fn sync_all(sim: &Sim) {
         lock(sim, "a filesystem that is being unmounted", |world| &mut world.sbs[sb].s_umount).await;
         unlock(sim, |world| &mut world.sbs[sb].s_umount);
     }
-    let sbs: Vec<SbId> = {
+    let (overlays, sbs): (Vec<SbId>, Vec<SbId>) = {
         let world = sim.w();
-        world.sbs.iter().filter(|(_, sb)| sb.is_mounted && sb.upper.is_none()).map(|(id, _)| id).collect()
+        let mounted = world.sbs.iter().filter(|(_, sb)| sb.is_mounted);
+        mounted.map(|(id, _)| id).partition(|id| world.sbs[*id].upper.is_some())
     };
     for sb in &sbs {
         sync_inodes(sim, *sb).await;
@@ -194,6 +195,12 @@ pub(crate) async fn sync_all(sim: &Sim) {
     }
     for sb in &sbs {
         journal::commit(sim, *sb, 0).await;
+    }
+    // Since commit 32b1924b210a ("ovl: skip overlayfs superblocks at global sync"), 5.8, not for each overlay again.
+    if !sim.w().kernel.at_least(5, 8) {
+        for overlay in overlays {
+            sync_filesystem(sim, overlay).await;
+        }
     }
     let metadata: Vec<InodeId> = { sbs.iter().filter_map(|sb| sim.w().sbs[*sb].metadata).collect() };
     for inode in &metadata {

@@ -142,3 +142,20 @@ fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
     let after = figure(&run, "one.syncfs.max_seconds") - data;
     assert!((0.1..0.18).contains(&after), "{after} s after the data");
 }
+
+#[test]
+fn a_sync_goes_over_the_filesystem_below_each_overlay_once_more_before_5_8() {
+    let sync_on = |kernel: &str| {
+        let run = run(
+            kernel,
+            "[machine.mounts.\"/merged\"]\ntype = \"overlay\"\noverlay = { lower = \"/data/lower\", upper = \
+             \"/data/upper\", work = \"/data/work\" }\n[workload]\nduration = \"20s\"\n[workload.tasks.writer]\nsteps = \
+             [{ write = { file = \"/data/a\", block = \"64 KiB\", rate = \"20 MB/s\" } }]\n[workload.tasks.sync]\nstart = \
+             \"4s\"\nsteps = [\"sync\"]\n",
+        );
+        figure(&run, "sync.sync.max_seconds")
+    };
+    // What the writer dirtied meanwhile is written, too.
+    let (before, since) = (sync_on("5.7"), sync_on("5.10"));
+    assert!(before > since + 0.3, "{before} s, {since} s");
+}
