@@ -41,7 +41,8 @@ pub(crate) struct Export {
     /// Only this table
     #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(TABLES))]
     table: Option<String>,
-    /// File to write, or for all tables of CSV and Parquet the folder to write them to; standard output without it
+    /// File to write, or for all tables of CSV and Parquet the folder to write them to; standard output without it, or
+    /// with -
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Overwrite files that exist
@@ -80,7 +81,8 @@ impl ExportFormat {
 }
 
 impl Run for Export {
-    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+    fn run(mut self, console: &mut Console) -> Result<Exit, CliError> {
+        self.output = self.output.filter(|path| path != Path::new("-"));
         match (self.format, &self.table, &self.output) {
             (ExportFormat::Jsonl, ..) => self.json_lines(console)?,
             (ExportFormat::Perfetto, Some(_), _) => {

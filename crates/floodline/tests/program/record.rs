@@ -58,3 +58,12 @@ fn a_replay_shows_a_line_per_sample_and_one_moment_in_full() {
     assert_eq!(late.code, 2);
     assert!(late.stderr.contains("no sample at that time"), "{late}");
 }
+
+#[test]
+fn a_minus_is_standard_output_of_an_export_as_it_is_of_a_record() {
+    let file = recording(&Fixture::healthy().one_look());
+    let export = ["export", file.as_str(), "--format", "jsonl"];
+    let (run, to_minus) = (floodline(&export), floodline(&[&export[..], &["-o", "-"]].concat()));
+    assert!(run.code == 0 && !run.stdout.is_empty(), "{run}");
+    assert_eq!(run.stdout, to_minus.stdout);
+}
