@@ -10,6 +10,7 @@ use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
 use crate::tool;
+use floodline_core::kernel::KernelVersion;
 use floodline_core::scenario::{Backing, Device, FsType, Mount, Scenario, UsedKey};
 use floodline_core::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +65,16 @@ pub enum RunError {
     Latency {
         /// Name of the device.
         device: String,
+    },
+    /// The kernel is too old for a setting.
+    #[error("machine.devices.{device}.bdi.{knob}: there is no such knob before 6.2, and the kernel is {kernel}")]
+    Since6_2 {
+        /// Name of the device.
+        device: String,
+        /// Name of the knob.
+        knob: &'static str,
+        /// The kernel's version.
+        kernel: KernelVersion,
     },
     /// A limit of something that is no disk.
     #[error("machine.devices.{device}: the lab limits disks only; limit what it is made of")]
@@ -225,6 +236,7 @@ impl Made {
         is_asked: impl Fn() -> bool,
     ) -> Result<Outcome, RunError> {
         check(order.scenario)?;
+        check_kernel(order.scenario, order.kernel.version)?;
         let dir = cache.scratch()?;
         let (mut disks, serials) = disks(order.scenario, dir.path());
         let programs = programs_disk(cache, &self.packages, &mut tell, &is_asked)?;
@@ -291,6 +303,15 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
         }
     }
     Ok(())
+}
+
+/// Refuses what the kernel cannot do.
+fn check_kernel(scenario: &Scenario, kernel: KernelVersion) -> Result<(), RunError> {
+    let devices = scenario.machine.devices.iter().filter(|_| !kernel.at_least(6, 2));
+    match devices.filter_map(|(name, device)| Some((name.clone(), device.bdi.since_6_2()?))).next() {
+        Some((device, knob)) => Err(RunError::Since6_2 { device, knob, kernel }),
+        None => Ok(()),
+    }
 }
 
 /// The devices that are disks of their own, in order of name.
@@ -436,7 +457,9 @@ mod tests {
     #[test]
     fn what_the_lab_cannot_do_is_refused_by_name() {
         let check = |machine: &str, expect: &str| {
-            let answer = check(&scenario(machine)).map_err(|error| error.to_string());
+            let scenario = scenario(machine);
+            let answer = check(&scenario).and_then(|()| check_kernel(&scenario, "6.1.192".parse().unwrap()));
+            let answer = answer.map_err(|error| error.to_string());
             assert_eq!(answer.err().unwrap_or_default(), expect);
         };
         check("hz = 250\n[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"\nlatency = \"5ms\"", "");
@@ -447,6 +470,10 @@ mod tests {
         let array = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n\
                      [machine.devices.d]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n";
         check(array, "");
+        check(
+            "[machine.devices.d]\nsize = \"1 GiB\"\nbdi = { max_bytes = \"1 GiB\" }",
+            "machine.devices.d.bdi.max_bytes: there is no such knob before 6.2, and the kernel is 6.1.192",
+        );
         check(
             &format!("{array}write_iops = \"30 IO/s\""),
             "machine.devices.d: the lab limits disks only; limit what it is made of",

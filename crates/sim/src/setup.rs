@@ -247,10 +247,10 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     let id = world.blocks.push(block);
     let full = world.algorithm.ratio_full();
     let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.algorithm.ratio_scale);
-    let max_bytes = max_bytes_as_ratio(world, key, device)?;
-    if device.bdi.strict_limit.is_some() && !world.kernel.at_least(6, 2) {
-        return Err(since_6_2(key, "strict_limit"));
+    if let Some(knob) = device.bdi.since_6_2().filter(|_| !world.kernel.at_least(6, 2)) {
+        return Err(SimError::Senseless(format!("machine.devices.{key}.bdi.{knob}: there is no such knob before 6.2")));
     }
+    let max_bytes = max_bytes_as_ratio(world, key, device)?;
     let bdi = Bdi {
         name,
         device: id,
@@ -270,17 +270,10 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     Ok((id, bdi))
 }
 
-fn since_6_2(device: &str, knob: &str) -> SimError {
-    SimError::Senseless(format!("machine.devices.{device}.bdi.{knob}: there is no such knob before 6.2"))
-}
-
 /// `max_bytes` as the kernel keeps it: a ratio of the threshold that the machine had when it was written, which is
 /// before its other settings are.
 fn max_bytes_as_ratio(world: &World, name: &str, device: &Device) -> Result<Option<u64>, SimError> {
     let Some(bytes) = device.bdi.max_bytes else { return Ok(None) };
-    if !world.kernel.at_least(6, 2) {
-        return Err(since_6_2(name, "max_bytes"));
-    }
     let full = world.algorithm.ratio_full();
     let thresh = world.gdtc(true).thresh.max(1);
     let ratio = u128::from(bytes.bytes() / PAGE) * u128::from(full) / u128::from(thresh);

@@ -146,6 +146,14 @@ pub struct BdiKnobs {
     pub read_ahead: Option<ByteSize>,
 }
 
+impl BdiKnobs {
+    /// Name of a knob that is set and that kernels have only since 6.2.
+    pub fn since_6_2(&self) -> Option<&'static str> {
+        let knobs = [("max_bytes", self.max_bytes.is_some()), ("strict_limit", self.strict_limit.is_some())];
+        knobs.into_iter().find_map(|(name, is_set)| is_set.then_some(name))
+    }
+}
+
 /// Knobs of `/sys/block/NAME/queue`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
