@@ -4,6 +4,7 @@
 //! the bytes; every way of showing it is escaped, so that nothing raw reaches a terminal or JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A byte string from the host, shown escaped.
@@ -68,6 +69,32 @@ fn is_plain(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
 }
 
+/// Appends the bytes of a character, escaped.
+fn push_escaped(text: &mut String, c: char) -> fmt::Result {
+    use fmt::Write as _;
+    let mut buffer = [0; 4];
+    c.encode_utf8(&mut buffer).bytes().try_for_each(|byte| write!(text, "\\x{byte:02x}"))
+}
+
+/// Text with names and arguments in it as it may reach a terminal: lines stay, a backslash stands for itself, and what
+/// commands a terminal is escaped as in a [`Name`].
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmless = |c: char| c == '\n' || is_plain(c);
+    if text.chars().all(is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmless(c) {
+            escaped.push(c);
+        } else {
+            // A string takes everything.
+            let _ = push_escaped(&mut escaped, c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
@@ -77,12 +104,7 @@ impl fmt::Display for Name {
                 match c {
                     '\\' => text.push_str("\\\\"),
                     c if is_plain(c) => text.push(c),
-                    c => {
-                        let mut buffer = [0; 4];
-                        for byte in c.encode_utf8(&mut buffer).bytes() {
-                            write!(text, "\\x{byte:02x}")?;
-                        }
-                    }
+                    c => push_escaped(&mut text, c)?,
                 }
             }
             for byte in chunk.invalid() {
@@ -136,6 +158,13 @@ mod tests {
         check(b"\xff\xfe", "\\xff\\xfe");
         check("né".as_bytes(), "né");
         check("\u{202e}evil".as_bytes(), "\\xe2\\x80\\xaeevil");
+    }
+
+    #[test]
+    fn text_keeps_its_lines_and_commands_no_terminal() {
+        let check = |text: &str, shown: &str| assert_eq!(harmless(text), shown);
+        check("cannot read /a\\x1b:\nno such file", "cannot read /a\\x1b:\nno such file");
+        check("né \x1b[31m\u{202e}\u{9b}", "né \\x1b[31m\\xe2\\x80\\xae\\xc2\\x9b");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Everything that is not a result (progress, warnings) goes to standard error.
 
 use crate::error::CliError;
+use floodline_core::name::harmless;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -81,15 +81,6 @@ impl Console {
     pub(crate) fn progress(&self) -> Progress {
         Progress { bar: ProgressBar::hidden(), since: Instant::now(), terminal: io::stderr().is_terminal() }
     }
-}
-
-/// Text as it may reach a terminal: arguments, paths and files may hold characters that command one.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let is_command = |c: char| c.is_control() && c != '\n';
-    if !text.contains(is_command) {
-        return Cow::Borrowed(text);
-    }
-    text.chars().map(|c| if is_command(c) { format!("\\x{:02x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// A progress line. Shown only on a terminal, from [`PROGRESS_AFTER`] on, so that short commands print

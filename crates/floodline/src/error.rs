@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of the program: what kind, what happened, what to type next.
 
-use crate::console::harmless;
 use crate::exit::Exit;
 use anstream::eprintln;
+use floodline_core::name::harmless;
 use std::fmt;
 use std::io;
 

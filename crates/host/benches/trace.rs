@@ -209,7 +209,7 @@ impl Machine {
             run()
         });
         drop((bpftrace, empty));
-        Some(results.into_iter().fold(f64::INFINITY, f64::min))
+        Some(least(&results))
     }
 
     /// 100,000 files created, written and removed while a recorder takes a sample every second.
@@ -294,8 +294,7 @@ impl Ratio {
         let mut ratios: Vec<f64> = some.iter().zip(others).map(|(one, other)| one / other).collect();
         ratios.sort_by(f64::total_cmp);
         let at = |quarters: usize| ratios.get(ratios.len() * quarters / 4).copied();
-        let calmest = |rounds: &[f64]| rounds.iter().copied().fold(f64::INFINITY, f64::min);
-        let calmest = calmest(some) / calmest(others);
+        let calmest = least(some) / least(others);
         Some(Ratio { lower_quartile: at(1)?, median: at(2)?, upper_quartile: at(3)?, calmest })
     }
 }
@@ -363,6 +362,10 @@ impl Drop for Bpftrace {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -307,11 +307,12 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
 
 /// Refuses what the kernel cannot do.
 fn check_kernel(scenario: &Scenario, kernel: KernelVersion) -> Result<(), RunError> {
-    let devices = scenario.machine.devices.iter().filter(|_| !kernel.at_least(6, 2));
-    match devices.filter_map(|(name, device)| Some((name.clone(), device.bdi.since_6_2()?))).next() {
-        Some((device, knob)) => Err(RunError::Since6_2 { device, knob, kernel }),
-        None => Ok(()),
+    for (name, device) in &scenario.machine.devices {
+        if let Some(knob) = device.bdi.missing_on(kernel) {
+            return Err(RunError::Since6_2 { device: name.clone(), knob, kernel });
+        }
     }
+    Ok(())
 }
 
 /// The devices that are disks of their own, in order of name.

@@ -247,7 +247,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     let id = world.blocks.push(block);
     let full = world.algorithm.ratio_full();
     let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.algorithm.ratio_scale);
-    if let Some(knob) = device.bdi.since_6_2().filter(|_| !world.kernel.at_least(6, 2)) {
+    if let Some(knob) = device.bdi.missing_on(world.kernel) {
         return Err(SimError::Senseless(format!("machine.devices.{key}.bdi.{knob}: there is no such knob before 6.2")));
     }
     let max_bytes = max_bytes_as_ratio(world, key, device)?;

@@ -2,10 +2,11 @@
 //! What programs do with names, and what the kernel answers: directories, renames, mounts, unmounts, cgroups. The
 //! answers are those that the same steps get from a real kernel in a guest.
 
-use floodline_core::record::{Event, Record, Sink, What};
+mod machine;
+
+use floodline_core::record::{Event, Record, What};
 use floodline_core::run::Run;
-use floodline_core::scenario::ScenarioFile;
-use floodline_sim::{Options, simulate};
+use machine::{figure, run_of, scenario};
 
 const MACHINE: &str = r#"
 name = "names"
@@ -33,30 +34,21 @@ overlay = { lower = "/srv/lower", upper = "/srv/upper", work = "/srv/work" }
 [machine.cgroups."box/in"]
 "#;
 
-/// A run of some tasks on the machine, all counters adding up, and the failure of the last that failed, or nothing.
+/// A run of some tasks on the machine, and the failure of the last that failed, or nothing.
 fn tasks(tasks: &str) -> (Run, String) {
-    let text = format!("{MACHINE}{tasks}");
-    let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let options = Options { checks_every_event: true, ..Options::new("default", "6.12".parse().expect("a version")) };
-    let (mut run, mut failed) = (Run::default(), None);
-    let take = |record: Record| {
-        if let Record::Event(Event { what: What::TaskEnded { failure, .. }, .. }) = &record {
+    let mut failed = None;
+    let run = run_of(&scenario(&format!("{MACHINE}{tasks}")), "6.12", |record| {
+        if let Record::Event(Event { what: What::TaskEnded { failure, .. }, .. }) = record {
             failed = failure.clone().or(failed.take());
         }
-        let Ok(()) = run.record(&record);
-        Ok(())
-    };
-    simulate(&file.variants["default"], &options, take, |_| true).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        true
+    });
     (run, failed.unwrap_or_default())
 }
 
 /// The same of the steps of one task.
 fn run(steps: &[&str]) -> (Run, String) {
     tasks(&format!("[workload.tasks.one]\nsteps = [\n{}\n]\n", steps.join(",\n")))
-}
-
-fn figure(run: &Run, name: &str) -> f64 {
-    run.figures().get(name).unwrap_or_else(|| panic!("no {name}")).value
 }
 
 const WRITE: &str = "{ write = { file = \"/data/a\", block = \"64 KiB\", total = \"1 MiB\" } }";

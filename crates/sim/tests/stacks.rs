@@ -2,10 +2,12 @@
 //! Stacks and limits: loop devices, io.max, btrfs, schedulers, cgroups that are removed; and every kernel, tick rate
 //! and hierarchy in a small scenario whose counters add up after every event.
 
-use floodline_core::record::{Record, Sink};
+mod machine;
+
 use floodline_core::run::Run;
 use floodline_core::scenario::{Scenario, ScenarioFile};
-use floodline_sim::{Options, SimError, simulate};
+use floodline_sim::{SimError, simulate};
+use machine::{figure, options, run_of, scenario};
 
 /// A cgroup that writes to a filesystem on a loop device, and another program on the filesystem below it.
 const LOOP: &str = r#"
@@ -104,27 +106,9 @@ cgroup = "pod/greedy"
 steps = [{ barrier = { name = "read" } }, { write = { file = "/data/b", block = "1 MiB", total = "200 MiB" } }]
 "#;
 
-fn scenario(text: &str) -> Scenario {
-    ScenarioFile::parse(text).expect("a scenario").variants.remove("default").expect("its variant")
-}
-
-fn options(kernel: &str) -> Options {
-    Options { checks_every_event: true, ..Options::new("default", kernel.parse().expect("a version")) }
-}
-
-/// A run that ends, all counters adding up.
+/// A run that ends.
 fn run(scenario: &Scenario, kernel: &str) -> Run {
-    let mut run = Run::default();
-    let take = |record: Record| {
-        let Ok(()) = run.record(&record);
-        Ok(())
-    };
-    simulate(scenario, &options(kernel), take, |_| true).expect("a run");
-    run
-}
-
-fn figure(run: &Run, name: &str) -> f64 {
-    run.figures().get(name).unwrap_or_else(|| panic!("no {name}")).value
+    run_of(scenario, kernel, |_| true)
 }
 
 /// Bytes written to each device.

@@ -2,10 +2,12 @@
 //! The flusher, syncs, and inodes that change their wb: what the kernel does in which order, each on a machine of a
 //! few lines. What a whole incident looks like is in scenarios.rs.
 
-use floodline_core::record::{Record, Sink};
+mod machine;
+
+use floodline_core::record::Record;
 use floodline_core::run::Run;
-use floodline_core::scenario::ScenarioFile;
-use floodline_sim::{Options, simulate};
+use floodline_core::units::Nanos;
+use machine::{figure, run_of, scenario};
 
 const MACHINE: &str = r#"
 name = "flusher"
@@ -32,33 +34,21 @@ options = ["noauto_da_alloc"]
 [machine.cgroups.box]
 "#;
 
-/// A run on a kernel, all counters adding up after every event.
+/// A run on a kernel.
 fn run(kernel: &str, more: &str) -> Run {
     seen(kernel, more, u64::MAX)
 }
 
 /// The same as it is seen in so many seconds.
 fn seen(kernel: &str, more: &str, seconds: u64) -> Run {
-    let text = format!("{MACHINE}{more}");
-    let file = ScenarioFile::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let options = Options { checks_every_event: true, ..Options::new("default", kernel.parse().expect("a version")) };
-    let (mut run, mut begin) = (Run::default(), None);
-    let take = |record: Record| {
-        if let Record::Sample(sample) = &record {
+    let (mut begin, length) = (None, seconds.saturating_mul(Nanos::SECOND.0));
+    run_of(&scenario(&format!("{MACHINE}{more}")), kernel, |record| match record {
+        Record::Sample(sample) => {
             let now = sample.time.monotonic.0;
-            if now - *begin.get_or_insert(now) > seconds.saturating_mul(1_000_000_000) {
-                return Ok(());
-            }
+            now - *begin.get_or_insert(now) <= length
         }
-        let Ok(()) = run.record(&record);
-        Ok(())
-    };
-    simulate(&file.variants["default"], &options, take, |_| true).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    run
-}
-
-fn figure(run: &Run, name: &str) -> f64 {
-    run.figures().get(name).unwrap_or_else(|| panic!("no {name}")).value
+        _ => true,
+    })
 }
 
 #[test]

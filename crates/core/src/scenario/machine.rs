@@ -4,6 +4,7 @@
 
 use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
 use super::sysctl::Sysctls;
+use crate::kernel::KernelVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -147,10 +148,10 @@ pub struct BdiKnobs {
 }
 
 impl BdiKnobs {
-    /// Name of a knob that is set and that kernels have only since 6.2.
-    pub fn since_6_2(&self) -> Option<&'static str> {
+    /// Name of a knob that is set and that a kernel does not have: these two came with 6.2.
+    pub fn missing_on(&self, kernel: KernelVersion) -> Option<&'static str> {
         let knobs = [("max_bytes", self.max_bytes.is_some()), ("strict_limit", self.strict_limit.is_some())];
-        knobs.into_iter().find_map(|(name, is_set)| is_set.then_some(name))
+        knobs.into_iter().find_map(|(name, is_set)| (is_set && !kernel.at_least(6, 2)).then_some(name))
     }
 }
 

@@ -32,7 +32,7 @@ pub enum AptError {
     /// Somebody asked to end.
     #[error("interrupted while fetching {package}")]
     Interrupted {
-        /// The first package.
+        /// The first package, or which lists.
         package: String,
     },
     /// apt failed.
@@ -49,6 +49,16 @@ pub enum AptError {
         /// Why.
         cause: std::io::Error,
     },
+}
+
+impl AptError {
+    /// The error of a program that fetched something.
+    fn while_fetching(error: ToolError, what: impl FnOnce() -> String) -> AptError {
+        match error {
+            ToolError::Interrupted { .. } => AptError::Interrupted { package: what() },
+            error => AptError::Tool(error),
+        }
+    }
 }
 
 /// How far fetching packages is.
@@ -130,7 +140,7 @@ impl Source {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = tool::tool(program);
+        let mut command = tool::bound(program);
         if let Some(config) = &self.config {
             command.env("APT_CONFIG", config);
         }
@@ -161,7 +171,8 @@ impl Source {
     /// Reads the lists, unless somebody wants to end meanwhile.
     pub(crate) fn update(&self, is_asked: &dyn Fn() -> bool) -> Result<(), AptError> {
         let mut update = self.command("apt-get");
-        tool::finish(update.args(["update", "--quiet", "--error-on=any"]), is_asked)?;
+        tool::finish(update.args(["update", "--quiet", "--error-on=any"]), is_asked)
+            .map_err(|error| AptError::while_fetching(error, || format!("the package lists of {}", self.name)))?;
         if let Some(dir) = self.config.as_ref().and_then(|config| config.parent()) {
             let stamp = dir.join("updated");
             std::fs::write(&stamp, "").map_err(|cause| AptError::Io { path: stamp, cause })?;
@@ -218,23 +229,17 @@ impl Source {
         is_asked: &dyn Fn() -> bool,
     ) -> Result<Vec<PathBuf>, AptError> {
         let package = parts.first().map(|part| part.package.clone()).unwrap_or_default();
-        let mut command = tool::bound("apt-get");
-        if let Some(config) = &self.config {
-            command.env("APT_CONFIG", config);
-        }
+        let mut command = self.command("apt-get");
         command.args(["download", "--quiet"]);
         command.args(parts.iter().map(|part| format!("{}={}", part.package, part.version)));
         let total_bytes = download_bytes(parts);
-        let ended = tool::finish(command.current_dir(into), || {
+        tool::finish(command.current_dir(into), || {
             let done_bytes = downloaded(into).iter().map(|(_, size)| size).sum();
             tell(&Fetching::Download { package: package.clone(), done_bytes, total_bytes });
             is_asked()
-        });
-        match ended {
-            Ok(()) => Ok(downloaded(into).into_iter().map(|(path, _)| path).collect()),
-            Err(ToolError::Interrupted { .. }) => Err(AptError::Interrupted { package }),
-            Err(error) => Err(error.into()),
-        }
+        })
+        .map_err(|error| AptError::while_fetching(error, || package.clone()))?;
+        Ok(downloaded(into).into_iter().map(|(path, _)| path).collect())
     }
 }
 

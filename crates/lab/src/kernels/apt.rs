@@ -69,16 +69,8 @@ pub(super) fn look_everywhere(
     suites.sort_by_key(|suite| !suite.series.iter().any(|series| is_series(wanted, series)));
     for suite in suites {
         let source = mirror.private_source(cache, suite.name)?;
-        if source.is_stale() {
-            tell(&Fetching::Lists { suite: suite.name.to_owned() });
-            // A suite that this mirror no longer carries has nothing to offer; the others may.
-            let updated = source.update(is_asked);
-            if is_asked() {
-                return Err(AptError::Interrupted { package: format!("the package lists of {}", suite.name) });
-            }
-            if updated.is_err() {
-                continue;
-            }
+        if source.is_stale() && !update(&source, tell, is_asked)? {
+            continue;
         }
         if let Some(offer) = newest(offers_of(&source)?) {
             return Ok(Some(offer));
@@ -110,14 +102,19 @@ pub(super) fn refresh(
 ) -> Result<(), AptError> {
     let mirror = Mirror::of_this_machine()?;
     for suite in SUITES.iter().filter(|suite| suite.origin == mirror.origin) {
-        tell(&Fetching::Lists { suite: suite.name.to_owned() });
-        // As above: one suite that is gone is no reason to miss the others.
-        let _ = mirror.private_source(cache, suite.name)?.update(is_asked);
-        if is_asked() {
-            return Err(AptError::Interrupted { package: format!("the package lists of {}", suite.name) });
-        }
+        update(&mirror.private_source(cache, suite.name)?, tell, is_asked)?;
     }
     Ok(())
+}
+
+/// Reads the lists of a suite, and tells whether it has some: one that this mirror no longer carries has nothing to
+/// offer, which is no reason to miss the others.
+fn update(source: &Source, tell: &mut dyn FnMut(&Fetching), is_asked: &dyn Fn() -> bool) -> Result<bool, AptError> {
+    tell(&Fetching::Lists { suite: source.name.clone() });
+    match source.update(is_asked) {
+        Err(error @ AptError::Interrupted { .. }) => Err(error),
+        ended => Ok(ended.is_ok()),
+    }
 }
 
 fn is_series(wanted: &str, series: &str) -> bool {
