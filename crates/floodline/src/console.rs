@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a command's result goes: standard output with colour only where wanted, and its width.
-//! Everything that is not a result (progress, warnings) goes to standard error.
+//! Everything that is not a result (progress, warnings) goes to standard error; so does the result where
+//! standard output is taken by a recording.
 
 use crate::error::CliError;
 use floodline_core::name::harmless;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// When to colour.
@@ -30,10 +32,13 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Standard output and what is known of it.
+/// Where results go, and what is known of it.
 pub(crate) struct Console {
+    wanted: ColorChoice,
     color: anstream::ColorChoice,
     width: u16,
+    /// Whether standard output is left to a recording.
+    is_left: bool,
 }
 
 /// Width of the text when standard output is no terminal.
@@ -43,15 +48,23 @@ const WIDTH_DEFAULT: u16 = 80;
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
 impl Console {
-    pub(crate) fn new(color: ColorChoice) -> Console {
-        let stdout = io::stdout();
-        let color = match color {
-            ColorChoice::Auto => anstream::AutoStream::choice(&stdout),
+    pub(crate) fn new(wanted: ColorChoice) -> Console {
+        Console::on(&io::stdout(), wanted)
+    }
+
+    /// From now on results go to standard error: a recording goes to standard output.
+    pub(crate) fn leave_standard_output(&mut self) {
+        *self = Console { is_left: true, ..Console::on(&io::stderr(), self.wanted) };
+    }
+
+    fn on(stream: &(impl anstream::stream::RawStream + AsFd), wanted: ColorChoice) -> Console {
+        let color = match wanted {
+            ColorChoice::Auto => anstream::AutoStream::choice(stream),
             ColorChoice::Always => anstream::ColorChoice::AlwaysAnsi,
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
-        let width = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
-        Console { color, width: if width == 0 { WIDTH_DEFAULT } else { width } }
+        let width = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
+        Console { wanted, color, width: if width == 0 { WIDTH_DEFAULT } else { width }, is_left: false }
     }
 
     /// Columns of the terminal, or 80.
@@ -66,10 +79,12 @@ impl Console {
 
     /// Prints a result. Colour codes in it are removed where they are not wanted.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
-        let mut out = anstream::AutoStream::new(io::stdout().lock(), self.color);
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(|error| CliError::write("standard output", &error))
+        let (out, target): (Box<dyn Write>, &str) = match self.is_left {
+            true => (Box::new(io::stderr()), "standard error"),
+            false => (Box::new(io::stdout()), "standard output"),
+        };
+        let mut out = anstream::AutoStream::new(out, self.color);
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| CliError::write(target, &error))
     }
 
     /// Tells a person something that is not part of the result.

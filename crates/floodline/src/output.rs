@@ -24,16 +24,29 @@ pub(crate) fn standard(content: Content) -> Result<Box<dyn Write + Send>, CliErr
     let stdout = io::stdout();
     if content == Content::Binary && stdout.is_terminal() {
         return Err(CliError::usage("binary data does not belong on a terminal")
-            .hint("name a file with -o FILE, or pipe it to a program"));
+            .hint("name a file in its place, or pipe it to a program"));
     }
     Ok(Box::new(BufWriter::new(stdout)))
 }
 
-/// The same without a buffer in between: each write reaches the reader as it is.
-pub(crate) fn standard_file(content: Content) -> Result<File, CliError> {
-    drop(standard(content)?);
+/// Whether a path stands for standard output.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What a path is called in messages.
+pub(crate) fn called(path: &Path) -> String {
+    if is_standard(path) { "standard output".to_owned() } else { shown(path).to_string() }
+}
+
+/// Where a recording goes: a new file, or with `-` standard output, where each write reaches the reader as it is.
+pub(crate) fn open(path: &Path, existing: Existing) -> Result<File, CliError> {
+    if !is_standard(path) {
+        return create(path, existing);
+    }
+    drop(standard(Content::Binary)?);
     let own = io::stdout().as_fd().try_clone_to_owned();
-    own.map(File::from).map_err(|error| CliError::write("standard output", &error))
+    own.map(File::from).map_err(|error| CliError::write(&called(path), &error))
 }
 
 /// A recording that could not be written.

@@ -12,7 +12,7 @@ use crate::input::{Input, no_sample};
 use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
-use crate::output::Existing;
+use crate::output::{Existing, is_standard};
 use floodline_core::diagnose::stretches::Stretches;
 use floodline_core::human;
 use floodline_core::record::{Record, Sink};
@@ -51,7 +51,7 @@ pub(crate) struct Doctor {
     /// Look at a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Keep what was observed in this new file
+    /// Keep what was observed in this new file; with -, it goes to standard output and the diagnosis to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Say which sources can be read here, and what is lost without the others
@@ -107,6 +107,9 @@ impl Run for Doctor {
             return self.print_capabilities(console);
         }
         let rules = self.rule.iter().map(|name| named(name).map(|rule| rule.name)).collect::<Result<Vec<_>, _>>()?;
+        if self.save.as_deref().is_some_and(is_standard) {
+            console.leave_standard_output();
+        }
         let report = match &self.file {
             Some(file) => read(file, rules)?,
             None => self.observe(console, rules)?,

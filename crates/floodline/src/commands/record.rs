@@ -6,11 +6,10 @@ use super::Run;
 use crate::console::{Console, Progress};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
-use crate::output::{self, Content, Existing, failed};
+use crate::output::{self, Existing, failed};
 use floodline_core::human;
 use floodline_core::record::{Record, Sink};
 use floodline_core::recording::{Encoder, Header};
@@ -90,11 +89,8 @@ impl Recorder {
     /// Starts a recording; `-` is standard output.
     pub(crate) fn start(path: &Path, existing: Existing, every: Duration) -> Result<Recorder, CliError> {
         crate::interrupt::survive_file_size_limit();
-        let is_file = path != Path::new("-");
-        let (file, target) = match is_file {
-            true => (output::create(path, existing)?, shown(path).to_string()),
-            false => (output::standard_file(Content::Binary)?, "standard output".to_owned()),
-        };
+        let is_file = !output::is_standard(path);
+        let (file, target) = (output::open(path, existing)?, output::called(path));
         let every = u64::try_from(every.as_nanos()).ok().map(Nanos);
         let encoder = Encoder::new(file, Header::new(every)).map_err(|error| {
             if is_file && existing != Existing::Replace && fs::metadata(path).is_ok_and(|file| file.is_file()) {

@@ -6,6 +6,7 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{scenario_text, shown};
+use floodline_core::human;
 use floodline_core::name::Name;
 use floodline_core::scenario::{self, DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
 use floodline_view::paragraph;
@@ -131,20 +132,25 @@ fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exi
     let mut text = String::new();
     let mut exit = Exit::Done;
     for path in files {
-        let parsed = parse(path)?;
-        if parsed.is_err() {
+        let parsed = parse(path);
+        if !matches!(parsed, Ok(Ok(_))) {
             exit = Exit::Usage;
         }
         let mut put = |line: String| text.push_str(&(line + "\n"));
         match (format, parsed) {
-            (Format::Text, Ok(file)) => {
+            (Format::Text, Ok(Ok(file))) => {
                 let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
                 put(format!("{}: good: {}", shown(path), variants.join(", ")));
             }
-            (Format::Text, Err(error)) => error.problems.iter().for_each(|problem| put(line(path, problem))),
+            (Format::Text, Ok(Err(error))) => error.problems.iter().for_each(|problem| put(line(path, problem))),
+            // The others are judged all the same.
+            (Format::Text, Err(unreadable)) => put(unreadable.to_string()),
             (Format::Json, parsed) => {
-                let problems = parsed.err().map(|error| error.problems).unwrap_or_default();
-                put(json!({ "schema": SCHEMA, "file": shown(path).to_string(), "problems": problems }).to_string());
+                let unreadable = parsed.as_ref().err().map(ToString::to_string);
+                let problems = parsed.ok().and_then(Result::err).map(|error| error.problems).unwrap_or_default();
+                let file = shown(path).to_string();
+                let line = json!({ "schema": SCHEMA, "file": file, "problems": problems, "unreadable": unreadable });
+                put(line.to_string());
             }
         }
     }
@@ -165,24 +171,29 @@ fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, Cl
     let mut text = String::new();
     let mut exit = Exit::Done;
     for path in paths {
-        match (parse(&path)?, format) {
-            (Ok(file), Format::Text) => {
+        match (parse(&path), format) {
+            (Ok(Ok(file)), Format::Text) => {
                 let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
                 let _ = writeln!(text, "{}", file.name);
                 for said in [&file.summary, &variants.join(", ")] {
                     text.push_str(&paragraph(said, 2, console.width()));
                 }
             }
-            (Ok(file), Format::Json) => {
+            (Ok(Ok(file)), Format::Json) => {
                 let variants: Vec<&String> = file.variants.keys().collect();
                 let (file, name, summary) = (shown(&path).to_string(), file.name, file.summary);
                 let line =
                     json!({ "schema": SCHEMA, "file": file, "name": name, "summary": summary, "variants": variants });
                 let _ = writeln!(text, "{line}");
             }
-            (Err(error), _) => {
+            (Ok(Err(error)), _) => {
                 exit = Exit::Usage;
-                console.note(&format!("{}: {} problems; floodline scenario check", shown(&path), error.problems.len()));
+                let problems = human::plural(error.problems.len() as u64, "problem", "problems");
+                console.note(&format!("{}: {problems}; floodline scenario check", shown(&path)));
+            }
+            (Err(unreadable), _) => {
+                exit = Exit::Usage;
+                console.note(&unreadable.to_string());
             }
         }
     }

@@ -5,26 +5,23 @@
 
 use super::Run as Command;
 use super::lab::execute::read_scenario;
+use super::record::Recorder;
 use crate::asked::Asked;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::model::{self, Order, Outcome};
-use crate::output::{Existing, create, failed};
+use crate::output::{Existing, is_standard};
 use floodline_core::compare::{Reading, Side, compare};
 use floodline_core::human;
 use floodline_core::kernel::KernelVersion;
-use floodline_core::record::{Record, Sink};
-use floodline_core::recording::{EncodeError, Encoder, Header};
+use floodline_core::record::Record;
 use floodline_core::run::Run;
 use floodline_core::scenario::Scenario;
-use floodline_core::units::Nanos;
 use floodline_sim::{Found, NEWEST_KERNEL, SimError, Speed};
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Run one variant of a scenario on a model of the kernel's writeback
 #[derive(clap::Parser)]
@@ -50,7 +47,7 @@ pub(crate) struct Simulate {
     /// Seed of everything random; without it the scenario's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Keep the recording in this file
+    /// Keep the recording in this file; with -, it goes to standard output and its figures to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Replace the file of --save where it exists
@@ -63,6 +60,9 @@ pub(crate) struct Simulate {
 
 impl Command for Simulate {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        if self.save.as_deref().is_some_and(is_standard) {
+            console.leave_standard_output();
+        }
         let interrupt = Interrupt::watch()?;
         let kernel = self.asked.kernel(None)?;
         let (variant, scenario) = self.prepare(self.asked.variant.as_deref())?;
@@ -126,7 +126,7 @@ impl Simulate {
     ) -> Result<Outcome, CliError> {
         let (speed, found) = (Speed::default(), Found::default());
         let order = Order { scenario, variant, kernel, every: self.asked.every(), speed, found };
-        let mut kept = self.save.as_deref().map(|path| Kept::at(path, self.force, order.every));
+        let mut kept = self.save.as_deref().map(|path| Kept::at(path, self.force, Duration::from_nanos(order.every.0)));
         let mut progress = console.progress();
         let started = Instant::now();
         let take = |record: &Record| match &mut kept {
@@ -152,24 +152,25 @@ impl Simulate {
         if outcome.is_interrupted {
             console.note(&format!("interrupted after {:.0} simulated s", outcome.report.seconds));
         }
-        outcome.report.recording = self.save.as_ref().map(|path| path.display().to_string());
+        let file = self.save.as_ref().filter(|path| !is_standard(path));
+        outcome.report.recording = file.map(|path| path.display().to_string());
         Ok(outcome)
     }
 }
 
-/// The file of `--save`. It is created with the first record: a scenario that is refused leaves nothing behind.
+/// The recording of `--save`. It is started with the first record: a scenario that is refused leaves nothing behind.
 struct Kept<'a> {
     path: &'a Path,
     existing: Existing,
-    every: Nanos,
-    encoder: Option<Encoder<File>>,
+    every: Duration,
+    recorder: Option<Recorder>,
     /// Why no more can be written.
     failure: Option<CliError>,
 }
 
 impl<'a> Kept<'a> {
-    fn at(path: &'a Path, force: bool, every: Nanos) -> Kept<'a> {
-        Kept { path, existing: Existing::by_force(force), every, encoder: None, failure: None }
+    fn at(path: &'a Path, force: bool, every: Duration) -> Kept<'a> {
+        Kept { path, existing: Existing::by_force(force), every, recorder: None, failure: None }
     }
 
     fn record(&mut self, record: &Record) -> Result<(), SimError> {
@@ -182,24 +183,18 @@ impl<'a> Kept<'a> {
     }
 
     fn try_record(&mut self, record: &Record) -> Result<(), CliError> {
-        let failed = |error: EncodeError| failed(&shown(self.path).to_string(), &error);
-        let encoder = match &mut self.encoder {
-            Some(encoder) => encoder,
-            None => {
-                let file = create(self.path, self.existing)?;
-                self.encoder.insert(Encoder::new(file, Header::new(Some(self.every))).map_err(failed)?)
-            }
+        let recorder = match &mut self.recorder {
+            Some(recorder) => recorder,
+            None => self.recorder.insert(Recorder::start(self.path, self.existing, self.every)?),
         };
-        encoder.record(record).map_err(failed)
+        recorder.record(record)
     }
 
     /// Writes what is left. An earlier failure is the one to tell.
     fn finish(self) -> Result<(), CliError> {
-        match (self.failure, self.encoder) {
+        match (self.failure, self.recorder) {
             (Some(failure), _) => Err(failure),
-            (None, Some(encoder)) => {
-                encoder.finish().map(drop).map_err(|error| failed(&shown(self.path).to_string(), &error))
-            }
+            (None, Some(recorder)) => recorder.finish().map(drop),
             (None, None) => Ok(()),
         }
     }

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
         Several grids are combined; the last varies fastest. K, M, G behind a number are KiB, MiB, GiB.\n\n\
         Shown are the figures of which the scenario expects something; --figure names others. \
         --save keeps all of them.\n\n\
-        Exit code 1 when a combination could not be run; its row says why.\n\n\
+        Exit code 2 when a combination is refused, 1 when its run could not go on; its row says why.\n\n\
         Examples:\n  \
         floodline sweep scenarios/dirty-cliff.toml \\\n    \
         --grid vm.dirty_background_bytes=8M,32M,128M --grid kernel=6.1,6.12\n  \
@@ -115,6 +115,12 @@ impl Run for SweepCommand {
         }
         let cells: Vec<Result<Cell, String>> =
             cells.into_iter().map(|cell| cell.map_err(|error| error.to_string())).collect();
+        // Told before the others are run: that may take long, and it may be a slip.
+        let refused = cells.iter().filter(|cell| cell.is_err()).count() as u64;
+        if refused > 0 {
+            let are = if refused == 1 { "is" } else { "are" };
+            console.note(&format!("{refused} of {} combinations {are} refused; their rows say why", cells.len()));
+        }
         let interrupt = Interrupt::watch()?;
         let kept = self.save.as_ref().map(|path| kept(path)).transpose()?;
         let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
@@ -135,7 +141,11 @@ impl Run for SweepCommand {
         })?;
         tell_unknown_figures(console, &self.figures, &sweep);
         let all_ran = sweep.rows.iter().all(|row| row.result.is_ok());
-        Ok(if all_ran { Exit::Done } else { Exit::Findings })
+        Ok(match (refused, all_ran) {
+            (0, true) => Exit::Done,
+            (0, false) => Exit::Findings,
+            _ => Exit::Usage,
+        })
     }
 }
 

@@ -16,5 +16,6 @@ mod record;
 mod recorder;
 mod scenario;
 mod simulate;
+mod standard_output;
 mod sweep;
 mod trace;

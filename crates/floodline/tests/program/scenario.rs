@@ -60,6 +60,32 @@ fn problems_are_json_for_programs() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_does_not_keep_others_from_being_judged() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let put = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        path.to_str().expect("a plain path").to_owned()
+    };
+    let (binary, bad) = (put("binary.toml", b"\xff"), put("bad.toml", BAD.as_bytes()));
+    let good = scenarios().join("healthy-idle.toml");
+    let files = ["/no/such.toml", &binary, &bad, good.to_str().expect("a plain path")];
+    let run = floodline(&[&["scenario", "check"], &files[..]].concat());
+    assert_eq!(run.code, 2, "{run}");
+    for part in
+        ["cannot read /no/such.toml: ", "binary.toml is not UTF-8", "bad.toml:6:29: ", "healthy-idle.toml: good"]
+    {
+        assert!(run.stdout.contains(part), "without {part:?}: {run}");
+    }
+    let json = floodline(&[&["scenario", "check", "--format", "json"], &files[..]].concat());
+    assert_eq!((json.code, json.stdout.lines().count()), (2, 4), "{json}");
+    assert!(json.stdout.contains("\"unreadable\":\"cannot read /no/such.toml: "), "{json}");
+    let list = floodline(&["scenario", "list", folder.path().to_str().expect("a plain path")]);
+    assert_eq!(list.code, 2, "{list}");
+    assert!(list.stderr.contains("bad.toml: 2 problems") && list.stderr.contains("binary.toml is not"), "{list}");
+}
+
+#[test]
 fn hostile_text_reaches_no_terminal() {
     let run = check("name = \"\u{1b}[31mred\u{202e}\"\n\"\u{1b}]0;x\" = 1\n", "text");
     assert_eq!(run.code, 2);

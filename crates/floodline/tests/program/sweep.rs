@@ -43,7 +43,8 @@ fn the_number_of_threads_changes_nothing_in_the_result() {
 fn a_combination_that_cannot_be_is_a_row_with_its_reason() {
     let small = scenario(SMALL);
     let run = floodline(&["sweep", small.as_str(), "--grid", "vm.dirty_bytes=1,64M"]);
-    assert_eq!(run.code, 1, "{run}");
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("1 of 2 combinations is refused"), "{run}");
     assert!(run.stdout.contains("vm.dirty_bytes=1:"), "{run}");
     let told = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("the kernel refuses 1 here (EINVAL): it takes at least 8192"), "{run}");

@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::input::{Input, scenario_text, shown};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
+use crate::output::{called, is_standard};
 use floodline_core::record::Sink;
 use floodline_core::run::{Run, RunReport, SCHEMA, THROTTLED, misses, workload_length};
 use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
@@ -127,7 +128,7 @@ impl Trial<'_> {
             not_as_expected: misses(&expect, &seen.window, &figures, &findings),
             figures,
             findings,
-            recording: saved.map(|path| path.display().to_string()),
+            recording: saved.filter(|path| !is_standard(path)).map(|path| path.display().to_string()),
         })
     }
 
@@ -334,7 +335,7 @@ pub(in crate::commands) fn read_file(path: &Path) -> Result<ScenarioFile, CliErr
 }
 
 fn keep(recording: &Path, mut file: File, path: Option<&Path>) -> Result<(), CliError> {
-    let target = path.map_or(String::new(), |path| path.display().to_string());
+    let target = path.map_or(String::new(), called);
     let copied = File::open(recording).and_then(|mut from| std::io::copy(&mut from, &mut file));
     copied.map(drop).map_err(|error| CliError::write(&target, &error))
 }
@@ -377,7 +378,7 @@ fn ended(outcome: &Outcome, stage: &str, save: Option<&Path>) -> Result<(), CliE
         }
     }
     if let Some(save) = save {
-        error = error.hint(format!("what was recorded until then is in {}", save.display()));
+        error = error.hint(format!("what was recorded until then is in {}", called(save)));
     }
     Err(error)
 }

@@ -7,6 +7,7 @@ use super::execute::{Bench, How, Trial, read_scenario};
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::output::{Existing, is_standard, open};
 use floodline_core::run::RunReport;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ pub(super) struct RunScenario {
     /// Run it this often, one after the other
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
-    /// Keep the recording in this file; with --repeat, FILE-1.flr and so on
+    /// Keep the recording in this file, with --repeat in FILE-1.flr and so on; with -, it goes to standard output and
+    /// its figures to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Replace the file of --save where it exists
@@ -49,6 +51,13 @@ impl RunScenario {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let (variant, scenario) = read_scenario(&self.scenario, self.variant.as_deref())?;
         floodline_lab::run::check(&scenario).map_err(CliError::usage)?;
+        if self.save.as_deref().is_some_and(is_standard) {
+            if self.repeat > 1 {
+                return Err(CliError::usage("several recordings do not go to standard output")
+                    .hint("name a file with --save FILE, or leave --repeat out"));
+            }
+            console.leave_standard_output();
+        }
         let saves: Vec<Option<(PathBuf, File)>> =
             (1..=self.repeat).map(|turn| self.save(turn)).collect::<Result<_, _>>()?;
         let mut reports = Vec::new();
@@ -72,7 +81,7 @@ impl RunScenario {
     fn save(&self, turn: u32) -> Result<Option<(PathBuf, File)>, CliError> {
         let Some(path) = &self.save else { return Ok(None) };
         let path = if self.repeat == 1 { path.clone() } else { numbered(path, turn) };
-        let file = crate::output::create(&path, crate::output::Existing::by_force(self.force))?;
+        let file = open(&path, Existing::by_force(self.force))?;
         Ok(Some((path, file)))
     }
 }
