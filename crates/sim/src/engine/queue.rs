@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events to come, in order of (time, sequence), and alarms that are mostly set anew before they ring.
 
+mod later;
+
 use super::Ticket;
 use crate::arena::{BlockId, WbId};
 use crate::block::Way;
+use later::Later;
 use std::cmp::Ordering;
-use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// What is due at a time.
@@ -42,15 +44,29 @@ impl Alarm {
 }
 
 /// Events to come. Most come in order by themselves - what is due at once, and what one way of one device
-/// completes - and wait in lines, so that the heap holds little more than who sleeps and the head of each line.
+/// completes - and wait in lines. The others are put in order as late as possible: by spans of time first, and
+/// within a span when the clock comes to it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    heap: BinaryHeap<Entry>,
     /// Due at the moment they were pushed.
     ready: VecDeque<Entry>,
-    /// Completions by device and way; the first of each is in the heap as well.
+    /// What the present span began with, in order, the first one last.
+    span: Vec<Entry>,
+    /// What was pushed into the present span, or before it.
+    heap: BinaryHeap<Entry>,
+    /// What is due in later spans. If there is anything, something is in the present span.
+    later: Later,
+    /// Completions by device and way; the first of each is among the others as well.
     completions: Vec<VecDeque<Entry>>,
     sequence: u64,
+}
+
+/// Where the next event is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Ready,
+    Span,
+    Heap,
 }
 
 /// An event: when, in which order among those of the same time, and what.
@@ -113,13 +129,13 @@ impl Queue {
         if self.completions.len() <= last {
             self.completions.resize_with(last + 1, VecDeque::new);
         }
-        match self.completions[number].back() {
-            Some(last) if last.at > at => self.heap.push(entry),
-            Some(_) => self.completions[number].push_back(entry),
-            None => {
-                self.completions[number].push_back(entry);
-                self.heap.push(entry);
-            }
+        let waits = match self.completions[number].back() {
+            Some(last) if last.at > at => return self.push_entry(entry),
+            waits => waits.is_some(),
+        };
+        self.completions[number].push_back(entry);
+        if !waits {
+            self.push_entry(entry);
         }
     }
 
@@ -130,7 +146,16 @@ impl Queue {
     }
 
     pub(super) fn push_reserved(&mut self, at: u64, sequence: u64, due: Due) {
-        self.heap.push(Entry { at, sequence, due });
+        self.push_entry(Entry { at, sequence, due });
+    }
+
+    fn push_entry(&mut self, entry: Entry) {
+        if self.span.is_empty() && self.heap.is_empty() {
+            self.later.come_to(entry.at);
+        }
+        if let Some(entry) = self.later.keep(entry) {
+            self.heap.push(entry);
+        }
     }
 
     /// Sets an alarm; `due` is what its events are.
@@ -162,31 +187,42 @@ impl Queue {
         }
     }
 
-    pub(super) fn peek(&self) -> Option<Entry> {
-        match (self.ready.front(), self.heap.peek()) {
-            (Some(ready), Some(later)) => Some(*if ready > later { ready } else { later }),
-            (ready, later) => ready.or(later).copied(),
+    /// The next event, and where it is.
+    pub(super) fn peek(&self) -> Option<(Entry, Place)> {
+        // Of entries the largest is due first.
+        let later = match (self.span.last(), self.heap.peek()) {
+            (Some(span), Some(heap)) if heap > span => Some((heap, Place::Heap)),
+            (Some(span), _) => Some((span, Place::Span)),
+            (None, heap) => heap.map(|heap| (heap, Place::Heap)),
+        };
+        let first = match (self.ready.front(), later) {
+            (Some(ready), Some((later, _))) if ready > later => Some((ready, Place::Ready)),
+            (Some(ready), None) => Some((ready, Place::Ready)),
+            (_, later) => later,
+        };
+        first.map(|(entry, place)| (*entry, place))
+    }
+
+    /// Takes out what [`Queue::peek`] said.
+    pub(super) fn pop(&mut self, next: &Entry, place: Place) {
+        match place {
+            Place::Ready => self.ready.pop_front(),
+            Place::Span => self.span.pop(),
+            Place::Heap => self.heap.pop(),
+        };
+        if self.span.is_empty() && self.heap.is_empty() {
+            self.later.next_span(&mut self.span);
+        }
+        if let Due::IoDone(device, _) = next.due {
+            self.following(device, next).into_iter().for_each(|following| self.push_entry(following));
         }
     }
 
-    pub(super) fn pop(&mut self, next: &Entry) {
-        if self.ready.front() == Some(next) {
-            self.ready.pop_front();
-            return;
-        }
-        let Due::IoDone(device, _) = next.due else {
-            self.heap.pop();
-            return;
-        };
+    /// The completion that waits behind one that has come.
+    fn following(&mut self, device: BlockId, next: &Entry) -> Option<Entry> {
         let lines = line(device, Way::Read)..=line(device, Way::Flush);
-        let head = self.completions.get_mut(lines).into_iter().flatten().find(|line| line.front() == Some(next));
-        let following = head.and_then(|line| {
-            line.pop_front();
-            line.front().copied()
-        });
-        match (following, self.heap.peek_mut()) {
-            (Some(following), Some(mut top)) => *top = following,
-            (_, top) => drop(top.map(PeekMut::pop)),
-        }
+        let line = self.completions.get_mut(lines).into_iter().flatten().find(|line| line.front() == Some(next))?;
+        line.pop_front();
+        line.front().copied()
     }
 }
