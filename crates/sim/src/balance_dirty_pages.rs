@@ -9,10 +9,18 @@ use crate::process::io_wait;
 use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
-    BackgroundDomain, DirtyThrottleControl, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass,
+    BackgroundDomain, DirtyThrottleControl, DirtyTunables, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass,
     dirty_poll_interval, domain_dirty_limits, foreign_flush_pages, freerun_ceiling, mdtc_calc_avail, task_ratelimit,
     update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
 };
+use std::cell::Cell;
+
+/// Thresholds of a domain when they were last asked for, and what they follow from: settings and dirtyable pages, its
+/// own and for a memcg's the machine's.
+#[derive(Debug, Default)]
+pub(crate) struct KnownLimits(Cell<Option<(LimitsOf, DomainLimits)>>);
+
+type LimitsOf = (DirtyTunables, u64, Option<u64>);
 
 /// What a look at the domains says.
 enum Verdict {
@@ -36,15 +44,21 @@ impl World {
         }
     }
 
-    /// The machine's thresholds. They are asked for much more often than what they follow from changes.
+    /// The machine's thresholds.
     fn global_limits(&self) -> DomainLimits {
-        let of = (self.settings.dirty, self.global_avail());
-        match self.domain_limits.get() {
+        self.limits(&self.domain_limits, self.global_avail(), None)
+    }
+
+    /// Thresholds of a domain, with those it had when they were last asked for: that is much more often than what
+    /// they follow from changes.
+    fn limits(&self, known: &KnownLimits, avail: u64, global_avail: Option<u64>) -> DomainLimits {
+        let of = (self.settings.dirty, avail, global_avail);
+        match known.0.get() {
             Some((known, limits)) if known == of => limits,
             _ => {
-                let page = crate::world::PAGE;
-                let limits = domain_dirty_limits(&self.algorithm, &of.0, page, of.1, None, TaskClass::Normal);
-                self.domain_limits.set(Some((of, limits)));
+                let (algorithm, page) = (&self.algorithm, crate::world::PAGE);
+                let limits = domain_dirty_limits(algorithm, &of.0, page, avail, global_avail, TaskClass::Normal);
+                known.0.set(Some((of, limits)));
                 limits
             }
         }
@@ -66,14 +80,8 @@ impl World {
             global_avail: self.global_avail(),
             global_dirty: global.dirty,
         };
-        let limits = domain_dirty_limits(
-            &self.algorithm,
-            &self.settings.dirty,
-            crate::world::PAGE,
-            mdtc_calc_avail(&self.algorithm, &input),
-            Some(input.global_avail),
-            TaskClass::Normal,
-        );
+        let avail = mdtc_calc_avail(&self.algorithm, &input);
+        let limits = self.limits(&self.cgroups[memcg].domain_limits, avail, Some(input.global_avail));
         DirtyThrottleControl {
             thresh: limits.thresh,
             bg_thresh: limits.bg_thresh,
@@ -93,6 +101,10 @@ impl World {
     /// Whether there is background work for a wb.
     pub(crate) fn wb_over_bg_thresh(&self, wb: WbId) -> bool {
         let global = self.gdtc(false);
+        if global.dirty > global.bg_thresh {
+            // Whatever the shares are.
+            return true;
+        }
         let domain = |dtc: &DirtyThrottleControl, is_memcg| BackgroundDomain {
             dirty: dtc.dirty,
             bg_thresh: dtc.bg_thresh,

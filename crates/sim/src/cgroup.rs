@@ -3,6 +3,7 @@
 //! memory.stat has them. Mirrors what mm/memcontrol.c keeps for mm/page-writeback.c.
 
 use crate::arena::{BdiId, CgId, WbId};
+use crate::balance_dirty_pages::KnownLimits;
 use crate::wb::Domain;
 use crate::world::World;
 use floodline_core::kernel::{ForeignDirty, MemcgStats};
@@ -69,6 +70,8 @@ pub(crate) struct Cgroup {
     /// The counts as throttling sees them where those are refreshed every 2 s only.
     pub(crate) stale: Charged,
     pub(crate) domain: Domain,
+    /// Thresholds of its domain when they were last asked for.
+    pub(crate) domain_limits: KnownLimits,
     pub(crate) foreign: ForeignDirty,
     pub(crate) io: Pressure,
     pub(crate) processes: u64,

@@ -8,7 +8,7 @@
 use crate::arena::PidId;
 use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::world::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -23,8 +23,8 @@ const RUNS: &str = "the end of its CPU time";
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
     running: u64,
-    /// Who waits, by virtual time and in turn; how long it takes where that is no more than a slice.
-    waiting: BTreeMap<(u64, u64), (Ticket, Option<u64>)>,
+    /// Who waits, by virtual time and in turn.
+    waiting: VecDeque<Waiting>,
     /// By number of the process: CPU time, from the virtual time of those it met when it came.
     virtual_times: Vec<u64>,
     /// The virtual time of who got a CPU last; it never goes back.
@@ -34,7 +34,22 @@ pub(crate) struct Cpus {
     next: u64,
 }
 
+/// A process that waits for a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    virtual_time: u64,
+    ticket: Ticket,
+    /// How long its work takes where that is no more than a slice.
+    short: Option<u64>,
+}
+
 impl Cpus {
+    /// Queues a process behind those of no later virtual time: mostly behind all.
+    fn queue(&mut self, waiting: Waiting) {
+        let at = self.waiting.partition_point(|other| other.virtual_time <= waiting.virtual_time);
+        self.waiting.insert(at, waiting);
+    }
+
     /// The virtual time of a process that wants a CPU: who slept is a slice ahead, and no more.
     fn place(&mut self, process: u32) -> u64 {
         let at = process as usize;
@@ -146,10 +161,8 @@ impl Run<'_> {
 fn wait(sim: &Sim, short: Option<u64>) {
     let ticket = sim.ticket("a CPU");
     let mut world = sim.w();
-    let time = world.cpu.place(sim.current_process());
-    world.cpu.next += 1;
-    let turn = world.cpu.next;
-    world.cpu.waiting.insert((time, turn), (ticket, short));
+    let virtual_time = world.cpu.place(sim.current_process());
+    world.cpu.queue(Waiting { virtual_time, ticket, short });
     world.preempt_longest();
 }
 
@@ -214,11 +227,11 @@ impl World {
 fn give(sim: &Sim, ran: u64) {
     let mut world = sim.w();
     world.cpu.charge(sim.current_process(), ran);
-    let Some(((time, _), (ticket, short))) = world.cpu.waiting.pop_first() else {
+    let Some(Waiting { virtual_time, ticket, short }) = world.cpu.waiting.pop_front() else {
         world.cpu.running -= 1;
         return;
     };
-    world.cpu.floor = world.cpu.floor.max(time);
+    world.cpu.floor = world.cpu.floor.max(virtual_time);
     match short {
         Some(left) => {
             let at = world.now.saturating_add(left);

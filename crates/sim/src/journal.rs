@@ -98,6 +98,25 @@ impl Journal {
         Journal { is_ordered: self.is_jbd2 && is_ordered, ..self }
     }
 
+    /// Whether one of these blocks is on its way to the log.
+    fn holds_any(&self, blocks: &[u64]) -> bool {
+        blocks.iter().any(|block| self.shadow.contains(*block))
+    }
+
+    /// These blocks are changed in the running transaction.
+    fn add(&mut self, blocks: &[u64]) {
+        if let Some(running) = &mut self.running {
+            blocks.iter().for_each(|block| running.blocks.insert(*block));
+        }
+    }
+
+    /// One less takes part in the running transaction.
+    fn leave(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.handles = running.handles.saturating_sub(1);
+        }
+    }
+
     fn due(&self) -> Option<u64> {
         let running = self.running.as_ref()?;
         Some(if self.requested >= running.tid { 0 } else { running.expires })
@@ -131,7 +150,7 @@ pub(crate) fn start_reserved(sim: &Sim, sb: SbId) {
 /// Changes metadata blocks in a transaction, in a task's name; `inode` is the one it is about, where there is one, and
 /// whether reading its data needs the change.
 pub(crate) async fn change(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64], inode: Option<(InodeId, bool)>) {
-    if sim.w().sbs[sb].journal.is_none() {
+    if sim.w().journal_change(sb, blocks, inode) {
         return;
     }
     io_wait(sim, Some(pid), async {
@@ -149,9 +168,7 @@ pub(crate) async fn change(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64], inod
 pub(crate) fn stop(sim: &Sim, sb: SbId) {
     let mut world = sim.w();
     let waiting = of(&mut world, sb).map(|journal| {
-        if let Some(running) = &mut journal.running {
-            running.handles = running.handles.saturating_sub(1);
-        }
+        journal.leave();
         if journal.is_locked { journal.waiters.take() } else { Waiters::default() }
     });
     world.wake_all(waiting.unwrap_or_default());
@@ -163,10 +180,8 @@ pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64]) {
         {
             let mut world = sim.w();
             let Some(journal) = of(&mut world, sb) else { return };
-            if !blocks.iter().any(|block| journal.shadow.contains(*block)) {
-                if let Some(running) = &mut journal.running {
-                    blocks.iter().for_each(|block| running.blocks.insert(*block));
-                }
+            if !journal.holds_any(blocks) {
+                journal.add(blocks);
                 return;
             }
         }
@@ -183,25 +198,42 @@ async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
 }
 
 impl World {
+    /// Changes metadata blocks at once where no transaction is in the way; whether that is done, or there is no journal.
+    pub(crate) fn journal_change(&mut self, sb: SbId, blocks: &[u64], inode: Option<(InodeId, bool)>) -> bool {
+        let Some(journal) = &self.sbs[sb].journal else { return true };
+        if journal.is_locked || journal.holds_any(blocks) {
+            return false;
+        }
+        // Who takes part sleeps for I/O, if only for no time.
+        self.memory.ctxt += 1;
+        self.journal_handle(sb);
+        if let Some((inode, with_data)) = inode {
+            self.journal_joins(inode, with_data);
+        }
+        if let Some(journal) = &mut self.sbs[sb].journal {
+            journal.add(blocks);
+            journal.leave();
+        }
+        true
+    }
+
     /// One more takes part in the running transaction, which begins where there is none.
     fn journal_handle(&mut self, sb: SbId) {
-        let expires = self.journal_expires(sb);
         let Some(journal) = &mut self.sbs[sb].journal else { return };
+        if let Some(running) = &mut journal.running {
+            running.handles += 1;
+            return;
+        }
         let tid = journal.next_tid;
-        let is_new = journal.running.is_none();
-        let running = journal.running.get_or_insert_with(|| Transaction {
-            tid,
-            blocks: BlockSet::default(),
-            ordered: BTreeSet::new(),
-            handles: 0,
-            expires,
-        });
-        running.handles += 1;
-        if is_new {
-            journal.next_tid += 1;
-            if let Some(ticket) = journal.thread {
-                self.queue.push(expires, Due::Wake(ticket));
-            }
+        journal.next_tid += 1;
+        let thread = journal.thread;
+        let expires = self.journal_expires(sb);
+        let (blocks, ordered) = (BlockSet::default(), BTreeSet::new());
+        if let Some(journal) = &mut self.sbs[sb].journal {
+            journal.running = Some(Transaction { tid, blocks, ordered, handles: 1, expires });
+        }
+        if let Some(ticket) = thread {
+            self.queue.push(expires, Due::Wake(ticket));
         }
     }
 

@@ -3,6 +3,7 @@
 //! methods, each in the file of its topic; what takes time is a process (see `engine`).
 
 use crate::arena::{Arena, BdiId, BlockId, CgId, InodeId, PidId, SbId, WbId};
+use crate::balance_dirty_pages::KnownLimits;
 use crate::block::{Block, Completions};
 use crate::cgroup::Cgroup;
 use crate::engine::{Due, Queue, Ticket, Waiters};
@@ -11,9 +12,8 @@ use crate::inode::Inode;
 use crate::memory::Memory;
 use crate::process::Pid;
 use crate::wb::{Bdi, Domain, Wb};
-use floodline_core::kernel::{Algorithm, Build, DirtyTunables, DomainLimits, KernelVersion};
+use floodline_core::kernel::{Algorithm, Build, DirtyTunables, KernelVersion};
 use floodline_core::record::Event;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Pages of 4 KiB everywhere.
@@ -88,8 +88,8 @@ pub(crate) struct World {
     pub(crate) ioends: crate::ioend::Ioends,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
-    /// Its thresholds when they were last asked for, and the settings and dirtyable pages they follow from.
-    pub(crate) domain_limits: Cell<Option<((DirtyTunables, u64), DomainLimits)>>,
+    /// Its thresholds when they were last asked for.
+    pub(crate) domain_limits: KnownLimits,
     pub(crate) ratelimit_pages: u64,
     /// Pages dirtied on each CPU since somebody there last looked, and unpaid ones of tasks that exited.
     pub(crate) percpu: Vec<(u64, u64)>,
@@ -137,7 +137,12 @@ impl World {
         self.queue.push_now(now, Due::Wake(ticket));
     }
 
+    #[inline]
     pub(crate) fn wake_all(&mut self, waiting: Waiters) {
+        // Mostly nobody waits.
+        if waiting.is_empty() {
+            return;
+        }
         for ticket in waiting {
             self.wake(ticket);
         }
