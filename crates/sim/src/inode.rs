@@ -4,6 +4,7 @@
 //! folio_account_dirtied and its relatives of mm/page-writeback.c.
 
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
+use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
 use crate::page_cache::{Extent, PageCache};
 use crate::wb::Lock;
@@ -44,6 +45,7 @@ pub(crate) struct Inode {
     /// End of what has blocks on the device; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
     pub(crate) cache: PageCache,
+    pub(crate) conserved: Conserved,
     /// Whether pages of it were taken out of the cache since caches were last dropped.
     pub(crate) has_lost_pages: bool,
     pub(crate) wb: Option<WbId>,
@@ -90,6 +92,7 @@ impl Inode {
             size: 0,
             allocated: 0,
             cache: PageCache::default(),
+            conserved: Conserved::default(),
             has_lost_pages: false,
             wb: None,
             list: None,
@@ -214,10 +217,13 @@ impl World {
         let Some(wb) = self.inode_attach(inode, owner) else { return };
         self.memory.nr_dirty += pages;
         self.memory.nr_dirtied += pages;
+        self.memory.conserved.add(Fate::Dirtied, pages);
+        self.inodes[inode].conserved.add(Fate::Dirtied, pages);
         self.charge(owner, |charged| charged.dirty += pages);
         let w = &mut self.wbs[wb];
         w.reclaimable += pages;
         w.dirtied += pages;
+        w.conserved.add(Fate::Dirtied, pages);
         let wb_memcg = w.memcg;
         if let Some(pid) = by {
             let task = &mut self.pids[pid];
@@ -307,9 +313,12 @@ impl World {
         for (owner, pages) in first.into_iter().chain(others) {
             self.memory.nr_writeback -= pages;
             self.memory.nr_written += pages;
+            self.memory.conserved.add(Fate::Written, pages);
+            self.inodes[inode].conserved.add(Fate::Written, pages);
             self.charge(owner, |charged| charged.writeback -= pages);
             if let Some(wb) = wb {
                 self.wbs[wb].writeback -= pages;
+                self.wbs[wb].conserved.add(Fate::Written, pages);
                 self.wb_complete(wb, pages);
             }
         }
@@ -351,8 +360,11 @@ impl World {
             });
             if extent.dirty {
                 self.memory.nr_dirty -= len;
+                self.memory.conserved.add(Fate::Cancelled, len);
+                self.inodes[inode].conserved.add(Fate::Cancelled, len);
                 if let Some(wb) = self.inodes[inode].wb {
                     self.wbs[wb].reclaimable -= len;
+                    self.wbs[wb].conserved.add(Fate::Cancelled, len);
                 }
                 if let Some(pid) = by {
                     self.pids[pid].io.cancelled += len * PAGE;

@@ -10,6 +10,7 @@ mod blk_throttle;
 mod block;
 mod cgroup;
 mod checks;
+mod conserved;
 mod cpu;
 mod dcache;
 mod engine;

@@ -4,6 +4,7 @@
 //! none. Follows mm/vmscan.c as far as it acts on dirty pages.
 
 use crate::arena::{CgId, InodeId};
+use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
 use crate::page_cache::Extent;
@@ -27,6 +28,7 @@ pub(crate) struct Memory {
     pub(crate) nr_writeback: u64,
     pub(crate) nr_dirtied: u64,
     pub(crate) nr_written: u64,
+    pub(crate) conserved: Conserved,
     pub(crate) pgfault: u64,
     pub(crate) pgmajfault: u64,
     pub(crate) allocstall: u64,

@@ -4,6 +4,7 @@
 //! inode_switch_wbs and cleanup_offline_cgwb of fs/fs-writeback.c and mm/backing-dev.c.
 
 use crate::arena::{CgId, InodeId, SbId, WbId};
+use crate::conserved::Fate;
 use crate::engine::{Sim, Waiters};
 use crate::inode::ListName;
 use crate::sync::{lock, unlock};
@@ -169,6 +170,8 @@ impl World {
             self.wbs[new].reclaimable += dirty;
             self.wbs[old].writeback -= writeback;
             self.wbs[new].writeback += writeback;
+            self.wbs[old].conserved.add(Fate::Left, dirty + writeback);
+            self.wbs[new].conserved.add(Fate::Came, dirty + writeback);
             if writeback > 0 {
                 self.wbs[old].writeback_inodes -= 1;
                 self.wbs[new].writeback_inodes += 1;

@@ -4,6 +4,7 @@
 //! wb_domain (include/linux/backing-dev-defs.h, mm/page-writeback.c, mm/backing-dev.c).
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId, WbId};
+use crate::conserved::Conserved;
 use crate::engine::{Alarm, Due, Ticket, Waiters};
 use crate::inode::{List, ListName};
 use crate::world::World;
@@ -94,6 +95,7 @@ pub(crate) struct Wb {
     pub(crate) writeback: u64,
     pub(crate) dirtied: u64,
     pub(crate) written: u64,
+    pub(crate) conserved: Conserved,
     pub(crate) bandwidth: WriteBandwidth,
     pub(crate) ratelimit: DirtyRatelimit,
     /// Jiffies of the last estimate, and the counters then.
@@ -120,6 +122,18 @@ pub(crate) struct Wb {
     pub(crate) is_dying: bool,
     /// When bandwidth is to be estimated once more after the last completion.
     pub(crate) bw_due: bool,
+}
+
+impl Wb {
+    pub(crate) fn list_named(&self, name: ListName) -> &List {
+        match name {
+            ListName::Dirty => &self.b_dirty,
+            ListName::Io => &self.b_io,
+            ListName::MoreIo => &self.b_more_io,
+            ListName::DirtyTime => &self.b_dirty_time,
+            ListName::Attached => &self.b_attached,
+        }
+    }
 }
 
 impl World {
@@ -153,6 +167,7 @@ impl World {
             writeback: 0,
             dirtied: 0,
             written: 0,
+            conserved: Conserved::default(),
             bandwidth: WriteBandwidth::initial(self.build),
             ratelimit: DirtyRatelimit::initial(self.build),
             bw_stamp: now,
