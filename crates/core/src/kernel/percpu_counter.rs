@@ -1,27 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A counter whose CPUs hold changes back until they make a batch: readers see only what was folded. Two CPUs stand for
-//! all of a machine that has more than one, and take turns: requests complete on the CPU that sent them, and tasks of
-//! one device are on several. Mirrors lib/percpu_counter.c.
+//! all of a machine that has more than one. Mirrors lib/percpu_counter.c.
+
+/// One of the two CPUs that stand for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cpu {
+    /// The only one of a machine with one.
+    #[default]
+    One,
+    /// Every other.
+    Other,
+}
+
+impl Cpu {
+    /// Who comes after it on a machine with so many.
+    pub const fn next(self, cpus: u64) -> Cpu {
+        match self {
+            Cpu::One if cpus > 1 => Cpu::Other,
+            _ => Cpu::One,
+        }
+    }
+}
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PercpuCounter {
     folded: i64,
     held: [i64; 2],
-    /// Whose turn it is.
-    next: bool,
 }
 
 impl PercpuCounter {
     /// A counter at a value, of which nothing is held back.
     pub const fn at(value: i64) -> PercpuCounter {
-        PercpuCounter { folded: value, held: [0; 2], next: false }
+        PercpuCounter { folded: value, held: [0; 2] }
     }
 
-    /// Adds on one of so many CPUs; folds what it holds once that is `batch` or more.
-    pub fn add(&mut self, amount: i64, batch: u64, cpus: u64) {
-        self.next = !self.next && cpus > 1;
-        let held = &mut self.held[usize::from(self.next)];
+    /// Adds on a CPU; folds what that holds once it is `batch` or more.
+    pub fn add(&mut self, amount: i64, cpu: Cpu, batch: u64) {
+        let held = &mut self.held[cpu as usize];
         *held = held.saturating_add(amount);
         if held.unsigned_abs() >= batch {
             self.folded = self.folded.saturating_add(*held);
@@ -49,7 +65,7 @@ mod tests {
     fn readers_see_whole_batches() {
         let mut counter = PercpuCounter::at(1);
         let mut check = |amount, read, sum| {
-            counter.add(amount, 16, 1);
+            counter.add(amount, Cpu::One, 16);
             assert_eq!((counter.read(), counter.sum()), (read, sum));
         };
         check(15, 1, 16);
@@ -62,8 +78,12 @@ mod tests {
     #[test]
     fn two_cpus_hold_back_twice_as_much() {
         let mut counter = PercpuCounter::at(0);
+        let mut cpu = Cpu::default();
         let mut check = |times, read, sum| {
-            (0..times).for_each(|_| counter.add(1, 16, 8));
+            for _ in 0..times {
+                cpu = cpu.next(8);
+                counter.add(1, cpu, 16);
+            }
             assert_eq!((counter.read(), counter.sum()), (read, sum));
         };
         check(30, 0, 30);
