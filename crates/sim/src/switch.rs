@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Switches that may be under way at once.
 const IN_FLIGHT_MAX: usize = 1024;
-/// Inodes in one batch.
+/// Inodes in one batch: pointers that a context of 1 KiB has room for, but one; the rework's is smaller itself.
 const BATCH: usize = 119;
+const BATCH_REWORKED: usize = 126;
 /// A grace period before a switch: 20 ms.
 const GRACE: u64 = 20_000_000;
 /// One batch.
@@ -123,7 +124,8 @@ impl World {
         inodes.retain(|inode| !self.inodes[*inode].is_switching);
         let at = self.now + GRACE;
         let mut seen: u64 = 0;
-        for batch in inodes.chunks(BATCH) {
+        let most = if self.has_switch_rework() { BATCH_REWORKED } else { BATCH };
+        for batch in inodes.chunks(most) {
             let count = u64::try_from(batch.len()).unwrap_or(0);
             // Without the fix of 2026 every batch walks over all that were prepared before it.
             let steps = if self.has_switch_rework() { count } else { seen + count };

@@ -88,7 +88,7 @@ pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut Wor
         {
             let mut world = sim.w();
             let lock = which(&mut world);
-            if !lock.is_held {
+            if !lock.is_held && lock.readers == 0 {
                 lock.is_held = true;
                 return;
             }
@@ -97,11 +97,51 @@ pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut Wor
     }
 }
 
+/// Takes a lock together with others who share it, behind those who want it alone.
+pub(crate) async fn lock_shared(sim: &Sim, waits: &'static str, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
+    {
+        let mut world = sim.w();
+        let lock = which(&mut world);
+        if !lock.is_held && lock.waiters.is_empty() {
+            lock.readers += 1;
+            return;
+        }
+        lock.sharing += 1;
+    }
+    loop {
+        sim.wait(waits, |world| &mut which(world).waiters).await;
+        let mut world = sim.w();
+        let lock = which(&mut world);
+        if lock.granted > 0 {
+            lock.granted -= 1;
+            return;
+        }
+        if !lock.is_held {
+            (lock.sharing, lock.readers) = (lock.sharing - 1, lock.readers + 1);
+            return;
+        }
+    }
+}
+
+/// Lets go of a lock that is shared.
+pub(crate) fn unlock_shared(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
+    let mut world = sim.w();
+    let lock = which(&mut world);
+    lock.readers = lock.readers.saturating_sub(1);
+    if lock.readers == 0 {
+        let waiting = lock.waiters.take();
+        world.wake_all(waiting);
+    }
+}
+
 /// Lets go of a lock.
 pub(crate) fn unlock(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
     let mut world = sim.w();
     let lock = which(&mut world);
     lock.is_held = false;
+    // Those who want to share it have it before the one that lets go can take it again (`rwsem_mark_wake`).
+    let sharing = std::mem::take(&mut lock.sharing);
+    (lock.readers, lock.granted) = (lock.readers + sharing, lock.granted + sharing);
     let waiting = lock.waiters.take();
     world.wake_all(waiting);
 }

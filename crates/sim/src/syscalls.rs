@@ -17,9 +17,13 @@ use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::Errno;
 use crate::process::{io_wait, use_cpu};
+use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
 use floodline_core::scenario::FsType;
+
+/// What waits for the lock of an inode waits for.
+const INODE_LOCKED: &str = "the lock of an inode, held by another who reads or writes it";
 
 /// An open file: its inode, and the filesystem by whose mount point it was found.
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +154,7 @@ async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
 /// Cuts a file, or extends it.
 pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     let first = size.div_ceil(PAGE);
+    lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu_to_free(sim, pid, inode, first).await;
     wait_writeback(sim, inode, first, u64::MAX / 2).await;
     let blocks = {
@@ -163,6 +168,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         world.data_blocks(inode)
     };
     in_transaction(sim, pid, inode, &blocks, true).await;
+    unlock(sim, |world| &mut world.inodes[inode].lock);
 }
 
 /// Removes a name; the file goes when nobody has it open.

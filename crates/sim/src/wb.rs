@@ -49,6 +49,10 @@ pub(crate) struct Bdi {
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     pub(crate) is_held: bool,
+    /// Those who share it; those among them who have yet to find out; those who wait to share it.
+    pub(crate) readers: u32,
+    pub(crate) granted: u32,
+    pub(crate) sharing: u32,
     pub(crate) waiters: Waiters,
 }
 

@@ -135,6 +135,26 @@ fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
 }
 
 #[test]
+fn a_reader_of_xfs_waits_for_a_writer_of_the_file_that_is_throttled() {
+    let read_on = |mount: &str| {
+        let run = run(
+            "6.12",
+            &format!(
+                "[machine.sysctl.vm]\ndirty_bytes = \"4 MiB\"\n[workload]\nduration = \"10s\"\n[workload.tasks.writer]\n\
+                 steps = [{{ write = {{ file = \"{mount}/a\", block = \"16 MiB\", size = \"64 MiB\" }} }}]\n\
+                 [workload.tasks.reader]\nstart = \"3s\"\nsteps = [{{ read = {{ file = \"{mount}/a\", block = \"4 KiB\", \
+                 rate = \"10/s\" }} }}]\n"
+            ),
+        );
+        figure(&run, "reader.read.max_seconds")
+    };
+    // 16 MiB, all but the first of them at the disk's 50 MB/s.
+    let (xfs, ext4) = (read_on("/data"), read_on("/one"));
+    assert!((0.2..1.0).contains(&xfs), "{xfs} s: until the writer's call is over");
+    assert!(ext4 < 0.01, "{ext4} s: from the page cache");
+}
+
+#[test]
 fn a_sync_goes_over_the_filesystem_below_each_overlay_once_more_before_5_8() {
     let sync_on = |kernel: &str| {
         let run = run(

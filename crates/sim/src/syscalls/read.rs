@@ -2,13 +2,16 @@
 //! read(2) through the page cache: what is cached is there, what is not is read in windows that grow while the reading
 //! goes on in order (mm/readahead.c).
 
+use super::INODE_LOCKED;
 use super::write::folio_for;
 use crate::arena::{CgId, InodeId, PidId};
 use crate::block::{Class, Done, Request, Way, device_page, submit, submit_and_wait, time_of};
 use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
 use crate::process::{io_wait, use_cpu};
+use crate::sync::{lock_shared, unlock_shared};
 use crate::world::{PAGE, World};
+use floodline_core::scenario::FsType;
 
 /// Requests for pages that were asked for ahead.
 #[derive(Debug, Default)]
@@ -38,8 +41,30 @@ fn next_window(size: u64, most: u64) -> u64 {
     if size < most / 16 { 4 * size } else { (2 * size).min(most) }
 }
 
-/// Reads from a file through the page cache; how many bytes.
+/// Reads from a file through the page cache; how many bytes. XFS takes the inode's lock for it, so that a reader waits
+/// for a writer of the same file, also for one that is throttled.
 pub(crate) async fn read(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    ahead: &mut Readahead,
+    offset: u64,
+    len: u64,
+) -> Result<u64, NoMemory> {
+    let is_xfs = {
+        let world = sim.w();
+        world.sbs[world.inodes[inode].sb].fs_type == FsType::Xfs
+    };
+    if !is_xfs {
+        return read_unlocked(sim, pid, inode, ahead, offset, len).await;
+    }
+    lock_shared(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
+    let got = read_unlocked(sim, pid, inode, ahead, offset, len).await;
+    unlock_shared(sim, |world| &mut world.inodes[inode].lock);
+    got
+}
+
+async fn read_unlocked(
     sim: &Sim,
     pid: PidId,
     inode: InodeId,

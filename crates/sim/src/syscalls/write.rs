@@ -3,7 +3,7 @@
 //! on the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
 
 use super::read::fetch;
-use super::update_time;
+use super::{INODE_LOCKED, update_time};
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
 use crate::block::time_of;
@@ -39,7 +39,7 @@ pub(crate) async fn write(
     };
     let has_writeback = sim.w().sbs[sb].bdi.is_some();
     let is_iomap = fs_type == FsType::Xfs;
-    lock(sim, "the lock of an inode, held by another writer", |world| &mut world.inodes[inode].lock).await;
+    lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu(sim, pid, costs.call, false).await;
     update_time(sim, pid, inode).await;
     let owner = sim.w().page_owner(cgroup);
