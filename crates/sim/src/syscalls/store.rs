@@ -49,7 +49,9 @@ pub(crate) async fn store(
                 let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
                 let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
                 let (at, len) = hole.unwrap_or((page, 1));
-                (at, len, page < i.allocated, world.sbs[sb].folios.by_fault)
+                // From the first page on that is there already, the rest of a window comes in single ones.
+                let folio = if at == start { world.sbs[sb].folios.by_fault } else { 1 };
+                (at, len, page < i.allocated, folio)
             };
             count_fault(sim, pid, is_on_disk);
             if is_on_disk {
