@@ -7,6 +7,7 @@ use super::load::DEFAULT_VARIANT;
 use super::profile::FILLED;
 use super::sysctl::EXCLUSIVE;
 use super::{ByteSize, Scenario, ScenarioFile, Time};
+use crate::nearest::nearest;
 use toml::{Table, Value};
 
 /// A change that cannot be made.
@@ -71,6 +72,7 @@ impl Scenario {
             FILLED.iter().for_each(|key| remove(&mut tree, &format!("{device}.{key}")));
         }
         let over = over(&path, &value).ok_or_else(|| wrong(format!("{path:?} is no key")))?;
+        named(&tree, &over).map_err(wrong)?;
         lay_over(&mut tree, over);
         let text = toml::to_string(&tree).map_err(|error| wrong(error.to_string()))?;
         parse(&text).map_err(wrong)
@@ -139,6 +141,34 @@ fn over(path: &str, value: &str) -> Option<Table> {
         }
     }
     Some(table)
+}
+
+/// What people name in a scenario: a change of one that is not there would make another, and change nothing.
+const NAMED: &[(&str, &str, &str)] = &[
+    ("machine", "devices", "device"),
+    ("machine", "mounts", "mount"),
+    ("machine", "cgroups", "cgroup"),
+    ("workload", "tasks", "task"),
+];
+
+/// Whether all that a change names is there.
+fn named(tree: &Table, over: &Table) -> Result<(), String> {
+    fn names<'a>(of: &'a Table, above: &str, table: &str) -> Vec<&'a str> {
+        let tables = of.get(above).and_then(|above| above.get(table)).and_then(Value::as_table);
+        tables.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+    for &(above, table, what) in NAMED {
+        let known = names(tree, above, table);
+        let unknown = names(over, above, table).into_iter().find(|name| !known.contains(name));
+        let Some(unknown) = unknown else { continue };
+        let meant = match nearest(unknown, known.iter().copied()) {
+            Some(near) => format!(" (did you mean {near:?}?)"),
+            None if known.is_empty() => String::new(),
+            None => format!(" (known here: {})", known.iter().take(8).copied().collect::<Vec<_>>().join(", ")),
+        };
+        return Err(format!("no {what} is called {unknown:?}{meant}"));
+    }
+    Ok(())
 }
 
 fn lay_over(tree: &mut Table, over: Table) {
@@ -220,6 +250,7 @@ steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
     #[test]
     fn what_the_kernel_would_refuse_is_refused_with_its_rule() {
         check("vm.dirty_bytes=1", Err("the kernel refuses 1 here (EINVAL): it takes at least 8192"));
+        check("vm.dirty_bytes=18446744073709551615", Err("refuses more than 2^32 - 1 pages (ERANGE)"));
         check("vm.dirty_ratio=101", Err("the kernel refuses 101 here (EINVAL): it takes 0 to 100"));
         check("vm.dirty_ratio=ten", Err("the kernel refuses ten here (EINVAL)"));
         check("machine.memory=1M", Err("no kernel boots in less than 16 MiB"));
@@ -230,10 +261,14 @@ steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
     #[test]
     fn what_is_no_key_or_no_value_is_said() {
         check("dirty_bytes=1G", Err("no such key; write vm.dirty_bytes"));
-        check("machine.devices.dat.size=1G", Ok("[machine.devices.dat]"));
+        check("machine.devices.dat.size=1G", Err("no device is called \"dat\" (did you mean \"data\"?)"));
+        check("machine.mounts.\"/b\".type=xfs", Err("no mount is called \"/b\""));
+        check("machine.cgroups.box.memory_max=1G", Err("no cgroup is called \"box\" (known here: box{i})"));
+        check("workload.tasks.v.start=1s", Err("no task is called \"v\""));
         check("machine.colour=red", Err("colour"));
         check("machine.=1", Err("is no key"));
         check("machine.devices.data.size=big", Err("\"big\" is not a size"));
+        check("machine.memory=8388608 TiB", Err("\"8388608 TiB\" is too large for a size"));
         check("instances=many", Err("whole number"));
     }
 }

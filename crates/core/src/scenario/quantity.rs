@@ -13,9 +13,10 @@ use std::str::FromStr;
 
 /// The text is not such a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not {what}; write {examples}")]
+#[error("{text:?} is {not} {what}; write {examples}")]
 pub struct NotAQuantity {
     text: String,
+    not: &'static str,
     what: &'static str,
     examples: &'static str,
 }
@@ -50,8 +51,18 @@ const TIMES: &[(&str, u64)] = &[
     ("h", 3_600_000_000_000),
 ];
 
-/// `NUMBER[.FRACTION] UNIT` as a whole number of the smallest unit, or nothing.
-fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+/// What a text is instead of a quantity.
+const NOT: &str = "not";
+const TOO_LARGE: &str = "too large for";
+
+/// `NUMBER[.FRACTION] UNIT` as a whole number of the smallest unit, or what is wrong with it.
+fn read(text: &str, units: &[(&str, u64)]) -> Result<u64, &'static str> {
+    // The file holds integers of at most 63 bits; so does everything that is computed from them.
+    let fits = |value: u128| u64::try_from(value).ok().filter(|&small| i64::try_from(small).is_ok());
+    fits(read_whole(text, units).ok_or(NOT)?).ok_or(TOO_LARGE)
+}
+
+fn read_whole(text: &str, units: &[(&str, u64)]) -> Option<u128> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -62,9 +73,13 @@ fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     }
     let parts = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
-    let value = (u128::from(whole.parse::<u64>().ok()?) * parts + fraction).checked_mul(u128::from(scale))?;
-    // The file holds integers of at most 63 bits; so does everything that is computed from them.
-    u64::try_from(value / parts).ok().filter(|&small| value % parts == 0 && i64::try_from(small).is_ok())
+    let whole = if whole.bytes().all(|digit| digit.is_ascii_digit()) {
+        whole.parse().unwrap_or(u128::MAX)
+    } else {
+        return None;
+    };
+    let value = whole.saturating_mul(parts).saturating_add(fraction).saturating_mul(u128::from(scale));
+    (value == u128::MAX || value % parts == 0).then_some(value / parts)
 }
 
 /// The shortest exact way to write it.
@@ -112,7 +127,7 @@ macro_rules! as_text {
 
         impl $name {
             fn wrong(text: &str) -> NotAQuantity {
-                NotAQuantity { text: text.to_owned(), what: $what, examples: $examples }
+                NotAQuantity { text: text.to_owned(), not: NOT, what: $what, examples: $examples }
             }
         }
     };
@@ -128,7 +143,9 @@ macro_rules! quantities {
         impl FromStr for $name {
             type Err = NotAQuantity;
             fn from_str(text: &str) -> Result<$name, NotAQuantity> {
-                read(text, $units).map(|raw| $name($inner(raw))).ok_or_else(|| $name::wrong(text))
+                read(text, $units)
+                    .map(|raw| $name($inner(raw)))
+                    .map_err(|not| NotAQuantity { not, ..$name::wrong(text) })
             }
         }
 
@@ -305,7 +322,7 @@ pub struct Level(pub f64);
 impl FromStr for Level {
     type Err = NotAQuantity;
     fn from_str(text: &str) -> Result<Level, NotAQuantity> {
-        let bytes = || read(text, SIZES).or_else(|| read(text, RATES)).or_else(|| read(text, IO_RATES));
+        let bytes = || [SIZES, RATES, IO_RATES].iter().find_map(|units| read(text, units).ok());
         let time = || text.parse::<Time>().ok().map(|time| time.0.as_secs_f64());
         let often = || text.parse::<Frequency>().ok().map(Frequency::per_second);
         let level = bytes().map(|n| n as f64).or_else(time).or_else(often);
@@ -316,6 +333,7 @@ impl FromStr for Level {
 impl Level {
     fn wrong(text: &str) -> NotAQuantity {
         NotAQuantity {
+            not: NOT,
             text: text.to_owned(),
             what: "a figure's bound",
             examples: "a number, \"2.5 MB/s\" or \"300ms\"",

@@ -77,6 +77,12 @@ impl Node {
                 let value = match value {
                     SysctlValue::Text(text) if prefix.ends_with("_bytes") => match text.parse::<ByteSize>() {
                         Ok(size) => SysctlValue::Number(i64::try_from(size.bytes()).unwrap_or(i64::MAX)),
+                        Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                            return Err(format!(
+                                "{text} is more than any kernel counts; since 6.10 it refuses more than 2^32 - 1 pages \
+                                 (ERANGE)"
+                            ));
+                        }
                         Err(error) => return Err(error.to_string()),
                     },
                     value => value,

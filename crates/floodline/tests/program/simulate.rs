@@ -172,6 +172,9 @@ fn what_cannot_be_is_refused_with_the_rule_that_it_breaks() {
     check(&["--set", "machine.devices.data.write_bandwidth=0 B/s"], "nothing would ever complete");
     check(&["--set", "machine.hz=77"], "100, 250, 300 or 1000");
     check(&["--set", "dirty_bytes=1M"], "no such key; write vm.dirty_bytes");
+    check(&["--set", "machine.devices.dat.size=1G"], "no device is called \"dat\" (did you mean \"data\"?)");
+    check(&["--set", "vm.dirty_bytes=18446744073709551615"], "refuses more than 2^32 - 1 pages (ERANGE)");
+    check(&["--for", "99999999h"], "no run lasts for centuries");
     check(&["--instances", "10000000"], "16-bit ids");
     check(&["--kernel", "six"], "is no kernel version");
     check(&["--variant", "cure"], "its variants: incident, remedy, wrong");
