@@ -5,7 +5,6 @@
 
 use crate::arena::{BdiId, CgId, InodeId, PidId, WbId};
 use crate::engine::Sim;
-use crate::process::io_wait;
 use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
@@ -373,19 +372,20 @@ pub(crate) async fn balance_dirty_pages_ratelimited(sim: &Sim, pid: PidId, inode
     };
     let mut first = true;
     loop {
-        let verdict = sim.w().look(pid, wb, pages, first);
-        first = false;
-        let Verdict::Pause { jiffies, paused_when, next_pause, leaves } = verdict else { return };
-        let until = {
+        let (until, since, paused_when, next_pause, leaves) = {
             let mut world = sim.w();
+            let verdict = world.look(pid, wb, pages, first);
+            let Verdict::Pause { jiffies, paused_when, next_pause, leaves } = verdict else { return };
             let now = world.now;
             world.wbs[wb].last_sleep = now;
             let bdi = world.wbs[wb].bdi;
             world.bdis[bdi].last_sleep = now;
-            world.after_jiffies(jiffies)
+            (world.after_jiffies(jiffies), world.io_wait_begins(pid), paused_when, next_pause, leaves)
         };
-        io_wait(sim, Some(pid), sim.sleep_until(until, "the end of its pause (balance_dirty_pages)")).await;
+        first = false;
+        sim.sleep_until(until, "the end of its pause (balance_dirty_pages)").await;
         let mut world = sim.w();
+        world.io_wait_ends(pid, since);
         let task = &mut world.pids[pid];
         (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (paused_when, 0, next_pause);
         if leaves {

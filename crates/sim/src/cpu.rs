@@ -71,12 +71,28 @@ impl Cpus {
 
 /// Has a CPU for so long, in pieces where others want it too.
 pub(crate) fn run(sim: &Sim, nanos: u64) -> Run<'_> {
-    Run { sim, left: nanos, step: Step::Next }
+    run_as(sim, None, nanos)
+}
+
+/// The same in the name of a task, where there is one.
+pub(crate) fn run_as(sim: &Sim, task: Option<Use>, nanos: u64) -> Run<'_> {
+    Run { sim, task, left: nanos, step: if nanos == 0 { Step::Over } else { Step::Begins } }
+}
+
+/// A task that uses a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Use {
+    pub(crate) pid: PidId,
+    /// For how long, all in all.
+    pub(crate) nanos: u64,
+    /// In the program, or in the kernel.
+    pub(crate) is_user: bool,
 }
 
 /// See [`run`]. Written out as most of all events are the end of one of these.
 pub(crate) struct Run<'a> {
     sim: &'a Sim,
+    task: Option<Use>,
     left: u64,
     step: Step,
 }
@@ -84,7 +100,9 @@ pub(crate) struct Run<'a> {
 /// How far a piece of work is.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// The next piece begins.
+    /// The first piece begins.
+    Begins,
+    /// Another piece begins.
     Next,
     /// Long work waits for a CPU; woken only by who gives its own away.
     Waits,
@@ -96,6 +114,8 @@ enum Step {
     Runs { until: u64 },
     /// Short work waits for a CPU and is woken when it is done: whoever gives the CPU away knows when that will be.
     WaitsAndRuns,
+    /// All is done.
+    Over,
 }
 
 impl Future for Run<'_> {
@@ -104,11 +124,14 @@ impl Future for Run<'_> {
         let sim = self.sim;
         loop {
             match self.step {
-                Step::Next if self.left == 0 => return Poll::Ready(()),
-                Step::Next => {
+                Step::Begins | Step::Next => {
                     let is_long = self.left > SLICE;
                     let (has, now) = {
                         let mut world = sim.w();
+                        if let (Step::Begins, Some(task)) = (self.step, self.task) {
+                            let cgroup = world.pids[task.pid].cgroup;
+                            world.count_running(cgroup, true);
+                        }
                         (world.take_idle(sim.current_process()), world.now)
                     };
                     if !has {
@@ -143,6 +166,7 @@ impl Future for Run<'_> {
                     let left = self.left;
                     self.end(left);
                 }
+                Step::Over => return Poll::Ready(()),
             }
         }
     }
@@ -151,9 +175,19 @@ impl Future for Run<'_> {
 impl Run<'_> {
     /// A piece is done.
     fn end(&mut self, ran: u64) {
+        let mut world = self.sim.w();
+        world.give(self.sim.current_process(), ran);
         self.left -= ran.min(self.left);
-        self.step = Step::Next;
-        give(self.sim, ran);
+        if self.left > 0 {
+            self.step = Step::Next;
+            return;
+        }
+        self.step = Step::Over;
+        if let Some(Use { pid, nanos, is_user }) = self.task {
+            let cgroup = world.pids[pid].cgroup;
+            world.count_running(cgroup, false);
+            world.count_cpu_time(pid, nanos, is_user);
+        }
     }
 }
 
@@ -214,30 +248,29 @@ impl World {
         is_idle
     }
 
+    /// A process gives the CPU, had for so long, to who waits for one, or leaves it idle.
+    fn give(&mut self, process: u32, ran: u64) {
+        self.cpu.charge(process, ran);
+        let Some(Waiting { virtual_time, ticket, short }) = self.cpu.waiting.pop_front() else {
+            self.cpu.running -= 1;
+            return;
+        };
+        self.cpu.floor = self.cpu.floor.max(virtual_time);
+        match short {
+            Some(left) => {
+                let at = self.now.saturating_add(left);
+                self.queue.push(at, Due::Wake(ticket));
+            }
+            None => self.wake(ticket),
+        }
+    }
+
     /// Somebody waits: the one that has run longest goes, once it has had its slice.
     fn preempt_longest(&mut self) {
         if let Some((_, (since, running))) = self.cpu.preemptible.pop_first() {
             let at = since.saturating_add(SLICE).max(self.now);
             self.queue.push(at, Due::Wake(running));
         }
-    }
-}
-
-/// Gives the CPU, had for so long, to who waits for one, or leaves it idle.
-fn give(sim: &Sim, ran: u64) {
-    let mut world = sim.w();
-    world.cpu.charge(sim.current_process(), ran);
-    let Some(Waiting { virtual_time, ticket, short }) = world.cpu.waiting.pop_front() else {
-        world.cpu.running -= 1;
-        return;
-    };
-    world.cpu.floor = world.cpu.floor.max(virtual_time);
-    match short {
-        Some(left) => {
-            let at = world.now.saturating_add(left);
-            world.queue.push(at, Due::Wake(ticket));
-        }
-        None => world.wake(ticket),
     }
 }
 
@@ -251,14 +284,10 @@ pub(crate) async fn spin<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>
         (world.now, cgroup)
     };
     let answer = what.await;
-    let burnt = {
-        let mut world = sim.w();
-        world.count_running(cgroup, false);
-        let burnt = world.now - since;
-        world.pids[pid].stime += burnt;
-        world.memory.cpu_system += burnt;
-        burnt
-    };
-    give(sim, burnt);
+    let mut world = sim.w();
+    world.count_running(cgroup, false);
+    let burnt = world.now - since;
+    world.count_cpu_time(pid, burnt, false);
+    world.give(sim.current_process(), burnt);
     answer
 }

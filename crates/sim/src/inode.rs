@@ -336,8 +336,10 @@ impl World {
             }
         }
         self.wake_all(waiters);
-        let reclaim = self.reclaim_waiters.take();
-        self.wake_all(reclaim);
+        if !self.reclaim_waiters.is_empty() {
+            let reclaim = self.reclaim_waiters.take();
+            self.wake_all(reclaim);
+        }
     }
 
     /// An inode is nobody's any more: who dirties it next owns it.

@@ -317,6 +317,11 @@ impl World {
         }
     }
 
+    /// Whether so many more pages may be charged to a cgroup at once.
+    pub(crate) fn has_room(&self, cgroup: CgId, pages: u64) -> bool {
+        pages == 0 || self.over(cgroup, pages).is_none()
+    }
+
     /// The limit that so many more pages would break: the cgroup, and pages to be freed.
     fn over(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
         for id in self.ancestors(cgroup) {

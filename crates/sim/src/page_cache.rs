@@ -177,15 +177,14 @@ impl PageCache {
 
     /// Changes every cached extent of a range; the range must begin and end between folios.
     pub(crate) fn update(&mut self, start: u64, len: u64, mut change: impl FnMut(u64, &mut Extent)) {
-        let at = self.at(start);
-        match self.extents.get(at) {
-            Some((from, extent)) if *from == start && len <= u64::from(extent.len) && extent.blocks == extent.len => {
-                self.update_front(at, u32::try_from(len).unwrap_or(extent.len), change);
+        let (from, end) = (self.split(start), start + len);
+        match self.extents.get(from) {
+            Some((at, extent)) if *at == start && len <= u64::from(extent.len) && extent.blocks == extent.len => {
+                self.update_front(from, u32::try_from(len).unwrap_or(extent.len), change);
                 return;
             }
             _ => {}
         }
-        let (from, end) = (self.split(start), start + len);
         let mut to = from;
         while let Some((at, extent)) = self.extents.get(to).copied().filter(|(at, _)| *at < end) {
             if at + u64::from(extent.len) > end {
@@ -218,7 +217,10 @@ impl PageCache {
                 self.extents.remove(at);
                 self.merge(at - 1);
             }
-            (true, _) => self.extents[at] = (next, rest),
+            (true, _) => {
+                self.extents[at] = (next, rest);
+                self.merge(at - 1);
+            }
             (false, 0) => {
                 self.extents[at].1 = front;
                 self.merge(at);

@@ -2,7 +2,9 @@
 //! Processes as /proc shows them: counters of I/O and CPU time, and what the throttle keeps per task.
 
 use crate::arena::{CgId, PidId};
+use crate::cpu::{self, Run, Use};
 use crate::engine::Sim;
+use crate::world::World;
 
 /// `/proc/PID/io` and the fault counters of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,46 +73,48 @@ impl Pid {
     }
 }
 
+impl World {
+    /// A task goes to sleep for I/O: since when.
+    pub(crate) fn io_wait_begins(&mut self, pid: PidId) -> u64 {
+        let task = &mut self.pids[pid];
+        task.is_asleep = true;
+        let cgroup = task.cgroup;
+        self.memory.ctxt += 1;
+        self.count_iowait(cgroup, true);
+        self.now
+    }
+
+    /// It is back.
+    pub(crate) fn io_wait_ends(&mut self, pid: PidId, since: u64) {
+        let task = &mut self.pids[pid];
+        task.is_asleep = false;
+        task.blkio_delay += self.now - since;
+        let cgroup = task.cgroup;
+        self.count_iowait(cgroup, false);
+    }
+
+    /// A task had the CPUs for so long.
+    pub(crate) fn count_cpu_time(&mut self, pid: PidId, nanos: u64, is_user: bool) {
+        let (task, memory) = (&mut self.pids[pid], &mut self.memory);
+        let (of_task, of_all) = match is_user {
+            true => (&mut task.utime, &mut memory.cpu_user),
+            false => (&mut task.stime, &mut memory.cpu_system),
+        };
+        *of_task += nanos;
+        *of_all += nanos;
+    }
+}
+
 /// Does something that waits for I/O, in a task's name.
 pub(crate) async fn io_wait<T>(sim: &Sim, pid: Option<PidId>, what: impl Future<Output = T>) -> T {
     let Some(pid) = pid else { return what.await };
-    let since = {
-        let mut world = sim.w();
-        let cgroup = world.pids[pid].cgroup;
-        world.pids[pid].is_asleep = true;
-        world.memory.ctxt += 1;
-        world.count_iowait(cgroup, true);
-        world.now
-    };
+    let since = sim.w().io_wait_begins(pid);
     let answer = what.await;
-    let mut world = sim.w();
-    let cgroup = world.pids[pid].cgroup;
-    world.count_iowait(cgroup, false);
-    let now = world.now;
-    world.pids[pid].is_asleep = false;
-    world.pids[pid].blkio_delay += now - since;
+    sim.w().io_wait_ends(pid, since);
     answer
 }
 
 /// Uses a CPU in a task's name: in the kernel, or in the program.
-pub(crate) async fn use_cpu(sim: &Sim, pid: PidId, nanos: u64, is_user: bool) {
-    if nanos == 0 {
-        return;
-    }
-    {
-        let mut world = sim.w();
-        let cgroup = world.pids[pid].cgroup;
-        world.count_running(cgroup, true);
-    }
-    crate::cpu::run(sim, nanos).await;
-    let mut world = sim.w();
-    let cgroup = world.pids[pid].cgroup;
-    world.count_running(cgroup, false);
-    if is_user {
-        world.pids[pid].utime += nanos;
-        world.memory.cpu_user += nanos;
-    } else {
-        world.pids[pid].stime += nanos;
-        world.memory.cpu_system += nanos;
-    }
+pub(crate) fn use_cpu(sim: &Sim, pid: PidId, nanos: u64, is_user: bool) -> Run<'_> {
+    cpu::run_as(sim, Some(Use { pid, nanos, is_user }), nanos)
 }

@@ -78,24 +78,29 @@ async fn in_transaction(sim: &Sim, pid: PidId, inode: InodeId, blocks: &[u64], w
     journal::change(sim, pid, sb, blocks, Some((inode, with_data))).await;
 }
 
-/// The change of the modification time that a write brings, once per tick.
+/// The change of the modification time that a write brings.
 async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
-    let (is_due, is_lazy, block) = {
-        let mut world = sim.w();
-        let now = world.jiffies();
-        let sb = world.inodes[inode].sb;
-        let is_lazy = world.sbs[sb].is_lazytime;
-        let i = &mut world.inodes[inode];
-        let is_due = i.mtime != now;
-        i.mtime = now;
-        (is_due, is_lazy, i.block)
-    };
-    if is_due && is_lazy {
-        let mut world = sim.w();
-        let memcg = world.memcg(world.pids[pid].cgroup);
-        world.mark_inode_dirty(inode, Dirt::Time, memcg);
-    } else if is_due {
+    let waits = sim.w().update_time(pid, inode);
+    if let Some(block) = waits {
         in_transaction(sim, pid, inode, &[block], false).await;
+    }
+}
+
+impl World {
+    /// Changes the modification time of an inode, once per tick; the block that has to wait for a transaction.
+    fn update_time(&mut self, pid: PidId, inode: InodeId) -> Option<u64> {
+        let now = self.jiffies();
+        let i = &mut self.inodes[inode];
+        let (sb, block) = (i.sb, i.block);
+        if std::mem::replace(&mut i.mtime, now) == now {
+            return None;
+        }
+        if self.sbs[sb].is_lazytime {
+            let memcg = self.memcg(self.pids[pid].cgroup);
+            self.mark_inode_dirty(inode, Dirt::Time, memcg);
+            return None;
+        }
+        (!self.journal_change(sb, &[block], Some((inode, false)))).then_some(block)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
 use crate::engine::Sim;
 use crate::memory::make_room;
 use crate::process::use_cpu;
-use crate::world::PAGE;
+use crate::world::{PAGE, World};
 
 /// A store that faults more often than this will not succeed: with a budget below a folio, each fault brings the
 /// flusher that cleans the folio before the store is retried.
@@ -23,11 +23,11 @@ pub(crate) async fn store(
     page: u64,
     end: Option<u64>,
 ) -> Result<(), &'static str> {
-    let (sb, cgroup, fault) = {
+    let (sb, cgroup, fault, has_writeback) = {
         let world = sim.w();
-        (world.inodes[inode].sb, world.pids[pid].cgroup, world.costs.fault)
+        let sb = world.inodes[inode].sb;
+        (sb, world.pids[pid].cgroup, world.costs.fault, world.sbs[sb].bdi.is_some())
     };
-    let has_writeback = sim.w().sbs[sb].bdi.is_some();
     let mut faults = 0;
     while !sim.w().inodes[inode].is_writable(page) {
         // Who is killed at the workload's end retries nothing.
@@ -53,7 +53,7 @@ pub(crate) async fn store(
                 let folio = if at == start { world.sbs[sb].folios.by_fault } else { 1 };
                 (at, len, page < i.allocated, folio)
             };
-            count_fault(sim, pid, is_on_disk);
+            sim.w().count_fault(pid, is_on_disk);
             if is_on_disk {
                 fetch(sim, pid, inode, start, len, folio).await.map_err(|_| OUT_OF_MEMORY)?;
             } else {
@@ -65,7 +65,7 @@ pub(crate) async fn store(
                 }
             }
         } else {
-            count_fault(sim, pid, false);
+            sim.w().count_fault(pid, false);
         }
         use_cpu(sim, pid, fault, false).await;
         if has_writeback {
@@ -87,19 +87,21 @@ pub(crate) async fn store(
     Ok(())
 }
 
-fn count_fault(sim: &Sim, pid: PidId, is_major: bool) {
-    let mut world = sim.w();
-    let cgroup = world.pids[pid].cgroup;
-    world.memory.pgfault += 1;
-    let mut at = Some(cgroup);
-    while let Some(id) = at {
-        world.cgroups[id].pgfault += 1;
-        at = world.cgroups[id].parent;
-    }
-    if is_major {
-        world.memory.pgmajfault += 1;
-        world.pids[pid].io.majflt += 1;
-    } else {
-        world.pids[pid].io.minflt += 1;
+impl World {
+    fn count_fault(&mut self, pid: PidId, is_major: bool) {
+        self.memory.pgfault += 1;
+        let mut at = Some(self.pids[pid].cgroup);
+        while let Some(id) = at {
+            let cgroup = &mut self.cgroups[id];
+            cgroup.pgfault += 1;
+            at = cgroup.parent;
+        }
+        let io = &mut self.pids[pid].io;
+        if is_major {
+            io.majflt += 1;
+            self.memory.pgmajfault += 1;
+        } else {
+            io.minflt += 1;
+        }
     }
 }

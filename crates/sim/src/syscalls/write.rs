@@ -42,43 +42,32 @@ pub(crate) async fn write(
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu(sim, pid, costs.call, false).await;
     update_time(sim, pid, inode).await;
-    let owner = sim.w().page_owner(cgroup);
-    let offset = offset.unwrap_or_else(|| sim.w().inodes[inode].size);
-    let end = offset + len;
-    let mut at = offset;
+    let (offset, mut writing) = {
+        let world = sim.w();
+        let offset = offset.unwrap_or(world.inodes[inode].size);
+        let end = offset + len;
+        (offset, Writing { pid, inode, cgroup, owner: world.page_owner(cgroup), at: offset, end, has_writeback })
+    };
     let mut result = Ok(offset);
-    while at < end {
+    while writing.at < writing.end {
         if is_iomap && has_writeback {
             balance_dirty_pages_ratelimited(sim, pid, inode).await;
         }
-        let first = at / PAGE;
-        let until = {
+        let (stride, is_done) = {
             let mut world = sim.w();
-            let some = match world.throttled_wb(pid, inode) {
-                Some(wb) => world.pages_until_look(pid, wb).max(1),
-                None => 1 << 16,
-            };
-            world.chunk(sb, first, end.div_ceil(PAGE), some)
+            let stride = world.stride(&writing);
+            let is_free = stride.is_whole() && world.has_room(cgroup, world.missing(inode, stride.pages.clone()));
+            if is_free {
+                world.take_in(&writing, &stride);
+            }
+            (stride, is_free)
         };
-        let to = (until * PAGE).min(end);
-        read_partial_pages(sim, pid, inode, at..to).await;
-        let missing = sim.w().missing(inode, first..until);
-        if missing > 0 && make_room(sim, cgroup, missing).await.is_err() {
+        if !is_done && wait_for_room(sim, &writing, &stride).await.is_err() {
             result = Err(NoMemory);
             break;
         }
-        {
-            let mut world = sim.w();
-            if has_writeback {
-                world.write_pages(inode, first..until, owner, end.div_ceil(PAGE), Some(pid));
-            } else {
-                world.fill_holes(inode, first..until, owner, end.div_ceil(PAGE));
-            }
-            let i = &mut world.inodes[inode];
-            i.size = i.size.max(to);
-        }
-        use_cpu(sim, pid, time_of(to - at, costs.copy_in), false).await;
-        at = to;
+        use_cpu(sim, pid, time_of(stride.bytes.end - stride.bytes.start, costs.copy_in), false).await;
+        writing.at = stride.bytes.end;
         if !is_iomap && has_writeback {
             balance_dirty_pages_ratelimited(sim, pid, inode).await;
         }
@@ -87,9 +76,48 @@ pub(crate) async fn write(
     result
 }
 
+/// A write that is under way.
+#[derive(Clone, Copy)]
+struct Writing {
+    pid: PidId,
+    inode: InodeId,
+    /// Who pays for the pages, and whom they are charged to.
+    cgroup: CgId,
+    owner: CgId,
+    /// How far it is, and where it ends; bytes.
+    at: u64,
+    end: u64,
+    has_writeback: bool,
+}
+
+/// What is written in one step.
+struct Stride {
+    bytes: Range<u64>,
+    pages: Range<u64>,
+}
+
+impl Stride {
+    /// Whether it covers its pages, so that none has to be read before.
+    fn is_whole(&self) -> bool {
+        self.bytes.start.is_multiple_of(PAGE) && self.bytes.end.is_multiple_of(PAGE)
+    }
+}
+
+/// Does what a stride takes that begins or ends within a page, or finds no free memory.
+async fn wait_for_room(sim: &Sim, writing: &Writing, stride: &Stride) -> Result<(), NoMemory> {
+    let &Writing { pid, inode, cgroup, .. } = writing;
+    read_partial_pages(sim, pid, inode, stride).await;
+    let missing = sim.w().missing(inode, stride.pages.clone());
+    if missing > 0 {
+        make_room(sim, cgroup, missing).await?;
+    }
+    sim.w().take_in(writing, stride);
+    Ok(())
+}
+
 /// Fetches the pages at the ends of a write that it covers in part and that are on the device.
-async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<u64>) {
-    if bytes.start.is_multiple_of(PAGE) && bytes.end.is_multiple_of(PAGE) {
+async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stride) {
+    if stride.is_whole() {
         return;
     }
     let needed = {
@@ -99,7 +127,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<
             let page = at / PAGE;
             !at.is_multiple_of(PAGE) && page * PAGE < i.size && page < i.allocated && i.cache.find(page).is_none()
         };
-        [bytes.start, bytes.end].map(|at| is_needed(at).then_some(at / PAGE))
+        [stride.bytes.start, stride.bytes.end].map(|at| is_needed(at).then_some(at / PAGE))
     };
     for page in needed.into_iter().flatten() {
         // The write itself finds that there is no memory.
@@ -110,6 +138,30 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, bytes: Range<
 }
 
 impl World {
+    /// The next stride of a write: until its task has to look where the domains are.
+    fn stride(&mut self, writing: &Writing) -> Stride {
+        let &Writing { pid, inode, at, end, .. } = writing;
+        let some = match self.throttled_wb(pid, inode) {
+            Some(wb) => self.pages_until_look(pid, wb).max(1),
+            None => 1 << 16,
+        };
+        let first = at / PAGE;
+        let until = self.chunk(self.inodes[inode].sb, first, end.div_ceil(PAGE), some);
+        Stride { bytes: at..(until * PAGE).min(end), pages: first..until }
+    }
+
+    /// Puts the pages of a stride into the cache; dirty, where they have a device to go to.
+    fn take_in(&mut self, writing: &Writing, stride: &Stride) {
+        let &Writing { pid, inode, owner, end, .. } = writing;
+        if writing.has_writeback {
+            self.write_pages(inode, stride.pages.clone(), owner, end.div_ceil(PAGE), Some(pid));
+        } else {
+            self.fill_holes(inode, stride.pages.clone(), owner, end.div_ceil(PAGE));
+        }
+        let i = &mut self.inodes[inode];
+        i.size = i.size.max(stride.bytes.end);
+    }
+
     /// Where the next stride of a write ends: after some pages, with a whole folio.
     fn chunk(&self, sb: SbId, first: u64, last: u64, some: u64) -> u64 {
         let by_write = self.sbs[sb].folios.by_write;

@@ -6,35 +6,30 @@
 use super::Entry;
 use std::collections::BinaryHeap;
 
-/// A span is 2^20 ns, a millisecond.
-const SPAN_SHIFT: u32 = 20;
-/// Spans of the ring: a quarter of a second.
-const SPANS: u64 = 256;
-/// Spans in one word of the bits that say which are empty.
-const WORD: u64 = 64;
+/// A span is 2^22 ns, four milliseconds: a tick of most kernels.
+const SPAN_SHIFT: u32 = 22;
+/// Spans of the ring: a quarter of a second. As many as a word has bits.
+const SPANS: u64 = 64;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Later {
     /// The present span, whose events are elsewhere.
     present: u64,
     /// First events of the next spans, by the number of the span modulo their number.
-    first: Ring,
-    /// Which of them have any.
-    has: [u64; (SPANS / WORD) as usize],
+    first: [Option<u32>; SPANS as usize],
+    /// Which of them have any, a bit for each.
+    has: u64,
     /// Events, each with the next one of its span; free cells as well.
     cells: Vec<(Entry, Option<u32>)>,
     free: Option<u32>,
     far: BinaryHeap<Entry>,
 }
 
-/// The first cell of each span.
-#[derive(Debug)]
-struct Ring([Option<u32>; SPANS as usize]);
-
-impl Default for Ring {
-    fn default() -> Ring {
-        Ring([None; SPANS as usize])
+impl Default for Later {
+    fn default() -> Later {
+        let first = [None; SPANS as usize];
+        Later { present: 0, first, has: 0, cells: Vec::new(), free: None, far: BinaryHeap::new() }
     }
 }
 
@@ -59,7 +54,8 @@ impl Later {
             self.far.push(entry);
             return None;
         }
-        let (number, next) = ((span % SPANS) as usize, self.first.0[(span % SPANS) as usize]);
+        let number = (span % SPANS) as usize;
+        let next = self.first[number];
         let cell = match self.free {
             Some(cell) => {
                 self.free = std::mem::replace(&mut self.cells[cell as usize], (entry, next)).1;
@@ -70,8 +66,8 @@ impl Later {
                 u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX)
             }
         };
-        self.first.0[number] = Some(cell);
-        self.has[number / WORD as usize] |= 1 << (number as u64 % WORD);
+        self.first[number] = Some(cell);
+        self.has |= 1 << number;
         None
     }
 
@@ -81,9 +77,8 @@ impl Later {
         let Some(next) = self.next_in_ring().into_iter().chain(far).min() else { return };
         self.present = next;
         let number = (next % SPANS) as usize;
-        // The cells of a span that was come to by way of the heap alone are none, as of any other that is empty.
-        let mut at = self.first.0[number].take();
-        self.has[number / WORD as usize] &= !(1 << (number as u64 % WORD));
+        let mut at = self.first[number].take();
+        self.has &= !(1 << number);
         while let Some(cell) = at {
             let (entry, next) = &mut self.cells[cell as usize];
             span.push(*entry);
@@ -100,12 +95,7 @@ impl Later {
     /// The next span of the ring that has events.
     fn next_in_ring(&self) -> Option<u64> {
         let from = self.present + 1;
-        // Each word from the bits after the present one on, and the first once more for those before.
-        (0..=SPANS / WORD).find_map(|step| {
-            let word = from / WORD + step;
-            let bits = self.has[(word % (SPANS / WORD)) as usize];
-            let bits = if step == 0 { bits & (u64::MAX << (from % WORD)) } else { bits };
-            (bits != 0).then(|| word * WORD + u64::from(bits.trailing_zeros()))
-        })
+        let has = self.has.rotate_right((from % SPANS) as u32);
+        (has != 0).then(|| from + u64::from(has.trailing_zeros()))
     }
 }
