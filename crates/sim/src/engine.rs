@@ -178,8 +178,8 @@ impl Engine {
         let sequence = world.queue.reserve();
         let may_go_on = at <= self.horizon.get() && self.events.get() < self.portion_end.get();
         while may_go_on && world.new_wbs.is_empty() && world.new_workers.is_empty() {
-            let next = world.queue.peek().filter(|(next, _)| (next.at, next.sequence) < (at, sequence));
-            let Some((next, place)) = next else {
+            let next = world.queue.peek().filter(|next| (next.at, next.sequence) < (at, sequence));
+            let Some(next) = next else {
                 world.now = at;
                 self.events.set(self.events.get() + 1);
                 if let Some(process) = self.processes.borrow_mut().get_mut(self.current.get() as usize) {
@@ -196,7 +196,7 @@ impl Engine {
             if wakes {
                 break;
             }
-            world.queue.pop(&next, place);
+            world.queue.pop(&next);
             self.handle(&mut world, &next);
         }
         let ticket = self.ticket(waits);
@@ -247,7 +247,7 @@ impl Engine {
 
     /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.w().queue.peek().map(|(next, _)| next.at)
+        self.w().queue.peek().map(|next| next.at)
     }
 
     /// Handles the next event, and nothing else.
@@ -267,12 +267,12 @@ impl Engine {
         while self.events.get() < self.portion_end.get() {
             let woken = {
                 let mut world = self.w();
-                let Some((next, place)) = world.queue.peek() else { return Stopped::Idle };
+                let Some(next) = world.queue.peek() else { return Stopped::Idle };
                 if next.at > until {
                     world.now = until;
                     return Stopped::Until;
                 }
-                world.queue.pop(&next, place);
+                world.queue.pop(&next);
                 self.handle(&mut world, &next)
             };
             if let Some(ticket) = woken {

@@ -8,7 +8,7 @@ use crate::arena::{BlockId, WbId};
 use crate::block::Way;
 use later::Later;
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// What is due at a time.
 #[derive(Clone, Copy, Debug)]
@@ -50,23 +50,13 @@ impl Alarm {
 pub(crate) struct Queue {
     /// Due at the moment they were pushed.
     ready: VecDeque<Entry>,
-    /// What the present span began with, in order, the first one last.
-    span: Vec<Entry>,
-    /// What was pushed into the present span, or before it.
-    heap: BinaryHeap<Entry>,
+    /// What is due in the present span, in order. What is pushed into it is mostly due first or last: little moves.
+    near: VecDeque<Entry>,
     /// What is due in later spans. If there is anything, something is in the present span.
     later: Later,
     /// Completions by device and way; the first of each is among the others as well.
     completions: Vec<VecDeque<Entry>>,
     sequence: u64,
-}
-
-/// Where the next event is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
-    Ready,
-    Span,
-    Heap,
 }
 
 /// An event: when, in which order among those of the same time, and what.
@@ -78,7 +68,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Time and sequence as one number: the heap compares it without a branch.
+    /// Time and sequence as one number, which is compared without a branch.
     fn key(&self) -> u128 {
         u128::from(self.at) << 64 | u128::from(self.sequence)
     }
@@ -99,9 +89,8 @@ impl PartialOrd for Entry {
 }
 
 impl Ord for Entry {
-    /// The heap has the largest first: what is due first is the largest.
     fn cmp(&self, other: &Entry) -> Ordering {
-        other.key().cmp(&self.key())
+        self.key().cmp(&other.key())
     }
 }
 
@@ -150,11 +139,15 @@ impl Queue {
     }
 
     fn push_entry(&mut self, entry: Entry) {
-        if self.span.is_empty() && self.heap.is_empty() {
+        if self.near.is_empty() {
             self.later.come_to(entry.at);
         }
-        if let Some(entry) = self.later.keep(entry) {
-            self.heap.push(entry);
+        let Some(entry) = self.later.keep(entry) else { return };
+        if self.near.back().is_none_or(|last| *last < entry) {
+            self.near.push_back(entry);
+        } else {
+            let at = self.near.partition_point(|other| *other < entry);
+            self.near.insert(at, entry);
         }
     }
 
@@ -187,34 +180,30 @@ impl Queue {
         }
     }
 
-    /// The next event, and where it is.
-    pub(super) fn peek(&self) -> Option<(Entry, Place)> {
-        // Of entries the largest is due first.
-        let later = match (self.span.last(), self.heap.peek()) {
-            (Some(span), Some(heap)) if heap > span => Some((heap, Place::Heap)),
-            (Some(span), _) => Some((span, Place::Span)),
-            (None, heap) => heap.map(|heap| (heap, Place::Heap)),
-        };
-        let first = match (self.ready.front(), later) {
-            (Some(ready), Some((later, _))) if ready > later => Some((ready, Place::Ready)),
-            (Some(ready), None) => Some((ready, Place::Ready)),
-            (_, later) => later,
-        };
-        first.map(|(entry, place)| (*entry, place))
+    /// The next event.
+    #[inline]
+    pub(super) fn peek(&self) -> Option<Entry> {
+        match (self.ready.front(), self.near.front()) {
+            (Some(ready), Some(near)) => Some(*if ready < near { ready } else { near }),
+            (ready, near) => ready.or(near).copied(),
+        }
     }
 
     /// Takes out what [`Queue::peek`] said.
-    pub(super) fn pop(&mut self, next: &Entry, place: Place) {
-        match place {
-            Place::Ready => self.ready.pop_front(),
-            Place::Span => self.span.pop(),
-            Place::Heap => self.heap.pop(),
-        };
-        if self.span.is_empty() && self.heap.is_empty() {
-            self.later.next_span(&mut self.span);
+    #[inline]
+    pub(super) fn pop(&mut self, next: &Entry) {
+        if self.ready.front() == Some(next) {
+            self.ready.pop_front();
+            return;
         }
-        if let Due::IoDone(device, _) = next.due {
-            self.following(device, next).into_iter().for_each(|following| self.push_entry(following));
+        self.near.pop_front();
+        if self.near.is_empty() {
+            self.later.next_span(&mut self.near);
+        }
+        if let Due::IoDone(device, _) = next.due
+            && let Some(following) = self.following(device, next)
+        {
+            self.push_entry(following);
         }
     }
 

@@ -4,7 +4,8 @@
 //! heap, but that is little: the pauses of the kernel end within 200 ms.
 
 use super::Entry;
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// A span is 2^22 ns, four milliseconds: a tick of most kernels.
 const SPAN_SHIFT: u32 = 22;
@@ -23,7 +24,7 @@ pub(super) struct Later {
     /// Events, each with the next one of its span; free cells as well.
     cells: Vec<(Entry, Option<u32>)>,
     free: Option<u32>,
-    far: BinaryHeap<Entry>,
+    far: BinaryHeap<Reverse<Entry>>,
 }
 
 impl Default for Later {
@@ -51,7 +52,7 @@ impl Later {
             return Some(entry);
         }
         if span - self.present >= SPANS {
-            self.far.push(entry);
+            self.far.push(Reverse(entry));
             return None;
         }
         let number = (span % SPANS) as usize;
@@ -71,25 +72,26 @@ impl Later {
         None
     }
 
-    /// Comes to the next span that has events, if any has, and moves them to `span` in order, the first one last.
-    pub(super) fn next_span(&mut self, span: &mut Vec<Entry>) {
-        let far = self.far.peek().map(|entry| span_of(entry.at));
+    /// Comes to the next span that has events, if any has, and moves them to `near` in order, which is empty.
+    pub(super) fn next_span(&mut self, near: &mut VecDeque<Entry>) {
+        let far = self.far.peek().map(|Reverse(entry)| span_of(entry.at));
         let Some(next) = self.next_in_ring().into_iter().chain(far).min() else { return };
         self.present = next;
         let number = (next % SPANS) as usize;
         let mut at = self.first[number].take();
         self.has &= !(1 << number);
+        near.clear();
         while let Some(cell) = at {
             let (entry, next) = &mut self.cells[cell as usize];
-            span.push(*entry);
+            near.push_back(*entry);
             at = std::mem::replace(next, self.free.replace(cell));
         }
-        while let Some(entry) = self.far.peek().copied().filter(|entry| span_of(entry.at) == next) {
-            span.push(entry);
+        while let Some(Reverse(entry)) = self.far.peek().copied().filter(|far| span_of(far.0.at) == next) {
+            near.push_back(entry);
             self.far.pop();
         }
-        // They were pushed mostly in order, and come out the other way round: little is left to do.
-        span.sort_unstable();
+        // They were pushed mostly in order, and come out the other way round: sorting turns them.
+        near.make_contiguous().sort_unstable();
     }
 
     /// The next span of the ring that has events.
