@@ -132,14 +132,17 @@ impl Run for SweepCommand {
             console.note(&format!("interrupted: {} of {} runs are finished", rows.len(), cells.len()));
         }
         let sweep = Sweep { scenario: file.name.clone(), axes: axes.into_iter().map(|axis| axis.key).collect(), rows };
-        if let (Some(kept), Some(path), Some(target)) = (kept, &self.save, target) {
-            keep(&sweep, kept, path, BufWriter::new(target))?;
-        }
+        // What took long is shown where it cannot be kept, and kept where it cannot be shown.
+        let is_kept = match (kept, &self.save, target) {
+            (Some(kept), Some(path), Some(target)) => keep(&sweep, kept, path, BufWriter::new(target)),
+            _ => Ok(()),
+        };
         console.print(&match self.format {
             Format::Text => view::text(&sweep, &self.shown(&cells, &sweep), console.width()),
             Format::Json => view::json(&sweep).map_err(CliError::bug)?,
         })?;
         tell_unknown_figures(console, &self.figures, &sweep);
+        is_kept.map_err(|error| error.hint("what is in it is not complete"))?;
         let all_ran = sweep.rows.iter().all(|row| row.result.is_ok());
         Ok(match (refused, all_ran) {
             (0, true) => Exit::Done,

@@ -82,6 +82,18 @@ fn tables_are_kept_in_the_format_of_their_name() {
 }
 
 #[test]
+fn a_table_that_cannot_be_kept_is_shown_all_the_same() {
+    let small = scenario(SMALL);
+    let full = small.folder.path().join("full.csv");
+    std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
+    let save = ["--grid", "instances=1,2", "--for", "2s", "--save", full.to_str().expect("a plain path")];
+    let run = floodline(&[&["sweep", small.as_str()], &save[..]].concat());
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stdout.contains("small: 2 runs"), "{run}");
+    assert!(run.stderr.contains("full.csv: No space left") && run.stderr.contains("is not complete"), "{run}");
+}
+
+#[test]
 fn misuse_is_answered_with_what_to_type() {
     let small = scenario(SMALL);
     let check = |args: &[&str], says: &str| {
