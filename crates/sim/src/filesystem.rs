@@ -82,16 +82,16 @@ const GROUP_DESCRIPTOR: u64 = 2;
 const BLOCK_BITMAP: u64 = 3;
 const DIRECTORIES: u64 = 4;
 const FIRST_DIRECTORY: u64 = 5;
-const FIRST_INODES: u64 = 64;
-
-/// What the name of an inode in this block of the table changes.
-fn named_blocks(block: u64) -> [u64; 5] {
-    let directory = FIRST_DIRECTORY + block % (FIRST_INODES - FIRST_DIRECTORY);
-    [INODE_BITMAP, GROUP_DESCRIPTOR, DIRECTORIES, directory, block]
-}
+pub(crate) const FIRST_INODES: u64 = 64;
 
 /// Inodes in one block of an inode table.
 const INODES_PER_BLOCK: u64 = 16;
+
+/// The block of the so manieth inode, after bitmaps and directories: one of the table for 16, or one for each.
+fn inode_block(journal: Option<&Journal>, created: u64) -> u64 {
+    let logs_inodes = journal.is_some_and(Journal::logs_inodes);
+    FIRST_INODES + if logs_inodes { created } else { created / INODES_PER_BLOCK }
+}
 
 impl World {
     /// The filesystem of a path, and the path in it. An overlay's files are its upper filesystem's.
@@ -147,8 +147,7 @@ impl World {
         match sb.names.entry(below)? {
             Entry::Vacant(place) => {
                 sb.created += 1;
-                // One block of the table for 16 inodes, after bitmaps and directories.
-                let block = FIRST_INODES + sb.created / INODES_PER_BLOCK;
+                let block = inode_block(sb.journal.as_ref(), sb.created);
                 let inode = self.inodes.push(Inode::new(id, block));
                 place.insert(Dentry::File(inode));
                 Ok((inode, true))
@@ -162,7 +161,8 @@ impl World {
 
     /// Metadata blocks that a new file changes: bitmap of inodes, group descriptor, the directory and its inode, inode.
     pub(crate) fn create_blocks(&self, inode: InodeId) -> [u64; 5] {
-        named_blocks(self.inodes[inode].block)
+        let inode = &self.inodes[inode];
+        self.named_blocks(inode.sb, inode.block)
     }
 
     /// Those that blocks of its data change when they are given or taken: bitmap of blocks, group descriptor, inode.
@@ -172,7 +172,16 @@ impl World {
 
     /// Those that a directory changes, the last one that was made.
     pub(crate) fn dir_blocks(&self, sb: SbId) -> [u64; 5] {
-        named_blocks(FIRST_INODES + self.sbs[sb].created / INODES_PER_BLOCK)
+        let sb_of = &self.sbs[sb];
+        self.named_blocks(sb, inode_block(sb_of.journal.as_ref(), sb_of.created))
+    }
+
+    /// What the name of an inode in this block changes.
+    fn named_blocks(&self, sb: SbId, block: u64) -> [u64; 5] {
+        let logs_inodes = self.sbs[sb].journal.as_ref().is_some_and(Journal::logs_inodes);
+        let of_table = if logs_inodes { block / INODES_PER_BLOCK } else { block };
+        let directory = FIRST_DIRECTORY + of_table % (FIRST_INODES - FIRST_DIRECTORY);
+        [INODE_BITMAP, GROUP_DESCRIPTOR, DIRECTORIES, directory, block]
     }
 
     /// The owner of an inode's pages when a task of a cgroup brings them in.

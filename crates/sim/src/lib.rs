@@ -44,6 +44,7 @@ mod wb;
 mod wbt;
 mod world;
 mod writepages;
+mod xfsaild;
 
 pub use found::Found;
 pub use honoured::{check, meant, simplified};

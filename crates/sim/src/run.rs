@@ -4,6 +4,7 @@
 
 use crate::engine::{Engine, Sim, Stopped};
 use crate::found::Found;
+use crate::journal::{self, Journal};
 use crate::measure::Measures;
 use crate::recorder::{Recorder, facts};
 use crate::setup;
@@ -115,7 +116,10 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     }
     let journals = setup::journals(&sim.w());
     for sb in journals {
-        sim.spawn("jbd2", true, crate::journal::thread(sim.clone(), sb));
+        sim.spawn("jbd2", true, journal::thread(sim.clone(), sb));
+        if sim.w().sbs[sb].journal.as_ref().is_some_and(Journal::logs_inodes) {
+            sim.spawn("xfsaild", true, crate::xfsaild::xfsaild(sim.clone(), sb));
+        }
         if sim.w().sbs[sb].has_unwritten {
             sim.spawn("conversion", true, crate::ioend::worker(sim.clone(), sb));
         }

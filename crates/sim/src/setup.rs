@@ -33,9 +33,8 @@ const LATENCY: u64 = 500_000;
 const DEPTH: u32 = 256;
 /// Requests of the queue of a loop device.
 const LOOP_DEPTH: u32 = 128;
-/// Time between commits of ext4, and between looks of XFS at its log.
+/// Time between commits of ext4.
 const JBD2_INTERVAL: u64 = 5_000_000_000;
-const XFS_INTERVAL: u64 = 30_000_000_000;
 /// Most of anything that has copies.
 const COPIES_MAX: usize = 1 << 20;
 
@@ -349,7 +348,7 @@ fn add_filesystems(
                         commit.filter(|seconds| *seconds > 0).map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
                     Some(Journal::new(true, interval).with_order(!has("data=writeback")))
                 }
-                FsType::Xfs => Some(Journal::new(false, XFS_INTERVAL)),
+                FsType::Xfs => Some(Journal::new(false, crate::xfsaild::INTERVAL)),
                 _ => None,
             };
         }
