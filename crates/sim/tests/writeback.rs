@@ -135,6 +135,15 @@ fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
 }
 
 #[test]
+fn the_log_of_xfs_has_every_new_inode_as_an_item_of_its_own() {
+    let files = "create_files = { file = \"/data/{n}\", files = 2000, size = \"4 KiB\" }";
+    let run = run("6.12", &format!("[workload.tasks.writer]\nsteps = [{{ {files} }}, \"sync\"]\n"));
+    let log = figure(&run, "devices.written_bytes") - 2000.0 * 4096.0;
+    // About 320 bytes each on real kernels.
+    assert!((250.0..400.0).contains(&(log / 2000.0)), "{log} bytes of log");
+}
+
+#[test]
 fn a_reader_of_xfs_waits_for_a_writer_of_the_file_that_is_throttled() {
     let read_on = |mount: &str| {
         let run = run(
