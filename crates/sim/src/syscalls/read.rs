@@ -121,14 +121,18 @@ async fn read_unlocked(
         };
         let limit = if is_sequential { file_end } else { last };
         let most = sim.w().request_pages();
-        if ahead.reading.front().is_none_or(|(at, count, _)| page < *at || page >= at + count) {
+        let is_expected = ahead.reading.front().is_some_and(|(at, count, _)| (*at..at + count).contains(&page));
+        // The first window comes alone: whether another will be wanted shows when this one is used up.
+        let goes_on = is_sequential && page > 0 && page == ahead.next;
+        if !is_expected && !goes_on {
             // Not what was asked for ahead: begin anew here.
             // The cells stay open until the requests are done; a few per change of place.
             ahead.reading.clear();
             ahead.next = page;
             ahead.size = first_window(last - page, window);
         }
-        let reach = page + if is_sequential { 2 * ahead.size } else { run.max(1) };
+        let windows = if is_expected || goes_on { 2 } else { 1 };
+        let reach = page + if is_sequential { windows * ahead.size } else { run.max(1) };
         while ahead.next < limit.min(reach) {
             let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
             let slot = sim.w().completions.open();
