@@ -408,7 +408,7 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
             2 => "\"exit\"".to_owned(),
             _ => "{ note = { text = \"here\" } }".to_owned(),
         },
-        _ => format!("{{ mkdir = {{ path = \"{at}\" }} }}"),
+        _ => format!("{{ {} = {{ path = \"{at}\" }} }}", dice.one_of(&["mkdir", "rmdir"])),
     }
 }
 
