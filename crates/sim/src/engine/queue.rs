@@ -215,3 +215,32 @@ impl Queue {
         line.front().copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_core::scenario::Random;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn events_come_in_the_order_of_time_and_sequence_however_far_off_they_are() {
+        let mut random = Random::new(5);
+        let (mut queue, mut plain, mut now) = (Queue::default(), BTreeSet::new(), 0);
+        for round in 0..40_000 {
+            // It grows and shrinks in turn, and runs empty.
+            if random.below(10) < if round % 4000 < 2000 { 6 } else { 3 } {
+                let reach = 1 << random.below(32);
+                let at = now + random.below(reach);
+                queue.push(at, Due::WbtWindow(BlockId(0)));
+                plain.insert((at, queue.sequence));
+                continue;
+            }
+            let next = queue.peek();
+            assert_eq!(next.map(|next| (next.at, next.sequence)), plain.pop_first(), "round {round}");
+            if let Some(next) = next {
+                now = next.at;
+                queue.pop(&next);
+            }
+        }
+    }
+}
