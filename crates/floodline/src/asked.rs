@@ -18,9 +18,9 @@ pub(crate) struct Asked {
     /// Change a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// The kernel whose behaviour is modelled
-    #[arg(long, value_name = "VERSION", default_value = "6.12")]
-    kernel: String,
+    /// The kernel whose behaviour is modelled; without it 6.12
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<String>,
     /// How many copies of what has copies: of its cgroups, else of its tasks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     instances: Option<u32>,
@@ -38,10 +38,25 @@ fn parse_simulated(text: &str) -> Result<Duration, String> {
     i64::try_from(lasting.as_nanos()).map(|_| lasting).map_err(|_| "no run lasts for centuries".to_owned())
 }
 
+/// The kernel where none is named.
+const KERNEL: &str = "6.12";
+
 impl Asked {
+    /// Whether a key that a sweep may vary has a value already.
+    pub(crate) fn fixes(&self, key: &str) -> bool {
+        let has_option = match key {
+            "kernel" => self.kernel.is_some(),
+            "variant" => self.variant.is_some(),
+            "instances" => self.instances.is_some(),
+            "for" => self.lasting.is_some(),
+            _ => false,
+        };
+        has_option || self.settings.iter().any(|text| text.split_once('=').is_some_and(|(set, _)| set == key))
+    }
+
     /// The kernel that is modelled: `other` where something varies it.
     pub(crate) fn kernel(&self, other: Option<&str>) -> Result<KernelVersion, CliError> {
-        let text = other.unwrap_or(&self.kernel);
+        let text = other.or(self.kernel.as_deref()).unwrap_or(KERNEL);
         let wrong = || CliError::usage(format!("{text:?} is no kernel version; e.g. 6.12 or 5.10.223"));
         text.parse().map_err(|_| wrong())
     }

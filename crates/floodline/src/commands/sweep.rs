@@ -104,6 +104,10 @@ impl Run for SweepCommand {
         if let Some(twice) = axes.iter().enumerate().find(|(at, axis)| axes[..*at].iter().any(|a| a.key == axis.key)) {
             return Err(CliError::usage(format!("{} is varied twice", twice.1.key)).hint("give all values at once"));
         }
+        if let Some(fixed) = axes.iter().find(|axis| self.asked.fixes(&axis.key)) {
+            let twice = format!("{} is varied, and has one value beside that", fixed.key);
+            return Err(CliError::usage(twice).hint("give all values to --grid"));
+        }
         let grid = combinations(&axes)?;
         let file = read_file(&self.scenario)?;
         let mut cells: Vec<Result<Cell, CliError>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();

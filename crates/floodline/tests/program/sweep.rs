@@ -104,6 +104,10 @@ fn misuse_is_answered_with_what_to_type() {
     check(&["--grid", "vm.dirty_bytes"], "--grid vm.dirty_bytes=64M,256M,1G");
     check(&["--grid", "kernel=6.1,"], "is no grid");
     check(&["--grid", "kernel=6.1", "--grid", "kernel=6.12"], "kernel is varied twice");
+    for fixed in [["--kernel", "5.10"], ["--set", "kernel=6.1"]] {
+        check(&["--grid", "kernel=6.1,6.12", fixed[0], fixed[1]], "kernel is varied, and has one value beside that");
+    }
+    check(&["--grid", "vm.dirty_ratio=5,10", "--set", "vm.dirty_ratio=20"], "vm.dirty_ratio is varied, and");
     check(&["--grid", "kernel=6.1", "--save", "t.xls"], "name it .csv, .json or .parquet");
     check(&["--grid", "kernel=6.1", "--jobs", "0"], "--jobs");
     check(&["--grid", "dirty_bytes=1M,2M"], "no combination can be run: ");
