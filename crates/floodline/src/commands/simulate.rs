@@ -17,7 +17,6 @@ use floodline_core::compare::{Reading, Side, compare};
 use floodline_core::human;
 use floodline_core::kernel::KernelVersion;
 use floodline_core::record::Record;
-use floodline_core::run::Run;
 use floodline_core::scenario::Scenario;
 use floodline_sim::{Found, NEWEST_KERNEL, SimError, Speed};
 use std::path::{Path, PathBuf};
@@ -73,39 +72,57 @@ impl Command for Simulate {
                 .note(&format!("{NEWEST_KERNEL} is the newest kernel that is modelled; {kernel} is taken to be alike"));
         }
         let one = self.simulate(console, &interrupt, &scenario, &variant, kernel)?;
-        let is_as_expected = |outcome: &Outcome| outcome.report.not_as_expected.is_empty();
-        let exit = |well: bool| if well { Exit::Done } else { Exit::Findings };
-        let Some((other_variant, other)) = other else {
-            let exit = exit(is_as_expected(&one));
-            let reports = [one.report];
-            console.print(&match self.format {
-                Format::Text => floodline_view::run::text(&reports, console.width()),
-                Format::Json => floodline_view::run::json(&reports).map_err(CliError::bug)?,
-            })?;
-            return Ok(exit);
-        };
-        let two = self.simulate(console, &interrupt, &other, &other_variant, kernel)?;
-        if one.is_interrupted || two.is_interrupted {
-            return Err(CliError::cannot_observe("interrupted before both variants had run, so nothing is compared"));
+        let Some((other_variant, other)) = other else { return self.print_one(console, one) };
+        let interrupted =
+            || CliError::cannot_observe("interrupted before both variants had run, so nothing is compared");
+        if one.is_interrupted {
+            return Err(interrupted());
         }
-        for outcome in [&one, &two] {
+        let two = self.simulate(console, &interrupt, &other, &other_variant, kernel)?;
+        if two.is_interrupted {
+            return Err(interrupted());
+        }
+        self.print_both(console, &[(variant, one), (other_variant, two)])
+    }
+}
+
+/// Whether runs are as their scenarios expect.
+fn exit(outcomes: &[&Outcome]) -> Exit {
+    if outcomes.iter().all(|outcome| outcome.report.not_as_expected.is_empty()) { Exit::Done } else { Exit::Findings }
+}
+
+impl Simulate {
+    /// The figures of a run.
+    fn print_one(&self, console: &mut Console, outcome: Outcome) -> Result<Exit, CliError> {
+        let exit = exit(&[&outcome]);
+        let reports = [outcome.report];
+        console.print(&match self.format {
+            Format::Text => floodline_view::run::text(&reports, console.width()),
+            Format::Json => floodline_view::run::json(&reports).map_err(CliError::bug)?,
+        })?;
+        Ok(exit)
+    }
+
+    /// Two runs side by side.
+    fn print_both(&self, console: &mut Console, runs: &[(String, Outcome); 2]) -> Result<Exit, CliError> {
+        for (variant, outcome) in runs {
             for said in &outcome.report.not_as_expected {
-                console.note(&format!("{} is not as the scenario expects: {said}", outcome.report.variant));
+                console.note(&format!("{variant} is not as the scenario expects: {said}"));
             }
         }
-        let exit = exit(is_as_expected(&one) && is_as_expected(&two));
-        let side = |label: String, run: &Run| Side { label, readings: vec![Reading::of(&run.window)] };
-        let comparison = compare(&[side(variant, &one.run), side(other_variant, &two.run)]);
+        let side = |(label, outcome): &(String, Outcome)| Side {
+            label: label.clone(),
+            readings: vec![Reading::of(&outcome.run.window)],
+        };
+        let comparison = compare(&runs.each_ref().map(side));
         let comparison = comparison.ok_or_else(|| CliError::bug("two runs are not two sides"))?;
         console.print(&match self.format {
             Format::Text => floodline_view::compare::text(&comparison, console.width()),
             Format::Json => floodline_view::compare::json(&comparison).map_err(CliError::bug)?,
         })?;
-        Ok(exit)
+        Ok(exit(&runs.each_ref().map(|(_, outcome)| outcome)))
     }
-}
 
-impl Simulate {
     /// The scenario with what the command line changes of it.
     fn prepare(&self, variant: Option<&str>) -> Result<(String, Scenario), CliError> {
         let (variant, scenario) = read_scenario(&self.scenario, variant)?;

@@ -5,6 +5,7 @@ use floodline_core::fixture::Fixture;
 use floodline_core::record::Sink;
 use floodline_core::recording::{Encoder, Header};
 use std::fmt;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -46,6 +47,21 @@ pub(crate) fn interrupted_with(args: &[&str], file: &Path) -> Run {
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
     outcome(child.wait_with_output().expect("it ends"))
+}
+
+/// A run of the program that is interrupted as soon as it has said something on standard error.
+pub(crate) fn interrupted_when_it_speaks(args: &[&str]) -> Run {
+    let piped = std::process::Stdio::piped;
+    let mut child = command(args).stdout(piped()).stderr(piped()).spawn().expect("it starts");
+    let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut first = String::new();
+    said.read_line(&mut first).expect("it can be read");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    let mut run = outcome(child.wait_with_output().expect("it ends"));
+    said.read_to_string(&mut run.stderr).expect("it can be read");
+    run.stderr.insert_str(0, &first);
+    run
 }
 
 /// What a run that has ended did.

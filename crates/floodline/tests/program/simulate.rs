@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline simulate`: what is printed, kept and refused; the same seed prints the same bytes.
 
-use crate::harness::{Run, floodline, interrupted_with};
+use crate::harness::{Run, floodline, interrupted_when_it_speaks, interrupted_with};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -224,6 +224,14 @@ fn what_only_a_real_kernel_can_run_is_refused_by_name() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("workload.tasks.redis.program"), "{run}");
     assert!(run.stderr.contains("floodline lab run"), "{run}");
+}
+
+#[test]
+fn of_two_variants_none_is_begun_after_an_interruption() {
+    let long = long();
+    let run = interrupted_when_it_speaks(&["simulate", long.as_str(), "--variant", "long", "--vs", "long"]);
+    assert!(run.code != 0 && run.stderr.contains("so nothing is compared"), "{run}");
+    assert_eq!(run.stderr.matches("interrupted after").count(), 1, "{run}");
 }
 
 #[test]
