@@ -10,7 +10,7 @@ use crate::filesystem::FIRST_INODES;
 use crate::journal::BlockSet;
 use crate::world::PAGE;
 
-/// `xfs_syncd_centisecs`.
+/// Time between rounds of the worker (`xfs_syncd_centisecs`).
 pub(crate) const INTERVAL: u64 = 30_000_000_000;
 
 /// Inodes in a cluster, which is written as one: 16 KiB of 512 bytes each (mkfs.xfs since 3.2.3).
@@ -20,29 +20,29 @@ const PAGES_PER_CLUSTER: u64 = 4;
 /// Where on its device metadata are, pages: beyond every inode's data.
 const METADATA: u64 = 1 << 49;
 
-/// When the worker comes next: it began with the mount.
-pub(crate) fn next_round(now: u64) -> u64 {
-    (now / INTERVAL + 1).saturating_mul(INTERVAL)
-}
-
 /// The thread of a superblock.
 pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
     let Some(device) = sim.w().sbs[sb].device else { return };
     loop {
-        loop {
+        let round = loop {
             let ticket = sim.ticket("");
-            let has_some = sim.w().sbs[sb].journal.as_mut().map(|journal| journal.has_unwritten(ticket));
-            match has_some {
-                None => return,
-                Some(true) => break,
-                Some(false) => suspend().await,
+            let due = {
+                let mut world = sim.w();
+                let now = world.now;
+                let Some(journal) = world.sbs[sb].journal.as_mut() else { return };
+                journal.has_unwritten(ticket).then(|| journal.next_round(now))
+            };
+            match due {
+                Some(round) => break round,
+                None => suspend().await,
             }
-        }
-        sim.sleep_until(next_round(sim.now()), "").await;
+        };
+        sim.sleep_until(round, "").await;
         let (changed, most) = {
             let mut world = sim.w();
             let most = world.request_pages();
-            (world.sbs[sb].journal.as_mut().map(|journal| journal.take_unwritten()).unwrap_or_default(), most)
+            let Some(journal) = world.sbs[sb].journal.as_mut() else { return };
+            (journal.take_unwritten(), most)
         };
         for (at, pages) in writes(&changed, most) {
             let request = Request {

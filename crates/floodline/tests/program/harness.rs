@@ -5,9 +5,9 @@ use floodline_core::fixture::Fixture;
 use floodline_core::record::Sink;
 use floodline_core::recording::{Encoder, Header};
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 /// What one run of the program did.
 pub(crate) struct Run {
@@ -39,29 +39,28 @@ pub(crate) fn floodline(args: &[&str]) -> Run {
 
 /// Runs it and interrupts it as soon as a file is there, which it makes once a signal is a wish.
 pub(crate) fn interrupted_with(args: &[&str], file: &Path) -> Run {
-    let piped = std::process::Stdio::piped;
-    let mut child = command(args).stdout(piped()).stderr(piped()).spawn().expect("it starts");
-    while !file.exists() && child.try_wait().expect("it can be waited for").is_none() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
-    outcome(child.wait_with_output().expect("it ends"))
+    interrupted(args, |child| {
+        while !file.exists() && child.try_wait().expect("it can be waited for").is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    })
 }
 
 /// A run of the program that is interrupted as soon as it has said something on standard error.
 pub(crate) fn interrupted_when_it_speaks(args: &[&str]) -> Run {
+    interrupted(args, |child| {
+        let said = child.stderr.as_mut().expect("a pipe");
+        said.read_exact(&mut [0]).expect("it says something");
+    })
+}
+
+fn interrupted(args: &[&str], until: impl FnOnce(&mut Child)) -> Run {
     let piped = std::process::Stdio::piped;
     let mut child = command(args).stdout(piped()).stderr(piped()).spawn().expect("it starts");
-    let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut first = String::new();
-    said.read_line(&mut first).expect("it can be read");
+    until(&mut child);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
-    let mut run = outcome(child.wait_with_output().expect("it ends"));
-    said.read_to_string(&mut run.stderr).expect("it can be read");
-    run.stderr.insert_str(0, &first);
-    run
+    outcome(child.wait_with_output().expect("it ends"))
 }
 
 /// What a run that has ended did.

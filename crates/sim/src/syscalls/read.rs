@@ -51,23 +51,24 @@ pub(crate) async fn read(
     offset: u64,
     len: u64,
 ) -> Result<u64, NoMemory> {
-    let is_xfs = {
+    let is_locked = {
         let world = sim.w();
         world.sbs[world.inodes[inode].sb].fs_type == FsType::Xfs
     };
-    if !is_xfs {
-        return read_unlocked(sim, pid, inode, ahead, offset, len).await;
+    if is_locked {
+        lock_shared(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     }
-    lock_shared(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
-    let got = read_unlocked(sim, pid, inode, ahead, offset, len).await;
-    unlock_shared(sim, |world| &mut world.inodes[inode].lock);
+    let got = filemap_read(sim, (pid, inode), ahead, offset, len).await;
+    if is_locked {
+        unlock_shared(sim, |world| &mut world.inodes[inode].lock);
+    }
     got
 }
 
-async fn read_unlocked(
+/// What is common to all filesystems.
+async fn filemap_read(
     sim: &Sim,
-    pid: PidId,
-    inode: InodeId,
+    (pid, inode): (PidId, InodeId),
     ahead: &mut Readahead,
     offset: u64,
     len: u64,
