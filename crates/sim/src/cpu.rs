@@ -125,22 +125,28 @@ impl Future for Run<'_> {
         loop {
             match self.step {
                 Step::Begins | Step::Next => {
+                    let mut world = sim.w();
+                    if let (Step::Begins, Some(task)) = (self.step, self.task) {
+                        let cgroup = world.pids[task.pid].cgroup;
+                        world.count_running(cgroup, true);
+                    }
                     let is_long = self.left > SLICE;
-                    let (has, now) = {
-                        let mut world = sim.w();
-                        if let (Step::Begins, Some(task)) = (self.step, self.task) {
-                            let cgroup = world.pids[task.pid].cgroup;
-                            world.count_running(cgroup, true);
-                        }
-                        (world.take_idle(sim.current_process()), world.now)
-                    };
-                    if !has {
-                        wait(sim, (!is_long).then_some(self.left));
+                    if !world.take_idle(sim.current_process()) {
+                        wait(sim, &mut world, (!is_long).then_some(self.left));
                         self.step = if is_long { Step::Waits } else { Step::WaitsAndRuns };
                         return Poll::Pending;
                     }
-                    let until = now.saturating_add(self.left);
-                    self.step = if is_long { Step::Has } else { Step::Runs { until } };
+                    if is_long {
+                        self.step = Step::Has;
+                        continue;
+                    }
+                    let until = world.now.saturating_add(self.left);
+                    if !sim.skip_to(&mut world, until, RUNS) {
+                        self.step = Step::Runs { until };
+                        return Poll::Pending;
+                    }
+                    let left = self.left;
+                    self.end(&mut world, left);
                 }
                 Step::Waits => self.step = Step::Has,
                 Step::Has => match begin_long(sim, self.left) {
@@ -150,21 +156,26 @@ impl Future for Run<'_> {
                     }
                     None => {
                         let left = self.left;
-                        self.end(left);
+                        self.end(&mut sim.w(), left);
                     }
                 },
                 Step::RunsLong { since, number } => {
-                    let ran = {
-                        let mut world = sim.w();
-                        world.cpu.preemptible.remove(&number);
-                        world.now - since
-                    };
-                    self.end(ran);
+                    let mut world = sim.w();
+                    world.cpu.preemptible.remove(&number);
+                    let ran = world.now - since;
+                    self.end(&mut world, ran);
                 }
-                Step::Runs { until } if sim.now() < until && !sim.skip_to(until, RUNS) => return Poll::Pending,
-                Step::Runs { .. } | Step::WaitsAndRuns => {
+                Step::Runs { until } => {
+                    let mut world = sim.w();
+                    if world.now < until && !sim.skip_to(&mut world, until, RUNS) {
+                        return Poll::Pending;
+                    }
                     let left = self.left;
-                    self.end(left);
+                    self.end(&mut world, left);
+                }
+                Step::WaitsAndRuns => {
+                    let left = self.left;
+                    self.end(&mut sim.w(), left);
                 }
                 Step::Over => return Poll::Ready(()),
             }
@@ -174,8 +185,7 @@ impl Future for Run<'_> {
 
 impl Run<'_> {
     /// A piece is done.
-    fn end(&mut self, ran: u64) {
-        let mut world = self.sim.w();
+    fn end(&mut self, world: &mut World, ran: u64) {
         world.give(self.sim.current_process(), ran);
         self.left -= ran.min(self.left);
         if self.left > 0 {
@@ -192,9 +202,8 @@ impl Run<'_> {
 }
 
 /// Queues for a CPU, with short work that takes so long or with long work.
-fn wait(sim: &Sim, short: Option<u64>) {
+fn wait(sim: &Sim, world: &mut World, short: Option<u64>) {
     let ticket = sim.ticket("a CPU");
-    let mut world = sim.w();
     let virtual_time = world.cpu.place(sim.current_process());
     world.cpu.queue(Waiting { virtual_time, ticket, short });
     world.preempt_longest();
@@ -203,18 +212,15 @@ fn wait(sim: &Sim, short: Option<u64>) {
 /// Long work begins to run: since when and under which number, or nothing where it is done already, as nobody
 /// wants the CPU meanwhile.
 fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
-    let since = sim.now();
+    let mut world = sim.w();
+    let since = world.now;
     let end = since.saturating_add(left);
-    let is_wanted = {
-        let world = sim.w();
-        !world.cpu.waiting.is_empty()
-    };
+    let is_wanted = !world.cpu.waiting.is_empty();
     // Nobody comes to wait where nobody waits already and nobody else is due before the end.
-    if !is_wanted && sim.skip_to(end, RUNS) {
+    if !is_wanted && sim.skip_to(&mut world, end, RUNS) {
         return None;
     }
     let ticket = sim.ticket(RUNS);
-    let mut world = sim.w();
     let number = world.cpu.next;
     world.cpu.next += 1;
     world.cpu.preemptible.insert(number, (since, ticket));
@@ -228,10 +234,13 @@ fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
 
 /// Waits for a CPU for long work.
 async fn take(sim: &Sim) {
-    if sim.w().take_idle(sim.current_process()) {
-        return;
+    {
+        let mut world = sim.w();
+        if world.take_idle(sim.current_process()) {
+            return;
+        }
+        wait(sim, &mut world, None);
     }
-    wait(sim, None);
     // Woken only by who gives its CPU away.
     suspend().await;
 }

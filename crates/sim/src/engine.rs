@@ -75,6 +75,13 @@ struct Process {
     is_kernel: bool,
 }
 
+impl Process {
+    /// It runs again: tickets it gave out are void.
+    fn begin_turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+    }
+}
+
 /// A handle on the simulated machine, shared by its processes.
 pub(crate) type Sim = Rc<Engine>;
 
@@ -173,34 +180,39 @@ impl Engine {
     /// Lets time pass for the process that runs without giving way, as long as no other process is due: what
     /// devices complete meanwhile is handled here, in the order in which it would be without this. False:
     /// somebody else is due first; a wake-up at `at` is in the queue.
-    pub(crate) fn skip_to(&self, at: u64, waits: &'static str) -> bool {
-        let mut world = self.w();
+    pub(crate) fn skip_to(&self, world: &mut World, at: u64, waits: &'static str) -> bool {
         let sequence = world.queue.reserve();
         let may_go_on = at <= self.horizon.get() && self.events.get() < self.portion_end.get();
-        while may_go_on && world.new_wbs.is_empty() && world.new_workers.is_empty() {
-            let next = world.queue.peek().filter(|next| (next.at, next.sequence) < (at, sequence));
-            let Some(next) = next else {
-                world.now = at;
-                self.events.set(self.events.get() + 1);
-                if let Some(process) = self.processes.borrow_mut().get_mut(self.current.get() as usize) {
-                    // It runs again: tickets it gave out are void.
-                    process.turn = process.turn.wrapping_add(1);
-                }
-                return true;
-            };
-            let wakes = match next.due {
-                Due::Wake(ticket) => self.is_valid(ticket),
-                Due::Alarm(wb) => world.wbs[wb].alarm.wanted == Some((next.at, next.sequence)),
-                Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_) => false,
-            };
-            if wakes {
-                break;
-            }
-            world.queue.pop(&next);
-            self.handle(&mut world, &next);
+        if may_go_on && self.reach(world, at, sequence) {
+            world.now = at;
+            self.events.set(self.events.get() + 1);
+            self.processes.borrow_mut()[self.current.get() as usize].begin_turn();
+            return true;
         }
         let ticket = self.ticket(waits);
         world.queue.push_reserved(at, sequence, Due::Wake(ticket));
+        false
+    }
+
+    /// Handles what is due before a moment and wakes nobody; whether that is all.
+    fn reach(&self, world: &mut World, at: u64, sequence: u64) -> bool {
+        while world.new_wbs.is_empty() && world.new_workers.is_empty() {
+            let Some((place, next)) = world.queue.peek() else { return true };
+            if (next.at, next.sequence) >= (at, sequence) {
+                return true;
+            }
+            let next = *next;
+            let wakes = match next.due {
+                Due::Wake(ticket) => self.is_valid(ticket),
+                Due::Alarm(wb) => world.wbs[wb].alarm.is_wanted(next.at, next.sequence),
+                Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_) => false,
+            };
+            if wakes {
+                return false;
+            }
+            world.queue.pop(place);
+            self.handle(world, &next);
+        }
         false
     }
 
@@ -247,7 +259,7 @@ impl Engine {
 
     /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.w().queue.peek().map(|next| next.at)
+        self.w().queue.peek().map(|(_, next)| next.at)
     }
 
     /// Handles the next event, and nothing else.
@@ -267,12 +279,13 @@ impl Engine {
         while self.events.get() < self.portion_end.get() {
             let woken = {
                 let mut world = self.w();
-                let Some(next) = world.queue.peek() else { return Stopped::Idle };
+                let Some((place, next)) = world.queue.peek() else { return Stopped::Idle };
                 if next.at > until {
                     world.now = until;
                     return Stopped::Until;
                 }
-                world.queue.pop(&next);
+                let next = *next;
+                world.queue.pop(place);
                 self.handle(&mut world, &next)
             };
             if let Some(ticket) = woken {
@@ -304,21 +317,17 @@ impl Engine {
     }
 
     fn poll(&self, ticket: Ticket) {
+        let number = ticket.process as usize;
         let future = {
             let mut processes = self.processes.borrow_mut();
-            match processes.get_mut(ticket.process as usize) {
-                Some(process) if process.turn == ticket.turn => {
-                    process.turn = process.turn.wrapping_add(1);
-                    process.future.take()
-                }
-                _ => None,
-            }
+            let Some(process) = processes.get_mut(number).filter(|process| process.turn == ticket.turn) else { return };
+            process.begin_turn();
+            process.future.take()
         };
         let Some(mut future) = future else { return };
         self.current.set(ticket.process);
-        let is_over = future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        if let (false, Some(process)) = (is_over, self.processes.borrow_mut().get_mut(ticket.process as usize)) {
-            process.future = Some(future);
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            self.processes.borrow_mut()[number].future = Some(future);
         }
     }
 
@@ -354,7 +363,8 @@ pub(crate) struct Sleep<'a> {
 impl Future for Sleep<'_> {
     type Output = ();
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let is_over = self.engine.now() >= self.at || self.engine.skip_to(self.at, self.waits);
+        let mut world = self.engine.w();
+        let is_over = world.now >= self.at || self.engine.skip_to(&mut world, self.at, self.waits);
         if is_over { Poll::Ready(()) } else { Poll::Pending }
     }
 }

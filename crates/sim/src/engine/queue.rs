@@ -7,7 +7,6 @@ use super::Ticket;
 use crate::arena::{BlockId, WbId};
 use crate::block::Way;
 use later::Later;
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 /// What is due at a time.
@@ -31,12 +30,17 @@ pub(crate) enum Due {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Alarm {
     /// When, and which place in the order of events.
-    pub(super) wanted: Option<(u64, u64)>,
+    wanted: Option<(u64, u64)>,
     /// When the next event of it is due.
     queued: Option<u64>,
 }
 
 impl Alarm {
+    /// Whether an event of it, at this time and place in the order, is what it was set for.
+    pub(super) fn is_wanted(&self, at: u64, sequence: u64) -> bool {
+        self.wanted == Some((at, sequence))
+    }
+
     /// Nobody is to be woken any more.
     pub(crate) fn stop(&mut self) {
         self.wanted = None;
@@ -50,12 +54,17 @@ impl Alarm {
 pub(crate) struct Queue {
     /// Due at the moment they were pushed.
     ready: VecDeque<Entry>,
-    /// What is due in the present span, in order. What is pushed into it is mostly due first or last: little moves.
-    near: VecDeque<Entry>,
+    /// What is due in the present span, in order, the next one last. What is pushed into it is mostly due soon: little
+    /// moves.
+    near: Vec<Entry>,
     /// What is due in later spans. If there is anything, something is in the present span.
     later: Later,
-    /// Completions by device and way; the first of each is among the others as well.
-    completions: Vec<VecDeque<Entry>>,
+    /// Completions by device and way.
+    lines: Vec<VecDeque<Entry>>,
+    /// Time and sequence of the first of each line.
+    heads: Vec<u128>,
+    /// The line whose first is the next.
+    next_line: usize,
     sequence: u64,
 }
 
@@ -67,30 +76,25 @@ pub(super) struct Entry {
     pub(super) due: Due,
 }
 
+/// Where the next event waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Ready,
+    Near,
+    Line,
+}
+
+/// Later than any event.
+const NEVER: u128 = u128::MAX;
+
+/// Time and sequence as one number, which is compared without a branch.
+fn key(at: u64, sequence: u64) -> u128 {
+    u128::from(at) << 64 | u128::from(sequence)
+}
+
 impl Entry {
-    /// Time and sequence as one number, which is compared without a branch.
     fn key(&self) -> u128 {
-        u128::from(self.at) << 64 | u128::from(self.sequence)
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        self.key().cmp(&other.key())
+        key(self.at, self.sequence)
     }
 }
 
@@ -113,19 +117,33 @@ impl Queue {
 
     /// Pushes a completion of a device.
     pub(crate) fn push_completion(&mut self, at: u64, device: BlockId, way: Way, slot: u32) {
-        let entry = Entry { at, sequence: self.reserve(), due: Due::IoDone(device, slot) };
+        let sequence = self.reserve();
         let (number, last) = (line(device, way), line(device, Way::Flush));
-        if self.completions.len() <= last {
-            self.completions.resize_with(last + 1, VecDeque::new);
+        if self.lines.len() <= last {
+            self.lines.resize_with(last + 1, VecDeque::new);
+            self.heads.resize(last + 1, NEVER);
         }
-        let waits = match self.completions[number].back() {
-            Some(last) if last.at > at => return self.push_entry(entry),
-            waits => waits.is_some(),
-        };
-        self.completions[number].push_back(entry);
-        if !waits {
-            self.push_entry(entry);
+        let due = Due::IoDone(device, slot);
+        match self.lines[number].back() {
+            Some(last) if last.at > at => return self.push_reserved(at, sequence, due),
+            Some(_) => {}
+            None => {
+                self.heads[number] = key(at, sequence);
+                self.find_next_line();
+            }
         }
+        self.lines[number].push_back(Entry { at, sequence, due });
+    }
+
+    /// Finds the line whose first is due before those of the others: a machine has few.
+    fn find_next_line(&mut self) {
+        let (mut first, mut next) = (NEVER, 0);
+        for (number, head) in self.heads.iter().enumerate() {
+            if *head < first {
+                (first, next) = (*head, number);
+            }
+        }
+        self.next_line = next;
     }
 
     /// A place in the order of events for one that is pushed later, or never.
@@ -135,20 +153,17 @@ impl Queue {
     }
 
     pub(super) fn push_reserved(&mut self, at: u64, sequence: u64, due: Due) {
-        self.push_entry(Entry { at, sequence, due });
-    }
-
-    fn push_entry(&mut self, entry: Entry) {
         if self.near.is_empty() {
-            self.later.come_to(entry.at);
+            self.later.come_to(at);
         }
-        let Some(entry) = self.later.keep(entry) else { return };
-        if self.near.back().is_none_or(|last| *last < entry) {
-            self.near.push_back(entry);
-        } else {
-            let at = self.near.partition_point(|other| *other < entry);
-            self.near.insert(at, entry);
+        let entry = Entry { at, sequence, due };
+        if self.later.is_later(at) {
+            self.later.keep(entry);
+            return;
         }
+        let key = entry.key();
+        let place = self.near.partition_point(|other| other.key() > key);
+        self.near.insert(place, entry);
     }
 
     /// Sets an alarm; `due` is what its events are.
@@ -163,7 +178,7 @@ impl Queue {
         if alarm.queued == Some(at) {
             alarm.queued = None;
         }
-        if alarm.wanted == Some((at, sequence)) {
+        if alarm.is_wanted(at, sequence) {
             alarm.wanted = None;
             return true;
         }
@@ -180,39 +195,40 @@ impl Queue {
         }
     }
 
-    /// The next event.
+    /// Where the next event waits, and the event.
     #[inline]
-    pub(super) fn peek(&self) -> Option<Entry> {
-        match (self.ready.front(), self.near.front()) {
-            (Some(ready), Some(near)) => Some(*if ready < near { ready } else { near }),
-            (ready, near) => ready.or(near).copied(),
+    pub(super) fn peek(&self) -> Option<(Place, &Entry)> {
+        let (ready, near) = (self.ready.front(), self.near.last());
+        let of = |entry: Option<&Entry>| entry.map_or(NEVER, Entry::key);
+        let (ready_key, near_key) = (of(ready), of(near));
+        let head = self.heads.get(self.next_line).copied().unwrap_or(NEVER);
+        if head < ready_key && head < near_key {
+            Some((Place::Line, self.lines[self.next_line].front()?))
+        } else if near_key < ready_key {
+            Some((Place::Near, near?))
+        } else {
+            Some((Place::Ready, ready?))
         }
     }
 
     /// Takes out what [`Queue::peek`] said.
     #[inline]
-    pub(super) fn pop(&mut self, next: &Entry) {
-        if self.ready.front() == Some(next) {
-            self.ready.pop_front();
-            return;
+    pub(super) fn pop(&mut self, place: Place) {
+        match place {
+            Place::Ready => drop(self.ready.pop_front()),
+            Place::Near => {
+                self.near.pop();
+                if self.near.is_empty() {
+                    self.later.next_span(&mut self.near);
+                }
+            }
+            Place::Line => {
+                let line = &mut self.lines[self.next_line];
+                line.pop_front();
+                self.heads[self.next_line] = line.front().map_or(NEVER, Entry::key);
+                self.find_next_line();
+            }
         }
-        self.near.pop_front();
-        if self.near.is_empty() {
-            self.later.next_span(&mut self.near);
-        }
-        if let Due::IoDone(device, _) = next.due
-            && let Some(following) = self.following(device, next)
-        {
-            self.push_entry(following);
-        }
-    }
-
-    /// The completion that waits behind one that has come.
-    fn following(&mut self, device: BlockId, next: &Entry) -> Option<Entry> {
-        let lines = line(device, Way::Read)..=line(device, Way::Flush);
-        let line = self.completions.get_mut(lines).into_iter().flatten().find(|line| line.front() == Some(next))?;
-        line.pop_front();
-        line.front().copied()
     }
 }
 
@@ -231,15 +247,18 @@ mod tests {
             if random.below(10) < if round % 4000 < 2000 { 6 } else { 3 } {
                 let reach = 1 << random.below(32);
                 let at = now + random.below(reach);
-                queue.push(at, Due::WbtWindow(BlockId(0)));
+                match random.below(4) {
+                    0 => queue.push_completion(at, BlockId(random.below(3) as u32), Way::Write, 0),
+                    _ => queue.push(at, Due::WbtWindow(BlockId(0))),
+                }
                 plain.insert((at, queue.sequence));
                 continue;
             }
-            let next = queue.peek();
-            assert_eq!(next.map(|next| (next.at, next.sequence)), plain.pop_first(), "round {round}");
-            if let Some(next) = next {
-                now = next.at;
-                queue.pop(&next);
+            let next = queue.peek().map(|(place, next)| (place, next.at, next.sequence));
+            assert_eq!(next.map(|(_, at, sequence)| (at, sequence)), plain.pop_first(), "round {round}");
+            if let Some((place, at, _)) = next {
+                now = at;
+                queue.pop(place);
             }
         }
     }

@@ -4,13 +4,37 @@
 //! heap, but that is little: the pauses of the kernel end within 200 ms.
 
 use super::Entry;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// A span is 2^22 ns, four milliseconds: a tick of most kernels.
 const SPAN_SHIFT: u32 = 22;
 /// Spans of the ring: a quarter of a second. As many as a word has bits.
 const SPANS: u64 = 64;
+
+/// An event that is far off, by its time and sequence.
+#[derive(Clone, Copy, Debug)]
+struct Far(Entry);
+
+impl Ord for Far {
+    fn cmp(&self, other: &Far) -> Ordering {
+        self.0.key().cmp(&other.0.key())
+    }
+}
+
+impl PartialOrd for Far {
+    fn partial_cmp(&self, other: &Far) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Far {
+    fn eq(&self, other: &Far) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Far {}
 
 /// See the module.
 #[derive(Debug)]
@@ -24,7 +48,7 @@ pub(super) struct Later {
     /// Events, each with the next one of its span; free cells as well.
     cells: Vec<(Entry, Option<u32>)>,
     free: Option<u32>,
-    far: BinaryHeap<Reverse<Entry>>,
+    far: BinaryHeap<Reverse<Far>>,
 }
 
 impl Default for Later {
@@ -45,15 +69,17 @@ impl Later {
         self.present = span_of(at);
     }
 
-    /// Keeps an event of a later span; gives back one that is not.
-    pub(super) fn keep(&mut self, entry: Entry) -> Option<Entry> {
+    /// Whether a moment is in a later span.
+    pub(super) fn is_later(&self, at: u64) -> bool {
+        span_of(at) > self.present
+    }
+
+    /// Keeps an event of a later span.
+    pub(super) fn keep(&mut self, entry: Entry) {
         let span = span_of(entry.at);
-        if span <= self.present {
-            return Some(entry);
-        }
         if span - self.present >= SPANS {
-            self.far.push(Reverse(entry));
-            return None;
+            self.far.push(Reverse(Far(entry)));
+            return;
         }
         let number = (span % SPANS) as usize;
         let next = self.first[number];
@@ -69,12 +95,11 @@ impl Later {
         };
         self.first[number] = Some(cell);
         self.has |= 1 << number;
-        None
     }
 
     /// Comes to the next span that has events, if any has, and moves them to `near` in order, which is empty.
-    pub(super) fn next_span(&mut self, near: &mut VecDeque<Entry>) {
-        let far = self.far.peek().map(|Reverse(entry)| span_of(entry.at));
+    pub(super) fn next_span(&mut self, near: &mut Vec<Entry>) {
+        let far = self.far.peek().map(|Reverse(Far(entry))| span_of(entry.at));
         let Some(next) = self.next_in_ring().into_iter().chain(far).min() else { return };
         self.present = next;
         let number = (next % SPANS) as usize;
@@ -83,15 +108,15 @@ impl Later {
         near.clear();
         while let Some(cell) = at {
             let (entry, next) = &mut self.cells[cell as usize];
-            near.push_back(*entry);
+            near.push(*entry);
             at = std::mem::replace(next, self.free.replace(cell));
         }
-        while let Some(Reverse(entry)) = self.far.peek().copied().filter(|far| span_of(far.0.at) == next) {
-            near.push_back(entry);
+        while let Some(Reverse(Far(entry))) = self.far.peek().copied().filter(|far| span_of(far.0.0.at) == next) {
+            near.push(entry);
             self.far.pop();
         }
-        // They were pushed mostly in order, and come out the other way round: sorting turns them.
-        near.make_contiguous().sort_unstable();
+        // They were pushed mostly in order, and come out the other way round.
+        near.sort_unstable_by_key(|entry| Reverse(entry.key()));
     }
 
     /// The next span of the ring that has events.
