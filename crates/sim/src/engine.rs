@@ -9,7 +9,7 @@ mod queue;
 pub(crate) use queue::{Alarm, Due, Queue};
 
 use crate::world::World;
-use queue::Entry;
+use queue::Next;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -197,21 +197,17 @@ impl Engine {
     /// Handles what is due before a moment and wakes nobody; whether that is all.
     fn reach(&self, world: &mut World, at: u64, sequence: u64) -> bool {
         while world.new_wbs.is_empty() && world.new_workers.is_empty() {
-            let Some((place, next)) = world.queue.peek() else { return true };
-            if (next.at, next.sequence) >= (at, sequence) {
-                return true;
-            }
-            let next = *next;
-            let wakes = match next.due {
-                Due::Wake(ticket) => self.is_valid(ticket),
-                Due::Alarm(wb) => world.wbs[wb].alarm.is_wanted(next.at, next.sequence),
-                Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_) => false,
+            let next = world.queue.next().filter(|next| next.is_before(at, sequence));
+            let Some(next) = next else { return true };
+            let wakes = match world.queue.due(next) {
+                Some(Due::Wake(ticket)) => self.is_valid(ticket),
+                Some(Due::Alarm(wb)) => world.wbs[wb].alarm.is_wanted(next.at, next.sequence),
+                Some(Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_)) | None => false,
             };
             if wakes {
                 return false;
             }
-            world.queue.pop(place);
-            self.handle(world, &next);
+            self.handle_next(world, next);
         }
         false
     }
@@ -222,8 +218,9 @@ impl Engine {
     }
 
     /// Comes to the time of an event, and to what it does to the machine. Who is to be polled, if anybody.
-    fn handle(&self, world: &mut World, next: &Entry) -> Option<Ticket> {
-        let Entry { at, sequence, due } = *next;
+    fn handle_next(&self, world: &mut World, next: Next) -> Option<Ticket> {
+        let Next { at, sequence, .. } = next;
+        let due = world.queue.pop(next)?;
         debug_assert!(at >= world.now, "time goes backwards");
         world.now = world.now.max(at);
         self.events.set(self.events.get() + 1);
@@ -259,7 +256,7 @@ impl Engine {
 
     /// When the next event is due.
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.w().queue.peek().map(|(_, next)| next.at)
+        self.w().queue.next().map(|next| next.at)
     }
 
     /// Handles the next event, and nothing else.
@@ -279,14 +276,12 @@ impl Engine {
         while self.events.get() < self.portion_end.get() {
             let woken = {
                 let mut world = self.w();
-                let Some((place, next)) = world.queue.peek() else { return Stopped::Idle };
+                let Some(next) = world.queue.next() else { return Stopped::Idle };
                 if next.at > until {
                     world.now = until;
                     return Stopped::Until;
                 }
-                let next = *next;
-                world.queue.pop(place);
-                self.handle(&mut world, &next)
+                self.handle_next(&mut world, next)
             };
             if let Some(ticket) = woken {
                 self.poll(ticket);

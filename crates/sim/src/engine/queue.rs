@@ -63,8 +63,10 @@ pub(crate) struct Queue {
     lines: Vec<VecDeque<Entry>>,
     /// Time and sequence of the first of each line.
     heads: Vec<u128>,
-    /// The line whose first is the next.
+    /// The line whose first is due before those of the others.
     next_line: usize,
+    /// The next event of all.
+    next: Option<Next>,
     sequence: u64,
 }
 
@@ -76,12 +78,28 @@ pub(super) struct Entry {
     pub(super) due: Due,
 }
 
-/// Where the next event waits.
+/// Where an event waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+enum Place {
     Ready,
     Near,
     Line,
+}
+
+/// When the next event is due, in which order, and where it waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) at: u64,
+    pub(super) sequence: u64,
+    place: Place,
+}
+
+impl Next {
+    /// Whether it comes before another moment and place in the order.
+    #[inline]
+    pub(super) fn is_before(&self, at: u64, sequence: u64) -> bool {
+        key(self.at, self.sequence) < key(at, sequence)
+    }
 }
 
 /// Later than any event.
@@ -113,6 +131,15 @@ impl Queue {
     pub(crate) fn push_now(&mut self, now: u64, due: Due) {
         let sequence = self.reserve();
         self.ready.push_back(Entry { at: now, sequence, due });
+        self.came(now, sequence, Place::Ready);
+    }
+
+    /// Something was pushed.
+    #[inline]
+    fn came(&mut self, at: u64, sequence: u64, place: Place) {
+        if !self.next.is_some_and(|next| next.is_before(at, sequence)) {
+            self.next = Some(Next { at, sequence, place });
+        }
     }
 
     /// Pushes a completion of a device.
@@ -129,7 +156,10 @@ impl Queue {
             Some(_) => {}
             None => {
                 self.heads[number] = key(at, sequence);
-                self.find_next_line();
+                if self.heads[number] < self.heads[self.next_line] {
+                    self.next_line = number;
+                }
+                self.came(at, sequence, Place::Line);
             }
         }
         self.lines[number].push_back(Entry { at, sequence, due });
@@ -156,6 +186,7 @@ impl Queue {
         if self.near.is_empty() {
             self.later.come_to(at);
         }
+        self.came(at, sequence, Place::Near);
         let entry = Entry { at, sequence, due };
         if self.later.is_later(at) {
             self.later.keep(entry);
@@ -195,40 +226,55 @@ impl Queue {
         }
     }
 
-    /// Where the next event waits, and the event.
+    /// The next event.
     #[inline]
-    pub(super) fn peek(&self) -> Option<(Place, &Entry)> {
-        let (ready, near) = (self.ready.front(), self.near.last());
-        let of = |entry: Option<&Entry>| entry.map_or(NEVER, Entry::key);
-        let (ready_key, near_key) = (of(ready), of(near));
-        let head = self.heads.get(self.next_line).copied().unwrap_or(NEVER);
-        if head < ready_key && head < near_key {
-            Some((Place::Line, self.lines[self.next_line].front()?))
-        } else if near_key < ready_key {
-            Some((Place::Near, near?))
-        } else {
-            Some((Place::Ready, ready?))
-        }
+    pub(super) fn next(&self) -> Option<Next> {
+        self.next
     }
 
-    /// Takes out what [`Queue::peek`] said.
+    /// What the next event is.
     #[inline]
-    pub(super) fn pop(&mut self, place: Place) {
-        match place {
-            Place::Ready => drop(self.ready.pop_front()),
+    pub(super) fn due(&self, next: Next) -> Option<Due> {
+        let entry = match next.place {
+            Place::Ready => self.ready.front(),
+            Place::Near => self.near.last(),
+            Place::Line => self.lines[self.next_line].front(),
+        };
+        entry.map(|entry| entry.due)
+    }
+
+    /// Takes the next event out.
+    #[inline]
+    pub(super) fn pop(&mut self, next: Next) -> Option<Due> {
+        let entry = match next.place {
+            Place::Ready => self.ready.pop_front(),
             Place::Near => {
-                self.near.pop();
+                let entry = self.near.pop();
                 if self.near.is_empty() {
                     self.later.next_span(&mut self.near);
                 }
+                entry
             }
             Place::Line => {
                 let line = &mut self.lines[self.next_line];
-                line.pop_front();
+                let entry = line.pop_front();
                 self.heads[self.next_line] = line.front().map_or(NEVER, Entry::key);
                 self.find_next_line();
+                entry
             }
-        }
+        };
+        self.find_next();
+        entry.map(|entry| entry.due)
+    }
+
+    fn find_next(&mut self) {
+        let key = |entry: Option<&Entry>| entry.map_or(NEVER, Entry::key);
+        let (ready, near) = (key(self.ready.front()), key(self.near.last()));
+        let line = self.heads.get(self.next_line).copied().unwrap_or(NEVER);
+        let (first, place) = if near < ready { (near, Place::Near) } else { (ready, Place::Ready) };
+        let (first, place) = if line < first { (line, Place::Line) } else { (first, place) };
+        let (at, sequence) = ((first >> 64) as u64, first as u64);
+        self.next = (first != NEVER).then_some(Next { at, sequence, place });
     }
 }
 
@@ -254,11 +300,11 @@ mod tests {
                 plain.insert((at, queue.sequence));
                 continue;
             }
-            let next = queue.peek().map(|(place, next)| (place, next.at, next.sequence));
-            assert_eq!(next.map(|(_, at, sequence)| (at, sequence)), plain.pop_first(), "round {round}");
-            if let Some((place, at, _)) = next {
-                now = at;
-                queue.pop(place);
+            let next = queue.next();
+            assert_eq!(next.map(|next| (next.at, next.sequence)), plain.pop_first(), "round {round}");
+            if let Some(next) = next {
+                now = next.at;
+                assert!(queue.pop(next).is_some());
             }
         }
     }
