@@ -9,7 +9,7 @@ use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
     BackgroundDomain, DirtyThrottleControl, DirtyTunables, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass,
-    dirty_poll_interval, domain_dirty_limits, foreign_flush_pages, freerun_ceiling, mdtc_calc_avail, task_ratelimit,
+    WbShare, dirty_poll_interval, domain_dirty_limits, foreign_flush_pages, mdtc_calc_avail, task_ratelimit,
     update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
 };
 use std::cell::Cell;
@@ -90,11 +90,19 @@ impl World {
         }
     }
 
-    fn wb_dirty_limits(&self, wb: WbId, dtc: &mut DirtyThrottleControl, is_memcg: bool) {
-        let share = self.wb_share(wb, is_memcg);
-        dtc.wb_thresh = wb_calc_thresh(&self.algorithm, &share, dtc.thresh, dtc.dirty);
-        dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
-        dtc.wb_dirty = self.wbs[wb].reclaimable + self.wbs[wb].writeback;
+    /// What a wb has and may have in its domains.
+    fn wb_dirty_limits(&self, wb: WbId, global: &mut DirtyThrottleControl, memcg: Option<&mut DirtyThrottleControl>) {
+        let w = &self.wbs[wb];
+        let limit = |dtc: &mut DirtyThrottleControl, share: &WbShare| {
+            dtc.wb_thresh = wb_calc_thresh(&self.algorithm, share, dtc.thresh, dtc.dirty);
+            dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
+            dtc.wb_dirty = w.reclaimable + w.writeback;
+        };
+        let share = self.wb_share(wb);
+        limit(global, &share);
+        if let Some(m) = memcg {
+            limit(m, &self.memcg_share(wb, share));
+        }
     }
 
     /// Whether there is background work for a wb.
@@ -104,28 +112,22 @@ impl World {
             // Whatever the shares are.
             return true;
         }
-        let domain = |dtc: &DirtyThrottleControl, is_memcg| BackgroundDomain {
-            dirty: dtc.dirty,
-            bg_thresh: dtc.bg_thresh,
-            share: self.wb_share(wb, is_memcg),
-        };
-        let memcg = self.wbs[wb].memcg;
+        let domain =
+            |dtc: &DirtyThrottleControl, share| BackgroundDomain { dirty: dtc.dirty, bg_thresh: dtc.bg_thresh, share };
+        let (memcg, share) = (self.wbs[wb].memcg, self.wb_share(wb));
         let m = (memcg != CgId::ROOT && self.algorithm.memcg_domain)
-            .then(|| domain(&self.mdtc(memcg, false, &global), true));
-        wb_over_bg_thresh(&self.algorithm, self.wbs[wb].reclaimable, &domain(&global, false), m.as_ref())
+            .then(|| domain(&self.mdtc(memcg, false, &global), self.memcg_share(wb, share)));
+        wb_over_bg_thresh(&self.algorithm, self.wbs[wb].reclaimable, &domain(&global, share), m.as_ref())
     }
 
     /// The threshold of a wb as debugfs shows it: the smaller of its shares.
     pub(crate) fn wb_thresh_shown(&self, wb: WbId) -> u64 {
         let mut global = self.gdtc(true);
-        self.wb_dirty_limits(wb, &mut global, false);
         let memcg = self.wbs[wb].memcg;
-        if memcg == CgId::ROOT || !self.algorithm.memcg_domain {
-            return global.wb_thresh;
-        }
-        let mut m = self.mdtc(memcg, true, &global);
-        self.wb_dirty_limits(wb, &mut m, true);
-        global.wb_thresh.min(m.wb_thresh)
+        let has_memcg = memcg != CgId::ROOT && self.algorithm.memcg_domain;
+        let mut m = has_memcg.then(|| self.mdtc(memcg, true, &global));
+        self.wb_dirty_limits(wb, &mut global, m.as_mut());
+        m.map_or(global.wb_thresh, |m| m.wb_thresh.min(global.wb_thresh))
     }
 
     /// How many more pages a task may dirty before it has to look. 0: at once.
@@ -140,8 +142,8 @@ impl World {
         by_task.min(self.ratelimit_pages.saturating_sub(count))
     }
 
-    /// The gate; says whether the task has to look.
-    fn has_to_look(&mut self, pid: PidId, wb: WbId) -> bool {
+    /// The gate (`balance_dirty_pages_ratelimited`); says whether the task has to look.
+    pub(crate) fn has_to_look(&mut self, pid: PidId, wb: WbId) -> bool {
         let exceeded = self.build.exceeded_ratelimit();
         let task = &mut self.pids[pid];
         let mut limit = task.nr_dirtied_pause;
@@ -172,41 +174,22 @@ impl World {
     }
 
     fn look(&mut self, pid: PidId, wb: WbId, pages: u64, first: bool) -> Verdict {
-        let now = self.jiffies();
-        let (bdi, memcg): (BdiId, CgId) = (self.wbs[wb].bdi, self.wbs[wb].memcg);
-        let strictlimit = self.bdis[bdi].strictlimit;
-        let has_memcg = memcg != CgId::ROOT && self.algorithm.memcg_domain;
-        let nr_dirty = self.memory.nr_dirty;
+        let w = &self.wbs[wb];
+        let (memcg, strictlimit) = (w.memcg, self.bdis[w.bdi].strictlimit);
         let mut global = self.gdtc(true);
+        let has_memcg = memcg != CgId::ROOT && self.algorithm.memcg_domain;
         let mut m = has_memcg.then(|| self.mdtc(memcg, true, &global));
         if strictlimit {
-            self.wb_dirty_limits(wb, &mut global, false);
-            if let Some(m) = &mut m {
-                self.wb_dirty_limits(wb, m, true);
-            }
+            self.wb_dirty_limits(wb, &mut global, m.as_mut());
         }
-        let can_kick = self.settings.laptop_mode == 0 || !self.algorithm.laptop_mode;
-        if self.algorithm.background_kick_in_loop && can_kick && nr_dirty > global.bg_thresh && !self.wbs[wb].running {
-            self.wb_wake_now(wb);
+        if self.algorithm.background_kick_in_loop {
+            self.wake_for_background(wb, &global);
         }
         if global.is_freerun(strictlimit) && m.as_ref().is_none_or(|m| m.is_freerun(strictlimit)) {
-            let poll = |dtc: &DirtyThrottleControl| {
-                if strictlimit {
-                    dirty_poll_interval(dtc.wb_dirty, dtc.wb_thresh)
-                } else {
-                    dirty_poll_interval(dtc.dirty, dtc.thresh)
-                }
-            };
-            let interval = poll(&global).min(m.as_ref().map_or(u64::MAX, poll));
-            let task = &mut self.pids[pid];
-            (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (now, 0, interval);
+            self.run_free(pid, strictlimit, &global, m.as_ref());
             if !self.algorithm.background_kick_in_loop {
-                if !first {
-                    self.wbs[wb].exceeded = false;
-                }
-                if can_kick && nr_dirty > global.bg_thresh && !self.wbs[wb].running {
-                    self.wb_wake_now(wb);
-                }
+                self.wbs[wb].exceeded &= first;
+                self.wake_for_background(wb, &global);
             }
             return Verdict::Go;
         }
@@ -216,65 +199,97 @@ impl World {
         if has_memcg {
             self.flush_foreign(memcg);
         }
-        let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
-        self.wb_dirty_limits(wb, &mut global, false);
+        if !strictlimit {
+            self.wb_dirty_limits(wb, &mut global, m.as_mut());
+        }
         // Since commit a37b0715ddf3 ("mm/writeback: replace PF_LESS_THROTTLE with PF_LOCAL_THROTTLE"), 5.8: who
         // writes on behalf of another device is only held up by this one's own dirty pages.
         let is_local = self.pids[pid].is_local_throttle && self.kernel.at_least(5, 8);
-        if is_local && global.wb_dirty <= freerun_ceiling(global.wb_thresh, global.wb_bg_thresh) {
-            let task = &mut self.pids[pid];
-            (task.dirty_paused_when, task.nr_dirtied) = (now, 0);
-            task.nr_dirtied_pause = dirty_poll_interval(global.wb_dirty, global.wb_thresh);
+        if is_local && global.wb_dirty <= global.wb_freerun() {
+            self.run_free_until(pid, dirty_poll_interval(global.wb_dirty, global.wb_thresh));
             return Verdict::Go;
         }
-        let mut exceeded = global.is_exceeded(strictlimit);
-        let global_ratio = wb_position_ratio(&self.algorithm, &global, avg, strictlimit);
-        let (mut chosen, mut pos_ratio, mut memcg_ratio) = (global, global_ratio, None);
-        if let Some(m) = &mut m {
-            self.wb_dirty_limits(wb, m, true);
-            exceeded |= m.is_exceeded(strictlimit);
-            let ratio = wb_position_ratio(&self.algorithm, m, avg, strictlimit);
-            memcg_ratio = Some(ratio);
-            if ratio < pos_ratio {
-                (chosen, pos_ratio) = (*m, ratio);
-            }
+        let pos_ratio = self.position(wb, strictlimit, &global, m.as_ref());
+        self.pause(pid, wb, pages, pos_ratio, global.wb_dirty)
+    }
+
+    /// There is background work: the flusher goes to it.
+    fn wake_for_background(&mut self, wb: WbId, global: &DirtyThrottleControl) {
+        let can_kick = self.settings.laptop_mode == 0 || !self.algorithm.laptop_mode;
+        if can_kick && self.memory.nr_dirty > global.bg_thresh && !self.wbs[wb].running {
+            self.wb_wake_now(wb);
         }
-        self.wbs[wb].exceeded = exceeded;
-        if now > self.wbs[wb].bw_stamp + self.build.bandwidth_interval() {
-            self.update_estimates(wb, &global, global_ratio, m.as_ref().zip(memcg_ratio));
-        }
-        let r = self.wbs[wb].ratelimit.dirty_ratelimit;
-        let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
-        let rate = task_ratelimit(r, pos_ratio);
-        let bounds = wb_pause(self.build, chosen.wb_dirty, avg, r, rate);
+    }
+
+    /// Nobody is over anything: the task is free until it has dirtied some more.
+    fn run_free(
+        &mut self,
+        pid: PidId,
+        strictlimit: bool,
+        global: &DirtyThrottleControl,
+        memcg: Option<&DirtyThrottleControl>,
+    ) {
+        let poll = |dtc: &DirtyThrottleControl| match strictlimit {
+            true => dirty_poll_interval(dtc.wb_dirty, dtc.wb_thresh),
+            false => dirty_poll_interval(dtc.dirty, dtc.thresh),
+        };
+        self.run_free_until(pid, poll(global).min(memcg.map_or(u64::MAX, poll)));
+    }
+
+    fn run_free_until(&mut self, pid: PidId, pages: u64) {
+        let now = self.jiffies();
         let task = &mut self.pids[pid];
-        let mut start = now;
-        let mut pause = bounds.max_pause;
-        if let Some(period) = self.build.hz().saturating_mul(pages).checked_div(rate) {
-            let period = i64::try_from(period).unwrap_or(i64::MAX);
-            let think = match task.dirty_paused_when {
-                0 => 0,
-                when => i64::try_from(now).unwrap_or(0) - i64::try_from(when).unwrap_or(0),
-            };
-            let signed = period.saturating_sub(think);
-            if signed < i64::try_from(bounds.min_pause).unwrap_or(i64::MAX) {
-                if signed < -i64::try_from(self.build.hz()).unwrap_or(i64::MAX) {
+        (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (now, 0, pages);
+    }
+
+    /// The position ratio of a wb where it holds its tasks back most; its estimates are brought up to date.
+    fn position(
+        &mut self,
+        wb: WbId,
+        strictlimit: bool,
+        global: &DirtyThrottleControl,
+        memcg: Option<&DirtyThrottleControl>,
+    ) -> u64 {
+        let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
+        let ratio_in = |dtc: &DirtyThrottleControl| wb_position_ratio(&self.algorithm, dtc, avg, strictlimit);
+        let (global_ratio, memcg) = (ratio_in(global), memcg.map(|m| (m, ratio_in(m))));
+        let (now, interval) = (self.jiffies(), self.build.bandwidth_interval());
+        let w = &mut self.wbs[wb];
+        w.exceeded = global.is_exceeded(strictlimit) || memcg.is_some_and(|(m, _)| m.is_exceeded(strictlimit));
+        if now > w.bw_stamp + interval {
+            self.update_estimates(wb, global, global_ratio, memcg);
+        }
+        memcg.map_or(global_ratio, |(_, ratio)| ratio.min(global_ratio))
+    }
+
+    /// How long a task pauses for so many pages: until it may have dirtied them, by the rate it is given.
+    fn pause(&mut self, pid: PidId, wb: WbId, pages: u64, pos_ratio: u64, wb_dirty: u64) -> Verdict {
+        let (now, hz) = (self.jiffies(), self.build.hz());
+        let w = &self.wbs[wb];
+        let rate = task_ratelimit(w.ratelimit.dirty_ratelimit, pos_ratio);
+        let avg = w.bandwidth.avg_write_bandwidth;
+        let bounds = wb_pause(self.build, wb_dirty, avg, w.ratelimit.dirty_ratelimit, rate);
+        let task = &mut self.pids[pid];
+        let (mut start, mut pause) = (now, bounds.max_pause);
+        if let Some(period) = hz.saturating_mul(pages).checked_div(rate) {
+            let since = if task.dirty_paused_when == 0 { now } else { task.dirty_paused_when };
+            let due = since.saturating_add(period);
+            if due < now + bounds.min_pause {
+                if due + hz < now {
                     (task.dirty_paused_when, task.nr_dirtied) = (now, 0);
                 } else if period != 0 {
-                    task.dirty_paused_when += u64::try_from(period).unwrap_or(0);
+                    task.dirty_paused_when += period;
                     task.nr_dirtied = 0;
                 } else if task.nr_dirtied_pause <= pages {
                     task.nr_dirtied_pause += pages;
                 }
                 return Verdict::Go;
             }
-            pause = u64::try_from(signed).unwrap_or(0);
-            if pause > bounds.max_pause {
-                start += (pause - bounds.max_pause).min(bounds.max_pause);
-                pause = bounds.max_pause;
-            }
+            let owed = (due - now).saturating_sub(bounds.max_pause);
+            start += owed.min(bounds.max_pause);
+            pause = (due - now).min(bounds.max_pause);
         }
-        let leaves = rate > 0 || chosen.wb_dirty <= self.build.wb_stat_error();
+        let leaves = rate > 0 || wb_dirty <= self.build.wb_stat_error();
         Verdict::Pause { jiffies: pause, paused_when: start + pause, next_pause: bounds.nr_dirtied_pause, leaves }
     }
 
@@ -360,16 +375,9 @@ impl World {
     }
 }
 
-/// A poll point: looks if the task has dirtied enough, and sleeps if it must.
-pub(crate) async fn balance_dirty_pages_ratelimited(sim: &Sim, pid: PidId, inode: InodeId) {
-    let (wb, pages) = {
-        let mut world = sim.w();
-        let Some(wb) = world.throttled_wb(pid, inode) else { return };
-        if !world.has_to_look(pid, wb) {
-            return;
-        }
-        (wb, world.pids[pid].nr_dirtied)
-    };
+/// Looks where the domains are, and sleeps as long as the task must.
+pub(crate) async fn balance_dirty_pages(sim: &Sim, pid: PidId, wb: WbId) {
+    let pages = sim.w().pids[pid].nr_dirtied;
     let mut first = true;
     loop {
         let (until, since, paused_when, next_pause, leaves) = {

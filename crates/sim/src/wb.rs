@@ -307,15 +307,11 @@ impl World {
         }
     }
 
-    /// The share of a wb in a domain.
-    pub(crate) fn wb_share(&self, wb: WbId, is_memcg: bool) -> WbShare {
+    /// The share of a wb in the machine's domain.
+    pub(crate) fn wb_share(&self, wb: WbId) -> WbShare {
         let w = &self.wbs[wb];
         let bdi = &self.bdis[w.bdi];
-        let (numerator, denominator) = if is_memcg {
-            w.memcg_completions.fraction(self.build, &self.cgroups[w.memcg].domain.completions)
-        } else {
-            w.completions.fraction(self.build, &self.domain.completions)
-        };
+        let (numerator, denominator) = w.completions.fraction(self.build, &self.domain.completions);
         let (min_ratio, max_ratio) = wb_min_max_ratio(
             &self.algorithm,
             bdi.min_ratio,
@@ -325,6 +321,14 @@ impl World {
         );
         let min_ratio_sum = self.bdis.iter().map(|(_, bdi)| bdi.min_ratio).sum();
         WbShare { numerator, denominator, min_ratio, max_ratio, min_ratio_sum, strictlimit: bdi.strictlimit }
+    }
+
+    /// The share in its memcg's domain of a wb that has a share in the machine's.
+    pub(crate) fn memcg_share(&self, wb: WbId, share: WbShare) -> WbShare {
+        let w = &self.wbs[wb];
+        let domain = &self.cgroups[w.memcg].domain.completions;
+        let (numerator, denominator) = w.memcg_completions.fraction(self.build, domain);
+        WbShare { numerator, denominator, ..share }
     }
 
     /// Counts pages of a wb that finished writeback.

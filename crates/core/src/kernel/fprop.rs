@@ -65,10 +65,17 @@ impl FpropLocal {
         self.events.add(-signed(seen - decay(seen, periods)), global.cpu, build.wb_stat_batch());
     }
 
-    /// Its part of the domain: numerator and denominator, which is not 0 nor less than the numerator.
-    pub fn fraction(mut self, build: Build, global: &FpropGlobal) -> (u64, u64) {
+    /// What it counts once it is up to the domain's period.
+    fn caught_up(mut self, build: Build, global: &FpropGlobal) -> u64 {
         self.catch_up(build, global);
-        let (numerator, denominator) = (self.events.read(), global.events.read());
+        self.events.read()
+    }
+
+    /// Its part of the domain: numerator and denominator, which is not 0 nor less than the numerator.
+    #[inline]
+    pub fn fraction(&self, build: Build, global: &FpropGlobal) -> (u64, u64) {
+        let numerator = if self.period == global.period { self.events.read() } else { self.caught_up(build, global) };
+        let denominator = global.events.read();
         (numerator, if denominator <= numerator { numerator.max(1) } else { denominator })
     }
 }

@@ -46,6 +46,7 @@ impl PercpuCounter {
     }
 
     /// What a reader sees, which is never below 0.
+    #[inline]
     pub fn read(self) -> u64 {
         u64::try_from(self.folded).unwrap_or(0)
     }

@@ -8,10 +8,10 @@
 use super::algorithm::Algorithm;
 use super::constants::RATELIMIT_ONE;
 use super::dirty_throttle_control::DirtyThrottleControl;
-use super::product::signed_difference;
+use super::product::mul_div;
 
 /// Largest ratio before the wb's line: 2.0.
-const POS_RATIO_MAX: i64 = 2 * RATELIMIT_ONE as i64;
+const POS_RATIO_MAX: u64 = 2 * RATELIMIT_ONE;
 
 /// The position ratio of a wb in a domain. `avg_write_bandwidth` is the wb's, pages per second.
 pub fn wb_position_ratio(
@@ -62,7 +62,7 @@ pub fn wb_position_ratio(
 
 fn strictlimit_ratio(algorithm: &Algorithm, dtc: &DirtyThrottleControl, pos_ratio: u64) -> u64 {
     if algorithm.strictlimit_nearly_empty && dtc.wb_dirty < 8 {
-        return (pos_ratio * 2).min(POS_RATIO_MAX as u64);
+        return (pos_ratio * 2).min(POS_RATIO_MAX);
     }
     if dtc.wb_dirty >= dtc.wb_thresh {
         return 0;
@@ -76,17 +76,13 @@ fn strictlimit_ratio(algorithm: &Algorithm, dtc: &DirtyThrottleControl, pos_rati
 
 /// The cubic: 2.0 well below the set point, 1.0 at it, 0 at the limit.
 fn pos_ratio_polynom(algorithm: &Algorithm, setpoint: u64, dirty: u64, limit: u64) -> u64 {
-    let one = RATELIMIT_ONE as i64;
-    let run = match signed_difference(limit, setpoint) {
-        run if algorithm.odd_divisors => run | 1,
-        run => run.saturating_add(1),
-    };
-    let x = signed_difference(setpoint, dirty).saturating_mul(one).checked_div(run).unwrap_or(0);
+    let run = divisor(algorithm, limit.saturating_sub(setpoint));
     // At and beyond 2.0 the result is at its end already. The kernel does not cut here and overflows
     // where limit and set point are within a page of each other.
-    let x = x.clamp(-POS_RATIO_MAX, POS_RATIO_MAX);
+    let distance = mul_div(setpoint.abs_diff(dirty), RATELIMIT_ONE, run).min(POS_RATIO_MAX).cast_signed();
+    let x = if dirty > setpoint { -distance } else { distance };
     let cubic = (((x * x) >> 10) * x) >> 10;
-    (cubic + one).clamp(0, POS_RATIO_MAX).unsigned_abs()
+    RATELIMIT_ONE.saturating_add_signed(cubic).min(POS_RATIO_MAX)
 }
 
 /// A divisor that is not zero. Up to 4.1 counted up, since made odd.

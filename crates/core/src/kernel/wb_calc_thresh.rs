@@ -41,6 +41,7 @@ impl WbShare {
 /// Scales a bdi's smallest and largest ratio to one of its wbs by bandwidth: `avg_write_bandwidth` of
 /// the wb within `tot_write_bandwidth` of the bdi's wbs that have dirty inodes. A largest ratio of all
 /// stays all.
+#[inline]
 pub fn wb_min_max_ratio(
     algorithm: &Algorithm,
     min_ratio: u64,
@@ -56,20 +57,28 @@ pub fn wb_min_max_ratio(
 }
 
 /// Share of one wb in `thresh`, pages. `dirty` are the domain's dirty pages, used by the floor only.
+#[inline]
 pub fn wb_calc_thresh(algorithm: &Algorithm, share: &WbShare, thresh: u64, dirty: u64) -> u64 {
     let full = algorithm.ratio_full();
-    let mut wb_thresh = mul_div(thresh, full.saturating_sub(share.min_ratio_sum), full);
-    wb_thresh = mul_div(wb_thresh, share.numerator, share.denominator);
-    wb_thresh = wb_thresh.saturating_add(mul_div(thresh, share.min_ratio, full));
+    // Mostly none or all: nothing to divide.
+    let part = |ratio: u64| match ratio {
+        0 => 0,
+        _ if ratio == full => thresh,
+        _ => mul_div(thresh, ratio, full),
+    };
+    let mut wb_thresh = mul_div(part(full.saturating_sub(share.min_ratio_sum)), share.numerator, share.denominator);
+    wb_thresh = wb_thresh.saturating_add(part(share.min_ratio));
     // Since "mm/page-writeback: consolidate wb_thresh bumping logic into __wb_calc_thresh", 6.14: an idle
     // device must not have a share near zero.
     if algorithm.share_floor && thresh > dirty {
-        wb_thresh = wb_thresh.max((thresh - dirty) / if share.strictlimit { 100 } else { 8 });
+        let spare = thresh - dirty;
+        wb_thresh = wb_thresh.max(if share.strictlimit { spare / 100 } else { spare / 8 });
     }
-    wb_thresh.min(mul_div(thresh, share.max_ratio, full))
+    wb_thresh.min(part(share.max_ratio))
 }
 
 /// Background threshold of one wb from its share: in the proportion of the domain's.
+#[inline]
 pub fn wb_bg_thresh(wb_thresh: u64, bg_thresh: u64, thresh: u64) -> u64 {
     mul_div(wb_thresh, bg_thresh, thresh)
 }

@@ -5,7 +5,7 @@
 use super::read::fetch;
 use super::{OUT_OF_MEMORY, update_time};
 use crate::arena::{InodeId, PidId};
-use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
+use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
 use crate::memory::make_room;
 use crate::process::use_cpu;
@@ -71,17 +71,18 @@ pub(crate) async fn store(
         if has_writeback {
             update_time(sim, pid, inode).await;
         }
-        {
+        let wb = {
             let mut world = sim.w();
             let Some((start, len)) = world.inodes[inode].cache.folio(page) else { continue };
             if has_writeback {
                 world.dirty_range(inode, start..start + u64::from(len), Some(pid));
             }
             world.inodes[inode].set_writable(page);
-        }
+            world.throttled_wb(pid, inode).filter(|wb| world.has_to_look(pid, *wb))
+        };
         // The store itself comes after the throttle: the page may have been cleaned by then.
-        if has_writeback {
-            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        if let Some(wb) = wb {
+            balance_dirty_pages(sim, pid, wb).await;
         }
     }
     Ok(())

@@ -4,8 +4,8 @@
 
 use super::read::fetch;
 use super::{INODE_LOCKED, update_time};
-use crate::arena::{CgId, InodeId, PidId, SbId};
-use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
+use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
+use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::block::time_of;
 use crate::engine::Sim;
 use crate::inode::Dirt;
@@ -25,33 +25,26 @@ pub(crate) async fn write(
     offset: Option<u64>,
     len: u64,
 ) -> Result<u64, NoMemory> {
-    {
+    let (costs, cgroup, is_iomap) = {
         let mut world = sim.w();
-        let io = &mut world.pids[pid].io;
-        io.wchar += len;
-        io.syscw += 1;
-    }
-    let (costs, sb, fs_type, cgroup) = {
-        let world = sim.w();
-        let sb = world.inodes[inode].sb;
-        let task = &world.pids[pid];
-        (world.costs, sb, world.sbs[sb].fs_type, task.charges.unwrap_or(task.cgroup))
+        let task = &mut world.pids[pid];
+        (task.io.wchar, task.io.syscw) = (task.io.wchar + len, task.io.syscw + 1);
+        let cgroup = task.charges.unwrap_or(task.cgroup);
+        (world.costs, cgroup, world.sbs[world.inodes[inode].sb].fs_type == FsType::Xfs)
     };
-    let has_writeback = sim.w().sbs[sb].bdi.is_some();
-    let is_iomap = fs_type == FsType::Xfs;
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu(sim, pid, costs.call, false).await;
     update_time(sim, pid, inode).await;
     let (offset, mut writing) = {
-        let world = sim.w();
+        let mut world = sim.w();
         let offset = offset.unwrap_or(world.inodes[inode].size);
-        let end = offset + len;
-        (offset, Writing { pid, inode, cgroup, owner: world.page_owner(cgroup), at: offset, end, has_writeback })
+        let wb = if len > 0 { world.throttled_wb(pid, inode) } else { None };
+        (offset, Writing { pid, inode, cgroup, owner: world.page_owner(cgroup), at: offset, end: offset + len, wb })
     };
     let mut result = Ok(offset);
     while writing.at < writing.end {
-        if is_iomap && has_writeback {
-            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        if is_iomap && let Some(wb) = writing.has_to_look(sim) {
+            balance_dirty_pages(sim, pid, wb).await;
         }
         let (stride, is_done) = {
             let mut world = sim.w();
@@ -68,8 +61,8 @@ pub(crate) async fn write(
         }
         use_cpu(sim, pid, time_of(stride.bytes.end - stride.bytes.start, costs.copy_in), false).await;
         writing.at = stride.bytes.end;
-        if !is_iomap && has_writeback {
-            balance_dirty_pages_ratelimited(sim, pid, inode).await;
+        if !is_iomap && let Some(wb) = writing.has_to_look(sim) {
+            balance_dirty_pages(sim, pid, wb).await;
         }
     }
     unlock(sim, |world| &mut world.inodes[inode].lock);
@@ -87,7 +80,16 @@ struct Writing {
     /// How far it is, and where it ends; bytes.
     at: u64,
     end: u64,
-    has_writeback: bool,
+    /// What throttles it, where its pages have a device to go to: the same to its end, as a task that writes neither
+    /// changes its cgroup nor lets it die.
+    wb: Option<WbId>,
+}
+
+impl Writing {
+    /// The wb by which its task has to look where the domains are, if it has to.
+    fn has_to_look(&self, sim: &Sim) -> Option<WbId> {
+        self.wb.filter(|wb| sim.w().has_to_look(self.pid, *wb))
+    }
 }
 
 /// What is written in one step.
@@ -139,9 +141,9 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
 
 impl World {
     /// The next stride of a write: until its task has to look where the domains are.
-    fn stride(&mut self, writing: &Writing) -> Stride {
-        let &Writing { pid, inode, at, end, .. } = writing;
-        let some = match self.throttled_wb(pid, inode) {
+    fn stride(&self, writing: &Writing) -> Stride {
+        let &Writing { pid, inode, at, end, wb, .. } = writing;
+        let some = match wb {
             Some(wb) => self.pages_until_look(pid, wb).max(1),
             None => 1 << 16,
         };
@@ -153,7 +155,7 @@ impl World {
     /// Puts the pages of a stride into the cache; dirty, where they have a device to go to.
     fn take_in(&mut self, writing: &Writing, stride: &Stride) {
         let &Writing { pid, inode, owner, end, .. } = writing;
-        if writing.has_writeback {
+        if writing.wb.is_some() {
             self.write_pages(inode, stride.pages.clone(), owner, end.div_ceil(PAGE), Some(pid));
         } else {
             self.fill_holes(inode, stride.pages.clone(), owner, end.div_ceil(PAGE));
@@ -165,9 +167,12 @@ impl World {
     /// Where the next stride of a write ends: after some pages, with a whole folio.
     fn chunk(&self, sb: SbId, first: u64, last: u64, some: u64) -> u64 {
         let by_write = self.sbs[sb].folios.by_write;
+        if by_write <= 1 {
+            return last.min(first + some);
+        }
         let mut at = first;
         while at < last && at - first < some {
-            at += if by_write > 1 { folio_for(at, last - at, by_write) } else { (some - (at - first)).min(last - at) };
+            at += folio_for(at, last - at, by_write);
         }
         at.min(last)
     }
