@@ -4,7 +4,7 @@
 
 use super::INODE_LOCKED;
 use super::write::folio_for;
-use crate::arena::{CgId, InodeId, PidId};
+use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Request, Way, device_page, submit, submit_and_wait, time_of};
 use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
@@ -12,6 +12,7 @@ use crate::process::{io_wait, use_cpu};
 use crate::sync::{lock_shared, unlock_shared};
 use crate::world::{PAGE, World};
 use floodline_core::scenario::FsType;
+use std::ops::Range;
 
 /// Requests for pages that were asked for ahead.
 #[derive(Debug, Default)]
@@ -23,6 +24,25 @@ pub(crate) struct Readahead {
     expected: u64,
     /// Pages asked for at once: few at first, more from one time to the next.
     size: u64,
+}
+
+impl Readahead {
+    /// Up to where to ask for pages, of which the first is not cached, nor are so many in all that follow each other.
+    fn reach(&mut self, pages: Range<u64>, missing: u64, window: u64, is_sequential: bool) -> u64 {
+        let page = pages.start;
+        let is_expected = self.reading.front().is_some_and(|(at, count, _)| (*at..at + count).contains(&page));
+        // The first window comes alone: whether another will be wanted shows when this one is used up.
+        let goes_on = is_sequential && page > 0 && page == self.next;
+        if !is_expected && !goes_on {
+            // Not what was asked for ahead: begin anew here.
+            // The cells stay open until the requests are done; a few per change of place.
+            self.reading.clear();
+            self.next = page;
+            self.size = first_window(pages.end - page, window);
+        }
+        let windows = if is_expected || goes_on { 2 } else { 1 };
+        page + if is_sequential { windows * self.size } else { missing }
+    }
 }
 
 /// Pages of the first readahead, for a read of so many (`get_init_ra_size`).
@@ -73,71 +93,41 @@ async fn filemap_read(
     offset: u64,
     len: u64,
 ) -> Result<u64, NoMemory> {
-    let (costs, size, sb, cgroup) = {
+    let (costs, size, cgroup) = {
         let world = sim.w();
-        let i = &world.inodes[inode];
         let task = &world.pids[pid];
-        (world.costs, i.size, i.sb, task.charges.unwrap_or(task.cgroup))
+        (world.costs, world.inodes[inode].size, task.charges.unwrap_or(task.cgroup))
     };
     use_cpu(sim, pid, costs.call, false).await;
     let end = size.min(offset.saturating_add(len));
     let got = end.saturating_sub(offset);
-    {
-        let mut world = sim.w();
-        let io = &mut world.pids[pid].io;
-        io.rchar += got;
-        io.syscr += 1;
-        if got > 0 {
-            world.touch_atime(inode, cgroup);
-        }
-    }
-    let (window, device) = {
-        let world = sim.w();
-        let read_ahead = world.sbs[sb].bdi.map_or(32, |bdi| world.bdis[bdi].read_ahead / PAGE);
-        (read_ahead.max((got / PAGE).min(world.request_pages())).max(1), world.sbs[sb].device)
-    };
+    let Source { device, window, most, folio } = sim.w().begin_read((pid, inode), cgroup, got);
     let is_sequential = offset == ahead.expected || offset == 0;
     ahead.expected = end;
     let last = end.div_ceil(PAGE);
-    let file_end = size.div_ceil(PAGE);
+    let limit = if is_sequential { size.div_ceil(PAGE) } else { last };
     let mut page = offset / PAGE;
     while page < last {
-        let hole = sim.w().inodes[inode].cache.hole(page, last - page);
-        let Some((start, run)) = hole else {
-            sim.w().activate_if_seen(inode, page, last - page);
-            let bytes = end.min(last * PAGE) - offset.max(page * PAGE);
+        let (cached, missing) = sim.w().find_cached(inode, page, last);
+        if cached > 0 {
+            let bytes = if page + cached < last { cached * PAGE } else { end - offset.max(page * PAGE) };
             use_cpu(sim, pid, time_of(bytes, costs.copy_out), false).await;
-            break;
-        };
-        if start > page {
-            sim.w().activate_if_seen(inode, page, start - page);
-            use_cpu(sim, pid, time_of((start - page) * PAGE, costs.copy_out), false).await;
-            page = start;
+            page += cached;
             continue;
         }
         let Some(device) = device else {
             // A file in memory has no holes; one that was never written reads as zeros.
-            page = start + run;
+            page += missing;
             continue;
         };
-        let limit = if is_sequential { file_end } else { last };
-        let most = sim.w().request_pages();
-        let is_expected = ahead.reading.front().is_some_and(|(at, count, _)| (*at..at + count).contains(&page));
-        // The first window comes alone: whether another will be wanted shows when this one is used up.
-        let goes_on = is_sequential && page > 0 && page == ahead.next;
-        if !is_expected && !goes_on {
-            // Not what was asked for ahead: begin anew here.
-            // The cells stay open until the requests are done; a few per change of place.
-            ahead.reading.clear();
-            ahead.next = page;
-            ahead.size = first_window(last - page, window);
-        }
-        let windows = if is_expected || goes_on { 2 } else { 1 };
-        let reach = page + if is_sequential { windows * ahead.size } else { run.max(1) };
-        while ahead.next < limit.min(reach) {
+        let reach = limit.min(ahead.reach(page..last, missing, window, is_sequential));
+        while ahead.next < reach {
             let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
-            let slot = sim.w().completions.open();
-            let request = read_request(sim, cgroup, device_page(inode, ahead.next), count, slot);
+            let (slot, request) = {
+                let mut world = sim.w();
+                let slot = world.completions.open();
+                (slot, world.read_request(cgroup, device_page(inode, ahead.next), count, slot))
+            };
             io_wait(sim, Some(pid), submit(sim, device, request)).await;
             sim.w().pids[pid].io.read_bytes += count * PAGE;
             ahead.reading.push_back((ahead.next, count, slot));
@@ -145,12 +135,31 @@ async fn filemap_read(
         }
         ahead.size = next_window(ahead.size, window);
         let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
-        io_wait(sim, Some(pid), completed(sim, slot)).await;
-        sim.w().completions.close(slot);
-        let largest = sim.w().sbs[sb].folios.by_readahead;
-        arrive(sim, cgroup, inode, at, count, largest).await?;
+        completed(sim, pid, slot).await;
+        let has_room = {
+            let mut world = sim.w();
+            world.completions.close(slot);
+            let has_room = world.has_room(cgroup, count);
+            if has_room {
+                world.arrive(cgroup, inode, at..at + count, folio);
+            }
+            has_room
+        };
+        if !has_room {
+            make_room(sim, cgroup, count).await?;
+            sim.w().arrive(cgroup, inode, at..at + count, folio);
+        }
     }
     Ok(got)
+}
+
+/// Where a read finds what is not cached, and how much at once.
+struct Source {
+    device: Option<BlockId>,
+    /// Pages of a whole readahead, of a request, and of a folio.
+    window: u64,
+    most: u64,
+    folio: u64,
 }
 
 /// Reads pages that are not cached, into folios no larger than so many pages, and waits for them.
@@ -168,51 +177,24 @@ pub(super) async fn fetch(
         (world.sbs[world.inodes[inode].sb].device, task.charges.unwrap_or(task.cgroup))
     };
     if let Some(device) = device {
-        let request = read_request(sim, cgroup, device_page(inode, start), len, 0);
+        let request = sim.w().read_request(cgroup, device_page(inode, start), len, 0);
         let waits = "a read from the device";
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
         sim.w().pids[pid].io.read_bytes += len * PAGE;
     }
-    arrive(sim, cgroup, inode, start, len, folio).await
-}
-
-fn read_request(sim: &Sim, cgroup: CgId, at: u64, pages: u64, slot: u32) -> Request {
-    let cgroup = sim.w().memcg(cgroup);
-    Request {
-        way: Way::Read,
-        at,
-        bytes: pages * PAGE,
-        class: Class::Exempt,
-        merged: 0,
-        cgroup,
-        done: Done::Complete(slot),
-    }
-}
-
-/// Pages have been read: they are in the cache from now on, in folios of at most so many.
-async fn arrive(sim: &Sim, cgroup: CgId, inode: InodeId, start: u64, len: u64, most: u64) -> Result<(), NoMemory> {
     make_room(sim, cgroup, len).await?;
-    let mut world = sim.w();
-    let owner = world.page_owner(cgroup);
-    while let Some((at, hole)) = world.inodes[inode].cache.hole(start, len) {
-        if most <= 1 {
-            world.add_to_cache(inode, at, hole, 1, owner);
-            continue;
-        }
-        let folio = folio_for(at, hole, most);
-        // A run of folios of the largest size is one extent.
-        let run = if folio == most { hole / most * most } else { folio };
-        world.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
-    }
+    sim.w().arrive(cgroup, inode, start..start + len, folio);
     Ok(())
 }
 
-/// Waits until a cell is complete.
-async fn completed(sim: &Sim, slot: u32) {
+/// Waits in a task's name until a cell is complete.
+async fn completed(sim: &Sim, pid: PidId, slot: u32) {
+    let since = sim.w().io_wait_begins(pid);
     loop {
         {
             let mut world = sim.w();
             if world.completions.is_done(slot) {
+                world.io_wait_ends(pid, since);
                 return;
             }
             let ticket = sim.ticket("a read from the device");
@@ -223,6 +205,56 @@ async fn completed(sim: &Sim, slot: u32) {
 }
 
 impl World {
+    /// A read of so many bytes begins.
+    fn begin_read(&mut self, (pid, inode): (PidId, InodeId), cgroup: CgId, got: u64) -> Source {
+        let io = &mut self.pids[pid].io;
+        (io.rchar, io.syscr) = (io.rchar + got, io.syscr + 1);
+        if got > 0 {
+            self.touch_atime(inode, cgroup);
+        }
+        let sb = &self.sbs[self.inodes[inode].sb];
+        let read_ahead = sb.bdi.map_or(32, |bdi| self.bdis[bdi].read_ahead / PAGE);
+        let most = self.request_pages();
+        let window = read_ahead.max((got / PAGE).min(most)).max(1);
+        Source { device: sb.device, window, most, folio: sb.folios.by_readahead }
+    }
+
+    /// How many pages are cached from one on, which are met by that, and how many are missing after them.
+    fn find_cached(&mut self, inode: InodeId, page: u64, last: u64) -> (u64, u64) {
+        let (start, missing) = self.inodes[inode].cache.hole(page, last - page).unwrap_or((last, 0));
+        if start > page {
+            self.activate_if_seen(inode, page, start - page);
+        }
+        (start - page, missing)
+    }
+
+    fn read_request(&self, cgroup: CgId, at: u64, pages: u64, slot: u32) -> Request {
+        Request {
+            way: Way::Read,
+            at,
+            bytes: pages * PAGE,
+            class: Class::Exempt,
+            merged: 0,
+            cgroup: self.memcg(cgroup),
+            done: Done::Complete(slot),
+        }
+    }
+
+    /// Pages have been read: they are in the cache from now on, in folios of at most so many.
+    fn arrive(&mut self, cgroup: CgId, inode: InodeId, pages: Range<u64>, most: u64) {
+        let owner = self.page_owner(cgroup);
+        let mut next = pages.start;
+        while next < pages.end
+            && let Some((at, hole)) = self.inodes[inode].cache.hole(next, pages.end - next)
+        {
+            let folio = if most > 1 { folio_for(at, hole, most) } else { 1 };
+            // A run of folios of the largest size is one extent.
+            let run = if folio == most { hole / most * most } else { folio };
+            self.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
+            next = at + run;
+        }
+    }
+
     /// Pages that are read again are active; a page met for the first time since it was brought in is not.
     fn activate_if_seen(&mut self, inode: InodeId, start: u64, len: u64) {
         let i = &self.inodes[inode];
