@@ -289,6 +289,7 @@ impl World {
             start += owed.min(bounds.max_pause);
             pause = (due - now).min(bounds.max_pause);
         }
+        debug_assert!(pause <= self.build.max_pause(), "a pause of {pause} jiffies");
         let leaves = rate > 0 || wb_dirty <= self.build.wb_stat_error();
         Verdict::Pause { jiffies: pause, paused_when: start + pause, next_pause: bounds.nr_dirtied_pause, leaves }
     }
@@ -307,6 +308,7 @@ impl World {
             if now >= domain.dirty_limit_at + interval || domain.dirty_limit_at == 0 {
                 domain.dirty_limit = update_dirty_limit(domain.dirty_limit, dtc.thresh, dtc.dirty);
                 domain.dirty_limit_at = now;
+                debug_assert!(domain.dirty_limit >= dtc.thresh, "a smoothed limit below the threshold");
             }
         };
         let w = &self.wbs[wb];

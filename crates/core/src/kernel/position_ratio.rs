@@ -26,6 +26,7 @@ pub fn wb_position_ratio(
     }
     let setpoint = dtc.setpoint();
     let pos_ratio = pos_ratio_polynom(algorithm, setpoint, dtc.dirty, limit);
+    debug_assert!(pos_ratio <= POS_RATIO_MAX, "a position ratio of {pos_ratio} before the wb's line");
     if strictlimit {
         return strictlimit_ratio(algorithm, dtc, pos_ratio);
     }
