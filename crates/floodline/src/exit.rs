@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exit codes. They are an interface: scripts and monitors read them.
 
+use crate::error::CliError;
+use std::io;
+
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -45,8 +48,14 @@ impl Exit {
 }
 
 /// Prints clap's answer (help, version or an error) where it belongs.
-pub(crate) fn of_clap(answer: &clap::Error) -> Exit {
-    // A closed pipe while printing help is nobody's error.
-    let _ = answer.print();
-    if answer.use_stderr() { Exit::Usage } else { Exit::Done }
+pub(crate) fn of_clap(answer: &clap::Error) -> Result<Exit, CliError> {
+    let printed = answer.print();
+    if answer.use_stderr() {
+        // Where errors are told, nothing can be told of this one.
+        return Ok(Exit::Usage);
+    }
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::write("standard output", &error)),
+        _ => Ok(Exit::Done),
+    }
 }

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 fn run() -> Result<Exit, CliError> {
     let matches = match arguments().try_get_matches() {
         Ok(matches) => matches,
-        Err(answer) => return Ok(exit::of_clap(&answer)),
+        Err(answer) => return exit::of_clap(&answer),
     };
     let color = matches.get_one::<ColorChoice>("color").copied().unwrap_or_default();
     let mut console = Console::new(color);
@@ -76,9 +76,17 @@ fn arguments() -> clap::Command {
                 .help("When to colour the text"),
         );
     for command in commands::COMMANDS {
-        root = root.subcommand((command.build)());
+        root = root.subcommand(judging_durations((command.build)()));
     }
     root
+}
+
+/// Has a length of time that begins with a minus judged as one, and not taken for an option that is not known.
+fn judging_durations(command: clap::Command) -> clap::Command {
+    let is_duration =
+        |arg: &clap::Arg| arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "DURATION"));
+    let command = command.mut_args(|arg| if is_duration(&arg) { arg.allow_hyphen_values(true) } else { arg });
+    command.mut_subcommands(judging_durations)
 }
 
 #[cfg(test)]

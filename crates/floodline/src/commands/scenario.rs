@@ -140,7 +140,8 @@ fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exi
         match (format, parsed) {
             (Format::Text, Ok(Ok(file))) => {
                 let variants: Vec<&str> = file.variants.keys().map(String::as_str).collect();
-                put(format!("{}: good: {}", shown(path), variants.join(", ")));
+                put(format!("{}: good", shown(path)));
+                text.push_str(&paragraph(&variants.join(", "), 2, console.width()));
             }
             (Format::Text, Ok(Err(error))) => error.problems.iter().for_each(|problem| put(line(path, problem))),
             // The others are judged all the same.
