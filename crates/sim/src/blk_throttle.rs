@@ -217,7 +217,12 @@ pub(crate) async fn dispatcher(sim: Sim, device: BlockId) {
             }
         };
         match due {
-            Some(request) => enter(&sim, device, request).await,
+            Some(request) => {
+                let entry = sim.w().enter_now(device, &request);
+                if let Some(entry) = entry {
+                    enter(&sim, device, &request, entry).await;
+                }
+            }
             None => suspend().await,
         }
     }

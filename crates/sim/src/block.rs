@@ -3,7 +3,7 @@
 //! requests a second, each way. A cap is a leaky bucket with a tenth of a second of credit. Mirrors
 //! /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
 
-use crate::arena::{BlockId, CgId, InodeId};
+use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::blk_throttle::Throttle;
 use crate::engine::{Sim, Ticket, Waiters, suspend};
 use crate::loop_device::LoopFile;
@@ -83,6 +83,13 @@ pub(crate) struct Request {
     pub(crate) done: Done,
 }
 
+impl Request {
+    /// Whether it is a write from the page cache.
+    pub(crate) fn is_buffered_write(&self) -> bool {
+        self.way == Way::Write && self.class != Class::Exempt
+    }
+}
+
 /// One way of a device: caps and until when they are used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lane {
@@ -110,6 +117,7 @@ pub(crate) struct DiskStats {
 pub(crate) struct Block {
     pub(crate) name: String,
     pub(crate) dev: DevId,
+    pub(crate) bdi: Option<BdiId>,
     pub(crate) size: u64,
     pub(crate) rotational: bool,
     /// As the kernel spells it; it orders nothing here.
@@ -166,6 +174,7 @@ impl Block {
         Block {
             name: name.to_owned(),
             dev,
+            bdi: None,
             size: 1 << 30,
             rotational: false,
             scheduler: "none".to_owned(),
@@ -247,54 +256,32 @@ pub(crate) fn device_page(inode: InodeId, page: u64) -> u64 {
     (u64::from(inode.0) << 28) + page
 }
 
+/// What a request waits for before a queue takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// A place among the buffered writes, see `wbt`.
+    Wbt,
+    /// A free request.
+    Request,
+}
+
 /// Hands a request to a device. Returns when the queue has taken it, or a limit of its cgroup holds it back, which may
 /// be long before it is done.
 pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
-    let is_held = {
-        let mut world = sim.w();
-        world.account_bio(device, &request);
-        world.hold_back(device, &request)
-    };
-    if !is_held {
-        enter(sim, device, request).await;
+    let entry = sim.w().submit_now(device, &request);
+    if let Some(entry) = entry {
+        enter(sim, device, &request, entry).await;
     }
 }
 
 /// Waits until a queue takes a request.
-pub(crate) async fn enter(sim: &Sim, device: BlockId, request: Request) {
-    if request.way == Way::Write && request.class != Class::Exempt {
-        crate::wbt::throttle(sim, device, request.class).await;
+pub(crate) async fn enter(sim: &Sim, device: BlockId, request: &Request, entry: Entry) {
+    if entry == Entry::Wbt {
+        crate::wbt::wait(sim, device, request.class).await;
     }
-    loop {
-        {
-            let mut world = sim.w();
-            let block = &mut world.blocks[device];
-            if block.in_flight < block.depth || !block.members.is_empty() {
-                break;
-            }
-        }
+    while !sim.w().take_request(device, request) {
         sim.wait("a free request of a device", |world| &mut world.blocks[device].waiters).await;
     }
-    let mut world = sim.w();
-    let now = world.now;
-    if world.blocks[device].loop_file.is_some() {
-        let slot = world.blocks[device].admit(now, request);
-        world.loop_queue(device, &request, slot);
-        return;
-    }
-    let mut last = 0;
-    for member in world.blocks[device].members.clone() {
-        if request.way == Way::Read && last > 0 {
-            break;
-        }
-        let leg = Request { done: Done::Nothing, class: Class::Exempt, ..request };
-        world.account_bio(member, &leg);
-        let (at, slot) = world.blocks[member].start(now, leg);
-        world.queue.push_completion(at, member, request.way, slot);
-        last = last.max(at);
-    }
-    let (at, slot) = world.blocks[device].start(now, request);
-    world.queue.push_completion(at.max(last), device, request.way, slot);
 }
 
 /// Hands a request to a device and waits until it is done.
@@ -329,6 +316,59 @@ pub(crate) async fn woken(sim: &Sim) {
 }
 
 impl World {
+    /// Hands a request to a device; what it has to wait for, if anything.
+    pub(crate) fn submit_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
+        self.account_bio(device, request);
+        if self.hold_back(device, request) {
+            return None;
+        }
+        self.enter_now(device, request)
+    }
+
+    /// The same with one that nothing holds back before the queue.
+    pub(crate) fn enter_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
+        if !self.wbt_admits(device, request) {
+            return Some(Entry::Wbt);
+        }
+        (!self.take_request(device, request)).then_some(Entry::Request)
+    }
+
+    /// Puts a request into the queue of a device, unless all that it has are in use.
+    fn take_request(&mut self, device: BlockId, request: &Request) -> bool {
+        let now = self.now;
+        let block = &mut self.blocks[device];
+        let is_mirror = !block.members.is_empty();
+        if block.in_flight >= block.depth && !is_mirror {
+            return false;
+        }
+        if block.loop_file.is_some() {
+            let slot = block.admit(now, *request);
+            self.loop_queue(device, request, slot);
+            return true;
+        }
+        let last = if is_mirror { self.start_legs(device, request) } else { 0 };
+        let (at, slot) = self.blocks[device].start(now, *request);
+        self.queue.push_completion(at.max(last), device, request.way, slot);
+        true
+    }
+
+    /// Starts a request on the disks of a mirror, a read on one of them; when the last of them is done.
+    fn start_legs(&mut self, device: BlockId, request: &Request) -> u64 {
+        let now = self.now;
+        let mut last = 0;
+        for member in self.blocks[device].members.clone() {
+            if request.way == Way::Read && last > 0 {
+                break;
+            }
+            let leg = Request { done: Done::Nothing, class: Class::Exempt, ..*request };
+            self.account_bio(member, &leg);
+            let (at, slot) = self.blocks[member].start(now, leg);
+            self.queue.push_completion(at, member, request.way, slot);
+            last = last.max(at);
+        }
+        last
+    }
+
     /// What `io.stat` counts, at submission.
     fn account_bio(&mut self, device: BlockId, request: &Request) {
         if request.way != Way::Flush {

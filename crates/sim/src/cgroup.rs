@@ -49,6 +49,32 @@ impl Pressure {
     }
 }
 
+/// Pages by whom they are charged to, in the order in which they are met. Mostly it is one for all: the others take
+/// memory, if there are any.
+#[derive(Debug, Default)]
+pub(crate) struct ByOwner {
+    first: Option<(CgId, u64)>,
+    others: Vec<(CgId, u64)>,
+}
+
+impl ByOwner {
+    pub(crate) fn add(&mut self, owner: CgId, pages: u64) {
+        match self.others.last_mut().or(self.first.as_mut()) {
+            Some((last, sum)) if *last == owner => *sum += pages,
+            Some(_) => self.others.push((owner, pages)),
+            None => self.first = Some((owner, pages)),
+        }
+    }
+}
+
+impl IntoIterator for ByOwner {
+    type Item = (CgId, u64);
+    type IntoIter = std::iter::Chain<std::option::IntoIter<(CgId, u64)>, std::vec::IntoIter<(CgId, u64)>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.others)
+    }
+}
+
 /// A cgroup.
 #[derive(Debug)]
 pub(crate) struct Cgroup {

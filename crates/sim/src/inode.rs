@@ -4,13 +4,14 @@
 //! folio_account_dirtied and its relatives of mm/page-writeback.c.
 
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
+use crate::cgroup::ByOwner;
 use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
 use crate::page_cache::{Extent, PageCache};
 use crate::wb::Lock;
 use crate::world::{PAGE, World};
+use crate::writable::Writable;
 use floodline_core::kernel::ForeignHistory;
-use std::collections::BTreeMap;
 
 /// The lists of a wb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +70,8 @@ pub(crate) struct Inode {
     pub(crate) opens: u32,
     /// Cut to nothing since its last flush: its close starts writing.
     pub(crate) was_truncated: bool,
-    /// Pages that a mapping may store into without a fault: a bit for each, by 64s that have any.
-    pub(crate) writable: BTreeMap<u64, u64>,
+    /// Pages that a mapping may store into without a fault.
+    pub(crate) writable: Writable,
     /// Transaction that holds its last change, and its last change that data depend on.
     pub(crate) sync_tid: u64,
     pub(crate) datasync_tid: u64,
@@ -111,7 +112,7 @@ impl Inode {
             is_unlinked: false,
             opens: 0,
             was_truncated: false,
-            writable: BTreeMap::new(),
+            writable: Writable::default(),
             sync_tid: 0,
             datasync_tid: 0,
             block,
@@ -124,30 +125,6 @@ impl Inode {
 
     pub(crate) fn is_dirty(&self) -> bool {
         self.is_dirty_pages || self.is_dirty_meta
-    }
-
-    /// Whether a mapping may store into a page without a fault.
-    pub(crate) fn is_writable(&self, page: u64) -> bool {
-        self.writable.get(&(page / 64)).is_some_and(|word| word >> (page % 64) & 1 == 1)
-    }
-
-    pub(crate) fn set_writable(&mut self, page: u64) {
-        *self.writable.entry(page / 64).or_default() |= 1 << (page % 64);
-    }
-
-    fn write_protect(&mut self, start: u64, len: u64) {
-        let (mut page, end) = (start, start + len);
-        while page < end && !self.writable.is_empty() {
-            let Some((at, word)) = self.writable.range_mut(page / 64..end.div_ceil(64)).next() else { return };
-            let at = *at;
-            page = page.max(at * 64);
-            let some = (64 - page % 64).min(end - page);
-            *word &= !(u64::MAX >> (64 - some) << (page % 64));
-            if *word == 0 {
-                self.writable.remove(&at);
-            }
-            page = (at + 1) * 64;
-        }
     }
 }
 
@@ -254,7 +231,7 @@ impl World {
         i.cache.update(start, len, |_, extent| {
             (extent.dirty, extent.writeback, extent.blocks) = (false, true, extent.len);
         });
-        i.write_protect(start, len);
+        i.writable.remove(start, len);
         let (wb, sb) = (i.wb, i.sb);
         self.memory.nr_dirty -= len;
         self.memory.nr_writeback += len;
@@ -287,8 +264,7 @@ impl World {
 
     /// Writeback of a run is complete.
     pub(crate) fn end_writeback(&mut self, inode: InodeId, start: u64, len: u64) {
-        // Mostly all are charged to one: the others take memory, if there are any.
-        let (mut first, mut others) = (None::<(CgId, u64)>, Vec::<(CgId, u64)>::new());
+        let mut written = ByOwner::default();
         let mut rotated: Vec<(u64, Extent)> = Vec::new();
         let i = &mut self.inodes[inode];
         i.cache.update(start, len, |at, extent| {
@@ -299,18 +275,13 @@ impl World {
                     extent.active = extent.dirty;
                     rotated.push((at, *extent));
                 }
-                let last = others.last_mut().or(first.as_mut());
-                match last {
-                    Some((owner, pages)) if *owner == extent.owner => *pages += u64::from(extent.len),
-                    Some(_) => others.push((extent.owner, extent.len.into())),
-                    None => first = Some((extent.owner, extent.len.into())),
-                }
+                written.add(extent.owner, extent.len.into());
             }
         });
         let is_idle = i.cache.writeback == 0;
         let wb = i.wb;
         let waiters = i.waiters.take();
-        for (owner, pages) in first.into_iter().chain(others) {
+        for (owner, pages) in written {
             self.memory.nr_writeback -= pages;
             self.memory.nr_written += pages;
             self.memory.conserved.add(Fate::Written, pages);
@@ -372,31 +343,6 @@ impl World {
                     self.pids[pid].io.cancelled += len * PAGE;
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use floodline_core::scenario::Random;
-
-    #[test]
-    fn pages_are_writable_until_they_are_protected() {
-        let mut random = Random::new(1);
-        let (mut inode, mut pages) = (Inode::new(SbId(0), 0), vec![false; 300]);
-        for _ in 0..2000 {
-            let start = random.below(300);
-            let len = random.below((300 - start).min(150) + 1);
-            if random.below(8) == 0 {
-                inode.write_protect(start, len);
-                pages[start as usize..(start + len) as usize].fill(false);
-            } else {
-                inode.set_writable(start);
-                pages[start as usize] = true;
-            }
-            let have: Vec<bool> = (0..300).map(|page| inode.is_writable(page)).collect();
-            assert!(have == pages, "after {start} and {len}");
         }
     }
 }

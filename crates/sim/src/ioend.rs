@@ -105,9 +105,10 @@ impl World {
         let ioend = &mut self.ioends.cells[cell as usize];
         let inode = ioend.inode;
         let mut pages = std::mem::take(&mut ioend.pages);
-        for (start, len) in pages.drain(..) {
-            self.end_writeback(inode, start, len);
+        for (start, len) in &pages {
+            self.end_writeback(inode, *start, *len);
         }
+        pages.clear();
         self.ioends.cells[cell as usize].pages = pages;
         self.ioends.free.push(cell);
     }

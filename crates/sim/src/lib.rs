@@ -43,6 +43,7 @@ mod timer;
 mod wb;
 mod wbt;
 mod world;
+mod writable;
 mod writepages;
 mod xfsaild;
 

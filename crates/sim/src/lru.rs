@@ -100,21 +100,24 @@ impl Lru {
     }
 
     fn push_run_back(&mut self, run: Run) {
-        let last = self.pieces.back_mut().and_then(|piece| Some((piece.high, piece.runs.back_mut()?)));
-        if let Some((high, last)) = last
-            && let Some(joined) = join(last.run(high), run)
-        {
-            *last = Packed::new(&joined);
-            return;
-        }
-        if !self.pieces.back().is_some_and(|piece| piece.has_room(&run)) {
-            self.pieces.push_back(Piece::default());
-        }
         if let Some(piece) = self.pieces.back_mut() {
-            piece.high = run.high();
-            piece.runs.push_back(Packed::new(&run));
+            let high = piece.high;
+            if let Some(last) = piece.runs.back_mut()
+                && let Some(joined) = join(last.run(high), run)
+            {
+                *last = Packed::new(&joined);
+                return;
+            }
+            self.len += 1;
+            if piece.has_room(&run) {
+                piece.high = run.high();
+                piece.runs.push_back(Packed::new(&run));
+                return;
+            }
+        } else {
             self.len += 1;
         }
+        self.pieces.push_back(Piece { high: run.high(), runs: VecDeque::from([Packed::new(&run)]) });
     }
 
     /// Pages that are looked at next; where what was to be next ends at their start, right after it.

@@ -4,6 +4,7 @@
 //! none. Follows mm/vmscan.c as far as it acts on dirty pages.
 
 use crate::arena::{CgId, InodeId};
+use crate::cgroup::ByOwner;
 use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
@@ -97,29 +98,27 @@ impl World {
 
     /// Puts pages of an inode into the cache, all like the one that is given.
     pub(crate) fn add_extent(&mut self, inode: InodeId, start: u64, len: u64, page: Extent) {
-        let mut at = start;
-        while at < start + len {
-            let some = u32::try_from((start + len - at).min(1 << 20)).unwrap_or(1 << 20);
-            self.inodes[inode].cache.insert(at, Extent { len: some, blocks: some, ..page });
-            self.memory.lru(page.owner).push_back(inode, at, some.into());
+        let (mut at, end) = (start, start + len);
+        let cache = &mut self.inodes[inode].cache;
+        while at < end {
+            let some = u32::try_from((end - at).min(1 << 20)).unwrap_or(1 << 20);
+            cache.insert(at, Extent { len: some, blocks: some, ..page });
             at += u64::from(some);
         }
+        self.memory.lru(page.owner).push_back(inode, start, len);
         self.memory.cache(len);
         self.charge(page.owner, |charged| charged.file += len);
     }
 
     /// Pages were met again: they move to the active list.
     pub(crate) fn activate(&mut self, inode: InodeId, start: u64, len: u64) {
-        let mut moved: Vec<(CgId, u64)> = Vec::new();
-        let (start, end) = self.inodes[inode].cache.whole_folios(start, start + len);
-        let len = end - start;
-        if self.inodes[inode].cache.range(start, len).all(|(_, extent)| extent.active) {
-            return;
-        }
-        self.inodes[inode].cache.update(start, len, |_, extent| {
+        let mut moved = ByOwner::default();
+        let cache = &mut self.inodes[inode].cache;
+        let (start, end) = cache.whole_folios(start, start + len);
+        cache.update(start, end - start, |_, extent| {
             if !extent.active {
                 extent.active = true;
-                moved.push((extent.owner, u64::from(extent.len)));
+                moved.add(extent.owner, extent.len.into());
             }
         });
         for (owner, pages) in moved {

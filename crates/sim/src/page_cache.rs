@@ -32,6 +32,33 @@ impl Extent {
     pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
         Extent { len: 0, folio, blocks: 0, owner, dirty: false, writeback: false, active: false, reclaim: false }
     }
+
+    /// Whether all of it has to be written, if any.
+    fn is_whole(&self) -> bool {
+        self.blocks == self.len
+    }
+
+    /// To be written, and not under way.
+    fn is_waiting(&self) -> bool {
+        self.dirty && !self.writeback
+    }
+
+    /// All of it, or so many pages where it is whole.
+    fn part(&self, len: u64) -> Extent {
+        let len = u32::try_from(len).unwrap_or(self.len);
+        debug_assert!(len == self.len || self.is_whole(), "which of its blocks?");
+        Extent { len, blocks: if len == self.len { self.blocks } else { len }, ..*self }
+    }
+
+    /// Makes it longer, or shorter, by whole folios that have to be written like the others.
+    fn resize(&mut self, len: u32) {
+        (self.len, self.blocks) = (len, len);
+    }
+}
+
+/// Page after the last of an entry.
+fn end_of((start, extent): &(u64, Extent)) -> u64 {
+    start + u64::from(extent.len)
 }
 
 /// The cached pages of an inode, by first page.
@@ -55,17 +82,25 @@ impl PageCache {
         if page >= self.end {
             return self.extents.len();
         }
-        self.extents.partition_point(|(start, extent)| start + u64::from(extent.len) <= page)
+        self.extents.partition_point(|entry| end_of(entry) <= page)
+    }
+
+    /// The entries that end after `page`.
+    fn entries(&self, page: u64) -> &[(u64, Extent)] {
+        &self.extents[self.at(page)..]
     }
 
     /// The extent that holds a page.
     pub(crate) fn find(&self, page: u64) -> Option<(u64, Extent)> {
-        self.extents.get(self.at(page)).copied().filter(|(start, _)| *start <= page)
+        self.entries(page).first().copied().filter(|(start, _)| *start <= page)
     }
 
     /// The folio that holds a page: its first page and its pages.
     pub(crate) fn folio(&self, page: u64) -> Option<(u64, u32)> {
         let (start, extent) = self.find(page)?;
+        if extent.folio <= 1 {
+            return Some((page, 1));
+        }
         let folio = u64::from(extent.folio.max(1));
         let first = start + (page - start) / folio * folio;
         let end = start + u64::from(extent.len);
@@ -75,7 +110,7 @@ impl PageCache {
     /// Every extent within a range, cut to it, and how much of the range before each is not cached.
     pub(crate) fn range(&self, start: u64, len: u64) -> impl Iterator<Item = (u64, Extent)> + '_ {
         let end = start + len;
-        self.extents.iter().skip(self.at(start)).take_while(move |(at, _)| *at < end).map(move |(at, extent)| {
+        self.entries(start).iter().take_while(move |(at, _)| *at < end).map(move |(at, extent)| {
             let from = (*at).max(start);
             let to = (at + u64::from(extent.len)).min(end);
             (from, Extent { len: u32::try_from(to - from).unwrap_or(0), ..*extent })
@@ -101,51 +136,37 @@ impl PageCache {
 
     /// First page of a range that is not cached, and how many follow it.
     pub(crate) fn hole(&self, start: u64, len: u64) -> Option<(u64, u64)> {
-        let mut page = start;
-        for (at, extent) in self.range(start, len) {
-            if at > page {
-                return Some((page, at - page));
+        let (mut page, mut end) = (start, start + len);
+        for entry in self.entries(start) {
+            if entry.0 > page || page >= end {
+                end = end.min(entry.0);
+                break;
             }
-            page = at + u64::from(extent.len);
+            page = end_of(entry);
         }
-        (page < start + len).then(|| (page, start + len - page))
+        (page < end).then(|| (page, end - page))
     }
 
     /// First run of dirty pages at or after `from` that are not being written: its start, its length up to
     /// `most` in whole folios, its pages to write and its folios.
     pub(crate) fn next_dirty(&self, from: u64, most: u64) -> Option<DirtyRun> {
-        if self.dirty == 0 {
+        if self.dirty == 0 || most == 0 {
             return None;
         }
-        let mut run: Option<DirtyRun> = None;
-        for (at, extent) in self.extents.iter().skip(self.at(from)) {
-            let is_next = run.as_ref().is_none_or(|run| run.start + run.len == *at && run.owner == extent.owner);
-            if !extent.dirty || extent.writeback || !is_next {
-                if run.is_some() {
-                    break;
-                }
-                continue;
-            }
-            let folio = u64::from(extent.folio.max(1));
-            // A folio is written whole, also when the search begins within it.
-            let first = if *at >= from { *at } else { at + (from - at) / folio * folio };
-            let have = at + u64::from(extent.len) - first;
-            let sofar = run.as_ref().map_or(0, |run| run.len);
-            let room = most.saturating_sub(sofar);
-            if room == 0 {
+        let mut entries = self.entries(from).iter();
+        let (at, extent) = entries.find(|(_, extent)| extent.is_waiting())?;
+        // A folio is written whole, also when the search begins within it.
+        let start = if *at >= from { *at } else { from - (from - at) % u64::from(extent.folio.max(1)) };
+        let mut run = DirtyRun { start, len: 0, blocks: 0, folios: 0, owner: extent.owner };
+        let mut is_all = run.take(extent, at + u64::from(extent.len) - start, most);
+        for (at, extent) in entries {
+            let is_next = *at == run.start + run.len && extent.owner == run.owner && extent.is_waiting();
+            if !is_all || !is_next || run.len >= most {
                 break;
             }
-            let take = have.min(room.div_ceil(folio) * folio);
-            let blocks = if extent.blocks == extent.len { take } else { u64::from(extent.blocks) };
-            let run = run.get_or_insert(DirtyRun { start: first, owner: extent.owner, ..DirtyRun::default() });
-            run.len += take;
-            run.blocks += blocks;
-            run.folios += take.div_ceil(folio);
-            if take < have {
-                break;
-            }
+            is_all = run.take(extent, extent.len.into(), most);
         }
-        run
+        Some(run)
     }
 
     /// Puts pages into the cache; the range must not be cached.
@@ -170,65 +191,75 @@ impl PageCache {
         let Some((_, previous)) = previous.filter(|(from, previous)| is_joint(*from, previous, start, extent)) else {
             return false;
         };
-        previous.len += extent.len;
-        previous.blocks = previous.len;
+        previous.resize(previous.len + extent.len);
+        true
+    }
+
+    /// The same with the entry after pages.
+    fn prepend_to_next(&mut self, at: usize, start: u64, extent: &Extent) -> bool {
+        let next = self.extents.get_mut(at);
+        let Some((from, next)) = next.filter(|(from, next)| is_joint(start, extent, *from, next)) else {
+            return false;
+        };
+        *from = start;
+        next.resize(next.len + extent.len);
         true
     }
 
     /// Changes every cached extent of a range; the range must begin and end between folios.
     pub(crate) fn update(&mut self, start: u64, len: u64, mut change: impl FnMut(u64, &mut Extent)) {
-        let (from, end) = (self.split(start), start + len);
-        match self.extents.get(from) {
-            Some((at, extent)) if *at == start && len <= u64::from(extent.len) && extent.blocks == extent.len => {
-                self.update_front(from, u32::try_from(len).unwrap_or(extent.len), change);
-                return;
+        let (mut page, end) = (start, start + len);
+        while page < end {
+            let at = self.at(page);
+            let Some((first, extent)) = self.extents.get(at).filter(|(first, _)| *first < end) else { break };
+            let from = page.max(*first);
+            let to = end.min(first + u64::from(extent.len));
+            if to - from < extent.len.into() && !extent.is_whole() {
+                self.split(from);
+                self.split(to);
+                continue;
             }
-            _ => {}
-        }
-        let mut to = from;
-        while let Some((at, extent)) = self.extents.get(to).copied().filter(|(at, _)| *at < end) {
-            if at + u64::from(extent.len) > end {
-                self.split_entry(to, end);
+            page = to;
+            let old = extent.part(to - from);
+            let mut new = old;
+            change(from, &mut new);
+            if new != old {
+                self.replace(at, from, &new);
             }
-            let (at, mut extent) = self.extents[to];
-            self.count(&extent, false);
-            change(at, &mut extent);
-            self.count(&extent, true);
-            self.extents[to].1 = extent;
-            to += 1;
-        }
-        for index in (from.saturating_sub(1)..to).rev() {
-            self.merge(index);
         }
     }
 
-    /// The same for the first pages of one entry, or all. What is written goes on where the last write ended: these
-    /// pages mostly become like those before them, and all that moves is the border between two entries.
-    fn update_front(&mut self, at: usize, len: u32, mut change: impl FnMut(u64, &mut Extent)) {
-        let Some((start, extent)) = self.extents.get(at).copied() else { return };
-        let mut front = Extent { len, blocks: len, ..extent };
-        self.count(&front, false);
-        change(start, &mut front);
-        self.count(&front, true);
-        let rest = Extent { len: extent.len - len, blocks: extent.len - len, ..extent };
-        let next = start + u64::from(len);
-        match (self.append_to_previous(at, start, &front), rest.len) {
-            (true, 0) => {
-                self.extents.remove(at);
-                self.merge(at - 1);
-            }
-            (true, _) => {
-                self.extents[at] = (next, rest);
-                self.merge(at - 1);
-            }
-            (false, 0) => {
-                self.extents[at].1 = front;
+    /// Gives pages of one entry another state. What is written goes on where the last write ended: these pages mostly
+    /// become like those before them, and all that moves is the border between two entries.
+    fn replace(&mut self, at: usize, start: u64, new: &Extent) {
+        let (first, old) = self.extents[at];
+        let end = start + u64::from(new.len);
+        let (ahead, behind) = (start - first, first + u64::from(old.len) - end);
+        self.count_change(&old, new);
+        match (ahead, behind) {
+            (0, 0) => {
+                self.extents[at].1 = *new;
                 self.merge(at);
+                if at > 0 {
+                    self.merge(at - 1);
+                }
             }
-            (false, _) => {
-                self.extents[at].1 = front;
-                self.extents.insert(at + 1, (next, rest));
-                self.merge(at);
+            (0, _) => {
+                self.extents[at] = (end, old.part(behind));
+                if !self.append_to_previous(at, start, new) {
+                    self.extents.insert(at, (start, *new));
+                }
+            }
+            (_, 0) => {
+                self.extents[at].1 = old.part(ahead);
+                if !self.prepend_to_next(at + 1, start, new) {
+                    self.extents.insert(at + 1, (start, *new));
+                }
+            }
+            (_, _) => {
+                self.extents[at].1 = old.part(ahead);
+                self.extents.insert(at + 1, (end, old.part(behind)));
+                self.extents.insert(at + 1, (start, *new));
             }
         }
     }
@@ -280,6 +311,17 @@ impl PageCache {
         Some(gone)
     }
 
+    /// Counts pages that are cached and like others of a state from now on.
+    fn count_change(&mut self, from: &Extent, to: &Extent) {
+        let change = |counter: &mut u64, was: bool, is: bool| match (was, is) {
+            (false, true) => *counter += u64::from(to.len),
+            (true, false) => *counter -= u64::from(to.len),
+            _ => {}
+        };
+        change(&mut self.dirty, from.dirty, to.dirty);
+        change(&mut self.writeback, from.writeback, to.writeback);
+    }
+
     fn count(&mut self, extent: &Extent, is_added: bool) {
         let len = u64::from(extent.len);
         let add = |counter: &mut u64, on: bool| {
@@ -319,27 +361,31 @@ impl PageCache {
     }
 
     /// Joins an entry with the next where they are alike.
+    #[inline]
     fn merge(&mut self, at: usize) {
-        let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1)) else {
-            return;
-        };
-        if is_joint(*start, one, *next, other) {
-            let len = one.len + other.len;
-            self.extents[at].1.len = len;
-            self.extents[at].1.blocks = len;
-            self.extents.remove(at + 1);
+        if let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1))
+            && is_joint(*start, one, *next, other)
+        {
+            self.join(at);
         }
+    }
+
+    fn join(&mut self, at: usize) {
+        let (_, other) = self.extents.remove(at + 1);
+        let one = &mut self.extents[at].1;
+        one.resize(one.len + other.len);
     }
 }
 
 /// Whether an extent goes on in another that is alike.
 fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> bool {
-    let is_whole = |extent: &Extent| extent.blocks == extent.len;
+    let states = |extent: &Extent| [extent.dirty, extent.writeback, extent.active, extent.reclaim];
     start + u64::from(one.len) == next
-        && Extent { len: 0, blocks: 0, ..*one } == Extent { len: 0, blocks: 0, ..*other }
-        && one.len.is_multiple_of(one.folio.max(1))
-        && is_whole(one)
-        && is_whole(other)
+        && states(one) == states(other)
+        && (one.folio, one.owner) == (other.folio, other.owner)
+        && one.is_whole()
+        && other.is_whole()
+        && (one.folio <= 1 || one.len.is_multiple_of(one.folio))
         && one.len.checked_add(other.len).is_some()
 }
 
@@ -354,9 +400,15 @@ pub(crate) struct DirtyRun {
     pub(crate) owner: CgId,
 }
 
-impl Default for DirtyRun {
-    fn default() -> DirtyRun {
-        DirtyRun { start: 0, len: 0, blocks: 0, folios: 0, owner: CgId::ROOT }
+impl DirtyRun {
+    /// Goes on with so many pages of an extent, as long as it has no more than `most`, in whole folios; whether with all.
+    fn take(&mut self, extent: &Extent, have: u64, most: u64) -> bool {
+        let (folio, room) = (u64::from(extent.folio.max(1)), most - self.len);
+        let some = if have <= room { have } else { have.min(room.div_ceil(folio) * folio) };
+        self.len += some;
+        self.blocks += if extent.is_whole() { some } else { extent.blocks.into() };
+        self.folios += if folio == 1 { some } else { some.div_ceil(folio) };
+        some == have
     }
 }
 

@@ -264,6 +264,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
         switch_lock: Lock::default(),
     };
     let bdi = world.bdis.push(bdi);
+    world.blocks[id].bdi = Some(bdi);
     let root = world.wb_get(bdi, CgId::ROOT);
     world.bdis[bdi].root = root;
     Ok((id, bdi))

@@ -17,6 +17,14 @@ const WRITES_MIN: u32 = 3;
 /// A dirtier that slept this recently makes writeback urgent: 1 s.
 const RECENT: u64 = 1_000_000_000;
 
+/// Buffered writes that may be in a queue at once: urgent ones, usual ones and background ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limits {
+    max: u32,
+    normal: u32,
+    background: u32,
+}
+
 /// The state of one queue.
 #[derive(Debug)]
 pub(crate) struct Wbt {
@@ -26,6 +34,8 @@ pub(crate) struct Wbt {
     write_cache: bool,
     depth: u32,
     scale: i32,
+    /// What follows from the scale.
+    limits: Limits,
     in_flight: u32,
     unknown: u32,
     is_armed: bool,
@@ -51,6 +61,7 @@ impl Wbt {
             write_cache: true,
             depth,
             scale: 0,
+            limits: calc_wb_limits(depth, 0),
             in_flight: 0,
             unknown: 0,
             is_armed: false,
@@ -64,21 +75,8 @@ impl Wbt {
         }
     }
 
-    /// Largest, usual and background limit.
-    pub(crate) fn limits(&self) -> (u32, u32, u32) {
-        let depth = self.depth.clamp(1, 16);
-        let cap = (3 * self.depth / 4).max(1);
-        let max = match self.scale {
-            scale if self.depth <= 1 => 2 - u32::from(scale > 0),
-            0 => depth,
-            scale if scale > 0 => 1 + ((depth - 1) >> scale.unsigned_abs().min(31)),
-            scale => 1_u32.saturating_add((depth - 1) << scale.unsigned_abs().min(20)).min(cap),
-        };
-        if max > 2 { (max, max.div_ceil(2), max.div_ceil(4)) } else { (max, max, 1) }
-    }
-
     fn is_at_cap(&self) -> bool {
-        self.scale < 0 && self.limits().0 >= (3 * self.depth / 4).max(1) || self.scale == 0 && self.depth <= 1
+        self.scale < 0 && self.limits.max >= most(self.depth) || self.scale == 0 && self.depth <= 1
     }
 
     /// A read is issued.
@@ -94,18 +92,25 @@ impl Wbt {
     }
 }
 
-/// Waits until a buffered write may enter the queue.
-pub(crate) async fn throttle(sim: &Sim, device: BlockId, class: Class) {
-    {
-        let mut world = sim.w();
-        if world.blocks[device].wbt.target == 0 {
-            return;
-        }
-        // Whoever comes queues behind those who wait.
-        if world.blocks[device].wbt.waiters.is_empty() && world.wbt_enter(device, class) {
-            return;
-        }
-    }
+/// Three quarters of a queue.
+fn most(queue_depth: u32) -> u32 {
+    (queue_depth - queue_depth.div_ceil(4)).max(1)
+}
+
+fn calc_wb_limits(queue_depth: u32, scale: i32) -> Limits {
+    let depth = queue_depth.clamp(1, 16);
+    let max = match scale {
+        scale if queue_depth <= 1 => 2 - u32::from(scale > 0),
+        0 => depth,
+        scale if scale > 0 => 1 + ((depth - 1) >> scale.unsigned_abs().min(31)),
+        scale => 1_u32.saturating_add((depth - 1) << scale.unsigned_abs().min(20)).min(most(queue_depth)),
+    };
+    let (normal, background) = if max > 2 { (max.div_ceil(2), max.div_ceil(4)) } else { (max, 1) };
+    Limits { max, normal, background }
+}
+
+/// Waits until a buffered write has a place in the queue that was not admitted at once.
+pub(crate) async fn wait(sim: &Sim, device: BlockId, class: Class) {
     let ticket = sim.ticket("writeback throttling of a device (wbt)");
     sim.w().blocks[device].wbt.waiters.push_back((ticket, class));
     // Woken only by who let it in.
@@ -113,9 +118,19 @@ pub(crate) async fn throttle(sim: &Sim, device: BlockId, class: Class) {
 }
 
 impl World {
+    /// Whether a request may enter the queue at once; who is a buffered write takes a place there.
+    pub(crate) fn wbt_admits(&mut self, device: BlockId, request: &Request) -> bool {
+        let wbt = &self.blocks[device].wbt;
+        if wbt.target == 0 || !request.is_buffered_write() {
+            return true;
+        }
+        // Whoever comes queues behind those who wait.
+        wbt.waiters.is_empty() && self.wbt_enter(device, request.class)
+    }
+
     fn wbt_limit(&self, device: BlockId, class: Class) -> u32 {
         let wbt = &self.blocks[device].wbt;
-        let (max, normal, background) = wbt.limits();
+        let Limits { max, normal, background } = wbt.limits;
         let now = self.now;
         if self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT) {
             max
@@ -132,27 +147,27 @@ impl World {
         if self.blocks[device].wbt.target == 0 {
             return;
         }
-        let is_throttled = request.way == Way::Write && request.class != Class::Exempt;
-        {
-            let wbt = &mut self.blocks[device].wbt;
-            match request.way {
-                Way::Read => {
-                    wbt.reads += 1;
-                    wbt.read_min = wbt.read_min.min(now - since);
-                    wbt.last_exempt = now;
-                    wbt.read_issued = wbt.read_issued.filter(|issued| *issued != since);
-                }
-                Way::Write => wbt.writes += 1,
-                Way::Flush => {}
+        let wbt = &mut self.blocks[device].wbt;
+        match request.way {
+            Way::Read => {
+                wbt.reads += 1;
+                wbt.read_min = wbt.read_min.min(now - since);
+                wbt.last_exempt = now;
+                wbt.read_issued = wbt.read_issued.filter(|issued| *issued != since);
             }
-            if !is_throttled {
-                return;
-            }
-            wbt.in_flight -= 1;
+            Way::Write => wbt.writes += 1,
+            Way::Flush => {}
+        }
+        if !request.is_buffered_write() {
+            return;
+        }
+        wbt.in_flight -= 1;
+        if wbt.waiters.is_empty() {
+            return;
         }
         let urgent = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
         let wbt = &self.blocks[device].wbt;
-        let (_, normal, background) = wbt.limits();
+        let Limits { normal, background, .. } = wbt.limits;
         // A volatile cache is let run dry before the next batch.
         let limit = if wbt.write_cache && !urgent { 0 } else { normal };
         if wbt.in_flight > 0 && wbt.in_flight >= limit {
@@ -197,9 +212,9 @@ impl World {
         let has_slept = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
         let wbt = &mut self.blocks[device].wbt;
         wbt.is_armed = false;
-        let before = wbt.limits();
+        let before = wbt.limits;
         if wbt.is_exceeded(now) {
-            if wbt.limits().0 > 1 {
+            if before.max > 1 {
                 wbt.scale = if wbt.scale < 0 { 0 } else { wbt.scale + 1 };
             }
             wbt.unknown = 0;
@@ -216,6 +231,7 @@ impl World {
                 wbt.unknown = 0;
             }
         }
+        wbt.limits = calc_wb_limits(wbt.depth, wbt.scale);
         (wbt.reads, wbt.writes, wbt.read_min) = (0, 0, u64::MAX);
         wbt.window = match u64::try_from(wbt.scale) {
             Ok(scale) if scale > 0 => 16 * WINDOW / ((scale + 1) * 256).isqrt().max(1),
@@ -226,7 +242,7 @@ impl World {
             let at = now + wbt.window;
             self.queue.push(at, Due::WbtWindow(device));
         }
-        if self.blocks[device].wbt.limits().0 > before.0 {
+        if self.blocks[device].wbt.limits.max > before.max {
             self.wbt_wake(device);
         }
     }
@@ -239,8 +255,8 @@ mod tests {
     #[test]
     fn limits_follow_the_scale() {
         let check = |depth, scale, expect| {
-            let wbt = Wbt { scale, ..Wbt::new(75_000_000, depth) };
-            assert_eq!(wbt.limits(), expect, "depth {depth} scale {scale}");
+            let Limits { max, normal, background } = calc_wb_limits(depth, scale);
+            assert_eq!((max, normal, background), expect, "depth {depth} scale {scale}");
         };
         check(256, 0, (16, 8, 4));
         check(256, -1, (31, 16, 8));

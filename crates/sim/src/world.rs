@@ -151,14 +151,9 @@ impl World {
     /// When a dirtier last slept for a bdi of this device, as its queue sees it: of the root's wb only until
     /// commit f814bdda774c (6.9).
     pub(crate) fn wbt_dirty_sleep(&self, device: BlockId) -> Option<u64> {
-        let bdi = self.blocks_bdi(device)?;
-        let bdi = &self.bdis[bdi];
+        let bdi = &self.bdis[self.blocks[device].bdi?];
         let at = if self.kernel.at_least(6, 9) { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
         (at > 0).then_some(at)
-    }
-
-    fn blocks_bdi(&self, device: BlockId) -> Option<BdiId> {
-        self.bdis.iter().find(|(_, bdi)| bdi.device == device).map(|(id, _)| id)
     }
 
     /// The memcg that stands for a cgroup: itself, or the nearest ancestor that has one.

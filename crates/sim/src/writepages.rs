@@ -3,10 +3,11 @@
 //! requests, and what the filesystem does before and after. Mirrors write_cache_pages and the
 //! writepages of fs/ext4/inode.c and fs/iomap/buffered-io.c.
 
-use crate::arena::{CgId, InodeId, WbId};
-use crate::block::{BIO_PAGES, Class, Done, Request, Way, device_page, submit};
+use crate::arena::{BlockId, CgId, InodeId, WbId};
+use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, enter};
 use crate::engine::Sim;
 use crate::journal;
+use crate::page_cache::{DirtyRun, Extent};
 use crate::world::{PAGE, World};
 use floodline_core::kernel::ForeignTally;
 use floodline_core::scenario::FsType;
@@ -49,25 +50,22 @@ pub(crate) struct Wrote {
 
 /// Writes dirty pages of an inode. Returns when they are submitted.
 pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
-    let estimates = {
+    let mut wrote = Wrote::default();
+    let mut tally = ForeignTally::default();
+    let (estimates, tagged, mut at, in_pages) = {
         let mut world = sim.w();
         // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
         let wb = world.inodes[inode].wb.filter(|_| world.algorithm.bandwidth_skips_idle);
-        wb.inspect(|wb| world.wb_bandwidth_start(*wb))
-    };
-    let mut wrote = Wrote::default();
-    let mut tally = ForeignTally::default();
-    let (tagged, mut at, in_pages) = {
-        let world = sim.w();
+        let estimates = wb.inspect(|wb| world.wb_bandwidth_start(*wb));
         let i = &world.inodes[inode];
-        let dirty = |(at, extent): &&(u64, crate::page_cache::Extent)| {
+        let dirty = |(at, extent): &&(u64, Extent)| {
             extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
         };
         let tagged = (how.is_tagged || how.is_sync || how.range.is_some())
             .then(|| i.cache.extents().iter().filter(dirty).map(|(at, e)| (*at, u64::from(e.len))).collect::<Vec<_>>());
         let at = if how.is_cyclic { i.writeback_index } else { 0 };
         let in_folios = world.kernel.at_least(5, 16) && !world.algorithm.nr_to_write_in_pages;
-        (tagged, at, !in_folios)
+        (estimates, tagged, at, !in_folios)
     };
     match tagged {
         Some(ranges) => {
@@ -150,91 +148,145 @@ async fn extent(
     most: u64,
     class: Class,
     tally: &mut ForeignTally,
-) -> Option<crate::page_cache::DirtyRun> {
-    let (run, sb, device, cgroup, needs_blocks, class) = {
-        let world = sim.w();
-        let i = &world.inodes[inode];
-        let sb = i.sb;
-        let is_ext4 = world.sbs[sb].fs_type == FsType::Ext4;
-        let run = i.cache.next_dirty(from, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
-        let needs_blocks = run.start + run.len > i.allocated;
-        let device = world.sbs[sb].device?;
-        let cgroup = world.io_cgroup(inode);
+) -> Option<DirtyRun> {
+    let (run, mut sending, transaction, cost) = {
+        let mut world = sim.w();
+        let (run, sending) = world.next_run(inode, from, most, class)?;
         world.tally(inode, tally, run.owner, run.len);
-        // The bios of ext4 never say that they are background writeback.
-        let class = if is_ext4 && class == Class::Background { Class::Normal } else { class };
-        (run, sb, device, cgroup, needs_blocks, class)
+        let sb = world.inodes[inode].sb;
+        let needs_transaction = sending.needs_blocks && world.sbs[sb].journal.is_some();
+        if sending.needs_blocks && !needs_transaction {
+            world.inodes[inode].allocated = sending.end;
+        }
+        // Half of it is per folio, half per page.
+        let cost = world.costs.map + (run.folios + run.len) / 2 * world.costs.page;
+        (run, sending, needs_transaction.then_some(sb), cost)
     };
-    let mut is_in_transaction = false;
-    if needs_blocks && sim.w().sbs[sb].journal.is_some() {
+    if let Some(sb) = transaction {
         journal::start(sim, sb).await;
-        is_in_transaction = true;
         let blocks = sim.w().data_blocks(inode);
         journal::modify(sim, sb, &blocks).await;
         let mut world = sim.w();
-        world.inodes[inode].allocated = run.start + run.len;
+        world.inodes[inode].allocated = sending.end;
         world.journal_joins(inode, true);
-    } else if needs_blocks {
-        sim.w().inodes[inode].allocated = run.start + run.len;
     }
-    // Half of it is per folio, half per page.
-    let cost = {
-        let costs = sim.w().costs;
-        costs.map + (run.folios + run.len) / 2 * costs.page
-    };
     crate::cpu::run(sim, cost).await;
     sim.w().memory.cpu_system += cost;
-    let end = run.start + run.len;
-    let mut at = run.start;
-    let (in_one, in_request) = {
-        let world = sim.w();
-        let folio = run.len / run.folios.max(1);
-        // A bio of single pages has no more of them.
-        let is_small = folio == 1 && world.sbs[sb].fs_type == FsType::Ext4;
-        let in_request = world.request_pages();
-        let in_request = if is_small { in_request.min(BIO_PAGES) } else { in_request };
-        (world.ioend_pages(sb, needs_blocks, folio), in_request)
-    };
-    while at < end {
-        let ioend = {
-            let mut world = sim.w();
-            let converts = needs_blocks && world.sbs[sb].has_unwritten;
-            world.ioend_open(inode, converts)
-        };
-        let until = end.min(at.saturating_add(in_one));
-        while at < until {
-            let (mut blocks, mut page) = {
-                let mut world = sim.w();
-                // What is gone or clean by now is not written.
-                let cache = &world.inodes[inode].cache;
-                let next = cache.next_dirty(at, (until - at).min(in_request)).filter(|part| part.start < until);
-                let Some(part) = next else {
-                    at = until;
-                    break;
-                };
-                world.start_writeback(inode, part.start, part.len, part.owner);
-                let requests = u32::try_from(part.blocks.div_ceil(in_request).max(1)).unwrap_or(u32::MAX);
-                world.ioend_add(ioend, part.start, part.len, requests);
-                at = part.start + part.len;
-                (part.blocks.max(1), part.start)
-            };
-            // A folio may be larger than a request.
-            while blocks > 0 {
-                let some = blocks.min(in_request);
-                let (at, bytes, done) = (device_page(inode, page), some * PAGE, Done::Writeback(ioend));
-                (blocks, page) = (blocks - some, page + some);
-                submit(sim, device, Request { way: Way::Write, at, bytes, class, merged: 0, cgroup, done }).await;
-            }
-        }
-        sim.w().ioend_close(ioend);
+    loop {
+        let entry = sim.w().send(&mut sending);
+        let Some(entry) = entry else { break };
+        enter(sim, sending.device, &sending.request, entry).await;
     }
-    if is_in_transaction {
+    if let Some(sb) = transaction {
         journal::stop(sim, sb);
     }
     Some(run)
 }
 
+/// A run of dirty pages that is being handed to a device.
+struct Sending {
+    inode: InodeId,
+    device: BlockId,
+    /// The last request, and what all have in common.
+    request: Request,
+    /// Where pages are looked for next, and the end of the run.
+    at: u64,
+    end: u64,
+    /// Most pages of what is written as one, and of a request.
+    in_ioend: u64,
+    in_request: u64,
+    /// Whether it has none yet on the device, and whether these have to be converted once they are written.
+    needs_blocks: bool,
+    converts: bool,
+    /// What is written as one now, and where it ends.
+    ioend: Option<(u32, u64)>,
+    /// Pages under writeback that no request has yet: a folio may be larger than one.
+    page: u64,
+    blocks: u64,
+}
+
 impl World {
+    /// The next run of dirty pages, as much as the filesystem maps at once, and how it is handed to the device.
+    fn next_run(&self, inode: InodeId, from: u64, most: u64, class: Class) -> Option<(DirtyRun, Sending)> {
+        let i = &self.inodes[inode];
+        let sb = &self.sbs[i.sb];
+        let is_ext4 = sb.fs_type == FsType::Ext4;
+        let run = i.cache.next_dirty(from, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
+        let folio = run.len / run.folios.max(1);
+        let needs_blocks = run.start + run.len > i.allocated;
+        // A bio of single pages has no more of them.
+        let most = if folio == 1 && is_ext4 { BIO_PAGES } else { u64::MAX };
+        // The bios of ext4 never say that they are background writeback.
+        let class = if is_ext4 && class == Class::Background { Class::Normal } else { class };
+        let cgroup = self.io_cgroup(inode);
+        let sending = Sending {
+            inode,
+            device: sb.device?,
+            request: Request { way: Way::Write, at: 0, bytes: 0, class, merged: 0, cgroup, done: Done::Nothing },
+            at: run.start,
+            end: run.start + run.len,
+            in_ioend: self.ioend_pages(i.sb, needs_blocks, folio),
+            in_request: self.request_pages().min(most),
+            needs_blocks,
+            converts: needs_blocks && sb.has_unwritten,
+            ioend: None,
+            page: 0,
+            blocks: 0,
+        };
+        Some((run, sending))
+    }
+
+    /// Hands the device what is left of a run, until a request has to wait.
+    fn send(&mut self, sending: &mut Sending) -> Option<Entry> {
+        while self.next_request(sending) {
+            let entry = self.submit_now(sending.device, &sending.request);
+            if entry.is_some() {
+                return entry;
+            }
+        }
+        None
+    }
+
+    /// Makes the next request for pages of a run, if any are left.
+    fn next_request(&mut self, sending: &mut Sending) -> bool {
+        while sending.blocks == 0 {
+            match sending.ioend {
+                Some((ioend, until)) if sending.at < until => self.next_part(sending, ioend, until),
+                Some((ioend, _)) => {
+                    self.ioend_close(ioend);
+                    sending.ioend = None;
+                }
+                None if sending.at < sending.end => {
+                    let ioend = self.ioend_open(sending.inode, sending.converts);
+                    sending.ioend = Some((ioend, sending.end.min(sending.at.saturating_add(sending.in_ioend))));
+                }
+                None => return false,
+            }
+        }
+        let some = sending.blocks.min(sending.in_request);
+        sending.request.at = device_page(sending.inode, sending.page);
+        sending.request.bytes = some * PAGE;
+        (sending.blocks, sending.page) = (sending.blocks - some, sending.page + some);
+        true
+    }
+
+    /// Takes the next pages of a run under writeback, no more than a request has.
+    fn next_part(&mut self, sending: &mut Sending, ioend: u32, until: u64) {
+        let cache = &self.inodes[sending.inode].cache;
+        let next = cache.next_dirty(sending.at, (until - sending.at).min(sending.in_request));
+        // What is gone or clean by now is not written.
+        let Some(part) = next.filter(|part| part.start < until) else {
+            sending.at = until;
+            return;
+        };
+        self.start_writeback(sending.inode, part.start, part.len, part.owner);
+        let requests = u32::try_from(part.blocks.div_ceil(sending.in_request).max(1)).unwrap_or(u32::MAX);
+        self.ioend_add(ioend, part.start, part.len, requests);
+        sending.at = part.start + part.len;
+        (sending.page, sending.blocks) = (part.start, part.blocks.max(1));
+        sending.request.done = Done::Writeback(ioend);
+    }
+
     /// The cgroup that writeback of an inode is charged to.
     fn io_cgroup(&self, inode: InodeId) -> CgId {
         self.inodes[inode].wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)

@@ -29,7 +29,7 @@ pub(crate) async fn store(
         (sb, world.pids[pid].cgroup, world.costs.fault, world.sbs[sb].bdi.is_some())
     };
     let mut faults = 0;
-    while !sim.w().inodes[inode].is_writable(page) {
+    while !sim.w().inodes[inode].writable.has(page) {
         // Who is killed at the workload's end retries nothing.
         if end.is_some_and(|end| faults > 0 && sim.now() >= end) {
             break;
@@ -77,7 +77,7 @@ pub(crate) async fn store(
             if has_writeback {
                 world.dirty_range(inode, start..start + u64::from(len), Some(pid));
             }
-            world.inodes[inode].set_writable(page);
+            world.inodes[inode].writable.add(page);
             world.throttled_wb(pid, inode).filter(|wb| world.has_to_look(pid, *wb))
         };
         // The store itself comes after the throttle: the page may have been cleaned by then.
