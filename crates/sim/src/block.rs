@@ -214,7 +214,7 @@ impl Block {
     }
 
     /// Takes a request; when it will be complete.
-    fn start(&mut self, now: u64, request: Request) -> (u64, u32) {
+    fn start(&mut self, now: u64, request: &Request) -> (u64, u32) {
         let (start, latency) = match request.way {
             Way::Read => (self.read.serve(now, request.bytes), self.latency),
             Way::Write => {
@@ -236,14 +236,14 @@ impl Block {
     }
 
     /// Counts a request and gives it a number.
-    fn admit(&mut self, now: u64, request: Request) -> u32 {
+    fn admit(&mut self, now: u64, request: &Request) -> u32 {
         self.account(now);
         self.in_flight += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.requests.push((request, now));
+            self.requests.push((*request, now));
             u32::try_from(self.requests.len() - 1).unwrap_or(u32::MAX)
         });
-        self.requests[slot as usize] = (request, now);
+        self.requests[slot as usize] = (*request, now);
         if request.way == Way::Read && self.wbt.target > 0 {
             self.wbt.read_issue(now);
         }
@@ -342,12 +342,12 @@ impl World {
             return false;
         }
         if block.loop_file.is_some() {
-            let slot = block.admit(now, *request);
+            let slot = block.admit(now, request);
             self.loop_queue(device, request, slot);
             return true;
         }
         let last = if is_mirror { self.start_legs(device, request) } else { 0 };
-        let (at, slot) = self.blocks[device].start(now, *request);
+        let (at, slot) = self.blocks[device].start(now, request);
         self.queue.push_completion(at.max(last), device, request.way, slot);
         true
     }
@@ -362,7 +362,7 @@ impl World {
             }
             let leg = Request { done: Done::Nothing, class: Class::Exempt, ..*request };
             self.account_bio(member, &leg);
-            let (at, slot) = self.blocks[member].start(now, leg);
+            let (at, slot) = self.blocks[member].start(now, &leg);
             self.queue.push_completion(at, member, request.way, slot);
             last = last.max(at);
         }

@@ -9,7 +9,7 @@ use crate::engine::{Due, Sim, suspend};
 use crate::inode::ListName;
 use crate::wb::{Reason, Work};
 use crate::world::World;
-use crate::writepages::{How, wait_writeback, writepages};
+use crate::writepages::{How, Wrote, wait_writeback, writepages};
 use floodline_core::kernel::{ChunkMode, writeback_chunk_size};
 
 /// A round over inodes ends after this long, if it wrote anything.
@@ -41,70 +41,96 @@ pub(crate) async fn flusher(sim: Sim, wb: WbId) {
             }
             suspend().await;
         }
-        run(&sim, wb).await;
+        let mut stage = Stage::Queued;
+        loop {
+            let next = sim.w().next_work(wb, &mut stage);
+            let Some(work) = next else { break };
+            writeback(&sim, wb, &work).await;
+            sim.w().work_done(&work);
+        }
         let mut world = sim.w();
-        if !world.wbs[wb].work.is_empty() {
-            world.wb_wake_now(wb);
-        } else if world.wbs[wb].has_dirty_io && world.settings.writeback_centisecs > 0 {
+        if world.wbs[wb].has_dirty_io && world.settings.writeback_centisecs > 0 {
             world.wb_wake_delayed(wb);
         }
     }
 }
 
-async fn run(sim: &Sim, wb: WbId) {
-    loop {
-        sim.w().wbs[wb].running = true;
+/// Where a flusher looks for work, in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// What others handed to it.
+    Queued,
+    /// Everything, which somebody asked for.
+    All,
+    Old,
+    Background,
+    End,
+}
+
+impl World {
+    /// The next work of a flusher, until nothing is left (`wb_do_writeback`).
+    fn next_work(&mut self, wb: WbId, stage: &mut Stage) -> Option<Work> {
         loop {
-            let Some(work) = sim.w().wbs[wb].work.pop_front() else { break };
-            if work.nr_pages > 0 {
-                writeback(sim, wb, &work).await;
-            }
-            let mut world = sim.w();
-            if let Some(slot) = work.done {
-                let waiting = world.completions.complete(slot);
-                world.wake_all(waiting);
-            }
-            if let Some((memcg, target)) = work.foreign {
-                let key = (u64::from(world.wbs[target].bdi.0), u64::from(world.wbs[target].memcg.0));
-                for slot in &mut world.cgroups[memcg].foreign.slots {
-                    if (slot.bdi, slot.memcg) == key {
-                        slot.in_flight = false;
+            let w = &mut self.wbs[wb];
+            let (work, next) = match *stage {
+                Stage::Queued => {
+                    w.running = true;
+                    let work = w.work.pop_front();
+                    let next = if work.is_some() { Stage::Queued } else { Stage::All };
+                    (work, next)
+                }
+                Stage::All => {
+                    let asked = w.start_all;
+                    (asked.map(|reason| self.plain_work(wb, reason, true)), Stage::Old)
+                }
+                Stage::Old => {
+                    w.start_all = None;
+                    (self.old_work(wb), Stage::Background)
+                }
+                Stage::Background => {
+                    let is_over = self.wb_over_bg_thresh(wb);
+                    let work = || Work { nr_pages: u64::MAX, ..self.plain_work(wb, Reason::Background, false) };
+                    (is_over.then(work), Stage::End)
+                }
+                Stage::End => {
+                    w.running = false;
+                    if w.work.is_empty() {
+                        return None;
                     }
+                    (None, Stage::Queued)
+                }
+            };
+            *stage = next;
+            if work.is_some() {
+                return work;
+            }
+        }
+    }
+
+    /// Work on old data, if it is time for that.
+    fn old_work(&mut self, wb: WbId) -> Option<Work> {
+        let now = self.jiffies();
+        let interval = self.build.ms_to_jiffies(self.settings.writeback_centisecs * 10);
+        if interval == 0 || now < self.wbs[wb].last_old_flush + interval {
+            return None;
+        }
+        self.wbs[wb].last_old_flush = now;
+        Some(self.plain_work(wb, Reason::Periodic, false)).filter(|work| work.nr_pages > 0)
+    }
+
+    /// Tells whoever waits for a work, or counts on it.
+    fn work_done(&mut self, work: &Work) {
+        if let Some(slot) = work.done {
+            let waiting = self.completions.complete(slot);
+            self.wake_all(waiting);
+        }
+        if let Some((memcg, target)) = work.foreign {
+            let key = (u64::from(self.wbs[target].bdi.0), u64::from(self.wbs[target].memcg.0));
+            for slot in &mut self.cgroups[memcg].foreign.slots {
+                if (slot.bdi, slot.memcg) == key {
+                    slot.in_flight = false;
                 }
             }
-        }
-        let start_all = sim.w().wbs[wb].start_all;
-        if let Some(reason) = start_all {
-            let work = { sim.w().plain_work(wb, reason, true) };
-            writeback(sim, wb, &work).await;
-            sim.w().wbs[wb].start_all = None;
-        }
-        let old = {
-            let mut world = sim.w();
-            let now = world.jiffies();
-            let interval = world.build.ms_to_jiffies(world.settings.writeback_centisecs * 10);
-            let is_due = interval != 0 && now >= world.wbs[wb].last_old_flush + interval;
-            if is_due {
-                world.wbs[wb].last_old_flush = now;
-            }
-            is_due.then(|| world.plain_work(wb, Reason::Periodic, false))
-        };
-        if let Some(work) = old.filter(|work| work.nr_pages > 0) {
-            writeback(sim, wb, &work).await;
-        }
-        let background = {
-            let world = sim.w();
-            world
-                .wb_over_bg_thresh(wb)
-                .then(|| Work { nr_pages: u64::MAX, ..world.plain_work(wb, Reason::Background, false) })
-        };
-        if let Some(work) = background {
-            writeback(sim, wb, &work).await;
-        }
-        let mut world = sim.w();
-        world.wbs[wb].running = false;
-        if world.wbs[wb].work.is_empty() {
-            return;
         }
     }
 }
@@ -205,119 +231,163 @@ impl World {
     }
 }
 
+/// A work that is being executed.
+struct Execution<'a> {
+    wb: WbId,
+    work: &'a Work,
+    /// Pages that are still to be written.
+    nr: u64,
+    /// When it began, and up to when inodes are taken that were dirtied; jiffies.
+    start: u64,
+    cutoff: u64,
+    /// Until 6.9 that is found anew in every round.
+    recomputes: bool,
+    is_queued: bool,
+    round: Option<Round>,
+}
+
+/// One round over the inodes to be written.
+struct Round {
+    began: u64,
+    wrote_any: bool,
+}
+
+/// What a flusher does next.
+enum Next {
+    /// So much of an inode, in the unit of `nr_to_write`.
+    Write(InodeId, u64),
+    /// Waits for another flusher that writes an inode.
+    Wait(InodeId),
+    /// Somebody writes what is left: looks again after a while.
+    Rest,
+    End,
+}
+
 /// Executes one work.
 async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
-    let mut cutoff = sim.w().jiffies();
-    let start = cutoff;
-    let mut nr = work.nr_pages;
-    let mut is_queued = false;
-    let recomputes = !sim.w().kernel.at_least(6, 10);
+    let mut execution = sim.w().begin_work(wb, work);
+    let is_background = matches!(work.reason, Reason::Background | Reason::Periodic);
     loop {
-        if nr == 0 {
-            return;
-        }
-        let interrupts = matches!(work.reason, Reason::Background | Reason::Periodic);
-        {
-            let mut world = sim.w();
-            if interrupts && !world.wbs[wb].work.is_empty() {
-                return;
-            }
-            if work.reason == Reason::Background && !world.wb_over_bg_thresh(wb) {
-                return;
-            }
-            let is_empty = world.wbs[wb].b_io.len == 0;
-            if is_empty || recomputes {
-                let now = world.jiffies();
-                let expire = world.build.ms_to_jiffies(world.settings.expire_centisecs * 10);
-                cutoff = match work.reason {
-                    Reason::Periodic => now.saturating_sub(expire),
-                    Reason::Background => now,
-                    _ => start,
+        let next = sim.w().next_inode(&mut execution);
+        match next {
+            Next::Write(inode, chunk) => {
+                let how = How {
+                    is_sync: work.is_sync,
+                    is_tagged: work.is_tagged,
+                    is_cyclic: !work.is_sync && !work.is_tagged,
+                    nr_to_write: chunk,
+                    class: if is_background { Class::Background } else { Class::Normal },
+                    range: None,
                 };
+                let wrote = writepages(sim, inode, how).await;
+                if work.is_sync && !work.for_sync {
+                    wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+                }
+                sim.w().inode_written(&mut execution, inode, wrote.counted >= chunk, wrote);
             }
-            if is_empty {
-                world.queue_io(wb, cutoff, work.for_sync);
-                is_queued = true;
+            Next::Wait(inode) => {
+                sim.wait("an inode that another flusher writes", |world| &mut world.inodes[inode].waiters).await;
             }
+            Next::Rest => sim.pass(1_000_000, "").await,
+            Next::End => return,
         }
-        let progress = round(sim, wb, work, &mut nr, cutoff).await;
-        if progress || (!is_queued && !recomputes) {
-            continue;
-        }
-        if sim.w().wbs[wb].b_more_io.len == 0 {
-            return;
-        }
-        // Somebody writes what is left; look again after a while.
-        sim.pass(1_000_000, "").await;
     }
 }
 
-/// One round over the inodes to be written; whether anything was.
-async fn round(sim: &Sim, wb: WbId, work: &Work, nr: &mut u64, cutoff: u64) -> bool {
-    let began = sim.now();
-    let mut wrote_any = false;
-    loop {
-        let (inode, chunk) = {
-            let mut world = sim.w();
-            let Some(inode) = world.wbs[wb].b_io.head else { return wrote_any };
-            let sb = world.inodes[inode].sb;
+impl World {
+    fn begin_work<'a>(&self, wb: WbId, work: &'a Work) -> Execution<'a> {
+        let (nr, start) = (work.nr_pages, self.jiffies());
+        let recomputes = !self.kernel.at_least(6, 10);
+        Execution { wb, work, nr, start, cutoff: start, recomputes, is_queued: false, round: None }
+    }
+
+    /// Which inode a flusher writes next.
+    fn next_inode(&mut self, execution: &mut Execution) -> Next {
+        let Execution { wb, work, .. } = *execution;
+        loop {
+            if execution.round.is_none() && !self.begin_round(execution) {
+                return Next::End;
+            }
+            let Some(inode) = self.wbs[wb].b_io.head else {
+                let wrote_any = execution.round.take().is_some_and(|round| round.wrote_any);
+                if wrote_any || !execution.is_queued && !execution.recomputes {
+                    continue;
+                }
+                return if self.wbs[wb].b_more_io.len == 0 { Next::End } else { Next::Rest };
+            };
+            let sb = self.inodes[inode].sb;
             let is_other = work.sb.is_some_and(|wanted| wanted != sb);
-            if is_other || work.sb.is_none() && world.sbs[sb].s_umount.is_held {
-                world.redirty_tail(inode);
+            if is_other || work.sb.is_none() && self.sbs[sb].s_umount.is_held {
+                self.redirty_tail(inode);
                 continue;
             }
             // It was switched to this wb while the flusher of another writes it.
-            if world.inodes[inode].is_syncing && !work.is_sync {
-                world.list_add(inode, ListName::MoreIo);
+            if self.inodes[inode].is_syncing && !work.is_sync {
+                self.list_add(inode, ListName::MoreIo);
                 continue;
             }
-            let is_free = !std::mem::replace(&mut world.inodes[inode].is_syncing, true);
+            if std::mem::replace(&mut self.inodes[inode].is_syncing, true) {
+                return Next::Wait(inode);
+            }
             let mode = if work.is_sync || work.is_tagged { ChunkMode::SyncOrTagged } else { ChunkMode::Ordinary };
-            let avg = world.wbs[wb].bandwidth.avg_write_bandwidth;
-            let limit = world.domain.dirty_limit;
-            if is_free {
-                world.wb_bandwidth_start(wb);
-            }
-            let chunk = writeback_chunk_size(mode, avg, limit, *nr, world.build.min_writeback_pages());
-            (inode, is_free.then_some(chunk))
-        };
-        let Some(chunk) = chunk else {
-            sim.wait("an inode that another flusher writes", |world| &mut world.inodes[inode].waiters).await;
-            continue;
-        };
-        let is_background = matches!(work.reason, Reason::Background | Reason::Periodic);
-        let how = How {
-            is_sync: work.is_sync,
-            is_tagged: work.is_tagged,
-            is_cyclic: !work.is_sync && !work.is_tagged,
-            nr_to_write: chunk,
-            class: if is_background { Class::Background } else { Class::Normal },
-            range: None,
-        };
-        let wrote = writepages(sim, inode, how).await;
-        if work.is_sync && !work.for_sync {
-            wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+            let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
+            let limit = self.domain.dirty_limit;
+            self.wb_bandwidth_start(wb);
+            let least = self.build.min_writeback_pages();
+            return Next::Write(inode, writeback_chunk_size(mode, avg, limit, execution.nr, least));
         }
+    }
+
+    /// Begins a round of a work; false where nothing is left of it or something else is more urgent.
+    fn begin_round(&mut self, execution: &mut Execution) -> bool {
+        let Execution { wb, work, .. } = *execution;
+        let interrupts = matches!(work.reason, Reason::Background | Reason::Periodic);
+        if execution.nr == 0
+            || interrupts && !self.wbs[wb].work.is_empty()
+            || work.reason == Reason::Background && !self.wb_over_bg_thresh(wb)
         {
-            let mut world = sim.w();
-            let (now, dirtytime_expire) = (world.jiffies(), world.dirtytime_expire());
-            let i = &mut world.inodes[inode];
-            i.is_syncing = false;
-            i.is_dirty_pages = i.cache.dirty > 0;
-            i.is_dirty_meta = false;
-            if work.is_sync || now > i.dirtied_time_when.saturating_add(dirtytime_expire) {
-                i.is_dirty_time = false;
-            }
-            let waiters = i.waiters.take();
-            world.wake_all(waiters);
-            world.requeue(inode, work, wrote.counted >= chunk, cutoff);
-            world.wb_update_bandwidth(wb);
+            return false;
         }
-        *nr = nr.saturating_sub(wrote.counted.max(1));
-        wrote_any |= wrote.pages > 0 || work.is_sync;
-        let is_long = sim.now().saturating_sub(began) > ROUND;
-        if wrote_any && (is_long || *nr == 0) {
-            return true;
+        let is_empty = self.wbs[wb].b_io.len == 0;
+        if is_empty || execution.recomputes {
+            let now = self.jiffies();
+            let expire = self.build.ms_to_jiffies(self.settings.expire_centisecs * 10);
+            execution.cutoff = match work.reason {
+                Reason::Periodic => now.saturating_sub(expire),
+                Reason::Background => now,
+                _ => execution.start,
+            };
+        }
+        if is_empty {
+            self.queue_io(wb, execution.cutoff, work.for_sync);
+            execution.is_queued = true;
+        }
+        execution.round = Some(Round { began: self.now, wrote_any: false });
+        true
+    }
+
+    /// What follows when an inode was written; `is_chunk_used` where there may be more of it.
+    fn inode_written(&mut self, execution: &mut Execution, inode: InodeId, is_chunk_used: bool, wrote: Wrote) {
+        let Execution { wb, work, cutoff, .. } = *execution;
+        let (now, dirtytime_expire) = (self.jiffies(), self.dirtytime_expire());
+        let i = &mut self.inodes[inode];
+        i.is_syncing = false;
+        i.is_dirty_pages = i.cache.dirty > 0;
+        i.is_dirty_meta = false;
+        if work.is_sync || now > i.dirtied_time_when.saturating_add(dirtytime_expire) {
+            i.is_dirty_time = false;
+        }
+        let waiters = i.waiters.take();
+        self.wake_all(waiters);
+        self.requeue(inode, work, is_chunk_used, cutoff);
+        self.wb_update_bandwidth(wb);
+        execution.nr = execution.nr.saturating_sub(wrote.counted.max(1));
+        if let Some(round) = &mut execution.round {
+            round.wrote_any |= wrote.pages > 0 || work.is_sync;
+            let is_long = self.now.saturating_sub(round.began) > ROUND;
+            if round.wrote_any && (is_long || execution.nr == 0) {
+                execution.round = None;
+            }
         }
     }
 }

@@ -98,13 +98,13 @@ impl World {
 
     /// Puts pages of an inode into the cache, all like the one that is given.
     pub(crate) fn add_extent(&mut self, inode: InodeId, start: u64, len: u64, page: Extent) {
-        let (mut at, end) = (start, start + len);
-        let cache = &mut self.inodes[inode].cache;
-        while at < end {
-            let some = u32::try_from((end - at).min(1 << 20)).unwrap_or(1 << 20);
-            cache.insert(at, Extent { len: some, blocks: some, ..page });
-            at += u64::from(some);
-        }
+        let Ok(pages) = u32::try_from(len) else {
+            // An extent is no longer.
+            self.add_extent(inode, start, u32::MAX.into(), page);
+            self.add_extent(inode, start + u64::from(u32::MAX), len - u64::from(u32::MAX), page);
+            return;
+        };
+        self.inodes[inode].cache.insert(start, Extent { len: pages, blocks: pages, ..page });
         self.memory.lru(page.owner).push_back(inode, start, len);
         self.memory.cache(len);
         self.charge(page.owner, |charged| charged.file += len);

@@ -232,33 +232,40 @@ impl PageCache {
     /// Gives pages of one entry another state. What is written goes on where the last write ended: these pages mostly
     /// become like those before them, and all that moves is the border between two entries.
     fn replace(&mut self, at: usize, start: u64, new: &Extent) {
-        let (first, old) = self.extents[at];
-        let end = start + u64::from(new.len);
-        let (ahead, behind) = (start - first, first + u64::from(old.len) - end);
-        self.count_change(&old, new);
+        let (first, old) = &mut self.extents[at];
+        let ahead = u32::try_from(start - *first).unwrap_or(old.len);
+        let (behind, end) = (old.len - ahead - new.len, start + u64::from(new.len));
+        let rest = Extent { len: behind, blocks: behind, ..*old };
+        if old.dirty != new.dirty {
+            count(&mut self.dirty, new.len, new.dirty);
+        }
+        if old.writeback != new.writeback {
+            count(&mut self.writeback, new.len, new.writeback);
+        }
         match (ahead, behind) {
             (0, 0) => {
-                self.extents[at].1 = *new;
+                *old = *new;
                 self.merge(at);
                 if at > 0 {
                     self.merge(at - 1);
                 }
             }
             (0, _) => {
-                self.extents[at] = (end, old.part(behind));
+                *first = end;
+                old.resize(behind);
                 if !self.append_to_previous(at, start, new) {
                     self.extents.insert(at, (start, *new));
                 }
             }
             (_, 0) => {
-                self.extents[at].1 = old.part(ahead);
+                old.resize(ahead);
                 if !self.prepend_to_next(at + 1, start, new) {
                     self.extents.insert(at + 1, (start, *new));
                 }
             }
             (_, _) => {
-                self.extents[at].1 = old.part(ahead);
-                self.extents.insert(at + 1, (end, old.part(behind)));
+                old.resize(ahead);
+                self.extents.insert(at + 1, (end, rest));
                 self.extents.insert(at + 1, (start, *new));
             }
         }
@@ -311,27 +318,14 @@ impl PageCache {
         Some(gone)
     }
 
-    /// Counts pages that are cached and like others of a state from now on.
-    fn count_change(&mut self, from: &Extent, to: &Extent) {
-        let change = |counter: &mut u64, was: bool, is: bool| match (was, is) {
-            (false, true) => *counter += u64::from(to.len),
-            (true, false) => *counter -= u64::from(to.len),
-            _ => {}
-        };
-        change(&mut self.dirty, from.dirty, to.dirty);
-        change(&mut self.writeback, from.writeback, to.writeback);
-    }
-
     fn count(&mut self, extent: &Extent, is_added: bool) {
-        let len = u64::from(extent.len);
-        let add = |counter: &mut u64, on: bool| {
-            if on {
-                *counter = if is_added { *counter + len } else { counter.saturating_sub(len) };
-            }
-        };
-        add(&mut self.pages, true);
-        add(&mut self.dirty, extent.dirty);
-        add(&mut self.writeback, extent.writeback);
+        count(&mut self.pages, extent.len, is_added);
+        if extent.dirty {
+            count(&mut self.dirty, extent.len, is_added);
+        }
+        if extent.writeback {
+            count(&mut self.writeback, extent.len, is_added);
+        }
     }
 
     /// Makes an entry begin at a page where one spans it; the first entry at or after the page.
@@ -375,6 +369,11 @@ impl PageCache {
         let one = &mut self.extents[at].1;
         one.resize(one.len + other.len);
     }
+}
+
+/// More pages, or fewer.
+fn count(counter: &mut u64, pages: u32, is_added: bool) {
+    *counter = if is_added { *counter + u64::from(pages) } else { *counter - u64::from(pages) };
 }
 
 /// Whether an extent goes on in another that is alike.

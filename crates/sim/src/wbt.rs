@@ -162,7 +162,7 @@ impl World {
             return;
         }
         wbt.in_flight -= 1;
-        if wbt.waiters.is_empty() {
+        if wbt.waiters.is_empty() || wbt.in_flight > 0 && wbt.in_flight >= wbt.limits.normal {
             return;
         }
         let urgent = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
@@ -180,12 +180,13 @@ impl World {
 
     /// Takes a place among the buffered writes of a queue, if there is one.
     fn wbt_enter(&mut self, device: BlockId, class: Class) -> bool {
-        let limit = self.wbt_limit(device, class);
-        let now = self.now;
-        let wbt = &mut self.blocks[device].wbt;
-        if wbt.in_flight >= limit {
+        let wbt = &self.blocks[device].wbt;
+        // Mostly whatever it is has a place.
+        if wbt.in_flight >= wbt.limits.background && wbt.in_flight >= self.wbt_limit(device, class) {
             return false;
         }
+        let now = self.now;
+        let wbt = &mut self.blocks[device].wbt;
         wbt.in_flight += 1;
         if !wbt.is_armed {
             wbt.is_armed = true;

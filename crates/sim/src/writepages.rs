@@ -3,11 +3,11 @@
 //! requests, and what the filesystem does before and after. Mirrors write_cache_pages and the
 //! writepages of fs/ext4/inode.c and fs/iomap/buffered-io.c.
 
-use crate::arena::{BlockId, CgId, InodeId, WbId};
+use crate::arena::{BlockId, CgId, InodeId, SbId, WbId};
 use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, enter};
 use crate::engine::Sim;
 use crate::journal;
-use crate::page_cache::{DirtyRun, Extent};
+use crate::page_cache::Extent;
 use crate::world::{PAGE, World};
 use floodline_core::kernel::ForeignTally;
 use floodline_core::scenario::FsType;
@@ -48,76 +48,64 @@ pub(crate) struct Wrote {
     pub(crate) pages: u64,
 }
 
-/// Writes dirty pages of an inode. Returns when they are submitted.
-pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
-    let mut wrote = Wrote::default();
-    let mut tally = ForeignTally::default();
-    let (estimates, tagged, mut at, in_pages) = {
-        let mut world = sim.w();
-        // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
-        let wb = world.inodes[inode].wb.filter(|_| world.algorithm.bandwidth_skips_idle);
-        let estimates = wb.inspect(|wb| world.wb_bandwidth_start(*wb));
-        let i = &world.inodes[inode];
-        let dirty = |(at, extent): &&(u64, Extent)| {
-            extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
-        };
-        let tagged = (how.is_tagged || how.is_sync || how.range.is_some())
-            .then(|| i.cache.extents().iter().filter(dirty).map(|(at, e)| (*at, u64::from(e.len))).collect::<Vec<_>>());
-        let at = if how.is_cyclic { i.writeback_index } else { 0 };
-        let in_folios = world.kernel.at_least(5, 16) && !world.algorithm.nr_to_write_in_pages;
-        (estimates, tagged, at, !in_folios)
-    };
-    match tagged {
-        Some(ranges) => {
-            for (start, len) in ranges {
-                let mut from = start;
-                while from < start + len {
-                    if how.is_sync {
-                        wait_on_dirty_writeback(sim, inode, from, start + len - from).await;
-                    }
-                    let left = start + len - from;
-                    let Some(done) = extent(sim, inode, from, left, how.class, &mut tally).await else { break };
-                    if done.start >= start + len {
-                        break;
-                    }
-                    from = done.start + done.len;
-                    wrote.pages += done.len;
-                    wrote.counted += if in_pages { done.len } else { done.folios };
-                }
-            }
-        }
-        None => {
-            while wrote.counted < how.nr_to_write {
-                let left = how.nr_to_write - wrote.counted;
-                let most = if in_pages { left } else { left.saturating_mul(512) };
-                let Some(done) = extent(sim, inode, at, most, how.class, &mut tally).await else {
-                    at = 0;
-                    break;
-                };
-                at = done.start + done.len;
-                wrote.pages += done.len;
-                wrote.counted += if in_pages { done.len } else { done.folios };
-            }
-            sim.w().inodes[inode].writeback_index = at;
-        }
-    }
-    let mut world = sim.w();
-    if let Some(wb) = estimates {
-        world.wb_update_bandwidth(wb);
-    }
-    world.finish_foreign(inode, &tally);
-    wrote
+/// A pass over the dirty pages of an inode.
+struct Pass {
+    inode: InodeId,
+    how: How,
+    /// What was dirty at its start, where nothing else is written.
+    tagged: Option<std::vec::IntoIter<(u64, u64)>>,
+    /// Where the next run is looked for, and the end of the range that it is wanted in.
+    at: u64,
+    until: u64,
+    in_folios: bool,
+    /// Whose bandwidth it estimates.
+    estimates: Option<WbId>,
+    tally: ForeignTally,
+    wrote: Wrote,
 }
 
-/// Waits for pages of a range that are being written while they are dirty again.
-async fn wait_on_dirty_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64) {
+/// What a pass does next.
+enum Next {
+    /// Waits for pages that are being written while they are dirty again.
+    Wait,
+    Write(Sending),
+    End,
+}
+
+/// Writes dirty pages of an inode. Returns when they are submitted.
+pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
+    let mut pass = sim.w().begin_pass(inode, how);
     loop {
-        let is_busy = sim.w().inodes[inode].cache.range(start, len).any(|(_, e)| e.dirty && e.writeback);
-        if !is_busy {
-            return;
+        let next = sim.w().next_run(&mut pass);
+        let mut run = match next {
+            Next::Write(run) => run,
+            Next::Wait => {
+                sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters).await;
+                continue;
+            }
+            Next::End => break,
+        };
+        if let Some(sb) = run.transaction {
+            journal::start(sim, sb).await;
+            let blocks = sim.w().data_blocks(inode);
+            journal::modify(sim, sb, &blocks).await;
+            let mut world = sim.w();
+            world.inodes[inode].allocated = run.end;
+            world.journal_joins(inode, true);
         }
-        sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters).await;
+        crate::cpu::run(sim, run.cost).await;
+        sim.w().memory.cpu_system += run.cost;
+        loop {
+            let waiting = sim.w().send(&mut run);
+            let Some((request, entry)) = waiting else { break };
+            enter(sim, run.device, &request, entry).await;
+        }
+        if let Some(sb) = run.transaction {
+            journal::stop(sim, sb);
+        }
     }
+    sim.w().end_pass(&pass);
+    pass.wrote
 }
 
 /// Waits until no page of a range is under writeback.
@@ -140,64 +128,24 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
     }
 }
 
-/// Writes the next run of dirty pages, as much as the filesystem maps at once.
-async fn extent(
-    sim: &Sim,
-    inode: InodeId,
-    from: u64,
-    most: u64,
-    class: Class,
-    tally: &mut ForeignTally,
-) -> Option<DirtyRun> {
-    let (run, mut sending, transaction, cost) = {
-        let mut world = sim.w();
-        let (run, sending) = world.next_run(inode, from, most, class)?;
-        world.tally(inode, tally, run.owner, run.len);
-        let sb = world.inodes[inode].sb;
-        let needs_transaction = sending.needs_blocks && world.sbs[sb].journal.is_some();
-        if sending.needs_blocks && !needs_transaction {
-            world.inodes[inode].allocated = sending.end;
-        }
-        // Half of it is per folio, half per page.
-        let cost = world.costs.map + (run.folios + run.len) / 2 * world.costs.page;
-        (run, sending, needs_transaction.then_some(sb), cost)
-    };
-    if let Some(sb) = transaction {
-        journal::start(sim, sb).await;
-        let blocks = sim.w().data_blocks(inode);
-        journal::modify(sim, sb, &blocks).await;
-        let mut world = sim.w();
-        world.inodes[inode].allocated = sending.end;
-        world.journal_joins(inode, true);
-    }
-    crate::cpu::run(sim, cost).await;
-    sim.w().memory.cpu_system += cost;
-    loop {
-        let entry = sim.w().send(&mut sending);
-        let Some(entry) = entry else { break };
-        enter(sim, sending.device, &sending.request, entry).await;
-    }
-    if let Some(sb) = transaction {
-        journal::stop(sim, sb);
-    }
-    Some(run)
-}
-
-/// A run of dirty pages that is being handed to a device.
+/// A run of dirty pages that is being handed to a device, as much as the filesystem maps at once.
 struct Sending {
     inode: InodeId,
     device: BlockId,
-    /// The last request, and what all have in common.
-    request: Request,
+    class: Class,
+    cgroup: CgId,
     /// Where pages are looked for next, and the end of the run.
     at: u64,
     end: u64,
     /// Most pages of what is written as one, and of a request.
     in_ioend: u64,
     in_request: u64,
-    /// Whether it has none yet on the device, and whether these have to be converted once they are written.
-    needs_blocks: bool,
+    /// Whether its blocks are unwritten to the filesystem until they were converted.
     converts: bool,
+    /// Whose journal has to know of its blocks first.
+    transaction: Option<SbId>,
+    /// Nanoseconds of finding out where it goes.
+    cost: u64,
     /// What is written as one now, and where it ends.
     ioend: Option<(u32, u64)>,
     /// Pages under writeback that no request has yet: a folio may be larger than one.
@@ -206,51 +154,139 @@ struct Sending {
 }
 
 impl World {
-    /// The next run of dirty pages, as much as the filesystem maps at once, and how it is handed to the device.
-    fn next_run(&self, inode: InodeId, from: u64, most: u64, class: Class) -> Option<(DirtyRun, Sending)> {
+    fn begin_pass(&mut self, inode: InodeId, how: How) -> Pass {
+        // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
+        let estimates = self.inodes[inode].wb.filter(|_| self.algorithm.bandwidth_skips_idle);
+        if let Some(wb) = estimates {
+            self.wb_bandwidth_start(wb);
+        }
+        let i = &self.inodes[inode];
+        let dirty = |(at, extent): &&(u64, Extent)| {
+            extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
+        };
+        let tagged = (how.is_tagged || how.is_sync || how.range.is_some()).then(|| {
+            let ranges = i.cache.extents().iter().filter(dirty).map(|(at, extent)| (*at, u64::from(extent.len)));
+            ranges.collect::<Vec<_>>().into_iter()
+        });
+        Pass {
+            inode,
+            how,
+            at: if how.is_cyclic { i.writeback_index } else { 0 },
+            until: if tagged.is_some() { 0 } else { u64::MAX },
+            tagged,
+            in_folios: self.kernel.at_least(5, 16) && !self.algorithm.nr_to_write_in_pages,
+            estimates,
+            tally: ForeignTally::default(),
+            wrote: Wrote::default(),
+        }
+    }
+
+    fn end_pass(&mut self, pass: &Pass) {
+        if pass.tagged.is_none() {
+            self.inodes[pass.inode].writeback_index = pass.at;
+        }
+        if let Some(wb) = pass.estimates {
+            self.wb_update_bandwidth(wb);
+        }
+        self.finish_foreign(pass.inode, &pass.tally);
+    }
+
+    /// What a pass writes next.
+    fn next_run(&mut self, pass: &mut Pass) -> Next {
+        if pass.tagged.is_some() {
+            return self.next_tagged_run(pass);
+        }
+        if pass.wrote.counted >= pass.how.nr_to_write {
+            return Next::End;
+        }
+        let left = pass.how.nr_to_write - pass.wrote.counted;
+        let most = if pass.in_folios { left.saturating_mul(512) } else { left };
+        match self.begin_run(pass, most) {
+            Some(run) => Next::Write(run),
+            None => {
+                pass.at = 0;
+                Next::End
+            }
+        }
+    }
+
+    fn next_tagged_run(&mut self, pass: &mut Pass) -> Next {
+        loop {
+            while pass.at >= pass.until {
+                let range = pass.tagged.as_mut().and_then(Iterator::next);
+                let Some((start, len)) = range else { return Next::End };
+                (pass.at, pass.until) = (start, start + len);
+            }
+            let left = pass.until - pass.at;
+            let is_busy = |(_, extent): (u64, Extent)| extent.dirty && extent.writeback;
+            if pass.how.is_sync && self.inodes[pass.inode].cache.range(pass.at, left).any(is_busy) {
+                return Next::Wait;
+            }
+            match self.begin_run(pass, left) {
+                Some(run) => return Next::Write(run),
+                None => pass.at = pass.until,
+            }
+        }
+    }
+
+    /// Begins with the next run of dirty pages.
+    fn begin_run(&mut self, pass: &mut Pass, most: u64) -> Option<Sending> {
+        let inode = pass.inode;
         let i = &self.inodes[inode];
         let sb = &self.sbs[i.sb];
         let is_ext4 = sb.fs_type == FsType::Ext4;
-        let run = i.cache.next_dirty(from, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
-        let folio = run.len / run.folios.max(1);
-        let needs_blocks = run.start + run.len > i.allocated;
-        // A bio of single pages has no more of them.
-        let most = if folio == 1 && is_ext4 { BIO_PAGES } else { u64::MAX };
+        let run = i.cache.next_dirty(pass.at, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
+        let (folio, end) = (run.len / run.folios.max(1), run.start + run.len);
+        let needs_blocks = end > i.allocated;
         // The bios of ext4 never say that they are background writeback.
-        let class = if is_ext4 && class == Class::Background { Class::Normal } else { class };
-        let cgroup = self.io_cgroup(inode);
+        let is_background = pass.how.class == Class::Background;
+        let class = if is_ext4 && is_background { Class::Normal } else { pass.how.class };
+        // A bio of single pages has no more of them.
+        let in_bio = if folio == 1 && is_ext4 { BIO_PAGES } else { u64::MAX };
         let sending = Sending {
             inode,
             device: sb.device?,
-            request: Request { way: Way::Write, at: 0, bytes: 0, class, merged: 0, cgroup, done: Done::Nothing },
+            class,
+            cgroup: self.io_cgroup(inode),
             at: run.start,
-            end: run.start + run.len,
+            end,
             in_ioend: self.ioend_pages(i.sb, needs_blocks, folio),
-            in_request: self.request_pages().min(most),
-            needs_blocks,
+            in_request: self.request_pages().min(in_bio),
             converts: needs_blocks && sb.has_unwritten,
+            transaction: (needs_blocks && sb.journal.is_some()).then_some(i.sb),
+            // Half of it is per folio, half per page.
+            cost: self.costs.map + (run.folios + run.len) / 2 * self.costs.page,
             ioend: None,
             page: 0,
             blocks: 0,
         };
-        Some((run, sending))
+        if run.start < pass.until {
+            pass.wrote.pages += run.len;
+            pass.wrote.counted += if pass.in_folios { run.folios } else { run.len };
+        }
+        pass.at = end;
+        self.tally(inode, &mut pass.tally, run.owner, run.len);
+        if needs_blocks && sending.transaction.is_none() {
+            self.inodes[inode].allocated = end;
+        }
+        Some(sending)
     }
 
     /// Hands the device what is left of a run, until a request has to wait.
-    fn send(&mut self, sending: &mut Sending) -> Option<Entry> {
-        while self.next_request(sending) {
-            let entry = self.submit_now(sending.device, &sending.request);
-            if entry.is_some() {
-                return entry;
+    fn send(&mut self, sending: &mut Sending) -> Option<(Request, Entry)> {
+        while let Some(request) = self.next_request(sending) {
+            if let Some(entry) = self.submit_now(sending.device, &request) {
+                return Some((request, entry));
             }
         }
         None
     }
 
-    /// Makes the next request for pages of a run, if any are left.
-    fn next_request(&mut self, sending: &mut Sending) -> bool {
-        while sending.blocks == 0 {
+    /// The next request for pages of a run, if any are left.
+    fn next_request(&mut self, sending: &mut Sending) -> Option<Request> {
+        let ioend = loop {
             match sending.ioend {
+                Some((ioend, _)) if sending.blocks > 0 => break ioend,
                 Some((ioend, until)) if sending.at < until => self.next_part(sending, ioend, until),
                 Some((ioend, _)) => {
                     self.ioend_close(ioend);
@@ -260,14 +296,14 @@ impl World {
                     let ioend = self.ioend_open(sending.inode, sending.converts);
                     sending.ioend = Some((ioend, sending.end.min(sending.at.saturating_add(sending.in_ioend))));
                 }
-                None => return false,
+                None => return None,
             }
-        }
+        };
         let some = sending.blocks.min(sending.in_request);
-        sending.request.at = device_page(sending.inode, sending.page);
-        sending.request.bytes = some * PAGE;
+        let (class, cgroup, done) = (sending.class, sending.cgroup, Done::Writeback(ioend));
+        let at = device_page(sending.inode, sending.page);
         (sending.blocks, sending.page) = (sending.blocks - some, sending.page + some);
-        true
+        Some(Request { way: Way::Write, at, bytes: some * PAGE, class, merged: 0, cgroup, done })
     }
 
     /// Takes the next pages of a run under writeback, no more than a request has.
@@ -284,7 +320,6 @@ impl World {
         self.ioend_add(ioend, part.start, part.len, requests);
         sending.at = part.start + part.len;
         (sending.page, sending.blocks) = (part.start, part.blocks.max(1));
-        sending.request.done = Done::Writeback(ioend);
     }
 
     /// The cgroup that writeback of an inode is charged to.
