@@ -13,6 +13,8 @@ use floodline_core::kernel::{
     update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
 };
 use std::cell::Cell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// Thresholds of a domain when they were last asked for, and what they follow from: settings and dirtyable pages, its
 /// own and for a memcg's the machine's.
@@ -21,12 +23,20 @@ pub(crate) struct KnownLimits(Cell<Option<(LimitsOf, DomainLimits)>>);
 
 type LimitsOf = (DirtyTunables, u64, Option<u64>);
 
-/// What a look at the domains says.
-enum Verdict {
-    /// Nobody is over anything, or the pause is too short to be taken.
-    Go,
-    /// Sleep so many jiffies, then leave or look again.
-    Pause { jiffies: u64, paused_when: u64, next_pause: u64, leaves: bool },
+/// What a task that is throttled waits for.
+const PAUSES: &str = "the end of its pause (balance_dirty_pages)";
+
+/// A pause that a task takes.
+#[derive(Clone, Copy)]
+struct Pause {
+    /// Nanoseconds.
+    since: u64,
+    until: u64,
+    /// What the task notes when it is over: when it ended, and after how many pages to look again.
+    paused_when: u64,
+    next_pause: u64,
+    /// Whether the task goes on then; otherwise it looks again.
+    leaves: bool,
 }
 
 impl World {
@@ -92,17 +102,18 @@ impl World {
 
     /// What a wb has and may have in its domains.
     fn wb_dirty_limits(&self, wb: WbId, global: &mut DirtyThrottleControl, memcg: Option<&mut DirtyThrottleControl>) {
-        let w = &self.wbs[wb];
-        let limit = |dtc: &mut DirtyThrottleControl, share: &WbShare| {
-            dtc.wb_thresh = wb_calc_thresh(&self.algorithm, share, dtc.thresh, dtc.dirty);
-            dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
-            dtc.wb_dirty = w.reclaimable + w.writeback;
-        };
         let share = self.wb_share(wb);
-        limit(global, &share);
+        self.wb_dirty_limits_in(wb, &share, global);
         if let Some(m) = memcg {
-            limit(m, &self.memcg_share(wb, share));
+            self.wb_dirty_limits_in(wb, &self.memcg_share(wb, share), m);
         }
+    }
+
+    #[inline]
+    fn wb_dirty_limits_in(&self, wb: WbId, share: &WbShare, dtc: &mut DirtyThrottleControl) {
+        dtc.wb_thresh = wb_calc_thresh(&self.algorithm, share, dtc.thresh, dtc.dirty);
+        dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
+        dtc.wb_dirty = self.wbs[wb].reclaimable + self.wbs[wb].writeback;
     }
 
     /// Whether there is background work for a wb.
@@ -142,8 +153,8 @@ impl World {
         by_task.min(self.ratelimit_pages.saturating_sub(count))
     }
 
-    /// The gate (`balance_dirty_pages_ratelimited`); says whether the task has to look.
-    pub(crate) fn has_to_look(&mut self, pid: PidId, wb: WbId) -> bool {
+    /// Whether a task has to look, after how many pages.
+    fn has_to_look(&mut self, pid: PidId, wb: WbId) -> Option<u64> {
         let exceeded = self.build.exceeded_ratelimit();
         let task = &mut self.pids[pid];
         let mut limit = task.nr_dirtied_pause;
@@ -162,7 +173,7 @@ impl World {
             *leaks -= some;
             task.nr_dirtied += some;
         }
-        task.nr_dirtied >= limit
+        (task.nr_dirtied >= limit).then_some(task.nr_dirtied)
     }
 
     /// The wb that a task's dirtying of an inode is measured by: its own memcg's, not the inode's.
@@ -173,7 +184,8 @@ impl World {
         Some(self.wb_get(bdi, memcg))
     }
 
-    fn look(&mut self, pid: PidId, wb: WbId, pages: u64, first: bool) -> Verdict {
+    /// Looks where the domains are: the pause that the task has to take, if it has to.
+    fn look(&mut self, pid: PidId, wb: WbId, pages: u64, first: bool) -> Option<Pause> {
         let w = &self.wbs[wb];
         let (memcg, strictlimit) = (w.memcg, self.bdis[w.bdi].strictlimit);
         let mut global = self.gdtc(true);
@@ -191,7 +203,7 @@ impl World {
                 self.wbs[wb].exceeded &= first;
                 self.wake_for_background(wb, &global);
             }
-            return Verdict::Go;
+            return None;
         }
         if !self.wbs[wb].running {
             self.wb_wake_now(wb);
@@ -207,7 +219,7 @@ impl World {
         let is_local = self.pids[pid].is_local_throttle && self.kernel.at_least(5, 8);
         if is_local && global.wb_dirty <= global.wb_freerun() {
             self.run_free_until(pid, dirty_poll_interval(global.wb_dirty, global.wb_thresh));
-            return Verdict::Go;
+            return None;
         }
         let pos_ratio = self.position(wb, strictlimit, &global, m.as_ref());
         self.pause(pid, wb, pages, pos_ratio, global.wb_dirty)
@@ -263,7 +275,7 @@ impl World {
     }
 
     /// How long a task pauses for so many pages: until it may have dirtied them, by the rate it is given.
-    fn pause(&mut self, pid: PidId, wb: WbId, pages: u64, pos_ratio: u64, wb_dirty: u64) -> Verdict {
+    fn pause(&mut self, pid: PidId, wb: WbId, pages: u64, pos_ratio: u64, wb_dirty: u64) -> Option<Pause> {
         let (now, hz) = (self.jiffies(), self.build.hz());
         let w = &self.wbs[wb];
         let rate = task_ratelimit(w.ratelimit.dirty_ratelimit, pos_ratio);
@@ -283,7 +295,7 @@ impl World {
                 } else if task.nr_dirtied_pause <= pages {
                     task.nr_dirtied_pause += pages;
                 }
-                return Verdict::Go;
+                return None;
             }
             let owed = (due - now).saturating_sub(bounds.max_pause);
             start += owed.min(bounds.max_pause);
@@ -291,7 +303,17 @@ impl World {
         }
         debug_assert!(pause <= self.build.max_pause(), "a pause of {pause} jiffies");
         let leaves = rate > 0 || wb_dirty <= self.build.wb_stat_error();
-        Verdict::Pause { jiffies: pause, paused_when: start + pause, next_pause: bounds.nr_dirtied_pause, leaves }
+        let w = &mut self.wbs[wb];
+        w.last_sleep = self.now;
+        self.bdis[w.bdi].last_sleep = self.now;
+        let (since, until) = (self.io_wait_begins(pid), self.after_jiffies(pause));
+        Some(Pause { since, until, paused_when: start + pause, next_pause: bounds.nr_dirtied_pause, leaves })
+    }
+
+    fn pause_ends(&mut self, pid: PidId, pause: &Pause) {
+        self.io_wait_ends(pid, pause.since);
+        let task = &mut self.pids[pid];
+        (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (pause.paused_when, 0, pause.next_pause);
     }
 
     /// Limits, rates and bandwidth of a wb, at most every 200 ms.
@@ -377,29 +399,43 @@ impl World {
     }
 }
 
-/// Looks where the domains are, and sleeps as long as the task must.
-pub(crate) async fn balance_dirty_pages(sim: &Sim, pid: PidId, wb: WbId) {
-    let pages = sim.w().pids[pid].nr_dirtied;
-    let mut first = true;
-    loop {
-        let (until, since, paused_when, next_pause, leaves) = {
-            let mut world = sim.w();
-            let verdict = world.look(pid, wb, pages, first);
-            let Verdict::Pause { jiffies, paused_when, next_pause, leaves } = verdict else { return };
-            let now = world.now;
-            world.wbs[wb].last_sleep = now;
-            let bdi = world.wbs[wb].bdi;
-            world.bdis[bdi].last_sleep = now;
-            (world.after_jiffies(jiffies), world.io_wait_begins(pid), paused_when, next_pause, leaves)
-        };
-        first = false;
-        sim.sleep_until(until, "the end of its pause (balance_dirty_pages)").await;
+/// The gate: a task that has dirtied enough looks where the domains are, and sleeps if it must.
+pub(crate) fn balance_dirty_pages_ratelimited(sim: &Sim, pid: PidId, wb: WbId) -> Option<BalanceDirtyPages<'_>> {
+    let pages = sim.w().has_to_look(pid, wb)?;
+    Some(BalanceDirtyPages { sim, pid, wb, pages, pause: None })
+}
+
+/// See [`balance_dirty_pages_ratelimited`]. Written out, as a task that is throttled comes here with every stride.
+pub(crate) struct BalanceDirtyPages<'a> {
+    sim: &'a Sim,
+    pid: PidId,
+    wb: WbId,
+    /// Pages that it looks for.
+    pages: u64,
+    /// The pause it takes.
+    pause: Option<Pause>,
+}
+
+impl Future for BalanceDirtyPages<'_> {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let (sim, pid) = (self.sim, self.pid);
         let mut world = sim.w();
-        world.io_wait_ends(pid, since);
-        let task = &mut world.pids[pid];
-        (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (paused_when, 0, next_pause);
-        if leaves {
-            return;
+        loop {
+            if let Some(pause) = &self.pause {
+                if world.now < pause.until && !sim.skip_to(&mut world, pause.until, PAUSES) {
+                    return Poll::Pending;
+                }
+                world.pause_ends(pid, pause);
+                if pause.leaves {
+                    return Poll::Ready(());
+                }
+            }
+            let is_first = self.pause.is_none();
+            self.pause = world.look(pid, self.wb, self.pages, is_first);
+            if self.pause.is_none() {
+                return Poll::Ready(());
+            }
         }
     }
 }

@@ -92,7 +92,8 @@ steps = ["exit"]
 
     fn write(&mut self, file: usize, start: u64, end: u64, owner: CgId) {
         let inode = self.files[file].inode;
-        self.world.write_pages(inode, start..end, owner, end, None);
+        let missing = self.world.missing(inode, &(start..end));
+        self.world.write_pages(inode, &(start..end), missing, owner, end, None);
         let most = self.world.sbs[self.world.inodes[inode].sb].folios.by_write;
         let file = &mut self.files[file];
         let mut at = start;

@@ -93,6 +93,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         memory,
         blocks: Arena::default(),
         bdis: Arena::default(),
+        bdi_min_ratio: 0,
         sbs: Arena::default(),
         inodes: Arena::default(),
         cgroups: Arena::default(),
@@ -263,6 +264,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
         last_sleep: 0,
         switch_lock: Lock::default(),
     };
+    world.bdi_min_ratio += bdi.min_ratio;
     let bdi = world.bdis.push(bdi);
     world.blocks[id].bdi = Some(bdi);
     let root = world.wb_get(bdi, CgId::ROOT);

@@ -138,6 +138,16 @@ impl Wb {
             ListName::Attached => &self.b_attached,
         }
     }
+
+    fn list_mut(&mut self, name: ListName) -> &mut List {
+        match name {
+            ListName::Dirty => &mut self.b_dirty,
+            ListName::Io => &mut self.b_io,
+            ListName::MoreIo => &mut self.b_more_io,
+            ListName::DirtyTime => &mut self.b_dirty_time,
+            ListName::Attached => &mut self.b_attached,
+        }
+    }
 }
 
 impl World {
@@ -202,12 +212,14 @@ impl World {
 
     /// "Delayed wake": due after an interval unless it is due already.
     pub(crate) fn wb_wake_delayed(&mut self, wb: WbId) {
+        if self.wbs[wb].due.is_some() {
+            return;
+        }
         let at = self.timer(self.settings.writeback_centisecs * 10_000_000);
-        if self.wbs[wb].due.is_none() {
-            self.wbs[wb].due = Some(at);
-            if self.wbs[wb].flusher.is_some() {
-                self.queue.set_alarm(&mut self.wbs[wb].alarm, at, Due::Alarm(wb));
-            }
+        let w = &mut self.wbs[wb];
+        w.due = Some(at);
+        if w.flusher.is_some() {
+            self.queue.set_alarm(&mut w.alarm, at, Due::Alarm(wb));
         }
     }
 
@@ -227,49 +239,46 @@ impl World {
         self.wb_wake_now(wb);
     }
 
-    fn list(&mut self, wb: WbId, name: ListName) -> &mut List {
-        let wb = &mut self.wbs[wb];
-        match name {
-            ListName::Dirty => &mut wb.b_dirty,
-            ListName::Io => &mut wb.b_io,
-            ListName::MoreIo => &mut wb.b_more_io,
-            ListName::DirtyTime => &mut wb.b_dirty_time,
-            ListName::Attached => &mut wb.b_attached,
+    /// Takes an inode off its list.
+    pub(crate) fn list_del(&mut self, inode: InodeId) {
+        if let Some(wb) = self.unlink(inode) {
+            self.wb_dirty_io(wb);
         }
     }
 
-    /// Takes an inode off its list.
-    pub(crate) fn list_del(&mut self, inode: InodeId) {
-        let Some(name) = self.inodes[inode].list.take() else { return };
-        let Some(wb) = self.inodes[inode].wb else { return };
-        let (prev, next) = (self.inodes[inode].prev.take(), self.inodes[inode].next.take());
+    /// The same, without a word to the wb; which that is, if the inode was on a list.
+    fn unlink(&mut self, inode: InodeId) -> Option<WbId> {
+        let i = &mut self.inodes[inode];
+        let (name, wb) = (i.list.take()?, i.wb?);
+        let (prev, next) = (i.prev.take(), i.next.take());
+        let list = self.wbs[wb].list_mut(name);
+        list.len -= 1;
         match prev {
             Some(prev) => self.inodes[prev].next = next,
-            None => self.list(wb, name).head = next,
+            None => list.head = next,
         }
         match next {
             Some(next) => self.inodes[next].prev = prev,
-            None => self.list(wb, name).tail = prev,
+            None => list.tail = prev,
         }
-        self.list(wb, name).len -= 1;
         self.dirty_inodes -= u64::from(name.is_dirty());
-        self.wb_dirty_io(wb);
+        Some(wb)
     }
 
     /// Puts an inode at the newest end of a list of its wb, off the one it was on.
     pub(crate) fn list_add(&mut self, inode: InodeId, name: ListName) {
         let Some(wb) = self.inodes[inode].wb else { return };
-        self.list_del(inode);
-        let list = self.list(wb, name);
+        self.unlink(inode);
+        let list = self.wbs[wb].list_mut(name);
         let last = list.tail.replace(inode);
         list.len += 1;
-        self.dirty_inodes += u64::from(name.is_dirty());
         match last {
             Some(last) => self.inodes[last].next = Some(inode),
-            None => self.list(wb, name).head = Some(inode),
+            None => list.head = Some(inode),
         }
-        self.inodes[inode].prev = last;
-        self.inodes[inode].list = Some(name);
+        let i = &mut self.inodes[inode];
+        (i.prev, i.list) = (last, Some(name));
+        self.dirty_inodes += u64::from(name.is_dirty());
         self.wb_dirty_io(wb);
     }
 
@@ -298,11 +307,10 @@ impl World {
 
     /// Keeps the flag and the bdi's sum of bandwidths up to date.
     fn wb_dirty_io(&mut self, wb: WbId) {
-        let has = [&self.wbs[wb].b_dirty, &self.wbs[wb].b_io, &self.wbs[wb].b_more_io].iter().any(|list| list.len > 0);
-        if has != self.wbs[wb].has_dirty_io {
-            self.wbs[wb].has_dirty_io = has;
-            let (bdi, avg) = (self.wbs[wb].bdi, self.wbs[wb].bandwidth.avg_write_bandwidth);
-            let tot = &mut self.bdis[bdi].tot_write_bandwidth;
+        let w = &mut self.wbs[wb];
+        let has = w.b_dirty.len + w.b_io.len + w.b_more_io.len > 0;
+        if has != std::mem::replace(&mut w.has_dirty_io, has) {
+            let (tot, avg) = (&mut self.bdis[w.bdi].tot_write_bandwidth, w.bandwidth.avg_write_bandwidth);
             *tot = if has { *tot + avg } else { tot.saturating_sub(avg) };
         }
     }
@@ -319,8 +327,8 @@ impl World {
             w.bandwidth.avg_write_bandwidth,
             bdi.tot_write_bandwidth,
         );
-        let min_ratio_sum = self.bdis.iter().map(|(_, bdi)| bdi.min_ratio).sum();
-        WbShare { numerator, denominator, min_ratio, max_ratio, min_ratio_sum, strictlimit: bdi.strictlimit }
+        let (min_ratio_sum, strictlimit) = (self.bdi_min_ratio, bdi.strictlimit);
+        WbShare { numerator, denominator, min_ratio, max_ratio, min_ratio_sum, strictlimit }
     }
 
     /// The share in its memcg's domain of a wb that has a share in the machine's.

@@ -79,6 +79,8 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) blocks: Arena<BlockId, Block>,
     pub(crate) bdis: Arena<BdiId, Bdi>,
+    /// Sum of their guaranteed shares.
+    pub(crate) bdi_min_ratio: u64,
     pub(crate) sbs: Arena<SbId, Superblock>,
     pub(crate) inodes: Arena<InodeId, Inode>,
     pub(crate) cgroups: Arena<CgId, Cgroup>,

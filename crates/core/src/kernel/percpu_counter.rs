@@ -36,11 +36,12 @@ impl PercpuCounter {
     }
 
     /// Adds on a CPU; folds what that holds once it is `batch` or more.
+    #[inline]
     pub fn add(&mut self, amount: i64, cpu: Cpu, batch: u64) {
         let held = &mut self.held[cpu as usize];
-        *held = held.saturating_add(amount);
+        *held = held.wrapping_add(amount);
         if held.unsigned_abs() >= batch {
-            self.folded = self.folded.saturating_add(*held);
+            self.folded = self.folded.wrapping_add(*held);
             *held = 0;
         }
     }

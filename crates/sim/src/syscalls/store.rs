@@ -3,9 +3,9 @@
 //! Mirrors filemap_fault and do_page_mkwrite.
 
 use super::read::fetch;
-use super::{OUT_OF_MEMORY, update_time};
+use super::{OUT_OF_MEMORY, in_transaction};
 use crate::arena::{InodeId, PidId};
-use crate::balance_dirty_pages::balance_dirty_pages;
+use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
 use crate::engine::Sim;
 use crate::memory::make_room;
 use crate::process::use_cpu;
@@ -69,7 +69,10 @@ pub(crate) async fn store(
         }
         use_cpu(sim, pid, fault, false).await;
         if has_writeback {
-            update_time(sim, pid, inode).await;
+            let waits = sim.w().update_time(pid, inode);
+            if let Some(block) = waits {
+                in_transaction(sim, pid, inode, &[block], false).await;
+            }
         }
         let wb = {
             let mut world = sim.w();
@@ -78,11 +81,13 @@ pub(crate) async fn store(
                 world.dirty_range(inode, start..start + u64::from(len), Some(pid));
             }
             world.inodes[inode].writable.add(page);
-            world.throttled_wb(pid, inode).filter(|wb| world.has_to_look(pid, *wb))
+            world.throttled_wb(pid, inode)
         };
         // The store itself comes after the throttle: the page may have been cleaned by then.
-        if let Some(wb) = wb {
-            balance_dirty_pages(sim, pid, wb).await;
+        if let Some(wb) = wb
+            && let Some(balance) = balance_dirty_pages_ratelimited(sim, pid, wb)
+        {
+            balance.await;
         }
     }
     Ok(())

@@ -3,9 +3,9 @@
 //! on the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
 
 use super::read::fetch;
-use super::{INODE_LOCKED, update_time};
+use super::{INODE_LOCKED, in_transaction};
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
-use crate::balance_dirty_pages::balance_dirty_pages;
+use crate::balance_dirty_pages::{BalanceDirtyPages, balance_dirty_pages_ratelimited};
 use crate::block::time_of;
 use crate::engine::Sim;
 use crate::inode::Dirt;
@@ -34,7 +34,10 @@ pub(crate) async fn write(
     };
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu(sim, pid, costs.call, false).await;
-    update_time(sim, pid, inode).await;
+    let waits = sim.w().update_time(pid, inode);
+    if let Some(block) = waits {
+        in_transaction(sim, pid, inode, &[block], false).await;
+    }
     let (offset, mut writing) = {
         let mut world = sim.w();
         let offset = offset.unwrap_or(world.inodes[inode].size);
@@ -43,15 +46,16 @@ pub(crate) async fn write(
     };
     let mut result = Ok(offset);
     while writing.at < writing.end {
-        if is_iomap && let Some(wb) = writing.has_to_look(sim) {
-            balance_dirty_pages(sim, pid, wb).await;
+        if is_iomap && let Some(balance) = writing.throttle(sim) {
+            balance.await;
         }
         let (stride, is_done) = {
             let mut world = sim.w();
             let stride = world.stride(&writing);
-            let is_free = stride.is_whole() && world.has_room(cgroup, world.missing(inode, stride.pages.clone()));
+            let missing = world.missing(inode, &stride.pages);
+            let is_free = stride.is_whole() && world.has_room(cgroup, missing);
             if is_free {
-                world.take_in(&writing, &stride);
+                world.take_in(&writing, &stride, missing);
             }
             (stride, is_free)
         };
@@ -61,8 +65,8 @@ pub(crate) async fn write(
         }
         use_cpu(sim, pid, time_of(stride.bytes.end - stride.bytes.start, costs.copy_in), false).await;
         writing.at = stride.bytes.end;
-        if !is_iomap && let Some(wb) = writing.has_to_look(sim) {
-            balance_dirty_pages(sim, pid, wb).await;
+        if !is_iomap && let Some(balance) = writing.throttle(sim) {
+            balance.await;
         }
     }
     unlock(sim, |world| &mut world.inodes[inode].lock);
@@ -86,9 +90,9 @@ struct Writing {
 }
 
 impl Writing {
-    /// The wb by which its task has to look where the domains are, if it has to.
-    fn has_to_look(&self, sim: &Sim) -> Option<WbId> {
-        self.wb.filter(|wb| sim.w().has_to_look(self.pid, *wb))
+    /// What holds its task up, if it has to look where the domains are.
+    fn throttle<'a>(&self, sim: &'a Sim) -> Option<BalanceDirtyPages<'a>> {
+        balance_dirty_pages_ratelimited(sim, self.pid, self.wb?)
     }
 }
 
@@ -109,11 +113,13 @@ impl Stride {
 async fn wait_for_room(sim: &Sim, writing: &Writing, stride: &Stride) -> Result<(), NoMemory> {
     let &Writing { pid, inode, cgroup, .. } = writing;
     read_partial_pages(sim, pid, inode, stride).await;
-    let missing = sim.w().missing(inode, stride.pages.clone());
+    let missing = sim.w().missing(inode, &stride.pages);
     if missing > 0 {
         make_room(sim, cgroup, missing).await?;
     }
-    sim.w().take_in(writing, stride);
+    let mut world = sim.w();
+    let missing = world.missing(inode, &stride.pages);
+    world.take_in(writing, stride, missing);
     Ok(())
 }
 
@@ -153,12 +159,12 @@ impl World {
     }
 
     /// Puts the pages of a stride into the cache; dirty, where they have a device to go to.
-    fn take_in(&mut self, writing: &Writing, stride: &Stride) {
+    fn take_in(&mut self, writing: &Writing, stride: &Stride, missing: u64) {
         let &Writing { pid, inode, owner, end, .. } = writing;
         if writing.wb.is_some() {
-            self.write_pages(inode, stride.pages.clone(), owner, end.div_ceil(PAGE), Some(pid));
-        } else {
-            self.fill_holes(inode, stride.pages.clone(), owner, end.div_ceil(PAGE));
+            self.write_pages(inode, &stride.pages, missing, owner, end.div_ceil(PAGE), Some(pid));
+        } else if missing > 0 {
+            self.fill_holes(inode, &stride.pages, owner, end.div_ceil(PAGE));
         }
         let i = &mut self.inodes[inode];
         i.size = i.size.max(stride.bytes.end);
@@ -177,14 +183,15 @@ impl World {
         at.min(last)
     }
 
-    fn missing(&self, inode: InodeId, pages: Range<u64>) -> u64 {
+    /// How many pages of a range are not cached.
+    pub(crate) fn missing(&self, inode: InodeId, pages: &Range<u64>) -> u64 {
         let len = pages.end - pages.start;
         let cached: u64 = self.inodes[inode].cache.range(pages.start, len).map(|(_, e)| u64::from(e.len)).sum();
         len - cached
     }
 
     /// Puts the pages of a write that are missing into the cache, in folios as large as the filesystem makes.
-    fn fill_holes(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64) {
+    fn fill_holes(&mut self, inode: InodeId, pages: &Range<u64>, owner: CgId, last: u64) {
         let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
         let mut next = pages.start;
         while let Some((start, len)) = self.inodes[inode].cache.hole(next, pages.end.saturating_sub(next)) {
@@ -194,16 +201,26 @@ impl World {
         }
     }
 
-    /// Brings the pages of a write into the cache where they are missing, and marks them dirty.
-    pub(crate) fn write_pages(&mut self, inode: InodeId, pages: Range<u64>, owner: CgId, last: u64, by: Option<PidId>) {
+    /// Brings the pages of a write into the cache, of which so many are missing, and marks all dirty.
+    pub(crate) fn write_pages(
+        &mut self,
+        inode: InodeId,
+        pages: &Range<u64>,
+        missing: u64,
+        owner: CgId,
+        last: u64,
+        by: Option<PidId>,
+    ) {
         let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
-        if by_write > 1 || self.inodes[inode].cache.first(pages.start, pages.end).is_some() {
-            self.fill_holes(inode, pages.clone(), owner, last);
-            self.dirty_range(inode, pages, by);
+        let len = pages.end - pages.start;
+        if by_write > 1 || missing < len {
+            if missing > 0 {
+                self.fill_holes(inode, pages, owner, last);
+            }
+            self.dirty_range(inode, pages.clone(), by);
             return;
         }
         // Single pages, all of them new: they come into the cache as what they will be.
-        let len = pages.end - pages.start;
         self.add_extent(inode, pages.start, len, Extent { dirty: true, ..Extent::clean(1, owner) });
         self.account_dirtied(inode, len, owner, by);
         self.mark_inode_dirty(inode, Dirt::Pages, owner);
