@@ -222,9 +222,9 @@ impl Preset {
     }
 }
 
-/// A file of a size, on the device and not in memory.
-fn cold_file(file: &str, size: ByteSize) -> Vec<Step> {
-    let write = Write { file: file.to_owned(), block: mib1(), total: Some(size), ..Write::default() };
+/// A file of a size, written in blocks, on the device and not in memory.
+fn cold_file(file: &str, size: ByteSize, block: ByteSize) -> Vec<Step> {
+    let write = Write { file: file.to_owned(), block, total: Some(size), ..Write::default() };
     let on_file = OnFile { file: file.to_owned() };
     vec![Step::Write(write), Step::Fsync(on_file.clone()), Step::Close(on_file), Step::DropCaches]
 }
@@ -232,7 +232,7 @@ fn cold_file(file: &str, size: ByteSize) -> Vec<Step> {
 impl JournaldLike {
     fn expand(&self) -> Program {
         Program {
-            setup: cold_file(&self.file, self.size),
+            setup: cold_file(&self.file, self.size, mib1()),
             steps: vec![Step::MmapStore(MmapStore {
                 file: self.file.clone(),
                 size: self.size,
@@ -291,7 +291,7 @@ impl Database {
             ..Write::default()
         });
         Program {
-            setup: cold_file(&self.data, self.size),
+            setup: cold_file(&self.data, self.size, mib1()),
             steps: vec![Step::Parallel(Parallel { branches: vec![vec![read], vec![commit], vec![flush]] })],
         }
     }
@@ -311,7 +311,7 @@ impl Copy {
         if self.fsync {
             steps.push(Step::Fsync(OnFile { file: self.to.clone() }));
         }
-        Program { setup: cold_file(&self.from, self.size), steps }
+        Program { setup: cold_file(&self.from, self.size, mib1()), steps }
     }
 }
 
@@ -339,7 +339,9 @@ impl Pipeline {
             steps.push(Step::Close(OnFile { file: to.clone() }));
             steps.push(Step::Anon(Anon { size: ByteSize::default() }));
         }
-        Program { setup: cold_file(first, self.size), steps }
+        // Only what is left of it counts: small steps would take long for nothing.
+        let block = ByteSize(self.block.0.max(mib1().0));
+        Program { setup: cold_file(first, self.size, block), steps }
     }
 }
 
