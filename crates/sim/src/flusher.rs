@@ -243,6 +243,8 @@ struct Execution<'a> {
     /// Until 6.9 that is found anew in every round.
     recomputes: bool,
     is_queued: bool,
+    /// Background work begins where there was found to be too much.
+    is_over_bg: bool,
     round: Option<Round>,
 }
 
@@ -298,7 +300,7 @@ impl World {
     fn begin_work<'a>(&self, wb: WbId, work: &'a Work) -> Execution<'a> {
         let (nr, start) = (work.nr_pages, self.jiffies());
         let recomputes = !self.kernel.at_least(6, 10);
-        Execution { wb, work, nr, start, cutoff: start, recomputes, is_queued: false, round: None }
+        Execution { wb, work, nr, start, cutoff: start, recomputes, is_queued: false, is_over_bg: true, round: None }
     }
 
     /// Which inode a flusher writes next.
@@ -344,10 +346,11 @@ impl World {
         let interrupts = matches!(work.reason, Reason::Background | Reason::Periodic);
         if execution.nr == 0
             || interrupts && !self.wbs[wb].work.is_empty()
-            || work.reason == Reason::Background && !self.wb_over_bg_thresh(wb)
+            || work.reason == Reason::Background && !execution.is_over_bg && !self.wb_over_bg_thresh(wb)
         {
             return false;
         }
+        execution.is_over_bg = false;
         let is_empty = self.wbs[wb].b_io.len == 0;
         if is_empty || execution.recomputes {
             let now = self.jiffies();
@@ -377,8 +380,7 @@ impl World {
         if work.is_sync || now > i.dirtied_time_when.saturating_add(dirtytime_expire) {
             i.is_dirty_time = false;
         }
-        let waiters = i.waiters.take();
-        self.wake_all(waiters);
+        self.wake_waiters(inode);
         self.requeue(inode, work, is_chunk_used, cutoff);
         self.wb_update_bandwidth(wb);
         execution.nr = execution.nr.saturating_sub(wrote.counted.max(1));

@@ -138,21 +138,23 @@ pub(crate) enum Dirt {
 
 impl World {
     /// Gives an inode a wb where it has none: that of a memcg.
-    pub(crate) fn inode_attach(&mut self, inode: InodeId, memcg: CgId) -> Option<WbId> {
-        if self.inodes[inode].wb.is_none() {
-            let sb = &self.sbs[self.inodes[inode].sb];
-            let bdi = sb.bdi?;
-            let memcg = if sb.has_cgroup_writeback { memcg } else { CgId::ROOT };
-            let wb = self.wb_get(bdi, memcg);
-            self.inodes[inode].wb = Some(wb);
-        }
-        self.inodes[inode].wb
+    #[inline]
+    fn inode_attach(&mut self, inode: InodeId, memcg: CgId) -> Option<WbId> {
+        self.inodes[inode].wb.or_else(|| self.attach_new(inode, memcg))
+    }
+
+    fn attach_new(&mut self, inode: InodeId, memcg: CgId) -> Option<WbId> {
+        let sb = &self.sbs[self.inodes[inode].sb];
+        let bdi = sb.bdi?;
+        let memcg = if sb.has_cgroup_writeback { memcg } else { CgId::ROOT };
+        let wb = self.wb_get(bdi, memcg);
+        self.inodes[inode].wb = Some(wb);
+        Some(wb)
     }
 
     /// Marks an inode dirty and puts it on a list (`__mark_inode_dirty`).
     pub(crate) fn mark_inode_dirty(&mut self, inode: InodeId, dirt: Dirt, memcg: CgId) {
         let Some(wb) = self.inode_attach(inode, memcg) else { return };
-        let now = self.jiffies();
         let i = &mut self.inodes[inode];
         let was_dirty = i.is_dirty();
         match dirt {
@@ -175,13 +177,14 @@ impl World {
         {
             return;
         }
+        let now = self.jiffies();
+        let i = &mut self.inodes[inode];
+        i.dirtied_when = now;
         if dirt == Dirt::Time {
             i.dirtied_time_when = now;
-            i.dirtied_when = now;
             self.list_add(inode, ListName::DirtyTime);
             return;
         }
-        i.dirtied_when = now;
         let had = self.wbs[wb].has_dirty_io;
         self.list_add(inode, ListName::Dirty);
         if !had {
@@ -280,7 +283,6 @@ impl World {
         });
         let is_idle = i.cache.writeback == 0;
         let wb = i.wb;
-        let waiters = i.waiters.take();
         for (owner, pages) in written {
             self.memory.nr_writeback -= pages;
             self.memory.nr_written += pages;
@@ -306,10 +308,20 @@ impl World {
                 self.queue.push(at, Due::Bandwidth(wb));
             }
         }
-        self.wake_all(waiters);
+        self.wake_waiters(inode);
         if !self.reclaim_waiters.is_empty() {
             let reclaim = self.reclaim_waiters.take();
             self.wake_all(reclaim);
+        }
+    }
+
+    /// Wakes who waits for an inode's pages, or for whoever writes it.
+    pub(crate) fn wake_waiters(&mut self, inode: InodeId) {
+        let waiters = &mut self.inodes[inode].waiters;
+        // Mostly nobody does.
+        if !waiters.is_empty() {
+            let waiters = waiters.take();
+            self.wake_all(waiters);
         }
     }
 

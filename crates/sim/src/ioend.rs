@@ -104,12 +104,11 @@ impl World {
     fn ioend_finish(&mut self, cell: u32) {
         let ioend = &mut self.ioends.cells[cell as usize];
         let inode = ioend.inode;
-        let mut pages = std::mem::take(&mut ioend.pages);
-        for (start, len) in &pages {
-            self.end_writeback(inode, *start, *len);
+        for at in 0..ioend.pages.len() {
+            let (start, len) = self.ioends.cells[cell as usize].pages[at];
+            self.end_writeback(inode, start, len);
         }
-        pages.clear();
-        self.ioends.cells[cell as usize].pages = pages;
+        self.ioends.cells[cell as usize].pages.clear();
         self.ioends.free.push(cell);
     }
 

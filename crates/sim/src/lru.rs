@@ -105,19 +105,18 @@ impl Lru {
             if let Some(last) = piece.runs.back_mut()
                 && let Some(joined) = join(last.run(high), run)
             {
-                *last = Packed::new(&joined);
+                last.len = Packed::new(&joined).len;
                 return;
             }
-            self.len += 1;
             if piece.has_room(&run) {
                 piece.high = run.high();
                 piece.runs.push_back(Packed::new(&run));
+                self.len += 1;
                 return;
             }
-        } else {
-            self.len += 1;
         }
         self.pieces.push_back(Piece { high: run.high(), runs: VecDeque::from([Packed::new(&run)]) });
+        self.len += 1;
     }
 
     /// Pages that are looked at next; where what was to be next ends at their start, right after it.
