@@ -273,25 +273,22 @@ impl Engine {
 
     fn run(self: &Rc<Self>, until: u64, most: u64) -> Stopped {
         self.portion_end.set(self.events.get().saturating_add(most));
+        let mut world = self.w();
         while self.events.get() < self.portion_end.get() {
-            let woken = {
-                let mut world = self.w();
-                let Some(next) = world.queue.next() else { return Stopped::Idle };
-                if next.at > until {
-                    world.now = until;
-                    return Stopped::Until;
-                }
-                self.handle_next(&mut world, next)
-            };
-            if let Some(ticket) = woken {
-                self.poll(ticket);
+            let Some(next) = world.queue.next() else { return Stopped::Idle };
+            if next.at > until {
+                world.now = until;
+                return Stopped::Until;
             }
-            let has_new = {
-                let world = self.world.borrow();
-                !(world.new_wbs.is_empty() && world.new_workers.is_empty())
-            };
-            if has_new {
+            if let Some(ticket) = self.handle_next(&mut world, next) {
+                drop(world);
+                self.poll(ticket);
+                world = self.w();
+            }
+            if !(world.new_wbs.is_empty() && world.new_workers.is_empty()) {
+                drop(world);
                 self.start_workers();
+                world = self.w();
             }
         }
         Stopped::Portion
