@@ -8,8 +8,8 @@ use floodline_core::budget::budgets;
 use floodline_core::facts::{CgroupMode, CgroupSetup, HostFacts};
 use floodline_core::id::{Entity, EntityId, Hierarchy};
 use floodline_core::kernel::{
-    Algorithm, Build, DirtyThrottleControl, DirtyTunables, KernelVersion, MdtcAvailInput, TaskClass, WbShare,
-    domain_dirty_limits, mdtc_calc_avail, task_ratelimit, wb_bg_thresh, wb_calc_thresh, wb_pause, wb_position_ratio,
+    Algorithm, Build, DirtyThrottleControl, DirtyTunables, KernelVersion, MdtcAvailInput, PauseArithmetic, TaskClass,
+    WbShare, domain_dirty_limits, mdtc_calc_avail, task_ratelimit, wb_bg_thresh, wb_calc_thresh, wb_position_ratio,
 };
 use floodline_core::name::Name;
 use floodline_core::record::Record;
@@ -25,7 +25,7 @@ fn main() {
 #[divan::bench]
 fn one_turn_of_the_throttling_loop(bencher: divan::Bencher) {
     let algorithm = Algorithm::of(KernelVersion::new(6, 12, 0));
-    let build = Build { hz: 250, cpus_possible: 64, page_size: 4096 };
+    let pauses = PauseArithmetic::of(Build { hz: 250, cpus_possible: 64, page_size: 4096 });
     let tunables = DirtyTunables { dirty_ratio: 20, dirty_background_ratio: 10, ..DirtyTunables::default() };
     bencher.counter(ItemsCount::new(1u32)).bench_local(|| {
         let (global_avail, global_dirty) = (black_box(6_000_000), black_box(900_000));
@@ -48,7 +48,7 @@ fn one_turn_of_the_throttling_loop(bencher: divan::Bencher) {
             wb_position_ratio(&algorithm, &dtc, black_box(25_600), false)
         });
         let task = task_ratelimit(25_600, ratios[0].min(ratios[1]));
-        wb_pause(build, 15_000, 25_600, 25_600, task)
+        pauses.wb_pause(15_000, 25_600, 25_600, task)
     });
 }
 

@@ -9,12 +9,13 @@
 //! thresholds are known by their sum only, and shares by a scaled set point: there every pair that prints so is tried.
 
 use floodline_core::kernel::{
-    Algorithm, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, RatelimitSample, task_ratelimit, wb_pause,
-    wb_position_ratio,
+    Algorithm, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, PauseArithmetic, RatelimitSample,
+    task_ratelimit, wb_position_ratio,
 };
 use std::collections::BTreeMap;
 
 const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
+const PAUSES: PauseArithmetic = PauseArithmetic::of(BUILD);
 /// A jiffy, ms.
 const TICK: i64 = 4;
 /// The root cgroup's inode number.
@@ -245,7 +246,7 @@ impl Balance {
     /// What is printed as the pause, and the pages until the next one where it is slept.
     fn pauses(&self, averages: [u64; 2]) -> [(i64, u64); 2] {
         averages.map(|average| {
-            let bounds = wb_pause(BUILD, self.wb_dirty, average, self.dirty_ratelimit, self.task_ratelimit);
+            let bounds = PAUSES.wb_pause(self.wb_dirty, average, self.dirty_ratelimit, self.task_ratelimit);
             let (most, least) = (bounds.max_pause as i64, bounds.min_pause as i64);
             let pause = match self.task_ratelimit {
                 0 => most,

@@ -10,7 +10,7 @@ use crate::world::World;
 use floodline_core::kernel::{
     BackgroundDomain, DirtyThrottleControl, DirtyTunables, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass,
     WbShare, dirty_poll_interval, domain_dirty_limits, foreign_flush_pages, mdtc_calc_avail, task_ratelimit,
-    update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_pause, wb_position_ratio,
+    update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_position_ratio,
 };
 use std::cell::Cell;
 use std::pin::Pin;
@@ -221,8 +221,9 @@ impl World {
             self.run_free_until(pid, dirty_poll_interval(global.wb_dirty, global.wb_thresh));
             return None;
         }
-        let pos_ratio = self.position(wb, strictlimit, &global, m.as_ref());
-        self.pause(pid, wb, pages, pos_ratio, global.wb_dirty)
+        let now = self.jiffies();
+        let pos_ratio = self.position(wb, now, strictlimit, &global, m.as_ref());
+        self.pause(pid, wb, pages, now, pos_ratio, global.wb_dirty)
     }
 
     /// There is background work: the flusher goes to it.
@@ -258,6 +259,7 @@ impl World {
     fn position(
         &mut self,
         wb: WbId,
+        now: u64,
         strictlimit: bool,
         global: &DirtyThrottleControl,
         memcg: Option<&DirtyThrottleControl>,
@@ -265,7 +267,7 @@ impl World {
         let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
         let ratio_in = |dtc: &DirtyThrottleControl| wb_position_ratio(&self.algorithm, dtc, avg, strictlimit);
         let (global_ratio, memcg) = (ratio_in(global), memcg.map(|m| (m, ratio_in(m))));
-        let (now, interval) = (self.jiffies(), self.build.bandwidth_interval());
+        let interval = self.build.bandwidth_interval();
         let w = &mut self.wbs[wb];
         w.exceeded = global.is_exceeded(strictlimit) || memcg.is_some_and(|(m, _)| m.is_exceeded(strictlimit));
         if now > w.bw_stamp + interval {
@@ -275,12 +277,12 @@ impl World {
     }
 
     /// How long a task pauses for so many pages: until it may have dirtied them, by the rate it is given.
-    fn pause(&mut self, pid: PidId, wb: WbId, pages: u64, pos_ratio: u64, wb_dirty: u64) -> Option<Pause> {
-        let (now, hz) = (self.jiffies(), self.build.hz());
+    fn pause(&mut self, pid: PidId, wb: WbId, pages: u64, now: u64, pos_ratio: u64, wb_dirty: u64) -> Option<Pause> {
+        let hz = self.build.hz();
         let w = &self.wbs[wb];
         let rate = task_ratelimit(w.ratelimit.dirty_ratelimit, pos_ratio);
         let avg = w.bandwidth.avg_write_bandwidth;
-        let bounds = wb_pause(self.build, wb_dirty, avg, w.ratelimit.dirty_ratelimit, rate);
+        let bounds = self.pauses.wb_pause(wb_dirty, avg, w.ratelimit.dirty_ratelimit, rate);
         let task = &mut self.pids[pid];
         let (mut start, mut pause) = (now, bounds.max_pause);
         if let Some(period) = hz.saturating_mul(pages).checked_div(rate) {

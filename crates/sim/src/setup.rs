@@ -16,7 +16,7 @@ use crate::world::{PAGE, Settings, World};
 use floodline_core::facts::{self, CgroupSetup};
 use floodline_core::id::DevId;
 use floodline_core::kernel::{
-    Algorithm, Build, CgroupWriteback, DirtyTunables, KernelVersion, cgroup_writeback, largest_folio,
+    Algorithm, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
 };
 use floodline_core::name::Name;
 use floodline_core::scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
@@ -85,6 +85,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         kernel,
         algorithm,
         build,
+        pauses: PauseArithmetic::of(build),
         cpus: machine.cpus.into(),
         cpu: crate::cpu::Cpus::default(),
         unified: machine.cgroup_mode == CgroupMode::V2 && kernel.at_least(4, 3),

@@ -12,7 +12,7 @@ use crate::inode::Inode;
 use crate::memory::Memory;
 use crate::process::Pid;
 use crate::wb::{Bdi, Domain, Wb};
-use floodline_core::kernel::{Algorithm, Build, DirtyTunables, KernelVersion};
+use floodline_core::kernel::{Algorithm, Build, DirtyTunables, KernelVersion, PauseArithmetic};
 use floodline_core::record::Event;
 use std::collections::BTreeMap;
 
@@ -69,6 +69,7 @@ pub(crate) struct World {
     pub(crate) kernel: KernelVersion,
     pub(crate) algorithm: Algorithm,
     pub(crate) build: Build,
+    pub(crate) pauses: PauseArithmetic,
     pub(crate) cpus: u64,
     /// Who runs on them.
     pub(crate) cpu: crate::cpu::Cpus,

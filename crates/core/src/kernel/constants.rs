@@ -89,11 +89,13 @@ impl Build {
     }
 
     /// What one CPU may keep back of a wb counter (`WB_STAT_BATCH`).
+    #[inline]
     pub const fn wb_stat_batch(self) -> u64 {
         8 * (1 + self.cpus().ilog2() as u64)
     }
 
     /// What one CPU may keep back of a counter without a batch of its own (`percpu_counter_batch`).
+    #[inline]
     pub const fn percpu_batch(self) -> u64 {
         let twice = self.cpus().saturating_mul(2);
         if twice > 32 { twice } else { 32 }

@@ -84,6 +84,7 @@ impl FpropGlobal {
     /// Counts `pages` that finished writeback in a wb. `max_frac` is the bdi's largest share in 1/1024:
     /// completions beyond it do not count. Kernels that count page by page
     /// ([`Algorithm::completions_by_folio`]) are given one page at a time.
+    #[inline]
     pub fn add(
         &mut self,
         algorithm: &Algorithm,
@@ -94,21 +95,13 @@ impl FpropGlobal {
         now: u64,
     ) {
         self.cpu = self.cpu.next(build.cpus());
-        wb.catch_up(build, self);
-        let mut counted = pages;
-        if max_frac < FRAC {
-            let (numerator, denominator) = wb.fraction(build, self);
-            let have = u128::from(numerator) * u128::from(FRAC);
-            let may = u128::from(denominator) * u128::from(max_frac);
-            let rest = FRAC - max_frac;
-            match may.checked_sub(have) {
-                None => counted = 0,
-                Some(slack) if algorithm.completions_by_folio && slack < u128::from(pages) * u128::from(rest) => {
-                    counted = u64::try_from(slack.div_ceil(u128::from(rest))).unwrap_or(u64::MAX);
-                }
-                Some(_) => {}
-            }
+        if wb.period != self.period {
+            wb.catch_up(build, self);
         }
+        let counted = match max_frac {
+            FRAC.. => pages,
+            _ => self.within(algorithm, build, wb, pages, max_frac),
+        };
         wb.events.add(signed(counted), self.cpu, build.wb_stat_batch());
         self.events.add(signed(counted), self.cpu, build.percpu_batch());
         if self.deadline == 0 {
@@ -116,12 +109,31 @@ impl FpropGlobal {
         }
     }
 
+    /// How many of `pages` count for a wb that may have no more than `max_frac`.
+    fn within(&self, algorithm: &Algorithm, build: Build, wb: &FpropLocal, pages: u64, max_frac: u64) -> u64 {
+        let (numerator, denominator) = wb.fraction(build, self);
+        let have = u128::from(numerator) * u128::from(FRAC);
+        let may = u128::from(denominator) * u128::from(max_frac);
+        let rest = FRAC - max_frac;
+        match may.checked_sub(have) {
+            None => 0,
+            Some(slack) if algorithm.completions_by_folio && slack < u128::from(pages) * u128::from(rest) => {
+                u64::try_from(slack.div_ceil(u128::from(rest))).unwrap_or(u64::MAX)
+            }
+            Some(_) => pages,
+        }
+    }
+
     /// Ends the period whose deadline has passed, with all that were missed since. On an idle machine
     /// the kernel's timer may run late by any amount.
+    #[inline]
     pub fn end_period(&mut self, build: Build, now: u64) {
-        if self.deadline == 0 || now < self.deadline {
-            return;
+        if self.deadline != 0 && now >= self.deadline {
+            self.end_periods(build, now);
         }
+    }
+
+    fn end_periods(&mut self, build: Build, now: u64) {
         let events = self.events.sum();
         if events <= 1 {
             self.deadline = 0;
@@ -137,8 +149,12 @@ impl FpropGlobal {
 }
 
 /// A bdi's largest share in 1/1024, from its largest ratio.
+#[inline]
 pub fn max_frac(algorithm: &Algorithm, max_ratio: u64) -> u64 {
-    super::product::mul_div(FRAC, max_ratio, algorithm.ratio_full())
+    match algorithm.ratio_full() {
+        full if max_ratio == full => FRAC,
+        full => super::product::mul_div(FRAC, max_ratio, full),
+    }
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ fn pauses_at_two_tick_rates() {
     let mut checked = 0;
     for row in rows(include_str!("golden/pause.csv")) {
         let [hz, bandwidth, rate, task, wb_dirty, max_pause, min_pause, nr_dirtied_pause] = fixed(&row);
-        let pause = wb_pause(Build { hz, ..BUILD }, wb_dirty, bandwidth, rate, task);
+        let pause = PauseArithmetic::of(Build { hz, ..BUILD }).wb_pause(wb_dirty, bandwidth, rate, task);
         assert_eq!(pause, Pause { max_pause, min_pause, nr_dirtied_pause }, "{row:?}");
         checked += 1;
     }

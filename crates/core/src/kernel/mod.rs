@@ -62,7 +62,7 @@ pub use fprop::{FpropGlobal, FpropLocal, max_frac};
 pub use global_dirtyable_memory::{DirtyableMemory, ZoneReserve, global_dirtyable_memory, totalreserve_pages};
 pub use large_folio::{FolioMaker, LargestFolio, largest_folio};
 pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
-pub use pause::{Pause, wb_max_pause, wb_pause};
+pub use pause::{Pause, PauseArithmetic};
 pub use percpu_counter::{Cpu, PercpuCounter};
 pub use position_ratio::wb_position_ratio;
 pub use version::{KernelVersion, NotAVersion};

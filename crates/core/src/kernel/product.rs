@@ -18,6 +18,12 @@ fn wide_mul_div(a: u64, b: u64, c: u64) -> u64 {
     product.checked_div(u128::from(c)).map_or(0, |quotient| u64::try_from(quotient).unwrap_or(u64::MAX))
 }
 
+/// `a * b` divided by a power of two; `u64::MAX` when the result does not fit.
+#[inline]
+pub(super) fn mul_shift(a: u64, b: u64, shift: u32) -> u64 {
+    u64::try_from((u128::from(a) * u128::from(b)) >> shift).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,6 +34,11 @@ mod tests {
         fn products_agree_with_wide_arithmetic(a: u64, b: u64, c in 1u64..) {
             let wide = u128::from(a) * u128::from(b);
             prop_assert_eq!(u128::from(mul_div(a, b, c)), (wide / u128::from(c)).min(u128::from(u64::MAX)));
+        }
+
+        #[test]
+        fn shifts_are_divisions(a: u64, b: u64, shift in 0u32..64) {
+            prop_assert_eq!(mul_shift(a, b, shift), mul_div(a, b, 1 << shift));
         }
     }
 
