@@ -5,6 +5,9 @@
 
 use std::collections::BTreeSet;
 
+/// So many numbers are searched one by one.
+const FEW: u64 = 32;
+
 /// A source of numbers that is the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -38,15 +41,19 @@ impl Random {
         }
     }
 
-    /// So many distinct numbers below `end`, at random (Floyd's method); all of them where there are fewer.
-    pub fn distinct(&mut self, count: u64, end: u64) -> BTreeSet<u64> {
-        let mut chosen = BTreeSet::new();
+    /// So many distinct numbers below `end`, at random (Floyd's method), in order; all of them where there are fewer.
+    pub fn distinct(&mut self, count: u64, end: u64) -> Vec<u64> {
+        let (mut chosen, mut set) = (Vec::new(), BTreeSet::new());
         for last in end.saturating_sub(count)..end {
             let candidate = self.below(last + 1);
-            if !chosen.insert(candidate) {
-                chosen.insert(last);
+            let is_taken = if count > FEW { set.contains(&candidate) } else { chosen.contains(&candidate) };
+            let number = if is_taken { last } else { candidate };
+            chosen.push(number);
+            if count > FEW {
+                set.insert(number);
             }
         }
+        chosen.sort_unstable();
         chosen
     }
 }
@@ -72,9 +79,11 @@ mod tests {
         let check = |count, end, expect| {
             let chosen = Random::new(1).distinct(count, end);
             assert_eq!(chosen.len(), expect);
+            assert!(chosen.is_sorted_by(|one, next| one < next));
             assert!(chosen.iter().all(|&page| page < end));
         };
         check(12, 1024, 12);
+        check(40, 41, 40);
         check(13, 13, 13);
         check(20, 13, 13);
         check(0, 13, 0);

@@ -300,7 +300,7 @@ impl Hand<'_> {
                 open.mapping = Some(map(&path, &open.file, size)?);
             }
             let touched: Vec<u64> = match step.order {
-                Order::Random => self.random.distinct(step.pages, pages).into_iter().collect(),
+                Order::Random => self.random.distinct(step.pages, pages),
                 Order::Sequential | Order::Append => {
                     (0..step.pages).map(|k| (open.cursor + k) % pages.max(1)).collect()
                 }

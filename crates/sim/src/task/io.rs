@@ -262,6 +262,24 @@ impl Hand {
         if step.pages > pages {
             return Err(format!("{} pages in a mapping of {pages}", step.pages));
         }
+        let mut mapped = None;
+        let flow = self.store_pages(step, pages, &mut mapped).await;
+        if let Some((_, cursor)) = mapped {
+            self.set_cursor(&step.file, cursor);
+        }
+        flow
+    }
+
+    /// Where the next write to an open file goes on.
+    fn set_cursor(&mut self, path: &str, cursor: u64) {
+        if let Some(open) = self.files.get_mut(path).and_then(|ways| ways[Way::Write as usize].as_mut()) {
+            open.cursor = cursor;
+        }
+    }
+
+    /// Stores into a mapping of so many pages, again and again. `mapped` is the file and where the next store goes, once
+    /// it is open, where the file is always the same.
+    async fn store_pages(&mut self, step: &MmapStore, pages: u64, mapped: &mut Option<(InodeId, u64)>) -> Outcome {
         let start = self.now();
         let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
         let end = self.ends(lasting, step.count, None, 1);
@@ -280,16 +298,26 @@ impl Hand {
                 true => Cow::Owned(fill(&step.file, 'n', n % step.files.unwrap_or(1).max(1))),
                 false => Cow::Borrowed(step.file.as_str()),
             };
-            let open = self.open(&path, Way::Write).await?;
-            let (inode, cursor) = (open.file.inode, open.cursor);
-            open.cursor = (cursor + step.pages) % pages.max(1);
+            let (inode, cursor) = match *mapped {
+                Some(known) => known,
+                None => {
+                    let open = self.open(&path, Way::Write).await?;
+                    (open.file.inode, open.cursor)
+                }
+            };
+            let next = (cursor + step.pages) % pages.max(1);
+            if is_numbered {
+                self.set_cursor(&path, next);
+            } else {
+                *mapped = Some((inode, next));
+            }
             {
                 let mut world = self.sim.w();
                 let i = &mut world.inodes[inode];
                 i.size = i.size.max(step.size.bytes());
             }
-            let touched: Vec<u64> = match step.order {
-                Order::Random => self.random.distinct(step.pages, pages).into_iter().collect(),
+            let touched = match step.order {
+                Order::Random => self.random.distinct(step.pages, pages),
                 Order::Sequential | Order::Append => (0..step.pages).map(|k| (cursor + k) % pages.max(1)).collect(),
             };
             for page in touched {
