@@ -4,6 +4,7 @@
 //! Mirrors the page index of mm/filemap.c and its tags; who counts what is elsewhere.
 
 use crate::arena::CgId;
+use std::cell::Cell;
 
 /// A run of folios that are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub(crate) struct PageCache {
     extents: Vec<(u64, Extent)>,
     /// Page after the last.
     end: u64,
+    /// Where the last search ended: what is looked for next is mostly there.
+    last: Cell<usize>,
     /// Pages.
     pub(crate) pages: u64,
     /// Dirty pages.
@@ -82,7 +85,19 @@ impl PageCache {
         if page >= self.end {
             return self.extents.len();
         }
-        self.extents.partition_point(|entry| end_of(entry) <= page)
+        let last = self.last.get();
+        if self.is_at(last, page) {
+            return last;
+        }
+        let at = self.extents.partition_point(|entry| end_of(entry) <= page);
+        self.last.set(at);
+        at
+    }
+
+    /// Whether an entry is the first that ends after `page`.
+    fn is_at(&self, at: usize, page: u64) -> bool {
+        let ends_after = |entry: &(u64, Extent)| end_of(entry) > page;
+        self.extents.get(at).is_some_and(ends_after) && (at == 0 || !ends_after(&self.extents[at - 1]))
     }
 
     /// The entries that end after `page`.
