@@ -57,7 +57,7 @@ impl World {
             charged: Charged::default(),
             stale: Charged::default(),
             domain: Domain::default(),
-            domain_limits: crate::balance_dirty_pages::KnownLimits::default(),
+            domain_limits: crate::domain::KnownLimits::default(),
             foreign: ForeignDirty::default(),
             io: Pressure::default(),
             processes: 0,

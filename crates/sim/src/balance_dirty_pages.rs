@@ -8,20 +8,11 @@ use crate::engine::Sim;
 use crate::wb::{Domain, Reason, Work};
 use crate::world::World;
 use floodline_core::kernel::{
-    BackgroundDomain, DirtyThrottleControl, DirtyTunables, DomainLimits, MdtcAvailInput, RatelimitSample, TaskClass,
-    WbShare, dirty_poll_interval, domain_dirty_limits, foreign_flush_pages, mdtc_calc_avail, task_ratelimit,
-    update_dirty_limit, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh, wb_position_ratio,
+    DirtyThrottleControl, RatelimitSample, dirty_poll_interval, foreign_flush_pages, task_ratelimit,
+    update_dirty_limit, wb_position_ratio,
 };
-use std::cell::Cell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-
-/// Thresholds of a domain when they were last asked for, and what they follow from: settings and dirtyable pages, its
-/// own and for a memcg's the machine's.
-#[derive(Debug, Default)]
-pub(crate) struct KnownLimits(Cell<Option<(LimitsOf, DomainLimits)>>);
-
-type LimitsOf = (DirtyTunables, u64, Option<u64>);
 
 /// What a task that is throttled waits for.
 const PAUSES: &str = "the end of its pause (balance_dirty_pages)";
@@ -40,107 +31,6 @@ struct Pause {
 }
 
 impl World {
-    /// The machine's domain: thresholds and counts; `counts_writeback` as throttling has it.
-    pub(crate) fn gdtc(&self, counts_writeback: bool) -> DirtyThrottleControl {
-        let limits = self.global_limits();
-        let memory = &self.memory;
-        DirtyThrottleControl {
-            thresh: limits.thresh,
-            bg_thresh: limits.bg_thresh,
-            dirty: memory.nr_dirty + if counts_writeback { memory.nr_writeback } else { 0 },
-            dirty_limit: self.domain.dirty_limit,
-            ..DirtyThrottleControl::default()
-        }
-    }
-
-    /// The machine's thresholds.
-    fn global_limits(&self) -> DomainLimits {
-        self.limits(&self.domain_limits, self.global_avail(), None)
-    }
-
-    /// Thresholds of a domain, with those it had when they were last asked for: that is much more often than what
-    /// they follow from changes.
-    fn limits(&self, known: &KnownLimits, avail: u64, global_avail: Option<u64>) -> DomainLimits {
-        let of = (self.settings.dirty, avail, global_avail);
-        match known.0.get() {
-            Some((known, limits)) if known == of => limits,
-            _ => {
-                let (algorithm, page) = (&self.algorithm, crate::world::PAGE);
-                let limits = domain_dirty_limits(algorithm, &of.0, page, avail, global_avail, TaskClass::Normal);
-                known.0.set(Some((of, limits)));
-                limits
-            }
-        }
-    }
-
-    /// A memcg's domain.
-    pub(crate) fn mdtc(
-        &self,
-        memcg: CgId,
-        counts_writeback: bool,
-        global: &DirtyThrottleControl,
-    ) -> DirtyThrottleControl {
-        let stats = self.wb_stats(memcg);
-        let dirty = stats.dirty + if counts_writeback { stats.writeback } else { 0 };
-        let input = MdtcAvailInput {
-            file: stats.file,
-            headroom: self.headroom(memcg),
-            dirty,
-            global_avail: self.global_avail(),
-            global_dirty: global.dirty,
-        };
-        let avail = mdtc_calc_avail(&self.algorithm, &input);
-        let limits = self.limits(&self.cgroups[memcg].domain_limits, avail, Some(input.global_avail));
-        DirtyThrottleControl {
-            thresh: limits.thresh,
-            bg_thresh: limits.bg_thresh,
-            dirty,
-            dirty_limit: self.cgroups[memcg].domain.dirty_limit,
-            ..DirtyThrottleControl::default()
-        }
-    }
-
-    /// What a wb has and may have in its domains.
-    fn wb_dirty_limits(&self, wb: WbId, global: &mut DirtyThrottleControl, memcg: Option<&mut DirtyThrottleControl>) {
-        let share = self.wb_share(wb);
-        self.wb_dirty_limits_in(wb, &share, global);
-        if let Some(m) = memcg {
-            self.wb_dirty_limits_in(wb, &self.memcg_share(wb, share), m);
-        }
-    }
-
-    #[inline]
-    fn wb_dirty_limits_in(&self, wb: WbId, share: &WbShare, dtc: &mut DirtyThrottleControl) {
-        dtc.wb_thresh = wb_calc_thresh(&self.algorithm, share, dtc.thresh, dtc.dirty);
-        dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
-        dtc.wb_dirty = self.wbs[wb].reclaimable + self.wbs[wb].writeback;
-    }
-
-    /// Whether there is background work for a wb.
-    pub(crate) fn wb_over_bg_thresh(&self, wb: WbId) -> bool {
-        let global = self.gdtc(false);
-        if global.dirty > global.bg_thresh {
-            // Whatever the shares are.
-            return true;
-        }
-        let domain =
-            |dtc: &DirtyThrottleControl, share| BackgroundDomain { dirty: dtc.dirty, bg_thresh: dtc.bg_thresh, share };
-        let (memcg, share) = (self.wbs[wb].memcg, self.wb_share(wb));
-        let m = (memcg != CgId::ROOT && self.algorithm.memcg_domain)
-            .then(|| domain(&self.mdtc(memcg, false, &global), self.memcg_share(wb, share)));
-        wb_over_bg_thresh(&self.algorithm, self.wbs[wb].reclaimable, &domain(&global, share), m.as_ref())
-    }
-
-    /// The threshold of a wb as debugfs shows it: the smaller of its shares.
-    pub(crate) fn wb_thresh_shown(&self, wb: WbId) -> u64 {
-        let mut global = self.gdtc(true);
-        let memcg = self.wbs[wb].memcg;
-        let has_memcg = memcg != CgId::ROOT && self.algorithm.memcg_domain;
-        let mut m = has_memcg.then(|| self.mdtc(memcg, true, &global));
-        self.wb_dirty_limits(wb, &mut global, m.as_mut());
-        m.map_or(global.wb_thresh, |m| m.wb_thresh.min(global.wb_thresh))
-    }
-
     /// How many more pages a task may dirty before it has to look. 0: at once.
     pub(crate) fn pages_until_look(&self, pid: PidId, wb: WbId) -> u64 {
         let task = &self.pids[pid];

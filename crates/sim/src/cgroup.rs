@@ -3,7 +3,7 @@
 //! memory.stat has them. Mirrors what mm/memcontrol.c keeps for mm/page-writeback.c.
 
 use crate::arena::{BdiId, CgId, WbId};
-use crate::balance_dirty_pages::KnownLimits;
+use crate::domain::KnownLimits;
 use crate::wb::Domain;
 use crate::world::World;
 use floodline_core::kernel::{ForeignDirty, MemcgStats};

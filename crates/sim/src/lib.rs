@@ -13,6 +13,7 @@ mod checks;
 mod conserved;
 mod cpu;
 mod dcache;
+mod domain;
 mod engine;
 mod filesystem;
 mod flusher;

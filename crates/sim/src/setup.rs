@@ -103,7 +103,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         completions: Completions::default(),
         ioends: crate::ioend::Ioends::default(),
         domain: Domain::default(),
-        domain_limits: crate::balance_dirty_pages::KnownLimits::default(),
+        domain_limits: crate::domain::KnownLimits::default(),
         ratelimit_pages: 32,
         percpu: vec![(0, 0); usize::try_from(machine.cpus.max(1)).unwrap_or(1)],
         dirty_inodes: 0,

@@ -5,6 +5,7 @@
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId, WbId};
 use crate::conserved::Conserved;
+use crate::domain::KnownWbLimits;
 use crate::engine::{Alarm, Due, Ticket, Waiters};
 use crate::inode::{List, ListName};
 use crate::world::World;
@@ -108,6 +109,7 @@ pub(crate) struct Wb {
     pub(crate) written_stamp: u64,
     pub(crate) completions: FpropLocal,
     pub(crate) memcg_completions: FpropLocal,
+    pub(crate) known_limits: KnownWbLimits,
     pub(crate) exceeded: bool,
     pub(crate) running: bool,
     pub(crate) has_dirty_io: bool,
@@ -189,6 +191,7 @@ impl World {
             written_stamp: 0,
             completions: FpropLocal::default(),
             memcg_completions: FpropLocal::default(),
+            known_limits: KnownWbLimits::default(),
             exceeded: false,
             running: false,
             has_dirty_io: false,

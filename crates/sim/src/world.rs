@@ -3,9 +3,9 @@
 //! methods, each in the file of its topic; what takes time is a process (see `engine`).
 
 use crate::arena::{Arena, BdiId, BlockId, CgId, InodeId, PidId, SbId, WbId};
-use crate::balance_dirty_pages::KnownLimits;
 use crate::block::{Block, Completions};
 use crate::cgroup::Cgroup;
+use crate::domain::KnownLimits;
 use crate::engine::{Due, Queue, Ticket, Waiters};
 use crate::filesystem::Superblock;
 use crate::inode::Inode;
