@@ -236,6 +236,7 @@ impl Block {
     }
 
     /// Counts a request and gives it a number.
+    #[inline]
     fn admit(&mut self, now: u64, request: &Request) -> u32 {
         self.account(now);
         self.in_flight += 1;
@@ -370,6 +371,7 @@ impl World {
     }
 
     /// What `io.stat` counts, at submission.
+    #[inline]
     fn account_bio(&mut self, device: BlockId, request: &Request) {
         if request.way != Way::Flush {
             let at = usize::from(request.way == Way::Write);
@@ -404,9 +406,8 @@ impl World {
         match request.done {
             Done::Writeback(ioend) => self.ioend_done(ioend),
             Done::Complete(slot) => {
-                for waiting in self.completions.complete(slot) {
-                    self.wake(waiting);
-                }
+                let waiting = self.completions.complete(slot);
+                self.wake_all(waiting);
             }
             Done::Nothing => {}
         }

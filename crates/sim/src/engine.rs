@@ -57,14 +57,6 @@ impl Waiters {
     }
 }
 
-impl IntoIterator for Waiters {
-    type Item = Ticket;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<Ticket>, std::collections::vec_deque::IntoIter<Ticket>>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.rest.map(|rest| *rest).unwrap_or_default())
-    }
-}
-
 struct Process {
     future: Option<Pin<Box<dyn Future<Output = ()>>>>,
     turn: u32,

@@ -140,13 +140,8 @@ impl World {
         self.queue.push_now(now, Due::Wake(ticket));
     }
 
-    #[inline]
-    pub(crate) fn wake_all(&mut self, waiting: Waiters) {
-        // Mostly nobody waits.
-        if waiting.is_empty() {
-            return;
-        }
-        for ticket in waiting {
+    pub(crate) fn wake_all(&mut self, mut waiting: Waiters) {
+        while let Some(ticket) = waiting.take_first() {
             self.wake(ticket);
         }
     }
