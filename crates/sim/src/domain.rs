@@ -4,7 +4,7 @@
 //! wb_dirty_limits and wb_over_bg_thresh of mm/page-writeback.c; the arithmetic is that of floodline-core.
 
 use crate::arena::{CgId, WbId};
-use crate::world::World;
+use crate::world::{PAGE, World};
 use floodline_core::kernel::{
     BackgroundDomain, DirtyThrottleControl, DirtyTunables, DomainLimits, MdtcAvailInput, TaskClass, WbShare,
     domain_dirty_limits, mdtc_calc_avail, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh,
@@ -14,9 +14,9 @@ use std::cell::Cell;
 /// Thresholds of a domain when they were last asked for, and what they follow from: settings and dirtyable pages, its
 /// own and for a memcg's the machine's.
 #[derive(Debug, Default)]
-pub(crate) struct KnownLimits(Cell<Option<(LimitsOf, DomainLimits)>>);
+pub(crate) struct KnownLimits(Cell<(LimitsOf, DomainLimits)>);
 
-type LimitsOf = (DirtyTunables, u64, Option<u64>);
+type LimitsOf = (u64, Option<u64>, DirtyTunables);
 
 /// What a wb may have in the machine's domain, thresholds, as it was last asked for.
 #[derive(Debug, Default)]
@@ -54,16 +54,19 @@ impl World {
     /// Thresholds of a domain, with those it had when they were last asked for: that is much more often than what
     /// they follow from changes.
     fn limits(&self, known: &KnownLimits, avail: u64, global_avail: Option<u64>) -> DomainLimits {
-        let of = (self.settings.dirty, avail, global_avail);
+        let of = (avail, global_avail, self.settings.dirty);
         match known.0.get() {
-            Some((known, limits)) if known == of => limits,
-            _ => {
-                let (algorithm, page) = (&self.algorithm, crate::world::PAGE);
-                let limits = domain_dirty_limits(algorithm, &of.0, page, avail, global_avail, TaskClass::Normal);
-                known.0.set(Some((of, limits)));
-                limits
-            }
+            (known, limits) if known == of => limits,
+            _ => self.new_limits(known, of),
         }
+    }
+
+    #[cold]
+    fn new_limits(&self, known: &KnownLimits, of: LimitsOf) -> DomainLimits {
+        let (avail, global_avail, dirty) = of;
+        let limits = domain_dirty_limits(&self.algorithm, &dirty, PAGE, avail, global_avail, TaskClass::Normal);
+        known.0.set((of, limits));
+        limits
     }
 
     /// A memcg's domain.
