@@ -43,8 +43,8 @@ impl World {
         by_task.min(self.ratelimit_pages.saturating_sub(count))
     }
 
-    /// Whether a task has to look, after how many pages.
-    fn has_to_look(&mut self, pid: PidId, wb: WbId) -> Option<u64> {
+    /// The gate: after how many pages a task has to look, if it has dirtied enough.
+    pub(crate) fn balance_dirty_pages_ratelimited(&mut self, pid: PidId, wb: WbId) -> Option<u64> {
         let exceeded = self.build.exceeded_ratelimit();
         let task = &mut self.pids[pid];
         let mut limit = task.nr_dirtied_pause;
@@ -291,13 +291,12 @@ impl World {
     }
 }
 
-/// The gate: a task that has dirtied enough looks where the domains are, and sleeps if it must.
-pub(crate) fn balance_dirty_pages_ratelimited(sim: &Sim, pid: PidId, wb: WbId) -> Option<BalanceDirtyPages<'_>> {
-    let pages = sim.w().has_to_look(pid, wb)?;
-    Some(BalanceDirtyPages { sim, pid, wb, pages, pause: None })
+/// A task that has dirtied so many pages looks where the domains are, and sleeps if it must.
+pub(crate) fn balance_dirty_pages(sim: &Sim, pid: PidId, wb: WbId, pages: u64) -> BalanceDirtyPages<'_> {
+    BalanceDirtyPages { sim, pid, wb, pages, pause: None }
 }
 
-/// See [`balance_dirty_pages_ratelimited`]. Written out, as a task that is throttled comes here with every stride.
+/// See [`balance_dirty_pages`]. Written out, as a task that is throttled comes here with every stride.
 pub(crate) struct BalanceDirtyPages<'a> {
     sim: &'a Sim,
     pid: PidId,

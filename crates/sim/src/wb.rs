@@ -372,14 +372,18 @@ impl World {
 
     /// Estimates without a throttled task: at the end of writing an inode, and after completions (5.15).
     pub(crate) fn wb_update_bandwidth(&mut self, wb: WbId) {
-        let now = self.jiffies();
-        let w = &mut self.wbs[wb];
-        let elapsed = now.saturating_sub(w.bw_stamp);
-        if elapsed < self.build.bandwidth_interval() {
-            return;
+        let elapsed = self.jiffies().saturating_sub(self.wbs[wb].bw_stamp);
+        // Mostly it was done a moment ago.
+        if elapsed >= self.build.bandwidth_interval() {
+            self.wb_update_bandwidth_after(wb, elapsed);
         }
+    }
+
+    #[cold]
+    fn wb_update_bandwidth_after(&mut self, wb: WbId, elapsed: u64) {
+        let w = &mut self.wbs[wb];
         let written = w.written - w.written_stamp;
-        (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (now, w.written, w.dirtied);
+        (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (w.bw_stamp + elapsed, w.written, w.dirtied);
         self.wb_update_write_bandwidth(wb, elapsed.max(1), written);
     }
 

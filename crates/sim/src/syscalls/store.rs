@@ -5,7 +5,7 @@
 use super::read::fetch;
 use super::{OUT_OF_MEMORY, in_transaction};
 use crate::arena::{InodeId, PidId};
-use crate::balance_dirty_pages::balance_dirty_pages_ratelimited;
+use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
 use crate::memory::make_room;
 use crate::process::use_cpu;
@@ -74,20 +74,19 @@ pub(crate) async fn store(
                 in_transaction(sim, pid, inode, &[block], false).await;
             }
         }
-        let wb = {
+        let balance = {
             let mut world = sim.w();
             let Some((start, len)) = world.inodes[inode].cache.folio(page) else { continue };
             if has_writeback {
                 world.dirty_range(inode, start..start + u64::from(len), Some(pid));
             }
             world.inodes[inode].writable.add(page);
-            world.throttled_wb(pid, inode)
+            let wb = world.throttled_wb(pid, inode);
+            wb.and_then(|wb| Some((wb, world.balance_dirty_pages_ratelimited(pid, wb)?)))
         };
         // The store itself comes after the throttle: the page may have been cleaned by then.
-        if let Some(wb) = wb
-            && let Some(balance) = balance_dirty_pages_ratelimited(sim, pid, wb)
-        {
-            balance.await;
+        if let Some((wb, pages)) = balance {
+            balance_dirty_pages(sim, pid, wb, pages).await;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 use super::read::fetch;
 use super::{INODE_LOCKED, in_transaction};
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
-use crate::balance_dirty_pages::{BalanceDirtyPages, balance_dirty_pages_ratelimited};
+use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::block::time_of;
 use crate::engine::Sim;
 use crate::inode::Dirt;
@@ -46,8 +46,8 @@ pub(crate) async fn write(
     };
     let mut result = Ok(offset);
     while writing.at < writing.end {
-        if is_iomap && let Some(balance) = writing.throttle(sim) {
-            balance.await;
+        if is_iomap && let Some((wb, pages)) = writing.has_to_look(sim) {
+            balance_dirty_pages(sim, pid, wb, pages).await;
         }
         let (stride, is_done) = {
             let mut world = sim.w();
@@ -65,8 +65,8 @@ pub(crate) async fn write(
         }
         use_cpu(sim, pid, time_of(stride.bytes.end - stride.bytes.start, costs.copy_in), false).await;
         writing.at = stride.bytes.end;
-        if !is_iomap && let Some(balance) = writing.throttle(sim) {
-            balance.await;
+        if !is_iomap && let Some((wb, pages)) = writing.has_to_look(sim) {
+            balance_dirty_pages(sim, pid, wb, pages).await;
         }
     }
     unlock(sim, |world| &mut world.inodes[inode].lock);
@@ -90,9 +90,10 @@ struct Writing {
 }
 
 impl Writing {
-    /// What holds its task up, if it has to look where the domains are.
-    fn throttle<'a>(&self, sim: &'a Sim) -> Option<BalanceDirtyPages<'a>> {
-        balance_dirty_pages_ratelimited(sim, self.pid, self.wb?)
+    /// The wb and the pages for which its task has to look where the domains are, if it has to.
+    fn has_to_look(&self, sim: &Sim) -> Option<(WbId, u64)> {
+        let wb = self.wb?;
+        Some((wb, sim.w().balance_dirty_pages_ratelimited(self.pid, wb)?))
     }
 }
 
