@@ -5,7 +5,7 @@ mod later;
 
 use super::Ticket;
 use crate::arena::{BlockId, WbId};
-use crate::block::Way;
+use crate::block::{WAYS, Way};
 use later::Later;
 use std::collections::VecDeque;
 
@@ -118,7 +118,7 @@ impl Entry {
 
 /// The line of what a device completes one way.
 fn line(device: BlockId, way: Way) -> usize {
-    device.0 as usize * 3 + way as usize
+    device.0 as usize * WAYS + way as usize
 }
 
 impl Queue {
@@ -134,7 +134,7 @@ impl Queue {
         self.came(now, sequence, Place::Ready);
     }
 
-    /// Something was pushed.
+    /// Something was pushed: the next event, unless there is an earlier one.
     #[inline]
     fn came(&mut self, at: u64, sequence: u64, place: Place) {
         if !self.next.is_some_and(|next| next.is_before(at, sequence)) {
@@ -145,13 +145,15 @@ impl Queue {
     /// Pushes a completion of a device.
     pub(crate) fn push_completion(&mut self, at: u64, device: BlockId, way: Way, slot: u32) {
         let sequence = self.reserve();
-        let (number, last) = (line(device, way), line(device, Way::Flush));
-        if self.lines.len() <= last {
-            self.lines.resize_with(last + 1, VecDeque::new);
-            self.heads.resize(last + 1, NEVER);
+        let number = line(device, way);
+        if self.lines.len() <= number {
+            let lines = (device.0 as usize + 1) * WAYS;
+            self.lines.resize_with(lines, VecDeque::new);
+            self.heads.resize(lines, NEVER);
         }
         let due = Due::IoDone(device, slot);
         match self.lines[number].back() {
+            // A flush of nothing may be done before an earlier one: it waits among the others.
             Some(last) if last.at > at => return self.push_reserved(at, sequence, due),
             Some(_) => {}
             None => {
@@ -232,7 +234,7 @@ impl Queue {
         self.next
     }
 
-    /// What the next event is.
+    /// What the event is that [`Queue::next`] says.
     #[inline]
     pub(super) fn due(&self, next: Next) -> Option<Due> {
         let entry = match next.place {
@@ -243,7 +245,7 @@ impl Queue {
         entry.map(|entry| entry.due)
     }
 
-    /// Takes the next event out.
+    /// Takes out the event that [`Queue::next`] says.
     #[inline]
     pub(super) fn pop(&mut self, next: Next) -> Option<Due> {
         let entry = match next.place {
@@ -267,6 +269,7 @@ impl Queue {
         entry.map(|entry| entry.due)
     }
 
+    /// Finds the next event: the first at one of the places.
     fn find_next(&mut self) {
         let key = |entry: Option<&Entry>| entry.map_or(NEVER, Entry::key);
         let (ready, near) = (key(self.ready.front()), key(self.near.last()));
@@ -288,16 +291,37 @@ mod tests {
     fn events_come_in_the_order_of_time_and_sequence_however_far_off_they_are() {
         let mut random = Random::new(5);
         let (mut queue, mut plain, mut now) = (Queue::default(), BTreeSet::new(), 0);
+        let mut reserved = VecDeque::new();
         for round in 0..40_000 {
             // It grows and shrinks in turn, and runs empty.
             if random.below(10) < if round % 4000 < 2000 { 6 } else { 3 } {
                 let reach = 1 << random.below(32);
-                let at = now + random.below(reach);
-                match random.below(4) {
-                    0 => queue.push_completion(at, BlockId(random.below(3) as u32), Way::Write, 0),
-                    _ => queue.push(at, Due::WbtWindow(BlockId(0))),
-                }
-                plain.insert((at, queue.sequence));
+                let (at, due) = (now + random.below(reach), Due::WbtWindow(BlockId(0)));
+                let pushed = match random.below(8) {
+                    0 | 1 => {
+                        queue.push_completion(at, BlockId(random.below(3) as u32), Way::Write, 0);
+                        (at, queue.sequence)
+                    }
+                    2 => {
+                        queue.push_now(now, due);
+                        (now, queue.sequence)
+                    }
+                    // A place that was given before, mostly at the time of something else.
+                    3 if reserved.len() > 3 => {
+                        let (at, sequence): (u64, u64) = reserved.pop_front().expect("a place");
+                        queue.push_reserved(at.max(now + 1), sequence, due);
+                        (at.max(now + 1), sequence)
+                    }
+                    4 => {
+                        reserved.push_back((plain.last().map_or(at, |(at, _)| *at), queue.reserve()));
+                        continue;
+                    }
+                    _ => {
+                        queue.push(at, due);
+                        (at, queue.sequence)
+                    }
+                };
+                plain.insert(pushed);
                 continue;
             }
             let next = queue.next();
