@@ -5,7 +5,7 @@
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::blk_throttle::Throttle;
-use crate::engine::{Sim, Ticket, Waiters, suspend};
+use crate::engine::{Sim, Waiters, suspend};
 use crate::loop_device::LoopFile;
 use crate::wbt::Wbt;
 use crate::world::World;
@@ -35,12 +35,15 @@ pub(crate) enum Way {
     Flush,
 }
 
+/// Ways there are.
+pub(crate) const WAYS: usize = 3;
+
 /// What follows when a request is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     /// A part of what is written as one, in this cell of [`Ioends`].
     Writeback(u32),
-    /// Somebody waits in this cell of [`Completions`].
+    /// Somebody waits in this cell of [`Completions`](crate::completions::Completions).
     Complete(u32),
     /// Nothing: another leg of a mirror tells.
     Nothing,
@@ -103,10 +106,10 @@ pub(crate) struct Lane {
 /// Counters as `/proc/diskstats` has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DiskStats {
-    pub(crate) ios: [u64; 3],
-    pub(crate) merged: [u64; 3],
-    pub(crate) bytes: [u64; 3],
-    pub(crate) time: [u64; 3],
+    pub(crate) ios: [u64; WAYS],
+    pub(crate) merged: [u64; WAYS],
+    pub(crate) bytes: [u64; WAYS],
+    pub(crate) time: [u64; WAYS],
     pub(crate) io_time: u64,
     pub(crate) weighted: u64,
     since: u64,
@@ -411,40 +414,5 @@ impl World {
             }
             Done::Nothing => {}
         }
-    }
-}
-
-/// Cells that somebody waits for.
-#[derive(Debug, Default)]
-pub(crate) struct Completions {
-    cells: Vec<(bool, Waiters)>,
-    free: Vec<u32>,
-}
-
-impl Completions {
-    pub(crate) fn open(&mut self) -> u32 {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.cells.push((false, Waiters::default()));
-            u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX)
-        });
-        self.cells[slot as usize].0 = false;
-        slot
-    }
-
-    pub(crate) fn is_done(&self, slot: u32) -> bool {
-        self.cells[slot as usize].0
-    }
-
-    pub(crate) fn close(&mut self, slot: u32) {
-        self.free.push(slot);
-    }
-
-    pub(crate) fn wait(&mut self, slot: u32, ticket: Ticket) {
-        self.cells[slot as usize].1.add(ticket);
-    }
-
-    pub(crate) fn complete(&mut self, slot: u32) -> Waiters {
-        self.cells[slot as usize].0 = true;
-        self.cells[slot as usize].1.take()
     }
 }

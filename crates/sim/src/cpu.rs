@@ -126,27 +126,9 @@ impl Future for Run<'_> {
             match self.step {
                 Step::Begins | Step::Next => {
                     let mut world = sim.w();
-                    if let (Step::Begins, Some(task)) = (self.step, self.task) {
-                        let cgroup = world.pids[task.pid].cgroup;
-                        world.count_running(cgroup, true);
-                    }
-                    let is_long = self.left > SLICE;
-                    if !world.take_idle(sim.current_process()) {
-                        wait(sim, &mut world, (!is_long).then_some(self.left));
-                        self.step = if is_long { Step::Waits } else { Step::WaitsAndRuns };
+                    if self.is_pending_after_start(&mut world) {
                         return Poll::Pending;
                     }
-                    if is_long {
-                        self.step = Step::Has;
-                        continue;
-                    }
-                    let until = world.now.saturating_add(self.left);
-                    if !sim.skip_to(&mut world, until, RUNS) {
-                        self.step = Step::Runs { until };
-                        return Poll::Pending;
-                    }
-                    let left = self.left;
-                    self.end(&mut world, left);
                 }
                 Step::Waits => self.step = Step::Has,
                 Step::Has => match begin_long(sim, self.left) {
@@ -184,6 +166,31 @@ impl Future for Run<'_> {
 }
 
 impl Run<'_> {
+    /// Begins a piece: on an idle CPU, or in the queue for one. Whether it has to be waited for.
+    fn is_pending_after_start(&mut self, world: &mut World) -> bool {
+        if let (Step::Begins, Some(task)) = (self.step, self.task) {
+            let cgroup = world.pids[task.pid].cgroup;
+            world.count_running(cgroup, true);
+        }
+        let is_long = self.left > SLICE;
+        if !world.take_idle(self.sim.current_process()) {
+            wait(self.sim, world, (!is_long).then_some(self.left));
+            self.step = if is_long { Step::Waits } else { Step::WaitsAndRuns };
+            return true;
+        }
+        if is_long {
+            self.step = Step::Has;
+            return false;
+        }
+        let until = world.now.saturating_add(self.left);
+        if !self.sim.skip_to(world, until, RUNS) {
+            self.step = Step::Runs { until };
+            return true;
+        }
+        self.end(world, self.left);
+        false
+    }
+
     /// A piece is done.
     fn end(&mut self, world: &mut World, ran: u64) {
         world.give(self.sim.current_process(), ran);

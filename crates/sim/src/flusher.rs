@@ -133,9 +133,7 @@ impl World {
             }
         }
     }
-}
 
-impl World {
     /// Dirty pages and inodes of the machine.
     pub(crate) fn nr_all(&self) -> u64 {
         self.memory.nr_dirty + self.dirty_inodes
@@ -255,7 +253,7 @@ struct Round {
 }
 
 /// What a flusher does next.
-enum Next {
+enum NextInode {
     /// So much of an inode, in the unit of `nr_to_write`.
     Write(InodeId, u64),
     /// Waits for another flusher that writes an inode.
@@ -272,7 +270,7 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
     loop {
         let next = sim.w().next_inode(&mut execution);
         match next {
-            Next::Write(inode, chunk) => {
+            NextInode::Write(inode, chunk) => {
                 let how = How {
                     is_sync: work.is_sync,
                     is_tagged: work.is_tagged,
@@ -287,11 +285,11 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                 }
                 sim.w().inode_written(&mut execution, inode, wrote.counted >= chunk, wrote);
             }
-            Next::Wait(inode) => {
+            NextInode::Wait(inode) => {
                 sim.wait("an inode that another flusher writes", |world| &mut world.inodes[inode].waiters).await;
             }
-            Next::Rest => sim.pass(1_000_000, "").await,
-            Next::End => return,
+            NextInode::Rest => sim.pass(1_000_000, "").await,
+            NextInode::End => return,
         }
     }
 }
@@ -304,18 +302,18 @@ impl World {
     }
 
     /// Which inode a flusher writes next.
-    fn next_inode(&mut self, execution: &mut Execution) -> Next {
+    fn next_inode(&mut self, execution: &mut Execution) -> NextInode {
         let Execution { wb, work, .. } = *execution;
         loop {
             if execution.round.is_none() && !self.begin_round(execution) {
-                return Next::End;
+                return NextInode::End;
             }
             let Some(inode) = self.wbs[wb].b_io.head else {
                 let wrote_any = execution.round.take().is_some_and(|round| round.wrote_any);
                 if wrote_any || !execution.is_queued && !execution.recomputes {
                     continue;
                 }
-                return if self.wbs[wb].b_more_io.len == 0 { Next::End } else { Next::Rest };
+                return if self.wbs[wb].b_more_io.len == 0 { NextInode::End } else { NextInode::Rest };
             };
             let sb = self.inodes[inode].sb;
             let is_other = work.sb.is_some_and(|wanted| wanted != sb);
@@ -329,14 +327,14 @@ impl World {
                 continue;
             }
             if std::mem::replace(&mut self.inodes[inode].is_syncing, true) {
-                return Next::Wait(inode);
+                return NextInode::Wait(inode);
             }
             let mode = if work.is_sync || work.is_tagged { ChunkMode::SyncOrTagged } else { ChunkMode::Ordinary };
             let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
             let limit = self.domain.dirty_limit;
             self.wb_bandwidth_start(wb);
             let least = self.build.min_writeback_pages();
-            return Next::Write(inode, writeback_chunk_size(mode, avg, limit, execution.nr, least));
+            return NextInode::Write(inode, writeback_chunk_size(mode, avg, limit, execution.nr, least));
         }
     }
 

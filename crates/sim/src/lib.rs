@@ -10,6 +10,7 @@ mod blk_throttle;
 mod block;
 mod cgroup;
 mod checks;
+mod completions;
 mod conserved;
 mod cpu;
 mod dcache;

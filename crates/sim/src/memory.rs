@@ -45,6 +45,8 @@ pub(crate) struct Memory {
     pub(crate) lru: Vec<Lru>,
 }
 
+/// Pages that fit into one extent, in whole folios: 8 TiB, more than anything reads ahead.
+const EXTENT_MAX: u64 = 1 << 31;
 /// How often reclaim tries before it gives up, 100 ms each.
 const RECLAIM_TRIES: u32 = 300;
 const RECLAIM_WAIT: u64 = 100_000_000;
@@ -99,9 +101,8 @@ impl World {
     /// Puts pages of an inode into the cache, all like the one that is given.
     pub(crate) fn add_extent(&mut self, inode: InodeId, start: u64, len: u64, page: Extent) {
         let Ok(pages) = u32::try_from(len) else {
-            // An extent is no longer.
-            self.add_extent(inode, start, u32::MAX.into(), page);
-            self.add_extent(inode, start + u64::from(u32::MAX), len - u64::from(u32::MAX), page);
+            self.add_extent(inode, start, EXTENT_MAX, page);
+            self.add_extent(inode, start + EXTENT_MAX, len - EXTENT_MAX, page);
             return;
         };
         self.inodes[inode].cache.insert(start, Extent { len: pages, blocks: pages, ..page });

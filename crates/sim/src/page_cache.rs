@@ -3,64 +3,12 @@
 //! changes by whole folios, so extents give exactly what pages would, at the price of a few entries.
 //! Mirrors the page index of mm/filemap.c and its tags; who counts what is elsewhere.
 
-use crate::arena::CgId;
+mod extent;
+
+pub(crate) use extent::{DirtyRun, Extent};
+
+use extent::{end_of, is_joint};
 use std::cell::Cell;
-
-/// A run of folios that are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    /// Pages.
-    pub(crate) len: u32,
-    /// Pages of each folio; divides `len` but for the last folio of a file that was cut.
-    pub(crate) folio: u32,
-    /// Pages of it that have to be written: less than `len` where a filesystem knows which blocks of a
-    /// folio are dirty. Such extents are one folio.
-    pub(crate) blocks: u32,
-    /// The memcg it is charged to: who brought it into the cache.
-    pub(crate) owner: CgId,
-    /// To be written.
-    pub(crate) dirty: bool,
-    /// Being written.
-    pub(crate) writeback: bool,
-    /// Met twice: on the active list.
-    pub(crate) active: bool,
-    /// Met by reclaim before it was clean: off the lists of reclaim until it is (`PG_reclaim`).
-    pub(crate) reclaim: bool,
-}
-
-impl Extent {
-    /// No pages of folios of a size, clean and met for the first time.
-    pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
-        Extent { len: 0, folio, blocks: 0, owner, dirty: false, writeback: false, active: false, reclaim: false }
-    }
-
-    /// Whether all of it has to be written, if any.
-    fn is_whole(&self) -> bool {
-        self.blocks == self.len
-    }
-
-    /// To be written, and not under way.
-    fn is_waiting(&self) -> bool {
-        self.dirty && !self.writeback
-    }
-
-    /// All of it, or so many pages where it is whole.
-    fn part(&self, len: u64) -> Extent {
-        let len = u32::try_from(len).unwrap_or(self.len);
-        debug_assert!(len == self.len || self.is_whole(), "which of its blocks?");
-        Extent { len, blocks: if len == self.len { self.blocks } else { len }, ..*self }
-    }
-
-    /// Makes it longer, or shorter, by whole folios that have to be written like the others.
-    fn resize(&mut self, len: u32) {
-        (self.len, self.blocks) = (len, len);
-    }
-}
-
-/// Page after the last of an entry.
-fn end_of((start, extent): &(u64, Extent)) -> u64 {
-    start + u64::from(extent.len)
-}
 
 /// The cached pages of an inode, by first page.
 #[derive(Debug, Default)]
@@ -116,7 +64,7 @@ impl PageCache {
         if extent.folio <= 1 {
             return Some((page, 1));
         }
-        let folio = u64::from(extent.folio.max(1));
+        let folio = u64::from(extent.folio);
         let first = start + (page - start) / folio * folio;
         let end = start + u64::from(extent.len);
         Some((first, u32::try_from(folio.min(end - first)).unwrap_or(1)))
@@ -391,44 +339,10 @@ fn count(counter: &mut u64, pages: u32, is_added: bool) {
     *counter = if is_added { *counter + u64::from(pages) } else { *counter - u64::from(pages) };
 }
 
-/// Whether an extent goes on in another that is alike.
-fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> bool {
-    let states = |extent: &Extent| [extent.dirty, extent.writeback, extent.active, extent.reclaim];
-    start + u64::from(one.len) == next
-        && states(one) == states(other)
-        && (one.folio, one.owner) == (other.folio, other.owner)
-        && one.is_whole()
-        && other.is_whole()
-        && (one.folio <= 1 || one.len.is_multiple_of(one.folio))
-        && one.len.checked_add(other.len).is_some()
-}
-
-/// A run of dirty pages with one owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DirtyRun {
-    pub(crate) start: u64,
-    pub(crate) len: u64,
-    /// Pages of it that have to be written.
-    pub(crate) blocks: u64,
-    pub(crate) folios: u64,
-    pub(crate) owner: CgId,
-}
-
-impl DirtyRun {
-    /// Goes on with so many pages of an extent, as long as it has no more than `most`, in whole folios; whether with all.
-    fn take(&mut self, extent: &Extent, have: u64, most: u64) -> bool {
-        let (folio, room) = (u64::from(extent.folio.max(1)), most - self.len);
-        let some = if have <= room { have } else { have.min(room.div_ceil(folio) * folio) };
-        self.len += some;
-        self.blocks += if extent.is_whole() { some } else { extent.blocks.into() };
-        self.folios += if folio == 1 { some } else { some.div_ceil(folio) };
-        some == have
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::CgId;
     use floodline_core::scenario::Random;
 
     fn extent(len: u32, folio: u32) -> Extent {

@@ -3,7 +3,8 @@
 
 use crate::SimError;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
-use crate::block::{Block, Completions};
+use crate::block::Block;
+use crate::completions::Completions;
 use crate::dcache::Names;
 use crate::engine::Queue;
 use crate::filesystem::{Atime, Folios, Superblock, Upper};

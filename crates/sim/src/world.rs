@@ -3,8 +3,9 @@
 //! methods, each in the file of its topic; what takes time is a process (see `engine`).
 
 use crate::arena::{Arena, BdiId, BlockId, CgId, InodeId, PidId, SbId, WbId};
-use crate::block::{Block, Completions};
+use crate::block::Block;
 use crate::cgroup::Cgroup;
+use crate::completions::Completions;
 use crate::domain::KnownLimits;
 use crate::engine::{Due, Queue, Ticket, Waiters};
 use crate::filesystem::Superblock;

@@ -65,7 +65,7 @@ struct Pass {
 }
 
 /// What a pass does next.
-enum Next {
+enum NextRun {
     /// Waits for pages that are being written while they are dirty again.
     Wait,
     Write(Sending),
@@ -78,12 +78,12 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
     loop {
         let next = sim.w().next_run(&mut pass);
         let mut run = match next {
-            Next::Write(run) => run,
-            Next::Wait => {
+            NextRun::Write(run) => run,
+            NextRun::Wait => {
                 sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters).await;
                 continue;
             }
-            Next::End => break,
+            NextRun::End => break,
         };
         if let Some(sb) = run.transaction {
             journal::start(sim, sb).await;
@@ -192,38 +192,38 @@ impl World {
     }
 
     /// What a pass writes next.
-    fn next_run(&mut self, pass: &mut Pass) -> Next {
+    fn next_run(&mut self, pass: &mut Pass) -> NextRun {
         if pass.tagged.is_some() {
             return self.next_tagged_run(pass);
         }
         if pass.wrote.counted >= pass.how.nr_to_write {
-            return Next::End;
+            return NextRun::End;
         }
         let left = pass.how.nr_to_write - pass.wrote.counted;
         let most = if pass.in_folios { left.saturating_mul(512) } else { left };
         match self.begin_run(pass, most) {
-            Some(run) => Next::Write(run),
+            Some(run) => NextRun::Write(run),
             None => {
                 pass.at = 0;
-                Next::End
+                NextRun::End
             }
         }
     }
 
-    fn next_tagged_run(&mut self, pass: &mut Pass) -> Next {
+    fn next_tagged_run(&mut self, pass: &mut Pass) -> NextRun {
         loop {
             while pass.at >= pass.until {
                 let range = pass.tagged.as_mut().and_then(Iterator::next);
-                let Some((start, len)) = range else { return Next::End };
+                let Some((start, len)) = range else { return NextRun::End };
                 (pass.at, pass.until) = (start, start + len);
             }
             let left = pass.until - pass.at;
             let is_busy = |(_, extent): (u64, Extent)| extent.dirty && extent.writeback;
             if pass.how.is_sync && self.inodes[pass.inode].cache.range(pass.at, left).any(is_busy) {
-                return Next::Wait;
+                return NextRun::Wait;
             }
             match self.begin_run(pass, left) {
-                Some(run) => return Next::Write(run),
+                Some(run) => return NextRun::Write(run),
                 None => pass.at = pass.until,
             }
         }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cells that somebody waits for: who sleeps has a new ticket each time, a cell stays the same until it is done.
+
+use crate::engine::{Ticket, Waiters};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Completions {
+    cells: Vec<(bool, Waiters)>,
+    free: Vec<u32>,
+}
+
+impl Completions {
+    /// A new cell.
+    pub(crate) fn open(&mut self) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.cells.push((false, Waiters::default()));
+            u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.cells[slot as usize].0 = false;
+        slot
+    }
+
+    /// Whether what it stands for is done.
+    pub(crate) fn is_done(&self, slot: u32) -> bool {
+        self.cells[slot as usize].0
+    }
+
+    /// Nobody asks for it any more.
+    pub(crate) fn close(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// Notes somebody to be woken when it is done.
+    pub(crate) fn wait(&mut self, slot: u32, ticket: Ticket) {
+        self.cells[slot as usize].1.add(ticket);
+    }
+
+    /// It is done: who waits.
+    pub(crate) fn complete(&mut self, slot: u32) -> Waiters {
+        self.cells[slot as usize].0 = true;
+        self.cells[slot as usize].1.take()
+    }
+}
