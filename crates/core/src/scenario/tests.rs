@@ -197,6 +197,23 @@ fn steps_that_make_no_sense_are_named_by_their_place() {
     );
 }
 
+/// What a write is throttled by is found once, as it begins: its process stays where it is until it ends.
+#[test]
+fn no_branch_moves_the_process_that_others_write_in() {
+    let branches = |step: &str| {
+        let write = "{ write = { file = \"/data/a\", block = \"1 MiB\", total = \"1 MiB\" } }";
+        let cgroup = "[machine.cgroups.c]\n";
+        let steps = format!("[workload.tasks.w]\nsteps = [{{ parallel = {{ branches = [[{write}], [{step}]] }} }}]\n");
+        problems(&format!("{HEAD}{MACHINE}{cgroup}{steps}"))
+    };
+    let moves = "{ move_to = { cgroup = \"c\" } }";
+    assert!(branches("\"sync\"").is_empty());
+    for step in [moves, &format!("{{ repeat = {{ times = 2, steps = [{moves}] }} }}")] {
+        let [problem] = &branches(step)[..] else { panic!("{step}: {:?}", branches(step)) };
+        assert!(problem.ends_with("a branch cannot move: its process would move with it"), "{problem}");
+    }
+}
+
 #[test]
 fn all_problems_are_told_at_once_and_each_once() {
     let text = format!(

@@ -84,8 +84,8 @@ struct Writing {
     /// How far it is, and where it ends; bytes.
     at: u64,
     end: u64,
-    /// What throttles it, where its pages have a device to go to: the same to its end, as a task that writes neither
-    /// changes its cgroup nor lets it die.
+    /// What throttles it, where its pages have a device to go to: the same to its end. Branches of a task share its
+    /// process, but none may move it (the check of scenarios), and a cgroup that has a process cannot be removed.
     wb: Option<WbId>,
 }
 
@@ -93,7 +93,9 @@ impl Writing {
     /// The wb and the pages for which its task has to look where the domains are, if it has to.
     fn has_to_look(&self, sim: &Sim) -> Option<(WbId, u64)> {
         let wb = self.wb?;
-        Some((wb, sim.w().balance_dirty_pages_ratelimited(self.pid, wb)?))
+        let mut world = sim.w();
+        debug_assert_eq!(world.throttled_wb(self.pid, self.inode), Some(wb), "a task moved while it wrote");
+        Some((wb, world.balance_dirty_pages_ratelimited(self.pid, wb)?))
     }
 }
 
