@@ -39,9 +39,9 @@ impl PercpuCounter {
     #[inline]
     pub fn add(&mut self, amount: i64, cpu: Cpu, batch: u64) {
         let held = &mut self.held[cpu as usize];
-        *held = held.wrapping_add(amount);
+        *held = held.saturating_add(amount);
         if held.unsigned_abs() >= batch {
-            self.folded = self.folded.wrapping_add(*held);
+            self.folded = self.folded.saturating_add(*held);
             *held = 0;
         }
     }
