@@ -12,17 +12,19 @@ use floodline_core::kernel::{
 use std::cell::Cell;
 
 /// Thresholds of a domain when they were last asked for, and what they follow from: settings and dirtyable pages, its
-/// own and for a memcg's the machine's.
+/// own and for a memcg's the machine's. As it begins it is true already: settings of 0 and no page make thresholds of 0.
 #[derive(Debug, Default)]
 pub(crate) struct KnownLimits(Cell<(LimitsOf, DomainLimits)>);
 
 type LimitsOf = (u64, Option<u64>, DirtyTunables);
 
-/// What a wb may have in the machine's domain, thresholds, as it was last asked for.
+/// A wb's thresholds in the machine's domain when they were last asked for. As it begins it is no wb's: the denominator
+/// of completions is never 0.
 #[derive(Debug, Default)]
 pub(crate) struct KnownWbLimits(Cell<(WbLimitsOf, u64, u64)>);
 
-/// What that follows from, besides settings that stay.
+/// What they follow from, besides what stays as `add_block` set it: `min_ratio` and `max_ratio` of the bdi, the sum of
+/// the former over all, and `strictlimit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct WbLimitsOf {
     completions: (u64, u64),
@@ -112,6 +114,10 @@ impl World {
     /// In the machine's domain only, with what it had when that was last asked for: the tasks of a device look more
     /// often than what this follows from changes.
     fn global_wb_dirty_limits(&self, wb: WbId, global: &mut DirtyThrottleControl) {
+        if self.algorithm.share_floor {
+            // They follow from the domain's dirty pages, too.
+            return self.wb_dirty_limits_in(wb, &self.wb_share(wb), global);
+        }
         let w = &self.wbs[wb];
         let of = WbLimitsOf {
             completions: w.completions.fraction(self.build, &self.domain.completions),
@@ -121,7 +127,7 @@ impl World {
             bg_thresh: global.bg_thresh,
         };
         match w.known_limits.0.get() {
-            (known, wb_thresh, wb_bg_thresh) if known == of && !self.algorithm.share_floor => {
+            (known, wb_thresh, wb_bg_thresh) if known == of => {
                 (global.wb_thresh, global.wb_bg_thresh) = (wb_thresh, wb_bg_thresh);
                 global.wb_dirty = w.reclaimable + w.writeback;
             }

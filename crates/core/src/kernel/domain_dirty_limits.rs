@@ -236,6 +236,14 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_0_and_no_page_make_thresholds_of_0() {
+        for algorithm in [of(3, 10), of(4, 4), of(6, 1), of(6, 12), of(7, 2)] {
+            let limits = domain_dirty_limits(&algorithm, &DirtyTunables::default(), 4096, 0, None, TaskClass::Normal);
+            assert_eq!(limits, DomainLimits::default(), "{}", algorithm.since);
+        }
+    }
+
+    #[test]
     fn small_settings_were_nothing_for_a_memcg_before_4_8() {
         let tunables = tunables((100 << 20, 0), (50 << 20, 0));
         let thresh = |algorithm: &Algorithm| {
