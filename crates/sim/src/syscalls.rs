@@ -78,6 +78,14 @@ async fn in_transaction(sim: &Sim, pid: PidId, inode: InodeId, blocks: &[u64], w
     journal::change(sim, pid, sb, blocks, Some((inode, with_data))).await;
 }
 
+/// Changes the modification time of an inode.
+async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
+    let waits = sim.w().update_time(pid, inode);
+    if let Some(block) = waits {
+        in_transaction(sim, pid, inode, &[block], false).await;
+    }
+}
+
 impl World {
     /// Changes the modification time of an inode, once per tick; the block that has to wait for a transaction.
     fn update_time(&mut self, pid: PidId, inode: InodeId) -> Option<u64> {

@@ -3,7 +3,7 @@
 //! Mirrors filemap_fault and do_page_mkwrite.
 
 use super::read::fetch;
-use super::{OUT_OF_MEMORY, in_transaction};
+use super::{OUT_OF_MEMORY, update_time};
 use crate::arena::{InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
@@ -69,10 +69,7 @@ pub(crate) async fn store(
         }
         use_cpu(sim, pid, fault, false).await;
         if has_writeback {
-            let waits = sim.w().update_time(pid, inode);
-            if let Some(block) = waits {
-                in_transaction(sim, pid, inode, &[block], false).await;
-            }
+            update_time(sim, pid, inode).await;
         }
         let balance = {
             let mut world = sim.w();

@@ -3,7 +3,7 @@
 //! on the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
 
 use super::read::fetch;
-use super::{INODE_LOCKED, in_transaction};
+use super::{INODE_LOCKED, update_time};
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::block::time_of;
@@ -34,10 +34,7 @@ pub(crate) async fn write(
     };
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu(sim, pid, costs.call, false).await;
-    let waits = sim.w().update_time(pid, inode);
-    if let Some(block) = waits {
-        in_transaction(sim, pid, inode, &[block], false).await;
-    }
+    update_time(sim, pid, inode).await;
     let (offset, mut writing) = {
         let mut world = sim.w();
         let offset = offset.unwrap_or(world.inodes[inode].size);
