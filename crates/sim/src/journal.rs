@@ -239,7 +239,7 @@ impl World {
             return false;
         }
         // Who takes part sleeps for I/O, if only for no time.
-        self.memory.ctxt += 1;
+        self.count_switch();
         self.journal_handle(sb);
         if let Some((inode, with_data)) = inode {
             self.journal_joins(inode, with_data);

@@ -79,7 +79,7 @@ impl World {
         let task = &mut self.pids[pid];
         task.is_asleep = true;
         let cgroup = task.cgroup;
-        self.memory.ctxt += 1;
+        self.count_switch();
         self.count_iowait(cgroup, true);
         self.now
     }
@@ -91,6 +91,11 @@ impl World {
         task.blkio_delay += self.now - since;
         let cgroup = task.cgroup;
         self.count_iowait(cgroup, false);
+    }
+
+    /// A task goes to sleep, if only for no time.
+    pub(crate) fn count_switch(&mut self) {
+        self.memory.ctxt += 1;
     }
 
     /// A task had the CPUs for so long.
