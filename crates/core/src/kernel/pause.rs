@@ -28,7 +28,7 @@ pub struct PauseArithmetic {
 }
 
 impl PauseArithmetic {
-    /// Of one build.
+    /// What a build's ticks per second make of it, and its page size of `poll`.
     pub const fn of(build: Build) -> PauseArithmetic {
         let eighth = match (1 + build.hz() / 8).checked_next_power_of_two() {
             Some(power) => power,
@@ -46,7 +46,7 @@ impl PauseArithmetic {
     /// Longest sleep: the time the device needs for about an eighth of the wb's dirty pages, and one jiffy
     /// more; at most 200 ms.
     #[inline]
-    pub fn wb_max_pause(&self, wb_dirty: u64, avg_write_bandwidth: u64) -> u64 {
+    fn wb_max_pause(&self, wb_dirty: u64, avg_write_bandwidth: u64) -> u64 {
         let pause = wb_dirty / (avg_write_bandwidth >> self.eighth_shift).saturating_add(1);
         pause.saturating_add(1).min(self.max_pause)
     }

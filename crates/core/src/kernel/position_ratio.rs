@@ -3,7 +3,8 @@
 //! domain's dirty pages are between its free-run ceiling and its limit, and where the wb's are in its
 //! share. Mirrors wb_position_ratio and pos_ratio_polynom of mm/page-writeback.c.
 //!
-//! Products are 64 bits wide and wrap, as the kernel's do; thresholds below 2^32 pages never get there.
+//! Products of a wb's line are 64 bits wide and wrap, as the kernel's do; thresholds below 2^32 pages never get
+//! there. The cubic's cannot: its distance is cut before it is multiplied.
 
 use super::algorithm::Algorithm;
 use super::constants::RATELIMIT_ONE;
