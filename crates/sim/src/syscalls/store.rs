@@ -7,7 +7,7 @@ use super::{OUT_OF_MEMORY, update_time};
 use crate::arena::{InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
-use crate::memory::make_room;
+use crate::memory::{NoMemory, make_room};
 use crate::process::use_cpu;
 use crate::world::{PAGE, World};
 
@@ -23,10 +23,9 @@ pub(crate) async fn store(
     page: u64,
     end: Option<u64>,
 ) -> Result<(), &'static str> {
-    let (sb, cgroup, fault, has_writeback) = {
+    let (fault, has_writeback) = {
         let world = sim.w();
-        let sb = world.inodes[inode].sb;
-        (sb, world.pids[pid].cgroup, world.costs.fault, world.sbs[sb].bdi.is_some())
+        (world.costs.fault, world.sbs[world.inodes[inode].sb].bdi.is_some())
     };
     let mut faults = 0;
     while !sim.w().inodes[inode].writable.has(page) {
@@ -38,35 +37,7 @@ pub(crate) async fn store(
         if faults > FAULTS_MAX {
             return Err("one store faulted over and over: its folio is cleaned before every retry");
         }
-        let is_cached = sim.w().inodes[inode].cache.find(page).is_some();
-        if !is_cached {
-            let (start, len, is_on_disk, folio) = {
-                let world = sim.w();
-                // Around the page, half of the window on either side (`do_sync_mmap_readahead`).
-                let window = world.sbs[sb].bdi.map_or(1, |bdi| world.bdis[bdi].read_ahead / PAGE).max(1);
-                let start = page.saturating_sub(window / 2);
-                let i = &world.inodes[inode];
-                let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
-                let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
-                let (at, len) = hole.unwrap_or((page, 1));
-                // From the first page on that is there already, the rest of a window comes in single ones.
-                let folio = if at == start { world.sbs[sb].folios.by_fault } else { 1 };
-                (at, len, page < i.allocated, folio)
-            };
-            sim.w().count_fault(pid, is_on_disk);
-            if is_on_disk {
-                fetch(sim, pid, inode, start, len, folio).await.map_err(|_| OUT_OF_MEMORY)?;
-            } else {
-                make_room(sim, cgroup, 1).await.map_err(|_| OUT_OF_MEMORY)?;
-                let mut world = sim.w();
-                let owner = world.page_owner(cgroup);
-                if world.inodes[inode].cache.find(page).is_none() {
-                    world.add_to_cache(inode, page, 1, 1, owner);
-                }
-            }
-        } else {
-            sim.w().count_fault(pid, false);
-        }
+        filemap_fault(sim, pid, inode, page).await.map_err(|_| OUT_OF_MEMORY)?;
         use_cpu(sim, pid, fault, false).await;
         if has_writeback {
             update_time(sim, pid, inode).await;
@@ -89,7 +60,47 @@ pub(crate) async fn store(
     Ok(())
 }
 
+/// A fault brings its page into the cache, where it is not there yet.
+async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Result<(), NoMemory> {
+    let (is_cached, is_on_disk, cgroup) = {
+        let mut world = sim.w();
+        let i = &world.inodes[inode];
+        let is_cached = i.cache.find(page).is_some();
+        let is_on_disk = !is_cached && page < i.allocated;
+        world.count_fault(pid, is_on_disk);
+        (is_cached, is_on_disk, world.pids[pid].cgroup)
+    };
+    if is_cached {
+        return Ok(());
+    }
+    if is_on_disk {
+        let (start, len, folio) = sim.w().fault_around(inode, page);
+        return fetch(sim, pid, inode, start, len, folio).await;
+    }
+    make_room(sim, cgroup, 1).await?;
+    let mut world = sim.w();
+    if world.inodes[inode].cache.find(page).is_none() {
+        let owner = world.page_owner(cgroup);
+        world.add_to_cache(inode, page, 1, 1, owner);
+    }
+    Ok(())
+}
+
 impl World {
+    /// What a fault reads around a page that is missing, half of the window on either side
+    /// (`do_sync_mmap_readahead`): the first page, how many, and in folios of how many.
+    fn fault_around(&self, inode: InodeId, page: u64) -> (u64, u64, u64) {
+        let i = &self.inodes[inode];
+        let sb = &self.sbs[i.sb];
+        let window = sb.bdi.map_or(1, |bdi| self.bdis[bdi].read_ahead / PAGE).max(1);
+        let start = page.saturating_sub(window / 2);
+        let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
+        let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
+        let (at, len) = hole.unwrap_or((page, 1));
+        // From the first page on that is there already, the rest of a window comes in single ones.
+        (at, len, if at == start { sb.folios.by_fault } else { 1 })
+    }
+
     fn count_fault(&mut self, pid: PidId, is_major: bool) {
         self.memory.pgfault += 1;
         let mut at = Some(self.pids[pid].cgroup);
