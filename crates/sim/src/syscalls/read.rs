@@ -101,7 +101,7 @@ async fn filemap_read(
     use_cpu(sim, pid, costs.call, false).await;
     let end = size.min(offset.saturating_add(len));
     let got = end.saturating_sub(offset);
-    let Source { device, window, most, folio } = sim.w().begin_read((pid, inode), cgroup, got);
+    let reading = sim.w().begin_read((pid, inode), cgroup, got);
     let is_sequential = offset == ahead.expected || offset == 0;
     ahead.expected = end;
     let last = end.div_ceil(PAGE);
@@ -115,49 +115,61 @@ async fn filemap_read(
             page += cached;
             continue;
         }
-        let Some(device) = device else {
+        let Some(device) = reading.device else {
             // A file in memory has no holes; one that was never written reads as zeros.
             page += missing;
             continue;
         };
-        let reach = limit.min(ahead.reach(page..last, missing, window, is_sequential));
-        while ahead.next < reach {
-            let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
-            let (slot, request, entry) = {
-                let mut world = sim.w();
-                let slot = world.completions.open();
-                let request = world.read_request(cgroup, device_page(inode, ahead.next), count, slot);
-                (slot, request, world.submit_read(device, &request))
-            };
-            if let Some(entry) = entry {
-                io_wait(sim, Some(pid), enter(sim, device, &request, entry)).await;
-            }
-            sim.w().pids[pid].io.read_bytes += count * PAGE;
-            ahead.reading.push_back((ahead.next, count, slot));
-            ahead.next += count;
-        }
-        ahead.size = next_window(ahead.size, window);
-        let Some((at, count, slot)) = ahead.reading.pop_front() else { break };
-        completed(sim, pid, slot).await;
-        let has_room = {
-            let mut world = sim.w();
-            world.completions.close(slot);
-            let has_room = world.has_room(cgroup, count);
-            if has_room {
-                world.arrive(cgroup, inode, at..at + count, folio);
-            }
-            has_room
-        };
-        if !has_room {
-            make_room(sim, cgroup, count).await?;
-            sim.w().arrive(cgroup, inode, at..at + count, folio);
-        }
+        let reach = limit.min(ahead.reach(page..last, missing, reading.window, is_sequential));
+        ask_ahead(sim, &reading, device, ahead, reach, limit).await;
+        let Some(asked) = ahead.reading.pop_front() else { break };
+        bring_in(sim, &reading, asked).await?;
     }
     Ok(got)
 }
 
-/// Where a read finds what is not cached, and how much at once.
-struct Source {
+/// Asks for pages up to a place, in whole requests that end at the limit at the latest.
+async fn ask_ahead(sim: &Sim, reading: &Reading, device: BlockId, ahead: &mut Readahead, reach: u64, limit: u64) {
+    let &Reading { pid, inode, cgroup, window, most, .. } = reading;
+    while ahead.next < reach {
+        let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
+        let (slot, request, entry) = {
+            let mut world = sim.w();
+            let slot = world.completions.open();
+            let request = world.read_request(cgroup, device_page(inode, ahead.next), count, slot);
+            (slot, request, world.submit_read(device, &request))
+        };
+        if let Some(entry) = entry {
+            io_wait(sim, Some(pid), enter(sim, device, &request, entry)).await;
+        }
+        sim.w().pids[pid].io.read_bytes += count * PAGE;
+        ahead.reading.push_back((ahead.next, count, slot));
+        ahead.next += count;
+    }
+    ahead.size = next_window(ahead.size, window);
+}
+
+/// Waits for pages that were asked for ahead, and puts them into the cache.
+async fn bring_in(sim: &Sim, reading: &Reading, (at, count, slot): (u64, u64, u32)) -> Result<(), NoMemory> {
+    let &Reading { pid, inode, cgroup, folio, .. } = reading;
+    completed(sim, pid, slot).await;
+    let has_room = {
+        let mut world = sim.w();
+        world.completions.close(slot);
+        world.has_room(cgroup, count)
+    };
+    if !has_room {
+        make_room(sim, cgroup, count).await?;
+    }
+    sim.w().arrive(cgroup, inode, at..at + count, folio);
+    Ok(())
+}
+
+/// A read that is under way: whose it is, where it finds what is not cached, and how much at once.
+struct Reading {
+    pid: PidId,
+    inode: InodeId,
+    cgroup: CgId,
     device: Option<BlockId>,
     /// Pages of a whole readahead, of a request, and of a folio.
     window: u64,
@@ -209,7 +221,7 @@ async fn completed(sim: &Sim, pid: PidId, slot: u32) {
 
 impl World {
     /// A read of so many bytes begins.
-    fn begin_read(&mut self, (pid, inode): (PidId, InodeId), cgroup: CgId, got: u64) -> Source {
+    fn begin_read(&mut self, (pid, inode): (PidId, InodeId), cgroup: CgId, got: u64) -> Reading {
         let io = &mut self.pids[pid].io;
         (io.rchar, io.syscr) = (io.rchar + got, io.syscr + 1);
         if got > 0 {
@@ -219,7 +231,7 @@ impl World {
         let read_ahead = sb.bdi.map_or(32, |bdi| self.bdis[bdi].read_ahead / PAGE);
         let most = self.request_pages();
         let window = read_ahead.max((got / PAGE).min(most)).max(1);
-        Source { device: sb.device, window, most, folio: sb.folios.by_readahead }
+        Reading { pid, inode, cgroup, device: sb.device, window, most, folio: sb.folios.by_readahead }
     }
 
     /// How many pages are cached from one on, which are met by that, and how many are missing after them.
