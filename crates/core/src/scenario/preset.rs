@@ -155,7 +155,7 @@ pub struct Pipeline {
     pub size: ByteSize,
     /// CPU time of a stage, between its reading and its writing.
     pub compute: Time,
-    /// Bytes of one read or write.
+    /// Bytes of one read or write; the first file is made in no fewer than 1 MiB.
     #[serde(default = "mib1")]
     pub block: ByteSize,
 }
