@@ -7,10 +7,12 @@ use super::Entry;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// A span is 2^22 ns, four milliseconds: a tick of most kernels.
-const SPAN_SHIFT: u32 = 22;
-/// Spans of the ring: a quarter of a second. As many as a word has bits.
-const SPANS: u64 = 64;
+/// A span is 2^19 ns, half a millisecond: few events, also where thousands of programs run.
+const SPAN_SHIFT: u32 = 19;
+/// Spans of the ring: a quarter of a second.
+const SPANS: usize = 512;
+/// Words with a bit for each of them.
+const WORDS: usize = SPANS / 64;
 
 /// An event that is far off, by its time and sequence.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +44,9 @@ pub(super) struct Later {
     /// The present span, whose events are elsewhere.
     present: u64,
     /// First events of the next spans, by the number of the span modulo their number.
-    first: [Option<u32>; SPANS as usize],
+    first: [Option<u32>; SPANS],
     /// Which of them have any, a bit for each.
-    has: u64,
+    has: [u64; WORDS],
     /// Events, each with the next one of its span; free cells as well.
     cells: Vec<(Entry, Option<u32>)>,
     free: Option<u32>,
@@ -53,9 +55,14 @@ pub(super) struct Later {
 
 impl Default for Later {
     fn default() -> Later {
-        let first = [None; SPANS as usize];
-        Later { present: 0, first, has: 0, cells: Vec::new(), free: None, far: BinaryHeap::new() }
+        let first = [None; SPANS];
+        Later { present: 0, first, has: [0; WORDS], cells: Vec::new(), free: None, far: BinaryHeap::new() }
     }
+}
+
+/// Where the ring has a span.
+fn number_of(span: u64) -> usize {
+    (span % SPANS as u64) as usize
 }
 
 /// The span that a moment is in.
@@ -77,11 +84,11 @@ impl Later {
     /// Keeps an event of a later span.
     pub(super) fn keep(&mut self, entry: Entry) {
         let span = span_of(entry.at);
-        if span - self.present >= SPANS {
+        if span - self.present >= SPANS as u64 {
             self.far.push(Reverse(Far(entry)));
             return;
         }
-        let number = (span % SPANS) as usize;
+        let number = number_of(span);
         let next = self.first[number];
         let cell = match self.free {
             Some(cell) => {
@@ -94,7 +101,7 @@ impl Later {
             }
         };
         self.first[number] = Some(cell);
-        self.has |= 1 << number;
+        self.has[number / 64] |= 1 << (number % 64);
     }
 
     /// Comes to the next span that has events, if any has, and moves them to `near` in order, which is empty.
@@ -102,9 +109,9 @@ impl Later {
         let far = self.far.peek().map(|Reverse(Far(entry))| span_of(entry.at));
         let Some(next) = self.next_in_ring().into_iter().chain(far).min() else { return };
         self.present = next;
-        let number = (next % SPANS) as usize;
+        let number = number_of(next);
         let mut at = self.first[number].take();
-        self.has &= !(1 << number);
+        self.has[number / 64] &= !(1 << (number % 64));
         near.clear();
         while let Some(cell) = at {
             let (entry, next) = &mut self.cells[cell as usize];
@@ -121,8 +128,13 @@ impl Later {
 
     /// The next span of the ring that has events.
     fn next_in_ring(&self) -> Option<u64> {
-        let from = self.present + 1;
-        let has = self.has.rotate_right((from % SPANS) as u32);
-        (has != 0).then(|| from + u64::from(has.trailing_zeros()))
+        let from = number_of(self.present + 1);
+        let (word, bit) = (from / 64, from % 64);
+        // The word of the next span comes first, from that span on, and last, up to it.
+        let later = self.has[word] >> bit << bit;
+        let words = (1..=WORDS).map(|ahead| ((word + ahead) % WORDS, self.has[(word + ahead) % WORDS]));
+        let (word, has) = std::iter::once((word, later)).chain(words).find(|(_, has)| *has != 0)?;
+        let found = word * 64 + has.trailing_zeros() as usize;
+        Some(self.present + 1 + ((found + SPANS - from) % SPANS) as u64)
     }
 }
