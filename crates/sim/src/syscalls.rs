@@ -156,12 +156,20 @@ async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
     use_cpu(sim, pid, nanos, false).await;
 }
 
+/// Waits until no page of an inode from one on is under writeback: such pages are not taken out. Waking up takes time, in
+/// which a flusher may have begun to write others.
+async fn wait_until_idle(sim: &Sim, inode: InodeId, first: u64) {
+    while sim.w().inodes[inode].cache.range(first, u64::MAX / 2).any(|(_, extent)| extent.writeback) {
+        wait_writeback(sim, inode, first, u64::MAX / 2).await;
+    }
+}
+
 /// Cuts a file, or extends it.
 pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     let first = size.div_ceil(PAGE);
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     use_cpu_to_free(sim, pid, inode, first).await;
-    wait_writeback(sim, inode, first, u64::MAX / 2).await;
+    wait_until_idle(sim, inode, first).await;
     let blocks = {
         let mut world = sim.w();
         let gone = world.inodes[inode].cache.remove(first, u64::MAX / 2);
@@ -198,7 +206,7 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errn
 /// The last name and the last open file of an inode are gone.
 pub(crate) async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
     use_cpu_to_free(sim, pid, inode, 0).await;
-    wait_writeback(sim, inode, 0, u64::MAX / 2).await;
+    wait_until_idle(sim, inode, 0).await;
     let mut world = sim.w();
     let gone = world.inodes[inode].cache.remove(0, u64::MAX / 2);
     world.forget(inode, &gone, Some(pid));

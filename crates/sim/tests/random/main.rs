@@ -63,7 +63,11 @@ fn run(scenario: &Scenario, kernel: &str) -> Result<Ending, String> {
     });
     if outcome.is_ok() != in_strides.is_ok() || records[0] != records[1] {
         let first = records[0].iter().zip(&records[1]).find(|(strides, steps)| strides != steps);
-        return Err(format!("strides make another recording, first: {first:?}"));
+        let lengths = [records[0].len(), records[1].len()];
+        return Err(format!(
+            "strides make another recording, first: {first:?}; records: {lengths:?}; \
+             each event checked: {outcome:?}, in strides: {in_strides:?}"
+        ));
     }
     match outcome {
         Ok(summary) if summary.is_interrupted => Err(format!("not over after {SAMPLES_MAX} samples")),
@@ -117,4 +121,42 @@ fn every_random_scenario_ends_adds_up_or_is_refused_by_name() {
     }
     refusals.borrow().iter().for_each(|(why, count)| println!("{count:>5} {why}"));
     assert!(ran.get() * 4 > cases, "only {} of {cases} scenarios were run", ran.get());
+}
+
+/// Whoever removes a file is woken when its pages are written, and finds, once it has a CPU, that the flusher, which runs all
+/// the time, has begun to write others of them.
+#[test]
+fn a_page_that_is_written_again_stays_until_it_is_clean() {
+    let text = r#"
+name = "rewritten"
+summary = "files are removed while a flusher never sleeps"
+[machine]
+memory = "128 MiB"
+cpus = 3
+sysctl.vm = { dirty_ratio = 0, dirty_background_ratio = 100, dirty_expire_centisecs = 2147483647, dirty_writeback_centisecs = 1 }
+[machine.devices.d0]
+size = "1 MiB"
+[machine.mounts."/m0"]
+type = "btrfs"
+device = "d0"
+[machine.mounts."/o{i}"]
+type = "overlay"
+instances = 3
+overlay = { lower = "/m0/l", upper = "/m0/u{i}", work = "/m0/w{i}" }
+[machine.cgroups."c0"]
+memory_max = "256 MiB"
+[machine.cgroups."c1"]
+[machine.cgroups."c0/c2"]
+[workload]
+duration = "2s"
+seed = 46
+[workload.tasks.t0]
+cgroup = "c0/c2"
+preset.redis_aof = { file = "/m0/k{i}", commands = "100/s" }
+[workload.tasks.t1]
+cgroup = "c0"
+instances = 4
+preset.mail = { dir = "/o1/k{i}", messages = "5/s" }
+"#;
+    assert_eq!(judge(text, "4.14.60"), Ok(Ending::Ran));
 }
