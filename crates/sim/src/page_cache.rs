@@ -80,6 +80,11 @@ impl PageCache {
         })
     }
 
+    /// Whether any page of a range is being written.
+    pub(crate) fn has_writeback(&self, start: u64, len: u64) -> bool {
+        self.writeback > 0 && self.range(start, len).any(|(_, extent)| extent.writeback)
+    }
+
     /// A range widened to whole folios where its ends are within one.
     pub(crate) fn whole_folios(&self, start: u64, end: u64) -> (u64, u64) {
         let first = self.folio(start).map_or(start, |(first, _)| first);

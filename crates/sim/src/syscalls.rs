@@ -159,7 +159,7 @@ async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
 /// Waits until no page of an inode from one on is under writeback: such pages are not taken out. Waking up takes time, in
 /// which a flusher may have begun to write others.
 async fn wait_until_idle(sim: &Sim, inode: InodeId, first: u64) {
-    while sim.w().inodes[inode].cache.range(first, u64::MAX / 2).any(|(_, extent)| extent.writeback) {
+    while sim.w().inodes[inode].cache.has_writeback(first, u64::MAX / 2) {
         wait_writeback(sim, inode, first, u64::MAX / 2).await;
     }
 }

@@ -112,12 +112,7 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
 pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64) {
     let mut has_waited = false;
     loop {
-        let is_busy = {
-            let world = sim.w();
-            let cache = &world.inodes[inode].cache;
-            cache.writeback > 0 && cache.range(start, len).any(|(_, e)| e.writeback)
-        };
-        if !is_busy {
+        if !sim.w().inodes[inode].cache.has_writeback(start, len) {
             break;
         }
         has_waited = true;
