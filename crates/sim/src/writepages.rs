@@ -111,10 +111,7 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
 /// Waits until no page of a range is under writeback.
 pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u64) {
     let mut has_waited = false;
-    loop {
-        if !sim.w().inodes[inode].cache.has_writeback(start, len) {
-            break;
-        }
+    while sim.w().inodes[inode].cache.has_writeback(start, len) {
         has_waited = true;
         sim.wait("pages under writeback", |world| &mut world.inodes[inode].waiters).await;
     }

@@ -7,6 +7,7 @@ use super::Ticket;
 use crate::arena::{BlockId, WbId};
 use crate::block::{WAYS, Way};
 use later::Later;
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 /// What is due at a time.
@@ -115,6 +116,26 @@ impl Entry {
         key(self.at, self.sequence)
     }
 }
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
 
 /// The line of what a device completes one way.
 fn line(device: BlockId, way: Way) -> usize {

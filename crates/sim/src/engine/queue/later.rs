@@ -4,7 +4,7 @@
 //! heap, but that is little: the pauses of the kernel end within 200 ms.
 
 use super::Entry;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A span is 2^19 ns, half a millisecond: few events, also where thousands of programs run.
@@ -13,30 +13,6 @@ const SPAN_SHIFT: u32 = 19;
 const SPANS: usize = 512;
 /// Words with a bit for each of them.
 const WORDS: usize = SPANS / 64;
-
-/// An event that is far off, by its time and sequence.
-#[derive(Clone, Copy, Debug)]
-struct Far(Entry);
-
-impl Ord for Far {
-    fn cmp(&self, other: &Far) -> Ordering {
-        self.0.key().cmp(&other.0.key())
-    }
-}
-
-impl PartialOrd for Far {
-    fn partial_cmp(&self, other: &Far) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Far {
-    fn eq(&self, other: &Far) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Far {}
 
 /// See the module.
 #[derive(Debug)]
@@ -50,7 +26,7 @@ pub(super) struct Later {
     /// Events, each with the next one of its span; free cells as well.
     cells: Vec<(Entry, Option<u32>)>,
     free: Option<u32>,
-    far: BinaryHeap<Reverse<Far>>,
+    far: BinaryHeap<Reverse<Entry>>,
 }
 
 impl Default for Later {
@@ -85,7 +61,7 @@ impl Later {
     pub(super) fn keep(&mut self, entry: Entry) {
         let span = span_of(entry.at);
         if span - self.present >= SPANS as u64 {
-            self.far.push(Reverse(Far(entry)));
+            self.far.push(Reverse(entry));
             return;
         }
         let number = number_of(span);
@@ -106,7 +82,7 @@ impl Later {
 
     /// Comes to the next span that has events, if any has, and moves them to `near` in order, which is empty.
     pub(super) fn next_span(&mut self, near: &mut Vec<Entry>) {
-        let far = self.far.peek().map(|Reverse(Far(entry))| span_of(entry.at));
+        let far = self.far.peek().map(|Reverse(entry)| span_of(entry.at));
         let Some(next) = self.next_in_ring().into_iter().chain(far).min() else { return };
         self.present = next;
         let number = number_of(next);
@@ -118,12 +94,12 @@ impl Later {
             near.push(*entry);
             at = std::mem::replace(next, self.free.replace(cell));
         }
-        while let Some(Reverse(Far(entry))) = self.far.peek().copied().filter(|far| span_of(far.0.0.at) == next) {
+        while let Some(Reverse(entry)) = self.far.peek().copied().filter(|far| span_of(far.0.at) == next) {
             near.push(entry);
             self.far.pop();
         }
         // They were pushed mostly in order, and come out the other way round.
-        near.sort_unstable_by_key(|entry| Reverse(entry.key()));
+        near.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     /// The next span of the ring that has events.
