@@ -82,15 +82,30 @@ async fn work_on_all(sim: &Sim, sb: SbId, is_sync: bool) {
     }
 }
 
-/// Takes a lock of the world in turn.
+/// Who wakes up for a lock so long after it began to wait, and finds it taken again, has it next: `RWSEM_WAIT_TIMEOUT`,
+/// milliseconds.
+const HANDOFF: u64 = 4;
+
+/// Takes a lock of the world. Whoever lets go of it may take it again before those it wakes, but not for ever.
 pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
+    let me = sim.current_process();
+    let mut since = None;
     loop {
         {
             let mut world = sim.w();
             let lock = which(&mut world);
-            if !lock.is_held && lock.readers == 0 {
-                lock.is_held = true;
+            let is_mine = lock.handoff.is_none_or(|next| next == me);
+            if !lock.is_held && lock.readers == 0 && is_mine {
+                (lock.is_held, lock.handoff) = (true, None);
                 return;
+            }
+            let now = world.jiffies();
+            let has_waited = now > *since.get_or_insert(now) + world.build.ms_to_jiffies(HANDOFF);
+            // Since commit 4f23dbc1e657 ("locking/rwsem: Implement lock handoff to prevent lock starvation"), 5.3.
+            if has_waited && world.kernel.at_least(5, 3) {
+                let lock = which(&mut world);
+                let is_first = lock.waiters.is_empty();
+                lock.handoff = lock.handoff.or(is_first.then_some(me));
             }
         }
         sim.wait(waits, |world| &mut which(world).waiters).await;
@@ -102,7 +117,7 @@ pub(crate) async fn lock_shared(sim: &Sim, waits: &'static str, which: impl Fn(&
     {
         let mut world = sim.w();
         let lock = which(&mut world);
-        if !lock.is_held && lock.waiters.is_empty() {
+        if !lock.is_held && lock.handoff.is_none() && lock.waiters.is_empty() {
             lock.readers += 1;
             return;
         }

@@ -50,6 +50,8 @@ pub(crate) struct Bdi {
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     pub(crate) is_held: bool,
+    /// The process that has it next, whoever else wants it: it has waited too long.
+    pub(crate) handoff: Option<u32>,
     /// Those who share it; those among them who have yet to find out; those who wait to share it.
     pub(crate) readers: u32,
     pub(crate) granted: u32,

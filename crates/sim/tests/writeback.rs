@@ -179,3 +179,20 @@ fn a_sync_goes_over_the_filesystem_below_each_overlay_once_more_before_5_8() {
     let (before, since) = (sync_on("5.7"), sync_on("5.10"));
     assert!(before > since + 0.3, "{before} s, {since} s");
 }
+
+#[test]
+fn who_waits_long_for_the_lock_of_an_inode_has_it_next_since_5_3() {
+    let steps = "steps = [{ write = { file = \"/one/a\", block = \"256 KiB\" } }]\n";
+    let writers =
+        format!("[workload]\nduration = \"20s\"\n[workload.tasks.first]\n{steps}[workload.tasks.second]\n{steps}");
+    let blocks_of_both = |kernel| {
+        let run = run(kernel, &writers);
+        ["first.write.count", "second.write.count"].map(|name| figure(&run, name))
+    };
+    let [first, second] = blocks_of_both("5.2");
+    assert!(first.min(second) * 100.0 < first.max(second), "who has the lock keeps it: {first} and {second} blocks");
+    for kernel in ["5.3", "6.12"] {
+        let [first, second] = blocks_of_both(kernel);
+        assert!((first - second).abs() * 20.0 < first, "on {kernel} they take turns: {first} and {second} blocks");
+    }
+}

@@ -197,6 +197,26 @@ fn steps_that_make_no_sense_are_named_by_their_place() {
     );
 }
 
+#[test]
+fn the_number_of_a_cgroup_does_not_tell_copies_of_a_task_apart() {
+    let copiers = |file: &str, more: &str| {
+        let write = format!("{{ write = {{ file = \"/data/{file}\", total = \"1 MiB\" }} }}");
+        problems(&format!("{HEAD}{MACHINE}{more}instances = 2\nsteps = [{write}]\n"))
+    };
+    let alone = "[workload.tasks.w]\n";
+    let in_copies = "[machine.cgroups.\"c{i}\"]\ninstances = 3\n[workload.tasks.w]\ncgroup = \"c{i}\"\n";
+    for (file, more) in [("a", alone), ("{j}", alone), ("{i}-{j}", alone), ("{i}", in_copies)] {
+        assert!(copiers(file, more).is_empty(), "{file} {more}: {:?}", copiers(file, more));
+    }
+    assert_eq!(
+        copiers("{i}", alone),
+        [
+            "12:20: workload.tasks.w.steps[0].write: {i} in \"/data/{i}\" is the number of the cgroup's copy: 0 in every \
+          copy of the task -> write {j}, the number of the task's copy"
+        ]
+    );
+}
+
 /// What a write is throttled by is found once, as it begins: its process stays where it is until it ends.
 #[test]
 fn no_branch_moves_the_process_that_others_write_in() {

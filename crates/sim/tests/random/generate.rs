@@ -284,7 +284,7 @@ fn preset(dice: &mut Dice<'_>, at: &str) -> String {
 
 fn file(dice: &mut Dice<'_>, made: &Made) -> String {
     let point = made.points.get(dice.below(made.points.len() + 1)).map_or("/tmp", String::as_str);
-    format!("{point}/{}", dice.one_of(&["f", "g", "h{j}", "k{i}", "dir/f"]))
+    format!("{point}/{}", dice.one_of(&["f", "g", "h{j}", "k{i}-{j}", "dir/f"]))
 }
 
 fn steps(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {

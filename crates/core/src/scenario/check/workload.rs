@@ -119,7 +119,7 @@ fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
 
 fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
     let key: Vec<&str> = at.key.iter().map(String::as_str).collect();
-    names(at, step, &key, complaints);
+    names(at, step, task, &key, complaints);
     if let Some(end) = missing_end(step) {
         if at.is_setup {
             complaints.hint(&key, "a setup that never ends", format!("give it {end}"));
@@ -176,7 +176,7 @@ fn missing_end(step: &Step) -> Option<&'static str> {
 }
 
 /// Paths, cgroups, mount points and tasks that a step names.
-fn names(at: &At<'_>, step: &Step, key: &[&str], complaints: &mut Complaints) {
+fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut Complaints) {
     // Steps within a step are visited on their own.
     if matches!(step, Step::Repeat(_) | Step::Parallel(_)) {
         return;
@@ -187,12 +187,17 @@ fn names(at: &At<'_>, step: &Step, key: &[&str], complaints: &mut Complaints) {
         Step::Mount(_) | Step::Umount(_) => &['i', 'j', 'n'],
         _ => &['i', 'j'],
     };
+    let counts_one = at.scenario.copies_for(task) == 1 && task.instances.is_some_and(|instances| instances > 1);
     step.clone().each_text(&mut |role, text| {
         match letters(text) {
             None => complaints.add(key, format!("{text:?} has a brace that is not {{i}}, {{j}}, {{n}} or {{d}}")),
             Some(found) => {
                 if let Some(letter) = found.iter().find(|letter| !allowed.contains(letter)) {
                     complaints.add(key, format!("{{{letter}}} in {text:?} cannot be filled in here"));
+                } else if counts_one && found.contains(&'i') && !found.contains(&'j') {
+                    let message =
+                        format!("{{i}} in {text:?} is the number of the cgroup's copy: 0 in every copy of the task");
+                    complaints.hint(key, message, "write {j}, the number of the task's copy");
                 }
             }
         }
