@@ -6,7 +6,7 @@
 use crate::arena::{BdiId, CgId, InodeId, PidId, WbId};
 use crate::engine::Sim;
 use crate::wb::{Domain, Reason, Work};
-use crate::world::World;
+use crate::world::{PAGE, World};
 use floodline_core::kernel::{
     DirtyThrottleControl, RatelimitSample, dirty_poll_interval, foreign_flush_pages, task_ratelimit,
     update_dirty_limit, wb_position_ratio,
@@ -16,6 +16,14 @@ use std::task::{Context, Poll};
 
 /// What a task that is throttled waits for.
 const PAUSES: &str = "the end of its pause (balance_dirty_pages)";
+
+/// Pages that x86 has in zones below 4 GiB, at most.
+const LOW_MEMORY: u64 = 0xe000_0000 / PAGE;
+/// Pages that are free when the kernel sets its first limits, before most of memory is initialised
+/// (`DEFERRED_STRUCT_PAGE_INIT`): a little of the last zone and all below it. Traced (`limit` of `global_dirty_state`) on
+/// 5.10, 6.1 and 6.12 in machines of 1, 2, 4 and 8 GiB that had set nothing.
+const EARLY_LOW: u64 = 64_300;
+const EARLY: u64 = 789_450;
 
 /// A pause that a task takes.
 #[derive(Clone, Copy)]
@@ -283,9 +291,19 @@ impl World {
         }
     }
 
-    /// The ratelimit of the gate, and the machine's smoothed limit, after a change of settings.
+    /// The ratelimit of the gate, and the machine's smoothed limit, as the kernel sets them when it boots. They stay until
+    /// `dirty_ratio` or `dirty_bytes` change, the limit also until somebody is throttled.
+    pub(crate) fn set_ratelimit_at_boot(&mut self) {
+        let early = if self.memory.total <= LOW_MEMORY { EARLY_LOW } else { EARLY };
+        self.set_ratelimit_of(self.gdtc(true).thresh.min(early * self.settings.dirty.dirty_ratio / 100));
+    }
+
+    /// The same after a change of settings.
     pub(crate) fn set_ratelimit(&mut self) {
-        let thresh = self.gdtc(true).thresh;
+        self.set_ratelimit_of(self.gdtc(true).thresh);
+    }
+
+    fn set_ratelimit_of(&mut self, thresh: u64) {
         self.domain.dirty_limit = thresh;
         self.ratelimit_pages = (thresh / (self.cpus * 32).max(1)).max(16);
     }

@@ -137,7 +137,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
             world.limit_io(id, &copy.spec).map_err(SimError::Senseless)?;
         }
     }
-    world.set_ratelimit();
+    world.set_ratelimit_at_boot();
     world.set_sysctls(&machine.sysctl).map_err(SimError::Senseless)?;
     Ok(world)
 }

@@ -196,3 +196,18 @@ fn who_waits_long_for_the_lock_of_an_inode_has_it_next_since_5_3() {
         assert!((first - second).abs() * 20.0 < first, "on {kernel} they take turns: {first} and {second} blocks");
     }
 }
+
+/// The flusher's chunk is an eighth of the smoothed limit at most, which is that of the memory that was there when the
+/// kernel booted until dirty_ratio or dirty_bytes change or somebody is throttled.
+#[test]
+fn who_set_nothing_has_the_small_chunks_of_a_machine_that_boots() {
+    let written_at_once = |settings: &str| {
+        let stream = "steps = [{ write = { file = \"/data/a\", block = \"1 MiB\", rate = \"20 MB/s\" } }]\n";
+        let workload = format!("[workload]\nduration = \"20s\"\n[workload.tasks.stream]\n{stream}");
+        figure(&run("6.12", &format!("{settings}{workload}")), "host.writeback_peak_bytes")
+    };
+    let (nothing, same) = (written_at_once(""), written_at_once("[machine.sysctl.vm]\ndirty_ratio = 20\n"));
+    assert!(nothing < 13e6 && nothing == same, "chunks of 8 MiB: {nothing} and {same}");
+    let changed = written_at_once("[machine.sysctl.vm]\ndirty_ratio = 21\n");
+    assert!(changed > 20e6, "chunks of 24 MiB: {changed}");
+}
