@@ -4,6 +4,8 @@
 //! changes one of them waits. The log of XFS has none of that. Mirrors fs/jbd2/commit.c and
 //! fs/jbd2/transaction.c in outline, and a log force of fs/xfs/xfs_log_cil.c.
 
+mod reserved;
+
 use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
@@ -11,6 +13,9 @@ use crate::inode::Dirt;
 use crate::process::io_wait;
 use crate::world::{PAGE, World};
 use crate::writepages::wait_writeback;
+use floodline_core::kernel::KernelVersion;
+use reserved::Reserved;
+pub(crate) use reserved::reserve;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Log items in a page of XFS's log: it writes changes, not blocks. Measured on 6.12: 320 bytes for a file that
@@ -75,6 +80,10 @@ pub(crate) struct Journal {
     next_tid: u64,
     running: Option<Transaction>,
     is_locked: bool,
+    /// Whether the log on the device is said to be empty: the first commit after a mount says otherwise before it closes
+    /// its transaction (`JBD2_FLUSHED`).
+    is_flushed: bool,
+    reserved: Reserved,
     /// Blocks of the transaction whose log is being written.
     shadow: BlockSet,
     committed: u64,
@@ -87,7 +96,17 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(is_jbd2: bool, interval: u64) -> Journal {
+    /// Of an ext4 on a device of so many bytes.
+    pub(crate) fn jbd2(interval: u64, bytes: u64, kernel: KernelVersion) -> Journal {
+        Journal { reserved: Reserved::of_ext4(bytes, kernel), ..Journal::new(true, interval) }
+    }
+
+    /// Of an XFS.
+    pub(crate) fn xfs() -> Journal {
+        Journal::new(false, crate::xfsaild::INTERVAL)
+    }
+
+    fn new(is_jbd2: bool, interval: u64) -> Journal {
         Journal {
             is_jbd2,
             is_ordered: is_jbd2,
@@ -95,6 +114,8 @@ impl Journal {
             next_tid: 1,
             running: None,
             is_locked: false,
+            is_flushed: is_jbd2,
+            reserved: Reserved::unbounded(),
             shadow: BlockSet::default(),
             committed: 0,
             requested: 0,
@@ -178,7 +199,9 @@ pub(crate) async fn start(sim: &Sim, sb: SbId) {
 
 /// Joins the running transaction with what was reserved for it, even while it is being closed.
 pub(crate) fn start_reserved(sim: &Sim, sb: SbId) {
-    sim.w().journal_handle(sb);
+    let mut world = sim.w();
+    world.journal_unreserve(sb);
+    world.journal_handle(sb);
 }
 
 /// Changes metadata blocks in a transaction, in a task's name; `inode` is the one it is about, where there is one, and
@@ -369,6 +392,10 @@ pub(crate) async fn thread(sim: Sim, sb: SbId) {
 async fn commit_running(sim: &Sim, sb: SbId) {
     let Some(device) = sim.w().sbs[sb].device else { return };
     let is_jbd2 = of(&mut sim.w(), sb).is_some_and(|journal| journal.is_jbd2);
+    if of(&mut sim.w(), sb).is_some_and(|journal| std::mem::take(&mut journal.is_flushed)) {
+        // Its superblock: a buffered write like any other.
+        write(sim, device, 1, Class::Normal).await;
+    }
     if is_jbd2 {
         if let Some(journal) = of(&mut sim.w(), sb) {
             journal.is_locked = true;
@@ -407,7 +434,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         // The log may not be ahead of what it is about.
         flush(sim, device).await;
     }
-    write(sim, device, pages).await;
+    write(sim, device, pages, LOGGED).await;
     {
         let mut world = sim.w();
         let waiting = of(&mut world, sb).map(|journal| {
@@ -418,7 +445,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
     flush(sim, device).await;
     if is_jbd2 {
-        write(sim, device, 1).await;
+        write(sim, device, 1, LOGGED).await;
         flush(sim, device).await;
     }
     let mut world = sim.w();
@@ -438,13 +465,15 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
 }
 
-async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64) {
+/// Blocks of the log are marked "sync" and "idle", as direct writes are: writeback throttling lets them through.
+const LOGGED: Class = Class::Exempt;
+
+async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64, class: Class) {
     let request = Request {
         way: Way::Write,
         at: LOG,
         bytes: pages * PAGE,
-        // Marked "sync" and "idle", as direct writes are: writeback throttling lets them through.
-        class: Class::Exempt,
+        class,
         merged: 0,
         cgroup: CgId::ROOT,
         done: Done::Nothing,

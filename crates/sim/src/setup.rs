@@ -351,9 +351,10 @@ fn add_filesystems(
                     let commit = spec.options.iter().find_map(|option| option.strip_prefix("commit=")?.parse().ok());
                     let interval =
                         commit.filter(|seconds| *seconds > 0).map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
-                    Some(Journal::new(true, interval).with_order(!has("data=writeback")))
+                    let bytes = device.map_or(0, |(block, _)| world.blocks[block].size);
+                    Some(Journal::jbd2(interval, bytes, world.kernel).with_order(!has("data=writeback")))
                 }
-                FsType::Xfs => Some(Journal::new(false, crate::xfsaild::INTERVAL)),
+                FsType::Xfs => Some(Journal::xfs()),
                 _ => None,
             };
         }

@@ -86,6 +86,9 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
             NextRun::End => break,
         };
         if let Some(sb) = run.transaction {
+            if run.converts {
+                journal::reserve(sim, sb).await;
+            }
             journal::start(sim, sb).await;
             let blocks = sim.w().data_blocks(inode);
             journal::modify(sim, sb, &blocks).await;

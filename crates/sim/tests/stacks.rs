@@ -155,6 +155,37 @@ fn writeback_of_a_cgroup_goes_as_its_limit_lets_it() {
     check("free.finished_seconds", 0.1, 1.0);
 }
 
+/// ext4 reserves journal credits for the conversion of what it writes: behind a slow cgroup few are left for the others.
+#[test]
+fn ext4_has_only_so_many_unwritten_extents_under_way() {
+    let small_files = r#"
+name = "small"
+summary = "A slow cgroup that writes many small files"
+[machine]
+memory = "1 GiB"
+cpus = 2
+sysctl.vm = { dirty_writeback_centisecs = 50, dirty_expire_centisecs = 50 }
+[machine.devices.disk]
+size = "1 GiB"
+[machine.mounts."/data"]
+type = "ext4"
+device = "disk"
+[machine.cgroups.box]
+io_max.disk = { write_bandwidth = "1 MB/s" }
+[workload]
+duration = "6s"
+[workload.tasks.writer]
+cgroup = "box"
+steps = [{ create_files = { file = "/data/{n}", files = 200, size = "64 KiB" } }]
+[workload.tasks.idler]
+steps = [{ sleep = { for = "6s" } }]
+"#;
+    let under_way = |kernel| figure(&run(&scenario(small_files), kernel), "host.writeback_peak_bytes") / 65_536.0;
+    // Half of a transaction, of 8192 / 3 blocks less 12 and of 8192 / 4, by 26.
+    assert_eq!((under_way("6.12"), under_way("6.1")), (52.0, 39.0));
+    assert!(under_way("5.4") > 150.0, "no extent is unwritten on 5.4: {}", under_way("5.4"));
+}
+
 #[test]
 fn on_version_1_buffered_writes_escape_a_limit_and_direct_reads_do_not() {
     let run = run(&scenario(&LIMITED.replace("cpus = 2", "cpus = 2\ncgroup_mode = \"v1\"")), "5.10");

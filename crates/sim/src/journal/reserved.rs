@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Credits of a journal that are reserved for work to come: ext4 reserves those for the conversion of unwritten blocks
+//! before it writes them. No more than half of a transaction may be reserved, which bounds the ioends that are under
+//! way on a filesystem, whoever writes them: behind a slow cgroup's, everybody waits. Mirrors add_transaction_credits of
+//! fs/jbd2/transaction.c and ext4_meta_trans_blocks of fs/ext4/inode.c. XFS reserves its log as it converts.
+
+use super::of;
+use crate::arena::SbId;
+use crate::engine::{Sim, Waiters};
+use crate::world::{PAGE, World};
+use floodline_core::kernel::KernelVersion;
+
+/// Blocks of the journal that mke2fs makes, for filesystems of less than so many MiB.
+const JOURNAL_BLOCKS: [(u64, u64); 7] = [
+    (128, 1024),
+    (1 << 10, 4096),
+    (2 << 10, 8192),
+    (16 << 10, 16_384),
+    (32 << 10, 32_768),
+    (64 << 10, 65_536),
+    (128 << 10, 131_072),
+];
+/// The same of larger ones.
+const JOURNAL_BLOCKS_MAX: u64 = 262_144;
+/// Blocks of an inode's tree of extents, at its largest, twice.
+const INDEX_BLOCKS: u64 = 10;
+/// Blocks of extended attributes and of the inode, and one for the pages.
+const OTHER_BLOCKS: u64 = 7;
+/// Blocks that a descriptor block of the log names.
+const TAGS: u64 = 253;
+
+/// What is reserved of a journal.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    /// Conversions that are reserved, and how many may be.
+    under_way: u64,
+    most: u64,
+    waiters: Waiters,
+}
+
+impl Reserved {
+    /// Of a journal that bounds nothing.
+    pub(super) fn unbounded() -> Reserved {
+        Reserved { under_way: 0, most: u64::MAX, waiters: Waiters::default() }
+    }
+
+    /// Of the journal that mke2fs makes on a device of so many bytes.
+    pub(super) fn of_ext4(bytes: u64, kernel: KernelVersion) -> Reserved {
+        let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
+        let journal = known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks);
+        // Since commit e3a00a23781c ("jbd2: precompute number of transaction descriptor blocks"), 6.11, a third of the
+        // journal less what describes it; before, a quarter of it.
+        let transaction = match kernel.at_least(6, 11) {
+            true => journal / 3 - (journal / 3).div_ceil(TAGS) - 1,
+            false => journal / 4,
+        };
+        let groups = (bytes / (PAGE * 8 * PAGE)).max(1);
+        let touched = INDEX_BLOCKS + 1;
+        let credits = INDEX_BLOCKS + OTHER_BLOCKS + touched.min(groups) + touched.min(groups.div_ceil(64));
+        Reserved { most: (transaction / 2 / credits).max(1), ..Reserved::unbounded() }
+    }
+}
+
+/// Reserves what a conversion needs; waits while too much is reserved.
+pub(crate) async fn reserve(sim: &Sim, sb: SbId) {
+    loop {
+        let ticket = sim.ticket("credits of the journal that others reserved (jbd2)");
+        {
+            let mut world = sim.w();
+            let Some(journal) = of(&mut world, sb) else { return };
+            let reserved = &mut journal.reserved;
+            if reserved.under_way < reserved.most {
+                reserved.under_way += 1;
+                return;
+            }
+            reserved.waiters.add(ticket);
+        }
+        crate::engine::suspend().await;
+    }
+}
+
+impl World {
+    /// A conversion that was reserved begins.
+    pub(super) fn journal_unreserve(&mut self, sb: SbId) {
+        let Some(journal) = of(self, sb) else { return };
+        journal.reserved.under_way = journal.reserved.under_way.saturating_sub(1);
+        let waiting = journal.reserved.waiters.take();
+        self.wake_all(waiting);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_conversions_are_reserved_as_traced() {
+        let most = |gib: u64, kernel: &str| Reserved::of_ext4(gib << 30, kernel.parse().expect("a version")).most;
+        // 93 whenever somebody waited, on 6.12: 29 of the 5461 blocks of a transaction each.
+        assert_eq!(most(3, "6.12"), 93);
+        assert_eq!(most(3, "6.10"), 70);
+        assert!(most(1, "6.12") < most(3, "6.12") && most(3, "6.12") < most(200, "6.12"));
+        assert!(most(0, "6.12") > 0);
+    }
+}
