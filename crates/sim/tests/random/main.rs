@@ -152,11 +152,11 @@ duration = "2s"
 seed = 46
 [workload.tasks.t0]
 cgroup = "c0/c2"
-preset.redis_aof = { file = "/m0/k{i}", commands = "100/s" }
+preset.redis_aof = { file = "/m0/k{i}-{j}", commands = "100/s" }
 [workload.tasks.t1]
 cgroup = "c0"
 instances = 4
-preset.mail = { dir = "/o1/k{i}", messages = "5/s" }
+preset.mail = { dir = "/o1/k{i}-{j}", messages = "5/s" }
 "#;
     assert_eq!(judge(text, "4.14.60"), Ok(Ending::Ran));
 }
