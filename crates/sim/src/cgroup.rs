@@ -11,8 +11,10 @@ use floodline_core::kernel::{ForeignDirty, MemcgStats};
 /// Counts of a memcg, its descendants included; pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charged {
-    /// Page cache.
+    /// Page cache, but for that of tmpfs.
     pub(crate) file: u64,
+    /// Pages of tmpfs.
+    pub(crate) shmem: u64,
     /// Of it on the active list.
     pub(crate) active: u64,
     pub(crate) dirty: u64,
@@ -188,6 +190,6 @@ impl World {
 impl Charged {
     /// `memory.current`, pages.
     pub(crate) fn usage(&self) -> u64 {
-        self.file + self.anon + self.kernel
+        self.file + self.shmem + self.anon + self.kernel
     }
 }

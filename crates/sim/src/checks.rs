@@ -39,6 +39,7 @@ impl World {
         same("NR_WRITEBACK and the root's file_writeback", memory.nr_writeback, root.writeback)?;
         same("file pages and the root's file", memory.inactive + memory.active, root.file)?;
         same("active pages and the root's", memory.active, root.active)?;
+        same("pages of tmpfs and the root's", memory.shmem, root.shmem)?;
         for (_, bdi) in self.bdis.iter() {
             let dirty = bdi.wbs.iter().map(|wb| &self.wbs[*wb]).filter(|wb| wb.has_dirty_io);
             let sum = dirty.map(|wb| wb.bandwidth.avg_write_bandwidth).sum();

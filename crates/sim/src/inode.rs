@@ -337,12 +337,7 @@ impl World {
         self.inodes[inode].has_lost_pages |= !gone.is_empty();
         for (_, extent) in gone {
             let len = u64::from(extent.len);
-            self.memory.uncache(len, extent.active);
-            self.charge(extent.owner, |charged| {
-                charged.file -= len;
-                charged.active -= if extent.active { len } else { 0 };
-                charged.dirty -= if extent.dirty { len } else { 0 };
-            });
+            self.uncache(inode, extent);
             if extent.dirty {
                 self.memory.nr_dirty -= len;
                 self.memory.conserved.add(Fate::Cancelled, len);

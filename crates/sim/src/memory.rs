@@ -13,6 +13,7 @@ use crate::protection::Effort;
 use crate::wb::Reason;
 use crate::world::World;
 use floodline_core::kernel::{DirtyableMemory, global_dirtyable_memory};
+use floodline_core::scenario::FsType;
 
 /// Counters of the machine; pages and nanoseconds.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Memory {
     pub(crate) inactive: u64,
     pub(crate) active: u64,
     pub(crate) anon: u64,
+    /// Pages of tmpfs: on the lists of anonymous memory, and without swap there to stay.
+    pub(crate) shmem: u64,
     pub(crate) kernel: u64,
     pub(crate) nr_dirty: u64,
     pub(crate) nr_writeback: u64,
@@ -72,7 +75,7 @@ impl Memory {
         self.inactive += pages;
     }
 
-    pub(crate) fn uncache(&mut self, pages: u64, is_active: bool) {
+    fn uncache(&mut self, pages: u64, is_active: bool) {
         self.free += pages;
         if is_active {
             self.active = self.active.saturating_sub(pages);
@@ -106,13 +109,44 @@ impl World {
             return;
         };
         self.inodes[inode].cache.insert(start, Extent { len: pages, blocks: pages, ..page });
+        if self.is_shmem(inode) {
+            self.memory.free = self.memory.free.saturating_sub(len);
+            self.memory.shmem += len;
+            self.charge(page.owner, |charged| charged.shmem += len);
+            return;
+        }
         self.memory.lru(page.owner).push_back(inode, start, len);
         self.memory.cache(len);
         self.charge(page.owner, |charged| charged.file += len);
     }
 
+    /// Whether the pages of an inode are those of a tmpfs.
+    fn is_shmem(&self, inode: InodeId) -> bool {
+        self.sbs[self.inodes[inode].sb].fs_type == FsType::Tmpfs
+    }
+
+    /// Pages of an inode, all like the one that is given, are no longer in the cache.
+    pub(crate) fn uncache(&mut self, inode: InodeId, page: &Extent) {
+        let len = u64::from(page.len);
+        if self.is_shmem(inode) {
+            self.memory.free += len;
+            self.memory.shmem -= len;
+            self.charge(page.owner, |charged| charged.shmem -= len);
+            return;
+        }
+        self.memory.uncache(len, page.active);
+        self.charge(page.owner, |charged| {
+            charged.file -= len;
+            charged.active -= if page.active { len } else { 0 };
+            charged.dirty -= if page.dirty { len } else { 0 };
+        });
+    }
+
     /// Pages were met again: they move to the active list.
     pub(crate) fn activate(&mut self, inode: InodeId, start: u64, len: u64) {
+        if self.is_shmem(inode) {
+            return;
+        }
         let mut moved = ByOwner::default();
         let cache = &mut self.inodes[inode].cache;
         let (start, end) = cache.whole_folios(start, start + len);
@@ -281,6 +315,9 @@ impl World {
     /// Evicts every clean page, and inodes (`drop_caches` 3).
     pub(crate) fn drop_caches(&mut self) {
         for inode in self.inodes.ids() {
+            if self.is_shmem(inode) {
+                continue;
+            }
             let is_clean = |(_, extent): &&(u64, Extent)| !extent.dirty && !extent.writeback;
             let clean: Vec<_> = self.inodes[inode].cache.extents().iter().filter(is_clean).copied().collect();
             for (start, extent) in clean {

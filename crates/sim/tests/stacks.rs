@@ -155,6 +155,38 @@ fn writeback_of_a_cgroup_goes_as_its_limit_lets_it() {
     check("free.finished_seconds", 0.1, 1.0);
 }
 
+#[test]
+fn pages_of_a_tmpfs_stay_and_are_no_memory_to_be_made_dirty() {
+    let fills = r#"
+name = "fills"
+summary = "A tmpfs takes half of the memory, and then a file more than the other"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "4 GiB"
+write_bandwidth = "400 MB/s"
+[machine.mounts."/mem"]
+type = "tmpfs"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[workload.tasks.filler]
+steps = [
+  { sleep = { for = "1s" } },
+  { write = { file = "/mem/a", block = "1 MiB", total = "400 MiB" } },
+  { write = { file = "/data/a", block = "1 MiB", total = "1 GiB" } },
+  { fsync = { file = "/data/a" } },
+  "drop_caches",
+  { sleep = { for = "2s" } },
+]
+"#;
+    let host = run(&scenario(fills), "6.12").window.host;
+    assert_eq!(host.last.nr_shmem.expect("known").0, 400 << 8);
+    let [before, after] = [&host.first, &host.last].map(|row| row.nr_dirty_threshold.expect("known").0);
+    assert!(after * 10 < before * 7, "{before} pages might be dirty, now {after}");
+}
+
 /// ext4 reserves journal credits for the conversion of what it writes: behind a slow cgroup few are left for the others.
 #[test]
 fn ext4_has_only_so_many_unwritten_extents_under_way() {
