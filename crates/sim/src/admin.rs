@@ -67,6 +67,7 @@ impl World {
             remove_after: None,
             pgfault: 0,
             events_max: 0,
+            events_high: 0,
         });
         self.cgroups[id].memcg =
             if has_controllers { id } else { parent.map_or(id, |parent| self.cgroups[parent].memcg) };

@@ -112,6 +112,7 @@ pub(crate) struct Cgroup {
     pub(crate) remove_after: Option<u64>,
     pub(crate) pgfault: u64,
     pub(crate) events_max: u64,
+    pub(crate) events_high: u64,
 }
 
 impl World {

@@ -27,6 +27,7 @@ mod loop_device;
 mod lru;
 mod measure;
 mod memory;
+mod memory_high;
 mod namespace;
 mod page_cache;
 mod process;

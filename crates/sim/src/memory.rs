@@ -8,6 +8,7 @@ use crate::cgroup::ByOwner;
 use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
+use crate::memory_high::handle_over_high;
 use crate::page_cache::Extent;
 use crate::protection::Effort;
 use crate::wb::Reason;
@@ -356,17 +357,16 @@ impl World {
 
     /// Whether so many more pages may be charged to a cgroup at once.
     pub(crate) fn has_room(&self, cgroup: CgId, pages: u64) -> bool {
-        pages == 0 || self.over(cgroup, pages).is_none()
+        pages == 0 || self.over(cgroup, pages).is_none() && self.over_high(cgroup, pages).is_none()
     }
 
     /// The limit that so many more pages would break: the cgroup, and pages to be freed.
     fn over(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
         for id in self.ancestors(cgroup) {
             let cgroup = &self.cgroups[id];
-            let limit = cgroup.max.min(cgroup.high);
             let usage = cgroup.charged.usage().saturating_add(pages);
-            if limit != u64::MAX && usage > limit {
-                return Some((id, usage - limit));
+            if cgroup.max != u64::MAX && usage > cgroup.max {
+                return Some((id, usage - cgroup.max));
             }
         }
         let floor = self.memory.high_watermark / 2;
@@ -379,36 +379,55 @@ impl World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
+/// Reclaims so many pages from a cgroup: how many were evicted, or nothing where there is no clean page and what is dirty
+/// is being written now. 0: nothing can be evicted any more.
+pub(crate) fn reclaims(world: &mut World, scope: CgId, wanted: u64) -> Option<u64> {
+    world.memory.allocstall += 1;
+    world.memory.pgscan_direct += wanted;
+    let evicted = world.evict(scope, wanted);
+    let charged = &world.cgroups[scope].charged;
+    if evicted > 0 || charged.dirty + charged.writeback == 0 {
+        return Some(evicted);
+    }
+    world.wakeup_flushers(Reason::Vmscan);
+    None
+}
+
+/// Waits until some page is clean, or a while.
+pub(crate) async fn waits_for_reclaim(sim: &Sim) {
+    {
+        let ticket = sim.ticket("memory: reclaim found only dirty pages");
+        let mut world = sim.w();
+        world.reclaim_waiters.add(ticket);
+        let at = world.now + RECLAIM_WAIT;
+        world.queue.push(at, Due::Wake(ticket));
+    }
+    suspend().await;
+}
+
 /// Makes room for pages that are charged to a cgroup.
 pub(crate) async fn make_room(sim: &Sim, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
+    make_room_below_max(sim, cgroup, pages).await?;
+    handle_over_high(sim, cgroup, pages).await;
+    Ok(())
+}
+
+async fn make_room_below_max(sim: &Sim, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
     for _ in 0..RECLAIM_TRIES {
-        let ticket = {
+        let found = {
             let mut world = sim.w();
             let Some((scope, wanted)) = world.over(cgroup, pages) else { return Ok(()) };
-            world.memory.allocstall += 1;
-            world.memory.pgscan_direct += wanted;
             if scope != CgId::ROOT {
                 world.cgroups[scope].events_max += 1;
             }
-            if world.evict(scope, wanted) > 0 {
-                continue;
-            }
-            // With nothing left that could become clean, the kernel kills for want of memory.
-            let charged = &world.cgroups[scope].charged;
-            if charged.dirty + charged.writeback == 0 {
-                // memory.high is no limit: who is over it is only made to wait.
-                let is_hard = scope == CgId::ROOT || charged.usage().saturating_add(pages) > world.cgroups[scope].max;
-                return if is_hard { Err(NoMemory) } else { Ok(()) };
-            }
-            world.wakeup_flushers(Reason::Vmscan);
-            let ticket = sim.ticket("memory: reclaim found only dirty pages");
-            world.reclaim_waiters.add(ticket);
-            let at = world.now + RECLAIM_WAIT;
-            world.queue.push(at, Due::Wake(ticket));
-            ticket
+            reclaims(&mut world, scope, wanted)
         };
-        let _ = ticket;
-        suspend().await;
+        match found {
+            // With nothing left that could become clean, the kernel kills for want of memory.
+            Some(0) => return Err(NoMemory),
+            Some(_) => {}
+            None => waits_for_reclaim(sim).await,
+        }
     }
     Err(NoMemory)
 }

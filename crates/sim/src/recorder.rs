@@ -356,7 +356,7 @@ fn cgroup_row(cgroup: &crate::cgroup::Cgroup, below: Below) -> CgroupRow {
         active_file: bytes(charged.active),
         pgfault: Some(Count(cgroup.pgfault)),
         events_max: Some(Count(cgroup.events_max)),
-        events_high: Some(Count(0)),
+        events_high: Some(Count(cgroup.events_high)),
         events_oom_kill: Some(Count(0)),
         io_some: Some(Nanos(cgroup.io.some)),
         io_full: Some(Nanos(cgroup.io.full)),

@@ -187,6 +187,29 @@ steps = [
     assert!(after * 10 < before * 7, "{before} pages might be dirty, now {after}");
 }
 
+#[test]
+fn over_memory_high_nobody_is_refused_memory_but_made_to_wait() {
+    let holder = r#"
+name = "high"
+summary = "A program that holds more memory than memory.high"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.cgroups.box]
+memory_high = "64 MiB"
+[workload.tasks.holder]
+cgroup = "box"
+steps = [{ anon = { size = "66 MiB" } }]
+"#;
+    let took = |text: &str, kernel| figure(&run(&scenario(text), kernel), "holder.finished_seconds");
+    // 8 batches of 256 KiB, and the further it is over the longer each waits: up to 62 ms.
+    let waited = took(holder, "6.12");
+    assert!((0.1..0.3).contains(&waited), "{waited}");
+    assert!(took(holder, "5.3") < 0.05, "nobody waits before 5.4");
+    let more = took(&holder.replace("66 MiB", "80 MiB"), "6.12");
+    assert!((60.0..130.0).contains(&more), "{more}");
+}
+
 /// ext4 reserves journal credits for the conversion of what it writes: behind a slow cgroup few are left for the others.
 #[test]
 fn ext4_has_only_so_many_unwritten_extents_under_way() {
