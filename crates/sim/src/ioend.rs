@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// Folios of one ioend of iomap, since commit ebb7fb1557b1 ("xfs, iomap: limit individual ioend chain lengths in
 /// writeback"), 5.18.
-const IOMAP_FOLIOS: u64 = 4096;
+const IOEND_BATCH_SIZE: u64 = 4096;
 
 /// One that is under way.
 #[derive(Debug)]
@@ -115,7 +115,10 @@ impl World {
     /// Most pages that one may have, in folios of the given size.
     pub(crate) fn ioend_pages(&self, sb: SbId, is_new: bool, folio: u64) -> u64 {
         match self.sbs[sb].fs_type {
-            FsType::Xfs if self.kernel.at_least(5, 18) => IOMAP_FOLIOS * folio.max(1),
+            // Since commit ae5535efd8c4 ("iomap: don't chain bios"), 6.9, it is one bio, of a vector for each folio: that
+            // those next to each other in memory share one is not modelled.
+            FsType::Xfs if self.kernel.at_least(6, 9) => BIO_PAGES * folio.max(1),
+            FsType::Xfs if self.kernel.at_least(5, 18) => IOEND_BATCH_SIZE * folio.max(1),
             FsType::Xfs => u64::MAX,
             // Unwritten extents are converted as a whole.
             FsType::Ext4 if is_new && self.sbs[sb].has_unwritten => u64::MAX,

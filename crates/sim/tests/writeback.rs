@@ -211,3 +211,20 @@ fn who_set_nothing_has_the_small_chunks_of_a_machine_that_boots() {
     let changed = written_at_once("[machine.sysctl.vm]\ndirty_ratio = 21\n");
     assert!(changed > 20e6, "chunks of 24 MiB: {changed}");
 }
+
+/// Pages are clean when all that was written as one is: a file of single pages, on a disk of 4 MB/s.
+#[test]
+fn what_xfs_writes_as_one_is_one_bio_since_6_9() {
+    let files = "[machine.devices.slow]\nsize = \"10 GiB\"\nwrite_bandwidth = \"4 MB/s\"\n[machine.mounts.\"/slow\"]\n\
+                 type = \"xfs\"\ndevice = \"slow\"\n[workload.tasks.writer]\nsteps = [{ write = { file = \"/slow/a\", \
+                 block = \"4 KiB\", total = \"24 MiB\" } }, { fsync = { file = \"/slow/a\" } }]\n";
+    let clean_at_once = |kernel| {
+        let series = run(kernel, files).window.host_series;
+        let written: Vec<u64> = series.iter().filter_map(|(_, row)| Some(row.nr_written?.0)).collect();
+        written.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+    };
+    // Half a second of the disk are 488 pages.
+    let (before, since) = (clean_at_once("6.8"), clean_at_once("6.9"));
+    assert!(before >= 4096, "4096 folios: {before} pages from one sample to the next");
+    assert!((400..=488 + 256).contains(&since), "256 folios: {since} pages from one sample to the next");
+}
