@@ -4,7 +4,7 @@
 //! none. Follows mm/vmscan.c as far as it acts on dirty pages.
 
 use crate::arena::{CgId, InodeId};
-use crate::cgroup::ByOwner;
+use crate::cgroup::{ByOwner, Cgroup};
 use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
@@ -357,21 +357,30 @@ impl World {
 
     /// Whether so many more pages may be charged to a cgroup at once.
     pub(crate) fn has_room(&self, cgroup: CgId, pages: u64) -> bool {
-        pages == 0 || self.over(cgroup, pages).is_none() && self.over_high(cgroup, pages).is_none()
+        let is_below = |world: &World| world.over_limit(cgroup, pages, |cgroup| cgroup.max.min(cgroup.high)).is_none();
+        pages == 0 || is_below(self) && self.lacking(pages) == 0
     }
 
     /// The limit that so many more pages would break: the cgroup, and pages to be freed.
     fn over(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
-        for id in self.ancestors(cgroup) {
+        self.over_limit(cgroup, pages, |cgroup| cgroup.max).or_else(|| {
+            let short = self.lacking(pages);
+            (short > 0).then(|| (CgId::ROOT, short.max(1024)))
+        })
+    }
+
+    /// The nearest cgroup whose limit so many more pages would break, and by how many.
+    pub(crate) fn over_limit(&self, cgroup: CgId, pages: u64, limit: impl Fn(&Cgroup) -> u64) -> Option<(CgId, u64)> {
+        self.ancestors(cgroup).find_map(|id| {
             let cgroup = &self.cgroups[id];
-            let usage = cgroup.charged.usage().saturating_add(pages);
-            if cgroup.max != u64::MAX && usage > cgroup.max {
-                return Some((id, usage - cgroup.max));
-            }
-        }
-        let floor = self.memory.high_watermark / 2;
-        let short = (pages + floor).saturating_sub(self.memory.free);
-        (short > 0).then(|| (CgId::ROOT, short.max(1024)))
+            let over = cgroup.charged.usage().saturating_add(pages).saturating_sub(limit(cgroup));
+            (over > 0).then_some((id, over))
+        })
+    }
+
+    /// Pages that the machine would have too few with so many more.
+    fn lacking(&self, pages: u64) -> u64 {
+        (pages + self.memory.high_watermark / 2).saturating_sub(self.memory.free)
     }
 }
 

@@ -28,12 +28,8 @@ fn sleep_for(over: u64, high: u64) -> u64 {
 
 impl World {
     /// The nearest cgroup that so many more pages would put over `memory.high`, and by how many.
-    pub(crate) fn over_high(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
-        self.ancestors(cgroup).find_map(|id| {
-            let cgroup = &self.cgroups[id];
-            let over = cgroup.charged.usage().saturating_add(pages).saturating_sub(cgroup.high);
-            (cgroup.high != u64::MAX && over > 0).then_some((id, over))
-        })
+    fn over_high(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
+        self.over_limit(cgroup, pages, |cgroup| cgroup.high)
     }
 
     /// How long who charges so many pages sleeps for being over in the end.
