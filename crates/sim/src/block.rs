@@ -406,6 +406,9 @@ impl World {
             self.wake(ticket);
         }
         self.wbt_done(device, &request, since);
+        if self.settings.laptop_mode > 0 {
+            self.laptop_io_completion(device);
+        }
         match request.done {
             Done::Writeback(ioend) => self.ioend_done(ioend),
             Done::Complete(slot) => {

@@ -194,7 +194,7 @@ impl Engine {
             let wakes = match world.queue.due(next) {
                 Some(Due::Wake(ticket)) => self.is_valid(ticket),
                 Some(Due::Alarm(wb)) => world.wbs[wb].alarm.is_wanted(next.at, next.sequence),
-                Some(Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_)) | None => false,
+                Some(Due::IoDone(..) | Due::WbtWindow(_) | Due::Bandwidth(_) | Due::LaptopMode(_)) | None => false,
             };
             if wakes {
                 return false;
@@ -228,6 +228,12 @@ impl Engine {
                 let w = &mut world.wbs[wb];
                 if world.queue.alarm_came(&mut w.alarm, at, sequence, due) {
                     return w.flusher;
+                }
+            }
+            Due::LaptopMode(bdi) => {
+                let timer = &mut world.bdis[bdi].laptop_mode_wb_timer;
+                if world.queue.alarm_came(timer, at, sequence, due) {
+                    world.laptop_mode_timer(bdi);
                 }
             }
         }

@@ -107,6 +107,21 @@ impl World {
         }
     }
 
+    /// Has a flusher write all that it has.
+    pub(crate) fn wb_start_writeback(&mut self, wb: WbId, reason: Reason) {
+        if !self.wbs[wb].has_dirty_io {
+            return;
+        }
+        if !self.kernel.at_least(4, 15) {
+            // Until 4.14 every call is work of its own.
+            let work = self.plain_work(wb, reason, true);
+            self.wb_queue_work(wb, work);
+        } else if self.wbs[wb].start_all.is_none() {
+            self.wbs[wb].start_all = Some(reason);
+            self.wb_wake_now(wb);
+        }
+    }
+
     /// Work on old data, if it is time for that.
     fn old_work(&mut self, wb: WbId) -> Option<Work> {
         let now = self.jiffies();

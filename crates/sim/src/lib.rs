@@ -23,6 +23,7 @@ mod honoured;
 mod inode;
 mod ioend;
 mod journal;
+mod laptop_mode;
 mod loop_device;
 mod lru;
 mod measure;

@@ -341,17 +341,7 @@ impl World {
     /// Wakes every flusher that has something to write, as reclaim does.
     pub(crate) fn wakeup_flushers(&mut self, reason: Reason) {
         for wb in self.wbs.ids() {
-            if !self.wbs[wb].has_dirty_io {
-                continue;
-            }
-            if !self.kernel.at_least(4, 15) {
-                // Until 4.14 every call is work of its own.
-                let work = self.plain_work(wb, reason, true);
-                self.wb_queue_work(wb, work);
-            } else if self.wbs[wb].start_all.is_none() {
-                self.wbs[wb].start_all = Some(reason);
-                self.wb_wake_now(wb);
-            }
+            self.wb_start_writeback(wb, reason);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
 use crate::block::Block;
 use crate::completions::Completions;
 use crate::dcache::Names;
-use crate::engine::Queue;
+use crate::engine::{Alarm, Queue};
 use crate::filesystem::{Atime, Folios, Superblock, Upper};
 use crate::inode::Inode;
 use crate::journal::Journal;
@@ -264,6 +264,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
         read_ahead: device.bdi.read_ahead.map_or(128 << 10, |size| size.bytes()),
         tot_write_bandwidth: 0,
         last_sleep: 0,
+        laptop_mode_wb_timer: Alarm::default(),
         switch_lock: Lock::default(),
     };
     world.bdi_min_ratio += bdi.min_ratio;

@@ -264,4 +264,5 @@ pub(crate) async fn sync_all(sim: &Sim) {
     for inode in metadata {
         wait_writeback(sim, inode, 0, u64::MAX / 2).await;
     }
+    sim.w().laptop_sync_completion();
 }

@@ -42,6 +42,8 @@ pub(crate) struct Bdi {
     pub(crate) tot_write_bandwidth: u64,
     /// When a dirtier last slept for it.
     pub(crate) last_sleep: u64,
+    /// Has all of it written in laptop mode.
+    pub(crate) laptop_mode_wb_timer: Alarm,
     /// Held while inodes are switched or all of a superblock is synced.
     pub(crate) switch_lock: Lock,
 }
@@ -66,6 +68,7 @@ pub(crate) enum Reason {
     Periodic,
     Sync,
     Vmscan,
+    LaptopTimer,
     ForeignFlush,
 }
 

@@ -228,3 +228,51 @@ fn what_xfs_writes_as_one_is_one_bio_since_6_9() {
     assert!(before >= 4096, "4096 folios: {before} pages from one sample to the next");
     assert!((400..=488 + 256).contains(&since), "256 folios: {since} pages from one sample to the next");
 }
+
+/// Bytes written to all disks within ten seconds, in laptop mode of so many seconds. The steps begin when nothing was
+/// asked of any disk for longer.
+fn written_in_laptop_mode(kernel: &str, seconds: u64, steps: &str) -> f64 {
+    let old = |mount| {
+        let file = format!("file = \"{mount}/old\"");
+        format!("{{ write = {{ {file}, block = \"64 KiB\", total = \"1 MiB\" }} }}, {{ fsync = {{ {file} }} }}")
+    };
+    let more = format!(
+        "[machine.devices.left]\nsize = \"1 GiB\"\n[machine.devices.right]\nsize = \"1 GiB\"\n\
+         [machine.devices.array.backing.raid1]\nmembers = [\"left\", \"right\"]\n[machine.mounts.\"/mirror\"]\n\
+         type = \"xfs\"\ndevice = \"array\"\n[machine.sysctl.vm]\nlaptop_mode = {seconds}\n\
+         dirty_writeback_centisecs = 6000\ndirty_expire_centisecs = 6000\n[workload]\nduration = \"10s\"\n\
+         [workload.tasks.one]\nsetup = [{}, {}, \"drop_caches\"]\nsteps = [{{ sleep = {{ for = \"3s\" }} }}, {steps}, \
+         {{ sleep = {{ for = \"5s\" }} }}]\n",
+        old("/data"),
+        old("/mirror"),
+    );
+    figure(&run(kernel, &more), "devices.written_bytes")
+}
+
+/// The step that writes 4 MiB to a file.
+fn write(file: &str) -> String {
+    format!("{{ write = {{ file = \"{file}\", block = \"64 KiB\", total = \"4 MiB\" }} }}")
+}
+
+#[test]
+fn laptop_mode_writes_everything_when_a_disk_was_used() {
+    let used =
+        |mount: &str| format!("{}, {{ read = {{ file = \"{mount}/old\", count = 1 }} }}", write(&format!("{mount}/a")));
+    for kernel in ["4.14", "6.12"] {
+        assert!(written_in_laptop_mode(kernel, 2, &write("/data/a")) < 1e6, "{kernel}: no request, nothing is written");
+        assert!(written_in_laptop_mode(kernel, 2, &used("/data")) >= 4e6, "{kernel}: two seconds after the read");
+        assert!(written_in_laptop_mode(kernel, 0, &used("/data")) < 1e6, "{kernel}: not in laptop mode");
+        assert!(written_in_laptop_mode(kernel, 2, &used("/mirror")) < 1e6, "{kernel}: the members have nothing dirty");
+    }
+    assert!(written_in_laptop_mode("7.2", 2, &used("/data")) < 1e6, "there is no laptop mode any more");
+}
+
+#[test]
+fn a_sync_stops_the_timers_of_laptop_mode() {
+    let around =
+        |call: &str| written_in_laptop_mode("6.12", 2, &format!("{}, {call}, {}", write("/data/a"), write("/data/b")));
+    let fsync = around("{ fsync = { file = \"/data/a\" } }");
+    assert!(fsync >= 8e6, "the second file follows the first: {fsync}");
+    let sync = around("\"sync\"");
+    assert!((4e6..5e6).contains(&sync), "everything was written, the timer has nothing to do: {sync}");
+}

@@ -4,7 +4,7 @@
 mod later;
 
 use super::Ticket;
-use crate::arena::{BlockId, WbId};
+use crate::arena::{BdiId, BlockId, WbId};
 use crate::block::{WAYS, Way};
 use later::Later;
 use std::cmp::Ordering;
@@ -23,6 +23,8 @@ pub(crate) enum Due {
     Bandwidth(WbId),
     /// The alarm of a wb's flusher.
     Alarm(WbId),
+    /// The timer of a bdi in laptop mode.
+    LaptopMode(BdiId),
 }
 
 /// When a sleeper wants to be woken that is mostly woken earlier, by others, and then sets its alarm anew.

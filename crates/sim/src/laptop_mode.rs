@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Laptop mode: so many seconds after a disk served its last request, all that is dirty is written to it, as it turns
+//! by then anyway. Mirrors laptop_io_completion, laptop_mode_timer_fn and laptop_sync_completion of mm/page-writeback.c,
+//! which were there until 7.0 (`Algorithm::laptop_mode`). That dirtying wakes no flusher for background work meanwhile
+//! is in `balance_dirty_pages.rs`.
+
+use crate::arena::{BdiId, BlockId};
+use crate::engine::Due;
+use crate::wb::Reason;
+use crate::world::World;
+
+impl World {
+    /// A device has completed a request (`blk_mq_free_request`). A mirror has no requests of its own: only its members
+    /// have, and nothing is dirty on those.
+    #[cold]
+    pub(crate) fn laptop_io_completion(&mut self, device: BlockId) {
+        let block = &self.blocks[device];
+        let Some(bdi) = block.bdi.filter(|_| self.algorithm.laptop_mode && block.members.is_empty()) else { return };
+        let at = self.timer(self.settings.laptop_mode.saturating_mul(1_000_000_000));
+        self.queue.set_alarm(&mut self.bdis[bdi].laptop_mode_wb_timer, at, Due::LaptopMode(bdi));
+    }
+
+    /// The last request of a disk was so long ago.
+    pub(crate) fn laptop_mode_timer(&mut self, bdi: BdiId) {
+        for at in 0..self.bdis[bdi].wbs.len() {
+            let wb = self.bdis[bdi].wbs[at];
+            self.wb_start_writeback(wb, Reason::LaptopTimer);
+        }
+    }
+
+    /// A sync of everything has just written what the timers would.
+    pub(crate) fn laptop_sync_completion(&mut self) {
+        for bdi in self.bdis.ids() {
+            self.bdis[bdi].laptop_mode_wb_timer.stop();
+        }
+    }
+}
