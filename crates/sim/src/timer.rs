@@ -14,6 +14,9 @@ fn initial_jiffies(hz: u64) -> u64 {
     (1 << 32) - BEFORE_OVERFLOW * hz
 }
 
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 /// Timers of a level.
 const LVL_SIZE: u64 = 64;
 /// Each level is so many times coarser than the one below it: a shift.
@@ -26,6 +29,16 @@ fn goes_off(now: u64, after: u64) -> u64 {
     let level = (0..LVL_DEPTH).find(|level| after < (LVL_SIZE - 1) << (level * LVL_CLK_SHIFT)).unwrap_or(LVL_DEPTH);
     let shift = level * LVL_CLK_SHIFT;
     ((now.saturating_add(after) >> shift).saturating_add(1)) << shift
+}
+
+/// Whole jiffies in a time.
+fn jiffies(nanos: u64, hz: u64) -> u64 {
+    u64::try_from(u128::from(nanos) * u128::from(hz) / u128::from(SECOND)).unwrap_or(u64::MAX)
+}
+
+/// The first nanosecond of a jiffy.
+fn moment(jiffy: u64, hz: u64) -> u64 {
+    u64::try_from((u128::from(jiffy) * u128::from(SECOND)).div_ceil(u128::from(hz))).unwrap_or(u64::MAX)
 }
 
 impl World {
@@ -44,12 +57,10 @@ impl World {
         if !self.kernel.at_least(4, 8) {
             return self.now.saturating_add(nanos);
         }
-        let (hz, second) = (self.build.hz(), 1_000_000_000_u64);
-        let jiffies = |nanos: u64| u64::try_from(u128::from(nanos) * u128::from(hz) / u128::from(second));
+        let hz = self.build.hz();
         let first = initial_jiffies(hz);
-        let now = jiffies(self.uptime.saturating_add(self.now)).unwrap_or(u64::MAX).saturating_add(first);
-        let at = goes_off(now, jiffies(nanos).unwrap_or(u64::MAX));
-        (at - first).saturating_mul(second / hz).saturating_sub(self.uptime)
+        let now = jiffies(self.uptime.saturating_add(self.now), hz).saturating_add(first);
+        moment(goes_off(now, jiffies(nanos, hz)) - first, hz).saturating_sub(self.uptime)
     }
 }
 
@@ -69,5 +80,14 @@ mod tests {
         check(1054, 1250, 2368);
         // 30 s: up to 512.
         check(0, 7500, 7680);
+    }
+
+    #[test]
+    fn no_timer_goes_off_in_the_past_where_a_tick_is_no_whole_number_of_nanoseconds() {
+        for hz in [300, 1024] {
+            for now in (0..10_000_000_000).step_by(999_983) {
+                assert!(moment(jiffies(now, hz) + 1, hz) > now, "{now} at {hz} Hz");
+            }
+        }
     }
 }
