@@ -46,7 +46,12 @@ impl ExportError {
 
 impl From<::csv::Error> for ExportError {
     fn from(error: ::csv::Error) -> ExportError {
-        ExportError::Write(error.into())
+        // The conversion that the crate has forgets what kind of error it was.
+        let shown = error.to_string();
+        ExportError::Write(match error.into_kind() {
+            ::csv::ErrorKind::Io(error) => error,
+            _ => std::io::Error::other(shown),
+        })
     }
 }
 
@@ -54,4 +59,16 @@ impl From<::csv::Error> for ExportError {
 pub(crate) fn rfc3339(wall: Nanos) -> Option<String> {
     let stamp = jiff::Timestamp::from_nanosecond(i128::from(wall.0)).ok()?;
     Some(format!("{stamp:.3}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn who_reads_csv_and_goes_away_is_told_as_such() {
+        let error = ::csv::Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(ExportError::from(error).io().map(io::Error::kind), Some(io::ErrorKind::BrokenPipe));
+    }
 }

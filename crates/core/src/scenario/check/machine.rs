@@ -59,11 +59,13 @@ pub(super) fn sysctls(sysctls: &Sysctls, at: &[&str], complaints: &mut Complaint
     }
     for &(ratio, bytes) in EXCLUSIVE {
         if sysctls.0.contains_key(ratio) && sysctls.0.contains_key(bytes) {
-            complaints.hint(
-                &key(bytes),
-                format!("{ratio} and {bytes} cannot both be set: the kernel zeroes the one that was written first"),
-                format!("in a variant: unset = [\"machine.sysctl.{bytes}\"]"),
-            );
+            let hint = match at.first() {
+                Some(&"machine") => format!("in a variant: unset = [\"machine.sysctl.{bytes}\"]"),
+                _ => format!("set {ratio} or {bytes}"),
+            };
+            let message =
+                format!("{ratio} and {bytes} cannot both be set: the kernel zeroes the one that was written first");
+            complaints.hint(&key(bytes), message, hint);
         }
     }
 }
