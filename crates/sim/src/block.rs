@@ -7,6 +7,7 @@ use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::blk_throttle::Throttle;
 use crate::engine::{Sim, Waiters, suspend};
 use crate::loop_device::LoopFile;
+use crate::raid1::Mirror;
 use crate::wbt::Wbt;
 use crate::world::World;
 use floodline_core::id::DevId;
@@ -45,7 +46,9 @@ pub(crate) enum Done {
     Writeback(u32),
     /// Somebody waits in this cell of [`Completions`](crate::completions::Completions).
     Complete(u32),
-    /// Nothing: another leg of a mirror tells.
+    /// One member of an array has done its part, in this cell of [`R1bios`](crate::raid1::R1bios).
+    R1bio(u32),
+    /// Nothing: nobody waits for it.
     Nothing,
 }
 
@@ -135,8 +138,8 @@ pub(crate) struct Block {
     unflushed: u64,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
-    /// The disks of a mirror.
-    pub(crate) members: Vec<BlockId>,
+    /// The members of an array.
+    pub(crate) mirrors: Vec<Mirror>,
     /// The file of a loop device.
     pub(crate) loop_file: Option<LoopFile>,
     /// Limits of cgroups.
@@ -188,7 +191,7 @@ impl Block {
             unflushed: 0,
             read: Lane::default(),
             write: Lane::default(),
-            members: Vec::new(),
+            mirrors: Vec::new(),
             loop_file: None,
             throttle: Throttle::default(),
             wbt: Wbt::off(),
@@ -240,7 +243,7 @@ impl Block {
 
     /// Counts a request and gives it a number.
     #[inline]
-    fn admit(&mut self, now: u64, request: &Request) -> u32 {
+    pub(crate) fn admit(&mut self, now: u64, request: &Request) -> u32 {
         self.account(now);
         self.in_flight += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -267,6 +270,8 @@ pub(crate) enum Entry {
     Wbt,
     /// A free request.
     Request,
+    /// The queues of an array's members: it has none of its own.
+    Members,
 }
 
 /// Hands a request to a device. Returns when the queue has taken it, or a limit of its cgroup holds it back, which may
@@ -278,8 +283,16 @@ pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
     }
 }
 
-/// Waits until a queue takes a request.
+/// Waits until a queue takes a request, or those of an array's members do.
 pub(crate) async fn enter(sim: &Sim, device: BlockId, request: &Request, entry: Entry) {
+    match entry {
+        Entry::Members => crate::raid1::make_request(sim, device, request).await,
+        Entry::Wbt | Entry::Request => enter_queue(sim, device, request, entry).await,
+    }
+}
+
+/// The same of a device that has a queue.
+pub(crate) async fn enter_queue(sim: &Sim, device: BlockId, request: &Request, entry: Entry) {
     if entry == Entry::Wbt {
         crate::wbt::wait(sim, device, request.class).await;
     }
@@ -331,6 +344,9 @@ impl World {
 
     /// The same with one that nothing holds back before the queue.
     pub(crate) fn enter_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
+        if !self.blocks[device].mirrors.is_empty() {
+            return Some(Entry::Members);
+        }
         if !self.wbt_admits(device, request) {
             return Some(Entry::Wbt);
         }
@@ -341,8 +357,7 @@ impl World {
     fn take_request(&mut self, device: BlockId, request: &Request) -> bool {
         let now = self.now;
         let block = &mut self.blocks[device];
-        let is_mirror = !block.members.is_empty();
-        if block.in_flight >= block.depth && !is_mirror {
+        if block.in_flight >= block.depth {
             return false;
         }
         if block.loop_file.is_some() {
@@ -350,27 +365,9 @@ impl World {
             self.loop_queue(device, request, slot);
             return true;
         }
-        let last = if is_mirror { self.start_legs(device, request) } else { 0 };
-        let (at, slot) = self.blocks[device].start(now, request);
-        self.queue.push_completion(at.max(last), device, request.way, slot);
+        let (at, slot) = block.start(now, request);
+        self.queue.push_completion(at, device, request.way, slot);
         true
-    }
-
-    /// Starts a request on the disks of a mirror, a read on one of them; when the last of them is done.
-    fn start_legs(&mut self, device: BlockId, request: &Request) -> u64 {
-        let now = self.now;
-        let mut last = 0;
-        for member in self.blocks[device].members.clone() {
-            if request.way == Way::Read && last > 0 {
-                break;
-            }
-            let leg = Request { done: Done::Nothing, class: Class::Exempt, ..*request };
-            self.account_bio(member, &leg);
-            let (at, slot) = self.blocks[member].start(now, &leg);
-            self.queue.push_completion(at, member, request.way, slot);
-            last = last.max(at);
-        }
-        last
     }
 
     /// What `io.stat` counts, at submission.
@@ -415,6 +412,7 @@ impl World {
                 let waiting = self.completions.complete(slot);
                 self.wake_all(waiting);
             }
+            Done::R1bio(cell) => self.r1bio_done(device, &request, cell),
             Done::Nothing => {}
         }
     }

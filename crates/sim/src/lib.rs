@@ -33,6 +33,7 @@ mod namespace;
 mod page_cache;
 mod process;
 mod protection;
+mod raid1;
 mod recorder;
 #[cfg(test)]
 mod reference;

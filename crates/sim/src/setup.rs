@@ -11,6 +11,7 @@ use crate::filesystem::{Atime, Folios, Superblock, Upper};
 use crate::inode::Inode;
 use crate::journal::Journal;
 use crate::memory::Memory;
+use crate::raid1::Mirror;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
@@ -103,6 +104,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         pids: Arena::default(),
         completions: Completions::default(),
         ioends: crate::ioend::Ioends::default(),
+        r1bios: crate::raid1::R1bios::default(),
         domain: Domain::default(),
         domain_limits: crate::domain::KnownLimits::default(),
         ratelimit_pages: 32,
@@ -172,11 +174,11 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
     for (number, (name, device)) in (0_u32..).zip(built) {
         let mut block = Block::new(&format!("md{number}"), DevId { major: 9, minor: number });
         if let Backing::Raid1 { members } = &device.backing {
-            block.members = members.iter().filter_map(|member| ids.get(member)).map(|(id, _)| *id).collect();
-            block.rotational = block.members.iter().any(|member| world.blocks[*member].rotational);
-            block.size = block.members.iter().map(|member| world.blocks[*member].size).min().unwrap_or(0);
-            // It has no queue and no latency of its own; the caps, if any, are its members'.
-            block.depth = u32::MAX;
+            let members = members.iter().filter_map(|member| ids.get(member)).map(|(id, _)| *id);
+            block.mirrors = members.map(Mirror::new).collect();
+            let disks = || block.mirrors.iter().map(|mirror| &world.blocks[mirror.device]);
+            let (rotational, size) = (disks().any(|disk| disk.rotational), disks().map(|disk| disk.size).min());
+            (block.rotational, block.size) = (rotational, size.unwrap_or(0));
         }
         ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
@@ -242,7 +244,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     // Since 4.10. Stacked devices have no queue that could be throttled.
     // BFQ switches it off.
     let is_bfq = device.queue.scheduler.as_deref() == Some("bfq");
-    let has_wbt = world.kernel.at_least(4, 10) && block.members.is_empty() && !is_bfq;
+    let has_wbt = world.kernel.at_least(4, 10) && block.mirrors.is_empty() && !is_bfq;
     block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
     block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
     let name = block.dev.to_string();

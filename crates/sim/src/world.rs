@@ -90,6 +90,7 @@ pub(crate) struct World {
     pub(crate) pids: Arena<PidId, Pid>,
     pub(crate) completions: Completions,
     pub(crate) ioends: crate::ioend::Ioends,
+    pub(crate) r1bios: crate::raid1::R1bios,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
     /// Its thresholds when they were last asked for.

@@ -126,6 +126,10 @@ fn references_must_lead_somewhere() {
         "11:11: machine.devices.r.backing: no device is called \"nosuchthing\" -> known: data, r",
     );
     check(
+        "[machine.devices.r]\nbacking = { raid1 = { members = [\"data\", \"data\"] } }",
+        "11:11: machine.devices.r.backing: member \"data\" is named twice",
+    );
+    check(
         "[machine.devices.other]\nsize = \"1 GiB\"\n[machine.devices.r]\nsize = \"1 GiB\"\n\
          backing = { raid1 = { members = [\"data\", \"other\"] } }",
         "13:8: machine.devices.r.size: an array is as large as its smallest member -> remove size, or in a variant write \

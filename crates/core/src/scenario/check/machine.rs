@@ -116,7 +116,10 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
                     format!("remove size, or in a variant write unset = [\"machine.devices.{name}.size\"]"),
                 );
             }
-            for member in members {
+            for (number, member) in members.iter().enumerate() {
+                if members[..number].contains(member) {
+                    complaints.add(&at("backing"), format!("member {member:?} is named twice"));
+                }
                 match machine.devices.get(member) {
                     Some(other) if other.backing == Backing::Disk => {}
                     Some(_) => complaints.add(&at("backing"), format!("member {member:?} must be a disk of its own")),

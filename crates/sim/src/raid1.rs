@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arrays of level 1: a write goes to every member, a read to one of them. An array has no queue of its own; each member
+//! has the one of any disk, with its own depth and its own throttling of writeback, and whoever submits waits for one
+//! after the other. Dirtiers sleep for the array's bdi, so that writes are never urgent to a member. Mirrors
+//! drivers/md/raid1.c; that its plug lets a writer run ahead of the members' queues is left out.
+
+use crate::arena::BlockId;
+use crate::block::{Class, Done, Entry, Request, Way, enter_queue};
+use crate::engine::Sim;
+use crate::world::{PAGE, World};
+use floodline_core::kernel::KernelVersion;
+use std::ops::Range;
+
+/// A member of an array: `struct raid1_info`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mirror {
+    pub(crate) device: BlockId,
+    /// Requests that it has not done its part of, those included that wait for its queue.
+    nr_pending: u32,
+    /// Where the last request ended that it has done, pages.
+    head_position: u64,
+    /// Where the last read ends that it was asked for, pages.
+    next_seq: u64,
+}
+
+impl Mirror {
+    pub(crate) fn new(device: BlockId) -> Mirror {
+        Mirror { device, nr_pending: 0, head_position: 0, next_seq: 0 }
+    }
+}
+
+/// A request of an array.
+#[derive(Clone, Copy, Debug)]
+struct R1bio {
+    array: BlockId,
+    /// Its number within the array.
+    slot: u32,
+    /// Members that have not done their part.
+    remaining: u32,
+}
+
+/// All that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct R1bios {
+    cells: Vec<R1bio>,
+    free: Vec<u32>,
+}
+
+impl R1bios {
+    fn open(&mut self, r1bio: R1bio) -> u32 {
+        let cell = self.free.pop().unwrap_or_else(|| {
+            self.cells.push(r1bio);
+            u32::try_from(self.cells.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.cells[cell as usize] = r1bio;
+        cell
+    }
+
+    /// A member has done its part; what it was part of, if that is complete now.
+    fn done(&mut self, cell: u32) -> (R1bio, bool) {
+        let r1bio = &mut self.cells[cell as usize];
+        r1bio.remaining -= 1;
+        if r1bio.remaining == 0 {
+            self.free.push(cell);
+        }
+        (*r1bio, r1bio.remaining == 0)
+    }
+}
+
+/// Which member reads from a page on: who has just been there, for it need not move; where any does not turn, or is idle,
+/// who has least to do; else who is nearest. The first of several.
+fn read_balance(mirrors: &[Mirror], at: u64, has_nonrot: bool) -> usize {
+    let is_sequential = |mirror: &Mirror| mirror.next_seq == at || mirror.head_position == at;
+    if let Some(sequential) = mirrors.iter().position(is_sequential) {
+        return sequential;
+    }
+    let least_by = |key: fn(&Mirror, u64) -> u64| {
+        let least = mirrors.iter().enumerate().min_by_key(|(_, mirror)| key(mirror, at));
+        least.map_or(0, |(number, _)| number)
+    };
+    let idlest = least_by(|mirror, _| u64::from(mirror.nr_pending));
+    if has_nonrot || mirrors[idlest].nr_pending == 0 {
+        idlest
+    } else {
+        least_by(|mirror, at| mirror.head_position.abs_diff(at))
+    }
+}
+
+/// The class of what an array writes to its members. Since commit e879a0d9cb08 ("md/raid1,raid10: don't ignore IO
+/// flags"), 6.15 and 6.12.46, that of what it was asked for; before, it kept "sync" alone, so that nothing is exempt and
+/// nothing is background.
+fn member_class(kernel: KernelVersion, class: Class) -> Class {
+    let is_stable = (kernel.major, kernel.minor) == (6, 12) && kernel.patch >= 46;
+    if kernel.at_least(6, 15) || is_stable { class } else { Class::Normal }
+}
+
+/// Hands a request to the members of an array that have a part in it (`raid1_make_request`). Returns when their queues
+/// have taken it.
+pub(crate) async fn make_request(sim: &Sim, array: BlockId, request: &Request) {
+    let (members, part) = sim.w().begin_r1bio(array, request);
+    for member in members {
+        let (device, entry) = sim.w().submit_part(array, member, &part);
+        if let Some(entry) = entry {
+            enter_queue(sim, device, &part, entry).await;
+        }
+    }
+}
+
+impl World {
+    /// Begins a request of an array: the members that have a part in it, by number, and what each is asked for.
+    fn begin_r1bio(&mut self, array: BlockId, request: &Request) -> (Range<usize>, Request) {
+        let slot = self.blocks[array].admit(self.now, request);
+        let has_nonrot = self.blocks[array].mirrors.iter().any(|mirror| !self.blocks[mirror.device].rotational);
+        let mirrors = &mut self.blocks[array].mirrors;
+        let (members, class) = match request.way {
+            Way::Read => {
+                let member = read_balance(mirrors, request.at, has_nonrot);
+                mirrors[member].next_seq = request.at + request.bytes / PAGE;
+                (member..member + 1, request.class)
+            }
+            Way::Write => (0..mirrors.len(), member_class(self.kernel, request.class)),
+            Way::Flush => (0..mirrors.len(), request.class),
+        };
+        let mut remaining = 0;
+        for mirror in &mut mirrors[members.clone()] {
+            mirror.nr_pending += 1;
+            remaining += 1;
+        }
+        let cell = self.r1bios.open(R1bio { array, slot, remaining });
+        (members, Request { class, done: Done::R1bio(cell), ..*request })
+    }
+
+    /// Hands a member its part of a request; what it has to wait for, if anything.
+    fn submit_part(&mut self, array: BlockId, member: usize, part: &Request) -> (BlockId, Option<Entry>) {
+        let device = self.blocks[array].mirrors[member].device;
+        (device, self.submit_now(device, part))
+    }
+
+    /// A member has done its part of a request.
+    pub(crate) fn r1bio_done(&mut self, device: BlockId, part: &Request, cell: u32) {
+        let (R1bio { array, slot, .. }, is_complete) = self.r1bios.done(cell);
+        let member = self.blocks[array].mirrors.iter_mut().find(|mirror| mirror.device == device);
+        if let Some(mirror) = member {
+            mirror.nr_pending -= 1;
+            if part.way != Way::Flush {
+                mirror.head_position = part.at + part.bytes / PAGE;
+            }
+        }
+        if is_complete {
+            self.queue.push_completion(self.now, array, part.way, slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_goes_where_it_is_done_soonest() {
+        let check = |members: [(u32, u64); 3], has_nonrot, expect| {
+            let mirrors = members.map(|(nr_pending, head_position)| Mirror {
+                nr_pending,
+                head_position,
+                ..Mirror::new(BlockId(0))
+            });
+            assert_eq!(read_balance(&mirrors, 1000, has_nonrot), expect, "{members:?} {has_nonrot}");
+        };
+        check([(3, 900), (2, 0), (2, 990)], true, 1);
+        check([(3, 900), (2, 0), (2, 990)], false, 2);
+        // Whoever is there already reads on.
+        check([(3, 900), (0, 0), (9, 1000)], true, 2);
+        // Who has nothing to do may as well move.
+        check([(3, 900), (0, 0), (2, 990)], false, 1);
+        check([(0, 0), (0, 999), (0, 999)], false, 0);
+        check([(1, 1100), (1, 900), (1, 0)], false, 0);
+    }
+
+    #[test]
+    fn a_read_that_was_asked_for_is_followed_before_it_is_done() {
+        let mirrors = [Mirror::new(BlockId(0)), Mirror { next_seq: 7, nr_pending: 1, ..Mirror::new(BlockId(1)) }];
+        assert_eq!((read_balance(&mirrors, 7, true), read_balance(&mirrors, 8, true)), (1, 0));
+    }
+
+    #[test]
+    fn members_of_older_kernels_throttle_whatever_is_written() {
+        let check = |kernel: &str, class, expect| {
+            assert_eq!(member_class(kernel.parse().expect("a version"), class), expect, "{kernel}");
+        };
+        for class in [Class::Exempt, Class::Normal, Class::Background] {
+            check("6.12.45", class, Class::Normal);
+            check("6.14", class, Class::Normal);
+            check("6.12.46", class, class);
+            check("6.15", class, class);
+        }
+    }
+}
