@@ -13,10 +13,10 @@ use floodline_core::kernel::{ForeignDirty, MemcgStats};
 pub(crate) struct Charged {
     /// Page cache, but for that of tmpfs.
     pub(crate) file: u64,
-    /// Pages of tmpfs.
-    pub(crate) shmem: u64,
     /// Of it on the active list.
     pub(crate) active: u64,
+    /// Pages of tmpfs.
+    pub(crate) shmem: u64,
     pub(crate) dirty: u64,
     pub(crate) writeback: u64,
     pub(crate) anon: u64,

@@ -4,16 +4,17 @@
 //! changes one of them waits. The log of XFS has none of that. Mirrors fs/jbd2/commit.c and
 //! fs/jbd2/transaction.c in outline, and a log force of fs/xfs/xfs_log_cil.c.
 
+mod log;
 mod reserved;
 
-use crate::arena::{CgId, InodeId, PidId, SbId};
-use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::arena::{InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
-use crate::inode::Dirt;
 use crate::process::io_wait;
-use crate::world::{PAGE, World};
+use crate::world::World;
 use crate::writepages::wait_writeback;
 use floodline_core::kernel::KernelVersion;
+pub(crate) use log::flush;
+use log::{write, write_superblock};
 use reserved::Reserved;
 pub(crate) use reserved::reserve;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Log items in a page of XFS's log: it writes changes, not blocks. Measured on 6.12: 320 bytes for a file that
 /// is created.
 const XFS_ITEMS_PER_PAGE: u64 = 12;
-
-/// Where on its device a log is, pages: beyond every inode.
-const LOG: u64 = 1 << 50;
 
 /// Blocks by number, a bit for each and by the 64: those of one table are next to each other.
 #[derive(Clone, Debug, Default)]
@@ -146,6 +144,11 @@ impl Journal {
     /// What is to be written to its place, which is none of the journal's business any more.
     pub(crate) fn take_unwritten(&mut self) -> BlockSet {
         std::mem::take(&mut self.unwritten)
+    }
+
+    /// Its filesystem is mounted: the log was empty when that was unmounted.
+    pub(crate) fn mounted(&mut self) {
+        self.is_flushed = self.is_jbd2;
     }
 
     /// Whether data are ordered (`data=ordered`).
@@ -392,10 +395,7 @@ pub(crate) async fn thread(sim: Sim, sb: SbId) {
 async fn commit_running(sim: &Sim, sb: SbId) {
     let Some(device) = sim.w().sbs[sb].device else { return };
     let is_jbd2 = of(&mut sim.w(), sb).is_some_and(|journal| journal.is_jbd2);
-    if of(&mut sim.w(), sb).is_some_and(|journal| std::mem::take(&mut journal.is_flushed)) {
-        // Its superblock: a buffered write like any other.
-        write(sim, device, 1, Class::Normal).await;
-    }
+    write_superblock(sim, sb, device).await;
     if is_jbd2 {
         if let Some(journal) = of(&mut sim.w(), sb) {
             journal.is_locked = true;
@@ -434,7 +434,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
         // The log may not be ahead of what it is about.
         flush(sim, device).await;
     }
-    write(sim, device, pages, LOGGED).await;
+    write(sim, device, pages).await;
     {
         let mut world = sim.w();
         let waiting = of(&mut world, sb).map(|journal| {
@@ -445,7 +445,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
     flush(sim, device).await;
     if is_jbd2 {
-        write(sim, device, 1, LOGGED).await;
+        write(sim, device, 1).await;
         flush(sim, device).await;
     }
     let mut world = sim.w();
@@ -462,53 +462,5 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     world.wake_all(waiting);
     if let Some(writer) = writer {
         world.wake(writer);
-    }
-}
-
-/// Blocks of the log are marked "sync" and "idle", as direct writes are: writeback throttling lets them through.
-const LOGGED: Class = Class::Exempt;
-
-async fn write(sim: &Sim, device: crate::arena::BlockId, pages: u64, class: Class) {
-    let request = Request {
-        way: Way::Write,
-        at: LOG,
-        bytes: pages * PAGE,
-        class,
-        merged: 0,
-        cgroup: CgId::ROOT,
-        done: Done::Nothing,
-    };
-    submit_and_wait(sim, device, request, "").await;
-}
-
-/// Empties the device's cache.
-pub(crate) async fn flush(sim: &Sim, device: crate::arena::BlockId) {
-    let request = Request {
-        way: Way::Flush,
-        at: 0,
-        bytes: 0,
-        class: Class::Exempt,
-        merged: 0,
-        cgroup: CgId::ROOT,
-        done: Done::Nothing,
-    };
-    submit_and_wait(sim, device, request, "a flush of the device's cache").await;
-}
-
-impl World {
-    /// Committed blocks are dirty pages of the block device from now on, written when they are old.
-    fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet) {
-        let Some(metadata) = self.sbs[sb].metadata else { return };
-        for block in blocks.iter() {
-            if self.inodes[metadata].cache.find(block).is_none() {
-                self.add_to_cache(metadata, block, 1, 1, CgId::ROOT);
-            }
-            let is_clean = self.inodes[metadata].cache.find(block).is_some_and(|(_, e)| !e.dirty);
-            if is_clean {
-                self.inodes[metadata].cache.update(block, 1, |_, extent| extent.dirty = true);
-                self.account_dirtied(metadata, 1, CgId::ROOT, None);
-                self.mark_inode_dirty(metadata, Dirt::Pages, CgId::ROOT);
-            }
-        }
     }
 }

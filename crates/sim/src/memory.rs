@@ -3,12 +3,11 @@
 //! time, and the machine's counters. Reclaim evicts clean pages only and wakes flushers where it finds
 //! none. Follows mm/vmscan.c as far as it acts on dirty pages.
 
-use crate::arena::{CgId, InodeId};
+use crate::arena::{CgId, InodeId, PidId};
 use crate::cgroup::{ByOwner, Cgroup};
 use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
-use crate::memory_high::handle_over_high;
 use crate::page_cache::Extent;
 use crate::protection::Effort;
 use crate::wb::Reason;
@@ -380,7 +379,7 @@ pub(crate) struct NoMemory;
 
 /// Reclaims so many pages from a cgroup: how many were evicted, or nothing where there is no clean page and what is dirty
 /// is being written now. 0: nothing can be evicted any more.
-pub(crate) fn reclaims(world: &mut World, scope: CgId, wanted: u64) -> Option<u64> {
+pub(crate) fn try_reclaim(world: &mut World, scope: CgId, wanted: u64) -> Option<u64> {
     world.memory.allocstall += 1;
     world.memory.pgscan_direct += wanted;
     let evicted = world.evict(scope, wanted);
@@ -393,7 +392,7 @@ pub(crate) fn reclaims(world: &mut World, scope: CgId, wanted: u64) -> Option<u6
 }
 
 /// Waits until some page is clean, or a while.
-pub(crate) async fn waits_for_reclaim(sim: &Sim) {
+pub(crate) async fn wait_for_reclaim(sim: &Sim) {
     {
         let ticket = sim.ticket("memory: reclaim found only dirty pages");
         let mut world = sim.w();
@@ -404,28 +403,25 @@ pub(crate) async fn waits_for_reclaim(sim: &Sim) {
     suspend().await;
 }
 
-/// Makes room for pages that are charged to a cgroup.
-pub(crate) async fn make_room(sim: &Sim, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
-    make_room_below_max(sim, cgroup, pages).await?;
-    handle_over_high(sim, cgroup, pages).await;
-    Ok(())
-}
-
-async fn make_room_below_max(sim: &Sim, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
+/// Makes room for pages that a process is to have at once, charged to a cgroup.
+pub(crate) async fn make_room(sim: &Sim, pid: PidId, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
     for _ in 0..RECLAIM_TRIES {
         let found = {
             let mut world = sim.w();
-            let Some((scope, wanted)) = world.over(cgroup, pages) else { return Ok(()) };
+            let Some((scope, wanted)) = world.over(cgroup, pages) else {
+                world.note_over_high(pid, cgroup, pages);
+                return Ok(());
+            };
             if scope != CgId::ROOT {
                 world.cgroups[scope].events_max += 1;
             }
-            reclaims(&mut world, scope, wanted)
+            try_reclaim(&mut world, scope, wanted)
         };
         match found {
             // With nothing left that could become clean, the kernel kills for want of memory.
             Some(0) => return Err(NoMemory),
             Some(_) => {}
-            None => waits_for_reclaim(sim).await,
+            None => wait_for_reclaim(sim).await,
         }
     }
     Err(NoMemory)

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `memory.high`: nobody is refused memory over it. Who charges pages there reclaims as many, and where that does not
-//! help sleeps, the longer the further its cgroup is over. Mirrors mem_cgroup_handle_over_high of mm/memcontrol.c; the
-//! sleeps since commit 0e4b01df8659 ("mm, memcg: throttle allocators when failing reclaim over memory.high"), 5.4.
+//! `memory.high`: nobody is refused memory over it. Who charged pages there reclaims as many once it has left the call or
+//! fault, and where that does not help sleeps, the longer the further its cgroup is over. Mirrors
+//! mem_cgroup_handle_over_high of mm/memcontrol.c; the sleeps since commit 0e4b01df8659 ("mm, memcg: throttle allocators
+//! when failing reclaim over memory.high"), 5.4. A long call sleeps for every batch, as since 5.18.
 
-use crate::arena::CgId;
+use crate::arena::{CgId, PidId};
 use crate::engine::Sim;
-use crate::memory::{reclaims, waits_for_reclaim};
+use crate::memory::{try_reclaim, wait_for_reclaim};
 use crate::world::World;
 
 /// How often who is over it tries to reclaim before it sleeps.
 const TRIES: u32 = 16;
-/// Pages that are charged between two sleeps (`MEMCG_CHARGE_BATCH`).
-const BATCH: u64 = 64;
-/// Longest sleep for a batch, ns; shorter ones than the other are not taken.
+/// Longest sleep for a batch, ns; what sleeps no longer than the other does not sleep.
 const SLEEP_MAX: u64 = 2_000_000_000;
 const SLEEP_MIN: u64 = 10_000_000;
 /// A part of the limit is a number of 2^20ths; its square is a sleep in so many seconds by 2^34.
@@ -27,41 +26,78 @@ fn sleep_for(over: u64, high: u64) -> u64 {
 }
 
 impl World {
-    /// The nearest cgroup that so many more pages would put over `memory.high`, and by how many.
-    fn over_high(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
-        self.over_limit(cgroup, pages, |cgroup| cgroup.high)
+    /// Pages that are charged between two sleeps (`MEMCG_CHARGE_BATCH`): 64 since commit 1813e51eece0 ("memcg: increase
+    /// MEMCG_CHARGE_BATCH to 64"), 6.1.
+    fn charge_batch(&self) -> u64 {
+        if self.kernel.at_least(6, 1) { 64 } else { 32 }
     }
 
-    /// How long who charges so many pages sleeps for being over in the end.
-    fn sleep_over_high(&self, cgroup: CgId, pages: u64) -> u64 {
-        let Some((scope, over)) = self.over_high(cgroup, pages).filter(|_| self.kernel.at_least(5, 4)) else {
+    /// Notes that a process is about to have so many more pages of a cgroup, if that is over `memory.high` then.
+    pub(crate) fn note_over_high(&mut self, pid: PidId, cgroup: CgId, pages: u64) {
+        if self.over_limit(cgroup, pages, |cgroup| cgroup.high).is_some() {
+            self.pids[pid].nr_pages_over_high += pages;
+        }
+    }
+
+    /// Cgroups from this one on that are over `memory.high`, and by how many pages.
+    fn over_high(&self, cgroup: CgId) -> Vec<(CgId, u64)> {
+        let over = |id: CgId| self.cgroups[id].charged.usage().saturating_sub(self.cgroups[id].high);
+        self.ancestors(cgroup).map(|id| (id, over(id))).filter(|(_, over)| *over > 0).collect()
+    }
+
+    /// How long who charged so many pages sleeps, batch by batch, each where the cgroup was that was furthest over then.
+    fn sleep_over_high(&self, over: &[(CgId, u64)], pages: u64) -> u64 {
+        if !self.kernel.at_least(5, 4) {
             return 0;
+        }
+        let batch = self.charge_batch();
+        let sleep_before = |left: u64| {
+            let sleeps =
+                over.iter().map(|(id, over)| sleep_for(over.saturating_sub(left * batch), self.cgroups[*id].high));
+            sleeps.max().unwrap_or(0)
         };
-        let high = self.cgroups[scope].high;
-        let batches = pages.min(over).div_ceil(BATCH);
-        let sleeps = (0..batches).map(|left| sleep_for(over.saturating_sub(left * BATCH), high));
-        sleeps.filter(|sleep| *sleep > SLEEP_MIN).fold(0, u64::saturating_add)
+        let sleeps = (0..pages / batch).map(sleep_before).filter(|sleep| *sleep > SLEEP_MIN);
+        sleeps.fold(0, u64::saturating_add)
+    }
+
+    /// Reclaims from every cgroup that is over: how many pages, or nothing where some may be clean soon.
+    fn reclaim_high(&mut self, cgroup: CgId) -> Option<u64> {
+        let (mut evicted, mut has_dirty) = (0, false);
+        for (id, over) in self.over_high(cgroup) {
+            self.cgroups[id].events_high += 1;
+            match try_reclaim(self, id, over) {
+                Some(pages) => evicted += pages,
+                None => has_dirty = true,
+            }
+        }
+        (evicted > 0 || !has_dirty).then_some(evicted)
     }
 }
 
-/// Keeps who charges so many pages, and has them, waiting as long as `memory.high` wants.
-pub(crate) async fn handle_over_high(sim: &Sim, cgroup: CgId, pages: u64) {
-    for _ in 0..TRIES {
-        let found = {
-            let mut world = sim.w();
-            let Some((scope, over)) = world.over_high(cgroup, pages) else { return };
-            world.cgroups[scope].events_high += 1;
-            reclaims(&mut world, scope, over)
-        };
-        match found {
-            Some(0) => break,
-            Some(_) => {}
-            None => waits_for_reclaim(sim).await,
+/// On its way out of a call or fault, has a process reclaim and sleep for what it charged over `memory.high`.
+pub(crate) async fn handle_over_high(sim: &Sim, pid: PidId) {
+    let (cgroup, pages) = {
+        let mut world = sim.w();
+        let batch = world.charge_batch();
+        let task = &mut world.pids[pid];
+        if task.nr_pages_over_high < batch {
+            return;
         }
+        let pages = task.nr_pages_over_high / batch * batch;
+        task.nr_pages_over_high -= pages;
+        (task.charges.unwrap_or(task.cgroup), pages)
+    };
+    for _ in 0..TRIES {
+        match sim.w().reclaim_high(cgroup) {
+            Some(0) => break,
+            Some(_) => continue,
+            None => {}
+        }
+        wait_for_reclaim(sim).await;
     }
     let until = {
         let world = sim.w();
-        world.now.saturating_add(world.sleep_over_high(cgroup, pages))
+        world.now.saturating_add(world.sleep_over_high(&world.over_high(cgroup), pages))
     };
     sim.sleep_until(until, "the end of its sleep over memory.high").await;
 }

@@ -310,6 +310,7 @@ pub(crate) async fn mount(sim: &Sim, pid: PidId, point: &str) -> Result<(), Refu
         let was_mounted = std::mem::replace(&mut world.sbs[sb].is_mounted, true);
         if !was_mounted {
             world.try_upper(sb);
+            world.sbs[sb].journal.iter_mut().for_each(journal::Journal::mounted);
         }
         (was_mounted, world.sbs[sb].upper.is_some())
     };

@@ -40,6 +40,8 @@ pub(crate) struct Pid {
     pub(crate) blkio_delay: u64,
     pub(crate) is_asleep: bool,
     pub(crate) anon: u64,
+    /// Pages it charged over `memory.high` and has not slept for.
+    pub(crate) nr_pages_over_high: u64,
     pub(crate) start: u64,
     /// Pages dirtied since the last look, and after how many the next is due.
     pub(crate) nr_dirtied: u64,
@@ -65,6 +67,7 @@ impl Pid {
             blkio_delay: 0,
             is_asleep: false,
             anon: 0,
+            nr_pages_over_high: 0,
             start,
             nr_dirtied: 0,
             nr_dirtied_pause: 32,

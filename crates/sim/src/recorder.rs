@@ -50,7 +50,7 @@ fn below(world: &World) -> Vec<Below> {
         let (own, cgroup) = (all[number], &world.cgroups[CgId::new(number)]);
         let Some(above) = cgroup.parent.and_then(|parent| all.get_mut(parent.0 as usize)) else { continue };
         above.alive += own.alive + u64::from(!cgroup.is_dead);
-        above.dying += own.dying + u64::from(cgroup.is_dead && cgroup.charged.file > 0);
+        above.dying += own.dying + u64::from(cgroup.is_dead && cgroup.charged.file + cgroup.charged.shmem > 0);
         above.processes += own.processes + if cgroup.is_dead { 0 } else { cgroup.processes };
     }
     all

@@ -11,6 +11,7 @@ use crate::arena::{CgId, InodeId, PidId};
 use crate::engine::Sim;
 use crate::measure::Measures;
 use crate::memory::make_room;
+use crate::memory_high::handle_over_high;
 use crate::namespace::{self, Refusal};
 use crate::process::{io_wait, use_cpu};
 use crate::sync;
@@ -339,10 +340,11 @@ impl Hand {
         let held = { self.sim.w().pids[self.pid].anon };
         let cgroup = self.cgroup();
         if pages > held {
-            let room = make_room(&self.sim, cgroup, pages - held).await;
+            let room = make_room(&self.sim, self.pid, cgroup, pages - held).await;
             room.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
         }
         self.sim.w().hold_anon(self.pid, pages);
+        handle_over_high(&self.sim, self.pid).await;
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Entry, Request, Way, device_page, enter, submit_and_wait, time_of};
 use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
+use crate::memory_high::handle_over_high;
 use crate::process::{io_wait, use_cpu};
 use crate::sync::{lock_shared, unlock_shared};
 use crate::world::{PAGE, World};
@@ -82,6 +83,7 @@ pub(crate) async fn read(
     if is_locked {
         unlock_shared(sim, |world| &mut world.inodes[inode].lock);
     }
+    handle_over_high(sim, pid).await;
     got
 }
 
@@ -159,7 +161,7 @@ async fn bring_in(sim: &Sim, reading: &Reading, (at, count, slot): (u64, u64, u3
         world.has_room(cgroup, count)
     };
     if !has_room {
-        make_room(sim, cgroup, count).await?;
+        make_room(sim, pid, cgroup, count).await?;
     }
     sim.w().arrive(cgroup, inode, at..at + count, folio);
     Ok(())
@@ -197,7 +199,7 @@ pub(super) async fn fetch(
         io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
         sim.w().pids[pid].io.read_bytes += len * PAGE;
     }
-    make_room(sim, cgroup, len).await?;
+    make_room(sim, pid, cgroup, len).await?;
     sim.w().arrive(cgroup, inode, start..start + len, folio);
     Ok(())
 }

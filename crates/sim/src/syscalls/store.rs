@@ -8,6 +8,7 @@ use crate::arena::{InodeId, PidId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
+use crate::memory_high::handle_over_high;
 use crate::process::use_cpu;
 use crate::world::{PAGE, World};
 
@@ -38,6 +39,7 @@ pub(crate) async fn store(
             return Err("one store faulted over and over: its folio is cleaned before every retry");
         }
         filemap_fault(sim, pid, inode, page).await.map_err(|_| OUT_OF_MEMORY)?;
+        handle_over_high(sim, pid).await;
         use_cpu(sim, pid, fault, false).await;
         if has_writeback {
             update_time(sim, pid, inode).await;
@@ -77,7 +79,7 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Resu
         let (start, len, folio) = sim.w().fault_around(inode, page);
         return fetch(sim, pid, inode, start, len, folio).await;
     }
-    make_room(sim, cgroup, 1).await?;
+    make_room(sim, pid, cgroup, 1).await?;
     let mut world = sim.w();
     if world.inodes[inode].cache.find(page).is_none() {
         let owner = world.page_owner(cgroup);

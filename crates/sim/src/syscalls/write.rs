@@ -10,6 +10,7 @@ use crate::block::time_of;
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::memory::{NoMemory, make_room};
+use crate::memory_high::handle_over_high;
 use crate::page_cache::Extent;
 use crate::process::use_cpu;
 use crate::sync::{lock, unlock};
@@ -67,6 +68,7 @@ pub(crate) async fn write(
         }
     }
     unlock(sim, |world| &mut world.inodes[inode].lock);
+    handle_over_high(sim, pid).await;
     result
 }
 
@@ -115,7 +117,7 @@ async fn wait_for_room(sim: &Sim, writing: &Writing, stride: &Stride) -> Result<
     read_partial_pages(sim, pid, inode, stride).await;
     let missing = sim.w().missing(inode, &stride.pages);
     if missing > 0 {
-        make_room(sim, cgroup, missing).await?;
+        make_room(sim, pid, cgroup, missing).await?;
     }
     let mut world = sim.w();
     let missing = world.missing(inode, &stride.pages);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a journal writes to its device: blocks of the log, its superblock, flushes of the device's cache; and what
+//! becomes of committed blocks.
+
+use super::{BlockSet, of};
+use crate::arena::{BlockId, CgId, SbId};
+use crate::block::{Class, Done, Request, Way, submit_and_wait};
+use crate::engine::Sim;
+use crate::inode::Dirt;
+use crate::world::{PAGE, World};
+
+/// Where on its device a log is, pages: beyond every inode.
+const LOG: u64 = 1 << 50;
+
+/// Writes blocks of the log. They are marked "sync" and "idle", as direct writes are: writeback throttling lets them
+/// through. (Before 6.8 jbd2 marks them "sync" only; whether stable kernels do is unverified, and not modelled.)
+pub(super) async fn write(sim: &Sim, device: BlockId, pages: u64) {
+    submit_and_wait(sim, device, request(Way::Write, pages, Class::Exempt), "").await;
+}
+
+/// The journal's superblock, where the log on the device is said to be empty still.
+pub(super) async fn write_superblock(sim: &Sim, sb: SbId, device: BlockId) {
+    let class = {
+        let mut world = sim.w();
+        // Since commit 6a3afb6ac6df ("jbd2: increase the journal IO's priority"), 6.8, it is marked as the log is.
+        let class = if world.kernel.at_least(6, 8) { Class::Exempt } else { Class::Normal };
+        let is_empty = of(&mut world, sb).is_some_and(|journal| std::mem::take(&mut journal.is_flushed));
+        is_empty.then_some(class)
+    };
+    if let Some(class) = class {
+        submit_and_wait(sim, device, request(Way::Write, 1, class), "").await;
+    }
+}
+
+/// Empties the device's cache.
+pub(crate) async fn flush(sim: &Sim, device: BlockId) {
+    submit_and_wait(sim, device, request(Way::Flush, 0, Class::Exempt), "a flush of the device's cache").await;
+}
+
+fn request(way: Way, pages: u64, class: Class) -> Request {
+    let at = if way == Way::Flush { 0 } else { LOG };
+    Request { way, at, bytes: pages * PAGE, class, merged: 0, cgroup: CgId::ROOT, done: Done::Nothing }
+}
+
+impl World {
+    /// Committed blocks are dirty pages of the block device from now on, written when they are old.
+    pub(super) fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet) {
+        let Some(metadata) = self.sbs[sb].metadata else { return };
+        for block in blocks.iter() {
+            if self.inodes[metadata].cache.find(block).is_none() {
+                self.add_to_cache(metadata, block, 1, 1, CgId::ROOT);
+            }
+            let is_clean = self.inodes[metadata].cache.find(block).is_some_and(|(_, e)| !e.dirty);
+            if is_clean {
+                self.inodes[metadata].cache.update(block, 1, |_, extent| extent.dirty = true);
+                self.account_dirtied(metadata, 1, CgId::ROOT, None);
+                self.mark_inode_dirty(metadata, Dirt::Pages, CgId::ROOT);
+            }
+        }
+    }
+}
