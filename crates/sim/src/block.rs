@@ -4,6 +4,7 @@
 //! /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId};
+use crate::arm::Arm;
 use crate::blk_throttle::Throttle;
 use crate::engine::{Sim, Waiters, suspend};
 use crate::loop_device::LoopFile;
@@ -79,7 +80,7 @@ impl Worker {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) way: Way,
-    /// Where on the device, pages. Only a loop device looks; see [`device_page`].
+    /// Where on the device, pages. Only loop devices and disks with an arm look; see [`device_page`].
     pub(crate) at: u64,
     pub(crate) bytes: u64,
     pub(crate) class: Class,
@@ -103,7 +104,7 @@ pub(crate) struct Lane {
     pub(crate) bandwidth: u64,
     /// Requests per second; 0 is no cap.
     pub(crate) iops: u64,
-    busy_until: u64,
+    pub(crate) busy_until: u64,
 }
 
 /// Counters as `/proc/diskstats` has them.
@@ -126,6 +127,8 @@ pub(crate) struct Block {
     pub(crate) bdi: Option<BdiId>,
     pub(crate) size: u64,
     pub(crate) rotational: bool,
+    /// Where it turns and what that takes is known.
+    pub(crate) arm: Option<Arm>,
     /// As the kernel spells it; it orders nothing here.
     pub(crate) scheduler: String,
     pub(crate) depth: u32,
@@ -183,6 +186,7 @@ impl Block {
             bdi: None,
             size: 1 << 30,
             rotational: false,
+            arm: None,
             scheduler: "none".to_owned(),
             depth: 256,
             latency: 0,
@@ -221,13 +225,16 @@ impl Block {
 
     /// Takes a request; when it will be complete.
     fn start(&mut self, now: u64, request: &Request) -> (u64, u32) {
-        let (start, latency) = match request.way {
-            Way::Read => (self.read.serve(now, request.bytes), self.latency),
-            Way::Write => {
+        let is_idle = self.in_flight == 0;
+        let (start, latency) = match (request.way, &mut self.arm) {
+            (Way::Read, Some(arm)) => (arm.serve(now, request, &self.read, is_idle), self.latency),
+            (Way::Write, Some(arm)) => (arm.serve(now, request, &self.write, is_idle), self.latency),
+            (Way::Read, None) => (self.read.serve(now, request.bytes), self.latency),
+            (Way::Write, None) => {
                 self.unflushed = self.unflushed.saturating_add(request.bytes);
                 (self.write.serve(now, request.bytes), self.latency)
             }
-            Way::Flush => {
+            (Way::Flush, _) => {
                 let bytes = std::mem::take(&mut self.unflushed);
                 let takes = if self.flush_bandwidth == 0 { 0 } else { time_of(bytes, self.flush_bandwidth) };
                 (now.saturating_add(takes), self.flush_latency.unwrap_or(self.latency))

@@ -30,6 +30,7 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.read_iops",
     "machine.devices.*.latency",
     "machine.devices.*.rotational",
+    "machine.devices.*.seek",
     "machine.devices.*.bdi.**",
     "machine.devices.*.queue.nr_requests",
     "machine.devices.*.queue.wbt_latency",

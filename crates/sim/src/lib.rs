@@ -5,6 +5,7 @@
 
 mod admin;
 mod arena;
+mod arm;
 mod balance_dirty_pages;
 mod blk_throttle;
 mod block;

@@ -3,6 +3,7 @@
 
 use crate::SimError;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
+use crate::arm::Arm;
 use crate::block::Block;
 use crate::completions::Completions;
 use crate::dcache::Names;
@@ -229,6 +230,7 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     }
     block.size = device.size.map_or(1 << 30, |size| size.bytes());
     block.rotational = device.rotational;
+    block.arm = device.seek_time().map(|seek| Arm::new(seek.nanos()));
     block.latency = device.latency.map_or(LATENCY, |latency| latency.nanos());
     block.depth = device.queue.nr_requests.unwrap_or(DEPTH).max(1);
     block.read.bandwidth = device.read_bandwidth.map_or(UNCAPPED, |rate| rate.0.0);

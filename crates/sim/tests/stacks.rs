@@ -224,6 +224,38 @@ steps = [{steps}]
     check(written, "6.12", 0.1, 0.3);
 }
 
+#[test]
+fn who_writes_here_and_there_on_a_disk_that_turns_waits_for_its_arm() {
+    let database = r#"
+name = "arm"
+summary = "A database on a disk that turns, and a stream"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "10 GiB"
+profile = "hdd-7200"
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[workload.tasks.database]
+setup = [{ write = { file = "/data/a", block = "1 MiB", total = "64 MiB" } }, "sync"]
+steps = [{ write = { file = "/data/a", block = "16 KiB", order = "random", size = "64 MiB", rate = "10/s", count = 50,
+  sync = { call = "fdatasync", after = 1 } } }]
+[workload.tasks.stream]
+start = "10s"
+steps = [{ write = { file = "/data/b", block = "1 MiB", total = "180 MB" } }, { fsync = { file = "/data/b" } }]
+"#;
+    let disk = run(&scenario(database), "6.12");
+    let synced = figure(&disk, "database.fdatasync.p50_seconds");
+    assert!((0.012..0.03).contains(&synced), "{synced}");
+    // A stream is as fast as the disk.
+    let streamed = figure(&disk, "stream.fsync.max_seconds");
+    assert!((0.8..1.3).contains(&streamed), "{streamed}");
+    let ssd = run(&scenario(&database.replace("hdd-7200", "sata-ssd")), "6.12");
+    assert!(figure(&ssd, "database.fdatasync.p50_seconds") < 0.002);
+}
+
 /// ext4 reserves journal credits for the conversion of what it writes: behind a slow cgroup few are left for the others.
 #[test]
 fn ext4_has_only_so_many_unwritten_extents_under_way() {

@@ -96,12 +96,23 @@ pub struct Device {
     /// Whether it turns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rotational: bool,
+    /// Time until the arm of a disk that turns is at another place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seek: Option<Time>,
     /// Knobs of its backing device info.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bdi: BdiKnobs,
     /// Knobs of its request queue.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: QueueKnobs,
+}
+
+impl Device {
+    /// Time of a seek: its own, or that of its profile.
+    pub fn seek_time(&self) -> Option<Time> {
+        let profile = || self.profile.as_deref().and_then(super::profile::device_profile);
+        self.seek.or_else(|| profile()?.seek_us.map(|micros| Time(crate::units::Nanos(micros.saturating_mul(1000)))))
+    }
 }
 
 /// What a block device is made of.

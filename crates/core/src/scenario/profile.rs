@@ -28,15 +28,19 @@ pub struct DeviceProfile {
     pub latency_ms: Option<u64>,
     /// Whether it turns.
     pub rotational: bool,
+    /// Microseconds until its arm is at another place and the sector below it; none where it has no arm.
+    pub seek_us: Option<u64>,
 }
 
 const DATA_SHEET: &str = "data sheets, round figures";
 const PROVIDER: &str = "promised by providers, round figures";
 
-const fn disk(name: &'static str, about: &'static str, megabytes: u64, iops: u64) -> DeviceProfile {
+const fn disk(name: &'static str, about: &'static str, megabytes: u64, iops: u64, seek_us: u64) -> DeviceProfile {
     let bandwidth = (megabytes * 1_000_000, megabytes * 1_000_000);
-    // Small requests as a queue and a cache on the disk make them; larger ones are bound by bandwidth.
-    DeviceProfile { name, about, source: DATA_SHEET, bandwidth, iops: (iops, iops), latency_ms: None, rotational: true }
+    // Small requests as a queue and a cache on the disk make them; larger ones are bound by bandwidth. A seek is an average
+    // one and half a turn.
+    let (iops, seek_us) = ((iops, iops), Some(seek_us));
+    DeviceProfile { name, about, source: DATA_SHEET, bandwidth, iops, latency_ms: None, rotational: true, seek_us }
 }
 
 const fn ssd(name: &'static str, about: &'static str, model: &'static str, figures: [u64; 4]) -> DeviceProfile {
@@ -49,20 +53,21 @@ const fn ssd(name: &'static str, about: &'static str, model: &'static str, figur
         iops: (rrandiops, wrandiops),
         latency_ms: None,
         rotational: false,
+        seek_us: None,
     }
 }
 
 const fn volume(name: &'static str, about: &'static str, megabytes: u64, iops: u64, latency_ms: u64) -> DeviceProfile {
     let bandwidth = (megabytes * 1_000_000, megabytes * 1_000_000);
     let (source, latency_ms) = (PROVIDER, Some(latency_ms));
-    DeviceProfile { name, about, source, bandwidth, iops: (iops, iops), latency_ms, rotational: false }
+    DeviceProfile { name, about, source, bandwidth, iops: (iops, iops), latency_ms, rotational: false, seek_us: None }
 }
 
 /// All of them, slow ones first within each kind.
 pub const DEVICE_PROFILES: &[DeviceProfile] = &[
-    disk("hdd-5400", "a SATA disk of 5400 turns a minute", 120, 90),
-    disk("hdd-7200", "a SATA disk of 7200 turns a minute", 180, 160),
-    disk("hdd-10000", "a SAS disk of 10,000 turns a minute", 200, 280),
+    disk("hdd-5400", "a SATA disk of 5400 turns a minute", 120, 90, 17_600),
+    disk("hdd-7200", "a SATA disk of 7200 turns a minute", 180, 160, 12_700),
+    disk("hdd-10000", "a SAS disk of 10,000 turns a minute", 200, 280, 7_600),
     ssd("sata-ssd", "a SATA SSD", "iocost-benchmarks: Samsung_SSD_870", [571_729_370, 98_441, 539_657_135, 90_935]),
     ssd(
         "nvme-slow-writes",

@@ -122,6 +122,10 @@ fn references_must_lead_somewhere() {
         "12:10: machine.mounts.\"/x\".device: no device is called \"date\" -> did you mean \"data\"?",
     );
     check(
+        "[machine.devices.b]\nsize = \"1 GiB\"\nseek = \"9ms\"",
+        "12:8: machine.devices.b.seek: a disk that does not turn has no arm -> write rotational = true",
+    );
+    check(
         "[machine.devices.r]\nbacking = { raid1 = { members = [\"data\", \"nosuchthing\"] } }",
         "11:11: machine.devices.r.backing: no device is called \"nosuchthing\" -> known: data, r",
     );

@@ -235,14 +235,15 @@ fn show(console: &mut Console, path: &Path, name: Option<&str>, format: Format) 
 fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
     let mut text = String::new();
     for device in DEVICE_PROFILES {
-        let DeviceProfile { name, about, source, bandwidth, iops, latency_ms, rotational } = device;
+        let DeviceProfile { name, about, source, bandwidth, iops, latency_ms, rotational, seek_us } = device;
         let _ = match format {
             Format::Text => {
                 let rate = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
                 let latency = latency_ms.map_or(String::new(), |ms| format!(", {ms} ms"));
+                let seek = seek_us.map_or(String::new(), |us| format!(", a seek {}.{} ms", us / 1000, us % 1000 / 100));
                 writeln!(
                     text,
-                    "{name}\n  {about}\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{latency}",
+                    "{name}\n  {about}\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{latency}{seek}",
                     rate(bandwidth.0),
                     iops.0,
                     rate(bandwidth.1),
@@ -261,6 +262,7 @@ fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
                     "write_requests_per_second": iops.1,
                     "latency_ms": latency_ms,
                     "rotational": rotational,
+                    "seek_us": seek_us,
                 });
                 writeln!(text, "{line}")
             }

@@ -81,6 +81,9 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
         let known: Vec<String> = DEVICE_PROFILES.iter().map(|known| known.name.to_owned()).collect();
         complaints.unknown(&at("profile"), "device profile", profile, known.iter());
     }
+    if device.seek.is_some() && !device.rotational {
+        complaints.hint(&at("seek"), "a disk that does not turn has no arm", "write rotational = true");
+    }
     let zeros = [
         ("write_bandwidth", device.write_bandwidth.is_some_and(|rate| rate.0.0 == 0)),
         ("read_bandwidth", device.read_bandwidth.is_some_and(|rate| rate.0.0 == 0)),

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arm of a disk that turns: reads and writes have it one after the other, and what does not go on where the last
+//! request ended has to wait until it is there. Behind others a request waits less, as the disk sorts what it has: no
+//! longer than its requests per second say. Nothing is done on credit, and nothing in a cache on the disk.
+
+use crate::block::{Lane, Request, time_of};
+use crate::world::PAGE;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arm {
+    /// Nanoseconds until it is at another place.
+    seek: u64,
+    /// The page after the last request.
+    at: u64,
+    busy_until: u64,
+}
+
+impl Arm {
+    pub(crate) fn new(seek: u64) -> Arm {
+        Arm { seek, at: 0, busy_until: 0 }
+    }
+
+    /// Takes a request; when it will be done.
+    pub(crate) fn serve(&mut self, now: u64, request: &Request, lane: &Lane, is_idle: bool) -> u64 {
+        let sorted = 1_000_000_000_u64.checked_div(lane.iops).unwrap_or(self.seek);
+        let seek = match request.at == self.at {
+            true => 0,
+            false if is_idle => self.seek,
+            false => self.seek.min(sorted),
+        };
+        let transfer = if lane.bandwidth == 0 { 0 } else { time_of(request.bytes, lane.bandwidth) };
+        self.at = request.at.saturating_add(request.bytes.div_ceil(PAGE));
+        self.busy_until = self.busy_until.max(now).saturating_add(seek).saturating_add(transfer);
+        self.busy_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::CgId;
+    use crate::block::{Class, Done, Way};
+
+    #[test]
+    fn what_goes_on_where_the_last_request_ended_waits_for_no_seek() {
+        let mut arm = Arm::new(10_000_000);
+        let lane = Lane { bandwidth: 4_096_000_000, iops: 200, ..Lane::default() };
+        let mut done = |now: u64, at, is_idle| {
+            let (way, class, done) = (Way::Write, Class::Normal, Done::Nothing);
+            let request = Request { way, at, bytes: PAGE, class, merged: 0, cgroup: CgId::ROOT, done };
+            arm.serve(now * 1000, &request, &lane, is_idle) / 1000
+        };
+        // Microseconds: a seek, none, a sorted one, and a whole one later on.
+        assert_eq!((done(0, 7, true), done(0, 8, false)), (10_001, 10_002));
+        assert_eq!((done(0, 99, false), done(50_000, 7, true)), (15_003, 60_001));
+    }
+}
