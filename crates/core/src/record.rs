@@ -118,6 +118,17 @@ pub enum What {
         /// Growth of the counters.
         io: TaskIo,
     },
+    /// How long a task slept in dirty throttling (`balance_dirty_pages`) while it was measured. No kernel counts it by
+    /// itself: the model only. The time is that of the end.
+    TaskThrottled {
+        /// Which task.
+        #[serde(flatten)]
+        task: TaskName,
+        /// Since when it was measured.
+        since: Nanos,
+        /// How long in all.
+        slept: Nanos,
+    },
     /// What a process made dirty.
     Dirtied(Dirtied),
     /// What was queued at a block device.

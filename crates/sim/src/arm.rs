@@ -45,7 +45,8 @@ mod tests {
     #[test]
     fn what_goes_on_where_the_last_request_ended_waits_for_no_seek() {
         let mut arm = Arm::new(10_000_000);
-        let lane = Lane { bandwidth: 4_096_000_000, iops: 200, ..Lane::default() };
+        let mut lane = Lane::default();
+        (lane.bandwidth, lane.iops) = (4_096_000_000, 200);
         let mut done = |now: u64, at, is_idle| {
             let (way, class, done) = (Way::Write, Class::Normal, Done::Nothing);
             let request = Request { way, at, bytes: PAGE, class, merged: 0, cgroup: CgId::ROOT, done };

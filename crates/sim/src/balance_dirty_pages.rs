@@ -212,7 +212,9 @@ impl World {
 
     fn pause_ends(&mut self, pid: PidId, pause: &Pause) {
         self.io_wait_ends(pid, pause.since);
+        let slept = self.now - pause.since;
         let task = &mut self.pids[pid];
+        task.io.throttled += slept;
         (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (pause.paused_when, 0, pause.next_pause);
     }
 

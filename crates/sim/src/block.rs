@@ -104,7 +104,7 @@ pub(crate) struct Lane {
     pub(crate) bandwidth: u64,
     /// Requests per second; 0 is no cap.
     pub(crate) iops: u64,
-    pub(crate) busy_until: u64,
+    busy_until: u64,
 }
 
 /// Counters as `/proc/diskstats` has them.

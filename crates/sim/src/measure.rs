@@ -167,6 +167,7 @@ impl Measures {
             events.push(Event { at: Nanos(at), what });
         }
         if let Some((since, first)) = &self.first {
+            let slept = io.throttled - first.throttled;
             let io = TaskIo {
                 rchar: Some(io.rchar - first.rchar),
                 wchar: Some(io.wchar - first.wchar),
@@ -178,8 +179,10 @@ impl Measures {
                 minflt: Some(io.minflt - first.minflt),
                 majflt: Some(io.majflt - first.majflt),
             };
-            let what = What::TaskIo { task: task.clone(), since: Nanos(*since), io };
-            events.push(Event { at: Nanos(at), what });
+            let (since, slept) = (Nanos(*since), Nanos(slept));
+            let measured = What::TaskIo { task: task.clone(), since, io };
+            let throttled = What::TaskThrottled { task: task.clone(), since, slept };
+            events.extend([measured, throttled].map(|what| Event { at: Nanos(at), what }));
         }
         events
     }

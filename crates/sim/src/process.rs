@@ -6,7 +6,7 @@ use crate::cpu::{self, Run, Use};
 use crate::engine::Sim;
 use crate::world::World;
 
-/// `/proc/PID/io` and the fault counters of `/proc/PID/stat`.
+/// `/proc/PID/io`, the fault counters of `/proc/PID/stat`, and the time slept in dirty throttling, nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TaskCounters {
     pub(crate) rchar: u64,
@@ -18,6 +18,7 @@ pub(crate) struct TaskCounters {
     pub(crate) cancelled: u64,
     pub(crate) minflt: u64,
     pub(crate) majflt: u64,
+    pub(crate) throttled: u64,
 }
 
 /// A process.

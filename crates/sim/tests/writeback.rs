@@ -276,3 +276,19 @@ fn a_sync_stops_the_timers_of_laptop_mode() {
     let sync = around("\"sync\"");
     assert!((4e6..5e6).contains(&sync), "everything was written, the timer has nothing to do: {sync}");
 }
+
+#[test]
+fn time_slept_in_the_throttle_and_what_stores_make_of_folios_are_figures() {
+    let tasks = "[machine.sysctl.vm]\ndirty_bytes = \"16 MiB\"\n[workload]\nduration = \"20s\"\n\
+         [workload.tasks.stream]\nsteps = [{ write = { file = \"/one/a\", block = \"1 MiB\" } }]\n\
+         [workload.tasks.seldom]\nsteps = [{ write = { file = \"/one/b\", block = \"4 KiB\", rate = \"1/s\" } }]\n\
+         [workload.tasks.journal]\nsetup = [{ write = { file = \"/data/j\", block = \"1 MiB\", total = \"4 MiB\" } }, \
+         \"sync\"]\nsteps = [{ mmap_store = { file = \"/data/j\", size = \"4 MiB\", pages = 1, rate = \"1/s\" } }]\n";
+    let run = run("6.12", tasks);
+    let throttled = figure(&run, "stream.throttled_seconds");
+    assert!((15.0..20.5).contains(&throttled), "{throttled}");
+    let seldom = figure(&run, "seldom.throttled_seconds");
+    assert!(seldom < throttled / 5.0, "who writes little: {seldom}");
+    let [stream, journal] = ["stream", "journal"].map(|task| figure(&run, &format!("{task}.write_amplification")));
+    assert!((0.95..1.05).contains(&stream) && journal > 30.0, "{stream} and {journal}");
+}

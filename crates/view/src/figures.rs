@@ -80,6 +80,7 @@ pub fn short(figure: Figure) -> String {
         "bytes" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
         "bytes" => format!("{:.1} kB", value / 1e3),
         "share" => format!("{:.2} %", value * 100.0),
+        "ratio" => format!("{value:.2}"),
         _ if value.fract() == 0.0 => format!("{value:.0}"),
         _ => format!("{value:.1}"),
     }

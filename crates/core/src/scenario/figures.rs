@@ -3,9 +3,10 @@
 //!
 //! Per task `T` and operation `O`: `T.O.count`, `T.O.per_second`, `T.O.bytes_per_second`, `T.O.p50_seconds`,
 //! `p90`, `p99`, `p999`, `max`; per task `T.dirtied_bytes_per_second`, `T.read_bytes_per_second` (from
-//! devices), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`, `T.finished_seconds`. Over copies,
-//! counts and rates are sums, latencies those of the copy where they are worst, and the finish the last. A stall within
-//! another, such as the fsync of a file that is created, is part of it.
+//! devices), `T.throttled_seconds` (slept in dirty throttling; the model's only), `T.write_amplification` (dirtied over
+//! what its write calls and stores were of), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`,
+//! `T.finished_seconds`. Over copies, counts, times and rates are sums, latencies those of the copy where they are worst,
+//! and the finish the last. A stall within another, such as the fsync of a file that is created, is part of it.
 
 use crate::record::{Event, Latency, TaskIo, TaskName, What};
 use crate::units::Nanos;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 pub struct Figure {
     /// The value.
     pub value: f64,
-    /// Its unit: `count`, `seconds`, `per_second`, `bytes_per_second`.
+    /// Its unit: `count`, `seconds`, `per_second`, `bytes_per_second`, `ratio`.
     pub unit: &'static str,
 }
 
@@ -36,6 +37,8 @@ struct Figures<'a> {
     started: Option<Nanos>,
     /// Begin and end of each, by task and copy.
     stalls: BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>,
+    /// Bytes that each task dirtied, and those it wrote and stored.
+    written: BTreeMap<&'a str, (u64, u64)>,
 }
 
 impl<'a> Figures<'a> {
@@ -57,9 +60,20 @@ impl<'a> Figures<'a> {
                 self.stalls.entry((&task.task, task.copy)).or_default().push((event.at, end));
             }
             What::TaskOperations { task, operation, since, count, bytes, latency } => {
+                if matches!(operation.as_str(), "write" | "mmap_store") {
+                    let (_, asked) = self.written.entry(&task.task).or_default();
+                    *asked = asked.saturating_add(*bytes);
+                }
                 self.operations(task, operation, Nanos(since_start(Some(*since))), *count, *bytes, latency);
             }
-            What::TaskIo { task, since, io } => self.io(task, Nanos(since_start(Some(*since))), io),
+            What::TaskIo { task, since, io } => {
+                let (dirtied, _) = self.written.entry(&task.task).or_default();
+                *dirtied = dirtied.saturating_add(io.write_bytes.unwrap_or(0));
+                self.io(task, Nanos(since_start(Some(*since))), io);
+            }
+            What::TaskThrottled { task, slept, .. } => {
+                self.add(&task.task, "throttled_seconds", "seconds", slept.as_secs_f64());
+            }
             // Everything else is of the machine, not of a task of the workload.
             _ => {}
         }
@@ -76,6 +90,11 @@ impl<'a> Figures<'a> {
             let nanos: u64 = stalls.iter().fold(0, |sum, (begin, end)| sum.saturating_add(end.0 - begin.0));
             self.add(task, "stalls_count", "count", stalls.len() as f64);
             self.add(task, "stalled_seconds", "seconds", Nanos(nanos).as_secs_f64());
+        }
+        for (task, (dirtied, asked)) in std::mem::take(&mut self.written) {
+            if dirtied > 0 && asked > 0 {
+                self.add(task, "write_amplification", "ratio", dirtied as f64 / asked as f64);
+            }
         }
         self.found
     }
