@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The oldest position ratio against rows that a 3.3 kernel printed: ten disks with one endless writer
 //! each, 4 GiB of dirty pages allowed. The rows are not in this repository: the folder that has
-//! `throttle-trace-3.3/events.csv` is named by `FLOODLINE_REFERENCE_DATA`, and without it the test says
-//! so and passes.
-#![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, and says where it has none")]
+//! `throttle-trace-3.3/events.csv` is named by `FLOODLINE_REFERENCE_DATA`. Without it the test is skipped.
+#![allow(clippy::disallowed_methods, reason = "reads reference data")]
 
 use floodline_core::kernel::{Algorithm, DirtyThrottleControl, KernelVersion, task_ratelimit, wb_position_ratio};
+use floodline_skip::{Need, skip};
 
 /// Constant in every row, pages: the limit, and with background at half of it the set point.
 const LIMIT: u64 = 1_048_576;
@@ -65,8 +65,7 @@ impl Throttled {
 #[test]
 fn rates_of_a_3_3_kernel_are_within_one_unit_of_the_ratio() {
     let Some(folder) = std::env::var_os("FLOODLINE_REFERENCE_DATA") else {
-        eprintln!("skipped: FLOODLINE_REFERENCE_DATA does not name the folder of throttle-trace-3.3");
-        return;
+        return skip(Need::Data, "FLOODLINE_REFERENCE_DATA does not name the folder of throttle-trace-3.3");
     };
     let path = std::path::Path::new(&folder).join("throttle-trace-3.3/events.csv");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

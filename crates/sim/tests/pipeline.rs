@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The simulator against a measured run: three times read, compute and write of 20 GB on a host with 268 GB.
 //! Only copy speeds and device rates are fitted. The measurement is not in this repository: the folder
-//! that has `pipeline-20gb/` is named by `FLOODLINE_REFERENCE_DATA`, and without it the tests say so and
-//! pass.
-#![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, and says where it has none")]
+//! that has `pipeline-20gb/` is named by `FLOODLINE_REFERENCE_DATA`. Without it the test is skipped.
+#![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, prints how far off it is")]
 
 use floodline_core::record::{Event, Record, What};
 use floodline_core::scenario::{Lasting, Scenario, ScenarioFile, Step, Task, Time};
 use floodline_core::units::Nanos;
 use floodline_sim::{Options, simulate};
+use floodline_skip::{Need, skip};
 use std::path::PathBuf;
 
 const PIPELINE: &str = include_str!("../../../scenarios/pipeline-20gb.toml");
@@ -17,7 +17,7 @@ const SECONDS: u64 = 230;
 
 fn table(name: &str) -> Option<Vec<Vec<String>>> {
     let Some(folder) = std::env::var_os("FLOODLINE_REFERENCE_DATA") else {
-        eprintln!("skipped: FLOODLINE_REFERENCE_DATA names no folder with pipeline-20gb/{name}");
+        skip(Need::Data, format_args!("FLOODLINE_REFERENCE_DATA names no folder with pipeline-20gb/{name}"));
         return None;
     };
     let path = PathBuf::from(folder).join("pipeline-20gb").join(name);

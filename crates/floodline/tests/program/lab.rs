@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline lab`: what it refuses, and real kernels in virtual machines. Tests that boot one are called
 //! `vm_…`. They run with the program that `FLOODLINE_GUEST_PROGRAM` names as the guest's init, which
-//! `make test` builds; elsewhere they skip with the reason. Where no machine can be run they skip too, and fail
-//! under `FLOODLINE_REQUIRE_VM=1`.
+//! `make test` builds. Without it, and where no machine can be run, they are skipped, or fail under
+//! `FLOODLINE_REQUIRE_VM=1`.
 
 use crate::harness::{Run, command, floodline};
+use floodline_skip::{Need, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,39 +19,36 @@ fn scenario(name: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The right to run a guest, and the program for it; `None` where nobody asked for it.
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
-fn guest(test: &str) -> Option<(MutexGuard<'static, ()>, String)> {
+/// The right to run a guest, and the program for it; `None` if the test is skipped.
+#[track_caller]
+fn guest() -> Option<(MutexGuard<'static, ()>, String)> {
     let program = std::env::var("FLOODLINE_GUEST_PROGRAM").ok();
-    let Some(program) = program.or_else(|| is_required().then(|| env!("CARGO_BIN_EXE_floodline").to_owned())) else {
-        eprintln!("{test} skipped: FLOODLINE_GUEST_PROGRAM names no program for the guest (make test builds one)");
+    let ours = || Need::Vm.required_by().map(|_| env!("CARGO_BIN_EXE_floodline").to_owned());
+    let Some(program) = program.or_else(ours) else {
+        skip(Need::Vm, "FLOODLINE_GUEST_PROGRAM names no program for the guest (make test builds one)");
         return None;
     };
     Some((GUEST.lock().unwrap_or_else(PoisonError::into_inner), program))
 }
 
-/// Whether a machine that cannot be run is a failure.
-fn is_required() -> bool {
-    std::env::var_os("FLOODLINE_REQUIRE_VM").is_some_and(|value| value == "1")
-}
-
 /// Exit code of a lab that cannot run machines.
 const UNAVAILABLE: i32 = 69;
 
-/// Whether a run says that machines cannot be run here, and that is no failure.
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
-fn is_skipped(test: &str, run: &Run) -> bool {
-    let skipped = run.code == UNAVAILABLE && !is_required();
-    if skipped {
-        eprintln!("{test} skipped: {}", run.stderr);
+/// Whether a run reports that machines cannot be run here. If so, the test is skipped.
+#[track_caller]
+fn is_skipped(run: &Run) -> bool {
+    let is_unavailable = run.code == UNAVAILABLE;
+    if is_unavailable {
+        skip(Need::Vm, run);
     }
-    skipped
+    is_unavailable
 }
 
 /// Runs variants of scenarios on kernels; each must be as its scenario expects. The figures have bounds for a
 /// slow machine; one that is busy with something else may still miss them once, and not twice.
-fn as_expected(test: &str, trials: &[(&str, &str, &str)], how: &[&str]) {
-    let Some((_guest, program)) = guest(test) else { return };
+#[track_caller]
+fn as_expected(trials: &[(&str, &str, &str)], how: &[&str]) {
+    let Some((_guest, program)) = guest() else { return };
     for (name, variant, kernel) in trials {
         let path = scenario(name);
         let args = ["run", &path, "--kernel", kernel, "--variant", variant];
@@ -62,7 +60,7 @@ fn as_expected(test: &str, trials: &[(&str, &str, &str)], how: &[&str]) {
         if outcome.code == 1 || has_died {
             outcome = run(&args);
         }
-        if is_skipped(test, &outcome) {
+        if is_skipped(&outcome) {
             return;
         }
         assert_eq!(outcome.code, 0, "{name} {variant} {kernel}: {outcome}");
@@ -178,7 +176,6 @@ fn a_matrix_names_the_kernel_that_is_not_there_and_real_recordings_are_compared(
 #[test]
 fn vm_starved_budgets_and_their_remedy_are_as_expected_on_two_kernels() {
     as_expected(
-        "starved budgets",
         &[
             ("starved-budget", "incident-short", "6.12"),
             ("starved-budget", "remedy-short", "6.12"),
@@ -192,7 +189,6 @@ fn vm_starved_budgets_and_their_remedy_are_as_expected_on_two_kernels() {
 #[test]
 fn vm_a_journal_on_a_slow_disk_and_its_remedy_are_as_expected() {
     as_expected(
-        "slow disk journal",
         &[("slow-disk-journal", "incident-short", "6.12"), ("slow-disk-journal", "remedy-short", "6.12")],
         &["--trace"],
     );
@@ -201,7 +197,6 @@ fn vm_a_journal_on_a_slow_disk_and_its_remedy_are_as_expected() {
 #[test]
 fn vm_real_services_on_a_mirror_and_on_a_slow_disk_are_as_expected() {
     as_expected(
-        "real services",
         &[
             ("slow-disk-journal", "incident-real-short", "6.12"),
             ("slow-disk-journal", "remedy-real-short", "6.12"),
@@ -214,7 +209,6 @@ fn vm_real_services_on_a_mirror_and_on_a_slow_disk_are_as_expected() {
 #[test]
 fn vm_incidents_are_confirmed_by_the_trace_which_names_the_guilty() {
     as_expected(
-        "confirmed incidents",
         &[("overlay-umount", "incident-short", "7.2"), ("inode-switch-storm", "incident-short", "6.12.43")],
         &["--trace"],
     );
@@ -223,7 +217,6 @@ fn vm_incidents_are_confirmed_by_the_trace_which_names_the_guilty() {
 #[test]
 fn vm_budgets_are_the_kernels_own_to_the_page() {
     as_expected(
-        "exact budgets",
         &[("exact-budgets", "ratio", "6.12"), ("exact-budgets", "bytes", "7.2"), ("exact-budgets", "throttled", "6.1")],
         &[],
     );
@@ -231,15 +224,15 @@ fn vm_budgets_are_the_kernels_own_to_the_page() {
 
 #[test]
 fn vm_a_healthy_machine_is_left_alone() {
-    as_expected("healthy machine", &[("healthy-idle", "default", "6.1")], &[]);
+    as_expected(&[("healthy-idle", "default", "6.1")], &[]);
 }
 
 #[test]
 fn vm_a_command_runs_in_a_guest_and_floodline_with_it() {
-    let Some((_guest, program)) = guest("a command in a guest") else { return };
+    let Some((_guest, program)) = guest() else { return };
     let script = "floodline doctor --for 1s >&2; test -t 1 || echo plain; grep -c ' /data ext4 ' /proc/mounts; exit 7";
     let run = run(&["shell", "--kernel", "6.12", "--guest-program", &program, "--", "bash", "-c", script]);
-    if is_skipped("a command in a guest", &run) {
+    if is_skipped(&run) {
         return;
     }
     assert_eq!((run.code, run.stdout.as_str()), (7, "plain\n1\n"), "{run}");
@@ -271,12 +264,11 @@ floodline ledger /tmp/traced.flr --format json
 
 #[test]
 fn vm_the_ledger_of_a_trace_agrees_with_the_kernels_own_counts() {
-    const TEST: &str = "a traced guest";
     const WRITTEN: u64 = 101 * 131_072 + 17 * 4096;
-    let Some((_guest, program)) = guest(TEST) else { return };
+    let Some((_guest, program)) = guest() else { return };
     for kernel in ["5.10", "7.2"] {
         let run = run(&["shell", "--kernel", kernel, "--guest-program", &program, "--", "bash", "-c", TRACED]);
-        if is_skipped(TEST, &run) {
+        if is_skipped(&run) {
             return;
         }
         assert_eq!(run.code, 0, "{kernel}: {run}");
@@ -312,7 +304,7 @@ fn vm_the_ledger_of_a_trace_agrees_with_the_kernels_own_counts() {
 
 #[test]
 fn vm_a_run_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
-    let Some((_guest, program)) = guest("an interrupted run") else { return };
+    let Some((_guest, program)) = guest() else { return };
     let home = tempfile::tempdir().expect("a folder");
     let save = home.path().join("kept.flr");
     let save = save.to_str().expect("a path");
@@ -342,7 +334,7 @@ fn vm_a_run_that_is_interrupted_keeps_its_recording_and_leaves_nothing() {
 /// Directory of a kernel that the lab has fetched; `None` where it cannot.
 fn kernel_in_cache() -> Option<String> {
     let fetched = run(&["kernels", "--fetch", "6.12", "--format", "json"]);
-    if is_skipped("an interrupted run", &fetched) {
+    if is_skipped(&fetched) {
         return None;
     }
     assert_eq!(fetched.code, 0, "{fetched}");

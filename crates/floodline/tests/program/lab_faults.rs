@@ -5,6 +5,7 @@
 
 use crate::harness::{Run, command, outcome, recording};
 use floodline_core::fixture::Fixture;
+use floodline_skip::{Need, skip};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -255,7 +256,6 @@ exit $code
 "#;
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn a_full_disk_of_the_host_is_told_before_a_machine_runs_and_while_it_does() {
     let check = |mib: &str, qemu: &str, says: &[&str]| {
         let lab = Lab::new(qemu);
@@ -267,8 +267,7 @@ fn a_full_disk_of_the_host_is_told_before_a_machine_runs_and_while_it_does() {
         command.args(["-rm", "sh", "-c", ON_A_SMALL_DISK, "sh", mib]).arg(lab.path("cache"));
         let run = outcome(command.arg(inner.get_program()).args(inner.get_args()).output().expect("it starts"));
         if run.code == 200 || run.stderr.contains("unshare: ") {
-            eprintln!("a full disk skipped: no filesystem can be mounted here: {}", run.stderr);
-            return;
+            return skip(Need::Root, format_args!("no filesystem can be mounted here: {}", run.stderr));
         }
         lab.is_clean(&run, says);
     };

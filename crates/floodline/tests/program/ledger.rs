@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The byte ledger of this machine: known workloads under the tracer, with prime counts. What the tracer says
-//! of their files and processes is what they did. Skipped, with the reason, where nothing may be traced.
+//! of their files and processes is what they did. Skipped where nothing may be traced.
 
 use crate::harness::{Run, command, floodline, outcome, recording};
 use floodline_core::fixture::Fixture;
+use floodline_skip::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;
@@ -127,7 +128,6 @@ fn named<'a>(ledger: &'a Value, list: &str, key: &str, end: &str) -> Option<&'a 
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     // On a disk: a filesystem in memory has no writeback.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
@@ -136,7 +136,7 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     shell(folder.path(), "sync -f .");
     let recorder = match until_it_records(start(&output), &output) {
         Ok(recorder) => recorder,
-        Err(run) if run.stderr.contains("cannot trace") => return eprintln!("skipped: {}", run.stderr),
+        Err(run) if run.stderr.contains("cannot trace") => return skip(Need::Trace, run.stderr),
         Err(run) => panic!("{run}"),
     };
     shell(folder.path(), "dd if=/dev/zero of=direct bs=64k count=19 oflag=direct");

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tracer on this machine's kernel, held against the kernel's own text of the same events, and what happens
-//! where it may not trace. Needs root, tools of a distribution and a free loop device; skips with the reason
+//! where it may not trace. Needs root, tools of a distribution and a free loop device; skipped
 //! elsewhere. Mounts and the tracing instance are in a namespace of their own and end with the test; on the
 //! machine itself only a loop device of the test is touched.
 
 use crate::harness::{command, floodline, outcome};
 use floodline_core::record::{Event, What};
 use floodline_core::traced::throttle::Domain;
+use floodline_skip::{Need, skip};
+use libbpf_rs::query::ProgInfoIter;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,12 +46,12 @@ echo 0 > $instance/events/enable
 cat $instance/trace > text; basename $bdi > bdi
 "#;
 
-/// Whether this process may trace; says why not.
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
-fn may_trace(test: &str) -> bool {
+/// Whether this process may trace. If not, the test is skipped.
+#[track_caller]
+fn may_trace() -> bool {
     let probe = floodline(&["doctor", "--for", "0s", "--rule", "dirty-cliff", "--trace", "on", "--fail-on", "never"]);
     if probe.code != 0 {
-        eprintln!("{test} skipped: {}", probe.stderr);
+        skip(Need::Trace, probe.stderr);
     }
     probe.code == 0
 }
@@ -98,18 +100,15 @@ fn of_recording(path: &Path, bdi: &str) -> Sums {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn pauses_add_up_to_what_the_kernel_prints_for_two_recorders_at_once() {
-    const TEST: &str = "pauses_add_up_to_what_the_kernel_prints_for_two_recorders_at_once";
-    if !may_trace(TEST) {
+    if !may_trace() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let script = ["-m", "bash", "-c", THROTTLED, "throttled", env!("CARGO_BIN_EXE_floodline")];
     let run = Command::new("unshare").args(script).arg(folder.path()).output();
     let Some(run) = run.ok().filter(|run| run.status.success()) else {
-        eprintln!("{TEST} skipped: no loop device with a strict limit can be made here");
-        return;
+        return skip(Need::Root, "no loop device with a strict limit can be made here");
     };
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let (text, bdi) = (read("text"), read("bdi"));
@@ -121,24 +120,21 @@ fn pauses_add_up_to_what_the_kernel_prints_for_two_recorders_at_once() {
 }
 
 /// Numbers of the BPF programs that a process holds.
-fn programs_of(pid: u32) -> Vec<String> {
+fn programs_of(pid: u32) -> Vec<u32> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
-    let number = |text: String| Some(text.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().to_owned());
+    let number = |text: String| text.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().parse().ok();
     texts.filter_map(number).collect()
 }
 
-/// Whether a program is in the kernel; `None` where nothing tells.
-fn is_loaded(number: &str) -> Option<bool> {
-    let shown = Command::new("bpftool").args(["prog", "show", "id", number]).output().ok()?;
-    Some(shown.status.success())
+/// Whether a program is in the kernel.
+fn is_loaded(number: u32) -> bool {
+    ProgInfoIter::default().any(|program| program.id == number)
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn nothing_stays_attached_after_a_kill() {
-    const TEST: &str = "nothing_stays_attached_after_a_kill";
-    if !may_trace(TEST) {
+    if !may_trace() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -147,17 +143,13 @@ fn nothing_stays_attached_after_a_kill() {
     let mut child = command(&args).stderr(Stdio::null()).spawn().unwrap();
     let tries = || (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
     let held = tries().map(|()| programs_of(child.id())).find(|held| !held.is_empty());
-    let were_loaded = held.iter().flatten().map(|number| is_loaded(number)).next().flatten();
+    let were_loaded = held.iter().flatten().all(|number| is_loaded(*number));
     child.kill().unwrap();
     child.wait().unwrap();
     let held = held.expect("the tracer's programs");
-    if were_loaded.is_none() {
-        eprintln!("{TEST} skipped: there is no bpftool to ask");
-        return;
-    }
-    assert_eq!(were_loaded, Some(true));
+    assert!(were_loaded, "{held:?}");
     // The kernel lets go of them a moment later.
-    let gone = || held.iter().all(|number| is_loaded(number) == Some(false));
+    let gone = || !held.iter().any(|number| is_loaded(*number));
     assert!(tries().any(|()| gone()), "{held:?}");
 }
 
@@ -165,7 +157,7 @@ fn nothing_stays_attached_after_a_kill() {
 fn who_may_not_trace_is_told_so_and_goes_on_without() {
     const NOBODY: u32 = 65534;
     if !rustix::process::geteuid().is_root() {
-        return;
+        return skip(Need::Root, "only root can become a user who may not trace");
     }
     // The program may lie where nobody may look.
     let folder = tempfile::tempdir().unwrap();
@@ -197,16 +189,13 @@ mount -t tracefs tracefs /sys/kernel/tracing && ulimit -l 16 && exec setpriv --b
 "#;
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn little_locked_memory_and_two_capabilities_are_enough() {
-    const TEST: &str = "little_locked_memory_and_two_capabilities_are_enough";
-    if !may_trace(TEST) {
+    if !may_trace() {
         return;
     }
     let can = Command::new("unshare").args(["-m", "setpriv", "--bounding-set=-all,+bpf,+perfmon", "true"]).output();
     if !can.is_ok_and(|run| run.status.success()) {
-        eprintln!("{TEST} skipped: no unshare and setpriv that can take capabilities away");
-        return;
+        return skip(Need::Root, "no unshare and setpriv that can take capabilities away");
     }
     let run = Command::new("unshare").args(["-m", "bash", "-c", CONFINED, env!("CARGO_BIN_EXE_floodline")]).output();
     let run = outcome(run.unwrap());

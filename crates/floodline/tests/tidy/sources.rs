@@ -53,6 +53,19 @@ fn nothing_is_ignored_unfinished_or_tied_to_one_machine() {
 }
 
 #[test]
+fn a_test_is_skipped_in_one_way_only() {
+    let mut complaints = Vec::new();
+    for path in files("crates", "rs").iter().filter(|path| !path.starts_with(root().join("crates/skip"))) {
+        for (number, line) in read(path).lines().enumerate() {
+            if line.contains(concat!("eprint", "ln")) && line.to_lowercase().contains("skip") {
+                complaints.push(format!("{}:{}: call floodline_skip::skip", path.display(), number + 1));
+            }
+        }
+    }
+    expect_none(&complaints);
+}
+
+#[test]
 fn no_file_name_says_nothing() {
     let mut complaints = Vec::new();
     for path in files("crates", "rs") {

@@ -359,6 +359,7 @@ mod tests {
     use super::super::part::PARTS;
     use super::super::specimen::Specimen;
     use super::*;
+    use floodline_skip::{Need, skip};
     use std::fs;
 
     /// Why the first part is not loaded on a made-up machine of these files.
@@ -393,14 +394,12 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::print_stderr, reason = "says why a test was skipped")]
     fn an_excerpt_of_the_kernels_types_is_enough_for_every_part() {
         let root = HostRoot::live().unwrap();
         let tracefs = Tracefs::open(&root).ok().filter(|_| permissions(&root).is_ok());
         let types = Excerpt::of(&root, PARTS.iter().map(|part| part.object));
         let (Some(tracefs), Some(types)) = (tracefs, types) else {
-            eprintln!("skipped: nothing may be traced here");
-            return;
+            return skip(Need::Trace, "nothing may be traced here");
         };
         libbpf_rs::set_print(None);
         for part in PARTS {

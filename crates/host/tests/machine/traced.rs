@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tracer on this machine, where it runs out of something: room in its tables, CPU time that it may take, the
-//! process or the file that it counted for. Skipped, with the reason, where nothing may be traced.
+//! process or the file that it counted for. Skipped where nothing may be traced.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -9,17 +9,17 @@ use floodline_core::record::{Event, Record, What};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot};
+use floodline_skip::{Need, skip};
 use std::path::Path;
 use std::process::Command;
 
 /// What is recorded of `happens` by a tracer with so much room and such a budget.
-#[allow(clippy::print_stderr, reason = "says why a test was skipped")]
 fn traced(room: u32, budget: Budget, mut happens: impl FnMut(&mut dyn FnMut())) -> Option<Vec<Record>> {
     let root = HostRoot::live().unwrap();
     let facts = floodline_host::probe(&root).facts;
     let tracer = Tracer::start_within(&root, &facts, room).with_budget(budget);
     if !tracer.parts().any(|part| part == "bytes") {
-        eprintln!("skipped: {:?}", tracer.gaps());
+        skip(Need::Trace, format_args!("{:?}", tracer.gaps()));
         return None;
     }
     let plan = Plan::for_needs(&facts, Needs::ALL);
