@@ -6,13 +6,20 @@ use floodline_core::scenario::{Scenario, ScenarioFile};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Reads every scenario of the tree.
-#[allow(clippy::disallowed_methods)]
+/// Reads every scenario of the tree, those of the blind set excepted.
 fn scenarios() -> BTreeMap<String, ScenarioFile> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    scenarios_in("../../scenarios")
+}
+
+#[allow(clippy::disallowed_methods)]
+fn scenarios_in(folder: &str) -> BTreeMap<String, ScenarioFile> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).expect("there are scenarios").flatten() {
         let path = entry.path();
+        if path.is_dir() {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).expect("a scenario is text");
         assert!(text.starts_with("# SPDX-License-Identifier: MIT OR Apache-2.0\n"), "{}", path.display());
         let file = ScenarioFile::parse(&text).unwrap_or_else(|error| {
@@ -24,6 +31,21 @@ fn scenarios() -> BTreeMap<String, ScenarioFile> {
         found.insert(stem, file);
     }
     found
+}
+
+#[test]
+fn the_blind_set_has_forty_sick_machines_and_thirty_that_are_well() {
+    let (mut sick, mut well) = (0, 0);
+    for (name, file) in scenarios_in("../../scenarios/blind") {
+        for (variant, scenario) in file.variants {
+            let expect = &scenario.expect;
+            let is_sick = expect.found.as_ref().is_some_and(|found| !found.is_empty());
+            let is_judged = is_sick || expect.quiet_from.is_some() || expect.not_found.is_some();
+            assert!(is_judged, "{name} {variant} does not say what should be found");
+            *if is_sick { &mut sick } else { &mut well } += 1;
+        }
+    }
+    assert!(sick >= 40 && well >= 30, "{sick} sick, {well} well");
 }
 
 #[test]

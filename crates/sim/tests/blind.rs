@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The blind set: machines whose scenarios were written before the rules were looked at, each with the truth beside it.
+//! One table shows, for each machine and kernel, what is the matter, what was found first, and false alarms. The known
+//! misses are in `blind/misses.txt`; a run that misses and is not listed fails the test, and so does a listed run that
+//! does not miss any more: the list only shrinks.
+
+use floodline_core::kernel::KernelVersion;
+use floodline_core::record::{Record, Sink};
+use floodline_core::report::{Finding, Severity};
+use floodline_core::run::Run;
+use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
+use floodline_sim::{Options, simulate};
+use std::collections::{BTreeMap, BTreeSet};
+
+macro_rules! scenarios {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../scenarios/blind/", $name, ".toml")))),*]
+    };
+}
+
+const SCENARIOS: &[(&str, &str)] = scenarios![
+    "cliff-in-parts",
+    "cliff-of-boot-disk",
+    "cliff-of-export",
+    "cliff-of-scattered-pages",
+    "cliff-that-only-the-flusher-meets",
+    "cliff-v1",
+    "data-at-risk",
+    "foreign-owner",
+    "inode-storm",
+    "io-limit",
+    "journal-in-mirror",
+    "limits-that-do-not-hold",
+    "loop-images",
+    "outrun",
+    "overlay-teardown",
+    "periodic-writeback-off",
+    "rewritten-after-read",
+    "rewritten-after-write",
+    "rewritten-by-host",
+    "rewritten-in-small-cgroups",
+    "rewritten-on-large-host",
+    "rewritten-on-v1",
+    "rewritten-quietly",
+    "saturated-by-direct-writes",
+    "saturated-by-reads",
+    "saturated-by-syncs",
+    "shared-file",
+    "strict-device",
+    "synced-folios",
+    "syncs-behind-a-stream",
+    "two-disks",
+    "void-settings",
+    "well-containers",
+    "well-servers",
+];
+const MACHINES: &str = include_str!("blind/machines.txt");
+const MISSES: &str = include_str!("blind/misses.txt");
+
+/// A machine on a kernel.
+struct Machine {
+    file: &'static str,
+    variant: &'static str,
+    kernel: &'static str,
+}
+
+impl Machine {
+    fn name(&self) -> String {
+        format!("{} {} {}", self.file, self.variant, self.kernel)
+    }
+}
+
+fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn machines() -> Vec<Machine> {
+    let of_line = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        let (file, variant) = (words.next().expect("a file"), words.next().expect("a variant"));
+        words.map(move |kernel| Machine { file, variant, kernel })
+    };
+    lines(MACHINES).flat_map(of_line).collect()
+}
+
+fn variants() -> BTreeMap<(&'static str, String), Scenario> {
+    let of_file = |(file, text): &(&'static str, &str)| {
+        let file = *file;
+        let parsed = ScenarioFile::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
+        parsed.variants.into_iter().map(move |(variant, scenario)| ((file, variant), scenario))
+    };
+    SCENARIOS.iter().flat_map(of_file).collect()
+}
+
+/// Whether the machine is sick at all.
+fn is_sick(expect: &Expect) -> bool {
+    expect.found.as_ref().is_some_and(|found| !found.is_empty())
+}
+
+/// What is not right in the findings of a machine; empty where they are.
+fn wrong(expect: &Expect, findings: &[Finding]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let found: Vec<&str> = expect.found.iter().flatten().map(String::as_str).collect();
+    let place = |rule: &str| findings.iter().position(|finding| finding.rule == rule);
+    if let Some(first) = found.first() {
+        // What harms nothing may be found as an info; a disease is worth a warning.
+        let may_be_info = expect.quiet_from == Some(Severity::Warning);
+        match place(first) {
+            Some(0) if may_be_info || findings[0].severity >= Severity::Warning => {}
+            Some(0) => wrong.push("only an info".to_owned()),
+            Some(_) => wrong.push("not first".to_owned()),
+            None => wrong.push("not found".to_owned()),
+        }
+    }
+    wrong.extend(found.iter().skip(1).filter(|rule| place(rule).is_none()).map(|rule| format!("{rule} not found")));
+    let loud = |finding: &&Finding| {
+        let is_expected = found.contains(&finding.rule);
+        let is_forbidden = expect.not_found.iter().flatten().any(|rule| rule == finding.rule);
+        let limit = expect.quiet_from.unwrap_or(Severity::Critical);
+        !is_expected
+            && (is_forbidden && finding.severity >= Severity::Warning
+                || expect.quiet_from.is_some() && finding.severity >= limit)
+    };
+    let alarms = findings.iter().filter(loud);
+    wrong.extend(alarms.map(|finding| format!("false {} ({})", finding.rule, finding.severity.name())));
+    wrong
+}
+
+fn findings(scenario: &Scenario, machine: &Machine) -> Vec<Finding> {
+    let kernel: KernelVersion = machine.kernel.parse().expect("a version");
+    let mut run = Run::default();
+    let take = |record: Record| {
+        let Ok(()) = run.record(&record);
+        Ok(())
+    };
+    simulate(scenario, &Options::new(machine.variant, kernel), take, |_| true)
+        .unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
+    let findings = run.diagnose().findings;
+    let failed = floodline_core::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &findings);
+    assert!(failed.is_empty(), "{}: {failed:?}", machine.name());
+    findings
+}
+
+#[test]
+fn each_machine_is_told_what_is_the_matter_first_and_nothing_else() {
+    let variants = variants();
+    let (mut sick, mut well, mut right, mut quiet) = (0, 0, 0, 0);
+    let mut missed = BTreeSet::new();
+    println!("{:<58} {:<30} {:<42} verdict", "machine", "truth", "found first");
+    for machine in machines() {
+        let scenario = &variants[&(machine.file, machine.variant.to_owned())];
+        let expect = &scenario.expect;
+        let findings = findings(scenario, &machine);
+        let wrong = wrong(expect, &findings);
+        let truth = expect.found.iter().flatten().next().map_or("well", String::as_str);
+        let first = findings.first().map(|finding| format!("{} ({})", finding.rule, finding.severity.name()));
+        let verdict = if wrong.is_empty() { "right".to_owned() } else { wrong.join(", ") };
+        println!("{:<58} {truth:<30} {:<42} {verdict}", machine.name(), first.as_deref().unwrap_or("nothing"));
+        let (all, good) = if is_sick(expect) { (&mut sick, &mut right) } else { (&mut well, &mut quiet) };
+        *all += 1;
+        *good += u32::from(wrong.is_empty());
+        if !wrong.is_empty() {
+            missed.insert(machine.name());
+        }
+    }
+    println!("sick: {right} of {sick} right first; well or cured: {quiet} of {well} without a false alarm");
+    let known: BTreeSet<String> = lines(MISSES).map(str::to_owned).collect();
+    let new: Vec<_> = missed.difference(&known).collect();
+    let mended: Vec<_> = known.difference(&missed).collect();
+    assert!(new.is_empty(), "missed, and not among the known misses: {new:#?}");
+    assert!(mended.is_empty(), "right now; remove them from blind/misses.txt: {mended:#?}");
+}
+
+#[test]
+fn every_variant_of_the_blind_set_is_a_machine_of_the_table() {
+    let listed: BTreeSet<_> = machines().iter().map(|machine| (machine.file, machine.variant.to_owned())).collect();
+    let there: BTreeSet<_> = variants().into_keys().collect();
+    assert_eq!(there.difference(&listed).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
+    assert_eq!(listed.difference(&there).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
+}
