@@ -11,7 +11,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit lab validate bench
+.PHONY: doctor test build packages lint unit notices deny lab validate bench
 
 doctor: build
 	target/release/floodline doctor
@@ -43,6 +43,15 @@ unit:
 	@FLOODLINE_SKIPPED=$(SKIPPED) FLOODLINE_GUEST_PROGRAM=$(CURDIR)/target/release/floodline \
 	cargo test --locked --workspace --no-fail-fast; code=$$?; \
 	touch $(SKIPPED); cat $(SKIPPED); echo "$$(wc -l < $(SKIPPED)) tests skipped"; exit $$code
+
+# Writes THIRD-PARTY.md, which the tests compare.
+notices:
+	FLOODLINE_WRITE_NOTICES=1 cargo test --locked --package floodline --test tidy -- notices
+
+# Licences, sources, duplicates and security advisories. The tests check all but the advisories without cargo-deny.
+deny:
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny --locked check
 
 # Five kernels: before and after large folios, before and after the fix of inode switching, a new one. What was
 # run before is remembered. Exit code 1 says that something is not as expected: the page then says what.

@@ -4,6 +4,8 @@
 
 mod catalogues;
 mod edges;
+mod licences;
+mod notices;
 mod sources;
 
 use std::fs;
