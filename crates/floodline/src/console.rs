@@ -4,7 +4,7 @@
 //! standard output is taken by a recording.
 
 use crate::error::CliError;
-use floodline_core::name::harmless;
+use floodline_record::name::harmless;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;

@@ -3,7 +3,7 @@
 
 use crate::exit::Exit;
 use anstream::eprintln;
-use floodline_core::name::harmless;
+use floodline_record::name::harmless;
 use std::fmt;
 use std::io;
 

@@ -4,10 +4,10 @@
 //! scenario files.
 
 use crate::error::CliError;
-use floodline_core::name::Name;
-use floodline_core::record::Record;
-use floodline_core::recording::{Cut, DecodeError, Decoder, Why};
-use floodline_core::scenario::TEXT_MAX;
+use floodline_record::name::Name;
+use floodline_record::record::Record;
+use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
+use floodline_scenario::TEXT_MAX;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;

@@ -4,10 +4,10 @@
 
 use crate::error::CliError;
 use crate::input::shown;
-use floodline_core::capability::Capabilities;
-use floodline_core::facts::HostFacts;
-use floodline_core::gap::{Cause, Gap};
-use floodline_core::record::Record;
+use floodline_record::capability::Capabilities;
+use floodline_record::facts::HostFacts;
+use floodline_record::gap::{Cause, Gap};
+use floodline_record::record::Record;
 use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use std::path::Path;

@@ -5,8 +5,8 @@
 
 use crate::error::CliError;
 use crate::interrupt::Interrupt;
-use floodline_core::record::{Event, Record, What};
-use floodline_core::units::Nanos;
+use floodline_record::record::{Event, Record, What};
+use floodline_record::units::Nanos;
 use std::time::{Duration, Instant};
 
 /// How long and how often to look.

@@ -4,7 +4,7 @@
 
 use crate::error::CliError;
 use crate::input::shown;
-use floodline_core::recording::EncodeError;
+use floodline_record::recording::EncodeError;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;

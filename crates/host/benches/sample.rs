@@ -10,7 +10,7 @@
 #[path = "../tests/machine/tree/mod.rs"]
 mod tree;
 
-use floodline_core::record::Record;
+use floodline_record::record::Record;
 use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::root::HostRoot;

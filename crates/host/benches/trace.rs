@@ -7,7 +7,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the result")]
 
-use floodline_core::record::Record;
+use floodline_record::record::Record;
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::trace::Tracer;
 use floodline_host::{Collector, HostRoot};
@@ -127,7 +127,7 @@ impl Writes {
 /// This machine.
 struct Machine {
     root: HostRoot,
-    facts: floodline_core::facts::HostFacts,
+    facts: floodline_record::facts::HostFacts,
 }
 
 impl Machine {

@@ -2,10 +2,10 @@
 //! What a sample will read, decided before anything is read: a pure function of what the machine is
 //! and what is wanted. What it leaves out, and what this machine cannot have, it states as gaps.
 
-use floodline_core::facts::HostFacts;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::id::Hierarchy;
-use floodline_core::name::Name;
+use floodline_record::facts::HostFacts;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::id::Hierarchy;
+use floodline_record::name::Name;
 use std::collections::BTreeMap;
 
 /// Tables somebody wants. The machine-wide row is always read.
@@ -158,7 +158,7 @@ fn trees(facts: &HostFacts) -> (Option<Tree>, Option<Tree>) {
 }
 
 /// Whether a mount of proc shows only the reader's own processes.
-fn hides_processes(mount: &floodline_core::facts::Mount) -> bool {
+fn hides_processes(mount: &floodline_record::facts::Mount) -> bool {
     let hides = |options: &Name| {
         let mut options = options.as_bytes().split(|&b| b == b',');
         options.any(|option| option.strip_prefix(b"hidepid=").is_some_and(|value| value != b"0" && value != b"off"))
@@ -169,8 +169,8 @@ fn hides_processes(mount: &floodline_core::facts::Mount) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::facts::{CgroupMode, CgroupSetup, Mount};
-    use floodline_core::id::DevId;
+    use floodline_record::facts::{CgroupMode, CgroupSetup, Mount};
+    use floodline_record::id::DevId;
 
     fn setup(v2: Option<&[&str]>, v1: &[&str]) -> HostFacts {
         let mode = match (v2, v1) {

@@ -8,7 +8,7 @@ mod fault;
 
 pub use fault::Fault;
 
-use floodline_core::gap::Cause;
+use floodline_record::gap::Cause;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
@@ -109,7 +109,7 @@ impl HostRoot {
                 Errno::NOTDIR => Fault::NotDirectory.cause(bytes),
                 errno => Fault::from(errno).cause(bytes),
             };
-            RootError { path: floodline_core::name::Name::new(bytes).to_string(), cause }
+            RootError { path: floodline_record::name::Name::new(bytes).to_string(), cause }
         })?;
         let probe = rustix::fs::openat2(&dir, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), IN_ROOT);
         Ok(HostRoot { dir, live, kernel_resolves: probe.is_ok() })

@@ -2,10 +2,10 @@
 //! Budgets of captured kernels against the kernels' own numbers: the global thresholds of vmstat and the
 //! shares that wb_stats prints for every cgroup and device.
 
-use floodline_core::budget::{Budgets, DeviceBound, Scope, budgets};
-use floodline_core::record::Record;
-use floodline_core::units::Bytes;
-use floodline_core::window::Window;
+use floodline_analysis::budget::{Budgets, DeviceBound, Scope, budgets};
+use floodline_record::record::Record;
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
 use floodline_host::collect::Collector;
 use floodline_host::plan::Plan;
 use floodline_host::probe;

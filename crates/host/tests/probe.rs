@@ -2,10 +2,10 @@
 //! The probe over whole trees: captured kernels, layouts of devices made by hand, and trees that want to
 //! do harm. What must hold for every tree: an answer, no panic, and a named gap for what was not read.
 
-use floodline_core::facts::{BlockDevice, Stack};
-use floodline_core::gap::Source;
-use floodline_core::id::DevId;
-use floodline_core::name::Name;
+use floodline_record::facts::{BlockDevice, Stack};
+use floodline_record::gap::Source;
+use floodline_record::id::DevId;
+use floodline_record::name::Name;
 use floodline_host::{HostRoot, Probe, probe};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

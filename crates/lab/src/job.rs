@@ -2,8 +2,8 @@
 //! What the two sides of a guest say to each other: the job that the host puts into the image, and the
 //! lines of status that come back while it runs. Both sides are this same program, so there are no versions.
 
-use floodline_core::scenario::Scenario;
-use floodline_core::units::{Bytes, Nanos};
+use floodline_scenario::Scenario;
+use floodline_record::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -153,7 +153,7 @@ mod tests {
                     sysctl.vm = { dirty_bytes = \"100 MiB\", dirty_expire_centisecs = 500 }\n\
                     [machine.cgroups.\"a{i}\"]\ninstances = 2\nmemory_max = \"max\"\n\
                     [workload]\nduration = \"1.5s\"\n[workload.tasks.t]\nsteps = [\"sync\", { sleep = { for = \"1s\" } }]\n";
-        let file = floodline_core::scenario::ScenarioFile::parse(text).unwrap();
+        let file = floodline_scenario::ScenarioFile::parse(text).unwrap();
         let scenario = file.variants.into_values().next().unwrap();
         let disks = BTreeMap::from([("data".to_owned(), "disk0".to_owned())]);
         let shell = Shell { command: Some(vec!["true".to_owned()]), terminal: None, with_workload: false };

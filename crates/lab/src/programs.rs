@@ -9,7 +9,7 @@ use crate::kernels::Fetching;
 use crate::kernels::PackageError;
 use crate::package;
 use crate::tool::{self, ToolError};
-use floodline_core::scenario::Scenario;
+use floodline_scenario::Scenario;
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -10,9 +10,9 @@ use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
 use crate::tool;
-use floodline_core::kernel::KernelVersion;
-use floodline_core::scenario::{Backing, Device, FsType, Mount, Scenario, UsedKey};
-use floodline_core::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::{Backing, Device, FsType, Mount, Scenario, UsedKey};
+use floodline_record::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -446,7 +446,7 @@ fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::scenario::ScenarioFile;
+    use floodline_scenario::ScenarioFile;
 
     fn scenario(machine: &str) -> Scenario {
         let text = format!(

@@ -8,8 +8,8 @@ use crate::namespace::Errno;
 use crate::process::Pid;
 use crate::wb::Domain;
 use crate::world::{PAGE, World};
-use floodline_core::kernel::ForeignDirty;
-use floodline_core::scenario::{Cgroup as CgroupSpec, Controller, SizeLimit, Sysctls};
+use floodline_kernel::ForeignDirty;
+use floodline_scenario::{Cgroup as CgroupSpec, Controller, SizeLimit, Sysctls};
 
 /// Memory of the kernel that a cgroup costs by being there, pages.
 const CGROUP_KERNEL: u64 = 80;

@@ -7,7 +7,7 @@ use crate::arena::{BdiId, CgId, InodeId, PidId, WbId};
 use crate::engine::Sim;
 use crate::wb::{Domain, Reason, Work};
 use crate::world::{PAGE, World};
-use floodline_core::kernel::{
+use floodline_kernel::{
     DirtyThrottleControl, RatelimitSample, dirty_poll_interval, foreign_flush_pages, task_ratelimit,
     update_dirty_limit, wb_position_ratio,
 };

@@ -8,7 +8,7 @@ use crate::arena::{BlockId, CgId};
 use crate::block::{Request, Way, enter, time_of};
 use crate::engine::{Due, Sim, Ticket, suspend};
 use crate::world::World;
-use floodline_core::scenario::IoMax;
+use floodline_scenario::IoMax;
 use std::collections::BTreeMap;
 
 /// A slice: 100 ms, seen in a guest of 6.12.

@@ -11,7 +11,7 @@ use crate::loop_device::LoopFile;
 use crate::raid1::Mirror;
 use crate::wbt::Wbt;
 use crate::world::World;
-use floodline_core::id::DevId;
+use floodline_record::id::DevId;
 
 /// Pages of 4 KiB in one bio (`BIO_MAX_VECS`).
 pub(crate) const BIO_PAGES: u64 = 256;

@@ -6,7 +6,7 @@ use crate::arena::{BdiId, CgId, WbId};
 use crate::domain::KnownLimits;
 use crate::wb::Domain;
 use crate::world::World;
-use floodline_core::kernel::{ForeignDirty, MemcgStats};
+use floodline_kernel::{ForeignDirty, MemcgStats};
 
 /// Counts of a memcg, its descendants included; pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use crate::arena::{CgId, WbId};
 use crate::world::{PAGE, World};
-use floodline_core::kernel::{
+use floodline_kernel::{
     BackgroundDomain, DirtyThrottleControl, DirtyTunables, DomainLimits, MdtcAvailInput, TaskClass, WbShare,
     domain_dirty_limits, mdtc_calc_avail, wb_bg_thresh, wb_calc_thresh, wb_over_bg_thresh,
 };

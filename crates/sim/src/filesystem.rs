@@ -9,7 +9,7 @@ use crate::journal::Journal;
 use crate::namespace::Errno;
 use crate::wb::Lock;
 use crate::world::World;
-use floodline_core::scenario::FsType;
+use floodline_scenario::FsType;
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 

@@ -10,7 +10,7 @@ use crate::inode::ListName;
 use crate::wb::{Reason, Work};
 use crate::world::World;
 use crate::writepages::{How, Wrote, wait_writeback, writepages};
-use floodline_core::kernel::{ChunkMode, writeback_chunk_size};
+use floodline_kernel::{ChunkMode, writeback_chunk_size};
 
 /// A round over inodes ends after this long, if it wrote anything.
 const ROUND: u64 = 100_000_000;

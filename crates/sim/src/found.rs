@@ -4,11 +4,11 @@
 //! told the same. Nothing in here is a figure that is compared.
 
 use crate::world::World;
-use floodline_core::id::Entity;
-use floodline_core::record::{TaskName, What};
-use floodline_core::units::Nanos;
-use floodline_core::validate::FoundDisk;
-use floodline_core::window::Window;
+use floodline_record::id::Entity;
+use floodline_record::record::{TaskName, What};
+use floodline_record::units::Nanos;
+use floodline_analysis::validate::FoundDisk;
+use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
 /// Nobody is so late: something else was meant.
@@ -47,7 +47,7 @@ impl Found {
     pub fn of(window: &Window) -> Found {
         let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
         let Some(began) = began.map(|event| event.at.0) else { return Found::default() };
-        let started = |event: &floodline_core::record::Event| match &event.what {
+        let started = |event: &floodline_record::record::Event| match &event.what {
             What::TaskStarted { task, .. } => Some((task.clone(), Nanos(event.at.0.checked_sub(began)?))),
             _ => None,
         };
@@ -78,8 +78,8 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::record::Event;
-    use floodline_core::sample::SampleTime;
+    use floodline_record::record::Event;
+    use floodline_record::sample::SampleTime;
 
     #[test]
     fn the_last_program_tells_how_late_they_may_begin() {

@@ -2,8 +2,8 @@
 //! What of a scenario the simulator honours; everything else is refused by name.
 
 use crate::SimError;
-use floodline_core::nearest::nearest;
-use floodline_core::scenario::{FsType, Scenario, UsedKey};
+use floodline_record::nearest::nearest;
+use floodline_scenario::{FsType, Scenario, UsedKey};
 
 /// One pattern a line, as in `Scenario::not_honoured`.
 const HONOURED: &[&str] = &[

@@ -11,7 +11,7 @@ use crate::page_cache::{Extent, PageCache};
 use crate::wb::Lock;
 use crate::world::{PAGE, World};
 use crate::writable::Writable;
-use floodline_core::kernel::ForeignHistory;
+use floodline_kernel::ForeignHistory;
 
 /// The lists of a wb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::block::BIO_PAGES;
 use crate::engine::{Sim, Ticket, suspend};
 use crate::journal;
 use crate::world::World;
-use floodline_core::scenario::FsType;
+use floodline_scenario::FsType;
 use std::collections::VecDeque;
 
 /// Folios of one ioend of iomap, since commit ebb7fb1557b1 ("xfs, iomap: limit individual ioend chain lengths in

@@ -12,7 +12,7 @@ use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::process::io_wait;
 use crate::world::World;
 use crate::writepages::wait_writeback;
-use floodline_core::kernel::KernelVersion;
+use floodline_record::version::KernelVersion;
 pub(crate) use log::flush;
 use log::{write, write_superblock};
 use reserved::Reserved;

@@ -58,8 +58,8 @@ pub use honoured::{check, meant, simplified};
 pub use run::{Options, Progress, Summary, simulate};
 pub use speed::Speed;
 
-use floodline_core::kernel::KernelVersion;
-use floodline_core::scenario::UsedKey;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::UsedKey;
 
 /// A scenario could not be simulated.
 #[derive(Debug, thiserror::Error)]

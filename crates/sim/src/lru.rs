@@ -182,7 +182,7 @@ fn join(one: Run, next: Run) -> Option<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::scenario::Random;
+    use floodline_scenario::Random;
 
     /// The same as a list of single pages.
     #[derive(Default)]

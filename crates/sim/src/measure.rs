@@ -3,8 +3,8 @@
 //! with 1024 steps per power of two, no floats), bytes, and stalls one by one.
 
 use crate::process::TaskCounters;
-use floodline_core::record::{Event, Latency, TaskIo, TaskName, What};
-use floodline_core::units::Nanos;
+use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
+use floodline_record::units::Nanos;
 
 /// More stalls than this are counted, not listed.
 const STALLS_MAX: usize = 1000;

@@ -12,8 +12,8 @@ use crate::page_cache::Extent;
 use crate::protection::Effort;
 use crate::wb::Reason;
 use crate::world::World;
-use floodline_core::kernel::{DirtyableMemory, global_dirtyable_memory};
-use floodline_core::scenario::FsType;
+use floodline_kernel::{DirtyableMemory, global_dirtyable_memory};
+use floodline_scenario::FsType;
 
 /// Counters of the machine; pages and nanoseconds.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use crate::switch::wait_for_switches;
 use crate::sync::{lock, sync_filesystem, unlock};
 use crate::syscalls::{evict, flush};
 use crate::world::World;
-use floodline_core::scenario::FsType;
+use floodline_scenario::FsType;
 use std::fmt;
 
 /// Why a call does not do what it was asked for.

@@ -348,7 +348,7 @@ fn count(counter: &mut u64, pages: u32, is_added: bool) {
 mod tests {
     use super::*;
     use crate::arena::CgId;
-    use floodline_core::scenario::Random;
+    use floodline_scenario::Random;
 
     fn extent(len: u32, folio: u32) -> Extent {
         let owner = CgId::ROOT;

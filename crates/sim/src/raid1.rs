@@ -8,7 +8,7 @@ use crate::arena::BlockId;
 use crate::block::{Class, Done, Entry, Request, Way, enter_queue};
 use crate::engine::Sim;
 use crate::world::{PAGE, World};
-use floodline_core::kernel::KernelVersion;
+use floodline_record::version::KernelVersion;
 use std::ops::Range;
 
 /// A member of an array: `struct raid1_info`.

@@ -5,16 +5,16 @@
 use crate::arena::{BlockId, CgId, Id, PidId, WbId};
 use crate::setup::{mount_facts, setup_facts};
 use crate::world::{PAGE, World};
-use floodline_core::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
-use floodline_core::id::{DevId, Entity, EntityId, Hierarchy};
-use floodline_core::name::Name;
-use floodline_core::record::Record;
-use floodline_core::sample::{
+use floodline_record::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
+use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
+use floodline_record::name::Name;
+use floodline_record::record::Record;
+use floodline_record::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
     ZoneRow,
 };
-use floodline_core::scenario::FsType;
-use floodline_core::units::{
+use floodline_scenario::FsType;
+use floodline_record::units::{
     Bits, Bytes, BytesPerSecond, Centisecs, Count, Flag, Limit, Nanos, Pages, Percent, Ppm, Seconds,
 };
 use std::collections::BTreeMap;
@@ -417,7 +417,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         match (sb.device, &sb.upper) {
             (Some(block), _) => mounts.push(mount_facts(world, sb, block)),
             (None, upper) => {
-                let mut mount = floodline_core::facts::Mount {
+                let mut mount = floodline_record::facts::Mount {
                     dev: DevId { major: 0, minor: 40 + number },
                     root: Name::new("/"),
                     mount_point: Name::new(&sb.point),

@@ -6,7 +6,7 @@
 use crate::arena::{CgId, InodeId};
 use crate::cgroup::Charged;
 use crate::world::World;
-use floodline_core::scenario::{Random, ScenarioFile};
+use floodline_scenario::{Random, ScenarioFile};
 
 /// A page. Pages of one folio have the same first page, and the same state.
 #[derive(Clone, Copy, Debug, PartialEq)]

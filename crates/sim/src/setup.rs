@@ -16,14 +16,14 @@ use crate::raid1::Mirror;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
-use floodline_core::facts::{self, CgroupSetup};
-use floodline_core::id::DevId;
-use floodline_core::kernel::{
+use floodline_record::facts::{self, CgroupSetup};
+use floodline_record::id::DevId;
+use floodline_kernel::{
     Algorithm, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
 };
-use floodline_core::name::Name;
-use floodline_core::scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
-use floodline_core::units::Bytes;
+use floodline_record::name::Name;
+use floodline_scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
+use floodline_record::units::Bytes;
 use std::collections::BTreeMap;
 
 /// Ticks per second where the scenario does not say.
@@ -57,7 +57,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     if scenario.cgroup_copies().len() > COPIES_MAX {
         return Err(SimError::Senseless(format!("more than {COPIES_MAX} cgroups")));
     }
-    let has_min = |cgroup: &floodline_core::scenario::Cgroup| cgroup.memory_min.is_some();
+    let has_min = |cgroup: &floodline_scenario::Cgroup| cgroup.memory_min.is_some();
     if let Some((path, _)) = machine.cgroups.iter().find(|(_, cgroup)| has_min(cgroup) && !kernel.at_least(4, 18)) {
         return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: there is none before 4.18")));
     }

@@ -4,11 +4,11 @@
 //! number; no latency and no throughput goes into it.
 
 use crate::world::Costs;
-use floodline_core::id::Entity;
-use floodline_core::record::What;
-use floodline_core::sample::ProcessRow;
-use floodline_core::units::Nanos;
-use floodline_core::window::Window;
+use floodline_record::id::Entity;
+use floodline_record::record::What;
+use floodline_record::sample::ProcessRow;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
 
 /// Two bytes a nanosecond into the page cache, and faster out of it.
 pub(crate) const COSTS: Costs = Costs {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_cpu_time_of_what_was_done_tells_the_speed() {
-        use floodline_core::units::{Bytes, Count};
+        use floodline_record::units::{Bytes, Count};
         let row = ProcessRow {
             rchar: Some(Bytes(0)),
             wchar: Some(Bytes(2_000_000)),

@@ -180,7 +180,7 @@ impl World {
             }
             self.list_del(*inode);
             self.inodes[*inode].wb = Some(new);
-            self.inodes[*inode].history = floodline_core::kernel::ForeignHistory::default();
+            self.inodes[*inode].history = floodline_kernel::ForeignHistory::default();
             if is_listed && !is_reworked {
                 // The walk for the right place passes those that came before: the newest is moved first.
                 cost += self.wbs[new].b_dirty.len * self.costs.list_step;

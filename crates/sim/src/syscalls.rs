@@ -20,7 +20,7 @@ use crate::process::{io_wait, use_cpu};
 use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
-use floodline_core::scenario::FsType;
+use floodline_scenario::FsType;
 
 /// What waits for the lock of an inode waits for.
 const INODE_LOCKED: &str = "the lock of an inode, held by another who reads or writes it";

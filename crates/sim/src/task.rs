@@ -17,9 +17,9 @@ use crate::process::{io_wait, use_cpu};
 use crate::sync;
 use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
-use floodline_core::record::{Event, What};
-use floodline_core::scenario::{Mounting, Random, Repeat, Step, SyncCall, fill};
-use floodline_core::units::Nanos;
+use floodline_record::record::{Event, What};
+use floodline_scenario::{Mounting, Random, Repeat, Step, SyncCall, fill};
+use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 

@@ -9,7 +9,7 @@ use crate::domain::KnownWbLimits;
 use crate::engine::{Alarm, Due, Ticket, Waiters};
 use crate::inode::{List, ListName};
 use crate::world::World;
-use floodline_core::kernel::{
+use floodline_kernel::{
     DirtyRatelimit, FRAC, FpropGlobal, FpropLocal, WbShare, WriteBandwidth, max_frac, wb_min_max_ratio,
 };
 use std::collections::VecDeque;

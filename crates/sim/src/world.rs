@@ -13,8 +13,8 @@ use crate::inode::Inode;
 use crate::memory::Memory;
 use crate::process::Pid;
 use crate::wb::{Bdi, Domain, Wb};
-use floodline_core::kernel::{Algorithm, Build, DirtyTunables, KernelVersion, PauseArithmetic};
-use floodline_core::record::Event;
+use floodline_kernel::{Algorithm, Build, DirtyTunables, KernelVersion, PauseArithmetic};
+use floodline_record::record::Event;
 use std::collections::BTreeMap;
 
 /// Pages of 4 KiB everywhere.

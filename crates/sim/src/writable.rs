@@ -51,7 +51,7 @@ impl Writable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::scenario::Random;
+    use floodline_scenario::Random;
 
     #[test]
     fn pages_are_writable_until_they_are_protected() {

@@ -9,8 +9,8 @@ use crate::engine::Sim;
 use crate::journal;
 use crate::page_cache::Extent;
 use crate::world::{PAGE, World};
-use floodline_core::kernel::ForeignTally;
-use floodline_core::scenario::FsType;
+use floodline_kernel::ForeignTally;
+use floodline_scenario::FsType;
 
 /// Blocks that ext4 maps at once.
 const EXT4_EXTENT: u64 = 2048;

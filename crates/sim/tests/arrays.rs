@@ -3,9 +3,9 @@
 
 mod machine;
 
-use floodline_core::record::Record;
-use floodline_core::run::Run;
-use floodline_core::scenario::Scenario;
+use floodline_record::record::Record;
+use floodline_analysis::run::Run;
+use floodline_scenario::Scenario;
 use machine::{figure, run_of, scenario};
 
 /// An array of a slow disk and a fast one, with more to write than they take, and a program that reads at random.

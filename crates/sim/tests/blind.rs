@@ -4,11 +4,11 @@
 //! misses are in `blind/misses.txt`; a run that misses and is not listed fails the test, and so does a listed run that
 //! does not miss any more: the list only shrinks.
 
-use floodline_core::kernel::KernelVersion;
-use floodline_core::record::{Record, Sink};
-use floodline_core::report::{Finding, Severity};
-use floodline_core::run::Run;
-use floodline_core::scenario::{Expect, Scenario, ScenarioFile};
+use floodline_record::version::KernelVersion;
+use floodline_record::record::{Record, Sink};
+use floodline_analysis::report::{Finding, Severity};
+use floodline_analysis::run::Run;
+use floodline_scenario::{Expect, Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,7 +136,7 @@ fn findings(scenario: &Scenario, machine: &Machine) -> Vec<Finding> {
     simulate(scenario, &Options::new(machine.variant, kernel), take, |_| true)
         .unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
     let findings = run.diagnose().findings;
-    let failed = floodline_core::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &findings);
+    let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &findings);
     assert!(failed.is_empty(), "{}: {failed:?}", machine.name());
     findings
 }

@@ -3,10 +3,10 @@
 //! every kernel that has the disease, and nothing of it where it is cured or a kernel does not have it. The same rules
 //! answer for recordings of real kernels.
 
-use floodline_core::kernel::KernelVersion;
-use floodline_core::record::{Record, Sink};
-use floodline_core::run::{Run, misses};
-use floodline_core::scenario::ScenarioFile;
+use floodline_record::version::KernelVersion;
+use floodline_record::record::{Record, Sink};
+use floodline_analysis::run::{Run, misses};
+use floodline_scenario::ScenarioFile;
 use floodline_sim::{Options, simulate};
 
 const KERNELS: &[&str] = &["5.10.223", "6.1.192", "6.12.43", "6.12.117", "7.2.13"];

@@ -4,9 +4,9 @@
 //! that has `pipeline-20gb/` is named by `FLOODLINE_REFERENCE_DATA`. Without it the test is skipped.
 #![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, prints how far off it is")]
 
-use floodline_core::record::{Event, Record, What};
-use floodline_core::scenario::{Lasting, Scenario, ScenarioFile, Step, Task, Time};
-use floodline_core::units::Nanos;
+use floodline_record::record::{Event, Record, What};
+use floodline_scenario::{Lasting, Scenario, ScenarioFile, Step, Task, Time};
+use floodline_record::units::Nanos;
 use floodline_sim::{Options, simulate};
 use floodline_skip::{Need, skip};
 use std::path::PathBuf;

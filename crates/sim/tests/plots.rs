@@ -5,8 +5,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "plots are files")]
 
-use floodline_core::record::Record;
-use floodline_core::scenario::ScenarioFile;
+use floodline_record::record::Record;
+use floodline_scenario::ScenarioFile;
 use floodline_sim::{Options, simulate};
 use std::fmt::Write;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn series(text: &str, variant: &str, kernel: &str) -> Vec<Point> {
     let mut points = Vec::new();
     let take = |record: Record| {
         if let Record::Sample(sample) = record {
-            let bytes = |pages: Option<floodline_core::units::Pages>| pages.map_or(0, |pages| pages.0 * 4096);
+            let bytes = |pages: Option<floodline_record::units::Pages>| pages.map_or(0, |pages| pages.0 * 4096);
             points.push((sample.time.monotonic.0, bytes(sample.host.nr_dirty), bytes(sample.host.nr_writeback)));
         }
         Ok(())

@@ -2,8 +2,8 @@
 //! Absurd scenarios: what cannot be is refused with the rule that it breaks, by whoever knows the rule - the scenario's
 //! own check, or the simulator, which knows the kernel. Nothing of it panics, hangs or is silently something else.
 
-use floodline_core::record::{Event, Record, What};
-use floodline_core::scenario::ScenarioFile;
+use floodline_record::record::{Event, Record, What};
+use floodline_scenario::ScenarioFile;
 use floodline_sim::{Options, simulate};
 
 const SMALL: &str = r#"
@@ -164,7 +164,7 @@ fn a_run_can_be_ended_while_a_single_program_does_things_that_take_no_time() {
     let from = SMALL.find("steps = [").expect("steps") + "steps = ".len();
     let text = format!("{}[{store}]\n", &SMALL[..from]);
     let scenario = ScenarioFile::parse(&text).expect("a scenario").variants.remove("default").expect("its variant");
-    let every = floodline_core::units::Nanos(10 * floodline_core::units::Nanos::SECOND.0);
+    let every = floodline_record::units::Nanos(10 * floodline_record::units::Nanos::SECOND.0);
     let options = Options { every, ..Options::new("default", "6.12".parse().expect("a version")) };
     let mut asked = 0;
     let summary = simulate(

@@ -3,11 +3,11 @@
 //! the model shows, without being told; the same seed makes the same recording, byte for byte, in strides or
 //! one event at a time; and all counters add up after every event.
 
-use floodline_core::record::{Record, Sink};
-use floodline_core::recording::{Encoder, Header};
-use floodline_core::run::{Run, misses};
-use floodline_core::scenario::{Scenario, ScenarioFile};
-use floodline_core::units::Nanos;
+use floodline_record::record::{Record, Sink};
+use floodline_record::recording::{Encoder, Header};
+use floodline_analysis::run::{Run, misses};
+use floodline_scenario::{Scenario, ScenarioFile};
+use floodline_record::units::Nanos;
 use floodline_sim::{Found, Options, SimError, simulate};
 
 const DIRTY_CLIFF: &str = include_str!("../../../scenarios/dirty-cliff.toml");
@@ -202,10 +202,10 @@ fn what_is_not_modelled_is_refused_by_name() {
 #[test]
 fn a_run_that_cannot_go_on_says_who_waits_for_what() {
     let mut scenario = variant(HEALTHY_IDLE, "default");
-    let waits = floodline_core::scenario::Step::WaitFor(floodline_core::scenario::WaitFor { task: "b".to_owned() });
-    let task = floodline_core::scenario::Task { steps: vec![waits], ..floodline_core::scenario::Task::default() };
+    let waits = floodline_scenario::Step::WaitFor(floodline_scenario::WaitFor { task: "b".to_owned() });
+    let task = floodline_scenario::Task { steps: vec![waits], ..floodline_scenario::Task::default() };
     let mut other = task.clone();
-    if let Some(floodline_core::scenario::Step::WaitFor(step)) = other.steps.first_mut() {
+    if let Some(floodline_scenario::Step::WaitFor(step)) = other.steps.first_mut() {
         step.task = "a".to_owned();
     }
     scenario.workload.duration = None;

@@ -4,8 +4,8 @@
 
 mod machine;
 
-use floodline_core::run::Run;
-use floodline_core::scenario::{Scenario, ScenarioFile};
+use floodline_analysis::run::Run;
+use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{SimError, simulate};
 use machine::{figure, options, run_of, scenario};
 
@@ -410,7 +410,7 @@ fn every_kernel_tick_rate_and_hierarchy_adds_up_after_every_event() {
     let mut scenario = scenario(SMALL);
     for kernel in ["4.4", "4.14.59", "4.14.60", "5.4", "5.10", "5.15", "6.1", "6.6", "6.12", "6.18", "7.2"] {
         for hz in [100, 250, 300, 1000] {
-            for mode in [floodline_core::scenario::CgroupMode::V2, floodline_core::scenario::CgroupMode::V1] {
+            for mode in [floodline_scenario::CgroupMode::V2, floodline_scenario::CgroupMode::V1] {
                 scenario.machine.hz = Some(hz);
                 scenario.machine.cgroup_mode = mode;
                 let run = run(&scenario, kernel);

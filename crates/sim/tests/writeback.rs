@@ -4,9 +4,9 @@
 
 mod machine;
 
-use floodline_core::record::Record;
-use floodline_core::run::Run;
-use floodline_core::units::Nanos;
+use floodline_record::record::Record;
+use floodline_analysis::run::Run;
+use floodline_record::units::Nanos;
 use machine::{figure, run_of, scenario};
 
 const MACHINE: &str = r#"

@@ -4,8 +4,8 @@
 
 use crate::layout::{columns, hanging, shortened};
 use anstyle::{AnsiColor, Style};
-use floodline_core::budget::{BudgetReport, BudgetRow};
-use floodline_core::human;
+use floodline_analysis::budget::{BudgetReport, BudgetRow};
+use floodline_record::human;
 use std::fmt::Write;
 
 /// How the table is set.
@@ -160,10 +160,10 @@ fn beside(out: &mut String, report: &BudgetReport, width: usize) {
         paragraph(out, "", note);
     }
     for evidence in &report.disagreements {
-        let value = |value: &floodline_core::report::Value| match value {
-            floodline_core::report::Value::Integer(value) => value.to_string(),
-            floodline_core::report::Value::Decimal(value) => human::number(*value),
-            floodline_core::report::Value::Text(value) => value.clone(),
+        let value = |value: &floodline_analysis::report::Value| match value {
+            floodline_analysis::report::Value::Integer(value) => value.to_string(),
+            floodline_analysis::report::Value::Decimal(value) => human::number(*value),
+            floodline_analysis::report::Value::Text(value) => value.clone(),
         };
         let ours = evidence.threshold.as_ref().map_or_else(String::new, |ours| format!(", not {}", value(ours)));
         let text =
@@ -241,11 +241,11 @@ pub fn csv(report: &BudgetReport) -> Result<String, csv::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::budget::{Choice, Sort, budgets, rows};
-    use floodline_core::facts::{CgroupMode, CgroupSetup};
-    use floodline_core::fixture::Fixture;
-    use floodline_core::sample::{CgroupLimitsRow, CgroupRow, WbRow};
-    use floodline_core::units::{Bytes, Limit};
+    use floodline_analysis::budget::{Choice, Sort, budgets, rows};
+    use floodline_record::facts::{CgroupMode, CgroupSetup};
+    use floodline_testkit::Fixture;
+    use floodline_record::sample::{CgroupLimitsRow, CgroupRow, WbRow};
+    use floodline_record::units::{Bytes, Limit};
 
     const MIB: u64 = 1 << 20;
 

@@ -3,7 +3,7 @@
 //! be said without it.
 
 use crate::layout::hanging;
-use floodline_core::capability::{Capabilities, Capability, State};
+use floodline_record::capability::{Capabilities, Capability, State};
 use std::fmt::Write;
 
 /// For people.
@@ -47,8 +47,8 @@ pub fn json(report: &Capabilities) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::capability::{SCHEMA, of_sources};
-    use floodline_core::gap::{Cause, Gap, Source};
+    use floodline_record::capability::{SCHEMA, of_sources};
+    use floodline_record::gap::{Cause, Gap, Source};
 
     fn report() -> Capabilities {
         let gap = Gap::new(Source::DebugWbStats, Cause::NotMounted { fs_type: "debugfs".into() });

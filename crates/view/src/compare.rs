@@ -4,8 +4,8 @@
 
 use crate::figures::short;
 use crate::layout::wrap;
-use floodline_core::compare::{Against, Comparison, Row, Spread};
-use floodline_core::scenario::Figure;
+use floodline_analysis::compare::{Against, Comparison, Row, Spread};
+use floodline_scenario::Figure;
 
 /// Columns besides the name: two values, the change, its noise.
 const COLUMNS: usize = 10 + 10 + 9 + 10;
@@ -86,7 +86,7 @@ fn series(against: &Against) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::compare::SeriesRow;
+    use floodline_analysis::compare::SeriesRow;
 
     fn spread(values: &[f64]) -> Spread {
         Spread::of_values(values, "seconds").unwrap()

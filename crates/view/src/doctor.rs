@@ -5,9 +5,9 @@
 use crate::export::rfc3339;
 use crate::layout::{Column, command, hanging, row};
 use anstyle::{AnsiColor, Style};
-use floodline_core::human;
-use floodline_core::report::{Evidence, Finding, GapLine, Report, Severity, Value};
-use floodline_core::units::Nanos;
+use floodline_record::human;
+use floodline_analysis::report::{Evidence, Finding, GapLine, Report, Severity, Value};
+use floodline_record::units::Nanos;
 use std::fmt::Write;
 
 /// How the report is set.
@@ -321,10 +321,10 @@ fn shown(value: &Value, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::diagnose::diagnose;
-    use floodline_core::fixture::Fixture;
-    use floodline_core::fixture::incidents::{INCIDENTS, dirty_cliff, slow_journal};
-    use floodline_core::gap::{Cause, Source};
+    use floodline_analysis::diagnose::diagnose;
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, slow_journal};
+    use floodline_record::gap::{Cause, Source};
 
     fn page(fixture: &Fixture, only: Option<&[&str]>) -> String {
         render(&diagnose(&fixture.window(), only), Options::default())
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_stretch_of_a_long_recording_says_which_it_is() {
-        use floodline_core::report::{OtherStretches, Stretch};
+        use floodline_analysis::report::{OtherStretches, Stretch};
         let other = OtherStretches {
             rule: "dirty-cliff",
             severity: Severity::Critical,
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn hostile_names_reach_the_page_escaped() {
         let fixture = slow_journal().process("systemd-journal\u{1b}[31m\n", 300, "/x", |_, _| {}).facts(|facts| {
-            facts.hostname = floodline_core::name::Name::new(b"evil\x1b[2J\xff");
+            facts.hostname = floodline_record::name::Name::new(b"evil\x1b[2J\xff");
             facts.kernel_release = "6.1\u{1b}c".to_owned();
         });
         let text = page(&fixture, None);

@@ -5,7 +5,7 @@
 use crate::doctor::Options;
 use crate::layout::{columns, hanging};
 use anstyle::Style;
-use floodline_core::diagnose::Rule;
+use floodline_analysis::diagnose::Rule;
 use std::fmt::Write;
 
 const BOLD: Style = Style::new().bold();
@@ -98,8 +98,8 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::diagnose::Verdict;
-    use floodline_core::diagnose::rules::RULES;
+    use floodline_analysis::diagnose::Verdict;
+    use floodline_analysis::diagnose::rules::RULES;
 
     #[test]
     fn markdown_becomes_a_page() {

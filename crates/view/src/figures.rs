@@ -3,7 +3,7 @@
 //! the JSON form; one that fits neither line stands on its own, so that nothing is left out.
 
 use crate::layout::wrap;
-use floodline_core::scenario::Figure;
+use floodline_scenario::Figure;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns of an operation, with the last part of the figure's name.

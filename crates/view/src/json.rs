@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report as one line of JSON. The form is that of [`floodline_core::report`]: versioned by its
+//! The report as one line of JSON. The form is that of [`floodline_analysis::report`]: versioned by its
 //! `schema` field, fields are added and never renamed, units are in the names or beside the value.
 
-use floodline_core::report::Report;
+use floodline_analysis::report::Report;
 
 /// One line of JSON, ended by a newline.
 pub fn doctor(report: &Report) -> Result<String, serde_json::Error> {
@@ -14,9 +14,9 @@ pub fn doctor(report: &Report) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::diagnose::diagnose;
-    use floodline_core::fixture::Fixture;
-    use floodline_core::fixture::incidents::{INCIDENTS, dirty_cliff};
+    use floodline_analysis::diagnose::diagnose;
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::{INCIDENTS, dirty_cliff};
     use serde_json::Value;
 
     fn keys(value: &Value) -> Vec<&str> {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn names_are_escaped_once_and_readable() {
-        let fixture = Fixture::healthy().facts(|facts| facts.hostname = floodline_core::name::Name::new(b"a\x1bb\n"));
+        let fixture = Fixture::healthy().facts(|facts| facts.hostname = floodline_record::name::Name::new(b"a\x1bb\n"));
         let line = doctor(&diagnose(&fixture.window(), Some(&[]))).unwrap();
         assert!(line.contains(r#""hostname":"a\\x1bb\\x0a""#), "{line}");
     }

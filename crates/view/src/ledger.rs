@@ -3,10 +3,10 @@
 //! file and disk, and who waited for whose data. Computes nothing.
 
 use crate::layout::{columns, hanging, shortened};
-use floodline_core::human;
-use floodline_core::ledger::blame::Blame;
-use floodline_core::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals};
-use floodline_core::units::Nanos;
+use floodline_record::human;
+use floodline_analysis::ledger::blame::Blame;
+use floodline_analysis::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals};
+use floodline_record::units::Nanos;
 use std::fmt::Write;
 
 /// How the tables are set.

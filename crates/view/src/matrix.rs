@@ -3,7 +3,7 @@
 //! figures are those of which a scenario expects something.
 
 use crate::figures::short;
-use floodline_core::run::RunReport;
+use floodline_analysis::run::RunReport;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -171,9 +171,9 @@ pub fn json(blocks: &[Block]) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::kernel::KernelVersion;
-    use floodline_core::run::SCHEMA;
-    use floodline_core::scenario::Figure;
+    use floodline_record::version::KernelVersion;
+    use floodline_analysis::run::SCHEMA;
+    use floodline_scenario::Figure;
 
     fn block() -> Block {
         let cell = |variant: &str, kernel: &str, value: Option<f64>| Cell {

@@ -3,9 +3,9 @@
 
 use crate::export::rfc3339;
 use crate::layout::{columns, shortened};
-use floodline_core::human;
-use floodline_core::moment::Moment;
-use floodline_core::units::Nanos;
+use floodline_record::human;
+use floodline_analysis::moment::Moment;
+use floodline_record::units::Nanos;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -160,8 +160,8 @@ fn share(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::fixture::Fixture;
-    use floodline_core::gap::{Cause, Source};
+    use floodline_testkit::Fixture;
+    use floodline_record::gap::{Cause, Source};
 
     fn moment(fixture: Fixture) -> Moment {
         Moment::of(&fixture.window()).unwrap()
@@ -202,7 +202,7 @@ mod tests {
         let moment = moment(
             Fixture::healthy()
                 .disk("a-disk-with-a-long-name", |_, _| {})
-                .cgroup(&long, |_, row| row.file_dirty = Some(floodline_core::units::Bytes(1 << 20))),
+                .cgroup(&long, |_, row| row.file_dirty = Some(floodline_record::units::Bytes(1 << 20))),
         );
         for text in [screen(&moment, 80), line(&moment, 80)] {
             assert!(text.lines().all(|line| columns(line) <= 80), "{text}");

@@ -4,11 +4,11 @@
 
 use crate::figures;
 use crate::layout::wrap;
-use floodline_core::budget::Miss;
-use floodline_core::compare::Spread;
-use floodline_core::human;
-use floodline_core::run::{RunReport, SCHEMA};
-use floodline_core::scenario::Figure;
+use floodline_analysis::budget::Miss;
+use floodline_analysis::compare::Spread;
+use floodline_record::human;
+use floodline_analysis::run::{RunReport, SCHEMA};
+use floodline_scenario::Figure;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ pub fn budget_misses(misses: &[Miss]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::kernel::KernelVersion;
+    use floodline_record::version::KernelVersion;
 
     fn report(first_sample_seconds: Option<f64>, beside_seconds: Option<f64>) -> RunReport {
         RunReport {

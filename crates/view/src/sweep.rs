@@ -5,9 +5,9 @@
 use crate::export::{ExportError, FlatTable, FlatValue};
 use crate::figures::short;
 use crate::layout::wrap;
-use floodline_core::human;
-use floodline_core::report::Severity;
-use floodline_core::run::RunReport;
+use floodline_record::human;
+use floodline_analysis::report::Severity;
+use floodline_analysis::run::RunReport;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -189,8 +189,8 @@ pub fn flat(sweep: &Sweep) -> Result<FlatTable, ExportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::kernel::KernelVersion;
-    use floodline_core::scenario::Figure;
+    use floodline_record::version::KernelVersion;
+    use floodline_scenario::Figure;
 
     fn sweep() -> Sweep {
         let row = |bytes: &str, kernel: &str, value: Option<f64>| Row {

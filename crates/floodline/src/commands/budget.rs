@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline budget [FILE]`: how much dirty page cache every cgroup may have, has, and what sets the
-//! limit. Wiring only: the arithmetic is `floodline_core::budget`.
+//! limit. Wiring only: the arithmetic is `floodline_analysis::budget`.
 
 use super::Run;
 use crate::console::Console;
@@ -8,9 +8,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample};
 use crate::live::Host;
-use floodline_core::budget::{Choice, Sort, budgets, rows};
-use floodline_core::record::{Record, Sink};
-use floodline_core::window::Window;
+use floodline_analysis::budget::{Choice, Sort, budgets, rows};
+use floodline_record::record::{Record, Sink};
+use floodline_record::window::Window;
 use floodline_host::Needs;
 use floodline_view::budget as view;
 use std::path::{Path, PathBuf};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline compare A B…`: recordings side by side, figure by figure; simulated and real, before and after.
-//! Wiring only: the comparison is `floodline_core::compare`.
+//! Wiring only: the comparison is `floodline_analysis::compare`.
 
 use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, shown};
-use floodline_core::compare::{Reading, Side, compare};
-use floodline_core::record::{Record, Sink};
-use floodline_core::window::Window;
+use floodline_analysis::compare::{Reading, Side, compare};
+use floodline_record::record::{Record, Sink};
+use floodline_record::window::Window;
 use floodline_view::compare as view;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline doctor [FILE]`: observes this host, or reads a recording, and says what is wrong, on what
-//! evidence, and what helps. Wiring only: the diagnosis is `floodline_core::diagnose`.
+//! evidence, and what helps. Wiring only: the diagnosis is `floodline_analysis::diagnose`.
 
 use super::Run;
 use super::explain::named;
@@ -13,10 +13,10 @@ use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{Existing, is_standard};
-use floodline_core::diagnose::stretches::Stretches;
-use floodline_core::human;
-use floodline_core::record::{Record, Sink};
-use floodline_core::report::{Report, Severity};
+use floodline_analysis::diagnose::stretches::Stretches;
+use floodline_record::human;
+use floodline_record::record::{Record, Sink};
+use floodline_analysis::report::{Report, Severity};
 use floodline_host::Needs;
 use floodline_view::{capabilities, doctor, json};
 use std::path::{Path, PathBuf};

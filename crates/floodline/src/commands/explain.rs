@@ -5,9 +5,9 @@ use super::Run;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use floodline_core::diagnose::rules::RULES;
-use floodline_core::diagnose::{Rule, rule};
-use floodline_core::nearest::nearest;
+use floodline_analysis::diagnose::rules::RULES;
+use floodline_analysis::diagnose::{Rule, rule};
+use floodline_record::nearest::nearest;
 use floodline_view::doctor::Options;
 use floodline_view::explain;
 
@@ -34,7 +34,7 @@ impl Run for Explain {
 /// The rule of a name, or an error that says which was meant.
 pub(super) fn named(name: &str) -> Result<&'static Rule, CliError> {
     rule(name).ok_or_else(|| {
-        let error = CliError::usage(format!("there is no rule {:?}", floodline_core::name::Name::from(name)));
+        let error = CliError::usage(format!("there is no rule {:?}", floodline_record::name::Name::from(name)));
         match meant(name) {
             Some(rule) => error.hint(format!("did you mean {}?", rule.name)),
             None => error.hint("floodline explain lists them"),

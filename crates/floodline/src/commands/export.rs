@@ -7,8 +7,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, shown};
 use crate::output::{self, Content, Existing};
-use floodline_core::human;
-use floodline_core::record::Record;
+use floodline_record::human;
+use floodline_record::record::Record;
 use floodline_view::export::{
     Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, PerfettoTrace, RowWriter, TABLES,
 };

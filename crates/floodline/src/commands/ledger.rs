@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline ledger FILE`: where the bytes came from and went to, from a traced recording. Wiring only:
-//! the adding up is `floodline_core::ledger`.
+//! the adding up is `floodline_analysis::ledger`.
 
 use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample, shown};
-use floodline_core::ledger;
-use floodline_core::record::Sink;
-use floodline_core::window::Window;
+use floodline_analysis::ledger;
+use floodline_record::record::Sink;
+use floodline_record::window::Window;
 use floodline_view::ledger as view;
 use std::path::PathBuf;
 

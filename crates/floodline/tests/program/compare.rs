@@ -2,7 +2,7 @@
 //! `floodline compare`: two recordings, repeats, and what is refused.
 
 use crate::harness::{floodline, recording};
-use floodline_core::fixture::{Fixture, mib_pages};
+use floodline_testkit::{Fixture, mib_pages};
 use serde_json::Value;
 
 fn ramp(mib: f64) -> Fixture {

@@ -2,8 +2,8 @@
 //! `floodline doctor` and `floodline explain` from outside: what is printed, where, and the exit code.
 
 use crate::harness::{floodline, recording};
-use floodline_core::fixture::Fixture;
-use floodline_core::fixture::incidents::{dirty_cliff, slow_journal};
+use floodline_testkit::Fixture;
+use floodline_testkit::incidents::{dirty_cliff, slow_journal};
 
 #[test]
 fn a_recorded_incident_is_named_and_fails() {
@@ -53,7 +53,7 @@ fn a_rule_that_does_not_exist_is_answered_with_the_one_that_was_meant() {
 fn every_rule_has_a_page() {
     let list = floodline(&["explain"]);
     assert_eq!(list.code, 0);
-    for rule in floodline_core::diagnose::rules::RULES {
+    for rule in floodline_analysis::diagnose::rules::RULES {
         assert!(list.stdout.contains(rule.name), "{list}");
         let page = floodline(&["explain", rule.name]);
         assert_eq!(page.code, 0, "{page}");
@@ -137,7 +137,7 @@ fn capabilities_name_every_source_and_what_is_lost_without_it() {
         let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
         assert_eq!(report["schema"], "floodline.capabilities/1");
         let sources = report["sources"].as_array().expect("sources");
-        assert_eq!(sources.len(), floodline_core::gap::Source::ALL.len());
+        assert_eq!(sources.len(), floodline_record::gap::Source::ALL.len());
         for source in sources {
             let explained = source["reasons"].as_array().is_some_and(|reasons| !reasons.is_empty());
             let is_missing = source["state"] == "missing" || source["state"] == "partial";

@@ -3,8 +3,8 @@
 //! answered. That each rule is right is tested beside the rule; here the wiring is.
 
 use crate::harness::{Run, floodline, recording};
-use floodline_core::diagnose::rules::RULES;
-use floodline_core::fixture::incidents::INCIDENTS;
+use floodline_analysis::diagnose::rules::RULES;
+use floodline_testkit::incidents::INCIDENTS;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -153,7 +153,7 @@ fn a_recording_is_judged_by_its_own_variant_and_what_it_lacks_is_told() {
     std::fs::write(&damaged, &bytes).expect("a file");
     let run = judge(damaged.to_str().expect("UTF-8"));
     assert!(run.stderr.contains("damaged.flr: "), "{run}");
-    let one_look = crate::harness::recording(&floodline_core::fixture::Fixture::healthy().one_look());
+    let one_look = crate::harness::recording(&floodline_testkit::Fixture::healthy().one_look());
     let run = judge(one_look.as_str());
     assert_eq!(run.code, 2, "{run}");
 }

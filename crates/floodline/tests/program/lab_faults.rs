@@ -4,7 +4,7 @@
 //! recording so far kept. No machine is run.
 
 use crate::harness::{Run, command, outcome, recording};
-use floodline_core::fixture::Fixture;
+use floodline_testkit::Fixture;
 use floodline_skip::{Need, skip};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -3,7 +3,7 @@
 //! of their files and processes is what they did. Skipped where nothing may be traced.
 
 use crate::harness::{Run, command, floodline, outcome, recording};
-use floodline_core::fixture::Fixture;
+use floodline_testkit::Fixture;
 use floodline_skip::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //! code of its kind, says what was wrong without raw bytes, and what to type next.
 
 use crate::harness::{captured, floodline, recording};
-use floodline_core::fixture::Fixture;
+use floodline_testkit::Fixture;
 use std::path::Path;
 
 /// Runs a command that has to be refused; `expect` and every hint are in what it says.

@@ -2,7 +2,7 @@
 //! Recordings from hand to hand: pipes, refusals, replay. How recorders end is in `recorder`.
 
 use crate::harness::{captured, command, floodline, recording};
-use floodline_core::fixture::Fixture;
+use floodline_testkit::Fixture;
 use std::process::Stdio;
 
 #[test]

@@ -3,9 +3,9 @@
 //! reader that goes away. What was recorded until then is read back, every sample of it.
 
 use crate::harness::{Run, command, floodline, outcome};
-use floodline_core::record::Record;
-use floodline_core::recording::{Cut, DecodeError, Decoder, Why};
-use floodline_core::sample::SampleTime;
+use floodline_record::record::Record;
+use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
+use floodline_record::sample::SampleTime;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::path::Path;
@@ -143,7 +143,7 @@ fn a_recording_has_the_length_that_was_asked_for() {
 
 /// Samples that the recorder says it missed.
 fn missed(bytes: &[u8]) -> u64 {
-    use floodline_core::record::{Event, What};
+    use floodline_record::record::{Event, What};
     let records = Decoder::new(bytes).expect("the recording opens");
     let missed = records.map(|record| match record {
         Ok(Record::Event(Event { what: What::Missed { samples }, .. })) => samples,

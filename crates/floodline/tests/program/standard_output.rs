@@ -3,7 +3,7 @@
 
 use crate::harness::{captured, command};
 use crate::simulate::{SMALL, scenario};
-use floodline_core::recording::Decoder;
+use floodline_record::recording::Decoder;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use std::process::Stdio;
 

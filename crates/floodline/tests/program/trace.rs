@@ -5,8 +5,8 @@
 //! machine itself only a loop device of the test is touched.
 
 use crate::harness::{command, floodline, outcome};
-use floodline_core::record::{Event, What};
-use floodline_core::traced::throttle::Domain;
+use floodline_record::record::{Event, What};
+use floodline_record::traced::throttle::Domain;
 use floodline_skip::{Need, skip};
 use libbpf_rs::query::ProgInfoIter;
 use std::os::unix::process::CommandExt;

@@ -2,9 +2,9 @@
 //! The catalogues: rules, metrics, commands. Prints the lines that were forgotten.
 
 use crate::{expect_none, files, read, root};
-use floodline_core::diagnose::rules::RULES;
-use floodline_core::metric::{Metric, Row};
-use floodline_core::sample::{
+use floodline_analysis::diagnose::rules::RULES;
+use floodline_record::metric::{Metric, Row};
+use floodline_record::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, WbRow, ZoneRow,
 };
 use std::collections::BTreeSet;
@@ -42,10 +42,10 @@ fn every_rule_has_a_unique_name_and_a_whole_manual_page() {
 
 #[test]
 fn every_rule_file_is_in_the_catalogue() {
-    let folder = root().join("crates/core/src/diagnose/rules");
+    let folder = root().join("crates/analysis/src/diagnose/rules");
     let catalogue = read(&folder.join("mod.rs"));
     let mut complaints = Vec::new();
-    for path in files("crates/core/src/diagnose/rules", "rs") {
+    for path in files("crates/analysis/src/diagnose/rules", "rs") {
         if path.parent() != Some(folder.as_path()) {
             continue;
         }

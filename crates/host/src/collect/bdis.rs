@@ -8,11 +8,11 @@ use super::{Kept, Round, take};
 use crate::parse::number::{number, scaled};
 use crate::parse::{Parsed, bdi_stats, wb_stats};
 use crate::root::{EntryKind, Fault, HostDir, LARGE, SMALL};
-use floodline_core::gap::Source;
-use floodline_core::id::{Entity, EntityId};
-use floodline_core::name::Name;
-use floodline_core::sample::{BdiRow, Sample, Table};
-use floodline_core::units::Count;
+use floodline_record::gap::Source;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::{BdiRow, Sample, Table};
+use floodline_record::units::Count;
 use std::collections::BTreeMap;
 
 /// Listed inodes above which the state of a device is read only now and then.
@@ -186,7 +186,7 @@ impl Bdi {
         &mut self,
         round: &mut Round<'_>,
         name: &[u8],
-        rows: &mut Vec<(EntityId, floodline_core::sample::WbRow)>,
+        rows: &mut Vec<(EntityId, floodline_record::sample::WbRow)>,
     ) {
         let Bdi { id, is_new, .. } = *self;
         let reading =

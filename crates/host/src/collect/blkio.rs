@@ -11,10 +11,10 @@ use super::tree::Tree;
 use crate::parse::blkio::{self, Counts};
 use crate::plan;
 use crate::root::Fault;
-use floodline_core::gap::Source;
-use floodline_core::id::{DevId, Entity, Hierarchy};
-use floodline_core::name::Name;
-use floodline_core::sample::{CgroupIoRow, Sample, Table};
+use floodline_record::gap::Source;
+use floodline_record::id::{DevId, Entity, Hierarchy};
+use floodline_record::name::Name;
+use floodline_record::sample::{CgroupIoRow, Sample, Table};
 
 struct File {
     /// Includes descendants, as io.stat does.

@@ -13,12 +13,12 @@ use crate::parse::{Parsed, cgroup, io_max, io_stat, memory_events, memory_stat, 
 use crate::plan::{self, Needs};
 use crate::root::{Fault, SMALL};
 use crc32fast::Hasher;
-use floodline_core::gap::Source;
-use floodline_core::id::{DevId, Entity, EntityId, Hierarchy};
-use floodline_core::metric::Row;
-use floodline_core::name::Name;
-use floodline_core::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
-use floodline_core::units::{Bits, Nanos};
+use floodline_record::gap::Source;
+use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
+use floodline_record::metric::Row;
+use floodline_record::name::Name;
+use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, Sample, Table};
+use floodline_record::units::{Bits, Nanos};
 use std::collections::BTreeSet;
 
 struct File<R> {

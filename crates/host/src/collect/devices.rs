@@ -4,10 +4,10 @@
 use super::{Kept, Round};
 use crate::parse::{diskstats, zoneinfo};
 use crate::root::LARGE;
-use floodline_core::gap::Source;
-use floodline_core::id::{DevId, Entity, EntityId};
-use floodline_core::name::Name;
-use floodline_core::sample::{Sample, Table};
+use floodline_record::gap::Source;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::{Sample, Table};
 use std::collections::BTreeMap;
 
 /// Block devices and zones seen so far.

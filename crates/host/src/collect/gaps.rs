@@ -4,9 +4,9 @@
 
 use crate::parse::Flaw;
 use crate::root::Fault;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::id::EntityId;
-use floodline_core::record::Record;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::id::EntityId;
+use floodline_record::record::Record;
 use std::collections::BTreeMap;
 
 /// Why something is missing.

@@ -6,8 +6,8 @@ use super::{Kept, Round, take};
 use crate::parse::number::number;
 use crate::parse::{Parsed, meminfo, pressure, stat, vmstat};
 use crate::root::{LARGE, SMALL};
-use floodline_core::gap::Source;
-use floodline_core::sample::{HostRow, Sample};
+use floodline_record::gap::Source;
+use floodline_record::sample::{HostRow, Sample};
 
 struct File {
     path: &'static str,

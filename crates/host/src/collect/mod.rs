@@ -19,11 +19,11 @@ use crate::parse::{Flaw, Parsed};
 use crate::plan::Plan;
 use crate::root::{Fault, HostRoot};
 use crate::trace::Tracer;
-use floodline_core::gap::Source;
-use floodline_core::id::{Entity, EntityId};
-use floodline_core::record::Record;
-use floodline_core::sample::{Sample, SampleTime};
-use floodline_core::units::Nanos;
+use floodline_record::gap::Source;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::record::Record;
+use floodline_record::sample::{Sample, SampleTime};
+use floodline_record::units::Nanos;
 use gaps::GapBook;
 use kept::{Descriptors, Kept, Reading};
 use rustix::time::ClockId;
@@ -51,7 +51,7 @@ impl<'root> Collector<'root> {
     /// Prepares; nothing is read yet.
     pub fn new(root: &'root HostRoot, plan: Plan) -> Collector<'root> {
         let real =
-            |mount: &floodline_core::name::Name| root.fs_kind(mount.as_bytes()) == Ok(crate::root::FsKind::Cgroup2);
+            |mount: &floodline_record::name::Name| root.fs_kind(mount.as_bytes()) == Ok(crate::root::FsKind::Cgroup2);
         let cgroups = plan.memory.as_ref().map(|tree| cgroups::Cgroups::new(tree, real(&tree.mount), plan.needs));
         let blkio = plan.blkio.as_ref().map(blkio::Blkio::new);
         Collector {

@@ -10,12 +10,12 @@ use super::gaps::Trouble;
 use super::kept::{Kept, Reading};
 use crate::parse::{pid_cgroup, pid_io, pid_stat};
 use crate::root::{EntryKind, Fault, HostDir, HostFile, HostRoot, SMALL};
-use floodline_core::gap::Source;
-use floodline_core::id::{Entity, EntityId, Hierarchy};
-use floodline_core::name::Name;
-use floodline_core::record::Record;
-use floodline_core::sample::{ProcessRow, Sample, Table};
-use floodline_core::units::Count;
+use floodline_record::gap::Source;
+use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::name::Name;
+use floodline_record::record::Record;
+use floodline_record::sample::{ProcessRow, Sample, Table};
+use floodline_record::units::Count;
 
 /// CPU time between two samples from which on a kernel worker is worth a new name at once: its name
 /// says what it is working on, and changes all the time.

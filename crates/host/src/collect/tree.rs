@@ -6,9 +6,9 @@
 use super::Round;
 use super::kept::Kept;
 use crate::root::{EntryKind, Fault, HostDir, HostFile, HostRoot, Subdirectories};
-use floodline_core::gap::Source;
-use floodline_core::id::{DevId, EntityId};
-use floodline_core::units::{Bits, Nanos};
+use floodline_record::gap::Source;
+use floodline_record::id::{DevId, EntityId};
+use floodline_record::units::{Bits, Nanos};
 use std::collections::BTreeMap;
 
 /// Number of a directory within its tree; parents have lower ones than their children.

@@ -3,7 +3,7 @@
 //! so a container host shows next to nothing here. Mirrors mm/backing-dev.c (bdi_debug_stats_show).
 
 use super::{Parsed, scan};
-use floodline_core::sample::BdiRow;
+use floodline_record::sample::BdiRow;
 
 const KIB: u64 = 1024;
 
@@ -36,7 +36,7 @@ pub fn parse(text: &[u8], row: &mut BdiRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, BytesPerSecond, Count};
+    use floodline_record::units::{Bytes, BytesPerSecond, Count};
 
     const V6_1: &str = "\
 BdiWriteback:                8 kB

@@ -4,8 +4,8 @@
 //! Mirrors block/blk-throttle.c (tg_print_rwstat).
 
 use super::{Parsed, scan};
-use floodline_core::id::DevId;
-use floodline_core::sample::CgroupIoRow;
+use floodline_record::id::DevId;
+use floodline_record::sample::CgroupIoRow;
 
 /// Which of the two files it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn parse(text: &[u8], counts: Counts, mut each: impl FnMut(DevId, CgroupIoRo
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, Count};
+    use floodline_record::units::{Bytes, Count};
 
     const V5_10: &str = "\
 8:0 Read 90430464

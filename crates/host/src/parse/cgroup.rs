@@ -3,8 +3,8 @@
 //! kernel/cgroup/cgroup.c.
 
 use super::{Flaw, Parsed, scan};
-use floodline_core::sample::CgroupRow;
-use floodline_core::units::Bits;
+use floodline_record::sample::CgroupRow;
+use floodline_record::units::Bits;
 
 /// Bit of the memory controller in the controllers and subtree_control columns.
 pub const MEMORY: u64 = 1;
@@ -60,7 +60,7 @@ pub fn events(text: &[u8], row: &mut CgroupRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Count, Flag};
+    use floodline_record::units::{Count, Flag};
 
     const STAT_6_18: &str =
         "nr_descendants 71\nnr_subsys_memory 72\nnr_dying_descendants 3\nnr_dying_subsys_memory 1\n";

@@ -3,9 +3,9 @@
 //! the device says. Mirrors block/genhd.c (diskstats_show).
 
 use super::{Parsed, scan};
-use floodline_core::id::DevId;
-use floodline_core::sample::DiskRow;
-use floodline_core::units::Quantity;
+use floodline_record::id::DevId;
+use floodline_record::sample::DiskRow;
+use floodline_record::units::Quantity;
 
 const SECTOR: u64 = 512;
 const MS: u64 = 1_000_000;
@@ -69,7 +69,7 @@ fn set<Q: Quantity>(notes: &mut scan::Notes, columns: &[&[u8]], index: usize, fi
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, Count, Nanos};
+    use floodline_record::units::{Bytes, Count, Nanos};
 
     const V6_18: &str = "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
  254       0 vda 23811 10211 1853322 7321 91022 87121 15304208 190022 3 61020 199931 12 0 4096 4 991 2584

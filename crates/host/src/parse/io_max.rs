@@ -3,9 +3,9 @@
 //! block/blk-throttle.c (tg_print_limit) and block/blk-iocost.c (ioc_weight_show).
 
 use super::{Flaw, Parsed, scan};
-use floodline_core::id::DevId;
-use floodline_core::sample::CgroupIoRow;
-use floodline_core::units::{Count, Limit};
+use floodline_record::id::DevId;
+use floodline_record::sample::CgroupIoRow;
+use floodline_record::units::{Count, Limit};
 
 /// Shows every device that has a limit.
 pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {

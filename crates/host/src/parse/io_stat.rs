@@ -3,8 +3,8 @@
 //! block/blk-cgroup.c (blkcg_print_stat).
 
 use super::{Parsed, scan};
-use floodline_core::id::DevId;
-use floodline_core::sample::CgroupIoRow;
+use floodline_record::id::DevId;
+use floodline_record::sample::CgroupIoRow;
 
 /// Shows every device with its counters. Fields of controllers that are off are not printed.
 pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
@@ -46,7 +46,7 @@ pub fn parse(text: &[u8], mut each: impl FnMut(DevId, CgroupIoRow)) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, Count, Nanos};
+    use floodline_record::units::{Bytes, Count, Nanos};
 
     const V6_12: &str = "\
 253:0 rbytes=1024 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0

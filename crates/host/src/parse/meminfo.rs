@@ -2,7 +2,7 @@
 //! `/proc/meminfo`. Its "kB" are KiB. Mirrors fs/proc/meminfo.c.
 
 use super::{Parsed, scan};
-use floodline_core::sample::HostRow;
+use floodline_record::sample::HostRow;
 
 const KIB: u64 = 1024;
 
@@ -29,7 +29,7 @@ pub fn parse(text: &[u8], row: &mut HostRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::Bytes;
+    use floodline_record::units::Bytes;
 
     const V6_18: &str = "\
 MemTotal:        8147072 kB

@@ -3,7 +3,7 @@
 //! (memory_events_show).
 
 use super::{Parsed, scan};
-use floodline_core::sample::CgroupRow;
+use floodline_record::sample::CgroupRow;
 
 /// Fills the fields that come from memory.events.
 pub fn parse(text: &[u8], row: &mut CgroupRow) -> Parsed {
@@ -24,7 +24,7 @@ pub fn parse(text: &[u8], row: &mut CgroupRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::Count;
+    use floodline_record::units::Count;
 
     const V6_12: &str = "low 0\nhigh 3\nmax 1234567\noom 8\noom_kill 7\noom_group_kill 0\n";
 

@@ -4,7 +4,7 @@
 //! sample, and most of its lines are not ours. Mirrors mm/memcontrol.c (memory_stat_format).
 
 use super::{Parsed, scan};
-use floodline_core::sample::CgroupRow;
+use floodline_record::sample::CgroupRow;
 
 /// Fills the fields that come from memory.stat of the unified hierarchy.
 pub fn parse(text: &[u8], row: &mut CgroupRow) -> Parsed {
@@ -60,7 +60,7 @@ pub fn parse_v1(text: &[u8], row: &mut CgroupRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, Count};
+    use floodline_record::units::{Bytes, Count};
 
     const V6_12: &str = "\
 anon 9351168

@@ -3,7 +3,7 @@
 //! which may be `max`.
 
 use super::{Flaw, scan};
-use floodline_core::units::{Limit, Quantity};
+use floodline_record::units::{Limit, Quantity};
 
 const ONE_LINE: Flaw = Flaw("one line");
 const FITS: Flaw = Flaw("a number that fits 64 bits");
@@ -42,7 +42,7 @@ pub fn limit_v1(text: &[u8]) -> Result<Limit, Flaw> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::units::{Bytes, Ppm};
+    use floodline_record::units::{Bytes, Ppm};
 
     fn check<T: std::fmt::Debug + PartialEq>(parse: impl Fn(&[u8]) -> Result<T, Flaw>, text: &str, expect: Option<T>) {
         assert_eq!(parse(text.as_bytes()).ok(), expect, "{text:?}");

@@ -3,7 +3,7 @@
 //! device. Mirrors fs/proc/base.c (do_io_accounting).
 
 use super::{Parsed, scan};
-use floodline_core::sample::ProcessRow;
+use floodline_record::sample::ProcessRow;
 
 /// Fills the fields that come from io.
 pub fn parse(text: &[u8], row: &mut ProcessRow) -> Parsed {
@@ -28,7 +28,7 @@ pub fn parse(text: &[u8], row: &mut ProcessRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, Count};
+    use floodline_record::units::{Bytes, Count};
 
     const ANY: &str = "rchar: 3012938\nwchar: 15\nsyscr: 1023\nsyscw: 3\nread_bytes: 8192\n\
                        write_bytes: 4096\ncancelled_write_bytes: 18446744073709547520\n";

@@ -5,8 +5,8 @@
 
 use super::stat::TICK_NS;
 use super::{Parsed, scan};
-use floodline_core::sample::ProcessRow;
-use floodline_core::units::Count;
+use floodline_record::sample::ProcessRow;
+use floodline_record::units::Count;
 
 /// What stat says about who a process is, besides its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn words_in_order<'a>(
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::Nanos;
+    use floodline_record::units::Nanos;
 
     /// 6.18, `head`, with a name put in.
     fn line(comm: &str) -> String {

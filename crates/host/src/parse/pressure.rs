@@ -3,7 +3,7 @@
 //! kernel's own derivation. Mirrors kernel/sched/psi.c.
 
 use super::{Flaw, Parsed, scan};
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 
 /// Time lost, of the two lines of a pressure file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

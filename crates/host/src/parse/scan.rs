@@ -3,7 +3,7 @@
 //! a number in it may lack digits, so it is not looked at.
 
 use super::{Flaw, Parsed};
-use floodline_core::units::Quantity;
+use floodline_record::units::Quantity;
 
 /// What a parser has to say at its end: whether it knew anything, and what it did not understand.
 #[derive(Default)]
@@ -166,9 +166,9 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A device number, `major:minor`.
-pub(super) fn dev(word: &[u8]) -> Option<floodline_core::id::DevId> {
+pub(super) fn dev(word: &[u8]) -> Option<floodline_record::id::DevId> {
     let (major, minor) = split(word, b':');
-    Some(floodline_core::id::DevId { major: number(major)?.try_into().ok()?, minor: number(minor)?.try_into().ok()? })
+    Some(floodline_record::id::DevId { major: number(major)?.try_into().ok()?, minor: number(minor)?.try_into().ok()? })
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! hundredths of a second on every architecture Floodline runs on. Mirrors fs/proc/stat.c.
 
 use super::{Parsed, scan};
-use floodline_core::sample::HostRow;
-use floodline_core::units::Count;
+use floodline_record::sample::HostRow;
+use floodline_record::units::Count;
 
 /// Nanoseconds in one tick of user space (`USER_HZ` is 100).
 pub const TICK_NS: u64 = 10_000_000;
@@ -57,7 +57,7 @@ fn times(line: &[u8], row: &mut HostRow, notes: &mut scan::Notes) {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::Nanos;
+    use floodline_record::units::Nanos;
 
     const V6_18: &str = "\
 cpu  18921 3 9021 238440 811 7 224 132 0 0

@@ -2,7 +2,7 @@
 //! What is asked of every parser: any bytes are survived, and a text cut off anywhere gives the same
 //! values or none, never different ones.
 
-use floodline_core::metric::Row;
+use floodline_record::metric::Row;
 
 /// Feeds a parser random bytes, and texts made of the pieces of a good one.
 pub(super) fn survives_anything<T>(good: &str, parse: impl Fn(&[u8]) -> T + std::panic::RefUnwindSafe) {

@@ -3,7 +3,7 @@
 //! one that this kernel does not print stays unknown. Mirrors mm/vmstat.c.
 
 use super::{Parsed, scan};
-use floodline_core::sample::HostRow;
+use floodline_record::sample::HostRow;
 
 /// Fills the fields that come from vmstat.
 pub fn parse(text: &[u8], row: &mut HostRow) -> Parsed {
@@ -60,7 +60,7 @@ pub fn parse(text: &[u8], row: &mut HostRow) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, Count, Pages};
+    use floodline_record::units::{Bytes, Count, Pages};
 
     const V6_12: &str = "\
 nr_free_pages 1368560

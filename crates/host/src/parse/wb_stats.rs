@@ -3,8 +3,8 @@
 //! with the inode number of its cgroup. Mirrors mm/backing-dev.c (wb_stats_show).
 
 use super::{Parsed, scan};
-use floodline_core::sample::WbRow;
-use floodline_core::units::Bits;
+use floodline_record::sample::WbRow;
+use floodline_record::units::Bits;
 
 const KIB: u64 = 1024;
 
@@ -56,7 +56,7 @@ pub fn parse(text: &[u8], mut each: impl FnMut(u64, WbRow)) -> Parsed {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::{Bytes, BytesPerSecond, Count};
+    use floodline_record::units::{Bytes, BytesPerSecond, Count};
 
     const V6_12: &str = "\
 WbCgIno:                     1

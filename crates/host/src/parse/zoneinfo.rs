@@ -3,7 +3,7 @@
 //! Mirrors mm/vmstat.c (zoneinfo_show_print).
 
 use super::{Parsed, scan};
-use floodline_core::sample::ZoneRow;
+use floodline_record::sample::ZoneRow;
 
 /// Shows every zone: node, name and counters. A zone is shown when it is complete, that is, when the
 /// line with its reserves was read.
@@ -50,7 +50,7 @@ fn protection(line: &[u8], row: &mut ZoneRow, notes: &mut scan::Notes) {
         largest = largest.zip(scan::number(reserve)).map(|(a, b)| a.max(b));
     }
     match largest {
-        Some(pages) => row.protection_max = Some(floodline_core::units::Pages(pages)),
+        Some(pages) => row.protection_max = Some(floodline_record::units::Pages(pages)),
         None => notes.flaw("reserves as numbers"),
     }
 }
@@ -59,7 +59,7 @@ fn protection(line: &[u8], row: &mut ZoneRow, notes: &mut scan::Notes) {
 mod tests {
     use super::*;
     use crate::parse::testing;
-    use floodline_core::units::Pages;
+    use floodline_record::units::Pages;
 
     const V6_18: &str = "\
 Node 0, zone      DMA

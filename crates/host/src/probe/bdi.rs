@@ -3,9 +3,9 @@
 //! the whole disk's number; one of a superblock (btrfs, NFS, FUSE) has a name of its own.
 
 use super::Prober;
-use floodline_core::gap::Source;
-use floodline_core::id::DevId;
-use floodline_core::name::Name;
+use floodline_record::gap::Source;
+use floodline_record::id::DevId;
+use floodline_record::name::Name;
 
 const FOLDER: &[u8] = b"/sys/class/bdi";
 

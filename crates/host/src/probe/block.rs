@@ -3,11 +3,11 @@
 
 use super::{Prober, first_line, join};
 use crate::parse::number;
-use floodline_core::facts::{BlockDevice, Stack};
-use floodline_core::gap::{Cause, Source};
-use floodline_core::id::DevId;
-use floodline_core::name::Name;
-use floodline_core::units::{Bytes, Count, Flag, Nanos};
+use floodline_record::facts::{BlockDevice, Stack};
+use floodline_record::gap::{Cause, Source};
+use floodline_record::id::DevId;
+use floodline_record::name::Name;
+use floodline_record::units::{Bytes, Count, Flag, Nanos};
 use std::collections::BTreeMap;
 
 const FOLDER: &[u8] = b"/sys/block";

@@ -4,9 +4,9 @@
 
 use super::{Prober, join};
 use crate::root::{LARGE, SMALL};
-use floodline_core::facts::{CgroupMode, CgroupSetup, Mount};
-use floodline_core::gap::{Cause, Source};
-use floodline_core::name::Name;
+use floodline_record::facts::{CgroupMode, CgroupSetup, Mount};
+use floodline_record::gap::{Cause, Source};
+use floodline_record::name::Name;
 use std::collections::BTreeMap;
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
@@ -120,7 +120,7 @@ const CONTROLLERS: [&str; 14] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::id::DevId;
+    use floodline_record::id::DevId;
 
     fn mount(fs_type: &str, mount_point: &str, super_options: &str) -> Mount {
         Mount {

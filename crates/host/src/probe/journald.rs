@@ -5,10 +5,10 @@
 
 use super::{Prober, join};
 use crate::root::EntryKind;
-use floodline_core::facts::Journald;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::name::Name;
-use floodline_core::units::Nanos;
+use floodline_record::facts::Journald;
+use floodline_record::gap::{Cause, Source};
+use floodline_record::name::Name;
+use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 
 /// The main file is the first of these that exists.

@@ -4,12 +4,12 @@
 use super::{Prober, first_line};
 use crate::parse;
 use crate::root::{LARGE, SMALL};
-use floodline_core::facts::Hz;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::kernel::KernelVersion;
-use floodline_core::name::Name;
-use floodline_core::sample::HostRow;
-use floodline_core::units::Flag;
+use floodline_record::facts::Hz;
+use floodline_record::gap::{Cause, Source};
+use floodline_record::version::KernelVersion;
+use floodline_record::name::Name;
+use floodline_record::sample::HostRow;
+use floodline_record::units::Flag;
 
 /// Tick rate of most distributions' kernels, for a kernel that does not tell its own.
 const HZ_USUAL: u32 = 250;

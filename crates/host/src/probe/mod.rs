@@ -13,9 +13,9 @@ mod names;
 
 use crate::parse::Flaw;
 use crate::root::{HostRoot, SMALL};
-use floodline_core::facts::HostFacts;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::name::Name;
+use floodline_record::facts::HostFacts;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::name::Name;
 
 /// What the machine is, and what could not be found out.
 #[derive(Clone, Debug, Default)]

@@ -4,10 +4,10 @@
 
 use super::Prober;
 use crate::root::LARGE;
-use floodline_core::facts::{Mount, Overlay};
-use floodline_core::gap::{Cause, Source};
-use floodline_core::id::DevId;
-use floodline_core::name::{Name, unescaped};
+use floodline_record::facts::{Mount, Overlay};
+use floodline_record::gap::{Cause, Source};
+use floodline_record::id::DevId;
+use floodline_record::name::{Name, unescaped};
 
 /// The reader's own mounts; in a captured tree `self` may point to nobody.
 const PATHS: [&[u8]; 2] = [b"/proc/self/mountinfo", b"/proc/1/mountinfo"];

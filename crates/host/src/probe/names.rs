@@ -4,8 +4,8 @@
 
 use super::{Prober, join};
 use crate::root::LARGE;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::name::Name;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::name::Name;
 
 /// Containers looked up at the most.
 const CONTAINERS_MAX: usize = 10_000;

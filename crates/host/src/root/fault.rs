@@ -2,7 +2,7 @@
 //! Why a read failed, and the one place where an error number becomes a [`Cause`]. A [`Fault`] is
 //! small and copied: on the hot path thousands may happen in one sample and only one is reported.
 
-use floodline_core::gap::Cause;
+use floodline_record::gap::Cause;
 use rustix::io::Errno;
 
 /// Why a read failed.

@@ -2,7 +2,7 @@
 //! What the tracer may cost, and what detail it gives up before it costs more: files first. A pure decision from
 //! what an interval cost; measuring is in `run_time`, obeying in `bpf/bytes.bpf.c`.
 
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 
 /// What is given up, level by level: mirrors `SHED_FILES` and its like in `bpf/bytes.bpf.c`. Each level gives up
 /// those below it too.

@@ -2,7 +2,7 @@
 //! Reads and clears those entries of a table that belong to one epoch; the programs fill the other one
 //! meanwhile. Some hundred entries per call where the kernel has batches (5.6), else one by one.
 
-use floodline_core::gap::Cause;
+use floodline_record::gap::Cause;
 use libbpf_rs::{Map, MapCore, MapFlags};
 
 /// Entries per call.

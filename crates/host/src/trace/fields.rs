@@ -3,7 +3,7 @@
 //! `bpf/`, which have no holes. That sizes agree is checked when a part is loaded, that fields do by a test
 //! against the type information in the object.
 
-use floodline_core::name::Name;
+use floodline_record::name::Name;
 
 /// What is left of a structure.
 #[derive(Clone, Copy, Debug)]

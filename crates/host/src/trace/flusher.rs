@@ -9,10 +9,10 @@ use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracefs::Tracefs;
 use super::tracepoint;
 use crate::parse::trace_format;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::record::{Event, What};
-use floodline_core::traced::flusher::Flushed;
-use floodline_core::units::{Nanos, Pages};
+use floodline_record::gap::{Cause, Source};
+use floodline_record::record::{Event, What};
+use floodline_record::traced::flusher::Flushed;
+use floodline_record::units::{Nanos, Pages};
 use std::collections::BTreeMap;
 
 /// The part.

@@ -30,10 +30,10 @@ pub use tracer::Tracer;
 
 use crate::collect::now;
 use crate::plan::Plan;
-use floodline_core::capability::{Capabilities, SCHEMA, of_sources};
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::id::Hierarchy;
-use floodline_core::name::Name;
+use floodline_record::capability::{Capabilities, SCHEMA, of_sources};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::id::Hierarchy;
+use floodline_record::name::Name;
 
 /// The state of every source of a machine, from the gaps of one look under `plan`. What a tracer has is
 /// missing unless that look had one, or says why not.
@@ -83,7 +83,7 @@ fn of_hierarchy(plan: &Plan) -> (Vec<Source>, Vec<Gap>) {
 mod tests {
     use super::*;
     use crate::plan::{Needs, Tree};
-    use floodline_core::facts::HostFacts;
+    use floodline_record::facts::HostFacts;
 
     fn check(hierarchy: Option<Hierarchy>, not_used: &[Source], absent: &[Source], read: &[Source]) {
         let tree = |hierarchy| Tree { hierarchy, mount: "/m".into() };

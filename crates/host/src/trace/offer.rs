@@ -6,8 +6,8 @@ use super::tracefs::Tracefs;
 use super::tracepoint::{TRACEPOINTS, Tracepoint};
 use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
-use floodline_core::capability::{Capability, State};
-use floodline_core::gap::Cause;
+use floodline_record::capability::{Capability, State};
+use floodline_record::gap::Cause;
 
 const MOUNT: &str = "mount -t tracefs tracefs /sys/kernel/tracing";
 /// Bits of the capability masks, from `include/uapi/linux/capability.h`.

@@ -7,9 +7,9 @@ use super::tracefs::Tracefs;
 use super::tracepoint::Tracepoint;
 use super::{bytes, flusher, switches, throttle};
 use crate::root::HostRoot;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::record::{Event, What};
-use floodline_core::units::Nanos;
+use floodline_record::gap::{Cause, Source};
+use floodline_record::record::{Event, What};
+use floodline_record::units::Nanos;
 
 /// All parts, in the order in which they are loaded.
 pub(super) static PARTS: &[&Part] = &[&throttle::PART, &bytes::PART, &flusher::PART, &switches::PART];

@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "the call has no safe form")]
 
 use crate::root::{HostRoot, SMALL};
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 use libbpf_sys::{BPF_STATS_RUN_TIME, bpf_enable_stats};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 

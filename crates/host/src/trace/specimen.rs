@@ -49,7 +49,7 @@ impl Specimen {
     }
 
     /// What a string holds.
-    pub(super) fn name(&self, field: &str) -> floodline_core::name::Name {
-        floodline_core::name::Name::new([b'a' + self.number(field) as u8 - 1])
+    pub(super) fn name(&self, field: &str) -> floodline_record::name::Name {
+        floodline_record::name::Name::new([b'a' + self.number(field) as u8 - 1])
     }
 }

@@ -8,11 +8,11 @@ use super::load::Loaded;
 use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracefs::Tracefs;
 use super::tracepoint;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::name::Name;
-use floodline_core::record::{Event, What};
-use floodline_core::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
-use floodline_core::units::Nanos;
+use floodline_record::gap::{Cause, Source};
+use floodline_record::name::Name;
+use floodline_record::record::{Event, What};
+use floodline_record::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
+use floodline_record::units::Nanos;
 
 /// The part.
 pub(super) static PART: Part = Part {

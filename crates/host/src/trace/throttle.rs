@@ -9,12 +9,12 @@ use super::load::Loaded;
 use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracepoint;
 use crate::root::SMALL;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::name::Name;
-use floodline_core::record::{Event, What};
-use floodline_core::traced::Who;
-use floodline_core::traced::throttle::{Domain, ThrottleState, Throttled};
-use floodline_core::units::{BytesPerSecond, Nanos, Pages};
+use floodline_record::gap::{Cause, Source};
+use floodline_record::name::Name;
+use floodline_record::record::{Event, What};
+use floodline_record::traced::Who;
+use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
+use floodline_record::units::{BytesPerSecond, Nanos, Pages};
 use std::collections::BTreeMap;
 
 /// The part.

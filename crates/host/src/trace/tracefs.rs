@@ -4,7 +4,7 @@
 //! stays as it is. Nothing is ever enabled in it: the tracer attaches without it.
 
 use crate::root::{HostRoot, SMALL};
-use floodline_core::gap::Cause;
+use floodline_record::gap::Cause;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;

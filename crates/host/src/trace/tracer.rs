@@ -9,11 +9,11 @@ use super::part::{PARTS, Part, Reader, Turn};
 use super::run_time::Measuring;
 use super::tracefs::Tracefs;
 use crate::root::HostRoot;
-use floodline_core::facts::HostFacts;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::record::{Event, Record, What};
-use floodline_core::sample::HostRow;
-use floodline_core::units::{Nanos, Pages};
+use floodline_record::facts::HostFacts;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::record::{Event, Record, What};
+use floodline_record::sample::HostRow;
+use floodline_record::units::{Nanos, Pages};
 use rustix::time::ClockId;
 
 /// Programs in the kernel, and what is known of those that are not. Nothing stays behind when it goes, however

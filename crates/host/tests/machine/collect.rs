@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::tree::HostTree;
-use floodline_core::facts::HostFacts;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::id::{Entity, EntityId, Hierarchy};
-use floodline_core::record::Record;
-use floodline_core::sample::Sample;
-use floodline_core::units::{Bits, Bytes, Count, Limit, Nanos, Ppm};
+use floodline_record::facts::HostFacts;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::record::Record;
+use floodline_record::sample::Sample;
+use floodline_record::units::{Bits, Bytes, Count, Limit, Nanos, Ppm};
 use floodline_host::collect::Collector;
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::root::HostRoot;

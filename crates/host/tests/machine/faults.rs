@@ -5,13 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::tree::HostTree;
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::id::{Entity, EntityId};
-use floodline_core::metric::Row;
-use floodline_core::record::Record;
-use floodline_core::sample::{HostRow, ProcessRow};
-use floodline_core::sample::{Sample, Table, TableVisitor};
-use floodline_core::units::{Bytes, Count};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::metric::Row;
+use floodline_record::record::Record;
+use floodline_record::sample::{HostRow, ProcessRow};
+use floodline_record::sample::{Sample, Table, TableVisitor};
+use floodline_record::units::{Bytes, Count};
 use floodline_host::collect::Collector;
 use floodline_host::plan::Plan;
 use floodline_host::root::HostRoot;

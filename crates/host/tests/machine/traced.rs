@@ -4,8 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use floodline_core::gap::{Cause, Gap, Source};
-use floodline_core::record::{Event, Record, What};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::record::{Event, Record, What};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot};

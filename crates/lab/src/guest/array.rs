@@ -4,7 +4,7 @@
 //! synchronised. No program of a distribution is needed.
 
 use super::{GuestError, devices};
-use floodline_core::id::DevId;
+use floodline_record::id::DevId;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@
 
 use super::{GuestError, mount_at};
 use crate::workload::{Place, set_limits};
-use floodline_core::scenario::{Cgroup, CgroupCopy, CgroupMode, Controller};
+use floodline_scenario::{Cgroup, CgroupCopy, CgroupMode, Controller};
 use std::fs;
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::{GuestError, devices};
-use floodline_core::id::DevId;
+use floodline_record::id::DevId;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

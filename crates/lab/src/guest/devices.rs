@@ -5,8 +5,8 @@
 use super::{GuestError, host_tool};
 use crate::tool;
 use crate::workload::Place;
-use floodline_core::id::DevId;
-use floodline_core::scenario::{Backing, ByteSize, Device};
+use floodline_record::id::DevId;
+use floodline_scenario::{Backing, ByteSize, Device};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ fn by_serial(block: &Path) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::scenario::BdiKnobs;
+    use floodline_scenario::BdiKnobs;
 
     #[test]
     fn only_the_knobs_that_are_named_are_written_and_whether_a_disk_turns() {

@@ -18,7 +18,7 @@ pub use ports::Ports;
 use crate::image::{JOB, LOADER, MODULES, TOOL_LIBRARIES, TOOLS};
 use crate::job::{Job, Status, port};
 use crate::workload::{Place, StepError};
-use floodline_core::units::{Bytes, Nanos};
+use floodline_record::units::{Bytes, Nanos};
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot, uname};
 use std::ffi::CString;

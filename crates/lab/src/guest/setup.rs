@@ -7,7 +7,7 @@ use super::{GuestError, Host, array, cgroups, devices, host_tool, mount_at, prog
 use crate::job::Job;
 use crate::tool;
 use crate::workload::{Place, mount, set_sysctls};
-use floodline_core::scenario::{Backing, Device, MountCopy, Scenario};
+use floodline_scenario::{Backing, Device, MountCopy, Scenario};
 use rustix::time::{ClockId, clock_getres};
 use std::path::Path;
 

@@ -5,7 +5,7 @@
 use super::fits;
 use crate::apt::{AptError, Fetching, Mirror, Part, Source, download_bytes};
 use crate::cache::Cache;
-use floodline_core::kernel::KernelVersion;
+use floodline_record::version::KernelVersion;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 //! image; distributions put the upstream version there where the release name has none (Debian's
 //! `6.1.0-56-cloud-amd64` is 6.1.192).
 
-use floodline_core::kernel::KernelVersion;
+use floodline_record::version::KernelVersion;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

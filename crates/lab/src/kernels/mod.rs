@@ -15,7 +15,7 @@ pub use modules::{Module, ModuleError, Modules};
 
 use crate::cache::{Cache, CacheError};
 use crate::package;
-use floodline_core::kernel::KernelVersion;
+use floodline_record::version::KernelVersion;
 use std::io;
 use std::path::{Path, PathBuf};
 

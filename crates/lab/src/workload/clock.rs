@@ -2,7 +2,7 @@
 //! The clock of the samples, and schedules that do not drift: the n-th operation is due at the start plus
 //! n periods, however late the one before was.
 
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Now, on the clock of the samples (CLOCK_BOOTTIME).

@@ -9,9 +9,9 @@ use super::process::name;
 use super::stop::Stop;
 use super::system::{self, Place};
 use super::wire::{Order, Said, Wish, hear, say};
-use floodline_core::record::{Event, What};
-use floodline_core::scenario::{Scenario, Step, TaskCopy};
-use floodline_core::units::Nanos;
+use floodline_record::record::{Event, What};
+use floodline_scenario::{Scenario, Step, TaskCopy};
+use floodline_record::units::Nanos;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -288,7 +288,7 @@ impl Session<'_, '_> {
 
     fn begin(&mut self, scenario: &Scenario, variant: &str) {
         let start = later(now(), LEAD);
-        let time = |time: Option<floodline_core::scenario::Time>| time.map_or(Nanos(0), |time| time.0);
+        let time = |time: Option<floodline_scenario::Time>| time.map_or(Nanos(0), |time| time.0);
         let since = later(start, time(scenario.workload.settle));
         let stop = scenario.workload.duration.map(|duration| later(start, duration.0));
         self.directed.started = Some(start);

@@ -3,8 +3,8 @@
 //! and stalls one by one. Operations that began before the figures' time are not in the histograms.
 
 use super::clock::{now, until};
-use floodline_core::record::Latency;
-use floodline_core::units::Nanos;
+use floodline_record::record::Latency;
+use floodline_record::units::Nanos;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 //! What the kernel counted for a process, and a task's measures as events of the recording.
 
 use super::measure::Measures;
-use floodline_core::record::{Event, TaskIo, TaskName, What};
-use floodline_core::scenario::TaskCopy;
-use floodline_core::units::Nanos;
+use floodline_record::record::{Event, TaskIo, TaskName, What};
+use floodline_scenario::TaskCopy;
+use floodline_record::units::Nanos;
 
 /// Reads the counters of a process.
 pub(super) fn counters(pid: u32) -> TaskIo {

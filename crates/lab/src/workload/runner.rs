@@ -11,8 +11,8 @@ use super::measure::Measures;
 use super::meeting::Meeting;
 use super::stop::Stop;
 use super::system::{self, Place};
-use floodline_core::scenario::{Anon, Lasting, Parallel, Random, Repeat, Step, SyncCall, TaskCopy};
-use floodline_core::units::Nanos;
+use floodline_scenario::{Anon, Lasting, Parallel, Random, Repeat, Step, SyncCall, TaskCopy};
+use floodline_record::units::Nanos;
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -82,7 +82,7 @@ pub(super) fn perform(prepared: Prepared<'_>, since: Nanos) -> (Measures, Result
 
 /// Runs a whole task in this thread: setup, then the program. For tests and single tasks; the director
 /// goes through [`super::worker()`].
-pub fn run_task(run: &Run<'_>) -> (Vec<floodline_core::record::Event>, Result<(), Failure>) {
+pub fn run_task(run: &Run<'_>) -> (Vec<floodline_record::record::Event>, Result<(), Failure>) {
     let prepared = match prepare(run) {
         Ok(prepared) => prepared,
         Err(failure) => return (Vec::new(), Err(failure)),

@@ -3,7 +3,7 @@
 //! sleep ends with it at once.
 
 use super::clock::{now, until};
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 

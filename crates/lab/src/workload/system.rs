@@ -5,8 +5,8 @@
 use super::clock::{now, until};
 use super::error::StepError;
 use super::measure::Measures;
-use floodline_core::id::DevId;
-use floodline_core::scenario::{Cgroup, CgroupMode, MountCopy, Mounting, SizeLimit, Sysctls, fill};
+use floodline_record::id::DevId;
+use floodline_scenario::{Cgroup, CgroupMode, MountCopy, Mounting, SizeLimit, Sysctls, fill};
 use rustix::mount::{MountFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -261,7 +261,7 @@ pub(super) fn move_self(place: &Place, cgroup: &str) -> Result<(), StepError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::scenario::{FsType, IoMax, Mount, OverlayDirs};
+    use floodline_scenario::{FsType, IoMax, Mount, OverlayDirs};
 
     fn place(mode: CgroupMode) -> Place {
         let devices = [("data".to_owned(), (PathBuf::from("/dev/vdb"), DevId { major: 254, minor: 16 }))];

@@ -3,9 +3,9 @@
 //! and output.
 
 use super::system::Place;
-use floodline_core::record::Event;
-use floodline_core::scenario::TaskCopy;
-use floodline_core::units::Nanos;
+use floodline_record::record::Event;
+use floodline_scenario::TaskCopy;
+use floodline_record::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 

@@ -307,7 +307,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::scenario::Random;
+    use floodline_scenario::Random;
     use std::collections::BTreeSet;
 
     #[test]

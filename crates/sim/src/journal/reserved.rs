@@ -8,7 +8,7 @@ use super::of;
 use crate::arena::SbId;
 use crate::engine::{Sim, Waiters};
 use crate::world::{PAGE, World};
-use floodline_core::kernel::KernelVersion;
+use floodline_record::version::KernelVersion;
 
 /// Blocks of the journal that mke2fs makes, for filesystems of less than so many MiB.
 const JOURNAL_BLOCKS: [(u64, u64); 7] = [

@@ -12,7 +12,7 @@ use crate::memory_high::handle_over_high;
 use crate::process::{io_wait, use_cpu};
 use crate::sync::{lock_shared, unlock_shared};
 use crate::world::{PAGE, World};
-use floodline_core::scenario::FsType;
+use floodline_scenario::FsType;
 use std::ops::Range;
 
 /// Requests for pages that were asked for ahead.

@@ -15,7 +15,7 @@ use crate::page_cache::Extent;
 use crate::process::use_cpu;
 use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
-use floodline_core::scenario::FsType;
+use floodline_scenario::FsType;
 use std::ops::Range;
 
 /// Writes to a file through the page cache, without an offset at its end; the offset.

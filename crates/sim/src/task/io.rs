@@ -9,7 +9,7 @@ use crate::process::io_wait;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
 use crate::world::PAGE;
-use floodline_core::scenario::{
+use floodline_scenario::{
     ByteSize, CreateFiles, Files, MmapStore, Order, Read, SyncCall, SyncEvery, Write, fill,
 };
 use std::borrow::Cow;
@@ -84,7 +84,7 @@ impl Hand {
         }
         let block = step.block.bytes();
         let start = self.now();
-        let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
+        let lasting = step.lasting.map(floodline_scenario::Time::nanos);
         let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), block);
         let mut cursor = self.open(&step.file, way).await?.cursor;
         let flow = self.write_blocks(step, inode, &end, start, &mut cursor).await;
@@ -138,7 +138,7 @@ impl Hand {
         }
         let block = step.block.bytes();
         let start = self.now();
-        let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
+        let lasting = step.lasting.map(floodline_scenario::Time::nanos);
         let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), block);
         let open = self.open(&step.file, Way::Read).await?;
         let (inode, mut cursor, mut ahead) = (open.file.inode, open.cursor, std::mem::take(&mut open.ahead));
@@ -203,7 +203,7 @@ impl Hand {
     /// Each file whole, opened and closed.
     async fn read_files(&mut self, step: &Read, files: u64) -> Outcome {
         let start = self.now();
-        let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
+        let lasting = step.lasting.map(floodline_scenario::Time::nanos);
         let end = self.ends(lasting, step.count, step.total.map(ByteSize::bytes), step.block.bytes());
         let mut n = 0;
         for number in 0..files {
@@ -281,7 +281,7 @@ impl Hand {
     /// it is open, where the file is always the same.
     async fn store_pages(&mut self, step: &MmapStore, pages: u64, mapped: &mut Option<(InodeId, u64)>) -> Outcome {
         let start = self.now();
-        let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
+        let lasting = step.lasting.map(floodline_scenario::Time::nanos);
         let end = self.ends(lasting, step.count, None, 1);
         let mut durable = Durable::new(step.sync.as_ref(), start);
         let is_numbered = step.file.contains("{n}");
@@ -336,7 +336,7 @@ impl Hand {
 
     pub(super) async fn create_files(&mut self, step: &CreateFiles) -> Outcome {
         let start = self.now();
-        let lasting = step.lasting.map(floodline_core::scenario::Time::nanos);
+        let lasting = step.lasting.map(floodline_scenario::Time::nanos);
         let end = self.ends(lasting, step.files, None, 1);
         for n in 0.. {
             let due = step.rate.map_or(start, |rate| start.saturating_add(rate.due(n).0));

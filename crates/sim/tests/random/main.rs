@@ -9,9 +9,9 @@
 
 mod generate;
 
-use floodline_core::kernel::KernelVersion;
-use floodline_core::record::Record;
-use floodline_core::scenario::{Scenario, ScenarioFile};
+use floodline_record::version::KernelVersion;
+use floodline_record::record::Record;
+use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, SimError, simulate};
 use generate::Dice;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};

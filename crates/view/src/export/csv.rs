@@ -3,7 +3,7 @@
 
 use super::table::{Cell, ColumnKind, RowWriter, columns_of};
 use super::{ExportError, rfc3339};
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 use std::io::Write;
 
 /// Writes one table.
@@ -47,7 +47,7 @@ impl<W: Write> RowWriter for CsvExport<W> {
 mod tests {
     use super::super::table::Flattener;
     use super::*;
-    use floodline_core::fixture::Fixture;
+    use floodline_testkit::Fixture;
 
     #[test]
     fn a_table_has_a_header_and_a_line_per_row() {

@@ -4,8 +4,8 @@
 
 use super::table::{Cell, ColumnKind, Flattener, RowWriter, TableColumns, columns_of};
 use super::{ExportError, rfc3339};
-use floodline_core::record::Record;
-use floodline_core::units::Nanos;
+use floodline_record::record::Record;
+use floodline_record::units::Nanos;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -117,7 +117,7 @@ impl Serialize for RowLine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::fixture::Fixture;
+    use floodline_testkit::Fixture;
 
     fn export(records: &[Record], only: Option<&str>) -> Vec<serde_json::Value> {
         let mut out = Vec::new();

@@ -17,7 +17,7 @@ pub use parquet::ParquetExport;
 pub use perfetto::PerfettoTrace;
 pub use table::{Cell, Column, ColumnKind, Flattener, RowWriter, TABLES, TableColumns, columns_of};
 
-use floodline_core::units::Nanos;
+use floodline_record::units::Nanos;
 
 /// Why an export stopped.
 #[derive(Debug, thiserror::Error)]

@@ -120,7 +120,7 @@ fn field(name: &str, kind: ColumnKind) -> Result<Arc<Type>, ExportError> {
 mod tests {
     use super::super::table::Flattener;
     use super::*;
-    use floodline_core::fixture::Fixture;
+    use floodline_testkit::Fixture;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_table_reads_back_with_numbers_names_and_nulls() {
         let fixture = Fixture::healthy().seconds(2).disk("sda", |_, row| {
-            row.written = Some(floodline_core::units::Bytes(u64::MAX));
+            row.written = Some(floodline_record::units::Bytes(u64::MAX));
             row.flushes = None;
         });
         let reader = export("disk", fixture);

@@ -4,12 +4,12 @@
 //! interval is drawn from its beginning, as long as it took; levels are counters. Streaming.
 
 use super::ExportError;
-use floodline_core::id::{DevId, Entity, EntityId};
-use floodline_core::record::{Event, Record, What};
-use floodline_core::sample::Sample;
-use floodline_core::traced::Who;
-use floodline_core::traced::bytes::Submitted;
-use floodline_core::units::Nanos;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::record::{Event, Record, What};
+use floodline_record::sample::Sample;
+use floodline_record::traced::Who;
+use floodline_record::traced::bytes::Submitted;
+use floodline_record::units::Nanos;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -318,8 +318,8 @@ fn within(since: Nanos, until: Nanos, lasted: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::traced::waits::{Operation, SlowSync};
-    use floodline_core::units::Bytes;
+    use floodline_record::traced::waits::{Operation, SlowSync};
+    use floodline_record::units::Bytes;
 
     fn trace(records: &[Record]) -> Value {
         let mut text = Vec::new();
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn the_levels_of_a_machine_are_counters() {
-        let records = floodline_core::fixture::Fixture::healthy().seconds(2).records();
+        let records = floodline_testkit::Fixture::healthy().seconds(2).records();
         let drawn = trace(&records);
         let counters = drawn["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "C");
         assert_eq!(counters.filter(|event| event["name"] == "dirty").count(), 3);

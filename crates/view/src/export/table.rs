@@ -3,14 +3,14 @@
 //! name. One table per kind of row; the columns come from the rows' own descriptions.
 
 use super::ExportError;
-use floodline_core::id::{Entity, EntityId};
-use floodline_core::metric::{Metric, Row};
-use floodline_core::record::Record;
-use floodline_core::sample::{
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::metric::{Metric, Row};
+use floodline_record::record::Record;
+use floodline_record::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table,
     TableVisitor, WbRow, ZoneRow,
 };
-use floodline_core::units::Unit;
+use floodline_record::units::Unit;
 use std::collections::BTreeMap;
 
 /// The tables of a recording, in the order of a sample.
@@ -247,7 +247,7 @@ impl<W: RowWriter> TableVisitor for Walk<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_core::fixture::Fixture;
+    use floodline_testkit::Fixture;
     use std::collections::BTreeSet;
 
     #[derive(Default)]

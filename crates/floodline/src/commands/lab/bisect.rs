@@ -6,7 +6,7 @@ use super::execute::{Bench, HowRemembered, Trial, read_scenario};
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use floodline_core::scenario::Figure;
+use floodline_scenario::Figure;
 use floodline_lab::bisect::{Answer, bisect};
 use floodline_lab::kernels::Kernel;
 use floodline_view::figures::short;

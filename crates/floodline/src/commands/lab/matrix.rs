@@ -6,7 +6,7 @@ use super::execute::{Bench, HowRemembered, Trial, read_file};
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use floodline_core::scenario::ScenarioFile;
+use floodline_scenario::ScenarioFile;
 use floodline_view::matrix::{self as view, Block, Cell};
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 //! What is shown of a guest while it runs: what it does and for how long, the clock of its workload, and how
 //! much is dirty and under writeback.
 
-use floodline_core::human;
-use floodline_core::units::{Bytes, Nanos};
+use floodline_record::human;
+use floodline_record::units::{Bytes, Nanos};
 use floodline_lab::job::Status;
 use floodline_lab::run::Order;
 use std::time::{Duration, Instant};

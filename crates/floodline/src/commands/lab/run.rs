@@ -8,7 +8,7 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::{Existing, is_standard, open};
-use floodline_core::run::RunReport;
+use floodline_analysis::run::RunReport;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::observe::parse_duration;
-use floodline_core::scenario::{Scenario, ScenarioFile};
+use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_lab::job::{Shell, Status, Terminal};
 use floodline_lab::kernels::Kernel;
 use floodline_lab::run::Session;

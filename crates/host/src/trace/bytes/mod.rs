@@ -12,11 +12,11 @@ use super::load::Loaded;
 use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
 use super::tracepoint;
 use dirtied::DirtiedReader;
-use floodline_core::gap::{Cause, Source};
-use floodline_core::id::DevId;
-use floodline_core::name::Name;
-use floodline_core::record::Event;
-use floodline_core::traced::File;
+use floodline_record::gap::{Cause, Source};
+use floodline_record::id::DevId;
+use floodline_record::name::Name;
+use floodline_record::record::Event;
+use floodline_record::traced::File;
 use libbpf_rs::{Map, MapCore, MapFlags};
 
 /// The part.

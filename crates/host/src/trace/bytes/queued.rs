@@ -6,12 +6,12 @@ use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
 use super::{NAMED, device, file};
-use floodline_core::gap::Cause;
-use floodline_core::name::Name;
-use floodline_core::record::{Event, What};
-use floodline_core::traced::bytes::{Class, Submitted};
-use floodline_core::traced::{File, Who};
-use floodline_core::units::Bytes;
+use floodline_record::gap::Cause;
+use floodline_record::name::Name;
+use floodline_record::record::{Event, What};
+use floodline_record::traced::bytes::{Class, Submitted};
+use floodline_record::traced::{File, Who};
+use floodline_record::units::Bytes;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -6,11 +6,11 @@ use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
 use super::{device, file};
-use floodline_core::gap::Cause;
-use floodline_core::record::{Event, What};
-use floodline_core::traced::waits::{Operation, SlowSync, Synced};
-use floodline_core::traced::{File, Who};
-use floodline_core::units::{Bytes, Nanos};
+use floodline_record::gap::Cause;
+use floodline_record::record::{Event, What};
+use floodline_record::traced::waits::{Operation, SlowSync, Synced};
+use floodline_record::traced::{File, Who};
+use floodline_record::units::{Bytes, Nanos};
 use rustix::time::ClockId;
 
 /// Mirrors `enum operation`.

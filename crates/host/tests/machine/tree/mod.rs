@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests and measurements")]
 
-use floodline_core::facts::{CgroupMode, CgroupSetup, HostFacts};
+use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The right pair of thresholds for one machine. Two published cures contradict each other, bytes for
+//! a large machine with a slow disk and ratios for hundreds of small cgroups, because two needs pull in
+//! opposite directions: what the background threshold lets pile up must drain in about a second, and
+//! the smallest cgroup's share of it must still hold the pages it rewrites. Both are numbers of this
+//! machine, so the choice is arithmetic; where no pair meets both, the advice says which one gives.
+
+use crate::budget::budgets;
+use crate::diagnose::device::Speed;
+use crate::diagnose::dirty;
+use floodline_record::human;
+use floodline_record::id::EntityId;
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
+
+/// Seconds of device bandwidth that the background threshold should hold: 0.5–1 s cured the measured
+/// cliff at 42 MB/s, and less than half a second keeps the flusher from writing large extents.
+const DRAIN_TARGET_S: f64 = 0.75;
+/// Seconds that a full background threshold may take before everyone notices.
+const DRAIN_LIMIT_S: f64 = 2.0;
+/// Hard threshold in multiples of the background threshold: both published pairs have four.
+const HARD_PER_BACKGROUND: u64 = 4;
+/// Smallest background threshold in bytes ever advised.
+const LEAST_BACKGROUND: u64 = 8 << 20;
+/// Background percentages to choose from where not every need can be met.
+const BACKGROUND_PERCENT: [u64; 6] = [1, 2, 3, 5, 10, LARGEST_BACKGROUND_PERCENT];
+/// Above this, and twice this as the hard threshold, reclaim finds too little that is clean.
+const LARGEST_BACKGROUND_PERCENT: u64 = 20;
+/// What 10/5 is: the background percentage when nothing speaks against it.
+const USUAL_BACKGROUND_PERCENT: u64 = 5;
+
+/// What a small cgroup's background threshold should hold: 32 folios of the usual readahead size. With
+/// fewer, the flusher cleans each folio about as soon as it is dirtied.
+const WANTED_BY_CGROUP: u64 = 32 * (128 << 10);
+/// What the kernel starts with.
+const DEFAULT: Pair = Pair::Ratios { hard: 20, background: 10 };
+
+/// What thresholds of a machine have to satisfy.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Dirtyable memory of the machine, bytes.
+    pub dirtyable_bytes: u64,
+    /// Write bandwidth of the device that has to drain it.
+    pub bandwidth: Option<Speed>,
+    /// The cgroup with the least room, where cgroups with memory limits write.
+    pub smallest: Option<Absorption>,
+}
+
+/// What the cgroup with the least room needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Absorption {
+    /// Its dirtyable memory, bytes: file pages and what it can still grow by.
+    pub available_bytes: u64,
+    /// What its background threshold should hold at least, bytes: pages it rewrites again and again,
+    /// or some dozens of its filesystem's largest folio.
+    pub wanted_bytes: u64,
+}
+
+impl Needs {
+    /// What is known of a machine; the device's speed is the caller's, who knows which device.
+    pub fn of(window: &Window, bandwidth: Option<Speed>) -> Needs {
+        let budgets = budgets(window);
+        let dirtyable = budgets.global.available.map(|available| available.low).or(dirty::dirtyable_roughly(window));
+        let writes = |id: EntityId| {
+            let most = window.cgroups.get(&id).map(|span| (span.max.file_dirty, span.max.file_writeback));
+            most.is_some_and(|(dirty, writeback)| dirty.max(writeback) > Some(Bytes(0)))
+        };
+        let limited = budgets.cgroups.iter().filter(|budget| budget.headroom.is_some() && writes(budget.cgroup));
+        let available = limited.filter_map(|budget| budget.domain.available.map(|available| available.low.0)).min();
+        Needs {
+            dirtyable_bytes: dirtyable.map_or(0, |bytes| bytes.0),
+            bandwidth,
+            smallest: available.map(|available_bytes| Absorption { available_bytes, wanted_bytes: WANTED_BY_CGROUP }),
+        }
+    }
+}
+
+impl Needs {
+    /// Whether a pair drains in time and leaves the room, as far as either is asked for.
+    fn are_met_by(&self, pair: Pair) -> bool {
+        self.drain_s(pair).is_none_or(|seconds| seconds <= DRAIN_LIMIT_S)
+            && self.room(pair).is_none_or(|(has, wants)| has >= wants)
+    }
+
+    /// Seconds in which the background threshold of a pair drains.
+    fn drain_s(&self, pair: Pair) -> Option<f64> {
+        self.bandwidth.map(|speed| pair.background_bytes(self.dirtyable_bytes) as f64 / speed.value)
+    }
+
+    /// What a pair leaves the smallest cgroup, and what that wants.
+    fn room(&self, pair: Pair) -> Option<(u64, u64)> {
+        let of = |smallest: Absorption| pair.background_of(smallest.available_bytes, self.dirtyable_bytes);
+        self.smallest.map(|smallest| (of(smallest), smallest.wanted_bytes))
+    }
+}
+
+/// The choice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// What kind of pair.
+    pub pair: Pair,
+    /// Whether the pair meets every need that is known.
+    pub meets_all: bool,
+    /// Seconds a full background threshold takes to drain, where the bandwidth is known.
+    pub drain_s: Option<f64>,
+    /// Why this pair, as sentences.
+    pub why: String,
+    /// What it costs, as sentences.
+    pub trade_off: String,
+}
+
+/// A pair of thresholds. Its members are always of one kind: mixed pairs are accidents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// In bytes.
+    Bytes {
+        /// `vm.dirty_bytes`.
+        hard: u64,
+        /// `vm.dirty_background_bytes`.
+        background: u64,
+    },
+    /// In percent of dirtyable memory, of the machine and of each cgroup.
+    Ratios {
+        /// `vm.dirty_ratio`.
+        hard: u64,
+        /// `vm.dirty_background_ratio`.
+        background: u64,
+    },
+}
+
+impl Pair {
+    fn bytes(background: u64) -> Pair {
+        Pair::Bytes { hard: background.saturating_mul(HARD_PER_BACKGROUND), background }
+    }
+
+    fn ratios(background: u64) -> Pair {
+        Pair::Ratios { hard: background * 2, background }
+    }
+
+    /// What to write, in the order to write it: the background threshold first.
+    pub fn changes(self) -> [(&'static str, u64); 2] {
+        match self {
+            Pair::Bytes { hard, background } => [("vm.dirty_background_bytes", background), ("vm.dirty_bytes", hard)],
+            Pair::Ratios { hard, background } => [("vm.dirty_background_ratio", background), ("vm.dirty_ratio", hard)],
+        }
+    }
+
+    /// The background threshold it makes on a machine, bytes.
+    fn background_bytes(self, dirtyable_bytes: u64) -> u64 {
+        match self {
+            Pair::Bytes { background, .. } => background,
+            Pair::Ratios { background, .. } => percent_of(background, dirtyable_bytes),
+        }
+    }
+
+    /// What it leaves a cgroup as background threshold, bytes: the machine's fraction of its memory.
+    fn background_of(self, available_bytes: u64, dirtyable_bytes: u64) -> u64 {
+        match self {
+            Pair::Bytes { background, .. } => {
+                (u128::from(background) * u128::from(available_bytes) / u128::from(dirtyable_bytes.max(1))) as u64
+            }
+            Pair::Ratios { background, .. } => percent_of(background, available_bytes),
+        }
+    }
+}
+
+/// The pair for a machine; `None` when neither the device's speed nor a cgroup's need is known, or not how
+/// much memory the pair would divide.
+///
+/// In this order: bytes for three quarters of a second of the device; percentages that drain in time and
+/// give the room; bytes between those, as far apart as percentages are on a large machine; and where
+/// nothing meets both needs, percentages that give the room, because a starved cgroup hurts all the time
+/// and a long drain now and then.
+pub fn choose(needs: &Needs) -> Option<Advice> {
+    let speed = needs.bandwidth.filter(|speed| speed.basis.is_known() && speed.value > 0.0);
+    let known = Needs { bandwidth: speed, ..*needs };
+    if known.dirtyable_bytes == 0 || (speed.is_none() && known.smallest.is_none()) {
+        return None;
+    }
+    let near_target = speed.map(|speed| bytes_for(speed, known.dirtyable_bytes).unwrap_or(DEFAULT));
+    let pair = match known.smallest {
+        None => near_target?,
+        Some(smallest) => near_target
+            .filter(|pair| matches!(pair, Pair::Bytes { .. }) && known.are_met_by(*pair))
+            .or_else(|| modest_ratios(&known))
+            .or_else(|| bytes_between(&known, smallest))
+            .unwrap_or_else(|| roomy_ratios(&known, smallest)),
+    };
+    Some(describe(&known, pair))
+}
+
+/// A background threshold that drains in [`DRAIN_TARGET_S`], as the nearest power of two; `None` when
+/// the kernel's default is no more than that.
+fn bytes_for(speed: Speed, dirtyable_bytes: u64) -> Option<Pair> {
+    let exact = (speed.value * DRAIN_TARGET_S).max(1.0);
+    let background = 2f64.powi((exact.log2().round() as i32).clamp(0, 40)) as u64;
+    let background = background.max(LEAST_BACKGROUND);
+    (background < DEFAULT.background_bytes(dirtyable_bytes)).then_some(Pair::bytes(background))
+}
+
+/// Percentages that meet every need: the usual ones if they do, else the largest below them, else the
+/// smallest above.
+fn modest_ratios(needs: &Needs) -> Option<Pair> {
+    let below = (1..=USUAL_BACKGROUND_PERCENT).rev();
+    let above = USUAL_BACKGROUND_PERCENT + 1..=LARGEST_BACKGROUND_PERCENT;
+    below.chain(above).map(Pair::ratios).find(|pair| needs.are_met_by(*pair))
+}
+
+/// The smallest whole number of MiB that gives the room, if it drains in time.
+fn bytes_between(needs: &Needs, smallest: Absorption) -> Option<Pair> {
+    let wanted = u128::from(smallest.wanted_bytes) * u128::from(needs.dirtyable_bytes);
+    let exact = wanted.div_ceil(u128::from(smallest.available_bytes.max(1)));
+    let background = u64::try_from(exact.next_multiple_of(1 << 20)).ok()?.max(LEAST_BACKGROUND);
+    let pair = Pair::bytes(background);
+    (background <= DEFAULT.background_bytes(needs.dirtyable_bytes) && needs.are_met_by(pair)).then_some(pair)
+}
+
+/// The smallest of the usual percentages that gives the room.
+fn roomy_ratios(needs: &Needs, smallest: Absorption) -> Pair {
+    let gives_room =
+        |pair: &Pair| pair.background_of(smallest.available_bytes, needs.dirtyable_bytes) >= smallest.wanted_bytes;
+    let pairs = || BACKGROUND_PERCENT.iter().copied().map(Pair::ratios);
+    pairs().find(gives_room).unwrap_or(Pair::ratios(LARGEST_BACKGROUND_PERCENT))
+}
+
+fn percent_of(percent: u64, of: u64) -> u64 {
+    (u128::from(of) * u128::from(percent) / 100) as u64
+}
+
+/// `needs` has a bandwidth only if it is known.
+fn describe(needs: &Needs, pair: Pair) -> Advice {
+    let drain_s = needs.drain_s(pair);
+    let (why, trade_off) = match (pair, drain_s, needs.room(pair)) {
+        (Pair::Bytes { .. }, Some(seconds), room) => bytes_explained(needs, pair, seconds, room),
+        (_, _, Some(room)) => ratios_for_cgroups_explained(needs, pair, drain_s, room),
+        (Pair::Ratios { .. }, Some(seconds), None) => {
+            let dirty = human::bytes(pair.background_bytes(needs.dirtyable_bytes) as f64);
+            let written = human::seconds(seconds);
+            (
+                format!("Ratios, because the device writes a full background threshold in {written}."),
+                format!("Up to {dirty} may be dirty before the flusher starts."),
+            )
+        }
+        (_, None, None) => (String::new(), String::new()),
+    };
+    Advice { pair, meets_all: needs.are_met_by(pair), drain_s, why, trade_off }
+}
+
+/// `room` is what the cgroup with the least has and wants, bytes.
+fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u64)>) -> (String, String) {
+    let background = pair.background_bytes(needs.dirtyable_bytes);
+    let by_default_s = drain_s * needs.dirtyable_bytes as f64 / 10.0 / background.max(1) as f64;
+    let cgroups = match room {
+        Some((has, _)) => format!(
+            "The cgroup with the least room still gets {} of it before its pages are written.",
+            human::bytes(has as f64)
+        ),
+        None => "No cgroup with a memory limit writes here, so none is starved by it.".to_owned(),
+    };
+    let why = format!(
+        "Bytes, because the device writes this background threshold in {}; the kernel's default of 10 % would take it \
+         {}. {cgroups}",
+        human::seconds(drain_s),
+        human::seconds(by_default_s)
+    );
+    let slow = match drain_s <= DRAIN_LIMIT_S {
+        true => String::new(),
+        false => format!(
+            "The device needs {} even for this; with less the flusher no longer writes in large pieces. ",
+            human::seconds(drain_s)
+        ),
+    };
+    let trade_off = format!(
+        "{slow}Pages that are rewritten often are written more often. If cgroups with memory limits are added later, \
+         each gets only this fraction of its own memory: then look again."
+    );
+    (why, trade_off)
+}
+
+/// `has` and `wants` are bytes of the cgroup with the least room.
+fn ratios_for_cgroups_explained(
+    needs: &Needs,
+    pair: Pair,
+    drain_s: Option<f64>,
+    (has, wants): (u64, u64),
+) -> (String, String) {
+    let background = human::bytes(pair.background_bytes(needs.dirtyable_bytes) as f64);
+    let why = format!(
+        "Ratios, because a cgroup's budget is the machine's fraction of its own memory: this gives the smallest one {} \
+         before its pages are written; it needs {}.",
+        human::bytes(has as f64),
+        human::bytes(wants as f64)
+    );
+    let too_little = match has < wants {
+        true => {
+            "That is still too little: the cgroup is small by its own limit, which no setting of the machine makes up \
+             for. Raise its memory.max. "
+        }
+        false => "",
+    };
+    let piles_up = match drain_s {
+        Some(seconds) if seconds <= DRAIN_LIMIT_S => format!(
+            "Up to {background} may be dirty before the flusher starts, {} of writing for this device.",
+            human::seconds(seconds)
+        ),
+        Some(seconds) => format!(
+            "The needs of this machine pull in opposite directions: up to {background} may now be dirty before the \
+             flusher starts, {} of writing for this device, during which fsync waits. Keep bulk writers in cgroups \
+             with memory.high, which bounds what each of them can pile up.",
+            human::seconds(seconds)
+        ),
+        None => format!(
+            "Up to {background} may be dirty before the flusher starts; how long the device needs for it is not \
+             known: fsync, sync and unmounting wait for it."
+        ),
+    };
+    (why, format!("{too_little}{piles_up}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::device::{Basis, drains};
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published, starved_budget, starved_budget_published};
+    use proptest::prelude::*;
+
+    const GIB: u64 = 1 << 30;
+    const MIB: u64 = 1 << 20;
+
+    fn check(dirtyable: u64, bandwidth: Option<f64>, smallest: Option<(u64, u64)>, pair: Pair, meets_all: bool) {
+        let needs = Needs {
+            dirtyable_bytes: dirtyable,
+            bandwidth: bandwidth.map(|value| Speed { value, basis: Basis::Saturated }),
+            smallest: smallest.map(|(available_bytes, wanted_bytes)| Absorption { available_bytes, wanted_bytes }),
+        };
+        let advice = choose(&needs).unwrap();
+        assert_eq!((advice.pair, advice.meets_all), (pair, meets_all), "{advice:?}");
+    }
+
+    #[test]
+    fn a_slow_disk_under_much_memory_gets_bytes() {
+        // The re-enacted cliff: 42 MB/s was cured by 32 and 128 MiB.
+        check(3 * GIB, Some(42e6), None, Pair::Bytes { hard: 128 * MIB, background: 32 * MIB }, true);
+        // The published one: 1 GiB and 256 MiB, which is right for an array of about 350 MB/s.
+        check(118 * GIB, Some(350e6), None, Pair::Bytes { hard: GIB, background: 256 * MIB }, true);
+    }
+
+    #[test]
+    fn a_fast_disk_under_little_memory_keeps_the_default() {
+        check(8 * GIB, Some(2e9), None, DEFAULT, true);
+    }
+
+    #[test]
+    fn small_cgroups_get_ratios() {
+        // The published container host; the speed of its devices is not known.
+        check(60 * GIB, None, Some((460 * MIB, 4 * MIB)), Pair::Ratios { hard: 10, background: 5 }, true);
+        // The re-enacted one: 8 GiB, 100 MB/s, 128 MiB per cgroup.
+        check(7 * GIB, Some(100e6), Some((127 * MIB, 4 * MIB)), Pair::Ratios { hard: 10, background: 5 }, false);
+    }
+
+    #[test]
+    fn where_one_pair_meets_both_needs_it_is_chosen() {
+        check(8 * GIB, Some(2e9), Some((400 * MIB, 4 * MIB)), Pair::Ratios { hard: 10, background: 5 }, true);
+        check(40 * GIB, Some(500e6), Some((4 * GIB, 5 * MIB)), Pair::Bytes { hard: GIB, background: 256 * MIB }, true);
+        check(40 * GIB, Some(500e6), Some((300 * MIB, 5 * MIB)), Pair::Ratios { hard: 4, background: 2 }, true);
+    }
+
+    #[test]
+    fn where_none_does_the_advice_says_so() {
+        check(120 * GIB, Some(100e6), Some((64 * MIB, 4 * MIB)), Pair::Ratios { hard: 20, background: 10 }, false);
+    }
+
+    /// Whether any background threshold meets both needs: at least the least, at most the kernel's default.
+    fn can_be_met(needs: &Needs, speed: f64, smallest: Absorption) -> bool {
+        let exact = u128::from(smallest.wanted_bytes) * u128::from(needs.dirtyable_bytes);
+        let exact = exact.div_ceil(u128::from(smallest.available_bytes)).next_multiple_of(1 << 20) as f64;
+        let least = exact.max(LEAST_BACKGROUND as f64);
+        least <= speed * DRAIN_LIMIT_S && least <= DEFAULT.background_bytes(needs.dirtyable_bytes) as f64
+    }
+
+    proptest! {
+        #[test]
+        fn both_needs_are_met_where_they_can_be_and_otherwise_it_is_said_what_gives(
+            dirtyable_log in 28.0f64..41.0,
+            speed_log in 19.0f64..34.0,
+            part in 0.0001f64..1.0,
+            wanted_log in 18.0f64..27.0,
+        ) {
+            let dirtyable_bytes = dirtyable_log.exp2() as u64;
+            let available_bytes = ((dirtyable_bytes as f64 * part) as u64).max(1 << 20);
+            let smallest = Absorption { available_bytes, wanted_bytes: wanted_log.exp2() as u64 };
+            let value = speed_log.exp2();
+            let bandwidth = Some(Speed { value, basis: Basis::Saturated });
+            let needs = Needs { dirtyable_bytes, bandwidth, smallest: Some(smallest) };
+            let advice = choose(&needs).expect("both are known");
+            let drains = needs.drain_s(advice.pair).is_some_and(|seconds| seconds <= DRAIN_LIMIT_S);
+            let has_room = needs.room(advice.pair).is_some_and(|(has, wants)| has >= wants);
+            prop_assert_eq!(advice.meets_all, drains && has_room);
+            if can_be_met(&needs, value, smallest) {
+                prop_assert!(advice.meets_all, "{:?} {:?}", needs, advice);
+            }
+            // What gives is said in so many words.
+            prop_assert_eq!(advice.trade_off.contains("opposite directions"), !drains, "{}", advice.trade_off);
+            prop_assert_eq!(advice.trade_off.contains("still too little"), !has_room, "{}", advice.trade_off);
+            let (hard, background) = match advice.pair {
+                Pair::Bytes { hard, background } => (hard, background),
+                Pair::Ratios { hard, background } => {
+                    prop_assert!(hard <= 40);
+                    (hard, background)
+                }
+            };
+            prop_assert!(background > 0 && hard >= 2 * background);
+        }
+    }
+
+    /// A host under the settings that are advised for it: does it drain, and what has the smallest cgroup?
+    fn under_advice(make: fn() -> Fixture) -> (Advice, f64, Option<u64>) {
+        let before = make().window();
+        let speed = drains(&before).first().and_then(|device| device.write_bandwidth());
+        let advice = choose(&Needs::of(&before, speed)).expect("something is known");
+        let settings = match advice.pair {
+            Pair::Bytes { hard, background } => (0, hard, 0, background),
+            Pair::Ratios { hard, background } => (hard, 0, background, 0),
+        };
+        let budgets = budgets(&make().settings(settings).window());
+        let background = budgets.global.bg_thresh.expect("thresholds").high.0;
+        let limited = budgets.cgroups.iter().filter(|budget| budget.headroom.is_some());
+        let smallest = limited.filter_map(|budget| budget.domain.bg_thresh).map(|bound| bound.low.0).min();
+        (advice, background as f64 / speed.map_or(f64::INFINITY, |speed| speed.value), smallest)
+    }
+
+    #[test]
+    fn each_published_host_gets_its_own_cure_and_the_kernels_arithmetic_confirms_it() {
+        // Bytes where a slow array drains much memory; nobody has a limit there.
+        let (advice, drain_s, smallest) = under_advice(dirty_cliff_published);
+        assert_eq!(advice.pair, Pair::Bytes { hard: GIB, background: 256 * MIB });
+        assert!(drain_s <= DRAIN_LIMIT_S, "{drain_s}");
+        assert_eq!(smallest, None);
+        // Ratios where bytes were divided over hundreds of containers.
+        let (advice, _, smallest) = under_advice(starved_budget_published);
+        assert_eq!(advice.pair, Pair::Ratios { hard: 10, background: 5 });
+        assert!(smallest >= Some(WANTED_BY_CGROUP), "{smallest:?}");
+        // The re-enacted ones: the same two answers.
+        let (advice, drain_s, _) = under_advice(dirty_cliff);
+        assert_eq!(advice.pair, Pair::Bytes { hard: 128 * MIB, background: 32 * MIB });
+        assert!(drain_s <= DRAIN_LIMIT_S, "{drain_s}");
+        let (advice, _, smallest) = under_advice(starved_budget);
+        assert_eq!((advice.pair, advice.meets_all), (Pair::Ratios { hard: 10, background: 5 }, false));
+        assert!(smallest >= Some(WANTED_BY_CGROUP) && advice.trade_off.contains("opposite directions"), "{advice:?}");
+    }
+
+    #[test]
+    fn the_cure_of_one_host_would_ruin_the_other() {
+        let bytes = Pair::Bytes { hard: GIB, background: 256 * MIB };
+        let ratios = Pair::Ratios { hard: 10, background: 5 };
+        let of = |make: fn() -> Fixture, speed: f64| {
+            Needs::of(&make().window(), Some(Speed { value: speed, basis: Basis::Saturated }))
+        };
+        let (containers, cliff) = (of(starved_budget_published, 1e9), of(dirty_cliff_published, 350e6));
+        assert!(containers.room(bytes).is_some_and(|(has, wants)| has < wants));
+        assert!(cliff.drain_s(ratios) > Some(10.0));
+    }
+
+    #[test]
+    fn nothing_known_is_no_advice() {
+        assert_eq!(choose(&Needs { dirtyable_bytes: GIB, ..Needs::default() }), None);
+        let bound = Some(Speed { value: 1e6, basis: Basis::AtLeast });
+        assert_eq!(choose(&Needs { dirtyable_bytes: GIB, bandwidth: bound, smallest: None }), None);
+    }
+}

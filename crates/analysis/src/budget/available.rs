@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Dirtyable memory of the machine: from its counters, and from the thresholds that the kernel prints
+//! where they are percentages of it. The two are held against each other.
+
+use super::inputs::{Inputs, PageBound, gap};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_kernel::{DirtyTunables, DirtyableMemory, DomainLimits, RatioUnit, global_dirtyable_memory, percent_units};
+use crate::report::{Evidence, Value};
+
+/// Pages by which two readings of one moment may differ before that is reported.
+pub(super) fn noise(pages: u64) -> u64 {
+    64 + pages / 4096
+}
+
+/// Dirtyable memory of the machine; `kernel` are the thresholds it prints.
+pub(super) fn available(
+    inputs: &Inputs,
+    kernel: Option<DomainLimits>,
+    missing: &mut Vec<Gap>,
+    disagreements: &mut Vec<Evidence>,
+) -> Option<PageBound> {
+    let counters = counters(inputs, missing);
+    let printed = kernel.zip(inputs.tunables).and_then(|(kernel, tunables)| bracket(inputs, kernel, &tunables));
+    let Some(printed) = printed else {
+        let (first, second) = (*counters.first()?, counters.get(1));
+        let Some(second) = second else { return Some(first) };
+        let differ = Cause::Malformed { what: "MemFree to be nr_free_pages".to_owned() };
+        missing.push(Gap::detailed(Source::Meminfo, differ, "free memory"));
+        return Some(PageBound { low: first.low.min(second.low), high: first.high.max(second.high) });
+    };
+    for counters in &counters {
+        let both = PageBound { low: counters.low.max(printed.low), high: counters.high.min(printed.high) };
+        if both.low <= both.high {
+            return Some(both);
+        }
+    }
+    let apart =
+        |counters: &PageBound| counters.low.saturating_sub(printed.high).max(printed.low.saturating_sub(counters.high));
+    // MemFree is read at another time than the thresholds: a percent is near enough.
+    let second_is_near = counters.get(1).is_some_and(|second| apart(second) <= second.low / 100);
+    if let Some(first) = counters.first().filter(|first| apart(first) > noise(first.low) && !second_is_near) {
+        disagreements.push(Evidence {
+            name: "dirtyable memory from the counters, against what nr_dirty_threshold implies".to_owned(),
+            value: Value::Integer(first.low),
+            unit: "pages",
+            threshold: Some(Value::Integer(printed.low)),
+            source: "/proc/vmstat and /proc/zoneinfo, global_dirtyable_memory".to_owned(),
+        });
+    }
+    Some(printed)
+}
+
+/// Dirtyable memory from the counters: once, or twice where a kernel has two opinions of what is free.
+/// (Seen in a 6.18 guest whose memory was plugged in later: nr_free_pages counts without it, MemFree
+/// and the thresholds with it.)
+fn counters(inputs: &Inputs, missing: &mut Vec<Gap>) -> Vec<PageBound> {
+    let host = inputs.host();
+    let (Some(free), Some(inactive), Some(active)) = (host.nr_free_pages, host.nr_inactive_file, host.nr_active_file)
+    else {
+        missing.push(gap(inputs.window, Source::Vmstat, "free and file pages"));
+        return Vec::new();
+    };
+    // Up to 4.7 dirtyable memory was made of per-zone counters that are not printed.
+    let reserve = inputs.reserve.filter(|_| inputs.algorithm.ratio_unit == RatioUnit::PerPage);
+    if reserve.is_none() {
+        missing.push(gap(inputs.window, Source::Zoneinfo, "reserves"));
+    }
+    let (least, most) = reserve.map_or((u64::MAX, 0), |reserve| (reserve, reserve));
+    let with = |free: u64| {
+        let memory = |reserve| DirtyableMemory { free, reserve, inactive_file: inactive.0, active_file: active.0 };
+        PageBound { low: global_dirtyable_memory(&memory(least)), high: global_dirtyable_memory(&memory(most)) }
+    };
+    let second = host.mem_free.map(|bytes| inputs.pages(bytes)).filter(|second| {
+        let apart = second.abs_diff(free.0);
+        apart > 4096 && apart > free.0.max(*second) / 20
+    });
+    [Some(free.0), second].into_iter().flatten().map(with).collect()
+}
+
+/// Dirtyable memory that thresholds in percent imply: `thresh = ratio * avail / 4096` holds for a few
+/// values of `avail` only.
+fn bracket(inputs: &Inputs, kernel: DomainLimits, tunables: &DirtyTunables) -> Option<PageBound> {
+    let denominator = match inputs.algorithm.ratio_unit {
+        RatioUnit::Percent => 100,
+        RatioUnit::PerPage => inputs.page_size,
+    };
+    let one = |bytes: u64, percent: u64, thresh: u64| {
+        let units = percent_units(&inputs.algorithm, percent, inputs.page_size);
+        if bytes != 0 || units == 0 || thresh == 0 || thresh >= u64::from(u32::MAX) {
+            return None;
+        }
+        let low = thresh.checked_mul(denominator)?.div_ceil(units);
+        let high = thresh.checked_add(1)?.checked_mul(denominator)?.checked_sub(1)? / units;
+        (low <= high).then_some(PageBound { low, high })
+    };
+    let by_thresh = one(tunables.dirty_bytes, tunables.dirty_ratio, kernel.thresh);
+    // Half the hard threshold may be a correction, and then says nothing of its own.
+    let own = kernel.bg_thresh != kernel.thresh / 2;
+    let by_bg = one(tunables.dirty_background_bytes, tunables.dirty_background_ratio, kernel.bg_thresh).filter(|_| own);
+    match (by_thresh, by_bg) {
+        (Some(a), Some(b)) => {
+            let both = PageBound { low: a.low.max(b.low), high: a.high.min(b.high) };
+            Some(if both.low <= both.high { both } else { a })
+        }
+        (a, b) => a.or(b),
+    }
+}

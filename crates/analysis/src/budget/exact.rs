@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Holds the arithmetic against the kernel: in every sample of a recording, the global thresholds against
+//! `/proc/vmstat`, and the hard threshold of every wb against `wb_stats`. Only counters go in, never what the
+//! kernel prints as a threshold. A row is quiet when nothing of the cgroup moved for as long as the kernel may
+//! work with old statistics of it, and its inputs are the same one sample before and one after: then both must
+//! be the same page. A row whose inputs moved should lie between what they give.
+//!
+//! A wb's threshold is the domain's times its part of the domain's completions, which user space cannot see.
+//! Rows are judged where that part is known without looking at the answer: a cgroup that writes to one
+//! device has all of it, and one that never wrote has none. The others must not be above their bound.
+
+mod rows;
+
+use self::rows::{Completions, Row, Still, rows};
+use super::domain::computed_global;
+use super::inputs::{Inputs, PageBound};
+use super::throttled::{Throttles, Witness};
+use floodline_record::id::EntityId;
+use floodline_record::record::{Record, Sink};
+use floodline_record::sample::Sample;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// Completions lose half their weight in this time (VM_COMPLETIONS_PERIOD_LEN of mm/page-writeback.c).
+const PERIOD: Nanos = Nanos(3 * Nanos::SECOND.0);
+/// How old the statistics of a memcg may be that the kernel computes with: it folds them every two seconds at
+/// the latest, and since 6.9 ("mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats") waits for that.
+const SETTLED: Nanos = Nanos(4 * Nanos::SECOND.0);
+/// How many rows were judged, and how many of them are the kernel's own to the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exactness {
+    /// Samples with global thresholds and everything they are computed from.
+    pub global: u64,
+    /// Of these, both thresholds are exact.
+    pub global_exact: u64,
+    /// Quiet rows of wbs.
+    pub quiet: u64,
+    /// Of these, exact.
+    pub quiet_exact: u64,
+    /// Rows of wbs whose inputs moved between the samples around.
+    pub moved: u64,
+    /// Of these, between what the inputs give.
+    pub moved_within: u64,
+    /// Rows that are only bounded: the wb's part of the completions cannot be seen from user space.
+    pub unseen: u64,
+    /// Of these, settled.
+    pub bounded: u64,
+    /// Of these, not above the bound.
+    pub bounded_within: u64,
+}
+
+impl Exactness {
+    /// Part of the global thresholds that is exact; `None` where there are none.
+    pub fn global_share(&self) -> Option<f64> {
+        share(self.global_exact, self.global)
+    }
+
+    /// Part of the quiet rows that is exact.
+    pub fn quiet_share(&self) -> Option<f64> {
+        share(self.quiet_exact, self.quiet)
+    }
+
+    /// Part of the settled rows without a known part that is not above the bound.
+    pub fn bounded_share(&self) -> Option<f64> {
+        share(self.bounded_within, self.bounded)
+    }
+
+    /// Part of the moved rows that is within.
+    pub fn moved_share(&self) -> Option<f64> {
+        share(self.moved_within, self.moved)
+    }
+}
+
+pub(super) fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+/// A row that is not the kernel's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Miss {
+    /// When.
+    pub at: Nanos,
+    /// Which row: a cgroup on a device, or the name of a global threshold.
+    pub row: String,
+    /// What the kernel prints, pages.
+    pub printed: u64,
+    /// What the arithmetic gives from the readings of the sample, at least and at most, pages.
+    pub computed: (u64, u64),
+}
+
+/// Judges a recording, record by record.
+#[derive(Debug, Default)]
+pub struct Judge {
+    window: Window,
+    completions: Completions,
+    /// Since when nothing of a wb's cgroup moved.
+    still: BTreeMap<EntityId, (Still, Nanos)>,
+    last_at: Option<Nanos>,
+    /// Rows of the two samples before; what they are judged by comes after them.
+    before: BTreeMap<EntityId, Row>,
+    current: Option<(Nanos, BTreeMap<EntityId, Row>)>,
+    found: Exactness,
+    witness: Witness,
+    misses: Vec<Miss>,
+}
+
+/// Misses that are kept; more of them say nothing new.
+const MISSES_MAX: usize = 1000;
+
+impl Judge {
+    /// What was found so far.
+    pub fn found(&self) -> Exactness {
+        self.found
+    }
+
+    /// What throttling tells of cgroups' domains.
+    pub fn throttles(&self) -> Throttles {
+        self.witness.found
+    }
+
+    /// Rows that are neither exact nor explained by what moved, the first thousand.
+    pub fn misses(&self) -> &[Miss] {
+        &self.misses
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        let at = sample.time.monotonic;
+        self.weigh(at);
+        let inputs = Inputs::of(&self.window);
+        let Some((avail, limits)) = computed_global(&inputs) else { return };
+        let host = inputs.host();
+        if let (Some(thresh), Some(bg_thresh)) = (host.nr_dirty_threshold, host.nr_dirty_background_threshold) {
+            let rows =
+                [("nr_dirty_threshold", thresh.0, limits.0), ("nr_dirty_background_threshold", bg_thresh.0, limits.1)];
+            let wrong = rows.iter().filter(|(_, printed, computed)| PageBound::exactly(*printed) != *computed);
+            let wrong: Vec<Miss> =
+                wrong.map(|(name, printed, computed)| miss(at, (*name).to_owned(), *printed, *computed)).collect();
+            self.found.global += 1;
+            self.found.global_exact += u64::from(wrong.is_empty());
+            self.misses.extend(wrong);
+        }
+        let off = self.witness.sample(at, &inputs, avail, limits);
+        self.misses.extend(off.into_iter().map(|off| miss(off.at, off.cgroup, off.printed, off.computed)));
+        let (mut rows, unseen) = rows(&inputs, avail, limits.0, &self.completions);
+        for (id, (row, still)) in &mut rows {
+            let since = self.still.entry(*id).or_insert((*still, at));
+            if since.0 != *still {
+                *since = (*still, at);
+            }
+            row.is_settled = at.0.saturating_sub(since.1.0) >= SETTLED.0;
+        }
+        let rows: BTreeMap<EntityId, Row> = rows.into_iter().map(|(id, (row, _))| (id, row)).collect();
+        self.found.unseen += unseen;
+        self.judge(&rows);
+        self.before = self.current.replace((at, rows)).map(|(_, rows)| rows).unwrap_or_default();
+        self.misses.truncate(MISSES_MAX);
+    }
+
+    /// Judges the sample before this one by the samples around it.
+    fn judge(&mut self, after: &BTreeMap<EntityId, Row>) {
+        let Some((at, rows)) = &self.current else { return };
+        for (id, row) in rows {
+            let (Some(before), Some(after)) = (self.before.get(id), after.get(id)) else { continue };
+            let around = [before.computed, row.computed, after.computed];
+            let low = around.iter().map(|bound| bound.low).min().unwrap_or(0);
+            let high = around.iter().map(|bound| bound.high).max().unwrap_or(0);
+            let is_within = (low..=high).contains(&row.printed);
+            if !row.is_seen {
+                self.found.unseen += 1;
+                let is_settled = row.is_settled && after.is_settled;
+                self.found.bounded += u64::from(is_settled);
+                self.found.bounded_within += u64::from(is_settled && is_within);
+                if is_settled && !is_within {
+                    self.misses.push(miss(*at, row.label.clone(), row.printed, PageBound { low, high }));
+                }
+                continue;
+            }
+            if low == high && row.is_settled && after.is_settled {
+                self.found.quiet += 1;
+                self.found.quiet_exact += u64::from(is_within);
+            } else {
+                self.found.moved += 1;
+                self.found.moved_within += u64::from(is_within);
+            }
+            if !is_within {
+                self.misses.push(miss(*at, row.label.clone(), row.printed, PageBound { low, high }));
+            }
+        }
+    }
+
+    /// Brings the weight of completions to this sample.
+    fn weigh(&mut self, at: Nanos) {
+        let passed = self.last_at.map_or(0.0, |last| at.0.saturating_sub(last.0) as f64 / PERIOD.0 as f64);
+        self.last_at = Some(at);
+        let page_size = self.window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+        for (id, span) in &self.window.wbs {
+            let Some(written) = span.last.written.map(|bytes| bytes.0 / page_size) else { continue };
+            let (weight, last) = self.completions.entry(*id).or_insert((0.0, 0));
+            *weight = *weight * 0.5f64.powf(passed) + written.saturating_sub(*last) as f64;
+            *last = written;
+        }
+    }
+}
+
+fn miss(at: Nanos, row: String, printed: u64, computed: PageBound) -> Miss {
+    Miss { at, row, printed, computed: (computed.low, computed.high) }
+}
+
+impl Sink for Judge {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        self.window.record(record)?;
+        if let Record::Event(event) = record {
+            self.witness.event(event);
+        }
+        if let Record::Sample(sample) = record {
+            self.sample(sample);
+            // Only the last readings matter.
+            self.window.host_series.clear();
+            self.window.disk_series.clear();
+        }
+        Ok(())
+    }
+}

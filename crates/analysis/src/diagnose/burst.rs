@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A burst: dirty data pile up while a device is quiet, and go to it at once. What it was, how long it
+//! took, and what it was for: the amount, the age, or somebody who asked (sync, fsync, an unmount).
+//! Utilisation and await of one interval are coarse, as requests are counted when they complete: a stretch
+//! is judged as a whole.
+
+use super::device::{Device, Interval};
+use super::{dirty, flusher};
+use floodline_record::sample::HostRow;
+use floodline_record::units::{Bytes, Nanos, Pages};
+use floodline_record::window::Window;
+
+/// A burst that people notice, seconds.
+pub const NOTICED_S: f64 = 1.0;
+/// Share of a burst with a task waiting for I/O from which it was a stall.
+pub const STALL_PRESSURE: f64 = 0.5;
+/// Share with a task waiting from which it was one where a write took long.
+const SOME_PRESSURE: f64 = 0.2;
+/// Mean time of a write from which whoever waited for one was stalled, seconds.
+pub const STALL_AWAIT_S: f64 = 0.3;
+/// The device is quiet below this share of its rate in the burst.
+const QUIET_SHARE: f64 = 0.4;
+/// Utilisation from which an interval at such a rate belongs to a burst.
+const BUSY: f64 = 0.5;
+/// Mean requests in flight from which it does.
+const QUEUED: f64 = 2.0;
+/// Data are as old as the last time when less than this part of them was there.
+const LITTLE_SHARE: f64 = 0.1;
+/// How near to the threshold counts as there, and how near to the expiry: samples are some time apart.
+const NEAR_THRESHOLD: f64 = 0.95;
+const NEAR_EXPIRY: f64 = 0.8;
+
+/// Share of a burst that the flusher has to have written for one reason for that to be what it was for.
+const FLUSHED_SHARE: f64 = 0.5;
+
+/// Dirty data are fresh up to this age, seconds: the shortest expiry that is advised, and a period of the flusher.
+const FRESH_S: f64 = 4.0;
+
+/// What a burst was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The background threshold was reached.
+    Amount,
+    /// The data may have been as old as the expiry.
+    Age,
+    /// Neither, as far as was seen: sync, fsync, or an unmount.
+    Asked,
+    /// The data were there before the window began.
+    Unknown,
+}
+
+/// A stretch in which a device wrote at its limit after having been quiet.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// When it began, on the clock of the samples.
+    pub from: Nanos,
+    /// When it ended.
+    pub to: Nanos,
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Bytes per second.
+    pub rate: f64,
+    /// Mean size of a write, bytes.
+    pub mean_write: f64,
+    /// The largest mean time of a write in one interval, seconds.
+    pub await_max_s: f64,
+    /// Bytes per second before it.
+    pub quiet_rate: f64,
+    /// Seconds before it.
+    pub quiet_s: f64,
+    /// Dirty and under writeback when it began, bytes.
+    pub dirty_before: u64,
+    /// The same when it ended.
+    pub dirty_after: u64,
+    /// Share of it with a task waiting for I/O.
+    pub pressure: Option<f64>,
+    /// How long ago hardly anything was dirty, seconds; `None` when that was before the window.
+    pub age_s: Option<f64>,
+    /// What it was for.
+    pub trigger: Trigger,
+}
+
+impl Burst {
+    /// Whether somebody asked for what had only just been dirtied: it had not piled up, and no setting that
+    /// is worth having would have written it before.
+    pub fn is_fresh(&self) -> bool {
+        self.trigger == Trigger::Asked && self.age_s.is_some_and(|age| age < FRESH_S)
+    }
+
+    /// Whether somebody waited for it, and not only the flusher.
+    pub fn stalled(&self) -> bool {
+        let slow = self.await_max_s >= STALL_AWAIT_S;
+        match self.pressure {
+            Some(share) => share >= STALL_PRESSURE || (share >= SOME_PRESSURE && slow),
+            None => slow,
+        }
+    }
+}
+
+/// The longest burst of a device in the window; `None` when there was none of a second.
+pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
+    let intervals = device.intervals();
+    let full = full_rate(&intervals);
+    let is_full = |interval: &Interval| {
+        let fast = interval.write_rate() >= QUIET_SHARE * full && interval.queue.is_some_and(|queue| queue >= QUEUED);
+        interval.is_saturated() || (fast && interval.utilisation.is_some_and(|busy| busy >= BUSY))
+    };
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in intervals.iter().enumerate().filter(|(_, interval)| is_full(interval)) {
+        match runs.last_mut() {
+            Some((_, end)) if *end == at => *end = at + 1,
+            _ => runs.push((at, at + 1)),
+        }
+    }
+    let history = History { window, device, totals: totals(&intervals), series: unwritten_series(window), intervals };
+    let of = |(start, end): (usize, usize)| {
+        let is_noticed = history.intervals.get(start..end).is_some_and(|during| at_least(during, full) >= NOTICED_S);
+        is_noticed.then(|| history.burst(start, end))?
+    };
+    runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// Seconds that a burst lasts at least: it begins somewhere in its first interval and ends somewhere in its last, as far
+/// as these wrote less than a full one.
+fn at_least(during: &[Interval], full: f64) -> f64 {
+    let last = during.len().saturating_sub(1);
+    let of = |(at, interval): (usize, &Interval)| {
+        let part = if at == 0 || at == last { interval.write_rate() / full.max(1.0) } else { 1.0 };
+        interval.seconds * part.min(1.0)
+    };
+    during.iter().enumerate().map(of).sum()
+}
+
+/// What the device writes when it is full: the median of saturated intervals, as completions of one may
+/// be counted in the next; the largest rate where none was.
+fn full_rate(intervals: &[Interval]) -> f64 {
+    let saturated = intervals.iter().filter(|interval| interval.is_saturated() && interval.written_bytes > 0.0);
+    let mut rates: Vec<f64> = saturated.map(Interval::write_rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let peak = || intervals.iter().map(Interval::write_rate).fold(0.0, f64::max);
+    rates.get(rates.len() / 2).copied().unwrap_or_else(peak)
+}
+
+/// Seconds and bytes written before each interval.
+fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
+    let mut total = (0.0, 0.0);
+    let before = |interval: &Interval| {
+        let before = total;
+        total = (total.0 + interval.seconds, total.1 + interval.written_bytes);
+        before
+    };
+    intervals.iter().map(before).collect()
+}
+
+/// Dirty and under writeback at each sample, bytes: what left the one count may still be in the other.
+fn unwritten_series(window: &Window) -> Vec<(Nanos, u64)> {
+    let page_size = dirty::page_size(window);
+    let unwritten = |row: &HostRow| {
+        let writeback = row.nr_writeback.map_or(0, |pages| pages.bytes(page_size).0);
+        Some(row.nr_dirty?.bytes(page_size).0.saturating_add(writeback))
+    };
+    window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, unwritten(row)?))).collect()
+}
+
+/// What a device wrote in a window, and what there was to write.
+struct History<'a> {
+    window: &'a Window,
+    device: &'a Device<'a>,
+    intervals: Vec<Interval>,
+    /// As [`totals`] has them.
+    totals: Vec<(f64, f64)>,
+    /// As [`unwritten_series`] has them.
+    series: Vec<(Nanos, u64)>,
+}
+
+impl History<'_> {
+    /// The burst of a run of full intervals, if it is one: it follows a quiet time and drains what had piled up.
+    fn burst(&self, start: usize, end: usize) -> Option<Burst> {
+        let during = self.intervals.get(start..end)?;
+        let (quiet_s, quiet_bytes) = *self.totals.get(start)?;
+        let sum = |of: fn(&Interval) -> f64| -> f64 { during.iter().map(of).sum() };
+        let seconds = sum(|interval| interval.seconds);
+        let written = sum(|interval| interval.written_bytes);
+        let writes = sum(|interval| interval.writes);
+        if quiet_s <= 0.0 || writes <= 0.0 {
+            return None;
+        }
+        let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
+        let (from, to) = (self.intervals.get(start.checked_sub(1)?)?.end, during.last()?.end);
+        let (first, last) = (self.sample_at(from)?, self.sample_at(to)?);
+        let (dirty_before, dirty_after) = (self.series.get(first)?.1, self.series.get(last)?.1);
+        if quiet_rate > QUIET_SHARE * rate || !has_drained(written, dirty_before, dirty_after) {
+            return None;
+        }
+        let age_s = age_seconds(self.series.get(..=first)?);
+        Some(Burst {
+            from,
+            to,
+            seconds,
+            rate,
+            mean_write: written / writes,
+            await_max_s: during.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+            quiet_rate,
+            quiet_s,
+            dirty_before,
+            dirty_after,
+            pressure: dirty::io_pressure_between(self.window, from, to),
+            age_s,
+            trigger: self
+                .traced_trigger(from, to, written)
+                .unwrap_or_else(|| trigger(self.window, dirty_before, age_s)),
+        })
+    }
+
+    /// The last sample that is not later, as its place in the series.
+    fn sample_at(&self, time: Nanos) -> Option<usize> {
+        self.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
+    }
+
+    /// What made the device write so many bytes, as a trace has it.
+    fn traced_trigger(&self, from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
+        let device = self.device.dev.to_string();
+        let reasons = flusher::by_reason(self.window, |at, flushed| {
+            flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > from
+        })?;
+        named(&reasons, Bytes((FLUSHED_SHARE * written) as u64).pages(dirty::page_size(self.window)))
+    }
+}
+
+/// A burst has to have written what had piled up, at least half of it, and left less, whatever was dirtied meanwhile.
+fn has_drained(written: f64, dirty_before: u64, dirty_after: u64) -> bool {
+    let hoard = dirty_before as f64;
+    let emptied = dirty_before.saturating_sub(dirty_after) as f64;
+    written >= 0.5 * hoard && emptied >= 0.3 * hoard && emptied >= 0.3 * written
+}
+
+/// How long ago less than a tenth of what is dirty now was.
+fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
+    let (now, dirty) = until.last()?;
+    let little = (LITTLE_SHARE * *dirty as f64) as u64;
+    let (then, _) = until.iter().rev().find(|(_, bytes)| *bytes <= little)?;
+    Some(Nanos(now.0.saturating_sub(then.0)).as_secs_f64())
+}
+
+/// What made a device write, in the kernel's own words: the reason of the flusher's rounds that took longest.
+/// `None` where most was not written by the flusher, or by none of them: then who writes waits for it himself.
+fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
+    let (reason, rounds) = reasons.first()?;
+    if rounds.pages < least {
+        return None;
+    }
+    match *reason {
+        "background" => Some(Trigger::Amount),
+        "periodic" => Some(Trigger::Age),
+        "sync" | "fs_free_space" => Some(Trigger::Asked),
+        _ => None,
+    }
+}
+
+/// What made a device write, by how much was dirty until then, and since when.
+fn trigger(window: &Window, dirty_before: u64, age_s: Option<f64>) -> Trigger {
+    let is_there = |threshold: Bytes| dirty_before as f64 >= NEAR_THRESHOLD * threshold.0 as f64;
+    if dirty::background_threshold(window).is_some_and(is_there) {
+        return Trigger::Amount;
+    }
+    match (age_s, dirty::expiry_seconds(window)) {
+        (Some(age), Some(expiry)) if age >= NEAR_EXPIRY * expiry => Trigger::Age,
+        (Some(_), Some(_)) => Trigger::Asked,
+        _ => Trigger::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::device::drains;
+    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
+    use floodline_record::units::Count;
+
+    fn of(fixture: &Fixture) -> Option<Burst> {
+        let window = fixture.window();
+        drains(&window).iter().find_map(|device| longest(&window, device))
+    }
+
+    /// Dirty from second 3 on, and written from second `at` on, within four seconds.
+    fn asked(at: f64) -> Fixture {
+        let busy = move |t: f64| (t - at).clamp(0.0, 4.0);
+        Fixture::healthy()
+            .host(move |t, row| {
+                let dirty = if t < 3.0 { 0.0 } else { 160.0 - 40.0 * busy(t) };
+                row.nr_dirty = Some(mib_pages(dirty));
+                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+            })
+            .disk("sda", move |t, row| {
+                row.written = Some(Bytes(mib(40.0 * busy(t))));
+                row.writes = Some(Count((80.0 * busy(t)) as u64));
+                row.write_time = Some(secs(80.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+            })
+            .seconds(45)
+    }
+
+    #[test]
+    fn what_a_burst_was_for_is_told_by_amount_and_age() {
+        let check = |fixture: &Fixture, expect| assert_eq!(of(fixture).map(|burst| burst.trigger), Some(expect));
+        check(&dirty_cliff(), Trigger::Age);
+        check(&dirty_cliff_published(), Trigger::Amount);
+        check(&asked(6.0), Trigger::Asked);
+        check(&asked(33.0), Trigger::Age);
+        check(&asked(6.0).host(|_, row| row.nr_dirty_background_threshold = Some(mib_pages(150.0))), Trigger::Amount);
+        // There from the beginning: how old it is, nobody saw.
+        check(
+            &asked(6.0).host(|t, row| row.nr_dirty = Some(mib_pages(160.0 - 40.0 * (t - 6.0).clamp(0.0, 4.0)))),
+            Trigger::Unknown,
+        );
+    }
+
+    #[test]
+    fn what_ends_within_its_last_interval_is_not_as_long_as_that() {
+        // Samples twice a second: 20 MiB in one interval, and so much in the next.
+        let check = |rest: f64, expect: bool| {
+            let wrote = move |t: f64| 40.0 * (t - 6.0).clamp(0.0, 0.5) + 2.0 * rest * (t - 6.5).clamp(0.0, 0.5);
+            let short = asked(6.0)
+                .every(0.5)
+                .host(move |t, row| {
+                    row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 20.0 + rest - wrote(t) }));
+                })
+                .disk("sda", move |t, row| {
+                    let busy = (t - 6.0).clamp(0.0, 1.0);
+                    row.written = Some(Bytes(mib(wrote(t))));
+                    row.writes = Some(Count((2.0 * wrote(t)) as u64));
+                    row.io_time = Some(secs(busy));
+                    row.weighted_io_time = Some(secs(30.0 * busy));
+                });
+            assert_eq!(of(&short).is_some(), expect, "{rest}");
+        };
+        check(20.0, true);
+        check(14.0, false);
+    }
+
+    #[test]
+    fn what_is_synced_as_soon_as_it_is_dirtied_has_not_piled_up() {
+        let check = |at, expect| assert_eq!(of(&asked(at)).map(|burst| burst.is_fresh()), Some(expect), "at {at} s");
+        check(5.0, true);
+        check(12.0, false);
+        check(33.0, false);
+    }
+
+    #[test]
+    fn what_is_under_writeback_is_not_written_yet() {
+        // The flusher has handed all of it to the disk at once.
+        let handed = asked(6.0).host(|t, row| {
+            let unwritten = row.nr_dirty.unwrap_or_default();
+            (row.nr_dirty, row.nr_writeback) =
+                if t > 6.0 { (Some(Pages(0)), Some(unwritten)) } else { (Some(unwritten), Some(Pages(0))) };
+        });
+        let burst = of(&handed).unwrap();
+        assert_eq!((burst.dirty_before, burst.seconds.round()), (mib(160.0), 4.0));
+    }
+
+    #[test]
+    fn intervals_that_are_cut_short_belong_to_their_burst() {
+        // Completions are counted late: every other interval looks less busy than it was.
+        let coarse = asked(6.0).disk("sda", |t, row| {
+            let busy = (t - 6.0).clamp(0.0, 4.0);
+            row.io_time = Some(secs((busy * 0.9).floor() + 0.75 * (busy * 0.9).fract()));
+        });
+        assert_eq!(of(&coarse).map(|burst| burst.seconds.round()), Some(4.0));
+    }
+
+    #[test]
+    fn completions_that_come_late_and_a_writer_that_goes_on_hide_no_burst() {
+        let late = asked(6.0)
+            .host(|t, row| {
+                let busy = (t - 6.0).clamp(0.0, 4.0);
+                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 160.0 - 20.0 * busy }));
+            })
+            .disk("sda", |t, row| {
+                let busy = (t - 6.0).clamp(0.0, 4.0);
+                // Nothing of the second interval completes before the third.
+                let completed = if busy == 2.0 { 1.0 } else { busy };
+                row.written = Some(Bytes(mib(40.0 * completed)));
+                row.writes = Some(Count((80.0 * completed) as u64));
+            });
+        assert_eq!(of(&late).map(|burst| burst.seconds.round()), Some(4.0));
+    }
+
+    #[test]
+    fn nobody_is_stalled_where_nobody_waits() {
+        let calm = asked(6.0).host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        assert_eq!(of(&calm).map(|burst| burst.stalled()), Some(false));
+        assert_eq!(of(&asked(6.0)).map(|burst| burst.stalled()), Some(true));
+    }
+}

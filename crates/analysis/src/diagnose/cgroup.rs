@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cgroups as rules see them: whose dirty pages are whose, which memory cgroup a process answers to,
+//! and which filesystems a cgroup writes through. Counters of a cgroup include everything below it;
+//! what is its own is what its children do not have.
+
+use super::device::{self, Device};
+use crate::container;
+use floodline_record::facts::Mount;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::CgroupRow;
+use floodline_record::units::{Bytes, Nanos};
+use floodline_record::window::{Span, Window};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The path of a cgroup.
+pub fn path(window: &Window, id: EntityId) -> Option<&Name> {
+    match window.entities.get(&id) {
+        Some(Entity::Cgroup { path, .. }) => Some(path),
+        _ => None,
+    }
+}
+
+/// The inode number of a cgroup's directory, by which traces name it.
+pub fn ino(window: &Window, id: EntityId) -> Option<u64> {
+    match window.entities.get(&id) {
+        Some(Entity::Cgroup { ino, .. }) => *ino,
+        _ => None,
+    }
+}
+
+/// A cgroup for a sentence, escaped: what a person calls it where it is a container or a pod, otherwise
+/// its path; its number where the recording does not name it.
+pub fn label(window: &Window, id: EntityId) -> String {
+    let Some(path) = path(window, id) else { return format!("cgroup #{}", id.0) };
+    let identity = container::identify(path);
+    if identity.kind.is_container() || identity.inside.is_some() {
+        let names = window.facts.as_ref().map(|facts| &facts.container_names);
+        identity.label(names.unwrap_or(&BTreeMap::new()))
+    } else {
+        path.to_string()
+    }
+}
+
+/// The path of the parent; `None` for the root.
+pub fn parent(path: &[u8]) -> Option<&[u8]> {
+    if path.len() <= 1 {
+        return None;
+    }
+    let slash = path.iter().rposition(|&byte| byte == b'/')?;
+    path.get(..slash.max(1))
+}
+
+/// The nearest of some cgroups, given by path: this one, or the first ancestor that is among them.
+pub fn nearest<T: Copy>(among: &BTreeMap<&[u8], T>, path: &[u8]) -> Option<T> {
+    let mut at = Some(path);
+    while let Some(path) = at {
+        if let Some(found) = among.get(path) {
+            return Some(*found);
+        }
+        at = parent(path);
+    }
+    None
+}
+
+/// The share of its readings in which at least one task of a cgroup waited for I/O.
+pub fn io_pressure_some(span: &Span<CgroupRow>) -> Option<f64> {
+    let seconds = span.seconds();
+    span.growth.io_some.filter(|_| seconds > 0.0).map(|time: Nanos| (time.as_secs_f64() / seconds).min(1.0))
+}
+
+/// Cgroups by what they have of an amount themselves, without their children; most first, none
+/// without any. The root is left out: not every amount is counted there.
+pub fn own_amounts(window: &Window, amount: impl Fn(&Span<CgroupRow>) -> Option<u64>) -> Vec<(EntityId, u64)> {
+    own_parts(window, &window.cgroups.iter().filter_map(|(id, span)| Some((*id, amount(span)?))).collect())
+}
+
+/// The same for amounts that were already taken.
+pub fn own_parts(window: &Window, amounts: &BTreeMap<EntityId, u64>) -> Vec<(EntityId, u64)> {
+    let amounts: BTreeMap<&[u8], (EntityId, u64)> =
+        amounts.iter().filter_map(|(id, amount)| Some((path(window, *id)?.as_bytes(), (*id, *amount)))).collect();
+    let mut of_children: BTreeMap<&[u8], u64> = BTreeMap::new();
+    for (path, (_, amount)) in &amounts {
+        // A cgroup without the reading hands what its children have to its own parent.
+        if let Some(known) = parent(path).and_then(|parent| nearest_key(&amounts, parent)) {
+            let sum = of_children.entry(known).or_default();
+            *sum = sum.saturating_add(*amount);
+        }
+    }
+    let own = |(path, (id, amount)): (&&[u8], &(EntityId, u64))| {
+        (*id, amount.saturating_sub(of_children.get(path).copied().unwrap_or(0)))
+    };
+    let mut owned: Vec<(EntityId, u64)> =
+        amounts.iter().filter(|(path, _)| path.len() > 1).map(own).filter(|(_, amount)| *amount > 0).collect();
+    owned.sort_by_key(|(id, amount)| (Reverse(*amount), *id));
+    owned
+}
+
+fn nearest_key<'a, T>(among: &BTreeMap<&'a [u8], T>, path: &'a [u8]) -> Option<&'a [u8]> {
+    let mut at = Some(path);
+    while let Some(path) = at {
+        if among.contains_key(path) {
+            return Some(path);
+        }
+        at = parent(path);
+    }
+    None
+}
+
+/// Dirty and under writeback together, at the end of the window.
+pub fn dirty_and_writeback(row: &CgroupRow) -> Option<u64> {
+    match (row.file_dirty, row.file_writeback) {
+        (None, None) => None,
+        (dirty, writeback) => {
+            let bytes = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
+            Some(bytes(dirty).saturating_add(bytes(writeback)))
+        }
+    }
+}
+
+/// The devices that each cgroup was seen to write to, by `io.stat` and by its wbs. Made once for all
+/// cgroups: looking through both for each of them is quadratic.
+pub struct DevicesWritten<'a> {
+    window: &'a Window,
+    devs: BTreeMap<EntityId, BTreeSet<DevId>>,
+}
+
+impl<'a> DevicesWritten<'a> {
+    /// Of a window.
+    pub fn of(window: &'a Window) -> DevicesWritten<'a> {
+        let mut devs: BTreeMap<EntityId, BTreeSet<DevId>> = BTreeMap::new();
+        for (id, span) in &window.cgroup_io {
+            if let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id)
+                && span.last.wbytes > Some(Bytes(0))
+            {
+                devs.entry(*cgroup).or_default().insert(*dev);
+            }
+        }
+        let by_ino: BTreeMap<u64, EntityId> = window
+            .cgroups
+            .keys()
+            .filter_map(|id| match window.entities.get(id) {
+                Some(Entity::Cgroup { ino: Some(ino), .. }) => Some((*ino, *id)),
+                _ => None,
+            })
+            .collect();
+        for (id, span) in &window.wbs {
+            if let Some(Entity::Wb { bdi, cgroup_ino }) = window.entities.get(id)
+                && span.last.dirtied > Some(Bytes(0))
+                && let Some(cgroup) = by_ino.get(cgroup_ino)
+                && let Ok(dev) = bdi.to_string().parse()
+            {
+                devs.entry(*cgroup).or_default().insert(dev);
+            }
+        }
+        DevicesWritten { window, devs }
+    }
+
+    /// Numbers of the devices a cgroup wrote to; none when neither source was read.
+    pub fn numbers(&self, cgroup: EntityId) -> impl Iterator<Item = DevId> + '_ {
+        self.devs.get(&cgroup).into_iter().flatten().copied()
+    }
+
+    /// The devices themselves, partitions resolved.
+    pub fn devices(&self, cgroup: EntityId) -> Vec<Device<'a>> {
+        self.numbers(cgroup).filter_map(|dev| device::by_dev(self.window, dev)).collect()
+    }
+}
+
+/// Mounts through which data of a block device can get dirty: writable and on a device.
+pub fn writable_mounts(window: &Window) -> Vec<&Mount> {
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    mounts.filter(|mount| !mount.has_option("ro") && device::of_mount(window, mount).is_some()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::{Fixture, mib};
+
+    #[test]
+    fn paths_have_parents() {
+        let check = |path: &str, expect: Option<&str>| assert_eq!(parent(path.as_bytes()), expect.map(str::as_bytes));
+        check("/a/b", Some("/a"));
+        check("/a", Some("/"));
+        check("/", None);
+        check("", None);
+        check("a", None);
+    }
+
+    #[test]
+    fn a_container_is_called_what_people_call_it() {
+        let id = "4f5c2d7a".repeat(8);
+        let path = format!("/system.slice/docker-{id}.scope");
+        let fixture = Fixture::healthy().cgroup(&path, |_, _| {});
+        let called = |fixture: &Fixture| {
+            let window = fixture.window();
+            let found = window.entities.iter().find(|(_, entity)| entity.label() == path).unwrap();
+            label(&window, *found.0)
+        };
+        assert_eq!(called(&fixture), "docker 4f5c2d7a4f5c");
+        let named = fixture.facts(|facts| {
+            facts.container_names.insert(id, Name::from("web\x1b"));
+        });
+        assert_eq!(called(&named), "docker web\\x1b");
+    }
+
+    #[test]
+    fn what_children_have_is_not_the_parents_own() {
+        let window = Fixture::healthy()
+            .cgroup("/pods", |_, row| row.file_dirty = Some(Bytes(mib(10.0))))
+            .cgroup("/pods/a", |_, row| row.file_dirty = None)
+            .cgroup("/pods/a/b", |_, row| row.file_dirty = Some(Bytes(mib(9.0))))
+            .window();
+        let own = own_amounts(&window, |span| span.last.file_dirty.map(|bytes| bytes.0));
+        let shown: Vec<(String, u64)> = own.iter().map(|(id, bytes)| (label(&window, *id), *bytes)).collect();
+        assert_eq!(shown, [("/pods/a/b".to_owned(), mib(9.0)), ("/pods".to_owned(), mib(1.0))]);
+    }
+
+    #[test]
+    fn a_cgroup_writes_where_io_stat_says() {
+        let window = Fixture::healthy()
+            .disk("sdb", |_, _| {})
+            .cgroup_io("/system.slice/nginx.service", "sdb", |_, row| row.wbytes = Some(Bytes(1)))
+            .window();
+        let id = window.entities.iter().find(|(_, entity)| entity.label() == "/system.slice/nginx.service").unwrap().0;
+        let written = DevicesWritten::of(&window).devices(*id);
+        let names: Vec<String> = written.iter().map(|device| device.name.to_string()).collect();
+        assert_eq!(names, ["sdb"]);
+    }
+}

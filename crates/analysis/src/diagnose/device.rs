@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block devices as rules see them: which are disks and which are layers above others (bytes are never
+//! added over layers), what they did in each interval, and how fast they write: measured here while
+//! they were saturated, or else by the kernel's own estimate, or else only "at least".
+//! `/proc/diskstats` counts at completion; a stacked device counts the same bytes again.
+
+use floodline_record::facts::{BlockDevice, Mount, Stack};
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::{BdiRow, DiskRow};
+use floodline_record::units::{Count, Nanos, Quantity};
+use floodline_record::window::{Span, Window};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Share of an interval a device must be busy to count as saturated.
+const SATURATED_UTILISATION: f64 = 0.9;
+/// Mean requests in flight that make a busy device a saturated one: one that serves a single
+/// synchronous writer is busy all the time and has room for more.
+const SATURATED_QUEUE: f64 = 2.0;
+/// Writes at least this large are limited by bytes, not by operations.
+const LARGE_WRITE: f64 = 65_536.0;
+/// Writes at most this large are limited by operations, not by bytes.
+pub const SMALL_WRITE: f64 = 32_768.0;
+/// What a wb's estimate starts from, 100 MiB/s; a sum of such values says that nothing was measured.
+const INIT_BW: u64 = 100 << 20;
+
+/// A whole block device of the recording.
+#[derive(Clone, Copy)]
+pub struct Device<'a> {
+    /// Its entity.
+    pub id: EntityId,
+    /// Its number.
+    pub dev: DevId,
+    /// Its kernel name.
+    pub name: &'a Name,
+    /// What the probe found out about it.
+    pub facts: Option<&'a BlockDevice>,
+    /// Its readings, folded.
+    pub span: &'a Span<DiskRow>,
+    window: &'a Window,
+}
+
+/// What a device did between two samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// End of it, on the monotonic clock.
+    pub end: Nanos,
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Bytes written.
+    pub written_bytes: f64,
+    /// Writes completed.
+    pub writes: f64,
+    /// Bytes read.
+    pub read_bytes: f64,
+    /// Reads completed.
+    pub reads: f64,
+    /// Mean time of a write, queueing included; `None` when none completed.
+    pub write_await_s: Option<f64>,
+    /// Share of the time with a request in flight, at most 1.
+    pub utilisation: Option<f64>,
+    /// Mean requests in flight.
+    pub queue: Option<f64>,
+}
+
+impl Interval {
+    /// Bytes written per second.
+    pub fn write_rate(&self) -> f64 {
+        self.written_bytes / self.seconds
+    }
+
+    /// Mean size of a write, bytes; `None` when none completed.
+    pub fn mean_write(&self) -> Option<f64> {
+        (self.writes > 0.0).then(|| self.written_bytes / self.writes)
+    }
+
+    /// Whether the device could not have taken more: it had a queue, or requests of which it completed none.
+    pub fn is_saturated(&self) -> bool {
+        let completed_none = self.writes + self.reads <= 0.0;
+        self.utilisation.is_some_and(|utilisation| utilisation >= SATURATED_UTILISATION)
+            && (completed_none || self.queue.is_none_or(|queue| queue >= SATURATED_QUEUE))
+    }
+}
+
+/// How fast a device is, and how that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Bytes or operations per second.
+    pub value: f64,
+    /// How it is known.
+    pub basis: Basis,
+}
+
+/// How a speed is known, from the best to the weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// Measured in this window while the device was saturated.
+    Saturated,
+    /// The kernel's estimate, smoothed over seconds of writing.
+    KernelEstimate,
+    /// The device did this without being saturated: it can do at least as much.
+    AtLeast,
+    /// No device of its kind does more.
+    AtMost,
+}
+
+impl Basis {
+    /// Where the number is from, for the source column of evidence.
+    pub fn source(self) -> &'static str {
+        match self {
+            Basis::Saturated => "/proc/diskstats while saturated",
+            Basis::KernelEstimate => "debugfs bdi stats BdiWriteBandwidth",
+            Basis::AtLeast => "/proc/diskstats, not saturated: at least",
+            Basis::AtMost => "/sys/block/NAME/queue/rotational: no turning disk is faster",
+        }
+    }
+
+    /// Whether the number is the device's, not only a bound.
+    pub fn is_known(self) -> bool {
+        !matches!(self, Basis::AtLeast | Basis::AtMost)
+    }
+}
+
+impl<'a> Device<'a> {
+    /// What it did in each interval of the window, in order of time.
+    pub fn intervals(&self) -> Vec<Interval> {
+        let series = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
+        series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect()
+    }
+
+    /// Bytes written per second over the window.
+    pub fn write_rate(&self) -> Option<f64> {
+        per_second(self.span.growth.written, self.span.seconds())
+    }
+
+    /// Writes per second over the window.
+    pub fn write_iops(&self) -> Option<f64> {
+        per_second(self.span.growth.writes, self.span.seconds())
+    }
+
+    /// Mean size of a write in the window, bytes.
+    pub fn mean_write(&self) -> Option<f64> {
+        ratio(self.span.growth.written, self.span.growth.writes)
+    }
+
+    /// Mean time of a write in the window, seconds, queueing included.
+    pub fn write_await(&self) -> Option<f64> {
+        ratio(self.span.growth.write_time, self.span.growth.writes).map(|ns| ns / 1e9)
+    }
+
+    /// Share of the window with a request in flight, at most 1.
+    pub fn utilisation(&self) -> Option<f64> {
+        per_second(self.span.growth.io_time, self.span.seconds()).map(|ns| (ns / 1e9).min(1.0))
+    }
+
+    /// Its backing device info: the one named after its number. Filesystems with a bdi of their own
+    /// (btrfs, NFS, FUSE) do not use it.
+    pub fn bdi(&self) -> Option<&'a Span<BdiRow>> {
+        let wanted = self.dev.to_string();
+        let named = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name.as_bytes() == wanted.as_bytes());
+        self.window.entities.iter().find(|(_, entity)| named(entity)).and_then(|(id, _)| self.window.bdis.get(id))
+    }
+
+    /// Mounts of filesystems on it or its partitions.
+    pub fn mounts(&self) -> Vec<&'a Mount> {
+        let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);
+        mounts.filter(|mount| of_mount(self.window, mount).is_some_and(|device| device.id == self.id)).collect()
+    }
+
+    /// Whether it is the bottom of its stack: a driver, not a layer.
+    pub fn is_bottom(&self) -> bool {
+        match self.facts {
+            Some(facts) => facts.stack == Stack::Bottom && facts.slaves.is_empty(),
+            None => !["loop", "dm-", "md"].iter().any(|layer| self.name.as_bytes().starts_with(layer.as_bytes())),
+        }
+    }
+
+    /// Whether it is a file that pretends to be a disk.
+    pub fn is_loop(&self) -> bool {
+        match self.facts.map(|facts| &facts.stack) {
+            Some(stack) => matches!(stack, Stack::Loop { .. }),
+            None => self.name.as_bytes().starts_with(b"loop"),
+        }
+    }
+
+    /// Whether it keeps its data in memory, and so takes no time to write.
+    fn is_memory(&self) -> bool {
+        ["zram", "ram"].iter().any(|prefix| self.name.as_bytes().starts_with(prefix.as_bytes()))
+    }
+
+    /// Whether another block device is built on it.
+    fn carries_a_device(&self) -> bool {
+        let devices = self.window.facts.iter().flat_map(|facts| &facts.devices);
+        let on_it = |slave: &DevId| *slave == self.dev || whole(self.window, *slave) == self.dev;
+        devices.filter(|other| other.dev != self.dev).any(|other| other.slaves.iter().any(on_it))
+    }
+
+    /// The disks below it, itself when it is one.
+    pub fn bottoms(&self) -> Vec<Device<'a>> {
+        let mut found = Vec::new();
+        let mut seen = vec![self.dev];
+        let mut next = VecDeque::from([*self]);
+        while let Some(device) = next.pop_front() {
+            let below: &[DevId] = device.facts.map(|facts| facts.slaves.as_slice()).unwrap_or_default();
+            if below.is_empty() {
+                found.push(device);
+            }
+            for slave in below {
+                let slave = whole(self.window, *slave);
+                if !seen.contains(&slave) {
+                    seen.push(slave);
+                    next.extend(by_dev(self.window, slave));
+                }
+            }
+        }
+        found
+    }
+
+    /// Intervals in which it, or a disk below it, was saturated.
+    fn saturated(&self) -> Vec<Interval> {
+        let below = self.bottoms().into_iter().filter(|device| device.id != self.id);
+        let intervals = below.flat_map(|device| device.intervals());
+        let busy: BTreeSet<Nanos> = intervals.filter(Interval::is_saturated).map(|interval| interval.end).collect();
+        let is_busy = |interval: &Interval| interval.is_saturated() || busy.contains(&interval.end);
+        self.intervals().into_iter().filter(is_busy).collect()
+    }
+
+    /// How many bytes per second it writes when it has enough to do.
+    pub fn write_bandwidth(&self) -> Option<Speed> {
+        let is_large = |interval: &Interval| {
+            interval.mean_write().is_some_and(|bytes| bytes >= LARGE_WRITE)
+                && interval.written_bytes >= interval.read_bytes
+        };
+        let saturated: Vec<Interval> = self.saturated().into_iter().filter(is_large).collect();
+        if let Some(value) = mean_rate(&saturated, |interval| interval.written_bytes) {
+            return Some(Speed { value, basis: Basis::Saturated });
+        }
+        let least = self.least_bandwidth();
+        match (self.kernel_estimate(), least) {
+            (Some(estimate), least) if least.is_none_or(|least| estimate >= least) => {
+                Some(Speed { value: estimate, basis: Basis::KernelEstimate })
+            }
+            (_, least) => least.map(|value| Speed { value, basis: Basis::AtLeast }),
+        }
+    }
+
+    /// How many small writes per second it completes when it has enough to do.
+    pub fn small_write_iops(&self) -> Option<Speed> {
+        let is_small = |interval: &Interval| interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
+        let saturated: Vec<Interval> = self.saturated().into_iter().filter(is_small).collect();
+        if let Some(value) = mean_rate(&saturated, |interval| interval.writes + interval.reads) {
+            return Some(Speed { value, basis: Basis::Saturated });
+        }
+        let peak = self.intervals().iter().map(|interval| interval.writes / interval.seconds).fold(0.0, f64::max);
+        (peak > 0.0).then_some(Speed { value: peak, basis: Basis::AtLeast })
+    }
+
+    /// What the kernel thinks, where it has measured anything: the value it starts from is not one.
+    fn kernel_estimate(&self) -> Option<f64> {
+        let bandwidth = self.bdi()?.last.write_bandwidth?.0;
+        (bandwidth > 0 && bandwidth % INIT_BW != 0).then_some(bandwidth as f64)
+    }
+
+    /// The highest rate of any interval, or the rate while it was busy at all: it can do that much.
+    fn least_bandwidth(&self) -> Option<f64> {
+        let busy = |interval: &Interval| {
+            let seconds = interval.utilisation.map(|utilisation| utilisation * interval.seconds);
+            seconds.filter(|seconds| *seconds >= 0.05).map(|seconds| interval.written_bytes / seconds)
+        };
+        let best = |interval: &Interval| busy(interval).unwrap_or(0.0).max(interval.write_rate());
+        let peak = self.intervals().iter().map(best).fold(0.0, f64::max);
+        (peak > 0.0).then_some(peak)
+    }
+}
+
+/// Every whole block device of the window, layers included, partitions not, in order of first sight.
+pub fn devices(window: &Window) -> Vec<Device<'_>> {
+    window.disks.iter().filter_map(|(id, span)| device(window, *id, span)).collect()
+}
+
+/// The disks: devices that are built on nothing. Their bytes may be added up, except that a mirror
+/// writes each byte on every disk.
+pub fn disks(window: &Window) -> Vec<Device<'_>> {
+    devices(window).into_iter().filter(|device| device.is_bottom() && !device.is_memory()).collect()
+}
+
+/// The devices at which dirty pages leave memory for good, most written first: the top of each stack.
+/// A loop device is not one, as its bytes become dirty pages of the file it is made of.
+pub fn drains(window: &Window) -> Vec<Device<'_>> {
+    let mut drains: Vec<Device<'_>> = devices(window)
+        .into_iter()
+        .filter(|device| !device.is_loop() && !device.is_memory() && !device.carries_a_device())
+        .collect();
+    let written = |device: &Device<'_>| device.span.growth.written.or(device.span.last.written).unwrap_or_default();
+    drains.sort_by_key(|device| Reverse(written(device)));
+    drains
+}
+
+/// The whole device of a number, partitions resolved.
+pub fn by_dev(window: &Window, dev: DevId) -> Option<Device<'_>> {
+    let dev = whole(window, dev);
+    devices(window).into_iter().find(|device| device.dev == dev)
+}
+
+/// The whole device that a filesystem is on; `None` for filesystems without one. Anonymous device
+/// numbers (btrfs) are resolved by the mount's source.
+pub fn of_mount<'a>(window: &'a Window, mount: &Mount) -> Option<Device<'a>> {
+    if mount.dev.major != 0 {
+        return by_dev(window, mount.dev);
+    }
+    let path = mount.source.as_bytes().strip_prefix(b"/dev/")?;
+    let is_source = |device: &&BlockDevice| match &device.stack {
+        Stack::Dm { name } if path.starts_with(b"mapper/") => name.as_bytes() == &path[b"mapper/".len()..],
+        _ => device.name.as_bytes() == path,
+    };
+    let device = window.facts.as_ref()?.devices.iter().find(is_source)?;
+    by_dev(window, device.dev)
+}
+
+/// Bytes written per second by all disks together.
+pub fn disks_write_rate(window: &Window) -> Option<f64> {
+    let rates: Vec<f64> = disks(window).iter().filter_map(Device::write_rate).collect();
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+fn device<'a>(window: &'a Window, id: EntityId, span: &'a Span<DiskRow>) -> Option<Device<'a>> {
+    let Some(Entity::Disk { dev, name }) = window.entities.get(&id) else { return None };
+    if is_partition(window, *dev, name) {
+        return None;
+    }
+    let facts = window.facts.as_ref().and_then(|facts| facts.devices.iter().find(|device| device.dev == *dev));
+    Some(Device { id, dev: *dev, name, facts, span, window })
+}
+
+fn is_partition(window: &Window, dev: DevId, name: &Name) -> bool {
+    let known = window.facts.iter().flat_map(|facts| &facts.devices).find(|device| device.dev == dev);
+    match known {
+        Some(device) => device.partition_of.is_some(),
+        None => whole_by_name(window, name).is_some(),
+    }
+}
+
+/// The whole device of a number: itself unless it is a partition.
+fn whole(window: &Window, dev: DevId) -> DevId {
+    let known = window.facts.iter().flat_map(|facts| &facts.devices).find(|device| device.dev == dev);
+    let named = || {
+        let of_number = |entity: &&Entity| matches!(entity, Entity::Disk { dev: other, .. } if *other == dev);
+        match window.entities.values().find(of_number) {
+            Some(Entity::Disk { name, .. }) => whole_by_name(window, name),
+            _ => None,
+        }
+    };
+    match known {
+        Some(device) => device.partition_of.unwrap_or(dev),
+        None => named().unwrap_or(dev),
+    }
+}
+
+/// Without facts, `sda1` is a partition when there is an `sda`, and `nvme0n1p2` when there is an `nvme0n1`.
+fn whole_by_name(window: &Window, name: &Name) -> Option<DevId> {
+    window.entities.values().find_map(|entity| match entity {
+        Entity::Disk { dev, name: whole } => {
+            let rest = name.as_bytes().strip_prefix(whole.as_bytes())?;
+            let ends_in_digit = whole.as_bytes().last().is_some_and(u8::is_ascii_digit);
+            let digits = if ends_in_digit { rest.strip_prefix(b"p")? } else { rest };
+            (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some(*dev)
+        }
+        _ => None,
+    })
+}
+
+fn interval((start, before): &(Nanos, DiskRow), (end, after): &(Nanos, DiskRow)) -> Option<Interval> {
+    let seconds = Nanos(end.0.checked_sub(start.0)?).as_secs_f64();
+    if seconds <= 0.0 {
+        return None;
+    }
+    let written_bytes = grown(before.written, after.written)?;
+    let writes = grown(before.writes, after.writes)?;
+    let waited = grown(before.write_time, after.write_time).filter(|_| writes > 0.0);
+    Some(Interval {
+        end: *end,
+        seconds,
+        written_bytes,
+        writes,
+        read_bytes: grown(before.read, after.read).unwrap_or(0.0),
+        reads: grown(before.reads, after.reads).unwrap_or(0.0),
+        write_await_s: waited.map(|ns| ns / 1e9 / writes),
+        utilisation: grown(before.io_time, after.io_time).map(|ns| (ns / 1e9 / seconds).min(1.0)),
+        queue: grown(before.weighted_io_time, after.weighted_io_time).map(|ns| ns / 1e9 / seconds),
+    })
+}
+
+/// Growth of a counter between two readings; `None` when one is missing or it was reset.
+fn grown<Q: Quantity>(before: Option<Q>, after: Option<Q>) -> Option<f64> {
+    after?.raw().checked_sub(before?.raw()).map(|step| step as f64)
+}
+
+fn mean_rate(intervals: &[Interval], amount: impl Fn(&Interval) -> f64) -> Option<f64> {
+    let seconds: f64 = intervals.iter().map(|interval| interval.seconds).sum();
+    let total: f64 = intervals.iter().map(amount).sum();
+    (seconds > 0.0 && total > 0.0).then(|| total / seconds)
+}
+
+fn per_second<Q: Quantity>(growth: Option<Q>, seconds: f64) -> Option<f64> {
+    growth.filter(|_| seconds > 0.0).map(|growth| growth.raw() as f64 / seconds)
+}
+
+fn ratio<Q: Quantity>(amount: Option<Q>, of: Option<Count>) -> Option<f64> {
+    let of = of.filter(|of| of.0 > 0)?;
+    amount.map(|amount| amount.raw() as f64 / of.0 as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::{Fixture, dev_of, mib, mount, secs};
+    use floodline_record::units::{Bytes, BytesPerSecond};
+
+    fn names(devices: &[Device<'_>]) -> String {
+        devices.iter().map(|device| device.name.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A mirror of two disks with the filesystem, and a loop device on top of that filesystem.
+    fn stacked() -> Fixture {
+        Fixture::healthy()
+            .disk("sdb", |_, _| {})
+            .disk("sdb1", |_, _| {})
+            .disk("md0", |_, _| {})
+            .disk("loop0", |_, _| {})
+            .facts(|facts| {
+                for device in &mut facts.devices {
+                    match device.name.to_string().as_str() {
+                        "sdb1" => device.partition_of = Some(dev_of("sdb")),
+                        "md0" => device.slaves = vec![dev_of("sda"), dev_of("sdb1")],
+                        _ => {}
+                    }
+                }
+            })
+    }
+
+    #[test]
+    fn bytes_are_never_added_over_layers() {
+        let window = stacked().window();
+        assert_eq!(names(&devices(&window)), "sda sdb md0 loop0");
+        assert_eq!(names(&disks(&window)), "sda sdb");
+        assert_eq!(names(&drains(&window)), "md0");
+        assert_eq!(names(&by_dev(&window, dev_of("md0")).unwrap().bottoms()), "sda sdb");
+        assert_eq!(by_dev(&window, dev_of("sdb1")).unwrap().name.to_string(), "sdb");
+    }
+
+    #[test]
+    fn without_facts_partitions_and_layers_are_told_by_name() {
+        let window = stacked().facts(|facts| facts.devices.clear()).window();
+        assert_eq!(names(&devices(&window)), "sda sdb md0 loop0");
+        assert_eq!(names(&disks(&window)), "sda sdb");
+    }
+
+    #[test]
+    fn devices_that_are_built_on_each_other_do_not_hang() {
+        let window = stacked().facts(|facts| {
+            facts.devices.iter_mut().for_each(|device| device.slaves = vec![dev_of("md0"), dev_of("sda")])
+        });
+        assert!(devices(&window.window()).iter().all(|device| device.bottoms().len() <= 5));
+    }
+
+    #[test]
+    fn a_filesystem_with_an_anonymous_number_is_found_by_its_source() {
+        let window = stacked().window();
+        let mut btrfs = mount("sdb1", "btrfs", "/data", "rw");
+        btrfs.dev = DevId { major: 0, minor: 45 };
+        assert_eq!(of_mount(&window, &btrfs).unwrap().name.to_string(), "sdb");
+        btrfs.source = Name::from("tmpfs");
+        assert!(of_mount(&window, &btrfs).is_none());
+    }
+
+    /// A disk that writes at this rate, this busy, with this many requests in flight.
+    fn writing(mib_per_s: f64, busy: f64, queue: f64) -> Fixture {
+        Fixture::healthy().disk("sda", move |t, row| {
+            row.written = Some(Bytes(mib(mib_per_s * t)));
+            row.writes = Some(Count((mib_per_s * 2.0 * t) as u64));
+            row.io_time = Some(secs(busy * t));
+            row.weighted_io_time = Some(secs(queue * t));
+        })
+    }
+
+    fn check(fixture: Fixture, mib_per_s: f64, basis: Basis) {
+        let window = fixture.window();
+        let speed = drains(&window)[0].write_bandwidth().unwrap();
+        assert_eq!((speed.value.round(), speed.basis), ((mib_per_s * 1_048_576.0).round(), basis));
+    }
+
+    #[test]
+    fn a_speed_says_how_it_is_known() {
+        check(writing(42.0, 1.0, 30.0), 42.0, Basis::Saturated);
+        // Busy all the time with one synchronous writer: there is room for more.
+        check(writing(42.0, 1.0, 1.0), 412.0, Basis::KernelEstimate);
+        // It did more than the estimate: then that is the bound.
+        check(writing(500.0, 0.5, 30.0), 1000.0, Basis::AtLeast);
+        // The value every estimate starts from says nothing.
+        let initial = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
+        check(writing(10.0, 0.5, 1.0).bdi("8:0", initial), 20.0, Basis::AtLeast);
+    }
+
+    /// Time in the queue is counted when a request completes: until then the queue looks empty.
+    #[test]
+    fn a_device_that_completes_nothing_is_saturated() {
+        let interval = Interval {
+            end: Nanos(0),
+            seconds: 1.0,
+            written_bytes: 0.0,
+            writes: 0.0,
+            read_bytes: 0.0,
+            reads: 0.0,
+            write_await_s: None,
+            utilisation: Some(1.0),
+            queue: Some(0.0),
+        };
+        assert!(interval.is_saturated());
+        assert!(!Interval { writes: 3.0, ..interval }.is_saturated());
+        assert!(!Interval { utilisation: Some(0.0), ..interval }.is_saturated());
+    }
+
+    #[test]
+    fn a_counter_that_goes_backwards_makes_no_interval() {
+        let window = writing(42.0, 1.0, 30.0).disk("sda", |t, row| {
+            row.written = Some(Bytes(if t < 5.0 { 1 << 40 } else { 0 }));
+        });
+        assert_eq!(drains(&window.window())[0].intervals().len(), 9);
+    }
+}

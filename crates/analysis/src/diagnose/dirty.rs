@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine's dirty pages as rules see them: levels, thresholds, the rate at which pages are dirtied,
+//! and whether anything can have been throttled. Background decisions compare dirty pages only,
+//! throttling compares dirty and under writeback together: two different numbers here, too.
+//! Mirrors the machine-wide part of `balance_dirty_pages()` and `wb_over_bg_thresh()`.
+
+use floodline_record::sample::HostRow;
+use floodline_record::units::{Bytes, Nanos, Pages};
+use floodline_record::window::Window;
+
+/// Page size where the recording has no facts.
+const USUAL_PAGE_SIZE: u64 = 4096;
+
+/// The page size of the machine, bytes.
+pub fn page_size(window: &Window) -> u64 {
+    match window.facts.as_ref().map(|facts| facts.page_size) {
+        Some(size) if size > 0 => size,
+        _ => USUAL_PAGE_SIZE,
+    }
+}
+
+/// The background threshold at the end of the window, as the kernel computed it.
+pub fn background_threshold(window: &Window) -> Option<Bytes> {
+    window.host.last.nr_dirty_background_threshold.map(|pages| pages.bytes(page_size(window)))
+}
+
+/// The hard threshold at the end of the window, as the kernel computed it.
+pub fn hard_threshold(window: &Window) -> Option<Bytes> {
+    window.host.last.nr_dirty_threshold.map(|pages| pages.bytes(page_size(window)))
+}
+
+/// Where throttling begins: half way between the two thresholds, not at `dirty_ratio`.
+pub fn freerun_ceiling(window: &Window) -> Option<Bytes> {
+    Some(Bytes(background_threshold(window)?.0.saturating_add(hard_threshold(window)?.0) / 2))
+}
+
+/// Dirty bytes at the end of the window.
+pub fn dirty_now(window: &Window) -> Option<Bytes> {
+    dirty_of(window, &window.host.last)
+}
+
+/// The most dirty bytes of any sample.
+pub fn dirty_peak(window: &Window) -> Option<Bytes> {
+    dirty_of(window, &window.host.max)
+}
+
+fn dirty_of(window: &Window, row: &HostRow) -> Option<Bytes> {
+    level(window, row.nr_dirty, row.mem_dirty)
+}
+
+/// Dirty bytes and those under writeback together, of one sample: neither is on the disk.
+pub fn unwritten_of(window: &Window, row: &HostRow) -> Option<Bytes> {
+    let dirty = dirty_of(window, row)?;
+    let writeback = level(window, row.nr_writeback, row.mem_writeback);
+    Some(Bytes(dirty.0.saturating_add(writeback.map_or(0, |bytes| bytes.0))))
+}
+
+/// A level by its count of pages or else by meminfo. More than there is memory is a counter gone wrong,
+/// and has a rule of its own.
+fn level(window: &Window, pages: Option<Pages>, bytes: Option<Bytes>) -> Option<Bytes> {
+    let memory = window.facts.as_ref().and_then(|facts| facts.mem_total).or(window.host.last.mem_total);
+    let is_possible = |bytes: &Bytes| memory.is_none_or(|memory| *bytes <= memory);
+    let counted = pages.map(|pages| pages.bytes(page_size(window)));
+    counted.filter(is_possible).or(bytes.filter(is_possible))
+}
+
+/// Dirty bytes of each sample, in order of time.
+pub fn dirty_series(window: &Window) -> Vec<(Nanos, u64)> {
+    let dirty = |row: &HostRow| dirty_of(window, row).map(|bytes| bytes.0);
+    window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, dirty(row)?))).collect()
+}
+
+/// Dirtyable memory, roughly: free and file cache pages. The reserves of the zones, about one percent,
+/// are not taken off; the exact figure is [`floodline_kernel`]'s.
+pub fn dirtyable_roughly(window: &Window) -> Option<Bytes> {
+    let row = &window.host.last;
+    let pages = row.nr_free_pages?.0.saturating_add(row.nr_inactive_file?.0).saturating_add(row.nr_active_file?.0);
+    Some(Pages(pages).bytes(page_size(window)))
+}
+
+/// Bytes dirtied per second, the whole machine, over the window. Whole folios, and again after each
+/// cleaning: not application bytes.
+pub fn dirtying_rate(window: &Window) -> Option<f64> {
+    page_rate(window, window.host.growth.nr_dirtied)
+}
+
+/// The same over the last third of the window.
+pub fn recent_dirtying_rate(window: &Window) -> Option<f64> {
+    let series = &window.host_series;
+    let (last_at, last) = series.last()?;
+    let start = Nanos(last_at.monotonic.0.saturating_sub((window.host.seconds() / 3.0 * 1e9) as u64));
+    let (first_at, first) = series.get(series.partition_point(|(at, _)| at.monotonic < start).saturating_sub(1))?;
+    let seconds = Nanos(last_at.monotonic.0.checked_sub(first_at.monotonic.0)?).as_secs_f64();
+    let pages = last.nr_dirtied?.0.checked_sub(first.nr_dirtied?.0)?;
+    (seconds > 0.0).then(|| Pages(pages).bytes(page_size(window)).0 as f64 / seconds)
+}
+
+/// Bytes whose writeback completed per second, the whole machine, over the window.
+pub fn cleaning_rate(window: &Window) -> Option<f64> {
+    page_rate(window, window.host.growth.nr_written)
+}
+
+fn page_rate(window: &Window, growth: Option<Pages>) -> Option<f64> {
+    let seconds = window.host.seconds();
+    growth.filter(|_| seconds > 0.0).map(|pages| pages.bytes(page_size(window)).0 as f64 / seconds)
+}
+
+/// Age at which dirty inodes are written, seconds; `None` when unknown, infinite when periodic
+/// writeback is switched off, because expiry goes with it.
+pub fn expiry_seconds(window: &Window) -> Option<f64> {
+    let expire = window.host.last.dirty_expire_centisecs?;
+    match window.host.last.dirty_writeback_centisecs {
+        Some(interval) if interval.0 == 0 => Some(f64::INFINITY),
+        _ => Some(expire.0 as f64 / 100.0),
+    }
+}
+
+/// Whether some sample had the machine over its freerun ceiling, so that writers can have been put to
+/// sleep by the global domain. `Some(false)` does not speak for cgroups, which have budgets of their own.
+pub fn can_have_throttled(window: &Window) -> Option<bool> {
+    let over = |row: &HostRow| {
+        let ceiling = row.nr_dirty_threshold?.0.saturating_add(row.nr_dirty_background_threshold?.0) / 2;
+        let dirty = row.nr_dirty?.0.saturating_add(row.nr_writeback?.0);
+        Some(dirty > ceiling)
+    };
+    window
+        .host_series
+        .iter()
+        .map(|(_, row)| over(row))
+        .try_fold(false, |any, over| over.map(|over| any || over))
+        .filter(|_| !window.host_series.is_empty())
+}
+
+/// The share of the window in which at least one task waited for I/O.
+pub fn io_pressure_some(window: &Window) -> Option<f64> {
+    time_share(window, window.host.growth.psi_io_some)
+}
+
+/// The share of a stretch of the window in which at least one task waited for I/O.
+pub fn io_pressure_between(window: &Window, from: Nanos, to: Nanos) -> Option<f64> {
+    let at = |moment: Nanos| {
+        let (at, row) = window.host_series.iter().rev().find(|(at, _)| at.monotonic <= moment)?;
+        Some((at.monotonic, row.psi_io_some?))
+    };
+    let ((start, before), (end, after)) = (at(from)?, at(to)?);
+    let seconds = Nanos(end.0.checked_sub(start.0)?).as_secs_f64();
+    let waited = Nanos(after.0.checked_sub(before.0)?).as_secs_f64();
+    (seconds > 0.0).then(|| (waited / seconds).min(1.0))
+}
+
+fn time_share(window: &Window, growth: Option<Nanos>) -> Option<f64> {
+    let seconds = window.host.seconds();
+    growth.filter(|_| seconds > 0.0).map(|time| (time.as_secs_f64() / seconds).min(1.0))
+}
+
+/// The share of CPU time that was idle with a task asleep for I/O: throttling counts, and more idle
+/// CPUs dilute it.
+pub fn iowait_share(window: &Window) -> Option<f64> {
+    let grown = &window.host.growth;
+    let times = [Some(grown.cpu_user?), grown.cpu_system, grown.cpu_idle, grown.cpu_iowait, grown.cpu_steal];
+    let total = times.iter().flatten().fold(0u64, |sum, time| sum.saturating_add(time.0));
+    (total > 0).then(|| grown.cpu_iowait.map_or(0.0, |time| time.0 as f64) / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::{Fixture, mib_pages, secs};
+    use floodline_record::units::Centisecs;
+
+    #[test]
+    fn background_compares_dirty_and_throttling_adds_writeback() {
+        let fixture = |dirty: u64, writeback: u64| {
+            Fixture::healthy().host(move |_, row| {
+                row.nr_dirty_threshold = Some(Pages(2_000));
+                row.nr_dirty_background_threshold = Some(Pages(1_000));
+                row.nr_dirty = Some(Pages(dirty));
+                row.nr_writeback = Some(Pages(writeback));
+            })
+        };
+        let check = |dirty: u64, writeback: u64, expect: bool| {
+            assert_eq!(can_have_throttled(&fixture(dirty, writeback).window()), Some(expect), "{dirty} {writeback}");
+        };
+        check(1_500, 0, false);
+        check(1_501, 0, true);
+        check(800, 701, true);
+        assert_eq!(freerun_ceiling(&fixture(0, 0).window()), Some(Bytes(1_500 * 4096)));
+    }
+
+    #[test]
+    fn rates_need_two_samples() {
+        let fixture = || Fixture::healthy().host(|t, row| row.nr_dirtied = Some(mib_pages(10.0 * t)));
+        assert_eq!(dirtying_rate(&fixture().window()), Some(10.0 * 1_048_576.0));
+        assert_eq!(dirtying_rate(&fixture().one_look().window()), None);
+    }
+
+    #[test]
+    fn more_dirty_than_memory_is_no_level() {
+        let fixture = |pages: u64| Fixture::healthy().host(move |_, row| row.nr_dirty = Some(Pages(pages)));
+        assert_eq!(dirty_now(&fixture(100).window()), Some(Bytes(409_600)));
+        let meminfo = Fixture::healthy().window().host.last.mem_dirty;
+        assert!(meminfo.is_some());
+        assert_eq!(dirty_peak(&fixture(u64::MAX - 5).window()), meminfo);
+    }
+
+    #[test]
+    fn expiry_ends_with_the_periodic_timer() {
+        let off = Fixture::healthy().host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
+        assert_eq!(expiry_seconds(&off.window()), Some(f64::INFINITY));
+        assert_eq!(expiry_seconds(&Fixture::healthy().window()), Some(30.0));
+    }
+
+    #[test]
+    fn pressure_is_told_for_a_part_of_the_window() {
+        // Waiting only from second 5 on.
+        let window = Fixture::healthy().host(|t, row| row.psi_io_some = Some(secs((t - 5.0).max(0.0)))).window();
+        let at = |second: u64| Nanos((floodline_testkit::UPTIME as u64 + second) * 1_000_000_000);
+        assert_eq!(io_pressure_between(&window, at(0), at(5)), Some(0.0));
+        assert_eq!(io_pressure_between(&window, at(5), at(10)), Some(1.0));
+        assert_eq!(io_pressure_some(&window), Some(0.5));
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a rule answers when its input is not there: the gap that was recorded when the reading
+//! failed, and only when there is none, one that says what the recording lacks.
+
+use super::Verdict;
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::window::Window;
+
+/// The gap of a reading that a rule needed: as recorded, or made up. `what` names the file or field
+/// where the source alone does not.
+pub fn gap(window: &Window, source: Source, what: &str) -> Gap {
+    let recorded = || window.gaps_of(source).filter(|gap| gap.entity.is_none());
+    recorded()
+        .find(|gap| gap.detail.as_deref() == Some(what))
+        .or_else(|| recorded().next())
+        .or_else(|| window.gaps_of(source).next())
+        .cloned()
+        .unwrap_or_else(|| Gap::detailed(source, Cause::NotRecorded, what))
+}
+
+/// [`Verdict::NotChecked`] for one missing reading.
+pub fn not_checked(window: &Window, source: Source, what: &str) -> Verdict {
+    Verdict::NotChecked(vec![gap(window, source, what)])
+}
+
+/// Whether counters can be turned into rates: two samples some time apart.
+pub fn has_rates(window: &Window) -> bool {
+    window.samples >= 2 && window.seconds() > 0.0
+}
+
+/// The gap of a rate that one look cannot give. `what` is the counter.
+pub fn needs_time(source: Source, what: &str) -> Gap {
+    Gap::detailed(source, Cause::TooShort { need: "--for 10s".to_owned() }, what)
+}
+
+/// The gap of a rate: too short a window if it is that, otherwise the missing reading.
+pub fn rate_gap(window: &Window, source: Source, what: &str) -> Gap {
+    if has_rates(window) { gap(window, source, what) } else { needs_time(source, what) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_gap_is_preferred_to_a_made_one() {
+        let recorded = Gap::new(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() });
+        let window = Window { gaps: vec![recorded.clone()], ..Window::default() };
+        assert_eq!(gap(&window, Source::DebugBdiStats, "BdiWriteBandwidth"), recorded);
+        assert_eq!(gap(&window, Source::Vmstat, "nr_dirtied").cause, Cause::NotRecorded);
+    }
+
+    #[test]
+    fn one_look_says_that_it_needs_time() {
+        let gap = rate_gap(&Window::default(), Source::Vmstat, "nr_dirtied");
+        assert_eq!(gap.to_string(), "/proc/vmstat (nr_dirtied): too short a look (needs --for 10s)");
+    }
+}

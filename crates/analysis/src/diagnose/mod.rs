@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a window to a report: every rule answers found, clear or not checked; the report is their
+//! answers in order of severity. Knows nothing of where the window came from.
+//!
+//! Rules share the derived readings of [`cgroup`], [`device`], [`dirty`] and [`writer`], write evidence with the
+//! constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
+
+pub mod burst;
+pub mod cgroup;
+pub mod device;
+pub mod dirty;
+pub mod dirtying;
+mod evidence;
+pub mod flusher;
+pub mod heirs;
+pub mod missing;
+pub mod rules;
+pub mod stretches;
+pub mod switches;
+pub mod synced;
+pub mod throttle;
+pub mod writer;
+
+use floodline_record::facts::CgroupMode;
+use floodline_record::gap::Gap;
+use floodline_record::id::Entity;
+use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA};
+use floodline_record::window::Window;
+use rules::RULES;
+
+/// One rule. Its manual page is its documentation: `floodline explain NAME` prints it.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Name of the condition, in kebab case, e.g. `starved-dirty-budget`.
+    pub name: &'static str,
+    /// One line: what a finding of it means.
+    pub summary: &'static str,
+    /// The manual page in Markdown: What it means, Evidence, Why it happens, What to do, Kernel references.
+    pub manual: &'static str,
+    /// Looks at a window.
+    pub check: fn(&Window) -> Verdict,
+}
+
+/// What a rule answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The condition holds. Usually one finding; several when it holds for unrelated things.
+    Found(Vec<Finding>),
+    /// It does not hold; the reading that says so, as half a sentence.
+    Clear(String),
+    /// It could not be checked.
+    NotChecked(Vec<Gap>),
+}
+
+/// The rule of a name.
+pub fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == name)
+}
+
+/// Runs the rules, or only those named, over a window.
+pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
+    let mut report = Report {
+        schema: SCHEMA,
+        host: host_summary(window),
+        window_s: window.seconds(),
+        findings: Vec::new(),
+        ruled_out: Vec::new(),
+        not_checked: Vec::new(),
+        gaps: gap_lines(&window.gaps),
+        stretch: None,
+    };
+    for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
+        match (rule.check)(window) {
+            Verdict::Found(findings) => report.findings.extend(findings),
+            Verdict::Clear(reason) => report.ruled_out.push(RuledOut { rule: rule.name, reason }),
+            Verdict::NotChecked(gaps) => {
+                report.not_checked.push(NotChecked { rule: rule.name, gaps: gap_lines(&gaps) });
+            }
+        }
+    }
+    // Stable: equal severities stay in the order of the catalogue, causes before symptoms.
+    report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    report
+}
+
+fn host_summary(window: &Window) -> HostSummary {
+    let count = |wanted: fn(&Entity) -> bool| window.entities.values().filter(|entity| wanted(entity)).count() as u64;
+    let facts = window.facts.as_ref();
+    HostSummary {
+        hostname: facts.map(|facts| facts.hostname.to_string()).unwrap_or_default(),
+        // A release is text from outside like any other.
+        kernel: facts
+            .map(|facts| floodline_record::name::Name::from_escaped(&facts.kernel_release).to_string())
+            .unwrap_or_default(),
+        mem_total_bytes: facts.and_then(|facts| facts.mem_total).or(window.host.last.mem_total).map(|bytes| bytes.0),
+        cpus_possible: facts.and_then(|facts| facts.cpus_possible),
+        lru_gen: facts.and_then(|facts| facts.lru_gen),
+        cgroup_mode: match facts.map(|facts| facts.cgroups.mode).unwrap_or_default() {
+            CgroupMode::None => "none",
+            CgroupMode::V1 => "v1",
+            CgroupMode::V2 => "v2",
+            CgroupMode::Hybrid => "hybrid",
+        }
+        .to_owned(),
+        cgroups: count(|entity| matches!(entity, Entity::Cgroup { .. })),
+        processes: count(|entity| matches!(entity, Entity::Process { .. })),
+        samples: window.samples,
+    }
+}
+
+/// Details named in one line; more are only counted.
+const DETAILS_SHOWN: usize = 3;
+
+/// Gaps as they are shown: those of one source and cause are one line, with their details and a count.
+fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
+    let mut merged: Vec<(Gap, Vec<&str>)> = Vec::new();
+    for gap in gaps {
+        let detail = gap.detail.as_deref();
+        match merged.iter_mut().find(|(other, _)| other.source == gap.source && other.cause == gap.cause) {
+            Some((other, details)) => {
+                other.times = other.times.max(1).saturating_add(gap.times.max(1));
+                details.extend(detail.filter(|detail| !details.contains(detail) && details.len() <= DETAILS_SHOWN));
+            }
+            None => merged.push((gap.clone(), detail.into_iter().collect())),
+        }
+    }
+    let line = |(gap, details): (Gap, Vec<&str>)| {
+        let more = if details.len() > DETAILS_SHOWN { ", …" } else { "" };
+        let named = details.iter().take(DETAILS_SHOWN).copied().collect::<Vec<_>>().join(", ");
+        GapLine::from(&Gap { detail: (!named.is_empty()).then(|| format!("{named}{more}")), ..gap })
+    };
+    merged.into_iter().map(line).collect()
+}
+
+/// What a rule says about a fixture, as `severity: summary`, `clear: reason` or `not checked: gap`, one
+/// line each. For tests of rules: `expect` is the beginning of the first line.
+#[cfg(test)]
+pub(crate) fn check_rule(rule: &Rule, fixture: &floodline_testkit::Fixture, expect: &str) {
+    let said = match (rule.check)(&fixture.window()) {
+        Verdict::Found(findings) => {
+            let line = |finding: &Finding| format!("{}: {}", finding.severity.name(), finding.summary);
+            findings.iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+        Verdict::Clear(reason) => format!("clear: {reason}"),
+        Verdict::NotChecked(gaps) => {
+            gaps.iter().map(|gap| format!("not checked: {gap}")).collect::<Vec<_>>().join("\n")
+        }
+    };
+    assert!(said.starts_with(expect), "rule {} said\n{said}\ninstead of\n{expect}", rule.name);
+}
+
+/// The first finding of a rule in a fixture that it fires on.
+#[cfg(test)]
+pub(crate) fn first_finding(rule: &Rule, fixture: &floodline_testkit::Fixture) -> Finding {
+    match (rule.check)(&fixture.window()) {
+        Verdict::Found(mut findings) => findings.remove(0),
+        other => panic!("rule {} said {other:?}", rule.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::INCIDENTS;
+    use floodline_record::gap::{Cause, Source};
+    use floodline_record::metric::Row;
+    use floodline_record::record::Record;
+    use crate::report::Severity;
+    use floodline_record::sample::{HostRow, Table, TableVisitorMut};
+
+    fn findings(report: &Report) -> String {
+        let line = |finding: &Finding| format!("{}: {}: {}", finding.severity.name(), finding.rule, finding.summary);
+        report.findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_incident_is_named_first_and_nothing_else_is_as_bad() {
+        for incident in INCIDENTS {
+            let report = diagnose(&(incident.make)().window(), None);
+            let bad = |severity: Severity| report.findings.iter().filter(move |finding| finding.severity >= severity);
+            match incident.rule {
+                Some(rule) => {
+                    let first = report.findings.first().map(|finding| (finding.rule, finding.severity));
+                    assert_eq!(first, Some((rule, Severity::Critical)), "{}:\n{}", incident.name, findings(&report));
+                    assert_eq!(bad(Severity::Critical).count(), 1, "{}:\n{}", incident.name, findings(&report));
+                }
+                None => {
+                    assert_eq!(bad(Severity::Warning).count(), 0, "{}:\n{}", incident.name, findings(&report));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_recording_is_not_a_healthy_one() {
+        let report = diagnose(&Window::default(), None);
+        assert_eq!((report.findings.len(), report.ruled_out.len()), (0, 0), "{report:#?}");
+        assert_eq!(report.not_checked.len(), RULES.len());
+    }
+
+    #[test]
+    fn only_the_rules_asked_for_are_run() {
+        let report = diagnose(&Fixture::healthy().window(), Some(&["dirty-cliff"]));
+        let ruled_out: Vec<&str> = report.ruled_out.iter().map(|ruled_out| ruled_out.rule).collect();
+        assert_eq!(ruled_out, ["dirty-cliff"]);
+    }
+
+    /// Overwrites columns with values that no kernel should print, and all that one might.
+    struct Scramble<'a> {
+        choices: std::slice::Iter<'a, u8>,
+    }
+
+    impl Scramble<'_> {
+        fn row<R: Row>(&mut self, row: &mut R) {
+            for column in 0..R::METRICS.len() {
+                match self.choices.next() {
+                    Some(choice @ 0..=30) => row
+                        .set(column, [None, Some(0), Some(1), Some(u64::MAX), Some(1 << 63)][usize::from(choice % 5)]),
+                    Some(choice @ 31..=60) => {
+                        row.set(column, row.get(column).map(|value| value.wrapping_mul(u64::from(*choice))))
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    impl TableVisitorMut for Scramble<'_> {
+        type Error = std::convert::Infallible;
+        fn host(&mut self, row: &mut HostRow) -> Result<(), Self::Error> {
+            self.row(row);
+            Ok(())
+        }
+        fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Self::Error> {
+            let mut rows = table.rows().to_vec();
+            rows.iter_mut().for_each(|(_, row)| self.row(row));
+            *table = Table::read(rows);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_reading_makes_a_rule_panic_or_print_nonsense() {
+        let recordings: Vec<Vec<Record>> =
+            INCIDENTS.iter().map(|incident| (incident.make)().seconds(3).records()).collect();
+        bolero::check!().with_test_time(std::time::Duration::from_millis(800)).for_each(|bytes: &[u8]| {
+            let Some((which, choices)) = bytes.split_first() else { return };
+            let mut records = recordings[usize::from(*which) % recordings.len()].clone();
+            let mut scramble = Scramble { choices: choices.iter() };
+            for record in &mut records {
+                if let Record::Sample(sample) = record {
+                    let Ok(()) = sample.visit_mut(&mut scramble);
+                }
+            }
+            let report = diagnose(&Window::from_records(&records), None);
+            let text = findings(&report);
+            assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+        });
+    }
+
+    #[test]
+    fn gaps_of_many_entities_are_one_line() {
+        let gap = |pid: u32| Gap {
+            entity: Some(floodline_record::id::EntityId(pid)),
+            ..Gap::detailed(Source::ProcessIo, Cause::Vanished, format!("/proc/{pid}/io"))
+        };
+        let gaps: Vec<Gap> = (1..=300).map(gap).collect();
+        let lines = gap_lines(&gaps);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].source, "/proc/PID/io (/proc/1/io, /proc/2/io, /proc/3/io, …)");
+        assert_eq!(lines[0].cause, "gone before it was read (300 times)");
+    }
+}

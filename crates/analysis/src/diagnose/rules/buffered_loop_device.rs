@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `buffered-loop-device`: a filesystem in a file, whose loop device writes through the page cache:
+//! each byte gets dirty twice, and the second time nobody who waits for it can start its writing. Not
+//! about images that are only read.
+#![doc = include_str!("buffered_loop_device.md")]
+
+use crate::diagnose::device::{self, Device};
+use crate::diagnose::{Rule, Verdict, dirty, missing};
+use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
+use floodline_record::gap::Source;
+use floodline_record::name::Name;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "buffered-loop-device",
+    summary: "A filesystem in a file writes through the page cache twice",
+    manual: include_str!("buffered_loop_device.md"),
+    check,
+};
+
+/// Bytes per second from which a loop device is in use.
+const USED_RATE: f64 = 1e6;
+/// Dirty bytes above it from which it is.
+const USED_DIRTY: u64 = 4 << 20;
+/// Share of the window with a task waiting for I/O from which writing twice is part of the trouble.
+const HURTS_PRESSURE: f64 = 0.05;
+
+/// A buffered loop device with a writable filesystem in it.
+struct Buffered<'a> {
+    name: &'a Name,
+    backing_file: &'a Name,
+    /// The filesystem that holds the file.
+    below: &'a Mount,
+    /// A filesystem in it.
+    above: &'a Mount,
+    /// Bytes written per second.
+    rate: Option<f64>,
+    /// Dirty and under writeback on its bdi, bytes.
+    dirty: Option<u64>,
+}
+
+impl Buffered<'_> {
+    fn is_in_use(&self) -> bool {
+        self.rate.is_some_and(|rate| rate >= USED_RATE) || self.dirty.is_some_and(|dirty| dirty >= USED_DIRTY)
+    }
+}
+
+fn check(window: &Window) -> Verdict {
+    let Some(facts) = window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
+        return missing::not_checked(window, Source::Mountinfo, "mounts");
+    };
+    if facts.devices.is_empty() {
+        return missing::not_checked(window, Source::SysBlock, "no block device");
+    }
+    let loops = || {
+        facts.devices.iter().filter_map(|device| match &device.stack {
+            Stack::Loop { backing_file, dio } => Some((device, backing_file, dio)),
+            _ => None,
+        })
+    };
+    // An unbound loop device has no backing file.
+    if loops().all(|(_, backing_file, _)| backing_file.is_empty()) {
+        return Verdict::Clear("no loop device is in use".to_owned());
+    }
+    let mut unknown = 0_u64;
+    let mut found: Vec<Buffered<'_>> = Vec::new();
+    for (device, backing_file, dio) in loops() {
+        let Some((above, below)) = carried(window, facts, device).zip(holder(facts, backing_file)) else { continue };
+        match dio {
+            Some(true) => {}
+            None => unknown += 1,
+            Some(false) => found.push(buffered(window, device, backing_file, above, below)),
+        }
+    }
+    if found.is_empty() {
+        return match unknown {
+            0 => Verdict::Clear("loop devices are direct, read-only, or on filesystems without writeback".to_owned()),
+            _ => missing::not_checked(window, Source::SysBlock, "loop/dio"),
+        };
+    }
+    found.sort_by(|one, other| other.rate.unwrap_or(0.0).total_cmp(&one.rate.unwrap_or(0.0)));
+    Verdict::Found(vec![finding(window, facts, &found)])
+}
+
+/// A writable filesystem on the loop device.
+fn carried<'a>(window: &Window, facts: &'a HostFacts, device: &BlockDevice) -> Option<&'a Mount> {
+    let on_it = |mount: &&Mount| {
+        mount.dev == device.dev || device::of_mount(window, mount).is_some_and(|carrier| carrier.dev == device.dev)
+    };
+    facts.mounts.iter().filter(on_it).find(|mount| !mount.has_option("ro"))
+}
+
+/// The filesystem that holds a file, if its pages are written back: by the longest mount point, the last
+/// of several mounts in one place.
+fn holder<'a>(facts: &'a HostFacts, file: &Name) -> Option<&'a Mount> {
+    let holds = |mount: &&Mount| {
+        let (at, file) = (mount.mount_point.as_bytes(), file.as_bytes());
+        match file.strip_prefix(at) {
+            Some(rest) => at == b"/" || rest.first() == Some(&b'/'),
+            None => false,
+        }
+    };
+    let holder = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len())?;
+    (!["tmpfs", "ramfs", "rootfs", "devtmpfs"].contains(&holder.fs_type.as_str())).then_some(holder)
+}
+
+fn buffered<'a>(
+    window: &Window,
+    device: &'a BlockDevice,
+    backing_file: &'a Name,
+    above: &'a Mount,
+    below: &'a Mount,
+) -> Buffered<'a> {
+    let seen: Option<Device<'_>> = device::by_dev(window, device.dev);
+    let bdi = seen.and_then(|seen| seen.bdi());
+    let dirty = bdi.and_then(|span| {
+        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
+        Some(bytes(span.max.reclaimable)?.saturating_add(bytes(span.max.writeback)?))
+    });
+    Buffered { name: &device.name, backing_file, below, above, rate: seen.and_then(|seen| seen.write_rate()), dirty }
+}
+
+fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Finding {
+    let in_use: Vec<&Buffered<'_>> = found.iter().filter(|one| one.is_in_use()).collect();
+    let shown: Vec<&Buffered<'_>> = if in_use.is_empty() { found.iter().collect() } else { in_use.clone() };
+    let pressure = dirty::io_pressure_some(window);
+    let hurts = !in_use.is_empty() && pressure.is_some_and(|share| share >= HURTS_PRESSURE);
+    let severity = if hurts { Severity::Warning } else { Severity::Info };
+    let names: Vec<String> = shown.iter().take(4).map(|one| one.name.to_string()).collect();
+    let names = match shown.len() - names.len() {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    };
+    let summary = match in_use.is_empty() {
+        true => format!("Whatever is written to {names} will be dirty twice: the loop device is buffered."),
+        false => {
+            format!("Every byte written to {names} is dirty twice: the loop device writes through the page cache.")
+        }
+    };
+    let mut evidence = Vec::new();
+    for one in shown.iter().take(4) {
+        evidence.push(Evidence::text(
+            format!("{}, {} on {}", one.name, Name::new(&one.above.fs_type), one.above.mount_point),
+            one.backing_file.to_string(),
+            "/sys/block/LOOP/loop/backing_file",
+        ));
+        evidence
+            .push(Evidence::text(format!("{} direct", one.name), "0", "/sys/block/LOOP/loop/dio").against_text("1"));
+        evidence.extend(one.rate.map(|rate| {
+            Evidence::rate(format!("Written to {}", one.name), rate, "/proc/diskstats written").against(USED_RATE)
+        }));
+        evidence.extend(one.dirty.map(|dirty| {
+            Evidence::bytes(format!("Dirty above {}, at most", one.name), dirty, "debugfs bdi stats")
+                .against(USED_DIRTY as f64)
+        }));
+    }
+    evidence.extend(pressure.map(|share| {
+        Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
+    }));
+    // Commits 87579e9b7d8d and c74d40e8b5e2, 5.14.
+    let charged = match facts.kernel {
+        Some(kernel) if kernel.at_least(5, 14) && facts.cgroups.has_unified_writeback() => {
+            " On this kernel the second copy is charged to the container too and counts against its dirty budget, while \
+             its writers, when throttled, wake the flusher of the loop device and not of the disk below: up to five \
+             seconds nothing may be written at all."
+        }
+        _ => "",
+    };
+    let carrier = shown.first().map(|one| one.below.mount_point.to_string()).unwrap_or_default();
+    Finding {
+        rule: RULE.name, confirmed: None,
+        severity,
+        summary,
+        evidence,
+        cause: format!(
+            "The loop device copies what the filesystem in it writes into the page cache of its file on {carrier} and \
+             reports it as written: it is dirty a second time, and the filesystem in it measures the speed of memory \
+             instead of the disk's.{charged}"
+        ),
+        plan: shown.iter().filter_map(|one| direct(one.name)).collect(),
+        trade_off: "Reads of the image are no longer cached a second time, so what does not fit into the cache above is \
+                    read from the disk. The image has to begin on, and its loop device to use, sectors of the disk's size \
+                    (losetup --sector-size); otherwise the kernel refuses and stays buffered: check loop/dio afterwards. \
+                    It lasts until the device is set up again: add --direct-io=on where that is done."
+            .to_owned(),
+    }
+}
+
+/// `None` for a name that no kernel gives a loop device: it would not be safe in a command.
+fn direct(name: &Name) -> Option<Step> {
+    let digits = name.as_bytes().strip_prefix(b"loop")?;
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(Step {
+        write: format!("/dev/{name}"),
+        value: "direct I/O on".to_owned(),
+        undo: format!("losetup --direct-io=off /dev/{name}"),
+        command: format!("losetup --direct-io=on /dev/{name}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::{Fixture, grows, mib, secs};
+
+    fn image(fs_type: &str, options: &str) -> Fixture {
+        Fixture::healthy()
+            .disk("loop0", |_, row| row.written = Some(Bytes(0)))
+            .mount("loop0", fs_type, "/srv/box", options)
+    }
+
+    fn set_dio(fixture: Fixture, value: Option<bool>) -> Fixture {
+        fixture.facts(|facts| {
+            for device in &mut facts.devices {
+                if let Stack::Loop { dio, .. } = &mut device.stack {
+                    *dio = value;
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn a_buffered_image_is_worth_more_than_a_note_only_while_it_is_written_and_somebody_waits() {
+        check_rule(&RULE, &image("xfs", "rw"), "info: Whatever is written to loop0 will be dirty twice");
+        let written = image("xfs", "rw").disk("loop0", |t, row| row.written = grows(t, 0, 5e6));
+        check_rule(&RULE, &written, "info: Every byte written to loop0 is dirty twice");
+        let waiting = written.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.1 * t)));
+        check_rule(&RULE, &waiting, "warning: Every byte written to loop0 is dirty twice");
+        let dirty = image("xfs", "rw").bdi("7:0", |_, row| row.reclaimable = Some(Bytes(mib(30.0)))).one_look();
+        check_rule(&RULE, &dirty, "info: Every byte written to loop0 is dirty twice");
+    }
+
+    #[test]
+    fn direct_and_read_only_images_are_cleared() {
+        check_rule(&RULE, &set_dio(image("xfs", "rw"), Some(true)), "clear: loop devices are direct");
+        let snap = image("squashfs", "ro").facts(|facts| {
+            facts.mounts.iter_mut().filter(|mount| mount.fs_type == "squashfs").for_each(|mount| {
+                mount.options = Name::from("ro,relatime");
+            });
+        });
+        check_rule(&RULE, &snap, "clear: loop devices are direct, read-only");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no loop device is in use");
+    }
+
+    #[test]
+    fn an_image_in_memory_is_not_written_back() {
+        let tmp = image("xfs", "rw").facts(|facts| {
+            let mut tmpfs = floodline_testkit::mount("sda", "tmpfs", "/var/lib", "rw");
+            tmpfs.dev = floodline_record::id::DevId { major: 0, minor: 30 };
+            facts.mounts.push(tmpfs);
+        });
+        check_rule(&RULE, &tmp, "clear:");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        check_rule(&RULE, &set_dio(image("xfs", "rw"), None), "not checked: /sys/block/NAME (loop/dio)");
+        check_rule(&RULE, &Fixture::healthy().facts(|facts| facts.mounts.clear()), "not checked: /proc/self/mountinfo");
+    }
+
+    #[test]
+    fn only_names_of_loop_devices_become_commands() {
+        let command = |name: &str| direct(&Name::from(name)).map(|step| step.command);
+        assert_eq!(command("loop12").as_deref(), Some("losetup --direct-io=on /dev/loop12"));
+        assert_eq!(command("loop1;reboot"), None);
+        assert_eq!(command("loop"), None);
+    }
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `cgroup-writeback-missing`: limits that look as if they held buffered writes, and do not: version
+//! 1 or a hybrid set-up, a filesystem without support, controllers that end above the cgroups meant.
+//! Says what escapes, not that anything is slow.
+#![doc = include_str!("cgroup_writeback_missing.md")]
+
+mod weights;
+
+use crate::diagnose::{Rule, Verdict, cgroup, device, missing};
+use floodline_record::facts::{CgroupMode, HostFacts, Mount};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_kernel::{CgroupWriteback, WhyNot, cgroup_writeback};
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::sample::CgroupIoRow;
+use floodline_record::units::Limit;
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "cgroup-writeback-missing",
+    summary: "Limits of cgroups that do not hold buffered writes here, though they look as if they did",
+    manual: include_str!("cgroup_writeback_missing.md"),
+    check,
+};
+
+/// Boot option that puts everything on the unified hierarchy.
+const UNIFIED: &str = "systemd.unified_cgroup_hierarchy=1";
+/// Bits of `controllers`.
+const MEMORY: u64 = 0b01;
+const IO: u64 = 0b10;
+
+fn check(window: &Window) -> Verdict {
+    let Some(facts) = window.facts.as_ref() else {
+        return missing::not_checked(window, Source::CgroupV2, "cgroup set-up");
+    };
+    if facts.cgroups.mode == CgroupMode::None {
+        return Verdict::Clear("no cgroup hierarchy is mounted".to_owned());
+    }
+    if facts.cgroups.v2_controllers_unread {
+        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+    }
+    if window.cgroup_limits.is_empty() && window.cgroup_io.is_empty() {
+        return missing::not_checked(window, Source::MemoryLimits, "limits of cgroups");
+    }
+    let findings: Vec<Finding> = if facts.cgroups.has_unified_writeback() {
+        let escaping = escaping_filesystem(window, facts).into_iter();
+        escaping.chain(weights::without_effect(window, facts)).chain(shared_budget(window)).collect()
+    } else {
+        not_unified(window, facts).into_iter().collect()
+    };
+    if !findings.is_empty() {
+        return Verdict::Found(findings);
+    }
+    Verdict::Clear(match facts.cgroups.has_unified_writeback() {
+        true => "every limit is on a filesystem and on cgroups that have cgroup writeback".to_owned(),
+        false => "there is no cgroup writeback here, and no limit that would need it".to_owned(),
+    })
+}
+
+/// Cgroups with a limit on written bytes or operations, and the devices it is for.
+fn limited_writes(window: &Window) -> Vec<(EntityId, floodline_record::id::DevId, &CgroupIoRow)> {
+    let limits = |row: &CgroupIoRow| [row.wbps_max, row.wiops_max].iter().flatten().any(|limit| *limit != Limit::MAX);
+    window
+        .cgroup_io
+        .iter()
+        .filter(|(_, span)| limits(&span.last))
+        .filter_map(|(id, span)| match window.entities.get(id) {
+            Some(Entity::CgroupIo { cgroup, dev }) => Some((*cgroup, *dev, &span.last)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Cgroups with a memory limit.
+fn limited_memory(window: &Window) -> Vec<EntityId> {
+    let limits =
+        |max: Option<Limit>, high: Option<Limit>| [max, high].iter().flatten().any(|limit| *limit != Limit::MAX);
+    window
+        .cgroup_limits
+        .iter()
+        .filter(|(id, span)| {
+            limits(span.last.memory_max, span.last.memory_high)
+                && cgroup::path(window, **id).is_some_and(|path| path.as_bytes() != b"/")
+        })
+        .map(|(id, _)| *id)
+        .collect()
+}
+
+/// Memory and io are not both on the unified hierarchy.
+fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
+    let writes = limited_writes(window);
+    let memory = limited_memory(window);
+    let weighted = weights::weighted(window).len() as u64;
+    if writes.is_empty() && memory.is_empty() && weighted == 0 {
+        return None;
+    }
+    let mode = match facts.cgroups.mode {
+        CgroupMode::V2 => "version 2 without both controllers",
+        CgroupMode::Hybrid => "hybrid",
+        _ => "version 1",
+    };
+    let cgroups = |count| human::plural(count, "cgroup", "cgroups");
+    let (severity, fails) = match writes.len() as u64 {
+        0 if weighted > 0 => (Severity::Info, format!("Weights of {} do not hold buffered writes", cgroups(weighted))),
+        0 => {
+            let limit = human::plural(memory.len() as u64, "cgroup limits", "cgroups limit");
+            (Severity::Info, format!("{limit} memory, which bounds no dirty pages"))
+        }
+        count => (Severity::Warning, format!("Write limits of {} do not hold buffered writes", cgroups(count))),
+    };
+    let unified = match facts.cgroups.v2_controllers.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(" "),
+    };
+    let mut evidence = vec![
+        Evidence::text("Controllers of the unified hierarchy", unified, "cgroup.controllers of the root")
+            .against_text("memory and io"),
+        Evidence::count("Cgroups with a memory limit", memory.len() as u64, "memory limits"),
+    ];
+    if weighted > 0 {
+        evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
+    }
+    evidence.extend(limit_rows(window, &writes));
+    // What such a cgroup has dirty counts against the whole machine's threshold only.
+    let dirty = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
+    evidence.extend(dirty.first().map(|(id, bytes)| {
+        Evidence::bytes(format!("Most dirty, {}", cgroup::label(window, *id)), *bytes, "memory.stat dirty + writeback")
+    }));
+    Some(Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity,
+        summary: format!("{fails}: cgroups are {mode} here."),
+        evidence,
+        cause: "Without memory and io on one hierarchy the kernel cannot tell whose a page is when it writes it: all \
+                buffered writes are issued as the root's, only the machine's own threshold throttles, and a cgroup may \
+                fill its whole memory limit with dirty pages. Its reclaim then waits for the disk page by page."
+            .to_owned(),
+        plan: vec![Step {
+            write: "kernel command line".to_owned(),
+            value: UNIFIED.to_owned(),
+            undo: "take it off the command line and reboot".to_owned(),
+            command: format!("# add {UNIFIED} to the kernel command line and reboot"),
+        }],
+        trade_off: "Every limit then divides the dirty thresholds as well: with vm.dirty_bytes set to a small value, \
+                    small cgroups starve (starved-dirty-budget). Use ratios before moving. Software that speaks \
+                    version 1 only has to be replaced first."
+            .to_owned(),
+    })
+}
+
+fn limit_rows(window: &Window, limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)]) -> Vec<Evidence> {
+    let row = |(cgroup, dev, row): &(EntityId, floodline_record::id::DevId, &CgroupIoRow)| {
+        let name = format!("Limit of {} on {dev}", cgroup::label(window, *cgroup));
+        match (row.wbps_max.and_then(Limit::bytes), row.wiops_max.and_then(Limit::bytes)) {
+            (Some(bytes), _) => Some(Evidence::rate(name, bytes.0 as f64, "io.max wbps, or blkio.throttle")),
+            (None, Some(writes)) => {
+                Some(Evidence::per_second(name, writes.0 as f64, "io.max wiops, or blkio.throttle"))
+            }
+            (None, None) => None,
+        }
+    };
+    limits.iter().filter_map(row).take(4).collect()
+}
+
+/// Why a filesystem does not tell cgroups apart, where it has pages to write back and does not.
+fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
+    match cgroup_writeback(mount, facts.kernel?, &facts.cgroups) {
+        CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
+        CgroupWriteback::Unsupported(why) => Some(why),
+        CgroupWriteback::Supported | CgroupWriteback::Unknown => None,
+    }
+}
+
+/// A write limit for a device whose filesystem does not tell cgroups apart.
+fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
+    let mut escaping: Vec<(EntityId, &Mount, WhyNot)> = Vec::new();
+    let limits = limited_writes(window);
+    for (cgroup, dev, _) in &limits {
+        let mounts = device::by_dev(window, *dev).map(|device| device.mounts()).unwrap_or_default();
+        let writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
+        let mut lacking = writable.filter_map(|mount| Some((*cgroup, mount, lacks_support(facts, mount)?)));
+        escaping.extend(lacking.next());
+    }
+    let (_, mount, why) = *escaping.first()?;
+    let mut evidence = vec![
+        Evidence::text(
+            format!("Filesystem of {}", mount.mount_point),
+            floodline_record::name::Name::new(&mount.fs_type).to_string(),
+            "/proc/self/mountinfo",
+        )
+        .against_text(why.to_string()),
+    ];
+    let kernel = floodline_record::name::Name::new(&facts.kernel_release).to_string();
+    evidence.push(Evidence::text("Kernel", kernel, "uname -r"));
+    evidence.extend(limit_rows(window, &limits));
+    Some(Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity: Severity::Warning,
+        summary: format!(
+            "Write limits of {} do not hold buffered writes on {}: {} has no cgroup writeback here.",
+            human::plural(escaping.len() as u64, "cgroup", "cgroups"),
+            mount.mount_point,
+            floodline_record::name::Name::new(&mount.fs_type)
+        ),
+        evidence,
+        cause: "A filesystem has to say for each write whose it is. Where it does not, dirty pages are written as the \
+                root's: io.max, io.weight and io.latency see direct and synchronous writes only, and the cgroup has no \
+                dirty budget of its own."
+            .to_owned(),
+        plan: Vec::new(),
+        trade_off:
+            "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or \
+                    let the programs write directly. Removing the limit is more honest than trusting it."
+                .to_owned(),
+    })
+}
+
+/// Siblings without either controller below a limited cgroup: they share one wb and one budget.
+fn shared_budget(window: &Window) -> Option<Finding> {
+    let controllers = |id: &EntityId| window.cgroup_limits.get(id).and_then(|span| span.last.controllers);
+    let mut by_parent: BTreeMap<&[u8], Vec<EntityId>> = BTreeMap::new();
+    for (id, span) in &window.cgroups {
+        let Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, .. }) = window.entities.get(id) else { continue };
+        let lacks_both = controllers(id).is_some_and(|bits| bits.0 & (MEMORY | IO) == 0);
+        let lives = span.last.populated.is_none_or(|populated| populated.0 != 0);
+        if let Some(parent) = cgroup::parent(path.as_bytes()).filter(|_| lacks_both && lives) {
+            by_parent.entry(parent).or_default().push(*id);
+        }
+    }
+    let limited = limited_memory(window);
+    let limits: BTreeMap<&[u8], EntityId> =
+        limited.iter().filter_map(|id| Some((cgroup::path(window, *id)?.as_bytes(), *id))).collect();
+    let shared = by_parent.iter().filter(|(_, children)| children.len() > 1);
+    let (owner, children) =
+        shared.filter_map(|(parent, children)| Some((cgroup::nearest(&limits, parent)?, children))).next()?;
+    let names: Vec<String> = children.iter().take(3).map(|id| cgroup::label(window, *id)).collect();
+    Some(Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity: Severity::Info,
+        summary: format!(
+            "{} below {} share one dirty budget: neither memory nor io is enabled for them.",
+            human::plural(children.len() as u64, "cgroup", "cgroups"),
+            cgroup::label(window, owner)
+        ),
+        evidence: vec![
+            Evidence::count("Cgroups without memory and io", children.len() as u64, "cgroup.controllers"),
+            Evidence::text("Among them", names.join(", "), "cgroup tree"),
+            Evidence::reading(
+                format!("Memory limit of {}", cgroup::label(window, owner)),
+                window.cgroup_limits.get(&owner).and_then(|span| span.last.memory_max).unwrap_or(Limit::MAX),
+                "memory.max",
+            ),
+        ],
+        cause:
+            "A dirty budget and a flusher belong to a memory cgroup. Below the last cgroup with the memory controller \
+                all are one: a writer in one of them throttles the others. With io enabled the kernel keeps memory \
+                cgroups for them unseen; with neither there are none."
+                .to_owned(),
+        plan: Vec::new(),
+        trade_off:
+            "If they are meant to be apart, enable memory for them (MemoryAccounting=yes of each unit). It costs \
+                    a little memory and time per cgroup, and brings back the switching of inodes when one is removed."
+                .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::{Fixture, mib};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::Bits;
+
+    fn limited(fixture: Fixture) -> Fixture {
+        fixture.limits("/box", |_, row| row.memory_max = Some(Limit(mib(256.0))))
+    }
+
+    fn io_limited(fixture: Fixture, disk: &str) -> Fixture {
+        fixture.cgroup_io("/box", disk, |_, row| row.wbps_max = Some(Limit(10_000_000)))
+    }
+
+    #[test]
+    fn controllers_that_were_not_read_are_not_missing() {
+        let unread = limited(Fixture::healthy()).facts(|facts| {
+            facts.cgroups.v2_controllers.clear();
+            facts.cgroups.v2_controllers_unread = true;
+        });
+        check_rule(&RULE, &unread, "not checked: CGROUP/cgroup.{controllers,subtree_control}");
+        assert_eq!(crate::budget::budgets(&unread.window()).scope, crate::budget::Scope::Unknown);
+    }
+
+    #[test]
+    fn on_version_1_limits_do_not_hold_buffered_writes() {
+        let v1 = || Fixture::healthy().hierarchy(Hierarchy::V1Memory);
+        check_rule(&RULE, &v1(), "clear: there is no cgroup writeback here, and no limit that would need it");
+        check_rule(
+            &RULE,
+            &limited(v1()),
+            "info: 1 cgroup limits memory, which bounds no dirty pages: cgroups are version 1",
+        );
+        check_rule(
+            &RULE,
+            &io_limited(limited(v1()), "sda"),
+            "warning: Write limits of 1 cgroup do not hold buffered writes: cgroups are version 1",
+        );
+        let hybrid = io_limited(limited(Fixture::healthy()), "sda").facts(|facts| {
+            facts.cgroups.mode = CgroupMode::Hybrid;
+            facts.cgroups.v2_controllers = vec!["io".to_owned()];
+        });
+        check_rule(&RULE, &hybrid, "warning: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid");
+    }
+
+    #[test]
+    fn the_same_limits_hold_on_version_2_and_ext4() {
+        check_rule(&RULE, &io_limited(limited(Fixture::healthy()), "sda"), "clear: every limit is on a filesystem");
+    }
+
+    #[test]
+    fn a_filesystem_without_support_lets_writes_escape() {
+        let on = |fs_type: &str, options: &str, kernel: &str| {
+            io_limited(
+                Fixture::healthy().kernel(kernel).disk("sdb", |_, _| {}).mount("sdb", fs_type, "/data", options),
+                "sdb",
+            )
+        };
+        check_rule(
+            &RULE,
+            &on("vfat", "rw", "6.12.117"),
+            "warning: Write limits of 1 cgroup do not hold buffered writes on /data: vfat",
+        );
+        check_rule(&RULE, &on("xfs", "rw", "6.12.117"), "clear:");
+        check_rule(
+            &RULE,
+            &on("xfs", "rw", "4.19.0"),
+            "warning: Write limits of 1 cgroup do not hold buffered writes on /data: xfs",
+        );
+        check_rule(&RULE, &on("ext4", "rw,data=journal", "6.12.117"), "warning: Write limits of 1 cgroup");
+    }
+
+    fn siblings(bits: u64) -> Fixture {
+        limited(Fixture::healthy())
+            .limits("/box/a", move |_, row| row.controllers = Some(Bits(bits)))
+            .limits("/box/b", move |_, row| row.controllers = Some(Bits(bits)))
+    }
+
+    #[test]
+    fn siblings_without_either_controller_share_a_budget() {
+        check_rule(&RULE, &siblings(0), "info: 2 cgroups below /box share one dirty budget");
+        // io brings a memory cgroup of its own, unseen.
+        check_rule(&RULE, &siblings(IO), "clear:");
+        let empty = siblings(0).cgroup("/box/a", |_, row| row.populated = Some(floodline_record::units::Flag(0)));
+        check_rule(&RULE, &empty, "clear:");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        let denied = Cause::PermissionDenied { need: "root".to_owned() };
+        let blind = Fixture::healthy().facts(|facts| facts.cgroups.mode = CgroupMode::None);
+        check_rule(&RULE, &blind, "clear: no cgroup hierarchy is mounted");
+        let mut window = Fixture::healthy().gap(floodline_record::gap::Gap::new(Source::MemoryLimits, denied)).window();
+        window.cgroup_limits.clear();
+        window.cgroup_io.clear();
+        let said = check(&window);
+        assert!(matches!(&said, Verdict::NotChecked(gaps) if gaps.len() == 1), "{said:?}");
+    }
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `contradictory-dirty-settings`: a writeback setting is void, contradicts another, or has a
+//! value nobody can mean. Looks at settings only, except to tell whether one of them hurts now.
+//! Whether sensible thresholds suit this machine's devices is `dirty-cliff`.
+#![doc = include_str!("contradictory_dirty_settings.md")]
+
+use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::device::{self, Device};
+use crate::diagnose::{Rule, Verdict, dirty, missing};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::Entity;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::units::{Bytes, Centisecs, Ppm};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "contradictory-dirty-settings",
+    summary: "A writeback setting is void, contradicts another, or has a value nobody can mean",
+    manual: include_str!("contradictory_dirty_settings.md"),
+    check,
+};
+
+/// A byte setting below this was meant in another unit.
+const ABSURD_BYTES: u64 = 1 << 20;
+/// Share of the window with tasks waiting for I/O from which a limit that writers were over hurts.
+const HURTS_IO_PRESSURE: f64 = 0.05;
+/// The shortest age that anybody asks for.
+const SHORTEST_EXPIRY: Centisecs = Centisecs(100);
+/// A machine's share of the thresholds, before a bdi's cap is one.
+const WHOLE: Ppm = Ppm(1_000_000);
+
+/// The pair of settings in force: bytes win where they are not zero.
+struct Settings {
+    ratio: u64,
+    bytes: u64,
+    background_ratio: u64,
+    background_bytes: u64,
+}
+
+fn check(window: &Window) -> Verdict {
+    let row = &window.host.last;
+    let (Some(ratio), Some(bytes), Some(background_ratio), Some(background_bytes)) =
+        (row.dirty_ratio, row.dirty_bytes, row.dirty_background_ratio, row.dirty_background_bytes)
+    else {
+        return missing::not_checked(window, Source::SysctlVm, "vm.dirty_*");
+    };
+    let settings = Settings {
+        ratio: ratio.0,
+        bytes: bytes.0,
+        background_ratio: background_ratio.0,
+        background_bytes: background_bytes.0,
+    };
+    let mut findings = Vec::new();
+    findings.extend(tiny_limit(window, &settings).or_else(|| void_background(window, &settings)));
+    findings.extend(tiny_background(window, &settings));
+    findings.extend(mixed_pair(window, &settings).filter(|_| findings.is_empty()));
+    findings.extend(no_periodic_writeback(window).or_else(|| expiry_below_period(window)));
+    findings.extend(laptop_mode(window));
+    findings.extend(unenforced_caps(window));
+    if findings.is_empty() {
+        return Verdict::Clear(format!(
+            "background {} below limit {}, one unit, periodic writeback on",
+            shown(settings.background_ratio, settings.background_bytes),
+            shown(settings.ratio, settings.bytes)
+        ));
+    }
+    Verdict::Found(findings)
+}
+
+/// "10 %" or "50.0 MiB".
+fn shown(ratio: u64, bytes: u64) -> String {
+    if bytes > 0 { human::bytes(bytes as f64) } else { format!("{ratio} %") }
+}
+
+fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: &str, plan: Vec<Step>) -> Finding {
+    Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity,
+        summary,
+        evidence,
+        cause: cause.to_owned(),
+        plan,
+        trade_off: "Nothing that the present value gives is lost: it does not do what its name says.".to_owned(),
+    }
+}
+
+/// The limit is zero or absurdly small: every writer of the machine is throttled.
+fn tiny_limit(window: &Window, settings: &Settings) -> Option<Finding> {
+    let is_zero = settings.bytes == 0 && settings.ratio == 0;
+    let is_absurd = settings.bytes > 0 && settings.bytes < ABSURD_BYTES;
+    if !is_zero && !is_absurd {
+        return None;
+    }
+    let pressure = dirty::io_pressure_some(window);
+    let hurts = dirty::can_have_throttled(window) == Some(true) && pressure.is_some_and(|p| p >= HURTS_IO_PRESSURE);
+    let name = if is_zero { "vm.dirty_ratio" } else { "vm.dirty_bytes" };
+    let value = shown(settings.ratio, settings.bytes);
+    let mut evidence = vec![limit_evidence(settings)];
+    evidence.extend(
+        dirty::hard_threshold(window)
+            .map(|limit| Evidence::bytes("Hard threshold in force", limit.0, "/proc/vmstat nr_dirty_threshold")),
+    );
+    evidence
+        .extend(dirty::dirty_peak(window).map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
+    evidence.extend(pressure.map(|share| {
+        Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_IO_PRESSURE)
+    }));
+    Some(Finding {
+        trade_off: "More data may be dirty at a time: up to the new limit is lost in a power cut.".to_owned(),
+        ..finding(
+            if hurts { Severity::Critical } else { Severity::Warning },
+            format!("{name} is {value}: every program that writes is put to sleep again and again."),
+            evidence,
+            "The limit is below what a single program dirties between two checks, so the whole machine is over it \
+             whenever anything writes. Such values are usually meant in another unit.",
+            sensible(window),
+        )
+    })
+}
+
+/// Thresholds that suit this machine, as far as it is known; otherwise what the kernel starts with.
+fn sensible(window: &Window) -> Vec<Step> {
+    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+    match threshold::choose(&threshold::Needs::of(window, speed)) {
+        Some(advice) => sysctls(window, &advice.pair.changes()),
+        None => sysctls(window, &[("vm.dirty_background_ratio", 10), ("vm.dirty_ratio", 20)]),
+    }
+}
+
+/// The background threshold is zero or absurdly small while the limit is not.
+fn tiny_background(window: &Window, settings: &Settings) -> Option<Finding> {
+    let is_zero = settings.background_bytes == 0 && settings.background_ratio == 0;
+    let is_absurd = settings.background_bytes > 0 && settings.background_bytes < ABSURD_BYTES;
+    let limit_is_tiny = settings.bytes < ABSURD_BYTES && (settings.bytes > 0 || settings.ratio == 0);
+    if limit_is_tiny || !(is_zero || is_absurd) {
+        return None;
+    }
+    let value = shown(settings.background_ratio, settings.background_bytes);
+    Some(finding(
+        Severity::Warning,
+        format!("The background threshold is {value}: the flusher never rests and every page is written at once."),
+        vec![background_evidence(settings)],
+        "Whatever is dirty is over the background threshold, so the flusher writes it immediately. Pages that are \
+         rewritten often are then written as often as the device allows instead of once in half a minute.",
+        match settings.bytes {
+            0 => sysctls(window, &[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
+            bytes => sysctls(window, &[("vm.dirty_background_bytes", bytes / 2)]),
+        },
+    ))
+}
+
+/// The background threshold is at or above the limit, so the kernel uses half of the limit.
+fn void_background(window: &Window, settings: &Settings) -> Option<Finding> {
+    // In force are bytes where set. Percentages of one kind compare as they are; for a mixed pair free
+    // and file pages stand for dirtyable memory, which is a little less.
+    let dirtyable = || dirty::dirtyable_roughly(window).map(|bytes| bytes.0 as f64);
+    let is_void = match (settings.bytes, settings.background_bytes) {
+        (0, 0) => settings.background_ratio >= settings.ratio,
+        (limit, background) if limit > 0 && background > 0 => background >= limit,
+        (0, background) => background as f64 >= settings.ratio as f64 / 100.0 * dirtyable()?,
+        (limit, _) => settings.background_ratio as f64 / 100.0 * dirtyable()? >= limit as f64,
+    };
+    if !is_void {
+        return None;
+    }
+    let mut evidence = vec![background_evidence(settings).against_text(shown(settings.ratio, settings.bytes))];
+    evidence.extend(dirty::background_threshold(window).map(|bytes| {
+        Evidence::bytes("Background threshold in force", bytes.0, "/proc/vmstat nr_dirty_background_threshold")
+    }));
+    evidence.push(limit_evidence(settings));
+    Some(finding(
+        Severity::Info,
+        format!(
+            "The background threshold of {} is void: it is not below the limit of {}, so half of the limit is used.",
+            shown(settings.background_ratio, settings.background_bytes),
+            shown(settings.ratio, settings.bytes)
+        ),
+        evidence,
+        "domain_dirty_limits() replaces a background threshold that is not below the limit by half of the limit.",
+        match settings.bytes {
+            0 => sysctls(window, &[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
+            bytes => sysctls(window, &[("vm.dirty_background_bytes", bytes / 2)]),
+        },
+    ))
+}
+
+/// One threshold in bytes, the other in percent, neither void.
+fn mixed_pair(window: &Window, settings: &Settings) -> Option<Finding> {
+    let mixed = (settings.bytes > 0 && settings.background_ratio > 0 && settings.background_bytes == 0)
+        || (settings.background_bytes > 0 && settings.ratio > 0 && settings.bytes == 0);
+    if !mixed {
+        return None;
+    }
+    let (hard, background) = (dirty::hard_threshold(window)?, dirty::background_threshold(window)?);
+    Some(finding(
+        Severity::Info,
+        "One dirty threshold is set in bytes and the other in percent: they drift apart as memory use changes."
+            .to_owned(),
+        vec![
+            limit_evidence(settings),
+            background_evidence(settings),
+            Evidence::bytes("Hard threshold in force", hard.0, "/proc/vmstat nr_dirty_threshold"),
+            Evidence::bytes(
+                "Background threshold in force",
+                background.0,
+                "/proc/vmstat nr_dirty_background_threshold",
+            ),
+        ],
+        "Percentages follow the memory that is free or file cache at the moment, bytes do not.",
+        match settings.bytes {
+            0 => sysctls(window, &[("vm.dirty_bytes", hard.0)]),
+            _ => sysctls(window, &[("vm.dirty_background_bytes", background.0)]),
+        },
+    ))
+}
+
+fn no_periodic_writeback(window: &Window) -> Option<Finding> {
+    let interval = window.host.last.dirty_writeback_centisecs.filter(|interval| *interval == Centisecs(0))?;
+    let mut evidence =
+        vec![Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs").against(500.0)];
+    evidence.extend(dirty::dirty_now(window).map(|now| Evidence::bytes("Dirty now", now.0, "/proc/vmstat nr_dirty")));
+    evidence.extend(
+        dirty::background_threshold(window)
+            .map(|bytes| Evidence::bytes("Written only above", bytes.0, "/proc/vmstat nr_dirty_background_threshold")),
+    );
+    Some(Finding {
+        trade_off: "The change writes out everything that is dirty now, once; disks no longer sleep for long."
+            .to_owned(),
+        ..finding(
+            Severity::Warning,
+            "Periodic writeback is switched off: data below the background threshold stay in memory for ever."
+                .to_owned(),
+            evidence,
+            "vm.dirty_writeback_centisecs = 0 stops the flusher's timer, and expiry by age goes with it. What is \
+             written then waits for the background threshold, and all of it goes at once.",
+            sysctls(window, &[("vm.dirty_writeback_centisecs", 500)]),
+        )
+    })
+}
+
+fn expiry_below_period(window: &Window) -> Option<Finding> {
+    let row = &window.host.last;
+    let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
+    if expire >= interval {
+        return None;
+    }
+    Some(finding(
+        Severity::Info,
+        format!(
+            "Data expire after {} but the flusher looks only every {}.",
+            human::seconds(expire.0 as f64 / 100.0),
+            human::seconds(interval.0 as f64 / 100.0)
+        ),
+        vec![
+            Evidence::reading("Expiry", expire, "/proc/sys/vm/dirty_expire_centisecs").against(interval.0 as f64),
+            Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
+        ],
+        "Age is checked when the flusher's timer fires, so nothing is written sooner than its period.",
+        // A timer that fires all the time helps nobody: so short an age was not meant.
+        match expire < SHORTEST_EXPIRY {
+            true => sysctls(window, &[("vm.dirty_expire_centisecs", interval.0.max(300))]),
+            false => sysctls(window, &[("vm.dirty_writeback_centisecs", expire.0 / 3)]),
+        },
+    ))
+}
+
+fn laptop_mode(window: &Window) -> Option<Finding> {
+    let mode = window.host.last.laptop_mode.filter(|mode| mode.0 > 0)?;
+    // Removed in the 7.0 cycle, commit 64dd89ae01f2: the sysctl is still there and does nothing.
+    let is_void = window.facts.as_ref().and_then(|facts| facts.kernel).is_some_and(|kernel| kernel.at_least(7, 0));
+    let (severity, summary) = if is_void {
+        (Severity::Info, "Laptop mode is set and this kernel ignores it.")
+    } else {
+        (Severity::Warning, "Laptop mode is on: the flusher is not woken when the background threshold is passed.")
+    };
+    Some(finding(
+        severity,
+        summary.to_owned(),
+        vec![Evidence::reading("Laptop mode", mode, "/proc/sys/vm/laptop_mode").against(0.0)],
+        "balance_dirty_pages() does not wake the flusher for the background threshold in laptop mode, so dirty data \
+         pile up until writers are throttled.",
+        sysctls(window, &[("vm.laptop_mode", 0)]),
+    ))
+}
+
+/// Caps on backing devices that hold nothing back. FUSE sets one with `strict_limit`: that is enforced.
+fn unenforced_caps(window: &Window) -> Option<Finding> {
+    let capped: Vec<(String, Ppm)> = window
+        .bdis
+        .iter()
+        .filter_map(|(id, span)| {
+            let max = span.last.max_ratio.filter(|max| *max < WHOLE)?;
+            let is_strict = span.last.strict_limit.is_none_or(|strict| strict.0 != 0);
+            let name = window.entities.get(id).map(Entity::label)?;
+            (!is_strict).then_some((name, max))
+        })
+        .collect();
+    let (first, _) = capped.first()?;
+    let others = capped.len() - 1;
+    let evidence = capped.iter().take(4).map(|(name, max)| {
+        Evidence::share(format!("Cap of {name}"), max.0 as f64 / 1e6, "/sys/class/bdi/NAME/max_ratio")
+            .against_text("strict_limit 0")
+    });
+    Some(Finding {
+        trade_off: "With strict_limit, writers to the device wait at its share even when memory is plentiful."
+            .to_owned(),
+        ..finding(
+            Severity::Info,
+            match others {
+                0 => format!("The cap on bdi {first} is not enforced while the machine has room."),
+                _ => format!("The caps on bdi {first} and {others} more are not enforced while the machine has room."),
+            },
+            evidence.collect(),
+            "Without strict_limit a bdi's share is looked at only when the whole machine is over its freerun ceiling.",
+            capped.iter().filter_map(|(name, _)| strict_limit(name)).collect(),
+        )
+    })
+}
+
+/// `None` for a name that no kernel gives a bdi: it would not be safe in a command.
+fn strict_limit(bdi: &str) -> Option<Step> {
+    if !bdi.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":-_.".contains(&byte)) {
+        return None;
+    }
+    let path = format!("/sys/class/bdi/{bdi}/strict_limit");
+    Some(Step {
+        value: "1".to_owned(),
+        undo: format!("echo 0 > {path}"),
+        command: format!("echo 1 > {path}"),
+        write: path,
+    })
+}
+
+fn limit_evidence(settings: &Settings) -> Evidence {
+    match settings.bytes {
+        0 => Evidence::reading("Limit", floodline_record::units::Percent(settings.ratio), "/proc/sys/vm/dirty_ratio"),
+        bytes => Evidence::reading("Limit", Bytes(bytes), "/proc/sys/vm/dirty_bytes"),
+    }
+}
+
+fn background_evidence(settings: &Settings) -> Evidence {
+    let percent = floodline_record::units::Percent(settings.background_ratio);
+    match settings.background_bytes {
+        0 => Evidence::reading("Background setting", percent, "/proc/sys/vm/dirty_background_ratio"),
+        bytes => Evidence::reading("Background setting", Bytes(bytes), "/proc/sys/vm/dirty_background_bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::{Fixture, secs};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::{Flag, Pages, Seconds};
+
+    /// Settings (ratio, bytes, background ratio, background bytes) and what is said about them.
+    fn check(settings: (u64, u64, u64, u64), expect: &str) {
+        let pages = |bytes: u64, percent: u64| if bytes > 0 { bytes.div_ceil(4096) } else { 36_500 * percent };
+        let hard = pages(settings.1, settings.0);
+        let background = pages(settings.3, settings.2);
+        let background = if background >= hard { hard / 2 } else { background };
+        let fixture = Fixture::healthy().thresholds(settings, hard, background);
+        check_rule(&RULE, &fixture, expect);
+    }
+
+    #[test]
+    fn pairs_of_thresholds() {
+        check((20, 0, 10, 0), "clear: background 10 % below limit 20 %");
+        check((0, 100 << 20, 0, 50 << 20), "clear: background 50.0 MiB below limit 100 MiB");
+        check((10, 0, 20, 0), "info: The background threshold of 20 % is void");
+        check((0, 50 << 20, 0, 50 << 20), "info: The background threshold of 50.0 MiB is void");
+        check((0, 100 << 20, 10, 0), "info: The background threshold of 10 % is void");
+        check((20, 0, 0, 50 << 20), "info: One dirty threshold is set in bytes");
+        check((0, 8, 0, 4), "warning: vm.dirty_bytes is 8 B: every program that writes");
+        check((0, 0, 0, 0), "warning: vm.dirty_ratio is 0 %");
+        check((20, 0, 0, 5), "warning: The background threshold is 5 B");
+        check((20, 0, 0, 0), "warning: The background threshold is 0 %");
+    }
+
+    #[test]
+    fn a_tiny_limit_that_was_exceeded_under_pressure_hurts_now() {
+        let fixture = Fixture::healthy().thresholds((0, 8192, 0, 4096), 2, 1).host(|t, row| {
+            row.nr_dirty = Some(Pages(40));
+            row.psi_io_some = Some(secs(900.0 + 0.4 * t));
+        });
+        check_rule(&RULE, &fixture, "critical: vm.dirty_bytes is 8.00 KiB");
+    }
+
+    #[test]
+    fn timers() {
+        let set = |expire: u64, interval: u64| {
+            Fixture::healthy().host(move |_, row| {
+                row.dirty_expire_centisecs = Some(Centisecs(expire));
+                row.dirty_writeback_centisecs = Some(Centisecs(interval));
+            })
+        };
+        check_rule(&RULE, &set(3000, 0), "warning: Periodic writeback is switched off");
+        check_rule(&RULE, &set(300, 100), "clear:");
+        check_rule(&RULE, &set(100, 500), "info: Data expire after 1.00 s but the flusher looks only every 5.00 s");
+    }
+
+    #[test]
+    fn the_change_suits_the_machine() {
+        let first = |fixture: &Fixture| {
+            let Verdict::Found(findings) = super::check(&fixture.window()) else { panic!("not found") };
+            findings[0].plan[0].command.clone()
+        };
+        let slow = Fixture::healthy().settings((0, 8192, 0, 4096)).bdi("8:0", |_, row| {
+            row.write_bandwidth = Some(floodline_record::units::BytesPerSecond(42_000_000));
+        });
+        assert_eq!(first(&slow), "sysctl -w vm.dirty_background_bytes=33554432");
+        let unknown = slow.bdi("8:0", |_, row| row.write_bandwidth = None).one_look();
+        assert_eq!(first(&unknown), "sysctl -w vm.dirty_background_ratio=10");
+        let no_age = Fixture::healthy().host(|_, row| row.dirty_expire_centisecs = Some(Centisecs(0)));
+        assert_eq!(first(&no_age), "sysctl -w vm.dirty_expire_centisecs=500");
+    }
+
+    #[test]
+    fn laptop_mode_depends_on_the_kernel() {
+        let on = |release: &str| Fixture::healthy().kernel(release).host(|_, row| row.laptop_mode = Some(Seconds(5)));
+        check_rule(&RULE, &on("6.12.117"), "warning: Laptop mode is on");
+        check_rule(&RULE, &on("7.2.13"), "info: Laptop mode is set and this kernel ignores it");
+    }
+
+    #[test]
+    fn a_cap_on_a_device_needs_strict_limit() {
+        let capped = |strict: u64| {
+            Fixture::healthy().bdi("8:0", move |_, row| {
+                row.max_ratio = Some(Ppm(10_000));
+                row.strict_limit = Some(Flag(strict));
+            })
+        };
+        check_rule(&RULE, &capped(0), "info: The cap on bdi 8:0 is not enforced");
+        check_rule(&RULE, &capped(1), "clear:");
+    }
+
+    #[test]
+    fn without_sysctls_it_says_so() {
+        let fixture = Fixture::healthy().without(Source::SysctlVm, Cause::PermissionDenied { need: "root".to_owned() });
+        check_rule(&RULE, &fixture, "not checked: /proc/sys/vm/NAME: not allowed (needs root)");
+    }
+}

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `dirty-cliff`: what piles up until the flusher starts takes the device more than a second or two.
+//! Confirmed by a burst within the window, or foretold from rates while dirty data pile up. Not about
+//! one process (`dominant-writer`) and not about budgets of cgroups.
+#![doc = include_str!("dirty_cliff.md")]
+
+mod hoard;
+
+use self::hoard::{Hoard, at_most_seconds, by_class, hoard, to_come};
+use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
+use crate::diagnose::device::{self, Basis, Device, Speed};
+use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, writer};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::human;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "dirty-cliff",
+    summary: "More dirty data piles up than the device writes in a second; then everybody waits",
+    manual: include_str!("dirty_cliff.md"),
+    check,
+};
+
+/// A stall that breaks time limits, seconds.
+const HURTS_S: f64 = 2.0;
+/// One second of the slowest disk that is still sold, bytes.
+const LITTLE: f64 = 8e6;
+/// Dirty data pile up when less than this share of what is dirtied is cleaned.
+const PILES_UP_SHARE: f64 = 0.5;
+
+fn check(window: &Window) -> Verdict {
+    let Some(background) = dirty::background_threshold(window) else {
+        return missing::not_checked(window, Source::Vmstat, "nr_dirty_background_threshold");
+    };
+    let Some(expiry) = dirty::expiry_seconds(window) else {
+        return missing::not_checked(window, Source::SysctlVm, "dirty_expire_centisecs");
+    };
+    let Some(rate) = dirty::dirtying_rate(window) else {
+        return Verdict::NotChecked(vec![missing::rate_gap(window, Source::Vmstat, "nr_dirtied")]);
+    };
+    let drains = device::drains(window);
+    if drains.is_empty() {
+        return missing::not_checked(window, Source::Diskstats, "no disk");
+    }
+    // Who syncs what was just written, or keeps nobody waiting, gets what was asked for.
+    let is_harmless = |burst: &Burst| burst.is_fresh() || (burst.trigger == Trigger::Asked && !burst.stalled());
+    let burst = |device: &Device<'_>| burst::longest(window, device).filter(|burst| !is_harmless(burst));
+    if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
+        return Verdict::Found(vec![confirmed(window, &device, &burst, rate)]);
+    }
+    let most = (background.0 as f64).min(to_come(window, rate, expiry));
+    let whole_cycle = window.seconds() >= expiry + period_seconds(window);
+    let known = hoard(&drains, most);
+    let spare = match &known {
+        Some(hoard) => format!(
+            "{} at most, {} of writing for {}",
+            human::bytes(hoard.bytes),
+            human::seconds(hoard.seconds),
+            hoard.device.name
+        ),
+        None => format!("{} at most", human::bytes(most)),
+    };
+    let quickest = known.as_ref().map_or_else(|| at_most_seconds(&drains, most), |hoard| Some(hoard.seconds));
+    if quickest.is_some_and(|seconds| seconds < NOTICED_S) || (known.is_none() && most < LITTLE) {
+        return Verdict::Clear(format!("little piles up until the flusher starts: {spare}"));
+    }
+    if whole_cycle {
+        return Verdict::Clear(format!("a whole expiry cycle was seen and no burst took a second: {spare}"));
+    }
+    if !piles_up(window, rate) {
+        return Verdict::Clear(format!("dirty data are written about as fast as they are made: {spare}"));
+    }
+    match known.or_else(|| by_class(&drains, most)) {
+        Some(hoard) => Verdict::Found(vec![foretold(window, &hoard, rate, expiry)]),
+        None => Verdict::NotChecked(unknown_speed(window, expiry)),
+    }
+}
+
+/// What would be needed to tell how long the writing takes: the device's speed, or a look that is long
+/// enough to see it happen or not.
+fn unknown_speed(window: &Window, expiry: f64) -> Vec<Gap> {
+    // Where the kernel's estimate was read, it is still the value that every estimate starts from.
+    let was_read = window.bdis.values().any(|span| span.last.write_bandwidth.is_some());
+    let mut gaps = Vec::new();
+    if !was_read {
+        gaps.push(missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"));
+    }
+    let cycle = expiry + period_seconds(window);
+    if cycle.is_finite() {
+        let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
+        let what = "a disk at its limit, or a whole cycle of expiry";
+        gaps.push(Gap::detailed(Source::Diskstats, Cause::TooShort { need }, what));
+    }
+    gaps
+}
+
+fn period_seconds(window: &Window) -> f64 {
+    window.host.last.dirty_writeback_centisecs.map_or(5.0, |interval| interval.0 as f64 / 100.0)
+}
+
+/// Whether what is dirtied stays: more than half of it was not cleaned, and the level shows it.
+fn piles_up(window: &Window, rate: f64) -> bool {
+    let stays = dirty::cleaning_rate(window).is_none_or(|cleaned| cleaned < PILES_UP_SHARE * rate);
+    let series = dirty::dirty_series(window);
+    let rises = match (series.first(), series.last()) {
+        (Some((_, first)), Some((_, last))) => last > first,
+        _ => false,
+    };
+    stays && rises
+}
+
+/// A burst of pages here and there, limited by operations.
+fn is_by_operations(burst: &Burst) -> bool {
+    burst.mean_write <= device::SMALL_WRITE
+}
+
+fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
+    let by_operations = is_by_operations(burst);
+    let one_writer = by_operations && writer::dominant(&writer::writers(window)).is_some();
+    // Who unmounts an overlay asks for the burst: then that is the cause.
+    let unmounted = super::overlay_umount_flush::claims(window, device, burst);
+    let severity = match (burst.stalled(), burst.trigger) {
+        _ if unmounted => Severity::Info,
+        (false, _) => Severity::Info,
+        (true, Trigger::Asked) => Severity::Warning,
+        (true, _) if one_writer || burst.seconds < HURTS_S => Severity::Warning,
+        (true, _) => Severity::Critical,
+    };
+    let what = if by_operations { "scattered small pages" } else { "of dirty data" };
+    let who = match (burst.stalled(), burst.trigger) {
+        (_, Trigger::Asked) => "for somebody who asked, and whoever else writes waits",
+        (true, _) => "during which everyone who writes waits",
+        (false, _) => "and hardly anybody waited",
+    };
+    let summary = format!(
+        "{} {what} piled up and went to {} at once: {} {who}.",
+        human::bytes(burst.dirty_before as f64),
+        device.name,
+        human::seconds(burst.seconds)
+    );
+    let mut evidence = vec![
+        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::bytes("Dirty after it", burst.dirty_after, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time").against(NOTICED_S),
+        Evidence::rate("Written during the burst", burst.rate, "/proc/diskstats written"),
+        Evidence::rate(
+            format!("Written in the {} before", human::seconds(burst.quiet_s)),
+            burst.quiet_rate,
+            "/proc/diskstats written",
+        ),
+        Evidence::seconds("Write await, worst interval", burst.await_max_s, "/proc/diskstats write_time ÷ writes")
+            .against(STALL_AWAIT_S),
+    ];
+    evidence.extend(burst.pressure.map(|share| {
+        Evidence::share("Time in it with a task waiting", share, "/proc/pressure/io some").against(STALL_PRESSURE)
+    }));
+    evidence.extend(common_evidence(window, rate));
+    let speed = Speed { value: burst.rate, basis: Basis::Saturated };
+    let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger) };
+    Finding { confirmed: traced(window, device, burst), ..finish(window, severity, summary, evidence, pile) }
+}
+
+/// What a trace saw of a burst: why the flusher wrote, whose data it was, and who waited in what. `None` when the
+/// flusher was not traced, or did nothing then.
+fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String> {
+    let bdi = device.dev.to_string();
+    let reasons = flusher::by_reason(window, |at, flushed| {
+        flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.from
+    })?;
+    let (reason, rounds) = reasons.first()?;
+    let mut text = format!(
+        "The flusher wrote for {} in it, because of {}.",
+        human::seconds(rounds.busy.as_secs_f64()),
+        match *reason {
+            "background" => "the background threshold (background)".to_owned(),
+            "periodic" => "the age of the data (periodic)".to_owned(),
+            other => other.to_owned(),
+        }
+    );
+    let filesystems: Vec<_> = device.mounts().iter().map(|mount| mount.dev).collect();
+    let piled = dirtying::dirtying(window, |at, dirtied| at <= burst.to && filesystems.contains(&dirtied.device));
+    if let Some((who, file)) = piled.and_then(|piled| piled.most_by().zip(piled.most_in())) {
+        text.push_str(&format!(" Of what was dirtied until then, most is by {who} and in {file}."));
+    }
+    let paused = throttle::total(window, None);
+    if let Some((waits, paused)) = synced::waits(window).zip(paused) {
+        text.push_str(&format!(
+            " Tasks waited {} in fsync and its like and were paused {} in dirty throttling.",
+            human::seconds(waits.total.as_secs_f64()),
+            human::seconds(paused.total.as_secs_f64())
+        ));
+    }
+    Some(text)
+}
+
+fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
+    let (severity, least) = match hoard.speed.basis {
+        Basis::AtMost => (Severity::Info, "at least "),
+        _ if hoard.seconds >= HURTS_S => (Severity::Warning, ""),
+        _ => (Severity::Info, ""),
+    };
+    let summary = format!(
+        "Dirty data pile up: when the flusher starts, {} has {least}{} of writing to do and everyone waits.",
+        hoard.device.name,
+        human::seconds(hoard.seconds)
+    );
+    let mut evidence = vec![
+        Evidence::bytes("Piles up until then", hoard.bytes as u64, "min(background threshold, dirtying rate × expiry)"),
+        Evidence::seconds("Time to write it", hoard.seconds, "piled up ÷ device speed").against(HURTS_S),
+        Evidence::seconds("Expiry", expiry, "/proc/sys/vm/dirty_expire_centisecs"),
+    ];
+    evidence.push(match hoard.by_operations {
+        None => {
+            Evidence::rate(format!("Bandwidth of {}", hoard.device.name), hoard.speed.value, hoard.speed.basis.source())
+        }
+        Some(_) => Evidence::per_second(
+            format!("Small writes of {}", hoard.device.name),
+            hoard.speed.value,
+            hoard.speed.basis.source(),
+        ),
+    });
+    evidence.extend(common_evidence(window, rate));
+    let by_operations = hoard.by_operations.is_some();
+    finish(window, severity, summary, evidence, Pile { by_operations, speed: hoard.speed, rate, trigger: None })
+}
+
+/// What both kinds rest on: the rate, the level, the thresholds, and whether the limit was touched.
+fn common_evidence(window: &Window, rate: f64) -> Vec<Evidence> {
+    let mut evidence = vec![Evidence::rate("Dirtied", rate, "/proc/vmstat nr_dirtied")];
+    let background = dirty::background_threshold(window);
+    evidence.extend(dirty::dirty_peak(window).zip(background).map(|(peak, background)| {
+        Evidence::bytes("Most dirty, against background", peak.0, "/proc/vmstat nr_dirty").against(background.0 as f64)
+    }));
+    evidence.extend(dirty::dirty_peak(window).zip(dirty::freerun_ceiling(window)).map(|(peak, ceiling)| {
+        Evidence::bytes("Most dirty, against throttling", peak.0, "freerun ceiling (thresh + bg_thresh) / 2")
+            .against(ceiling.0 as f64)
+    }));
+    evidence.extend(throttle::evidence(window, |_| true));
+    evidence.extend(synced::waits(window).iter().flat_map(synced::Waits::evidence));
+    evidence
+}
+
+/// What piled up, as far as cause and cure depend on it.
+struct Pile {
+    /// Whether operations and not bytes are the device's limit.
+    by_operations: bool,
+    speed: Speed,
+    /// Bytes dirtied per second.
+    rate: f64,
+    /// What the burst was for, where there was one.
+    trigger: Option<Trigger>,
+}
+
+fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Evidence>, pile: Pile) -> Finding {
+    let Pile { by_operations, speed, rate, trigger } = pile;
+    let reached = dirty::dirty_peak(window).zip(dirty::background_threshold(window));
+    let trigger = match reached {
+        _ if trigger == Some(Trigger::Asked) => {
+            "Neither the amount of dirty data nor, as far as was seen, their age was enough to wake the flusher: sync, \
+             fsync of a large file, or an unmount asked for it"
+        }
+        Some((peak, background)) if trigger == Some(Trigger::Amount) || peak.0 as f64 >= 0.95 * background.0 as f64 => {
+            "Dirty data reached the background threshold, which is more than this device writes in a second"
+        }
+        _ => {
+            "Dirty data stay below the background threshold, so nothing but their age wakes the flusher, which then \
+             takes all that has expired"
+        }
+    };
+    // Counted where it was traced, otherwise what the level allows.
+    let paused = throttle::total(window, None).map(|pauses| pauses.count > 0);
+    let throttled = match paused.or(dirty::can_have_throttled(window)) {
+        Some(false) => " vm.dirty_ratio is not to blame: no writer was throttled by it.",
+        Some(true) if paused.is_some() => " Some writers were paused in dirty throttling too.",
+        Some(true) => " Writers were over the freerun ceiling too and were throttled.",
+        None => "",
+    };
+    let too_fast = !by_operations && rate > speed.value;
+    let faster = if too_fast {
+        " What is dirtied is more than the device writes: no setting helps fsync then, the disk is full either way."
+    } else {
+        ""
+    };
+    let (plan, trade_off) = remedy(window, by_operations, speed);
+    Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity,
+        summary,
+        evidence,
+        cause: format!("{trigger}.{throttled}{faster}"),
+        plan,
+        trade_off,
+    }
+}
+
+/// Bytes where no cgroup is starved by them, otherwise a shorter age at unchanged thresholds. Operations
+/// are not bytes: a threshold cannot hold "thirty writes", a short age can.
+fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, String) {
+    let needs = threshold::Needs::of(window, Some(speed));
+    let advice = threshold::choose(&needs)
+        .filter(|advice| !by_operations && matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    let shorter_age = sysctls(window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)]);
+    match advice {
+        Some(advice) => (
+            sysctls(window, &advice.pair.changes()),
+            format!(
+                "{} {} Instead, at unchanged thresholds: vm.dirty_expire_centisecs=300 and \
+                 vm.dirty_writeback_centisecs=100.",
+                advice.why, advice.trade_off
+            ),
+        ),
+        None => (
+            shorter_age,
+            "A shorter age, because byte thresholds do not fit here: they would starve cgroups with memory limits, or \
+             the device is limited by operations. Pages that are rewritten often are written up to ten times as often."
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::{check_rule, first_finding};
+    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::{Bytes, BytesPerSecond, Count, Pages};
+
+    fn commands(finding: &Finding) -> Vec<&str> {
+        finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
+    }
+
+    #[test]
+    fn the_measured_cliff_is_critical_and_gets_the_measured_cure() {
+        check_rule(&RULE, &dirty_cliff(), "critical: 298 MiB of dirty data piled up and went to sda at once: 7.00 s");
+        let finding = first_finding(&RULE, &dirty_cliff());
+        assert_eq!(
+            commands(&finding),
+            ["sysctl -w vm.dirty_background_bytes=33554432", "sysctl -w vm.dirty_bytes=134217728"]
+        );
+        assert!(finding.cause.contains("vm.dirty_ratio is not to blame"), "{}", finding.cause);
+        check_rule(&RULE, &dirty_cliff_cured(), "clear:");
+    }
+
+    #[test]
+    fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
+        use crate::diagnose::dirtying::tests::dirtied;
+        use crate::diagnose::flusher::tests::flushed;
+        use crate::diagnose::synced::tests::synced;
+        use floodline_record::traced::waits::Operation;
+        let events = |reason| {
+            vec![
+                dirtied((41, 1, 131, "/bulk", 300 << 20, 0)),
+                flushed(("8:0", 1, reason, 300, 6500)),
+                synced((42, Operation::Fdatasync, 9, 12_000, 6_800)),
+            ]
+        };
+        let traced = |reason| {
+            let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
+            let burst = device::drains(&window).iter().find_map(|device| burst::longest(&window, device)).unwrap();
+            window.events.iter_mut().for_each(|event| event.at = burst.to);
+            let Verdict::Found(mut findings) = check(&window) else { panic!("nothing found") };
+            findings.remove(0)
+        };
+        let confirmed = traced("periodic").confirmed.unwrap();
+        for part in
+            ["6.50 s in it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"]
+        {
+            assert!(confirmed.contains(part), "{part}: {confirmed}");
+        }
+        // The kernel's word counts, not what age and amount would allow.
+        assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
+        assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
+    }
+
+    #[test]
+    fn the_published_cliff_gets_the_published_cure() {
+        let finding = first_finding(&RULE, &dirty_cliff_published());
+        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(
+            commands(&finding),
+            ["sysctl -w vm.dirty_background_bytes=268435456", "sysctl -w vm.dirty_bytes=1073741824"]
+        );
+        assert!(finding.cause.starts_with("Dirty data reached the background threshold"), "{}", finding.cause);
+    }
+
+    /// The first ten seconds: nothing has been written yet.
+    fn rising(bandwidth_mib: f64) -> Fixture {
+        dirty_cliff().seconds(10).bdi("8:0", move |_, row| {
+            row.write_bandwidth = Some(BytesPerSecond(mib(bandwidth_mib)));
+        })
+    }
+
+    #[test]
+    fn while_dirty_data_pile_up_the_stall_is_foretold() {
+        check_rule(&RULE, &rising(38.0), "warning: Dirty data pile up: when the flusher starts, sda has 7.83 s");
+        check_rule(&RULE, &rising(190.0), "info: Dirty data pile up");
+        check_rule(&RULE, &rising(910.0), "clear: little piles up until the flusher starts: 297 MiB at most, 327 ms");
+    }
+
+    /// Without debugfs and without a disk at its limit: ten seconds of a machine whose writer is faster.
+    fn blind(rate_mib: f64) -> Fixture {
+        Fixture::healthy()
+            .memory_gib(64.0)
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(rate_mib * t));
+                row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(rate_mib * t).0));
+            })
+            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() })
+    }
+
+    #[test]
+    fn without_a_speed_the_kind_of_disk_is_a_bound() {
+        let turning = |fixture: Fixture| fixture.facts(|facts| facts.devices[0].rotational = Some(true));
+        check_rule(&RULE, &blind(60.0), "not checked: /sys/kernel/debug/bdi/NAME/stats");
+        let expect = "info: Dirty data pile up: when the flusher starts, sda has at least 6.29 s of writing to do";
+        check_rule(&RULE, &turning(blind(60.0)), expect);
+        // Even the fastest of its kind may be fast enough.
+        check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
+        check_rule(&RULE, &blind(0.1), "clear: little piles up until the flusher starts: 3.00 MiB at most");
+        // It was seen to write so much that the rest is told from that.
+        let writes = blind(5.0).disk("sda", |t, row| {
+            row.written = Some(Bytes(mib(30.0 * t)));
+            row.io_time = Some(secs(0.1 * t));
+        });
+        check_rule(&RULE, &writes, "clear: little piles up until the flusher starts: 150 MiB at most");
+    }
+
+    #[test]
+    fn a_whole_cycle_without_a_burst_clears_without_any_speed() {
+        check_rule(&RULE, &blind(60.0).seconds(36), "clear: a whole expiry cycle was seen and no burst took a second");
+    }
+
+    #[test]
+    fn a_burst_that_was_asked_for_or_hurt_nobody_is_not_the_cliff() {
+        let calm = dirty_cliff().host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        check_rule(&RULE, &calm, "info: 298 MiB of dirty data piled up and went to sda at once: 7.00 s and hardly");
+        let asked = dirty_cliff().host(|_, row| row.dirty_expire_centisecs = Some(floodline_record::units::Centisecs(6000)));
+        check_rule(
+            &RULE,
+            &asked,
+            "warning: 298 MiB of dirty data piled up and went to sda at once: 7.00 s for somebody",
+        );
+        assert!(
+            first_finding(&RULE, &asked).cause.contains("an unmount asked for it"),
+            "{}",
+            first_finding(&RULE, &asked).cause
+        );
+    }
+
+    #[test]
+    fn what_is_written_as_fast_as_it_is_made_does_not_pile_up() {
+        let flat = rising(38.0).host(|t, row| {
+            row.nr_dirty = Some(mib_pages(300.0));
+            row.nr_written = Some(Pages(38_000_000 + mib_pages(9.9 * t).0));
+        });
+        check_rule(&RULE, &flat, "clear: dirty data are written about as fast as they are made");
+    }
+
+    #[test]
+    fn a_large_threshold_that_nothing_fills_is_no_finding() {
+        let large = Fixture::healthy().memory_gib(128.0).bdi("8:0", |_, row| {
+            row.write_bandwidth = Some(BytesPerSecond(mib(42.0)));
+        });
+        check_rule(&RULE, &large, "clear: little piles up");
+    }
+
+    #[test]
+    fn cgroups_that_bytes_would_starve_get_a_shorter_age_instead() {
+        let limited = dirty_cliff()
+            .cgroup("/small", |_, row| {
+                row.memory_current = Some(Bytes(mib(110.0)));
+                row.file_dirty = Some(Bytes(mib(1.0)));
+            })
+            .limits("/small", |_, row| row.memory_max = Some(floodline_record::units::Limit(mib(128.0))));
+        let finding = first_finding(&RULE, &limited);
+        assert_eq!(
+            commands(&finding),
+            ["sysctl -w vm.dirty_expire_centisecs=300", "sysctl -w vm.dirty_writeback_centisecs=100"]
+        );
+    }
+
+    #[test]
+    fn a_writer_that_is_faster_than_the_disk_is_told_so() {
+        let fast = dirty_cliff().host(|t, row| row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(90.0 * t).0)));
+        assert!(
+            first_finding(&RULE, &fast).cause.contains("no setting helps fsync"),
+            "{}",
+            first_finding(&RULE, &fast).cause
+        );
+    }
+
+    #[test]
+    fn a_disk_that_is_busy_all_the_time_has_no_cliff() {
+        let busy = dirty_cliff().host(|t, row| {
+            row.nr_dirty = Some(mib_pages(200.0));
+            row.nr_written = Some(Pages(38_000_000 + mib_pages(9.9 * t).0));
+        });
+        let busy = busy.disk("sda", |t, row| {
+            row.written = Some(Bytes(mib(160_000.0 + 42.0 * t)));
+            row.writes = Some(Count(9_000_000 + (84.0 * t) as u64));
+            row.io_time = Some(secs(6_000.0 + t));
+            row.weighted_io_time = Some(secs(10_000.0 + 50.0 * t));
+        });
+        check_rule(&RULE, &busy, "clear: a whole expiry cycle was seen");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        check_rule(
+            &RULE,
+            &dirty_cliff().one_look(),
+            "not checked: /proc/vmstat (nr_dirtied): too short a look (needs --for 10s)",
+        );
+        let unsupported = || Cause::NotMounted { fs_type: "debugfs".to_owned() };
+        let blind = dirty_cliff().seconds(10).without(Source::DebugBdiStats, unsupported());
+        check_rule(
+            &RULE,
+            &blind,
+            "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted\nnot checked: /proc/diskstats (a disk at \
+             its limit, or a whole cycle of expiry): too short a look (needs --for 36s)",
+        );
+        let vanished = dirty_cliff().without(Source::Vmstat, Cause::Vanished);
+        check_rule(&RULE, &vanished, "not checked: /proc/vmstat: gone before it was read");
+    }
+}

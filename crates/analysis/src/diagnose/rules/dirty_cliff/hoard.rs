@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What will wait for one device when the flusher starts: how much, and how long the device takes for it.
+
+use crate::diagnose::burst::NOTICED_S;
+use crate::diagnose::device::{Basis, Device, Speed};
+use crate::diagnose::dirty;
+use floodline_record::window::Window;
+
+/// Bytes per second of one turning disk at its outer edge: none is faster.
+const FASTEST_TURNING: f64 = 300e6;
+/// What will be, or is, waiting for one device.
+pub(super) struct Hoard<'a> {
+    pub(super) device: Device<'a>,
+    pub(super) speed: Speed,
+    /// In bytes where the device is limited by bandwidth.
+    pub(super) bytes: f64,
+    /// Mean size of the writes it will be, where the device is limited by operations.
+    pub(super) by_operations: Option<f64>,
+    /// Time to write it.
+    pub(super) seconds: f64,
+}
+
+/// What is dirty when the oldest of it expires, if the dirtying goes on as in the last third of the window.
+/// In a steady state, and in a short look at its beginning, that is rate times expiry.
+pub(super) fn to_come(window: &Window, rate: f64, expiry: f64) -> f64 {
+    let steady = rate * expiry;
+    let now = dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64);
+    let recent = dirty::recent_dirtying_rate(window).unwrap_or(rate);
+    let left = (expiry - window.seconds()).max(0.0);
+    let grown = if recent > 0.0 { now + recent * left } else { now };
+    // Never less than a period of the recent rate, nor of what was piled up in this window.
+    if recent < 0.5 * rate { grown.max(recent * expiry).min(steady) } else { steady }
+}
+
+/// Seconds that the writing takes at most, where the device was seen to write at least so much.
+pub(super) fn at_most_seconds(drains: &[Device<'_>], most: f64) -> Option<f64> {
+    drains.first().and_then(Device::write_bandwidth).map(|speed| most / speed.value)
+}
+
+/// The device that needs the longest for its part of what piles up; `None` when no speed is known.
+pub(super) fn hoard<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
+    let written = |device: &Device<'_>| device.span.growth.written.map_or(0.0, |bytes| bytes.0 as f64);
+    let total: f64 = drains.iter().map(written).sum();
+    let share = |device: &Device<'_>| if total > 0.0 { written(device) / total } else { 1.0 / drains.len() as f64 };
+    let of = |device: &Device<'a>| {
+        let bytes = most * share(device);
+        let by_bytes = device.write_bandwidth().filter(|speed| speed.basis.is_known());
+        let by_operations = device.small_write_iops().filter(|speed| speed.basis.is_known()).zip(device.mean_write());
+        let by_bytes = by_bytes.map(|speed| Hoard {
+            device: *device,
+            speed,
+            bytes,
+            by_operations: None,
+            seconds: bytes / speed.value,
+        });
+        let by_operations = by_operations.map(|(speed, mean_write)| Hoard {
+            device: *device,
+            speed,
+            bytes,
+            by_operations: Some(mean_write),
+            seconds: bytes / mean_write / speed.value,
+        });
+        // Small writes were seen to be the limit: then they are, whatever the bandwidth.
+        by_operations.or(by_bytes)
+    };
+    drains.iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// For a disk that turns: what all of its kind need at least.
+pub(super) fn by_class<'a>(drains: &[Device<'a>], most: f64) -> Option<Hoard<'a>> {
+    let device = *drains.first()?;
+    let disks = device.bottoms();
+    let turns = |disk: &Device<'_>| disk.facts.and_then(|facts| facts.rotational) == Some(true);
+    // Disks of virtual machines are called turning whatever is behind them.
+    let is_virtual =
+        |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
+    if disks.is_empty() || !disks.iter().all(|disk| turns(disk) && !is_virtual(disk)) {
+        return None;
+    }
+    let speed = Speed { value: FASTEST_TURNING * disks.len() as f64, basis: Basis::AtMost };
+    let seconds = most / speed.value;
+    (seconds >= NOTICED_S).then_some(Hoard { device, speed, bytes: most, by_operations: None, seconds })
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `dirty-data-at-risk`: how much data exists only in memory, how old it may get, and how long
+//! writing it out takes. Works in one look. Whether it stalls anybody is `dirty-cliff`.
+#![doc = include_str!("dirty_data_at_risk.md")]
+
+use crate::advise::step::sysctls;
+use crate::advise::threshold::{self, Pair};
+use crate::diagnose::device::{self, Device, Speed};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "dirty-data-at-risk",
+    summary: "Much data exists only in memory: a power cut loses it, and a clean stop waits for it",
+    manual: include_str!("dirty_data_at_risk.md"),
+    check,
+};
+
+/// Writing it out takes longer than people and stop timeouts wait, seconds.
+const LONG_STOP_S: f64 = 10.0;
+/// Data older than this are not what anybody expects to lose, seconds.
+const OLD_S: f64 = 600.0;
+/// Less than this is little, however old, bytes.
+const LITTLE: u64 = 16 << 20;
+/// Worth knowing on any machine, bytes.
+const MUCH: u64 = 1 << 30;
+
+fn check(window: &Window) -> Verdict {
+    let Some(at_risk) = at_risk(window) else {
+        return missing::not_checked(window, Source::Vmstat, "nr_dirty");
+    };
+    let Some(age) = oldest_seconds(window) else {
+        return missing::not_checked(window, Source::SysctlVm, "dirty_expire_centisecs");
+    };
+    let drain = drain(window);
+    let known = drain.filter(|(_, speed)| speed.basis.is_known());
+    let seconds = known.map(|(_, speed)| at_risk as f64 / speed.value);
+    let is_old = age >= OLD_S && at_risk >= LITTLE;
+    let severity = if is_old || (seconds.is_some_and(|seconds| seconds >= LONG_STOP_S) && at_risk >= LITTLE) {
+        Severity::Warning
+    } else if at_risk >= MUCH {
+        Severity::Info
+    } else {
+        let drained = match seconds {
+            Some(seconds) => format!(", {} of writing", human::seconds(seconds)),
+            None => String::new(),
+        };
+        return Verdict::Clear(format!(
+            "{} at most are only in memory{drained}, for {} at most",
+            human::bytes(at_risk as f64),
+            shown_age(age)
+        ));
+    };
+    Verdict::Found(vec![finding(window, severity, at_risk, age, known.zip(seconds))])
+}
+
+/// Dirty and under writeback: neither is on the disk. The most of any sample.
+fn at_risk(window: &Window) -> Option<u64> {
+    // Not the sum of the largest of each: what leaves the one count enters the other.
+    window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).max()
+}
+
+/// The oldest that dirty data get: their expiry and the flusher's next look.
+fn oldest_seconds(window: &Window) -> Option<f64> {
+    let period = window.host.last.dirty_writeback_centisecs.map_or(0.0, |interval| interval.0 as f64 / 100.0);
+    dirty::expiry_seconds(window).map(|expiry| expiry + period)
+}
+
+fn shown_age(age: f64) -> String {
+    if age.is_finite() { human::seconds(age) } else { "ever".to_owned() }
+}
+
+/// The device that most is written to, and its speed.
+fn drain(window: &Window) -> Option<(Device<'_>, Speed)> {
+    let device = device::drains(window).into_iter().next()?;
+    device.write_bandwidth().map(|speed| (device, speed))
+}
+
+fn finding(
+    window: &Window,
+    severity: Severity,
+    at_risk: u64,
+    age: f64,
+    drain: Option<((Device<'_>, Speed), f64)>,
+) -> Finding {
+    let amount = human::bytes(at_risk as f64);
+    let older = match age.is_finite() {
+        true => format!("up to {} old", human::seconds(age)),
+        false => "and never written for their age".to_owned(),
+    };
+    let summary = match &drain {
+        Some(((device, _), seconds)) => format!(
+            "{amount} are only in memory, {older}: a power cut loses them, a clean stop writes {} to {}.",
+            human::seconds(*seconds),
+            device.name
+        ),
+        None => format!("{amount} are only in memory, {older}: a power cut loses them."),
+    };
+    let mut evidence = vec![
+        Evidence::bytes("Dirty and under writeback, most", at_risk, "/proc/vmstat nr_dirty + nr_writeback")
+            .against(MUCH as f64),
+        Evidence::seconds("Oldest it may get", age, "dirty_expire_centisecs + dirty_writeback_centisecs")
+            .against(OLD_S),
+    ];
+    if let Some(((device, speed), seconds)) = &drain {
+        evidence.push(Evidence::seconds("Time to write it", *seconds, "dirty ÷ device bandwidth").against(LONG_STOP_S));
+        evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
+    }
+    evidence.extend(dirtiest(window));
+    let (plan, trade_off) = remedy(window, age, drain.map(|((_, speed), _)| speed));
+    Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity,
+        summary,
+        evidence,
+        cause: match age >= OLD_S {
+            true => "The age at which dirty data are written is very long or switched off.".to_owned(),
+            false => "The background threshold is a part of memory, and only age makes the flusher write below it."
+                .to_owned(),
+        },
+        plan,
+        trade_off,
+    }
+}
+
+/// The cgroups with the most dirty data of their own.
+fn dirtiest(window: &Window) -> impl Iterator<Item = Evidence> {
+    let own = cgroup::own_amounts(window, |span| span.max.file_dirty.map(|bytes| bytes.0));
+    own.into_iter().filter(|(_, bytes)| *bytes >= LITTLE).take(3).map(|(id, bytes)| {
+        Evidence::bytes(format!("Of it, in {}", cgroup::label(window, id)), bytes, "memory.stat file_dirty")
+    })
+}
+
+fn remedy(window: &Window, age: f64, speed: Option<Speed>) -> (Vec<Step>, String) {
+    if age >= OLD_S {
+        return (
+            sysctls(window, &[("vm.dirty_expire_centisecs", 3000), ("vm.dirty_writeback_centisecs", 500)]),
+            "Disks wake up every half minute while something is written.".to_owned(),
+        );
+    }
+    let advice = threshold::choose(&threshold::Needs::of(window, speed));
+    match advice.filter(|advice| matches!(advice.pair, Pair::Bytes { .. })) {
+        Some(advice) => (sysctls(window, &advice.pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
+        None => (
+            sysctls(window, &[("vm.dirty_expire_centisecs", 1000), ("vm.dirty_writeback_centisecs", 200)]),
+            "Pages that are rewritten often are written up to three times as often.".to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
+    use floodline_testkit::{Fixture, mib, mib_pages};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::{Bytes, BytesPerSecond, Centisecs};
+
+    fn dirty_mib(amount: f64) -> Fixture {
+        Fixture::healthy().host(move |_, row| row.nr_dirty = Some(mib_pages(amount)))
+    }
+
+    #[test]
+    fn amounts_are_held_against_the_time_to_write_them() {
+        check_rule(&RULE, &dirty_mib(100.0), "clear: 100 MiB at most are only in memory, 243 ms of writing, for 35 s");
+        check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
+        // A counter that fell below zero is not data: what meminfo says counts.
+        let wrapped = Fixture::healthy().host(|_, row| row.nr_dirty = Some(floodline_record::units::Pages(u64::MAX - 5)));
+        check_rule(&RULE, &wrapped, "clear: ");
+        let slow =
+            |amount: f64| dirty_mib(amount).bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(mib(30.0))));
+        check_rule(&RULE, &slow(400.0), "warning: 400 MiB are only in memory, up to 35 s old");
+        check_rule(&RULE, &slow(200.0), "clear:");
+        check_rule(&RULE, &dirty_cliff_published(), "warning: 11.0 GiB");
+        check_rule(&RULE, &dirty_cliff(), "clear: 298 MiB");
+    }
+
+    #[test]
+    fn what_moves_from_dirty_to_writeback_is_counted_once() {
+        let moves = Fixture::healthy().host(|t, row| {
+            let written = 300.0 * t;
+            row.nr_dirty = Some(mib_pages(3000.0 - written));
+            row.nr_writeback = Some(mib_pages(written));
+        });
+        check_rule(&RULE, &moves, "info: 2.93 GiB are only in memory");
+    }
+
+    #[test]
+    fn an_age_without_end_matters_when_there_is_something_to_lose() {
+        let off = |amount: f64| dirty_mib(amount).host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
+        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and never written for their age");
+        check_rule(&RULE, &off(2.0), "clear: 2.00 MiB at most are only in memory, 4.85 ms of writing, for ever");
+    }
+
+    #[test]
+    fn one_look_is_enough() {
+        check_rule(&RULE, &dirty_mib(1200.0).one_look(), "info: 1.17 GiB");
+    }
+
+    #[test]
+    fn the_cgroups_it_belongs_to_are_named() {
+        let fixture = dirty_mib(1300.0)
+            .cgroup("/system.slice", |_, row| row.file_dirty = Some(Bytes(mib(650.0))))
+            .cgroup("/system.slice/db.service", |_, row| row.file_dirty = Some(Bytes(mib(640.0))));
+        let Verdict::Found(findings) = check(&fixture.window()) else { panic!("nothing found") };
+        let names: Vec<&str> = findings[0].evidence.iter().map(|row| row.name.as_str()).collect();
+        assert!(names.contains(&"Of it, in /system.slice/db.service"), "{names:?}");
+        assert!(!names.contains(&"Of it, in /system.slice"), "{names:?}");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        let vanished =
+            Fixture::healthy().without(Source::Vmstat, Cause::Vanished).without(Source::Meminfo, Cause::Vanished);
+        check_rule(&RULE, &vanished, "not checked: /proc/vmstat: gone before it was read");
+        let no_sysctl = Fixture::healthy().without(Source::SysctlVm, Cause::NotFound);
+        check_rule(&RULE, &no_sysctl, "not checked: /proc/sys/vm/NAME: not there");
+    }
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `dominant-writer`: one process or cgroup accounts for more than half of what all processes
+//! dirty, and a disk feels it. Recognises journald and knows its cure. Whether pile-ups in general suit
+//! the disk is `dirty-cliff`.
+#![doc = include_str!("dominant_writer.md")]
+
+mod evidence;
+mod remedy;
+
+use crate::diagnose::device::{self, Device, Interval};
+use crate::diagnose::writer::{self, Period, Writer, Writers};
+use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::EntityId;
+use crate::report::{Finding, Severity};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "dominant-writer",
+    summary: "One process or cgroup writes more than all others together, and the disk feels it",
+    manual: include_str!("dominant_writer.md"),
+    check,
+};
+
+/// Seconds of saturation by small writes that people notice.
+const NOTICED_S: f64 = 1.0;
+/// Share of the window in which it was so that makes it more than a moment.
+const LASTS_SHARE: f64 = 0.05;
+/// Mean time of a write from which whoever waited for one was stalled, seconds.
+const STALL_AWAIT_S: f64 = 0.3;
+/// Share of the window with a saturated disk that will hurt someone.
+const BUSY_SHARE: f64 = 0.25;
+/// Utilisation of a disk that is worth knowing.
+const FELT_UTILISATION: f64 = 0.2;
+/// Dirtied bytes per application byte that are worth a sentence.
+const AMPLIFIED: f64 = 4.0;
+/// Bytes since the start of journald that are worth knowing in one look.
+const JOURNAL_SINCE_START: u64 = 1 << 30;
+
+/// Who dominates.
+struct Dominant<'w, 'a> {
+    writer: &'w Writer<'a>,
+    /// Set where it takes all processes of the cgroup to be more than half.
+    cgroup: Option<EntityId>,
+    dirtied_bytes: u64,
+    application_bytes: Option<u64>,
+    share: f64,
+    /// For children that nobody saw: the cgroup with more than half of the device bytes, how many, and
+    /// its share.
+    by_device: Option<(EntityId, u64, f64)>,
+}
+
+impl Dominant<'_, '_> {
+    /// Ending of a verb: children make, a process makes.
+    fn s(&self) -> &'static str {
+        if self.is_children() { "" } else { "s" }
+    }
+
+    fn is_children(&self) -> bool {
+        self.cgroup.is_none() && self.writer.is_by_children()
+    }
+}
+
+/// What the most troubled disk went through.
+struct Trouble<'a> {
+    device: Device<'a>,
+    utilisation: f64,
+    saturated_s: f64,
+    small_saturated_s: f64,
+    await_max_s: f64,
+}
+
+fn check(window: &Window) -> Verdict {
+    let writers = writer::writers(window);
+    if writers.processes.iter().all(|writer| writer.dirtied_bytes.is_none()) {
+        return match writers.processes.is_empty() {
+            true => missing::not_checked(window, Source::Processes, "no process"),
+            false => missing::not_checked(window, Source::ProcessIo, "write_bytes"),
+        };
+    }
+    let Some(dominant) = dominant(window, &writers) else {
+        if unseen_could_dominate(&writers) {
+            return missing::not_checked(window, Source::ProcessIo, "write_bytes");
+        }
+        return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
+            Some((label, Some(bytes))) => {
+                format!("nobody stands out: {label} wrote most, {}", human::bytes(bytes as f64))
+            }
+            _ => "nobody writes".to_owned(),
+        });
+    };
+    if writers.period == Period::SinceStart {
+        return since_start(window, &writers, &dominant);
+    }
+    let seconds = window.seconds();
+    let rate = dominant.dirtied_bytes as f64 / seconds;
+    let trouble = device::disks(window).iter().filter_map(trouble).max_by(|one, other| {
+        (one.small_saturated_s, one.utilisation)
+            .partial_cmp(&(other.small_saturated_s, other.utilisation))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let severity = trouble.as_ref().and_then(|trouble| severity(trouble, seconds));
+    let Some(severity) = severity else {
+        let busy = match &trouble {
+            Some(trouble) => format!("{} is {} busy", trouble.device.name, human::percent(trouble.utilisation)),
+            None => "no disk's time was read".to_owned(),
+        };
+        return Verdict::Clear(format!(
+            "{} write{} {} of all, {}, and {busy}",
+            name(window, &dominant),
+            dominant.s(),
+            human::percent(dominant.share),
+            human::bytes_per_second(rate)
+        ));
+    };
+    Verdict::Found(vec![finding(window, &writers, &dominant, severity, trouble.as_ref())])
+}
+
+/// Whether more than half of what was dirtied is by none of the processes that could be read, while
+/// others could not.
+fn unseen_could_dominate(writers: &Writers<'_>) -> bool {
+    let total = writers.machine_dirtied_bytes.unwrap_or(0);
+    let unseen = writers.unattributed_bytes().unwrap_or(0);
+    writers.unreadable() > 0
+        && unseen >= writer::DOMINANT_LEAST
+        && unseen as f64 > writer::DOMINANT_SHARE * total as f64
+}
+
+fn dominant<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
+    if let Some((writer, share)) = writer::dominant(writers) {
+        let (dirtied_bytes, application_bytes) = (writer.dirtied_bytes?, writer.application_bytes);
+        let by_device = writer.is_by_children().then(|| writer::dominant_by_device_bytes(window)).flatten();
+        return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share, by_device });
+    }
+    let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(window, writers)?;
+    let members = || writers.processes.iter().filter(move |writer| writer.cgroup == Some(cgroup));
+    let application = members().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add);
+    Some(Dominant {
+        writer: members().next()?,
+        cgroup: Some(cgroup),
+        dirtied_bytes,
+        application_bytes: Some(application),
+        share,
+        by_device: None,
+    })
+}
+
+/// In a sentence: a process, the children of one and where they write, or all of a cgroup.
+fn name(window: &Window, dominant: &Dominant<'_, '_>) -> String {
+    let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
+    let place = |id| if is_root(id) { "no cgroup of their own".to_owned() } else { cgroup::label(window, id) };
+    match (dominant.cgroup, dominant.by_device) {
+        (Some(cgroup), _) => format!("cgroup {}", cgroup::label(window, cgroup)),
+        (None, Some((cgroup, _, _))) => format!("{} (in {})", dominant.writer.label(), place(cgroup)),
+        (None, None) => dominant.writer.label(),
+    }
+}
+
+/// A sentence that begins with a name; names of processes keep their spelling.
+fn at_start(sentence: &str) -> String {
+    let ours = [("children of ", "Children of "), ("cgroup ", "Cgroup ")];
+    let begins = ours.iter().find_map(|(small, large)| Some((*large, sentence.strip_prefix(small)?)));
+    begins.map_or(sentence.to_owned(), |(large, rest)| format!("{large}{rest}"))
+}
+
+fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
+    dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application.max(1) as f64)
+}
+
+fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
+    let intervals = device.intervals();
+    let total = |wanted: fn(&&Interval) -> bool| intervals.iter().filter(wanted).map(|interval| interval.seconds).sum();
+    let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
+    let small = |interval: &&Interval| {
+        interval.is_saturated()
+            && interval.writes >= interval.reads
+            && interval.mean_write().is_some_and(|bytes| bytes <= device::SMALL_WRITE)
+    };
+    Some(Trouble {
+        device: *device,
+        utilisation: device.utilisation()?,
+        saturated_s: total(writes_mostly),
+        small_saturated_s: total(small),
+        await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+    })
+}
+
+fn severity(trouble: &Trouble<'_>, seconds: f64) -> Option<Severity> {
+    let lasts = trouble.small_saturated_s >= NOTICED_S.max(LASTS_SHARE * seconds);
+    if lasts && trouble.await_max_s >= STALL_AWAIT_S {
+        Some(Severity::Critical)
+    } else if trouble.saturated_s >= BUSY_SHARE * seconds {
+        Some(Severity::Warning)
+    } else if trouble.utilisation >= FELT_UTILISATION {
+        Some(Severity::Info)
+    } else {
+        None
+    }
+}
+
+/// One look: only totals since each process was started. Long-running services differ in age, so only
+/// what is known to matter is said.
+fn since_start(window: &Window, writers: &Writers<'_>, dominant: &Dominant<'_, '_>) -> Verdict {
+    if is_journald(dominant.writer) && dominant.dirtied_bytes >= JOURNAL_SINCE_START {
+        return Verdict::Found(vec![finding(window, writers, dominant, Severity::Info, None)]);
+    }
+    Verdict::Clear(format!(
+        "{} wrote {} of all bytes since processes were started, {}; whether it is too much needs --for",
+        name(window, dominant),
+        human::percent(dominant.share),
+        human::bytes(dominant.dirtied_bytes as f64)
+    ))
+}
+
+fn finding(
+    window: &Window,
+    writers: &Writers<'_>,
+    dominant: &Dominant<'_, '_>,
+    severity: Severity,
+    trouble: Option<&Trouble<'_>>,
+) -> Finding {
+    let who = name(window, dominant);
+    let (s, its) = (dominant.s(), if dominant.is_children() { "their" } else { "its" });
+    let share = human::percent(dominant.share);
+    let amount = human::bytes(dominant.dirtied_bytes as f64);
+    let summary = match (severity, trouble) {
+        (Severity::Critical, Some(trouble)) => format!(
+            "{who} make{s} {share} of all writes; {its} small scattered pages kept {} saturated for {}.",
+            trouble.device.name,
+            human::seconds(trouble.small_saturated_s)
+        ),
+        (_, Some(trouble)) => format!(
+            "{who} make{s} {share} of all writes ({amount}) and {} is {} busy.",
+            trouble.device.name,
+            human::percent(trouble.utilisation)
+        ),
+        (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
+    };
+    let journald = is_journald(dominant.writer) && !dominant.is_children();
+    let (cause, plan, trade_off) =
+        if journald { remedy::journald_remedy(window, dominant) } else { remedy::other_remedy(&who, dominant) };
+    let summary = at_start(&summary);
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: evidence::traced(window, dominant),
+        evidence: evidence::evidence(window, writers, dominant, trouble),
+        cause,
+        plan,
+        trade_off,
+    }
+}
+
+/// By the name of its process, which the kernel cuts at 15 characters.
+fn is_journald(writer: &Writer<'_>) -> bool {
+    writer.comm.as_bytes() == b"systemd-journal" || writer.comm.as_bytes() == b"systemd-journald"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::{check_rule, first_finding};
+    use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
+    use floodline_testkit::{Fixture, mib, secs};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::{Bytes, Count};
+
+    #[test]
+    fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {
+        check_rule(&RULE, &slow_journal(), "critical: systemd-journal[300] makes 80 % of all writes");
+        let finding = first_finding(&RULE, &slow_journal());
+        let step = finding.plan.first().unwrap();
+        assert!(
+            step.command.contains("Storage=volatile") && step.command.ends_with("systemctl restart systemd-journald")
+        );
+        assert!(step.undo.ends_with("systemctl restart systemd-journald"), "{}", step.undo);
+        assert!(finding.trade_off.starts_with("Logs are lost at a reboot"));
+        check_rule(&RULE, &slow_journal_volatile(), "clear:");
+    }
+
+    #[test]
+    fn a_trace_names_the_file_it_writes_and_only_where_it_writes_most() {
+        use crate::diagnose::dirtying::tests::dirtied;
+        let journal = dirtied((300, 1, 131, "/journal/system.journal", 9 << 20, 3 << 20));
+        let traced = |other: u64| {
+            let events = vec![journal.clone(), dirtied((41, 1, 132, "/mail", other, 0))];
+            first_finding(&RULE, &slow_journal().traced(&["bytes"], events)).confirmed
+        };
+        let confirmed = traced(1 << 20).unwrap();
+        assert!(
+            confirmed.starts_with("90 % of the 10.0 MiB that became dirty is its own, most of it in "),
+            "{confirmed}"
+        );
+        assert!(confirmed.ends_with("33 % of it had been dirty before."), "{confirmed}");
+        assert_eq!(traced(100 << 20), None);
+    }
+
+    #[test]
+    fn a_moment_in_a_long_look_is_not_critical() {
+        // One burst of eight seconds in seven minutes.
+        let once = |t: f64| (t - 30.0).clamp(0.0, 8.0);
+        let moment = slow_journal().seconds(420).disk("sda", move |t, row| {
+            row.writes = Some(Count(9_000_000 + (30.0 * once(t) + 1.8 * t) as u64));
+            row.written = Some(Bytes(mib(160_000.0) + (30.0 * once(t) * 12_500.0 + 1.8 * t * 12_000.0) as u64));
+            row.write_time = Some(secs(9_000.0 + 30.0 * once(t) * 1.25 + 0.02 * t));
+            row.io_time = Some(secs(6_000.0 + once(t) + 0.06 * t));
+            row.weighted_io_time = Some(secs(10_000.0 + once(t) * 38.0 + 0.06 * t));
+        });
+        check_rule(&RULE, &moment, "clear: systemd-journal[300] writes");
+    }
+
+    #[test]
+    fn three_columns_and_the_rest_are_shown() {
+        let fixture = slow_journal().cgroup_io("/system.slice/systemd-journald.service", "sda", |t, row| {
+            row.wbytes = Some(Bytes((80_000.0 * t) as u64));
+        });
+        let rows = first_finding(&RULE, &fixture).evidence;
+        for wanted in [
+            "It dirtied",
+            "It handed to write calls",
+            "Its cgroup sent to disks",
+            "All processes dirtied",
+            "All disks wrote",
+        ] {
+            assert!(rows.iter().any(|row| row.name == wanted), "{wanted}: {rows:#?}");
+        }
+    }
+
+    #[test]
+    fn a_journald_of_a_container_is_not_cured_on_the_host() {
+        let fixture = slow_journal()
+            .process("systemd-journal", 300, "/", |_, row| row.write_bytes = Some(Bytes(0)))
+            .process("systemd-journal", 4300, "/lxc/web/system.slice/systemd-journald.service", |t, row| {
+                row.write_bytes = Some(Bytes((90_700.0 * t) as u64));
+            });
+        assert_eq!(first_finding(&RULE, &fixture).plan, Vec::new());
+    }
+
+    #[test]
+    fn a_dominant_writer_on_an_idle_disk_is_no_finding() {
+        let copies = Fixture::healthy().process("cp", 900, "/user.slice", |t, row| {
+            row.write_bytes = Some(Bytes(mib(5.0 * t)));
+            row.wchar = Some(Bytes(mib(5.0 * t)));
+        });
+        check_rule(&RULE, &copies, "clear: cp[900] writes over 99 % of all, 5.00 MiB/s, and sda is 0.30 % busy");
+        check_rule(&RULE, &Fixture::healthy(), "clear: nobody stands out");
+    }
+
+    #[test]
+    fn a_disk_that_is_busy_with_one_writer_is_a_warning() {
+        check_rule(&RULE, &dirty_cliff(), "clear: copier[900] writes over 99 %");
+        let busy = dirty_cliff().disk("sda", |t, row| {
+            row.writes = Some(Count(9_000_000 + (84.0 * t) as u64));
+            row.written = Some(Bytes(mib(42.0 * t)));
+            row.io_time = Some(secs(6_000.0 + t));
+            row.weighted_io_time = Some(secs(10_000.0 + 40.0 * t));
+        });
+        check_rule(&RULE, &busy, "warning: copier[900] makes");
+    }
+
+    #[test]
+    fn a_cgroup_of_many_writers_dominates_too() {
+        let mut fixture = slow_journal_volatile();
+        for worker in 0..5 {
+            fixture = fixture.process("postgres", 2000 + worker, "/system.slice/postgresql.service", |t, row| {
+                row.write_bytes = Some(Bytes(mib(t)));
+            });
+        }
+        let fixture = fixture.disk("sda", |t, row| row.io_time = Some(secs(6_000.0 + 0.3 * t)));
+        check_rule(&RULE, &fixture, "info: Cgroup /system.slice/postgresql.service makes over 99 %");
+    }
+
+    /// A shell that runs one copy after the other, none of which lives to be seen twice.
+    fn copies() -> Fixture {
+        slow_journal_volatile()
+            .process("bash", 600, "/user.slice", |t, row| {
+                row.write_bytes = Some(Bytes(mib(30.0 * t)));
+                row.cminflt = Some(Count((300.0 * t) as u64));
+                row.children_time = Some(secs(0.2 * t));
+            })
+            .disk("sda", |t, row| row.io_time = Some(secs(6_000.0 + 0.3 * t)))
+    }
+
+    #[test]
+    fn a_parent_is_not_blamed_for_its_children() {
+        check_rule(&RULE, &copies(), "info: Children of bash[600] make over 99 % of all writes (2.34 GiB) and sda");
+        let found = first_finding(&RULE, &copies());
+        assert!(found.cause.contains("did less than the children it waited for"), "{}", found.cause);
+        assert!(found.evidence.iter().any(|row| row.name == "CPU of children it waited for"), "{:#?}", found.evidence);
+    }
+
+    #[test]
+    fn where_children_write_is_told_by_their_cgroup() {
+        let elsewhere = copies().cgroup_io("/system.slice/backup.service", "sda", |t, row| {
+            row.wbytes = Some(Bytes(mib(29.0 * t)));
+        });
+        let expect = "info: Children of bash[600] (in /system.slice/backup.service) make over 99 %";
+        check_rule(&RULE, &elsewhere, expect);
+        // Children that write somewhere unknown make no cgroup of their parent's dominant.
+        let loud = copies().process("rsync", 601, "/user.slice", |t, row| row.write_bytes = Some(Bytes(mib(29.0 * t))));
+        check_rule(&RULE, &loud, "info: Children of bash[600] make 51 %");
+    }
+
+    #[test]
+    fn one_look_names_only_the_journal() {
+        let check = |bytes: u64, expect: &str| {
+            let fixture = slow_journal().one_look().process("systemd-journal", 300, "/", move |_, row| {
+                row.write_bytes = Some(Bytes(bytes));
+            });
+            check_rule(&RULE, &fixture, expect);
+        };
+        check(200 << 30, "info: systemd-journal[300] made over 99 %");
+        check(900 << 20, "clear: ");
+    }
+
+    #[test]
+    fn without_process_counters_it_says_so() {
+        let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".to_owned() };
+        let fixture = slow_journal().without(Source::ProcessIo, denied());
+        check_rule(&RULE, &fixture, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
+        // One that can be read does not speak for those that cannot.
+        let one_unreadable = dirty_cliff()
+            .process("copier", 900, "/", |_, row| row.write_bytes = None)
+            .gap(floodline_record::gap::Gap::new(Source::ProcessIo, denied()));
+        check_rule(&RULE, &one_unreadable, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
+    }
+}

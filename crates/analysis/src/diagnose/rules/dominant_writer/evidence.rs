@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The readings that a finding of a dominant writer rests on, row by row, and what a trace saw of its data.
+
+use super::{Dominant, FELT_UTILISATION, NOTICED_S, STALL_AWAIT_S, Trouble, is_journald, name};
+use crate::diagnose::writer::{self, Period, Writers};
+use crate::diagnose::{cgroup, dirtying};
+use floodline_record::facts::Journald;
+use floodline_record::human;
+use crate::ledger::{Ledger, ledger};
+use floodline_record::name::Name;
+use crate::report::Evidence;
+use floodline_record::traced::Who;
+use floodline_record::window::Window;
+
+/// Share of its data dirtied again from which that is worth a word.
+const FELT_AGAIN: f64 = 0.1;
+
+/// What a trace saw of the writer's data: how much of all it was, in which file, and what of it reached the
+/// disks. `None` when it did not see most of it written by this one.
+pub(super) fn traced(window: &Window, dominant: &Dominant<'_, '_>) -> Option<String> {
+    let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(window, id));
+    let is_its = |who: &Who| match of_cgroup {
+        Some(ino) => Some(who.cgroup_ino) == ino,
+        None => who.pid == dominant.writer.pid,
+    };
+    let all = dirtying::dirtying(window, |_, _| true)?;
+    let its = dirtying::dirtying(window, |_, dirtied| is_its(&dirtied.who))?;
+    let share = its.bytes as f64 / all.bytes.max(1) as f64;
+    if dominant.is_children() || share < writer::DOMINANT_SHARE {
+        return None;
+    }
+    let mut text = format!(
+        "{} of the {} that became dirty is its own, most of it in {}",
+        human::percent(share),
+        human::bytes(all.bytes as f64),
+        its.most_in()?
+    );
+    let of_process = |ledger: Ledger| ledger.processes.into_iter().find(|line| line.pid == dominant.writer.pid);
+    if let Some(line) = of_cgroup.is_none().then(|| ledger(window)).flatten().and_then(of_process) {
+        text.push_str(&format!("; {} of it reached the disks", human::bytes(line.device_bytes as f64)));
+    }
+    let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
+    if let Some(share) = again {
+        text.push_str(&format!("; {} of it had been dirty before", human::percent(share)));
+    }
+    Some(format!("{text}."))
+}
+
+pub(super) fn evidence(
+    window: &Window,
+    writers: &Writers<'_>,
+    dominant: &Dominant<'_, '_>,
+    trouble: Option<&Trouble<'_>>,
+) -> Vec<Evidence> {
+    let who = name(window, dominant);
+    let since = if writers.period == Period::SinceStart { ", since started" } else { "" };
+    let mut rows = vec![
+        Evidence::share(format!("Share of {who}{since}"), dominant.share, "its dirtied ÷ all dirtied")
+            .against(writer::DOMINANT_SHARE),
+    ];
+    rows.push(Evidence::bytes("It dirtied", dominant.dirtied_bytes, "/proc/PID/io write_bytes"));
+    rows.extend(
+        dominant
+            .application_bytes
+            .map(|bytes| Evidence::bytes("It handed to write calls", bytes, "/proc/PID/io wchar")),
+    );
+    rows.extend(inheritance_rows(dominant));
+    rows.extend(disk_rows(window, dominant));
+    let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
+    rows.extend(second.and_then(|second| {
+        Some(Evidence::bytes(
+            format!("Next, {} dirtied", second.label()),
+            second.dirtied_bytes?,
+            "/proc/PID/io write_bytes",
+        ))
+    }));
+    rows.push(Evidence::bytes("All processes dirtied", writers.attributed_bytes(), "/proc/PID/io write_bytes"));
+    rows.extend(
+        writers
+            .unattributed_bytes()
+            .map(|bytes| Evidence::bytes("Dirtied by none of them", bytes, "/proc/vmstat nr_dirtied less the above")),
+    );
+    rows.extend(writers.disk_bytes.map(|bytes| Evidence::bytes("All disks wrote", bytes, "/proc/diskstats written")));
+    if writers.unreadable() > 0 {
+        rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));
+    }
+    rows.extend(trouble.iter().flat_map(|trouble| trouble_rows(trouble)));
+    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
+    rows.extend(journald.filter(|_| is_journald(dominant.writer)).map(journal_row));
+    rows
+}
+
+/// What reached the disks of it.
+fn disk_rows(window: &Window, dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
+    let source = "io.stat wbytes";
+    match dominant.by_device {
+        Some((id, bytes, share)) => vec![
+            Evidence::bytes(format!("{} sent to disks", cgroup::label(window, id)), bytes, source),
+            Evidence::share("Of what all cgroups sent", share, source).against(writer::DOMINANT_SHARE),
+        ],
+        None => {
+            let of = dominant.cgroup.or(dominant.writer.cgroup);
+            let bytes = of.and_then(|id| writer::cgroup_device_bytes(window, id));
+            bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, source)).into_iter().collect()
+        }
+    }
+}
+
+/// What the disk that it writes to suffers.
+fn trouble_rows(trouble: &Trouble<'_>) -> Vec<Evidence> {
+    let disk = trouble.device.name;
+    let of_writes = "/proc/diskstats write_time ÷ writes";
+    let mean = trouble.device.mean_write().map(|bytes| {
+        Evidence::bytes(format!("Mean write of {disk}"), bytes as u64, "/proc/diskstats written ÷ writes")
+    });
+    let busy = Evidence::share(format!("{disk} busy"), trouble.utilisation, "/proc/diskstats io_time");
+    let small = Evidence::seconds("Saturated by small writes", trouble.small_saturated_s, "/proc/diskstats");
+    let mut rows = vec![busy.against(FELT_UTILISATION)];
+    rows.extend(mean);
+    rows.push(Evidence::seconds("Write await, worst interval", trouble.await_max_s, of_writes).against(STALL_AWAIT_S));
+    rows.push(small.against(NOTICED_S));
+    rows
+}
+
+fn journal_row(journald: &Journald) -> Evidence {
+    let storage = Name::new(&journald.storage).to_string();
+    let stored = match journald.persistent {
+        Some(true) => format!("{storage}, on disk"),
+        Some(false) => format!("{storage}, in memory"),
+        None => storage,
+    };
+    Evidence::text("Journal storage", stored, "journald.conf Storage=")
+}
+
+/// What says that it was children, and what of theirs is left out because it is counted with them.
+fn inheritance_rows(dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
+    let Some(inherited) = dominant.writer.inherited.filter(|_| dominant.cgroup.is_none()) else { return Vec::new() };
+    let mut rows = Vec::new();
+    if let Some((childrens, own)) = inherited.cpu_s.filter(|(childrens, _)| *childrens > 0.0) {
+        rows.push(
+            Evidence::seconds("CPU of children it waited for", childrens, "/proc/PID/stat cutime + cstime")
+                .against_text(format!("itself {}", human::seconds(own))),
+        );
+    }
+    if inherited.dirtied_bytes > 0 {
+        let bytes = inherited.dirtied_bytes;
+        rows.push(Evidence::bytes("Left out, inherited from known children", bytes, "/proc/PID/io write_bytes"));
+    }
+    rows
+}

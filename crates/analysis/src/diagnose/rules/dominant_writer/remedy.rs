@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why one writes most, and what helps: for journald a cure, for others what the choice is.
+
+use super::{AMPLIFIED, Dominant, amplification, at_start};
+use crate::advise::step::journald_volatile;
+use floodline_record::human;
+use floodline_record::id::Entity;
+use crate::report::Step;
+use floodline_record::window::Window;
+
+pub(super) fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
+    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
+    let in_memory = journald.is_some_and(|journald| journald.persistent == Some(false));
+    let of_host = match dominant.writer.cgroup.and_then(|id| window.entities.get(&id)) {
+        Some(Entity::Cgroup { path, .. }) => path.as_bytes() == b"/system.slice/systemd-journald.service",
+        _ => true,
+    };
+    let cause = "journald rewrites several scattered pages of its files for each message, through mappings, so its \
+                 write calls carry almost nothing. The pages wait for their expiry and then go to the disk together.";
+    if !of_host {
+        return (
+            format!("{cause} This journald belongs to a container."),
+            Vec::new(),
+            "Set Storage=volatile in the container's own journald.conf; its logs are then lost when it stops."
+                .to_owned(),
+        );
+    }
+    if in_memory {
+        return (
+            format!("{cause} Its configuration says that the journal is in memory: was it restarted since?"),
+            vec![Step {
+                write: "systemd-journald".to_owned(),
+                value: "restart".to_owned(),
+                undo: "none needed".to_owned(),
+                command: "systemctl restart systemd-journald".to_owned(),
+            }],
+            "Messages of the moment of the restart may be lost.".to_owned(),
+        );
+    }
+    (
+        cause.to_owned(),
+        vec![journald_volatile()],
+        "Logs are lost at a reboot: forward them to another machine first if they matter. The journal is then held in \
+         memory, up to a tenth of /run by default."
+            .to_owned(),
+    )
+}
+
+pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
+    let cause = match amplification(dominant) {
+        _ if dominant.is_children() => format!(
+            "When a process waits for a child that ended, the kernel adds the child's I/O counters to its own. {}[{}] \
+             {}, so children have likely written this, and it may have written a part itself. Which programs they \
+             were, a shorter --every or tracing shows; counters of cgroups are not mixed up in this way.",
+            dominant.writer.comm,
+            dominant.writer.pid,
+            match dominant.writer.inherited.and_then(|inherited| inherited.cpu_s) {
+                Some(_) => "did less than the children it waited for",
+                None => "had too little CPU time for it",
+            }
+        ),
+        Some(factor) if factor >= AMPLIFIED => format!(
+            "{} dirties {} bytes for each byte it hands to write calls: it stores through mappings or rewrites \
+             pages that were cleaned in between.",
+            at_start(who),
+            human::number(factor.min(1e6))
+        ),
+        _ => format!("{} writes more than everything else on this machine together.", at_start(who)),
+    };
+    (
+        cause,
+        Vec::new(),
+        "There is no setting that makes its writes fewer: let it write less or in larger pieces, move its files to \
+         another device, or bound what it can pile up with MemoryHigh= of its unit. A hard io.max is not advised: a \
+         capped writer that holds the filesystem's journal stops everybody."
+            .to_owned(),
+    )
+}

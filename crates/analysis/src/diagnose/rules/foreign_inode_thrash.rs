@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `foreign-inode-thrash`: inodes that move back and forth between two cgroups, and cgroups that are
+//! throttled for what another one's flusher has to write. Counted by a tracer; what files show of it is the
+//! rule `foreign-inode-writeback`. Not about moves after a removal (`inode-switch-storm`).
+#![doc = include_str!("foreign_inode_thrash.md")]
+
+use crate::diagnose::switches::{self, FLUSHES, FOREIGN, Foreign, Moves, Pair, SWITCHES};
+use crate::diagnose::{Rule, Verdict, missing, throttle};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use crate::report::{Evidence, Finding, Severity};
+use floodline_record::window::Window;
+
+/// It rests on nothing else.
+const CONFIRMED: &str = "Every move and every folio was counted where it happened.";
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "foreign-inode-thrash",
+    summary: "Two cgroups write the same files, which move between them",
+    manual: include_str!("foreign_inode_thrash.md"),
+    check,
+};
+
+/// Moves in each direction that are no accident.
+const BACK_AND_FORTH: u64 = 3;
+/// Share of the window that a task was paused.
+const HURTS_PAUSED: f64 = 0.1;
+/// Folios dirtied in others' inodes that are worth a word.
+const MANY_FOLIOS: u64 = 1000;
+
+fn check(window: &Window) -> Verdict {
+    if let Some(facts) = window.facts.as_ref()
+        && !facts.cgroups.v2_controllers_unread
+        && !facts.cgroups.has_unified_writeback()
+    {
+        return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
+    }
+    let Some(moves) = switches::moves(window) else {
+        return missing::not_checked(window, Source::TraceSwitches, "inode_switch_wbs");
+    };
+    let foreign = switches::foreign(window);
+    if let Some((pair, there, back)) = thrash(&moves) {
+        return Verdict::Found(vec![moved(window, pair, there, back, &foreign)]);
+    }
+    let paused = |pair: &Pair| {
+        let of_it = |event: &floodline_record::traced::throttle::Throttled| (event.who.cgroup_ino == pair.other).then_some(());
+        let pauses = throttle::by(window, of_it)?.into_iter().next()?.1.total.as_secs_f64();
+        let asked = switches::flushes_for(window, pair.other);
+        (asked > 0 && pauses >= HURTS_PAUSED * window.seconds()).then_some((pauses, asked))
+    };
+    if let Some((pair, folios, (pauses, asked))) = foreign.iter().find_map(|(pair, it)| Some((pair, it, paused(pair)?)))
+    {
+        return Verdict::Found(vec![waits(window, pair, folios, pauses, asked)]);
+    }
+    match foreign.first() {
+        Some((pair, folios)) if folios.folios >= MANY_FOLIOS => Verdict::Found(vec![dirtied(window, pair, folios)]),
+        Some((_, folios)) => {
+            Verdict::Clear(format!("{} in inodes of others", human::plural(folios.folios, "folio", "folios")))
+        }
+        None => Verdict::Clear("nobody wrote to inodes of another cgroup".to_owned()),
+    }
+}
+
+/// The pair with the most moves of which as many as are no accident went back.
+fn thrash(moves: &[(Pair, Moves)]) -> Option<(&Pair, u64, u64)> {
+    let both = moves.iter().filter_map(|(pair, there)| {
+        let reversed = pair.reversed();
+        let (_, back) = moves.iter().find(|(other, _)| *other == reversed)?;
+        Some((pair, there.switched, back.switched))
+    });
+    both.filter(|(_, there, back)| (*there).min(*back) >= BACK_AND_FORTH)
+        .max_by_key(|(_, there, back)| (*there.min(back), *there))
+}
+
+fn moved(window: &Window, pair: &Pair, there: u64, back: u64, foreign: &[(Pair, Foreign)]) -> Finding {
+    let (one, other) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+    let mut evidence = vec![
+        Evidence::count(format!("Inodes moved from {one} to {other}"), there, SWITCHES),
+        Evidence::count("and back", back, SWITCHES).against(BACK_AND_FORTH as f64),
+    ];
+    evidence.extend(foreign.iter().find(|(with, _)| with == pair || *with == pair.reversed()).map(of_folios));
+    let summary = format!(
+        "{one} and {other} write the same files on {}: {} moved between them in {}.",
+        pair.bdi,
+        human::plural(there.saturating_add(back), "inode was", "inodes were"),
+        human::seconds(window.seconds())
+    );
+    finding(Severity::Warning, summary, evidence)
+}
+
+fn waits(window: &Window, pair: &Pair, folios: &Foreign, pauses: f64, asked: u64) -> Finding {
+    let (owner, writer) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+    let evidence = vec![
+        Evidence::seconds(format!("Paused in dirty throttling, {writer}"), pauses, throttle::SOURCE)
+            .against(HURTS_PAUSED * window.seconds()),
+        Evidence::count("Times others' flushers were asked to write for it", asked, FLUSHES),
+        of_folios(&(pair.clone(), *folios)),
+    ];
+    let summary = format!(
+        "{writer} was paused for {} while the flusher of {owner} had to write for it: it dirties inodes of {owner}.",
+        human::seconds(pauses)
+    );
+    finding(Severity::Warning, summary, evidence)
+}
+
+fn dirtied(window: &Window, pair: &Pair, folios: &Foreign) -> Finding {
+    let (owner, writer) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+    let summary = format!(
+        "{writer} dirtied {} in inodes of {owner} on {}: the I/O is counted, and limited, there.",
+        human::plural(folios.folios, "folio", "folios"),
+        pair.bdi
+    );
+    finding(Severity::Info, summary, vec![of_folios(&(pair.clone(), *folios)).against(MANY_FOLIOS as f64)])
+}
+
+fn of_folios((pair, folios): &(Pair, Foreign)) -> Evidence {
+    let name = format!("Folios dirtied in others' inodes on {}, last in inode {}", pair.bdi, folios.last_ino);
+    Evidence::count(name, folios.folios, FOREIGN)
+}
+
+fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>) -> Finding {
+    Finding {
+        rule: RULE.name,
+        confirmed: Some(CONFIRMED.to_owned()),
+        severity,
+        summary,
+        evidence,
+        cause:
+            "An inode belongs to one cgroup. Who writes to another's is throttled by what its own pages are charged \
+                with, and written out by the other's flusher. After 9 of the last 16 slots of its writing were foreign \
+                the inode is moved, and moved back when the other one writes again; each move walks its dirty pages \
+                under the locks of both wbs."
+                .to_owned(),
+        plan: Vec::new(),
+        trade_off:
+            "Let one cgroup write a file: a file for each service, or one process that writes for both. The file \
+                    is found with find MOUNT -xdev -inum INODE."
+                .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::Fixture;
+    use floodline_record::gap::Cause;
+    use floodline_record::id::Hierarchy;
+    use floodline_record::record::What;
+    use floodline_record::traced::switches::{ForeignDirtied, ForeignFlushed, InodesSwitched};
+    use floodline_record::traced::throttle::Domain;
+    use floodline_record::units::Nanos;
+
+    fn switched(from: u64, to: u64, switched: u64) -> What {
+        What::InodesSwitched(Box::new(InodesSwitched {
+            since: Nanos(0),
+            bdi: "8:0".into(),
+            old_cgroup_ino: from,
+            new_cgroup_ino: to,
+            switched,
+            queued: None,
+            first_at: Nanos(1),
+            last_at: Nanos(2),
+        }))
+    }
+
+    fn foreign(owner: u64, writer: u64, folios: u64) -> What {
+        What::ForeignDirtied(Box::new(ForeignDirtied {
+            since: Nanos(0),
+            bdi: "8:0".into(),
+            wb_cgroup_ino: owner,
+            page_cgroup_ino: writer,
+            folios,
+            last_ino: 131,
+        }))
+    }
+
+    fn traced(events: Vec<What>) -> Fixture {
+        Fixture::healthy().traced(&["throttle", "switches"], events)
+    }
+
+    #[test]
+    fn inodes_that_move_both_ways_are_found_and_those_that_move_once_are_not() {
+        let both = vec![switched(7, 9, 41), switched(9, 7, 37), foreign(7, 9, 1009)];
+        let expect = "warning: cgroup 7 and cgroup 9 write the same files on 8:0: 78 inodes were moved between them";
+        check_rule(&RULE, &traced(both), expect);
+        check_rule(&RULE, &traced(vec![switched(7, 9, 20_000)]), "clear: nobody wrote");
+        check_rule(&RULE, &traced(vec![switched(7, 9, 41), switched(9, 7, 2)]), "clear: nobody wrote");
+    }
+
+    #[test]
+    fn a_writer_that_waits_for_anothers_flusher_is_found() {
+        let flushed = || {
+            What::ForeignFlushed(Box::new(ForeignFlushed {
+                since: Nanos(0),
+                bdi: "8:0".into(),
+                cgroup_ino: 9,
+                frn_memcg_id: 3,
+                flushes: 13,
+            }))
+        };
+        let paused = |ms| throttle::tests::throttled((9, "8:0", Domain::Memcg, 7, ms, 200));
+        let expect = "warning: cgroup 9 was paused for 3.00 s while the flusher of cgroup 7 had to write for it";
+        check_rule(&RULE, &traced(vec![foreign(7, 9, 1009), flushed(), paused(3000)]), expect);
+        check_rule(&RULE, &traced(vec![foreign(7, 9, 11), flushed(), paused(300)]), "clear: 11 folios");
+        check_rule(&RULE, &traced(vec![foreign(7, 9, 11), paused(3000)]), "clear: 11 folios");
+    }
+
+    #[test]
+    fn foreign_writing_alone_is_worth_a_word() {
+        check_rule(
+            &RULE,
+            &traced(vec![foreign(7, 9, 1009)]),
+            "info: cgroup 9 dirtied 1009 folios in inodes of cgroup 7",
+        );
+    }
+
+    #[test]
+    fn without_a_tracer_it_is_not_checked() {
+        let expect = "not checked: trace of writeback/inode_switch_wbs (inode_switch_wbs): not in the recording";
+        check_rule(&RULE, &Fixture::healthy(), expect);
+        let refused =
+            Fixture::healthy().without(Source::TraceSwitches, Cause::NotMounted { fs_type: "tracefs".into() });
+        check_rule(&RULE, &refused, "not checked: trace of writeback/inode_switch_wbs: tracefs is not mounted");
+        check_rule(&RULE, &Fixture::healthy().hierarchy(Hierarchy::V1Memory), "clear: no cgroup writeback here");
+    }
+}

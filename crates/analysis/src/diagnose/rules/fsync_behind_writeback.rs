@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `fsync-behind-writeback`: whoever has to wait for a write waits behind the writeback of others,
+//! because the disk's queue is full of it. A symptom with its sufferers and its causers; told apart from
+//! throttling (idle disks), from direct I/O and from reads. What makes the writeback pile up is
+//! `dirty-cliff` or `dominant-writer`.
+#![doc = include_str!("fsync_behind_writeback.md")]
+
+use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::device::{self, Device, Interval};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing, writer};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId};
+use crate::ledger;
+use crate::ledger::blame::Blame;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::traced::waits::Operation;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "fsync-behind-writeback",
+    summary: "Databases and other callers of fsync wait behind the writeback of others",
+    manual: include_str!("fsync_behind_writeback.md"),
+    check,
+};
+
+/// Mean time of a write from which whoever waits for one notices, seconds.
+const STALL_AWAIT_S: f64 = 0.1;
+/// Seconds of such intervals that are worth a finding.
+const NOTICED_S: f64 = 1.0;
+/// Share of the window in which the disk was so that makes it more than a moment.
+const LASTS_SHARE: f64 = 0.05;
+/// Share of the window with a task waiting for I/O that hurts: of a database's cgroup, and of the machine.
+const HURTS_DATABASE: f64 = 0.1;
+const HURTS_MACHINE: f64 = 0.2;
+/// Part of what a disk writes that has to be writeback before it is the writeback's fault.
+const MOSTLY: f64 = 0.5;
+/// Part of the dirtying by one cgroup's own processes from which it waits for itself.
+const OWN_FAULT: f64 = 0.5;
+
+/// Bytes dirtied by one process that are worth naming it.
+const MUCH: u64 = 1 << 20;
+
+/// Programs that call fsync in the way of their clients, by the kernel's name of their process.
+const SYNCHRONOUS: &[&[u8]] = &[
+    b"redis-server",
+    b"valkey-server",
+    b"mysqld",
+    b"mariadbd",
+    b"postgres",
+    b"mongod",
+    b"etcd",
+    b"influxd",
+    b"rabbitmq-server",
+    b"beam.smp",
+    b"cockroach",
+    b"tikv-server",
+    b"zookeeper",
+    b"sqlservr",
+    b"oracle",
+];
+
+/// The disk that makes others wait.
+struct Queue<'a> {
+    device: Device<'a>,
+    /// Seconds in which it was saturated by writing and slow.
+    slow_s: f64,
+    await_max_s: f64,
+    /// Part of what it wrote that writeback completed, machine-wide.
+    writeback_share: f64,
+}
+
+/// A database that waits.
+struct Victim {
+    label: String,
+    cgroup: EntityId,
+    pressure: f64,
+}
+
+fn check(window: &Window) -> Verdict {
+    if !missing::has_rates(window) {
+        return Verdict::NotChecked(vec![missing::needs_time(Source::Diskstats, "write await")]);
+    }
+    let disks = device::disks(window);
+    if disks.is_empty() {
+        return missing::not_checked(window, Source::Diskstats, "no disk");
+    }
+    let Some(pressure) = dirty::io_pressure_some(window) else {
+        return missing::not_checked(window, Source::Pressure, "io");
+    };
+    let worst = disks.iter().filter_map(|disk| queue(window, disk)).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s));
+    let Some(queue) = worst.filter(|queue| queue.slow_s >= NOTICED_S) else {
+        return Verdict::Clear(match pressure >= HURTS_MACHINE {
+            true => format!(
+                "tasks waited for I/O {} of the time, but no disk was full of writes and slow: not a queue",
+                human::percent(pressure)
+            ),
+            false => "no disk was full of writes and slow for a second".to_owned(),
+        });
+    };
+    if queue.writeback_share < MOSTLY {
+        return Verdict::Clear(format!(
+            "{} was slow under writes that are not writeback: direct I/O, or a journal",
+            queue.device.name
+        ));
+    }
+    let victims = victims(window);
+    if victims.is_empty() && pressure < HURTS_MACHINE {
+        return Verdict::Clear(format!(
+            "{} was full of writeback for {} and hardly anybody waited",
+            queue.device.name,
+            human::seconds(queue.slow_s)
+        ));
+    }
+    Verdict::Found(vec![finding(window, &queue, &victims, pressure)])
+}
+
+/// Seconds in which a disk was saturated by writes and slow; `None` where its writes were not read.
+fn queue<'a>(window: &Window, device: &Device<'a>) -> Option<Queue<'a>> {
+    let is_slow = |interval: &&Interval| {
+        interval.is_saturated()
+            && interval.written_bytes >= interval.read_bytes
+            && interval.write_await_s.is_some_and(|seconds| seconds >= STALL_AWAIT_S)
+    };
+    let intervals = device.intervals();
+    let slow: Vec<&Interval> = intervals.iter().filter(is_slow).collect();
+    let written: f64 = slow.iter().map(|interval| interval.written_bytes).sum();
+    let cleaned: f64 = slow.iter().filter_map(|interval| cleaned_until(window, interval)).sum();
+    Some(Queue {
+        device: *device,
+        slow_s: slow.iter().map(|interval| interval.seconds).sum(),
+        await_max_s: slow.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+        writeback_share: if written > 0.0 { (cleaned / written).min(1.0) } else { 0.0 },
+    })
+}
+
+/// Bytes whose writeback completed in an interval, machine-wide.
+fn cleaned_until(window: &Window, interval: &Interval) -> Option<f64> {
+    let start = Nanos(interval.end.0.saturating_sub((interval.seconds * 1e9).round() as u64));
+    let at = |moment: Nanos| {
+        let near = |(at, _): &&(floodline_record::sample::SampleTime, _)| at.monotonic.0.abs_diff(moment.0) < 1_000_000;
+        window.host_series.iter().find(near).and_then(|(_, row)| row.nr_written)
+    };
+    let pages = at(interval.end)?.0.checked_sub(at(start)?.0)?;
+    Some(pages as f64 * dirty::page_size(window) as f64)
+}
+
+/// Databases whose cgroup waited for I/O, the most first; not those that wait for their own writing.
+fn victims(window: &Window) -> Vec<Victim> {
+    let writers = writer::writers(window);
+    let total = writers.attributed_bytes().max(1) as f64;
+    let own = |cgroup: EntityId| {
+        let of = writers.processes.iter().filter(|writer| writer.cgroup == Some(cgroup));
+        of.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add) as f64 / total
+    };
+    let mut victims: Vec<Victim> = window
+        .processes
+        .keys()
+        .filter_map(|id| match window.entities.get(id) {
+            Some(entity @ Entity::Process { comm, cgroup: Some(cgroup), .. })
+                if SYNCHRONOUS.contains(&comm.as_bytes()) =>
+            {
+                let pressure = cgroup::io_pressure_some(window.cgroups.get(cgroup)?)?;
+                Some(Victim { label: entity.label(), cgroup: *cgroup, pressure })
+            }
+            _ => None,
+        })
+        .filter(|victim| victim.pressure >= HURTS_DATABASE && own(victim.cgroup) < OWN_FAULT)
+        .collect();
+    victims.sort_by(|one, other| other.pressure.total_cmp(&one.pressure));
+    victims.dedup_by_key(|victim| victim.cgroup);
+    victims
+}
+
+/// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
+fn traced(window: &Window) -> Option<String> {
+    let is_for_others = |wait: &Blame| {
+        let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
+        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
+    };
+    // The longest stands first.
+    let wait = ledger::waits(window)?.into_iter().find(is_for_others)?;
+    let most = wait.files.first()?;
+    Some(format!(
+        "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
+        wait.process,
+        human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
+        wait.operation.name(),
+        wait.file.as_deref().unwrap_or("a file"),
+        wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64)),
+        wait.filesystem.as_deref().unwrap_or("all filesystems"),
+        human::percent(most.share),
+        most.name
+    ))
+}
+
+fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64) -> Finding {
+    let disk = queue.device.name;
+    // A moment in a long look is no incident, whoever waited.
+    let lasts = queue.slow_s >= LASTS_SHARE * window.seconds();
+    let severity = if victims.is_empty() || !lasts { Severity::Warning } else { Severity::Critical };
+    let summary = match victims.first() {
+        Some(victim) => format!(
+            "{} waits {} of the time behind others' writeback: writes on {disk} take up to {}.",
+            victim.label,
+            human::percent(victim.pressure),
+            human::seconds(queue.await_max_s)
+        ),
+        None => format!(
+            "Whoever calls fsync waits behind writeback: for {} writes on {disk} took up to {}.",
+            human::seconds(queue.slow_s),
+            human::seconds(queue.await_max_s)
+        ),
+    };
+    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
+    let others = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
+    let causers: Vec<String> = others().map(|(id, _)| cgroup::label(window, *id)).collect();
+    let mut evidence = queue_rows(queue, pressure);
+    evidence.extend(victims.iter().take(3).map(|victim| {
+        Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
+            .against(HURTS_DATABASE)
+    }));
+    let cpu = window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / window.seconds()).min(1.0));
+    evidence
+        .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
+    evidence.extend(others().zip(&causers).map(|((_, bytes), causer)| {
+        Evidence::bytes(format!("Most dirty, {causer}"), *bytes, "memory.stat file_dirty + file_writeback")
+    }));
+    evidence.extend(writer_row(window));
+    let whose = match causers.as_slice() {
+        [] => "Whose data they are, no cgroup's counters show.".to_owned(),
+        some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
+    };
+    let throttled = match dirty::can_have_throttled(window) {
+        Some(true) => " Writers were over the freerun ceiling as well and were throttled.",
+        Some(false) => " It is not throttling: the machine stayed below its freerun ceiling.",
+        None => "",
+    };
+    let (plan, trade_off) = remedy(window, queue);
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: traced(window),
+        evidence,
+        cause: format!(
+            "The flusher hands the disk all it may at once. An fsync is a few small writes, a journal commit and a \
+             flush of the disk's cache, each of which queues behind that; the thread that serves clients waits with \
+             it. {whose}{throttled}"
+        ),
+        plan,
+        trade_off,
+    }
+}
+
+/// How slow the disk is, and by what.
+fn queue_rows(queue: &Queue<'_>, pressure: f64) -> Vec<Evidence> {
+    let full = format!("{} full of writes and slow", queue.device.name);
+    let of_writes = "/proc/diskstats write_time ÷ writes";
+    vec![
+        Evidence::seconds(full, queue.slow_s, "/proc/diskstats").against(NOTICED_S),
+        Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(STALL_AWAIT_S),
+        Evidence::share("Part of it that is writeback", queue.writeback_share, "/proc/vmstat nr_written ÷ written")
+            .against(MOSTLY),
+        Evidence::share("Time with a task waiting for I/O", pressure, "/proc/pressure/io some").against(HURTS_MACHINE),
+    ]
+}
+
+/// Who dirtied most, where it is much.
+fn writer_row(window: &Window) -> Option<Evidence> {
+    let writers = writer::writers(window);
+    let first = writers.processes.first()?;
+    let bytes = first.dirtied_bytes.filter(|bytes| *bytes >= MUCH)?;
+    Some(Evidence::bytes(format!("Dirtied by {}", first.label()), bytes, "/proc/PID/io write_bytes"))
+}
+
+fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {
+    let drain = device::drains(window).into_iter().next();
+    let speed = drain.and_then(|drain| drain.write_bandwidth());
+    let advice = threshold::choose(&threshold::Needs::of(window, speed))
+        .filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    let mut plan: Vec<Step> = advice.iter().flat_map(|advice| sysctls(window, &advice.pair.changes())).collect();
+    if plan.is_empty() {
+        plan = sysctls(window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)]);
+    }
+    let is_off = queue.device.facts.and_then(|facts| facts.wbt_lat) == Some(Nanos(0));
+    let name = queue.device.name.to_string();
+    if is_off && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        let path = format!("/sys/block/{name}/queue/wbt_lat_usec");
+        plan.push(Step {
+            value: "-1".to_owned(),
+            undo: format!("echo 0 > {path}"),
+            command: format!("echo -1 > {path}"),
+            write: path,
+        });
+    }
+    let faster = match (dirty::dirtying_rate(window), speed) {
+        (Some(rate), Some(speed)) if rate > speed.value => {
+            "More is dirtied than the disk writes: then no setting helps fsync, as the disk is full either way. "
+        }
+        _ => "",
+    };
+    (
+        plan,
+        format!(
+            "{faster}Smaller bursts mean that pages which are rewritten often are written more often. What helps in any \
+             case is another disk for what must be synchronous (Redis: dir of the append-only file; databases: the log). \
+             A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops the \
+             database as well."
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, grows, mib, secs};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::Bytes;
+
+    /// A backup that fills the disk for the whole window, and Redis with an append-only file beside it.
+    fn backup() -> Fixture {
+        Fixture::healthy()
+            .host(|t, row| {
+                row.nr_dirtied = grows(t, 40_000_000, 24_000.0);
+                row.nr_written = grows(t, 38_000_000, 24_000.0);
+                row.psi_io_some = Some(secs(900.0 + 0.5 * t));
+            })
+            .disk("sda", |t, row| {
+                row.written = grows(t, mib(9_000.0), 100e6);
+                row.writes = grows(t, 9_000, 200.0);
+                row.write_time = Some(secs(900.0 + 200.0 * 0.35 * t));
+                row.io_time = Some(secs(600.0 + t));
+                row.weighted_io_time = Some(secs(900.0 + 70.0 * t));
+            })
+            .cgroup("/system.slice/backup.service", |_, row| row.file_writeback = Some(Bytes(mib(90.0))))
+            .process("tar", 700, "/system.slice/backup.service", |t, row| row.write_bytes = grows(t, 0, 100e6))
+            .cgroup("/system.slice/redis.service", |t, row| row.io_some = Some(secs(1.0 + 0.4 * t)))
+            .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e5))
+    }
+
+    #[test]
+    fn a_database_behind_a_backup_is_critical_and_both_are_named() {
+        check_rule(
+            &RULE,
+            &backup(),
+            "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on sda take up to 350 ms.",
+        );
+        let Verdict::Found(findings) = check(&backup().window()) else { panic!("not found") };
+        assert!(findings[0].cause.contains("belongs to /system.slice/backup.service"), "{}", findings[0].cause);
+    }
+
+    #[test]
+    fn a_moment_in_a_long_look_is_not_critical() {
+        let busy = |t: f64| t.min(10.0);
+        let moment = backup().seconds(300).disk("sda", move |t, row| {
+            row.written = grows(busy(t), mib(9_000.0), 100e6);
+            row.writes = grows(busy(t), 9_000, 200.0);
+            row.write_time = Some(secs(900.0 + 200.0 * 0.35 * busy(t)));
+            row.io_time = Some(secs(600.0 + busy(t)));
+            row.weighted_io_time = Some(secs(900.0 + 70.0 * busy(t)));
+        });
+        check_rule(&RULE, &moment, "warning: redis-server[701] waits");
+    }
+
+    #[test]
+    fn without_a_database_it_is_a_warning() {
+        let nobody = backup().cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)));
+        check_rule(&RULE, &nobody, "warning: Whoever calls fsync waits behind writeback");
+        let calm = nobody.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.02 * t)));
+        check_rule(&RULE, &calm, "clear: sda was full of writeback for 10 s and hardly anybody waited");
+    }
+
+    #[test]
+    fn a_database_that_waits_for_its_own_writing_is_no_victim() {
+        let own = backup()
+            .process("tar", 700, "/system.slice/backup.service", |_, row| row.write_bytes = Some(Bytes(0)))
+            .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e8));
+        check_rule(&RULE, &own, "warning: Whoever calls fsync");
+    }
+
+    #[test]
+    fn direct_writes_reads_and_throttling_are_told_apart() {
+        let direct = backup().host(|t, row| row.nr_written = grows(t, 38_000_000, 10.0));
+        check_rule(&RULE, &direct, "clear: sda was slow under writes that are not writeback");
+        let reads = backup().disk("sda", |t, row| row.read = grows(t, 0, 500e6));
+        check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full of writes");
+        let idle = backup().disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
+        check_rule(&RULE, &idle, "clear: tasks waited for I/O 50 % of the time, but no disk");
+        check_rule(&RULE, &starved_budget_published(), "clear: tasks waited for I/O");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no disk was full of writes");
+    }
+
+    #[test]
+    fn a_disk_with_writeback_throttling_off_gets_it_on() {
+        let off = backup().facts(|facts| facts.devices.iter_mut().for_each(|device| device.wbt_lat = Some(Nanos(0))));
+        let Verdict::Found(findings) = check(&off.window()) else { panic!("not found") };
+        let last = findings[0].plan.last().map(|step| step.command.as_str());
+        assert_eq!(last, Some("echo -1 > /sys/block/sda/queue/wbt_lat_usec"));
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        check_rule(&RULE, &backup().one_look(), "not checked: /proc/diskstats (write await): too short a look");
+        let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".to_owned() });
+        check_rule(&RULE, &no_psi, "not checked: /proc/pressure/RESOURCE: not in this kernel (since 4.20)");
+    }
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `inode-switch-storm`: after a cgroup is removed, kworkers move its cached inodes to the parent's
+//! wb, and on some kernels burn CPU for it at a cost that grows faster than the inodes. Measured by the
+//! CPU time of those kworkers; otherwise an exposure, as far as files show one. Not about writing: no page
+//! is written by a switch.
+#![doc = include_str!("inode_switch_storm.md")]
+
+use crate::diagnose::switches::{self, Moves, Pair};
+use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
+use floodline_record::facts::HostFacts;
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::version::KernelVersion;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "inode-switch-storm",
+    summary: "Removed cgroups make kworkers move their cached inodes, which can burn whole CPUs",
+    manual: include_str!("inode_switch_storm.md"),
+    check,
+};
+
+/// The workqueue's name, as the kernel appends it to a kworker's.
+const WORKQUEUE: &[u8] = b"inode_switch_wbs";
+/// CPUs' worth of switching that stalls other work.
+const HURTS_CPUS: f64 = 0.5;
+/// CPUs' worth of switching that is worth knowing.
+const FELT_CPUS: f64 = 0.05;
+/// A storm lasts seconds: a longer look does not make it less, so the shares above are of this at most.
+const STORM_S: f64 = 10.0;
+/// CPU seconds below which nothing was measured worth a word.
+const LEAST_CPU_S: f64 = 0.5;
+/// Reclaimable slab of one cgroup that may hold very many inodes, about 100,000 of 1 KiB.
+const MANY_INODES: u64 = 100 << 20;
+
+/// What is known of a kernel's way of switching, by its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cost {
+    /// No release of dying wbs: nothing is switched when a cgroup goes (before 5.14).
+    None,
+    /// Linear, by one worker (6.18, and stable releases with the three commits).
+    Linear,
+    /// Contended, and quadratic with timestamp-dirty inodes.
+    Quadratic,
+    /// The version is not known, or is of a series whose stable releases differ.
+    Unknown,
+}
+
+/// By mainline version and the stable releases that were read. Vendors carry backports in both directions.
+fn cost(kernel: Option<KernelVersion>) -> Cost {
+    let Some(kernel) = kernel else { return Cost::Unknown };
+    match (kernel.major, kernel.minor) {
+        // Commits e1b849cfa6b6, 66c14dccd810 and 9a6ebbdbd412, 6.18.
+        _ if kernel.at_least(6, 18) => Cost::Linear,
+        (6, 12) if kernel.patch >= 117 => Cost::Linear,
+        (6, 12) if kernel.patch > 43 => Cost::Unknown,
+        (6, 1) if kernel.patch >= 192 => Cost::Linear,
+        (6, 1) if kernel.patch > 176 => Cost::Unknown,
+        // Commit c22d70a162d3 ("writeback, cgroup: release dying cgwbs by switching attached inodes"), 5.14.
+        _ if kernel.at_least(5, 14) => Cost::Quadratic,
+        _ => Cost::None,
+    }
+}
+
+/// What switching did, and what waits to be switched.
+struct Storm {
+    /// CPU seconds of kworkers named for switching; `None` when there is no rate.
+    cpu_s: Option<f64>,
+    workers: u64,
+    dying: Option<u64>,
+    /// Cgroups that went away within the window.
+    removed: u64,
+    /// The cgroup with the most reclaimable slab of its own.
+    largest: Option<(EntityId, u64)>,
+    lazytime: Vec<String>,
+    cost: Cost,
+    /// Moves that were counted, by pair of cgroups; `None` when nothing traced them.
+    moves: Option<Vec<(Pair, Moves)>>,
+}
+
+fn check(window: &Window) -> Verdict {
+    let Some(facts) = window.facts.as_ref() else {
+        return missing::not_checked(window, Source::KernelRelease, "facts of the machine");
+    };
+    if facts.cgroups.v2_controllers_unread {
+        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+    }
+    if !facts.cgroups.has_unified_writeback() {
+        return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
+    }
+    let storm = storm(window, facts);
+    let storm_s = window.seconds().min(STORM_S);
+    let measured = storm.cpu_s.filter(|cpu| *cpu >= (FELT_CPUS * storm_s).max(LEAST_CPU_S));
+    if let Some(cpu) = measured {
+        let severity = if cpu >= HURTS_CPUS * storm_s { Severity::Critical } else { Severity::Warning };
+        let summary = format!(
+            "Kworkers moving inodes of removed cgroups used {} of CPU in {}{}.",
+            human::seconds(cpu),
+            human::seconds(window.seconds()),
+            storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
+        );
+        return Verdict::Found(vec![finding(window, &storm, severity, summary)]);
+    }
+    if let Some(finding) = exposed(window, &storm) {
+        return Verdict::Found(vec![finding]);
+    }
+    match (storm.cost, storm.cpu_s, storm.dying) {
+        (Cost::None, _, _) => Verdict::Clear("this kernel does not switch inodes of removed cgroups".to_owned()),
+        (_, Some(cpu), _) if storm.moves.as_ref().is_some_and(|moves| !moves.is_empty()) => Verdict::Clear(format!(
+            "kworkers used {} for it{}",
+            human::seconds(cpu),
+            storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
+        )),
+        (_, None, _) => Verdict::NotChecked(vec![missing::rate_gap(window, Source::ProcessStat, "CPU of kworkers")]),
+        (_, Some(_), None) => missing::not_checked(window, Source::CgroupStat, "nr_dying_descendants"),
+        (_, Some(cpu), Some(dying)) => Verdict::Clear(format!(
+            "kworkers used {} for it, {}",
+            human::seconds(cpu),
+            human::plural(dying, "removed cgroup lingers", "removed cgroups linger")
+        )),
+    }
+}
+
+/// `: 20,000 inodes went from A to B`; empty when none did.
+fn counted(window: &Window, moves: &[(Pair, Moves)]) -> String {
+    let all: u64 = moves.iter().map(|(_, moves)| moves.switched).sum();
+    match moves.first() {
+        Some((pair, _)) => format!(
+            ": {} went from {} to {}",
+            human::plural(all, "inode", "inodes"),
+            throttle::label(window, pair.one),
+            throttle::label(window, pair.other)
+        ),
+        None => String::new(),
+    }
+}
+
+fn storm(window: &Window, facts: &HostFacts) -> Storm {
+    let is_switcher = |id: &EntityId| match window.entities.get(id) {
+        Some(Entity::Process { comm, .. }) => {
+            comm.as_bytes().starts_with(b"kworker")
+                && comm.as_bytes().windows(WORKQUEUE.len()).any(|part| part == WORKQUEUE)
+        }
+        _ => false,
+    };
+    let cpu = |growth: (Option<Nanos>, Option<Nanos>)| {
+        let nanos = |time: Option<Nanos>| time.unwrap_or_default();
+        nanos(growth.0).as_secs_f64() + nanos(growth.1).as_secs_f64()
+    };
+    let switchers: Vec<f64> = window
+        .processes
+        .iter()
+        .filter(|(id, _)| is_switcher(id))
+        .map(|(_, span)| cpu((span.growth.utime, span.growth.stime)))
+        .collect();
+    let was_read = window.processes.values().any(|span| span.growth.stime.is_some());
+    let dying = |span: &floodline_record::window::Span<floodline_record::sample::CgroupRow>| {
+        let memory = span.last.nr_dying_subsys_memory.map(|count| count.0);
+        memory.or(span.last.nr_dying_descendants.map(|count| count.0))
+    };
+    let latest = window.cgroups.values().map(|span| span.last_at).max();
+    let slab = cgroup::own_amounts(window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
+    Storm {
+        cpu_s: (was_read && missing::has_rates(window)).then(|| switchers.iter().sum()),
+        workers: switchers.len() as u64,
+        dying: window.cgroups.values().filter_map(dying).max(),
+        removed: window.cgroups.values().filter(|span| Some(span.last_at) < latest).count() as u64,
+        largest: slab.first().copied(),
+        lazytime: facts
+            .mounts
+            .iter()
+            .filter(|mount| mount.has_option("lazytime") && !mount.has_option("ro"))
+            .map(|mount| mount.mount_point.to_string())
+            .collect(),
+        cost: cost(facts.kernel),
+        moves: switches::moves(window),
+    }
+}
+
+/// A storm that may come: cgroups are removed here, one has very many inodes cached, and the kernel pays
+/// more than it should.
+fn exposed(window: &Window, storm: &Storm) -> Option<Finding> {
+    let (id, slab) = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES)?;
+    let removes = storm.removed > 0 || storm.dying > Some(0);
+    if !removes || storm.cost != Cost::Quadratic {
+        return None;
+    }
+    let severity = if storm.lazytime.is_empty() { Severity::Info } else { Severity::Warning };
+    let summary = format!(
+        "If {} is removed, this kernel moves its cached inodes at great cost: it holds {} of reclaimable slab.",
+        cgroup::label(window, id),
+        human::bytes(slab as f64)
+    );
+    Some(finding(window, storm, severity, summary))
+}
+
+fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) -> Finding {
+    let mut evidence = Vec::new();
+    if let Some(cpu) = storm.cpu_s {
+        evidence.push(
+            Evidence::seconds("CPU of kworkers of inode_switch_wbs", cpu, "/proc/PID/stat utime + stime")
+                .against(HURTS_CPUS * window.seconds().min(STORM_S)),
+        );
+        evidence.push(Evidence::count("Such kworkers", storm.workers, "/proc/PID/comm"));
+    }
+    for (pair, moves) in storm.moves.iter().flatten().take(3) {
+        let (from, to) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+        let name = format!("Inodes moved from {from} to {to} on {}", pair.bdi);
+        evidence.push(Evidence::count(name, moves.switched, switches::SWITCHES));
+        let lasted = Nanos(moves.last_at.0.saturating_sub(moves.first_at.0)).as_secs_f64();
+        evidence.push(Evidence::seconds("from the first to the last", lasted, switches::SWITCHES));
+        evidence.extend(switches::removed_before(window, moves.first_at).map(|(at, path)| {
+            let before = Nanos(moves.first_at.0.saturating_sub(at.0)).as_secs_f64();
+            Evidence::seconds(format!("after the removal of {path}"), before, "trace of cgroup_rmdir")
+        }));
+    }
+    evidence.extend(
+        storm
+            .dying
+            .map(|dying| Evidence::count("Removed cgroups that linger", dying, "cgroup.stat nr_dying_descendants")),
+    );
+    evidence.push(Evidence::count("Cgroups removed in this window", storm.removed, "cgroup tree"));
+    evidence.extend(storm.largest.map(|(id, slab)| {
+        Evidence::bytes(
+            format!("Most reclaimable slab, {}", cgroup::label(window, id)),
+            slab,
+            "memory.stat slab_reclaimable: inodes and dentries",
+        )
+        .against(MANY_INODES as f64)
+    }));
+    if !storm.lazytime.is_empty() {
+        evidence.push(Evidence::text("Mounted lazytime", storm.lazytime.join(", "), "/proc/self/mountinfo"));
+    }
+    let release = window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+    evidence.extend(release.map(|release| {
+        Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
+    }));
+    let (plan, trade_off) = remedy(window, storm);
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: confirmed(window, storm),
+        evidence,
+        cause: cause(storm),
+        plan,
+        trade_off,
+    }
+}
+
+/// What confirms it: how many inodes went from where to where, and the removal that set them off.
+fn confirmed(window: &Window, storm: &Storm) -> Option<String> {
+    let moves = storm.moves.as_deref()?;
+    let (pair, most) = moves.first()?;
+    let inodes = human::plural(most.switched, "inode", "inodes");
+    let (from, to) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+    let mut text = format!("{inodes} went from {from} to {to} on {}", pair.bdi);
+    if let Some((at, path)) = switches::removed_before(window, most.first_at) {
+        let after = human::seconds(Nanos(most.first_at.0.saturating_sub(at.0)).as_secs_f64());
+        text.push_str(&format!(", beginning {after} after the removal of {path}"));
+    }
+    text.push('.');
+    Some(text)
+}
+
+fn said(cost: Cost) -> &'static str {
+    match cost {
+        Cost::None => "does not switch",
+        Cost::Linear => "has the fixes of 6.18",
+        Cost::Quadratic => "without the fixes of 6.18",
+        Cost::Unknown => "not known whether it has the fixes of 6.18",
+    }
+}
+
+fn cause(storm: &Storm) -> String {
+    let lazytime = match (storm.cost, storm.lazytime.is_empty()) {
+        (Cost::Linear | Cost::None, _) | (_, true) => "",
+        _ => {
+            " lazytime makes it quadratic: inodes that are dirty by their time stamps are sorted into a list one by one."
+        }
+    };
+    format!(
+        "When a cgroup is removed, its cached inodes are handed to the nearest living ancestor, a batch per work, all \
+         under one list lock. A cgroup that still has dirty inodes when it is removed is skipped until another one is \
+         removed after they were written: so the work comes half a minute to minutes after whoever wrote the files has \
+         ended, and sync alone does not bring it.{lazytime} The version tells what is likely: distributions carry fixes \
+         of their own. A trace of writeback:inode_switch_wbs names the cgroups."
+    )
+}
+
+fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
+    let mut plan = Vec::new();
+    if storm.cost == Cost::Quadratic || storm.cost == Cost::Unknown {
+        plan.push(Step {
+            write: "kernel".to_owned(),
+            value: "6.18, or a stable release with commit e1b849cfa6b6 (6.12.117 and 6.1.192 have it)".to_owned(),
+            undo: "boot the old kernel".to_owned(),
+            command: "# install a newer kernel package and reboot".to_owned(),
+        });
+    }
+    let whose = match storm.largest {
+        Some((id, slab)) if slab >= MANY_INODES => cgroup::label(window, id),
+        _ => "the units that write many files and end".to_owned(),
+    };
+    (
+        plan,
+        format!(
+            "Until then: run {whose} in a long-lived cgroup, or in a slice of its own with both the io and the memory \
+             controller off, which takes away its limits and its accounting (either one alone changes nothing). \
+             Dropping the inode cache before the cgroup is removed avoids the switches and slows whoever needed the \
+             cache. Keeping the unit alive (RemainAfterExit=) only puts the work off."
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, mib};
+    use floodline_record::gap::Cause;
+    use floodline_record::units::Bytes;
+
+    #[test]
+    fn a_measured_storm_is_critical() {
+        check_rule(
+            &RULE,
+            &inode_switch_storm(),
+            "critical: Kworkers moving inodes of removed cgroups used 11 s of CPU in 9.00 s",
+        );
+        check_rule(&RULE, &inode_switch_storm_published(), "critical: Kworkers moving inodes");
+        check_rule(&RULE, &inode_switch_fixed(), "clear: kworkers used 110 ms for it, 1 removed cgroup lingers");
+        check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers used 200 ms for it");
+        // A longer look at the same storm.
+        check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
+    }
+
+    #[test]
+    fn counted_moves_confirm_it_and_name_both_cgroups() {
+        let switched = || {
+            floodline_record::record::What::InodesSwitched(Box::new(floodline_record::traced::switches::InodesSwitched {
+                since: Nanos(0),
+                bdi: "8:0".into(),
+                old_cgroup_ino: 77,
+                new_cgroup_ino: 1,
+                switched: 20_011,
+                queued: None,
+                first_at: Nanos(1),
+                last_at: Nanos(2),
+            }))
+        };
+        let expect = "critical: Kworkers moving inodes of removed cgroups used 11 s of CPU in 9.00 s: 20011 inodes went from \
+                      cgroup 77 to /.";
+        check_rule(&RULE, &inode_switch_storm().traced(&["switches"], vec![switched()]), expect);
+        let little = inode_switch_fixed().traced(&["switches"], vec![switched()]);
+        check_rule(&RULE, &little, "clear: kworkers used 110 ms for it: 20011 inodes went from cgroup 77");
+        check_rule(&RULE, &inode_switch_fixed().traced(&["switches"], vec![]), "clear: kworkers used 110 ms for it, 1");
+    }
+
+    #[test]
+    fn kernels_by_version() {
+        let check = |release: &str, expect: Cost| assert_eq!(cost(release.parse().ok()), expect, "{release}");
+        check("5.10.223", Cost::None);
+        check("5.15.0", Cost::Quadratic);
+        check("6.1.176", Cost::Quadratic);
+        check("6.1.180", Cost::Unknown);
+        check("6.1.192", Cost::Linear);
+        check("6.8.0-31-generic", Cost::Quadratic);
+        check("6.12.43", Cost::Quadratic);
+        check("6.12.80", Cost::Unknown);
+        check("6.12.117", Cost::Linear);
+        check("6.18.44", Cost::Linear);
+        check("7.2.13", Cost::Linear);
+        check("unknown", Cost::Unknown);
+    }
+
+    fn exposed(kernel: &str, slab_mib: f64, dying: u64) -> Fixture {
+        Fixture::healthy()
+            .kernel(kernel)
+            .cgroup("/system.slice", move |_, row| row.nr_dying_descendants = Some(floodline_record::units::Count(dying)))
+            .cgroup("/system.slice", move |_, row| row.nr_dying_subsys_memory = None)
+            .cgroup("/system.slice/unpack.service", move |_, row| row.slab_reclaimable = Some(Bytes(mib(slab_mib))))
+    }
+
+    #[test]
+    fn an_exposure_needs_the_kernel_the_inodes_and_removals() {
+        let expect = "info: If /system.slice/unpack.service is removed, this kernel moves its cached inodes";
+        check_rule(&RULE, &exposed("6.8.0-31-generic", 400.0, 3), expect);
+        check_rule(&RULE, &exposed("6.12.117", 400.0, 3), "clear:");
+        check_rule(&RULE, &exposed("6.8.0-31-generic", 20.0, 3), "clear:");
+        check_rule(&RULE, &exposed("6.8.0-31-generic", 400.0, 0), "clear:");
+        let lazytime = exposed("6.8.0-31-generic", 400.0, 3).mount("sdb", "xfs", "/data", "rw,lazytime,attr2");
+        check_rule(&RULE, &lazytime, "warning: If /system.slice/unpack.service is removed");
+    }
+
+    #[test]
+    fn an_old_kernel_and_version_1_switch_nothing() {
+        check_rule(&RULE, &exposed("5.10.223", 400.0, 3), "clear: this kernel does not switch");
+        let v1 = Fixture::healthy().hierarchy(floodline_record::id::Hierarchy::V1Memory);
+        check_rule(&RULE, &v1, "clear: no cgroup writeback here");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        let one_look = Fixture::healthy().one_look();
+        check_rule(
+            &RULE,
+            &one_look,
+            "not checked: /proc/PID/stat (CPU of kworkers): too short a look (needs --for 10s)",
+        );
+        let denied = || Cause::PermissionDenied { need: "root".to_owned() };
+        check_rule(
+            &RULE,
+            &Fixture::healthy().without(Source::ProcessStat, denied()),
+            "not checked: /proc/PID/stat: not allowed (needs root)",
+        );
+        check_rule(&RULE, &Fixture::healthy().without(Source::CgroupStat, denied()), "not checked: CGROUP/cgroup.stat");
+    }
+}

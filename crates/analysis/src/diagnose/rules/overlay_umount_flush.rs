@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `overlay-umount-flush`: unmounting an overlay writes out everything that is dirty on the
+//! filesystem below it, whoever dirtied it. Foretold from dirty bytes and device speed before anybody
+//! unmounts; confirmed where `umount` is seen waiting. Not about unmounting the filesystem itself.
+#![doc = include_str!("overlay_umount_flush.md")]
+
+mod remedy;
+mod upper;
+mod wait;
+
+use self::remedy::remedy;
+use self::upper::{Level, Upper};
+use self::wait::Seen;
+use crate::diagnose::burst::{self, Burst, Trigger};
+use crate::diagnose::device::Device;
+use crate::diagnose::{Rule, Verdict, missing};
+use floodline_record::gap::{Gap, Source};
+use floodline_record::human;
+use floodline_record::name::Name;
+use crate::report::{Evidence, Finding, Severity};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "overlay-umount-flush",
+    summary: "Unmounting an overlay will first write out the whole filesystem that carries it",
+    manual: include_str!("overlay_umount_flush.md"),
+    check,
+};
+
+/// A wait that people notice, seconds.
+const NOTICED_S: f64 = 1.0;
+/// A wait that breaks time limits of teardown, seconds.
+const HURTS_S: f64 = 2.0;
+/// Bytes that the slowest disk still sold writes in a second.
+const LITTLE: u64 = 8 << 20;
+
+fn check(window: &Window) -> Verdict {
+    let Some(facts) = window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
+        return missing::not_checked(window, Source::Mountinfo, "mounts");
+    };
+    let overlays = || facts.mounts.iter().filter_map(|mount| mount.overlay.as_ref());
+    if overlays().next().is_none() {
+        return Verdict::Clear("no overlay is mounted".to_owned());
+    }
+    // Without an upper directory nothing can be dirty.
+    let synced: Vec<_> = overlays().filter(|overlay| !overlay.volatile && overlay.upperdir.is_some()).collect();
+    if synced.is_empty() {
+        return Verdict::Clear("every overlay is volatile or read-only".to_owned());
+    }
+    if let Some(kernel) = facts.kernel.filter(|kernel| !upper::syncs_upper(*kernel)) {
+        return Verdict::Clear(format!("kernel {kernel} does not write out the upper filesystem at unmount"));
+    }
+    if synced.iter().all(|overlay| overlay.upper_dev.is_none()) {
+        return missing::not_checked(window, Source::Mountinfo, "the filesystem of an overlay's upper directory");
+    }
+    let uppers = upper::uppers(window);
+    if uppers.is_empty() {
+        return Verdict::Clear("the upper filesystems are not on a block device".to_owned());
+    }
+    let findings: Vec<Finding> = uppers.iter().filter_map(|upper| finding(window, upper)).collect();
+    if !findings.is_empty() {
+        return Verdict::Found(findings);
+    }
+    let unknown: Vec<Gap> = uppers
+        .iter()
+        .filter(|upper| upper.dirty.1 >= LITTLE && upper.at_most_s().is_none_or(|seconds| seconds >= NOTICED_S))
+        .map(|upper| upper::gap(window, upper))
+        .collect();
+    match (unknown.is_empty(), uppers.iter().max_by_key(|upper| upper.dirty.1)) {
+        (true, Some(most)) => Verdict::Clear(format!(
+            "unmounting an overlay on {} would write {} at most{}",
+            most.device.name,
+            human::bytes(most.dirty.1 as f64),
+            most.at_most_s().map(|seconds| format!(", {}", human::seconds(seconds))).unwrap_or_default()
+        )),
+        _ => Verdict::NotChecked(unknown),
+    }
+}
+
+/// Whether a burst on a device is what this rule reports: umount is seen waiting for it, or it was asked
+/// for on a device that carries overlays.
+pub(super) fn claims(window: &Window, device: &Device<'_>, burst: &Burst) -> bool {
+    let Verdict::Found(findings) = check(window) else { return false };
+    let carries = || upper::uppers(window).iter().any(|upper| upper.device.id == device.id);
+    findings.iter().any(|one| one.severity == Severity::Critical) || (burst.trigger == Trigger::Asked && carries())
+}
+
+fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
+    let seen = Seen::of(window, upper);
+    let asked = burst::longest(window, &upper.device);
+    let asked = asked.filter(|burst| burst.trigger == Trigger::Asked && !seen.is_happening());
+    let level = if seen.is_happening() { Level::Most } else { Level::Now };
+    let ((dirty, _), source) = upper::dirty_of(window, &upper.device, level)?;
+    let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
+        Some(speed) => dirty as f64 / speed.value,
+        None => 0.0,
+    };
+    if !seen.is_happening() && asked.is_none() && foretold_s < NOTICED_S {
+        return None;
+    }
+    let hurt = asked.is_some_and(|burst| burst.stalled());
+    let severity = match seen.is_happening() {
+        true => Severity::Critical,
+        false if foretold_s >= HURTS_S || hurt => Severity::Warning,
+        false => Severity::Info,
+    };
+    let device = upper.device.name;
+    let dirty_name = if seen.is_happening() { "Dirty there, at most" } else { "Dirty there now" };
+    let mut evidence = vec![
+        Evidence::count(format!("Overlays on {device} that are not volatile"), upper.overlays, "mountinfo"),
+        Evidence::bytes(dirty_name, dirty, source),
+    ];
+    evidence.extend(
+        upper
+            .speed
+            .map(|speed| Evidence::rate(format!("Write bandwidth of {device}"), speed.value, speed.basis.source())),
+    );
+    evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
+    evidence.extend(asked.iter().flat_map(asked_rows));
+    evidence.extend(seen.evidence(upper));
+    evidence.extend(upper::owners(window, upper, level));
+    let (plan, trade_off) = remedy(window, upper);
+    Some(Finding {
+        rule: RULE.name,
+        severity,
+        summary: summary(upper, &seen, asked.as_ref(), dirty, foretold_s),
+        confirmed: seen.confirmed(),
+        evidence,
+        cause: cause(window, upper),
+        plan,
+        trade_off,
+    })
+}
+
+fn summary(upper: &Upper<'_>, seen: &Seen, asked: Option<&Burst>, dirty: u64, foretold_s: f64) -> String {
+    let device = upper.device.name;
+    let overlays = human::plural(upper.overlays, "overlay", "overlays");
+    match asked {
+        Some(burst) => format!(
+            "Everything dirty on {device}, {}, was written at once for {}: an unmount of one of {overlays}, or a sync, \
+             asked.",
+            human::bytes(burst.dirty_before as f64),
+            human::seconds(burst.seconds)
+        ),
+        None if seen.is_happening() => format!(
+            "{} waited {} while everything dirty on {device} is written out, not only their own overlay's data.",
+            human::plural(seen.umounts, "umount has", "umounts have"),
+            human::seconds(seen.seconds)
+        ),
+        None => format!(
+            "Unmounting any of {overlays} will take {}: it first writes out all {} that are dirty on {device}.",
+            human::seconds(foretold_s),
+            human::bytes(dirty as f64)
+        ),
+    }
+}
+
+fn cause(window: &Window, upper: &Upper<'_>) -> String {
+    let assumed = match window.facts.as_ref().and_then(|facts| facts.kernel) {
+        Some(_) => "",
+        None => " The kernel's version is not known: kernels since 4.16 and 4.14.60 do this.",
+    };
+    format!(
+        "Unmounting an overlay syncs the whole superblock that holds its upper directory ({} on {}), with what all \
+         others have dirty there. Unmounts side by side all wait for the same data; one after another only the first \
+         does.{assumed}",
+        Name::new(&upper.mount.fs_type),
+        upper.mount.mount_point
+    )
+}
+
+/// A burst that nothing but a request explains.
+fn asked_rows(burst: &Burst) -> Vec<Evidence> {
+    let mut rows = vec![
+        Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
+        Evidence::seconds("Length of the burst", burst.seconds, "/proc/diskstats io_time").against(NOTICED_S),
+        Evidence::text("What it was for", "neither amount nor age", "background threshold and expiry"),
+    ];
+    rows.extend(burst.pressure.map(|share| {
+        Evidence::share("Time in it with a task waiting", share, "/proc/pressure/io some")
+            .against(burst::STALL_PRESSURE)
+    }));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_record::facts::Mount;
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, mib_pages, secs};
+    use floodline_record::gap::Cause;
+    use floodline_record::record::What;
+    use floodline_record::traced::Who;
+    use floodline_record::traced::waits::{Operation, SlowSync};
+    use floodline_record::units::{Bytes, BytesPerSecond, Count};
+
+    #[test]
+    fn waiting_umounts_are_critical() {
+        check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts have waited 9.00 s while everything dirty on sdb");
+        check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts have waited 9.00 s");
+    }
+
+    #[test]
+    fn a_burst_that_nothing_else_explains_is_laid_to_an_unmount_or_a_sync() {
+        // Dirty from second 3 on and written from second 6 on; who unmounts has a name of its own.
+        let busy = |t: f64| (t - 6.0).clamp(0.0, 3.5);
+        let written = overlay_synced()
+            .seconds(12)
+            .host(move |t, row| {
+                row.nr_dirty = Some(mib_pages(if t < 3.0 { 0.0 } else { 105.0 - 30.0 * busy(t) }));
+                row.psi_io_some = Some(secs(900.0 + 0.9 * busy(t)));
+            })
+            .disk("sdb", move |t, row| {
+                row.written = Some(Bytes((31.46e6 * busy(t)) as u64));
+                row.writes = Some(Count((60.0 * busy(t)) as u64));
+                row.write_time = Some(secs(60.0 * busy(t)));
+                row.io_time = Some(secs(busy(t)));
+                row.weighted_io_time = Some(secs(30.0 * busy(t)));
+            });
+        let expect = "warning: Everything dirty on sdb, 105 MiB, was written at once for 4.00 s";
+        check_rule(&RULE, &written, expect);
+        let calm = written.host(|_, row| row.psi_io_some = Some(secs(900.0)));
+        check_rule(&RULE, &calm, "info: Everything dirty on sdb");
+    }
+
+    #[test]
+    fn a_traced_sync_of_the_upper_filesystem_confirms_it_only_when_an_overlay_asked() {
+        let facts = overlay_synced().window().facts.unwrap();
+        let dev = |is_overlay: bool| {
+            let wanted = |mount: &&Mount| mount.overlay.is_some() == is_overlay && mount.mount_point != "/".into();
+            facts.mounts.iter().find(wanted).unwrap().dev
+        };
+        let sync = |device| {
+            let who = Who { pid: 40, comm: "containerd-shim".into(), cgroup_ino: 1 };
+            let (operation, lasted) = (Operation::SyncFilesystem, secs(3.0));
+            let queued = Some(Bytes(90_000_000));
+            let own = Bytes(0);
+            What::SlowSync(SlowSync {
+                who,
+                tid: None,
+                operation,
+                lasted,
+                device: Some(device),
+                file: None,
+                queued,
+                own,
+            })
+        };
+        let asked = overlay_synced().traced(&["bytes"], vec![sync(dev(false)), sync(dev(true))]);
+        check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while everything dirty on sdb");
+        // Somebody called syncfs, which is what he wanted.
+        let plain = overlay_synced().traced(&["bytes"], vec![sync(dev(false))]);
+        check_rule(&RULE, &plain, "clear: unmounting an overlay on sdb would write 0 B at most");
+    }
+
+    #[test]
+    fn the_wait_is_foretold_before_anybody_unmounts() {
+        let expect = "warning: Unmounting any of 10 overlays will take 10 s: it first writes out all 300 MiB";
+        check_rule(&RULE, &overlay_before_teardown("6.12.117+deb13-amd64"), expect);
+        check_rule(&RULE, &overlay_before_teardown("6.12.117+deb13-amd64").one_look(), expect);
+        check_rule(&RULE, &overlay_before_teardown("4.14.60"), expect);
+    }
+
+    #[test]
+    fn kernels_that_do_not_sync_the_upper_filesystem_are_cleared() {
+        let expect = "clear: kernel 4.14.59 does not write out";
+        check_rule(&RULE, &overlay_before_teardown("4.14.59"), expect);
+        check_rule(&RULE, &overlay_before_teardown("4.15.0-20-generic"), "clear: kernel 4.15.0 does not");
+    }
+
+    #[test]
+    fn after_a_sync_and_with_volatile_there_is_nothing_to_wait_for() {
+        check_rule(&RULE, &overlay_synced(), "clear: unmounting an overlay on sdb would write 0 B at most");
+        check_rule(&RULE, &overlay_volatile(), "clear: every overlay is volatile or read-only");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no overlay is mounted");
+    }
+
+    #[test]
+    fn up_to_6_9_the_dirty_bytes_of_one_of_several_disks_are_a_bound() {
+        let old = overlay_before_teardown("6.1.0-40-amd64");
+        check_rule(&RULE, &old, "warning: Unmounting any of 10 overlays will take 10 s");
+        // The root wb has little, the machine much: it may be anywhere.
+        let elsewhere = old.bdi("8:16", |_, row| row.reclaimable = Some(Bytes(4096)));
+        check_rule(&RULE, &elsewhere, "not checked: /sys/kernel/debug/bdi/NAME/wb_stats");
+    }
+
+    #[test]
+    fn a_bound_of_the_speed_clears_and_never_finds() {
+        let unmounted = || Cause::NotMounted { fs_type: "debugfs".to_owned() };
+        let unknown = overlay_before_teardown("6.1.0-40-amd64").without(Source::DebugBdiStats, unmounted());
+        check_rule(&RULE, &unknown, "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted");
+        let little = unknown.host(|_, row| row.nr_dirty = Some(mib_pages(0.0)));
+        check_rule(&RULE, &little, "clear: unmounting an overlay on sdb would write 0 B at most");
+    }
+
+    #[test]
+    fn a_fast_disk_has_written_it_before_anybody_notices() {
+        let fast = overlay_before_teardown("6.12.117").bdi("8:16", |_, row| {
+            row.write_bandwidth = Some(BytesPerSecond(900_000_000));
+        });
+        check_rule(&RULE, &fast, "clear: unmounting an overlay on sdb would write 300 MiB at most, 350 ms");
+    }
+
+    #[test]
+    fn without_mounts_it_says_so() {
+        let blind = Fixture::healthy().facts(|facts| facts.mounts.clear());
+        check_rule(&RULE, &blind, "not checked: /proc/self/mountinfo (mounts): not in the recording");
+    }
+}

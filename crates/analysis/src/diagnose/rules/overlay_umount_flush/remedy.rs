@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What helps: to sync before the unmount, to keep less dirty, or to give the sync up.
+
+use super::upper::Upper;
+use crate::advise::{step::sysctls, threshold};
+use floodline_record::name::Name;
+use crate::report::Step;
+use floodline_record::window::Window;
+
+/// The plan and what it costs.
+pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) {
+    let place = shell_word(&upper.mount.mount_point).unwrap_or_else(|| "UPPER".to_owned());
+    let mut plan = vec![Step {
+        write: "the hook that tears containers down, before its umount".to_owned(),
+        value: format!("sync -f {place}"),
+        undo: "take the line out of the hook".to_owned(),
+        command: format!("sync -f {place}"),
+    }];
+    let needs = threshold::Needs::of(window, upper.speed);
+    let smaller = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    plan.extend(smaller.iter().flat_map(|advice| sysctls(window, &advice.pair.changes())));
+    let volatile = match window.facts.as_ref().and_then(|facts| facts.kernel) {
+        // Commit c86243b090bc ("ovl: provide a mount option \"volatile\""), 5.10.
+        Some(kernel) if !kernel.at_least(5, 10) => {
+            "The mount option volatile, which skips this for containers whose data may be lost, needs kernel 5.10."
+        }
+        _ => {
+            "Where a container's data may be lost with the machine, let its runtime mount the overlay with the option \
+             volatile: then nothing is synced, and after a crash the upper directory has to be thrown away."
+        }
+    };
+    let smaller = match smaller {
+        Some(_) => {
+            " The smaller thresholds keep less dirty at any time; pages that are rewritten often are written more often."
+        }
+        None => "",
+    };
+    (plan, format!("Syncing first takes as long, but holds no unmount and no lock meanwhile. {volatile}{smaller}"))
+}
+
+/// A name from the host as a word of a command, where it needs no quoting.
+fn shell_word(name: &Name) -> Option<String> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+    (name.as_bytes().starts_with(b"/") && name.as_bytes().iter().all(plain)).then(|| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_mount_point_never_becomes_a_command() {
+        let check = |name: &str, expect: Option<&str>| assert_eq!(shell_word(&Name::from(name)).as_deref(), expect);
+        check("/var/lib/docker", Some("/var/lib/docker"));
+        check("/var/$(reboot)", None);
+        check("/a b", None);
+        check("-rf", None);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A filesystem that carries the upper directories of overlays: what is dirty there, whose it is, and how fast its
+//! device is.
+
+use crate::diagnose::device::{self, Device, Speed};
+use crate::diagnose::{cgroup, dirty, missing};
+use floodline_record::facts::Mount;
+use floodline_record::gap::{Gap, Source};
+use floodline_record::id::{DevId, Entity};
+use floodline_record::version::KernelVersion;
+use crate::report::Evidence;
+use floodline_record::units::{Bytes, Pages};
+use floodline_record::window::{Span, Window};
+use std::collections::BTreeMap;
+
+/// A filesystem that carries the upper directories of overlays.
+pub(super) struct Upper<'a> {
+    pub(super) mount: &'a Mount,
+    pub(super) device: Device<'a>,
+    /// How many of them are synced at their unmount.
+    pub(super) overlays: u64,
+    /// Dirty and under writeback, at least and at most, bytes.
+    pub(super) dirty: (u64, u64),
+    pub(super) speed: Option<Speed>,
+}
+
+impl Upper<'_> {
+    /// Seconds that unmounting takes at most.
+    pub(super) fn at_most_s(&self) -> Option<f64> {
+        match (self.dirty.1, self.speed) {
+            (0, _) => Some(0.0),
+            (most, speed) => speed.map(|speed| most as f64 / speed.value),
+        }
+    }
+}
+
+/// The filesystems on block devices that carry overlays which sync them.
+pub(super) fn uppers(window: &Window) -> Vec<Upper<'_>> {
+    let mut by_upper: BTreeMap<DevId, u64> = BTreeMap::new();
+    let overlays = window.facts.iter().flat_map(|facts| &facts.mounts).filter_map(|mount| mount.overlay.as_ref());
+    for overlay in overlays.filter(|overlay| !overlay.volatile && overlay.upperdir.is_some()) {
+        if let Some(dev) = overlay.upper_dev {
+            *by_upper.entry(dev).or_default() += 1;
+        }
+    }
+    by_upper.iter().filter_map(|(dev, overlays)| upper(window, *dev, *overlays)).collect()
+}
+
+/// Since commit e8d4bfe3a715 (overlay syncs the data of its upper filesystem), 4.16; also in 4.14.60.
+pub(super) fn syncs_upper(kernel: KernelVersion) -> bool {
+    let in_stable = (kernel.major, kernel.minor) == (4, 14) && kernel.patch >= 60;
+    kernel.at_least(4, 16) || in_stable
+}
+
+/// What the answer would take: the speed where only a bound is known, else the dirty bytes per device.
+pub(super) fn gap(window: &Window, upper: &Upper<'_>) -> Gap {
+    match upper.speed.is_some_and(|speed| speed.basis.is_known()) {
+        true => missing::gap(window, Source::DebugWbStats, "dirty bytes per device"),
+        false => missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"),
+    }
+}
+
+fn upper(window: &Window, dev: DevId, overlays: u64) -> Option<Upper<'_>> {
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    let mount = mounts.clone().find(|mount| mount.dev == dev && mount.overlay.is_none())?;
+    let device = device::of_mount(window, mount)?;
+    let (dirty, _) = dirty_of(window, &device, Level::Now)?;
+    Some(Upper { mount, device, overlays, dirty, speed: device.write_bandwidth() })
+}
+
+/// Which reading of a window is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Level {
+    /// The last.
+    Now,
+    /// The largest.
+    Most,
+}
+
+impl Level {
+    fn of<R>(self, span: &Span<R>) -> &R {
+        match self {
+            Level::Now => &span.last,
+            Level::Most => &span.max,
+        }
+    }
+}
+
+/// Dirty bytes of a device, at least and at most, and where the number is from.
+pub(super) fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Option<((u64, u64), &'static str)> {
+    let bdi = device.dev.to_string();
+    let of_device =
+        |id| matches!(window.entities.get(id), Some(Entity::Wb { bdi: name, .. }) if name.as_bytes() == bdi.as_bytes());
+    let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| Some(dirty?.0.saturating_add(writeback?.0));
+    // A wb that the last sample did not have is gone, and with it what it held.
+    let latest = window.wbs.values().map(|span| span.last_at).max();
+    let wbs: Vec<u64> = window
+        .wbs
+        .iter()
+        .filter(|(id, span)| of_device(id) && Some(span.last_at) == latest)
+        .filter_map(|(_, span)| sum(level.of(span).reclaimable, level.of(span).writeback))
+        .collect();
+    if !wbs.is_empty() {
+        let dirty = wbs.into_iter().fold(0, u64::saturating_add);
+        return Some(((dirty, dirty), "wb_stats WbReclaimable + WbWriteback"));
+    }
+    let root_wb = device.bdi().and_then(|span| sum(level.of(span).reclaimable, level.of(span).writeback));
+    // Up to 6.9 the bdi's own numbers are those of its root wb: at least so much.
+    let is_sum = window.facts.as_ref().and_then(|facts| facts.kernel).is_some_and(|kernel| kernel.at_least(6, 10));
+    if let Some(dirty) = root_wb.filter(|_| is_sum) {
+        return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));
+    }
+    let row = level.of(&window.host);
+    let bytes = |pages: Option<Pages>| pages.map(|pages| pages.bytes(dirty::page_size(window)));
+    let machine = sum(bytes(row.nr_dirty).or(row.mem_dirty), bytes(row.nr_writeback).or(row.mem_writeback))?;
+    match device::drains(window).len() {
+        1 => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
+        _ => Some(((root_wb.unwrap_or(0).min(machine), machine), "between its root wb and /proc/vmstat nr_dirty")),
+    }
+}
+
+/// The cgroups with the most dirty data, as far as they write to the device.
+pub(super) fn owners<'a>(
+    window: &'a Window,
+    upper: &'a Upper<'_>,
+    level: Level,
+) -> impl Iterator<Item = Evidence> + 'a {
+    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(level.of(span)));
+    let written = cgroup::DevicesWritten::of(window);
+    let writes_there = move |id| {
+        let devices = written.devices(id);
+        devices.is_empty() || devices.iter().any(|device| device.dev == upper.device.dev)
+    };
+    owned.into_iter().filter(move |(id, _)| writes_there(*id)).take(3).map(|(id, bytes)| {
+        Evidence::bytes(
+            format!("Of that, {}", cgroup::label(window, id)),
+            bytes,
+            "memory.stat file_dirty + file_writeback",
+        )
+    })
+}

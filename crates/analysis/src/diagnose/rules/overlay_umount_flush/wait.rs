@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unmounts that are seen waiting for the filesystem below their overlay: asleep in every sample, or in the trace.
+
+use super::NOTICED_S;
+use super::upper::Upper;
+use crate::diagnose::device::{Device, Interval};
+use floodline_record::human;
+use floodline_record::id::{DevId, Entity};
+use crate::ledger;
+use crate::ledger::blame::Blame;
+use floodline_record::record::What;
+use crate::report::Evidence;
+use floodline_record::units::{Count, Nanos};
+use floodline_record::window::Window;
+use std::collections::BTreeSet;
+
+/// Utilisation of the disk from which an unmount waits for it and for nothing else.
+const BUSY: f64 = 0.7;
+/// `D` as the state of a process is recorded.
+const UNINTERRUPTIBLE: Count = Count(b'D' as u64);
+
+/// Programs that unmount, by the kernel's name of their process.
+const UNMOUNTERS: &[&[u8]] = &[b"umount", b"runc", b"crun", b"podman", b"buildah", b"conmon", b"(sd-umount)"];
+
+/// Unmounts that wait for a filesystem, as far as they are seen.
+pub(super) struct Seen {
+    /// How many.
+    pub(super) umounts: u64,
+    /// The longest of them, at least, seconds.
+    pub(super) seconds: f64,
+    /// Where that is from other than the tracer.
+    source: Option<&'static str>,
+    /// Share of the wait in which the device was busy.
+    busy: f64,
+    /// The longest sync of the filesystem that the tracer saw an overlay wait for.
+    traced: Option<Blame>,
+}
+
+impl Seen {
+    pub(super) fn of(window: &Window, upper: &Upper<'_>) -> Seen {
+        let waiting = waiting(window);
+        let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
+        let (umounts, seconds) = waiting.as_ref().map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
+        let source = waiting.map(|waiting| waiting.source);
+        match traced(window, upper) {
+            Some((count, wait)) => Seen {
+                umounts: umounts.max(count),
+                seconds: seconds.max(Nanos(wait.lasted_ns).as_secs_f64()),
+                source,
+                busy,
+                traced: Some(wait),
+            },
+            None => Seen { umounts, seconds, source, busy, traced: None },
+        }
+    }
+
+    /// Whether somebody waits for this filesystem, and not for something else.
+    pub(super) fn is_happening(&self) -> bool {
+        self.busy >= BUSY || self.traced.is_some()
+    }
+
+    /// What confirms it: who waited for whose data.
+    pub(super) fn confirmed(&self) -> Option<String> {
+        self.traced.as_ref().map(confirmed)
+    }
+
+    pub(super) fn evidence(&self, upper: &Upper<'_>) -> Vec<Evidence> {
+        let mut rows: Vec<Evidence> = self.traced.iter().flat_map(traced_rows).collect();
+        if let Some(source) = self.source {
+            rows.push(Evidence::count("umount asleep in every sample", self.umounts, source));
+            rows.push(Evidence::seconds("Longest of them, at least", self.seconds, "samples").against(NOTICED_S));
+            let busy = Evidence::share(format!("{} busy", upper.device.name), self.busy, "/proc/diskstats io_time");
+            rows.push(busy.against(BUSY));
+        }
+        rows
+    }
+}
+
+/// Unmounts that slept in every sample, or measured themselves.
+struct Waiting {
+    count: u64,
+    /// The longest of them, at least.
+    seconds: f64,
+    from: Nanos,
+    to: Nanos,
+    source: &'static str,
+}
+
+/// Processes that unmount and slept uninterruptibly in every sample that had them; else what the tasks
+/// of a workload measured themselves.
+fn waiting(window: &Window) -> Option<Waiting> {
+    let waits = window.processes.iter().filter(|(id, span)| {
+        let is_umount =
+            matches!(window.entities.get(id), Some(Entity::Process { comm, .. }) if UNMOUNTERS.contains(&comm.as_bytes()));
+        let asleep = span.min.state == Some(UNINTERRUPTIBLE) && span.max.state == Some(UNINTERRUPTIBLE);
+        is_umount && asleep && span.seconds() >= NOTICED_S
+    });
+    let asleep: Vec<_> = waits.map(|(_, span)| (span.first_at, span.last_at)).collect();
+    let measured = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskStall { operation, lasted, .. } if operation == "umount" => {
+            Some((event.at, Nanos(event.at.0.saturating_add(lasted.0))))
+        }
+        _ => None,
+    });
+    let (source, spans) = match asleep.is_empty() {
+        false => ("/proc/PID/stat state D", asleep),
+        true => ("measured by the task", measured.collect()),
+    };
+    let seconds = |span: &(Nanos, Nanos)| Nanos(span.1.0.saturating_sub(span.0.0)).as_secs_f64();
+    let spans: Vec<_> = spans.into_iter().filter(|span| seconds(span) >= NOTICED_S).collect();
+    Some(Waiting {
+        count: spans.len() as u64,
+        seconds: spans.iter().map(seconds).fold(0.0, f64::max),
+        from: spans.iter().map(|span| span.0).min()?,
+        to: spans.iter().map(|span| span.1).max()?,
+        source,
+    })
+}
+
+/// Syncs of the upper filesystem that the sync of an overlay waited for, as the tracer saw them: how many took
+/// long, and the longest.
+fn traced(window: &Window, upper: &Upper<'_>) -> Option<(u64, Blame)> {
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
+    let is_of_overlay = |wait: &Blame| wait.device.is_some_and(|device| overlays.contains(&device));
+    let is_of_upper =
+        |wait: &Blame| wait.device == Some(upper.mount.dev) && Nanos(wait.lasted_ns).as_secs_f64() >= NOTICED_S;
+    let syncs = ledger::waits(window)?.into_iter().filter(is_of_overlay).flat_map(|wait| wait.parts);
+    let syncs: Vec<Blame> = syncs.filter(is_of_upper).collect();
+    let count = syncs.len() as u64;
+    Some((count, syncs.into_iter().max_by_key(|wait| wait.lasted_ns)?))
+}
+
+fn confirmed(wait: &Blame) -> String {
+    let waited = human::seconds(Nanos(wait.lasted_ns).as_secs_f64());
+    let place = wait.filesystem.as_deref().unwrap_or("every filesystem");
+    let queued = wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64));
+    let mut text =
+        format!("{} unmounted an overlay and waited {waited} while {queued} of {place} were written", wait.process);
+    if !wait.cgroups.is_empty() {
+        text.push_str(&format!(": {}", wait.whose()));
+    }
+    if let Some(file) = wait.files.first() {
+        text.push_str(&format!("; {} of it is {}", human::percent(file.share), file.name));
+    }
+    text.push('.');
+    text
+}
+
+/// What the tracer saw of a wait: how much it was, and whose.
+fn traced_rows(wait: &Blame) -> Vec<Evidence> {
+    let source = "trace of sync_filesystem() and block_bio_queue";
+    let seconds = Nanos(wait.lasted_ns).as_secs_f64();
+    let mut rows = vec![
+        Evidence::seconds(format!("Sync of the upper filesystem, {}", wait.process), seconds, source)
+            .against(NOTICED_S),
+    ];
+    rows.extend(wait.queued_bytes.map(|bytes| Evidence::bytes("Queued there meanwhile", bytes, source)));
+    if !wait.cgroups.is_empty() {
+        rows.push(Evidence::text("Whose it was", wait.whose(), source));
+    }
+    rows.extend(wait.files.first().map(|file| Evidence::text("Most of it, file", file.name.clone(), source)));
+    rows
+}
+
+/// Share of the wait in which a disk below the device had something to do. Requests in flight say so too: io_time is
+/// counted when requests start and end, and falls short where few and long ones overlap.
+fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
+    let of_disk = |disk: &Device<'_>| {
+        let intervals = disk.intervals();
+        let during = || intervals.iter().filter(|interval| interval.end > waiting.from && interval.end <= waiting.to);
+        let seconds: f64 = during().map(|interval| interval.seconds).sum();
+        let share = |interval: &Interval| Some(interval.utilisation?.max(interval.queue.unwrap_or(0.0).min(1.0)));
+        let busy: f64 = during().filter_map(|interval| Some(share(interval)? * interval.seconds)).sum();
+        if seconds > 0.0 { busy / seconds } else { 0.0 }
+    };
+    device.bottoms().iter().map(of_disk).fold(0.0, f64::max)
+}

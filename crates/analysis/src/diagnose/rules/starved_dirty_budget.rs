@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `starved-dirty-budget`: a machine-wide setting leaves cgroups so little dirty memory that every
+//! folio is cleaned as soon as it is dirtied. Two factors, told apart: the budget, and the amplification
+//! by folios that are dirtied again and again. Not about a cgroup that is small by its own limit, and not
+//! about version 1, where no cgroup has a budget.
+#![doc = include_str!("starved_dirty_budget.md")]
+
+mod activity;
+mod evidence;
+mod measured;
+mod remedy;
+mod starved;
+
+use crate::budget::{Budgets, CgroupBudget, Scope, Setting, budgets};
+use crate::diagnose::{Rule, Verdict, missing, writer};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use crate::report::{Finding, Severity};
+use floodline_record::window::Window;
+use activity::Activity;
+use measured::Measured;
+use starved::{Candidates, Starved};
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "starved-dirty-budget",
+    summary: "A dirty setting divided over cgroups leaves each too little to hold what it rewrites",
+    manual: include_str!("starved_dirty_budget.md"),
+    check,
+};
+
+fn check(window: &Window) -> Verdict {
+    let budgets = budgets(window);
+    match budgets.scope {
+        Scope::PerCgroup => {}
+        Scope::NoUnifiedHierarchy => {
+            return Verdict::Clear("no per-cgroup budget exists here: memory and io are not both on version 2".into());
+        }
+        Scope::KernelTooOld => return Verdict::Clear("no per-cgroup budget exists before kernel 4.2".into()),
+        Scope::Unknown => return missing::not_checked(window, Source::CgroupV2, "cgroup set-up"),
+    }
+    let known: Vec<&CgroupBudget> = budgets.cgroups.iter().filter(|budget| budget.domain.thresh.is_some()).collect();
+    if known.is_empty() {
+        return match budgets.cgroups.first() {
+            Some(budget) if !budget.domain.missing.is_empty() => Verdict::NotChecked(budget.domain.missing.clone()),
+            _ if window.cgroups.is_empty() => missing::not_checked(window, Source::CgroupV2, "no cgroup"),
+            _ => Verdict::Clear("no cgroup has a memory controller of its own".into()),
+        };
+    }
+    let writers = writer::writers(window);
+    let occupied = starved::occupied(window, &budgets, &writers.processes);
+    let lives = |id| occupied.as_ref().is_none_or(|occupied| occupied.contains_key(&id));
+    let Candidates { starved, tight } =
+        starved::candidates(window, known.iter().copied().filter(|budget| lives(budget.cgroup)));
+    let of = |some: &[Starved<'_>]| activity::activity(window, some, occupied.as_ref(), writers.period);
+    // A budget that some writers could live with has to be seen hurting.
+    let starved = if starved.is_empty() && of(&tight).is_amplified() { tight } else { starved };
+    let activity = of(&starved);
+    let Some(worst) = starved.iter().min_by_key(|starved| (starved.thresh, &starved.budget.path)) else {
+        return Verdict::Clear(smallest(&known));
+    };
+    Verdict::Found(vec![finding(window, &budgets, &starved, worst, &activity)])
+}
+
+/// The smallest budget of all, for the reason why nothing was found.
+fn smallest(known: &[&CgroupBudget]) -> String {
+    let least = known.iter().filter_map(|budget| Some((budget.domain.thresh?.low.0, &budget.path))).min();
+    match least {
+        Some((thresh, path)) => format!(
+            "{} with budgets of their own, the smallest {} ({path}), none of them small by a machine-wide setting",
+            human::plural(known.len() as u64, "cgroup", "cgroups"),
+            human::bytes(thresh as f64)
+        ),
+        None => "no budget is small".to_owned(),
+    }
+}
+
+fn finding(
+    window: &Window,
+    budgets: &Budgets,
+    starved: &[Starved<'_>],
+    worst: &Starved<'_>,
+    activity: &Activity<'_, '_>,
+) -> Finding {
+    let writes = activity.rate.is_some_and(|rate| rate > 0.0) || starved.iter().any(|one| one.peak > Some(0));
+    let waiting = activity::waiting(window, starved);
+    let throttled = waiting.is_throttling();
+    let severity = match (activity.is_amplified() || throttled, writes) {
+        (true, _) => Severity::Critical,
+        (false, true) => Severity::Warning,
+        (false, false) => Severity::Info,
+    };
+    let setting = setting_shown(worst);
+    let effect = match (activity.is_amplified(), throttled, writes) {
+        (true, _, _) => format!(
+            "folios are cleaned as soon as they are dirtied, so stores dirty {} again and again",
+            human::bytes_per_second(activity.rate.unwrap_or(0.0))
+        ),
+        (false, true, _) => "their writers are put to sleep while the disks are idle".to_owned(),
+        (false, false, true) => "their writers will be slowed as soon as they write more".to_owned(),
+        (false, false, false) => "nothing writes there now".to_owned(),
+    };
+    let summary = format!(
+        "{setting} leaves {} as little as {} of dirty memory each: {effect}.",
+        human::plural(starved.len() as u64, "cgroup", "cgroups"),
+        human::bytes(worst.thresh as f64),
+    );
+    let (plan, why, trade_off) = remedy::remedy(window, starved, worst);
+    let measured = Measured::of(window, starved);
+    let mut evidence = evidence::evidence(window, budgets, starved, worst, activity, &waiting);
+    evidence.extend(measured.iter().flat_map(Measured::evidence));
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: measured.as_ref().and_then(Measured::sentence),
+        evidence,
+        cause: format!("{} {why}", remedy::cause(worst, activity, measured.as_ref(), &activity::victims(activity))),
+        plan,
+        trade_off,
+    }
+}
+
+fn setting_shown(worst: &Starved<'_>) -> String {
+    match worst.budget.domain.binding.as_ref().map(|binding| binding.setting) {
+        Some(Setting::Bytes { bytes, .. }) => format!("vm.dirty_bytes = {}", human::bytes(bytes.0 as f64)),
+        Some(Setting::Ratio { percent }) => format!("vm.dirty_ratio = {percent} %"),
+        None => "The dirty setting".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::{check_rule, first_finding};
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, mib};
+    use floodline_record::gap::Cause;
+    use floodline_record::id::Entity;
+
+    fn commands(finding: &Finding) -> Vec<&str> {
+        finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
+    }
+
+    #[test]
+    fn the_measured_budgets_are_critical_and_get_the_measured_cure() {
+        check_rule(&RULE, &starved_budget(), "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as 1.7");
+        let finding = first_finding(&RULE, &starved_budget());
+        assert!(finding.cause.contains("dirties its whole folio, 128 KiB on xfs"), "{}", finding.cause);
+        assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
+        check_rule(&RULE, &starved_budget_6_1(), "critical:");
+        check_rule(&RULE, &starved_budget_cured(), "clear:");
+    }
+
+    #[test]
+    fn the_published_host_gets_the_published_cure_and_its_victims_are_named() {
+        check_rule(&RULE, &starved_budget_published(), "critical: vm.dirty_bytes = 100 MiB leaves 240 cgroups");
+        let finding = first_finding(&RULE, &starved_budget_published());
+        assert!(finding.cause.contains("slowed with them: mariadbd, redis-server."), "{}", finding.cause);
+        assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
+        check_rule(&RULE, &starved_budget_published_cured(), "clear:");
+    }
+
+    #[test]
+    fn a_budget_of_a_few_more_folios_is_one_that_is_seen_to_amplify() {
+        // 256 MiB leave 4.2 MiB, 33 folios.
+        let with_256_mib = |fixture: Fixture| fixture.settings((0, 256 << 20, 0, 128 << 20));
+        check_rule(&RULE, &with_256_mib(starved_budget()), "critical: vm.dirty_bytes = 256 MiB leaves 8 cgroups");
+        let calm = starved_budget_cured();
+        check_rule(&RULE, &with_256_mib(calm), "clear:");
+        check_rule(&RULE, &with_256_mib(starved_budget()).one_look(), "clear:");
+    }
+
+    #[test]
+    fn pages_need_less_room_than_folios_and_version_1_divides_nothing() {
+        check_rule(&RULE, &small_budget_of_pages(), "clear:");
+        check_rule(&RULE, &undivided_budget(), "clear: no per-cgroup budget exists here");
+    }
+
+    #[test]
+    fn cgroups_without_limits_are_not_starved_by_bytes() {
+        let window = Fixture::healthy().settings((0, 100 << 20, 0, 50 << 20));
+        check_rule(&RULE, &window, "clear: ");
+    }
+
+    #[test]
+    fn a_cgroup_small_by_its_own_limit_is_no_finding() {
+        let small = starved_budget_cured()
+            .limits("/bench.slice/writer-0.scope", |_, row| row.memory_max = Some(floodline_record::units::Limit(mib(6.0))));
+        check_rule(&RULE, &small, "clear:");
+    }
+
+    #[test]
+    fn throttled_writers_on_idle_disks_are_critical_without_amplification() {
+        let calls = (0..8).fold(starved_budget(), |fixture, writer| {
+            let path = format!("/bench.slice/writer-{writer}.scope");
+            fixture.process("mapwriter", 2000 + writer, &path, |t, row| {
+                row.wchar = floodline_testkit::grows(t, 0, 1e6);
+                row.write_bytes = floodline_testkit::grows(t, 0, 1e6);
+            })
+        });
+        let idle = calls.disk("sdb", |t, row| row.io_time = Some(floodline_testkit::secs(600.0 + 0.1 * t)));
+        check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as");
+        assert!(
+            first_finding(&RULE, &idle).summary.contains("put to sleep while the disks are idle"),
+            "{}",
+            first_finding(&RULE, &idle).summary
+        );
+    }
+
+    #[test]
+    fn a_trace_measures_how_often_the_same_folios_are_dirtied() {
+        use crate::diagnose::dirtying::tests::dirtied;
+        use crate::diagnose::flusher::tests::flushed;
+        let window = starved_budget().window();
+        let is_writer = |entity: &&Entity| entity.label() == "/bench.slice/writer-3.scope";
+        let ino = window.entities.values().find(is_writer).and_then(|entity| match entity {
+            Entity::Cgroup { ino, .. } => *ino,
+            _ => None,
+        });
+        let ino = ino.unwrap();
+        let journal = |redirtied| dirtied((2003, ino, 131, "/journal-3", 100 << 20, redirtied));
+        let rounds = || flushed(("8:16", ino, "background", 400, 5000));
+        let traced = |redirtied| starved_budget().traced(&["bytes", "flusher"], vec![journal(redirtied), rounds()]);
+        let confirmed = first_finding(&RULE, &traced(95 << 20)).confirmed.unwrap();
+        assert!(
+            confirmed.starts_with("95 % of the 100 MiB that their tasks dirtied had been dirty before"),
+            "{confirmed}"
+        );
+        assert!(
+            confirmed.contains("the most by dd[2003] (100 %), in ") && confirmed.contains("times a second"),
+            "{confirmed}"
+        );
+        assert!(
+            first_finding(&RULE, &traced(95 << 20)).cause.contains("each byte was dirtied 20.0 times"),
+            "{}",
+            first_finding(&RULE, &traced(95 << 20)).cause
+        );
+        // A budget without amplification: the flusher alone.
+        let once = first_finding(&RULE, &traced(0)).confirmed.unwrap();
+        assert!(once.starts_with("The flusher ran"), "{once}");
+        assert_eq!(first_finding(&RULE, &starved_budget()).confirmed, None);
+    }
+
+    #[test]
+    fn one_look_warns_and_does_not_judge() {
+        check_rule(&RULE, &starved_budget().one_look(), "warning: vm.dirty_bytes = 100 MiB leaves 8 cgroups");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        let denied = || Cause::PermissionDenied { need: "root".to_owned() };
+        let no_settings = starved_budget().without(Source::SysctlVm, denied());
+        check_rule(&RULE, &no_settings, "not checked: /proc/sys/vm/NAME");
+        check_rule(&RULE, &Fixture::healthy().facts(|facts| facts.cgroups = Default::default()), "clear:");
+    }
+}

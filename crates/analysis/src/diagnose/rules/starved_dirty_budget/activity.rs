@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes of starved cgroups did, and how they fared: whether they dirty the same folios
+//! again and again, and whether they sleep while the disks have nothing to do.
+
+use super::starved::{Occupied, Starved};
+use crate::diagnose::writer::{Period, Writer};
+use crate::diagnose::{cgroup, device};
+use floodline_record::name::Name;
+use floodline_record::window::Window;
+
+/// Bytes dirtied per fault from which the unit is a folio and not a page.
+pub(super) const FOLIO_PER_FAULT: f64 = 16_384.0;
+/// Bytes dirtied per application byte from which dirtying is rewriting.
+pub(super) const REWRITES: f64 = 4.0;
+/// Rate of rewriting from which it hurts, bytes per second.
+pub(super) const HURTS_RATE: f64 = 1e6;
+/// Share of the window with a task waiting for I/O from which throttling hurts.
+pub(super) const HURTS_PRESSURE: f64 = 0.1;
+/// Utilisation of a disk from which waiting may be for it.
+pub(super) const SATURATED: f64 = 0.9;
+
+/// What the processes in starved cgroups did.
+#[derive(Default)]
+pub(super) struct Activity<'w, 'a> {
+    pub(super) writers: Vec<&'w Writer<'a>>,
+    pub(super) dirtied: u64,
+    pub(super) application: u64,
+    pub(super) faults: u64,
+    pub(super) rate: Option<f64>,
+}
+
+impl Activity<'_, '_> {
+    pub(super) fn per_fault(&self) -> f64 {
+        self.dirtied as f64 / self.faults.max(1) as f64
+    }
+
+    pub(super) fn per_application_byte(&self) -> f64 {
+        self.dirtied as f64 / self.application.max(1) as f64
+    }
+
+    pub(super) fn is_amplified(&self) -> bool {
+        self.rate.is_some_and(|rate| rate >= HURTS_RATE)
+            && self.per_application_byte() >= REWRITES
+            && self.per_fault() >= FOLIO_PER_FAULT
+    }
+}
+
+pub(super) fn activity<'w, 'a>(
+    window: &Window,
+    starved: &[Starved<'_>],
+    occupied: Option<&Occupied<'w, 'a>>,
+    period: Period,
+) -> Activity<'w, 'a> {
+    let mut activity = Activity::default();
+    for process in starved.iter().filter_map(|starved| occupied?.get(&starved.budget.cgroup)).flatten() {
+        activity.dirtied = activity.dirtied.saturating_add(process.dirtied_bytes.unwrap_or(0));
+        activity.application = activity.application.saturating_add(process.application_bytes.unwrap_or(0));
+        activity.faults = activity.faults.saturating_add(process.minor_faults.unwrap_or(0));
+        activity.writers.push(process);
+    }
+    activity.writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
+    let seconds = window.seconds();
+    activity.rate = (period == Period::Window && seconds > 0.0).then(|| activity.dirtied as f64 / seconds);
+    activity
+}
+
+/// How tasks of starved cgroups fare, and whether a disk could be the reason.
+pub(super) struct Waiting<'a> {
+    /// Cgroups that were over their threshold.
+    pub(super) over: u64,
+    /// The largest share of the window in which a task of one of them waited for I/O.
+    pub(super) pressure: Option<f64>,
+    /// The busiest disk.
+    pub(super) busiest: Option<(f64, &'a Name)>,
+}
+
+impl Waiting<'_> {
+    /// Over the threshold and asleep, and no disk has enough to do for that.
+    pub(super) fn is_throttling(&self) -> bool {
+        let disks_idle = self.busiest.is_some_and(|(utilisation, _)| utilisation < SATURATED);
+        self.over > 0 && disks_idle && self.pressure.is_some_and(|share| share >= HURTS_PRESSURE)
+    }
+}
+
+pub(super) fn waiting<'a>(window: &'a Window, starved: &[Starved<'_>]) -> Waiting<'a> {
+    let is_over = |starved: &&Starved<'_>| starved.peak.is_some_and(|peak| peak > starved.thresh);
+    let pressure = |starved: &Starved<'_>| cgroup::io_pressure_some(window.cgroups.get(&starved.budget.cgroup)?);
+    let disks = device::disks(window);
+    let busy = disks.iter().filter_map(|disk| Some((disk.utilisation()?, disk.name)));
+    Waiting {
+        over: starved.iter().filter(is_over).count() as u64,
+        pressure: starved.iter().filter_map(pressure).max_by(f64::total_cmp),
+        busiest: busy.max_by(|one, other| one.0.total_cmp(&other.0)),
+    }
+}
+
+/// Who else lives in these cgroups: not those that dirty most of it.
+pub(super) fn victims(activity: &Activity<'_, '_>) -> String {
+    let is_victim = |writer: &&&Writer<'_>| {
+        !writer.kthread
+            && writer.dirtied_bytes.unwrap_or(0) < activity.dirtied / 100 / activity.writers.len().max(1) as u64
+    };
+    let mut names: Vec<String> =
+        activity.writers.iter().filter(is_victim).map(|writer| writer.comm.to_string()).collect();
+    names.sort();
+    names.dedup();
+    names.truncate(4);
+    names.join(", ")
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The readings that a finding of starved budgets rests on, row by row.
+
+use super::activity::{self, Activity, Waiting};
+use super::starved::Starved;
+use crate::budget::{Budgets, Setting};
+use crate::diagnose::{cgroup, throttle};
+use crate::report::Evidence;
+use floodline_record::window::Window;
+use std::collections::BTreeSet;
+
+pub(super) fn evidence(
+    window: &Window,
+    budgets: &Budgets,
+    starved: &[Starved<'_>],
+    worst: &Starved<'_>,
+    did: &Activity<'_, '_>,
+    waiting: &Waiting<'_>,
+) -> Vec<Evidence> {
+    let path = cgroup::label(window, worst.budget.cgroup);
+    let domain = &worst.budget.domain;
+    let mut rows = vec![
+        Evidence::count("Cgroups with too small a budget", starved.len() as u64, "domain_dirty_limits()"),
+        Evidence::bytes(format!("Hard threshold of {path}"), worst.thresh, "domain_dirty_limits()")
+            .against(worst.needed as f64),
+        Evidence::bytes(format!("Folio of its filesystem ({})", worst.fs_type), worst.folio, "readahead window"),
+    ];
+    rows.extend(domain.available.map(|available| {
+        Evidence::bytes(
+            "Its dirtyable memory",
+            available.high.0,
+            "mdtc_calc_avail(): file + min(headroom, other clean)",
+        )
+    }));
+    if let Some(Setting::Bytes { units: Some((low, high)), .. }) = domain.binding.as_ref().map(|b| b.setting) {
+        let units = if low == high {
+            format!("{high}/{}", budgets.page_size)
+        } else {
+            format!("{low} to {high}/{}", budgets.page_size)
+        };
+        rows.push(Evidence::text("Part of it that may be dirty", units, "⌈dirty_bytes ÷ dirtyable pages⌉"));
+    }
+    rows.push(Evidence::count("Of them over their threshold", waiting.over, "memory.stat file_dirty + file_writeback"));
+    rows.extend(starved.iter().filter_map(|one| Some((one.peak?, one))).max_by_key(|(peak, _)| *peak).map(
+        |(peak, one)| {
+            Evidence::bytes(
+                format!("Most dirty, {}", cgroup::label(window, one.budget.cgroup)),
+                peak,
+                "memory.stat file_dirty + file_writeback",
+            )
+            .against(one.thresh as f64)
+        },
+    ));
+    if let Some(rate) = did.rate.filter(|rate| *rate > 0.0) {
+        rows.push(
+            Evidence::rate("Dirtied by their processes", rate, "/proc/PID/io write_bytes")
+                .against(activity::HURTS_RATE),
+        );
+        rows.push(
+            Evidence::bytes("Dirtied per minor fault", did.per_fault() as u64, "write_bytes ÷ minflt")
+                .against(activity::FOLIO_PER_FAULT),
+        );
+        let most = did.dirtied as f64 / activity::REWRITES;
+        rows.push(
+            Evidence::bytes("They handed to write calls", did.application, "/proc/PID/io wchar").against(most.round()),
+        );
+        rows.push(Evidence::bytes("and dirtied", did.dirtied, "/proc/PID/io write_bytes"));
+    }
+    rows.extend(did.writers.first().and_then(|first| {
+        Some(Evidence::bytes(
+            format!("Most, {} dirtied", first.label()),
+            first.dirtied_bytes?,
+            "/proc/PID/io write_bytes",
+        ))
+    }));
+    rows.extend(waiting.pressure.map(|share| {
+        Evidence::share("Time with a task waiting, worst of them", share, "io.pressure some")
+            .against(activity::HURTS_PRESSURE)
+    }));
+    let inos: BTreeSet<u64> = starved.iter().filter_map(|one| cgroup::ino(window, one.budget.cgroup)).collect();
+    rows.extend(throttle::evidence(window, |event| inos.contains(&event.wb_cgroup_ino)));
+    rows.extend(waiting.busiest.map(|(utilisation, name)| {
+        Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time")
+            .against(activity::SATURATED)
+    }));
+    rows
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why budgets of a machine are starved and what to change: thresholds by its memory, its cgroups and the
+//! speed of its devices.
+
+use super::activity::Activity;
+use super::measured::Measured;
+use super::starved::Starved;
+use crate::advise::{step::sysctls, threshold};
+use crate::diagnose::device::{self, Device};
+use crate::diagnose::dirty;
+use floodline_record::human;
+use crate::report::Step;
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
+
+pub(super) fn cause(
+    worst: &Starved<'_>,
+    activity: &Activity<'_, '_>,
+    measured: Option<&Measured<'_>>,
+    victims: &str,
+) -> String {
+    let mut cause = format!(
+        "Budget: a cgroup may have dirty the fraction of its own memory that the setting is of the machine's, {} of {}. ",
+        human::percent(
+            worst.thresh as f64 / worst.budget.domain.available.map_or(1, |available| available.high.0.max(1)) as f64
+        ),
+        human::bytes(worst.budget.domain.available.map_or(0, |available| available.high.0) as f64),
+    );
+    let times = measured.and_then(Measured::times);
+    if activity.is_amplified() || times.is_some() {
+        cause.push_str(&format!(
+            "Amplification: a store to a mapped page that was cleaned dirties its whole folio, {} on {}; with no room to \
+             keep folios dirty, each is written and dirtied again by the next store. ",
+            human::bytes(worst.folio as f64),
+            worst.fs_type
+        ));
+        if let Some(times) = times {
+            let times = human::number(times);
+            cause.push_str(&format!("Measured: each byte was dirtied {times} times on average. "));
+        }
+    } else if activity.rate.is_some() {
+        cause.push_str("Amplification: not seen in this window. ");
+    }
+    if !victims.is_empty() {
+        cause.push_str(&format!("In the same cgroups and slowed with them: {victims}. "));
+    }
+    cause.trim_end().to_owned()
+}
+
+pub(super) fn remedy(window: &Window, starved: &[Starved<'_>], worst: &Starved<'_>) -> (Vec<Step>, String, String) {
+    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+    let available =
+        starved.iter().filter_map(|one| one.budget.domain.available.map(|available| available.high.0)).min();
+    let needs = threshold::Needs {
+        smallest: available
+            .map(|available_bytes| threshold::Absorption { available_bytes, wanted_bytes: worst.wanted }),
+        ..threshold::Needs::of(window, speed)
+    };
+    match threshold::choose(&needs) {
+        Some(advice) => (sysctls(window, &advice.pair.changes()), advice.why, advice.trade_off),
+        None => (
+            sysctls(window, &[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
+            "Ratios of 10 and 5 percent give each cgroup that part of its own memory.".to_owned(),
+            format!(
+                "Up to {} may be dirty on the whole machine: fsync, sync and unmounting wait for it.",
+                human::bytes(dirty::dirtyable_roughly(window).unwrap_or(Bytes(0)).0 as f64 / 10.0)
+            ),
+        ),
+    }
+}

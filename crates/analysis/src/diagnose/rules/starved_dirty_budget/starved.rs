@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which cgroups have a budget too small for their filesystem, because of a machine-wide setting, and
+//! which processes answer to them. Looks at each cgroup once.
+
+use crate::budget::{Budgets, CgroupBudget};
+use crate::diagnose::cgroup::{self, DevicesWritten};
+use crate::diagnose::writer::Writer;
+use crate::diagnose::{device, dirty};
+use floodline_record::facts::Mount;
+use floodline_record::id::{DevId, EntityId};
+use floodline_kernel::largest_folio;
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+
+/// Folios a budget has to hold: below them cleaning chases dirtying, whoever writes.
+const FOLIOS_NEEDED: u64 = 16;
+/// Folios below which it may; how many are enough depends on how many of them are stored to.
+const FOLIOS_ENOUGH: u64 = 64;
+/// The least any budget needs: two polling intervals of one writer, 2 × 32 pages.
+const LEAST_NEEDED: u64 = 2 * (128 << 10);
+/// A budget that is this part of a cgroup's memory is small because the cgroup is.
+const FAIR_FRACTION: f64 = 0.05;
+/// A cgroup whose budget is too small for its filesystem.
+pub(super) struct Starved<'a> {
+    pub(super) budget: &'a CgroupBudget,
+    /// At most this hard threshold, bytes.
+    pub(super) thresh: u64,
+    pub(super) needed: u64,
+    /// What cures it, with room to spare: bytes.
+    pub(super) wanted: u64,
+    pub(super) folio: u64,
+    pub(super) fs_type: &'a str,
+    /// Most dirty and under writeback of any sample, bytes.
+    pub(super) peak: Option<u64>,
+}
+
+/// Processes by the memory cgroup that they answer to.
+pub(super) type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
+
+/// Memory cgroups that processes answer to, with those processes; `None` when no process was read.
+pub(super) fn occupied<'w, 'a>(
+    window: &Window,
+    budgets: &Budgets,
+    processes: &'w [Writer<'a>],
+) -> Option<Occupied<'w, 'a>> {
+    let memcgs: BTreeMap<&[u8], _> =
+        budgets.cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
+    let mut occupied: BTreeMap<_, Vec<&Writer<'_>>> = BTreeMap::new();
+    for process in processes {
+        let path = process.cgroup.and_then(|id| cgroup::path(window, id));
+        if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
+            occupied.entry(memcg).or_default().push(process);
+        }
+    }
+    (!occupied.is_empty()).then_some(occupied)
+}
+
+/// Cgroups with little dirty memory because of a machine-wide setting.
+#[derive(Default)]
+pub(super) struct Candidates<'a> {
+    /// Their threshold is below what any writer needs.
+    pub(super) starved: Vec<Starved<'a>>,
+    /// It is enough for some and too little for others: what they did has to tell.
+    pub(super) tight: Vec<Starved<'a>>,
+}
+
+/// The cgroups among some whose threshold is below some folios of their filesystem, because of a
+/// machine-wide setting.
+pub(super) fn candidates<'a>(window: &'a Window, budgets: impl Iterator<Item = &'a CgroupBudget>) -> Candidates<'a> {
+    let folios = Folios::of(window);
+    let mut found = Candidates::default();
+    for budget in budgets {
+        if let Some(starved) = of_cgroup(window, &folios, budget, FOLIOS_NEEDED) {
+            found.starved.push(starved);
+        } else if let Some(tight) = of_cgroup(window, &folios, budget, FOLIOS_ENOUGH) {
+            found.tight.push(tight);
+        }
+    }
+    found
+}
+
+fn of_cgroup<'a>(
+    window: &Window,
+    folios: &Folios<'a>,
+    budget: &'a CgroupBudget,
+    folios_needed: u64,
+) -> Option<Starved<'a>> {
+    let (thresh, available) = (budget.domain.thresh?.high.0, budget.domain.available?.high.0);
+    let is_fair = thresh as f64 >= FAIR_FRACTION * available as f64;
+    if is_fair || budget.domain.binding.as_ref().is_some_and(|binding| binding.global_is_less) {
+        return None;
+    }
+    let (folio, fs_type) = folios.largest(budget.cgroup);
+    let room_for = |folios: u64| folio.saturating_mul(folios).max(LEAST_NEEDED);
+    let needed = room_for(folios_needed);
+    let wanted = needed.max(room_for(FOLIOS_NEEDED).saturating_mul(2));
+    let peak = window.cgroups.get(&budget.cgroup).and_then(|span| cgroup::dirty_and_writeback(&span.max));
+    (thresh < needed).then_some(Starved { budget, thresh, needed, wanted, folio, fs_type, peak })
+}
+
+/// A folio, bytes, and the filesystem that makes it.
+type Folio<'a> = (u64, &'a str);
+
+/// The largest folio that readahead makes on each device, because a store through a mapping dirties it
+/// whole.
+struct Folios<'a> {
+    written: DevicesWritten<'a>,
+    /// By device, partitions included as the mounts name them.
+    by_dev: BTreeMap<DevId, Folio<'a>>,
+    /// Of any writable filesystem.
+    of_any: Folio<'a>,
+}
+
+impl<'a> Folios<'a> {
+    fn of(window: &'a Window) -> Folios<'a> {
+        let kernel = window.facts.as_ref().and_then(|facts| facts.kernel);
+        let page_size = dirty::page_size(window);
+        let folio = |mount: &'a Mount| {
+            let read_ahead = device::of_mount(window, mount)?.bdi().and_then(|bdi| bdi.last.read_ahead);
+            let folio = largest_folio(&mount.fs_type, kernel, read_ahead, page_size);
+            Some((folio.map_or(page_size, |folio| folio.by_readahead.0), mount.fs_type.as_str()))
+        };
+        let mut by_dev: BTreeMap<DevId, Folio<'a>> = BTreeMap::new();
+        let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+        for (mount, found) in mounts.filter_map(|mount| Some((mount, folio(mount)?))) {
+            let device = device::of_mount(window, mount).map(|device| device.dev);
+            for dev in [Some(mount.dev), device].into_iter().flatten() {
+                let known = by_dev.entry(dev).or_insert(found);
+                *known = found.max(*known);
+            }
+        }
+        let of_any = cgroup::writable_mounts(window).into_iter().filter_map(folio).max();
+        let of_any = of_any.unwrap_or((page_size, "unknown"));
+        Folios { written: DevicesWritten::of(window), by_dev, of_any }
+    }
+
+    /// Of the filesystems that a cgroup writes to; of all writable ones where it was not seen to write.
+    fn largest(&self, cgroup: EntityId) -> Folio<'a> {
+        let written = self.written.numbers(cgroup).filter_map(|dev| self.by_dev.get(&dev).copied());
+        written.max().unwrap_or(self.of_any)
+    }
+}

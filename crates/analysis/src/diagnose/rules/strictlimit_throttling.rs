@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `strictlimit-throttling`: writers are paused by the strict limit of one device. Told by a tracer; not
+//! about the limits of the machine or of cgroups.
+#![doc = include_str!("strictlimit_throttling.md")]
+
+use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::Entity;
+use floodline_record::name::Name;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::sample::BdiRow;
+use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
+use floodline_record::window::{Span, Window};
+
+/// It rests on nothing else.
+const CONFIRMED: &str = "Every pause was counted where it happened, with the limit that caused it.";
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "strictlimit-throttling",
+    summary: "Writers are paused by the strict limit of one device",
+    manual: include_str!("strictlimit_throttling.md"),
+    check,
+};
+
+/// Share of the window that one task was paused, from which it is felt.
+const FELT: f64 = 0.1;
+/// The same, from which a task does little else.
+const HURTS: f64 = 0.5;
+
+fn check(window: &Window) -> Verdict {
+    let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
+    let task = |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino);
+    let Some(paused) = throttle::by(window, |event| is_strict(event).then(|| task(event))) else {
+        return missing::not_checked(window, Source::TraceThrottle, "balance_dirty_pages");
+    };
+    let Some(((bdi, comm, ..), pauses)) = paused.first() else {
+        return Verdict::Clear("nobody was paused by a device's strict limit".to_owned());
+    };
+    let (seconds, window_s) = (pauses.total.as_secs_f64(), window.seconds());
+    if window_s <= 0.0 {
+        return Verdict::NotChecked(vec![missing::needs_time(Source::TraceThrottle, "balance_dirty_pages")]);
+    }
+    if seconds < FELT * window_s {
+        return Verdict::Clear(format!("{comm} was paused for {} by a strict limit", human::seconds(seconds)));
+    }
+    let severity = if seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
+    let all = throttle::total(window, Some(bdi)).unwrap_or_default();
+    let knobs = knobs(window, bdi);
+    let mut evidence = vec![
+        Evidence::seconds(format!("Paused, {comm}"), seconds, throttle::SOURCE).against(FELT * window_s),
+        Evidence::seconds(format!("Paused, all writers of {bdi}"), all.total.as_secs_f64(), throttle::SOURCE),
+        Evidence::seconds("Longest pause", all.longest.as_secs_f64(), throttle::SOURCE),
+    ];
+    evidence.extend(longest(window, bdi).map(|state| {
+        let share = state.wb_setpoint_pages.bytes(dirty::page_size(window));
+        Evidence::bytes(
+            "Dirty of the device, against its setpoint",
+            state.wb_dirty_pages.bytes(dirty::page_size(window)).0,
+            "wb_dirty, wb_setpoint of the longest pause",
+        )
+        .against(share.0 as f64)
+    }));
+    evidence.extend(
+        knobs
+            .and_then(|span| span.last.max_bytes)
+            .map(|bytes| Evidence::bytes("Its largest share", bytes.0, format!("/sys/class/bdi/{bdi}/max_bytes"))),
+    );
+    evidence.extend(dirty::dirty_peak(window).zip(dirty::freerun_ceiling(window)).map(|(peak, ceiling)| {
+        Evidence::bytes("Most dirty on the machine, against throttling", peak.0, "freerun ceiling")
+            .against(ceiling.0 as f64)
+    }));
+    Verdict::Found(vec![Finding {
+        rule: RULE.name,
+        confirmed: Some(CONFIRMED.to_owned()),
+        severity,
+        summary: format!(
+            "{comm} was paused for {} of {} by the strict limit of {bdi}.",
+            human::seconds(seconds),
+            human::seconds(window_s)
+        ),
+        evidence,
+        cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the \
+                machine has next to nothing dirty."
+            .to_owned(),
+        plan: vec![Step {
+            write: format!("/sys/class/bdi/{bdi}/strict_limit"),
+            value: "0".to_owned(),
+            undo: format!("echo 1 > /sys/class/bdi/{bdi}/strict_limit"),
+            command: format!("echo 0 > /sys/class/bdi/{bdi}/strict_limit"),
+        }],
+        trade_off: "Without it the device may fill the machine's whole dirty threshold, and a slow one then holds up \
+                    everybody: where it is slow, raise max_bytes to what it writes in a second instead. A FUSE mount \
+                    gets it back when it is mounted again."
+            .to_owned(),
+    }])
+}
+
+/// The record of the longest pause on a device.
+fn longest(window: &Window, bdi: &Name) -> Option<ThrottleState> {
+    let of_it = throttle::events(window)?.filter(|event| event.bdi == *bdi && event.domain == Domain::Strictlimit);
+    of_it.max_by_key(|event| event.pause_ns_max)?.longest
+}
+
+fn knobs<'a>(window: &'a Window, bdi: &Name) -> Option<&'a Span<BdiRow>> {
+    let is_it = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name == bdi);
+    let (id, _) = window.entities.iter().find(|(_, entity)| is_it(entity))?;
+    window.bdis.get(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::Fixture;
+    use floodline_record::gap::Cause;
+
+    /// A task paused for so many milliseconds of the fixture's ten seconds.
+    fn paused(domain: Domain, ms: u64) -> Fixture {
+        Fixture::healthy().traced(&["throttle"], vec![throttle::tests::throttled((7, "8:16", domain, 11, ms, 200))])
+    }
+
+    #[test]
+    fn a_task_that_is_paused_by_a_device_alone_is_found() {
+        check_rule(
+            &RULE,
+            &paused(Domain::Strictlimit, 7000),
+            "critical: dd was paused for 7.00 s of 10 s by the strict",
+        );
+        check_rule(
+            &RULE,
+            &paused(Domain::Strictlimit, 1100),
+            "warning: dd was paused for 1.10 s of 10 s by the strict",
+        );
+    }
+
+    #[test]
+    fn short_pauses_and_those_of_other_limits_are_not() {
+        check_rule(&RULE, &paused(Domain::Strictlimit, 900), "clear: dd was paused for 900 ms by a strict limit");
+        check_rule(&RULE, &paused(Domain::Global, 7000), "clear: nobody was paused by a device's strict limit");
+        check_rule(&RULE, &paused(Domain::Unknown, 7000), "clear: nobody");
+    }
+
+    #[test]
+    fn without_a_tracer_it_is_not_checked() {
+        let expect = "not checked: trace of writeback/balance_dirty_pages (balance_dirty_pages): not in the recording";
+        check_rule(&RULE, &Fixture::healthy(), expect);
+        let need = "CAP_BPF and CAP_PERFMON; run as root";
+        let refused = Fixture::healthy().without(Source::TraceThrottle, Cause::PermissionDenied { need: need.into() });
+        check_rule(&RULE, &refused, "not checked: trace of writeback/balance_dirty_pages: not allowed (needs CAP_BPF");
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `wrapped-dirty-counter`: a counter of dirty pages, or a threshold, has a value that cannot be:
+//! below zero and therefore near 2^64, more than the machine's memory, or not what the settings say.
+//! What the kernel decides by it is then wrong, and so is every other finding that uses it.
+#![doc = include_str!("wrapped_dirty_counter.md")]
+
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::human;
+use floodline_record::id::Entity;
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::units::{Bytes, Pages};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "wrapped-dirty-counter",
+    summary: "A counter of dirty pages or a threshold has an impossible value: a kernel bug",
+    manual: include_str!("wrapped_dirty_counter.md"),
+    check,
+};
+
+/// Share of the window with a task waiting for I/O from which a wrong counter hurts.
+const HURTS_PRESSURE: f64 = 0.2;
+/// A reader of real-time priority sees thresholds raised by a quarter and by a part of the hard limit.
+const RAISED: f64 = 1.35;
+/// Evidence rows shown; one bug often spoils many counters.
+const SHOWN: usize = 8;
+
+/// An impossible value.
+struct Impossible {
+    name: String,
+    /// As printed; `None` where it did not even fit into 64 bits once converted.
+    value: Option<(u64, &'static str)>,
+    /// The most it could be.
+    most: Option<u64>,
+    source: String,
+}
+
+fn check(window: &Window) -> Verdict {
+    let facts = window.facts.as_ref();
+    let Some(memory) = facts.and_then(|facts| facts.mem_total).or(window.host.last.mem_total) else {
+        return missing::not_checked(window, Source::Meminfo, "MemTotal");
+    };
+    if window.host.last.nr_dirty.is_none() && window.host.last.mem_dirty.is_none() && !has_unfit(window) {
+        return missing::not_checked(window, Source::Vmstat, "nr_dirty");
+    }
+    let mut found = of_machine(window, memory);
+    found.extend(of_cgroups(window, memory));
+    found.extend(of_wbs(window, memory));
+    found.extend(of_threshold(window, memory));
+    found.extend(unfit(window).map(|gap| Impossible {
+        name: gap.detail.clone().unwrap_or_else(|| format!("a counter of {}", gap.source)),
+        value: None,
+        most: None,
+        source: gap.source.to_string(),
+    }));
+    if found.is_empty() {
+        return Verdict::Clear(format!(
+            "every count of dirty pages is below the {} of memory, and the threshold is what the settings say",
+            human::bytes(memory.0 as f64)
+        ));
+    }
+    Verdict::Found(vec![finding(window, &found)])
+}
+
+/// Numbers of the sources concerned that the parser could not hold.
+fn unfit(window: &Window) -> impl Iterator<Item = &Gap> {
+    let sources = [Source::Vmstat, Source::Meminfo, Source::MemoryStat, Source::DebugBdiStats, Source::DebugWbStats];
+    window.gaps.iter().filter(move |gap| {
+        sources.contains(&gap.source)
+            && matches!(&gap.cause, Cause::Malformed { what } if what.contains("fits 64 bits"))
+    })
+}
+
+fn has_unfit(window: &Window) -> bool {
+    unfit(window).next().is_some()
+}
+
+fn of_machine(window: &Window, memory: Bytes) -> Vec<Impossible> {
+    let row = &window.host.max;
+    let pages = memory.0 / dirty::page_size(window);
+    let too_many = |name: &str, value: Option<Pages>| {
+        let value = value.filter(|value| value.0 > pages)?;
+        Some(Impossible {
+            name: name.to_owned(),
+            value: Some((value.0, "pages")),
+            most: Some(pages),
+            source: format!("/proc/vmstat {name}"),
+        })
+    };
+    [
+        too_many("nr_dirty", row.nr_dirty),
+        too_many("nr_writeback", row.nr_writeback),
+        too_many("nr_writeback_temp", row.nr_writeback_temp),
+        too_many("nr_unstable", row.nr_unstable),
+        too_much("Dirty", row.mem_dirty, memory, "/proc/meminfo Dirty"),
+        too_much("Writeback", row.mem_writeback, memory, "/proc/meminfo Writeback"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn too_much(name: &str, value: Option<Bytes>, memory: Bytes, source: &str) -> Option<Impossible> {
+    let value = value.filter(|value| *value > memory)?;
+    Some(Impossible {
+        name: name.to_owned(),
+        value: Some((value.0, "bytes")),
+        most: Some(memory.0),
+        source: source.to_owned(),
+    })
+}
+
+fn of_cgroups(window: &Window, memory: Bytes) -> Vec<Impossible> {
+    let of = |(id, span): (&_, &floodline_record::window::Span<floodline_record::sample::CgroupRow>)| {
+        let label = cgroup::label(window, *id);
+        let dirty = too_much(&format!("file_dirty of {label}"), span.max.file_dirty, memory, "memory.stat file_dirty");
+        let writeback = too_much(
+            &format!("file_writeback of {label}"),
+            span.max.file_writeback,
+            memory,
+            "memory.stat file_writeback",
+        );
+        dirty.into_iter().chain(writeback)
+    };
+    window.cgroups.iter().flat_map(of).collect()
+}
+
+fn of_wbs(window: &Window, memory: Bytes) -> Vec<Impossible> {
+    let label = |id: &floodline_record::id::EntityId| window.entities.get(id).map(Entity::label).unwrap_or_default();
+    let bdis = window.bdis.iter().map(|(id, span)| (id, span.max.reclaimable, span.max.writeback, "bdi stats"));
+    let wbs = window.wbs.iter().map(|(id, span)| (id, span.max.reclaimable, span.max.writeback, "wb_stats"));
+    let of = |(id, reclaimable, writeback, source): (&floodline_record::id::EntityId, _, _, &str)| {
+        let dirty = too_much(&format!("Reclaimable of {}", label(id)), reclaimable, memory, source);
+        let writeback = too_much(&format!("Writeback of {}", label(id)), writeback, memory, source);
+        dirty.into_iter().chain(writeback)
+    };
+    bdis.chain(wbs).flat_map(of).collect()
+}
+
+/// The hard threshold against the setting, where the setting alone bounds it and did not change meanwhile.
+fn of_threshold(window: &Window, memory: Bytes) -> Option<Impossible> {
+    let (first, row) = (&window.host.first, &window.host.last);
+    if (first.dirty_bytes, first.dirty_ratio) != (row.dirty_bytes, row.dirty_ratio) {
+        return None;
+    }
+    let page_size = dirty::page_size(window);
+    let (thresh, bytes, ratio) = (row.nr_dirty_threshold?.0, row.dirty_bytes?.0, row.dirty_ratio?.0);
+    let most = match (bytes, ratio) {
+        (0, ratio) => memory.0 / page_size * ratio.min(100) / 100,
+        // Since 6.10 and its backports a threshold is cut to 32 bits.
+        (bytes, _) => bytes.div_ceil(page_size),
+    };
+    let too_large = thresh as f64 > RAISED * most as f64 + 32.0;
+    let too_small = bytes > 0 && thresh < most.min(u64::from(u32::MAX));
+    (too_large || too_small).then(|| Impossible {
+        name: "nr_dirty_threshold".to_owned(),
+        value: Some((thresh, "pages")),
+        most: Some(most),
+        source: "/proc/vmstat nr_dirty_threshold, domain_dirty_limits()".to_owned(),
+    })
+}
+
+fn finding(window: &Window, found: &[Impossible]) -> Finding {
+    let pressure = dirty::io_pressure_some(window);
+    let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE);
+    let is_negative = |one: &Impossible| one.value.is_none_or(|(value, _)| value > u64::MAX / 2);
+    let names: Vec<&str> = found.iter().take(3).map(|one| one.name.as_str()).collect();
+    let more = match found.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let what = if found.iter().any(is_negative) { "wrapped below zero" } else { "impossible" };
+    let mut evidence: Vec<Evidence> = found
+        .iter()
+        .take(SHOWN)
+        .map(|one| {
+            let row = match one.value {
+                Some((value, "pages")) => Evidence::reading(one.name.clone(), Pages(value), one.source.clone()),
+                Some((value, _)) => Evidence::bytes(one.name.clone(), value, one.source.clone()),
+                None => Evidence::text(one.name.clone(), "does not fit into 64 bits", one.source.clone()),
+            };
+            match one.most {
+                Some(most) => row.against(most as f64),
+                None => row,
+            }
+        })
+        .collect();
+    evidence.extend(pressure.map(|share| {
+        Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
+    }));
+    let release = window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+    evidence.extend(release.map(|release| Evidence::text("Kernel", release, "uname -r")));
+    Finding {
+        rule: RULE.name,
+        confirmed: None,
+        severity: if hurts { Severity::Critical } else { Severity::Warning },
+        summary: format!("This kernel's count of dirty pages is {what}: {}{more}.", names.join(", ")),
+        evidence,
+        cause: "A page was taken off a counter once more than it was put on, or to another counter than the one it \
+                came from; read without a sign, the result is close to 2^64. By such a number writers look as far \
+                over their limit as can be and are put to sleep for as long as the kernel ever does, or the flusher \
+                never stops. No workload makes such a value: it is a bug of this kernel."
+            .to_owned(),
+        plan: vec![Step {
+            write: "kernel".to_owned(),
+            value: "the newest stable release of its series, or an older one without the bug".to_owned(),
+            undo: "boot the old kernel".to_owned(),
+            command: "# install another kernel package and reboot".to_owned(),
+        }],
+        trade_off: "No setting repairs a counter. A counter of a cgroup or a device goes away with it: restarting the \
+                    service, or unmounting, helps until it happens again. Report it with this evidence. Other \
+                    findings that use the counter are not to be trusted."
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_testkit::{Fixture, secs};
+
+    /// Five less than nothing.
+    const WRAPPED: u64 = 0_u64.wrapping_sub(5);
+
+    #[test]
+    fn a_counter_below_zero_is_found_wherever_it_is() {
+        let machine = Fixture::healthy().host(|_, row| row.nr_dirty = Some(Pages(WRAPPED)));
+        check_rule(&RULE, &machine, "warning: This kernel's count of dirty pages is wrapped below zero: nr_dirty.");
+        let stalls = machine.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.4 * t)));
+        check_rule(&RULE, &stalls, "critical: This kernel's count of dirty pages is wrapped below zero: nr_dirty.");
+        let cgroup = Fixture::healthy().cgroup("/box", |_, row| row.file_writeback = Some(Bytes(WRAPPED & !4095)));
+        check_rule(
+            &RULE,
+            &cgroup,
+            "warning: This kernel's count of dirty pages is wrapped below zero: file_writeback of /box",
+        );
+        let wb = Fixture::healthy().wb("8:0", 77, |_, row| row.reclaimable = Some(Bytes(WRAPPED & !4095)));
+        check_rule(
+            &RULE,
+            &wb,
+            "warning: This kernel's count of dirty pages is wrapped below zero: Reclaimable of 8:0 cgroup 77",
+        );
+    }
+
+    #[test]
+    fn a_wrapped_number_of_kilobytes_does_not_fit_and_is_found_by_its_gap() {
+        let cause = Cause::Malformed { what: "a number that fits 64 bits".to_owned() };
+        let gap = Gap::detailed(Source::DebugWbStats, cause, "bdi/8:0/wb_stats");
+        let fixture = Fixture::healthy().gap(gap);
+        check_rule(
+            &RULE,
+            &fixture,
+            "warning: This kernel's count of dirty pages is wrapped below zero: bdi/8:0/wb_stats",
+        );
+    }
+
+    #[test]
+    fn more_than_the_memory_is_impossible_and_all_of_it_is_not() {
+        let of = |pages: u64| Fixture::healthy().host(move |_, row| row.nr_writeback = Some(Pages(pages)));
+        let memory = 16 << 18;
+        check_rule(&RULE, &of(memory + 1), "warning: This kernel's count of dirty pages is impossible: nr_writeback.");
+        check_rule(&RULE, &of(memory), "clear:");
+    }
+
+    #[test]
+    fn a_threshold_has_to_be_what_the_settings_say() {
+        let bytes = |pages: u64| Fixture::healthy().thresholds((0, 100 << 20, 0, 50 << 20), pages, 12_800);
+        check_rule(&RULE, &bytes(25_600), "clear:");
+        // As a reader of real-time priority sees it.
+        check_rule(&RULE, &bytes(32_800), "clear:");
+        check_rule(
+            &RULE,
+            &bytes(25_599),
+            "warning: This kernel's count of dirty pages is impossible: nr_dirty_threshold",
+        );
+        check_rule(
+            &RULE,
+            &bytes(90_000),
+            "warning: This kernel's count of dirty pages is impossible: nr_dirty_threshold",
+        );
+        let ratio = |pages: u64| Fixture::healthy().thresholds((20, 0, 10, 0), pages, 360_000);
+        check_rule(&RULE, &ratio(730_000), "clear:");
+        check_rule(&RULE, &ratio(2_000_000), "warning: This kernel's count of dirty pages is impossible");
+    }
+
+    #[test]
+    fn settings_that_change_meanwhile_prove_nothing() {
+        let changing = Fixture::healthy().thresholds((0, 100 << 20, 0, 50 << 20), 90_000, 12_800).host(|t, row| {
+            row.dirty_bytes = Some(Bytes(if t < 1.0 { 360 << 20 } else { 100 << 20 }));
+        });
+        check_rule(&RULE, &changing, "clear:");
+    }
+
+    #[test]
+    fn without_its_inputs_it_says_so() {
+        let blind =
+            Fixture::healthy().without(Source::Vmstat, Cause::Vanished).without(Source::Meminfo, Cause::Vanished);
+        check_rule(&RULE, &blind, "not checked: /proc/vmstat: gone before it was read");
+    }
+}

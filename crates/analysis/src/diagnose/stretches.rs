@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recordings of any length, diagnosed stretch by stretch: a stall of ten seconds is lost in the averages
+//! of a day, and a day's samples do not fit into memory. The report is that of the worst stretch, and
+//! says which it was and what was found in the others. A recording no longer than one stretch is
+//! diagnosed as a whole.
+
+use super::diagnose;
+use floodline_record::record::{Record, Sink};
+use crate::report::{OtherStretches, Report, Severity, Stretch};
+use floodline_record::sample::SampleTime;
+use floodline_record::window::Window;
+use std::cmp::Reverse;
+use std::convert::Infallible;
+
+/// Length of a stretch, seconds: many cycles of expiry, and few enough samples to keep.
+const STRETCH_S: f64 = 600.0;
+/// Samples after which a stretch ends, however short it is.
+const SAMPLES_MAX: u64 = 20_000;
+
+/// A stream of records being diagnosed.
+#[derive(Debug)]
+pub struct Stretches {
+    only: Vec<&'static str>,
+    window: Window,
+    first_at: Option<SampleTime>,
+    /// Samples of the stretches that have ended; the one two stretches share counts once.
+    samples: u64,
+    ended: u64,
+    worst: Option<Worst>,
+    found: Vec<Found>,
+}
+
+/// The worst stretch so far.
+#[derive(Debug)]
+struct Worst {
+    number: u64,
+    from: SampleTime,
+    to: SampleTime,
+    report: Report,
+}
+
+/// A finding that hurts or will, of some stretch.
+#[derive(Debug)]
+struct Found {
+    number: u64,
+    from: SampleTime,
+    rule: &'static str,
+    severity: Severity,
+}
+
+impl Stretches {
+    /// Runs all rules, or where some are named only these.
+    pub fn new(only: Vec<&'static str>) -> Stretches {
+        Stretches {
+            only,
+            window: Window::default(),
+            first_at: None,
+            samples: 0,
+            ended: 0,
+            worst: None,
+            found: Vec::new(),
+        }
+    }
+
+    /// Samples taken so far.
+    pub fn samples(&self) -> u64 {
+        let shared = u64::from(self.ended > 0);
+        self.samples.saturating_add(self.window.samples).saturating_sub(shared)
+    }
+
+    /// The report of the worst stretch.
+    pub fn finish(mut self) -> Report {
+        let of_s = match (self.first_at, self.window.last_at) {
+            (Some(first), Some(last)) => seconds_between(first, last),
+            _ => 0.0,
+        };
+        // With the one sample that it shares with the stretch before, nothing new can be said.
+        if self.ended == 0 || self.window.samples > 1 {
+            self.end_stretch();
+        }
+        let Some(worst) = self.worst else { return diagnose(&self.window, self.only()) };
+        if self.ended < 2 {
+            return worst.report;
+        }
+        let mut others: Vec<OtherStretches> = Vec::new();
+        for found in self.found.iter().filter(|found| found.number != worst.number) {
+            match others.iter_mut().find(|other| other.rule == found.rule) {
+                Some(other) => {
+                    other.stretches += 1;
+                    other.severity = other.severity.max(found.severity);
+                }
+                None => others.push(OtherStretches {
+                    rule: found.rule,
+                    severity: found.severity,
+                    stretches: 1,
+                    first_wall_ns: found.from.wall.0,
+                }),
+            }
+        }
+        others.sort_by_key(|other| Reverse((other.severity, other.stretches)));
+        let stretch = Stretch {
+            from_wall_ns: worst.from.wall.0,
+            to_wall_ns: worst.to.wall.0,
+            of_s,
+            of_stretches: self.ended,
+            others,
+        };
+        Report { stretch: Some(stretch), ..worst.report }
+    }
+
+    fn only(&self) -> Option<&[&str]> {
+        (!self.only.is_empty()).then_some(self.only.as_slice())
+    }
+
+    fn end_stretch(&mut self) {
+        let (Some(from), Some(to)) = (self.window.first_at, self.window.last_at) else { return };
+        let report = diagnose(&self.window, self.only());
+        let number = self.ended;
+        self.ended += 1;
+        let mut rules: Vec<(&'static str, Severity)> = Vec::new();
+        for finding in report.findings.iter().filter(|finding| finding.severity >= Severity::Warning) {
+            // Sorted by severity: the first of a rule is its worst.
+            if !rules.iter().any(|(rule, _)| *rule == finding.rule) {
+                rules.push((finding.rule, finding.severity));
+            }
+        }
+        self.found.extend(rules.into_iter().map(|(rule, severity)| Found { number, from, rule, severity }));
+        if self.worst.as_ref().is_none_or(|worst| badness(&report) > badness(&worst.report)) {
+            self.worst = Some(Worst { number, from, to, report });
+        }
+    }
+}
+
+/// What makes one report more worth reading than another: how bad its findings are, how many are as bad,
+/// and how many rules could look.
+fn badness(report: &Report) -> (Option<Severity>, usize, Reverse<usize>) {
+    let worst = report.findings.iter().map(|finding| finding.severity).max();
+    let as_bad = report.findings.iter().filter(|finding| Some(finding.severity) == worst).count();
+    (worst, as_bad, Reverse(report.not_checked.len()))
+}
+
+fn seconds_between(first: SampleTime, last: SampleTime) -> f64 {
+    floodline_record::units::Nanos(last.monotonic.0.saturating_sub(first.monotonic.0)).as_secs_f64()
+}
+
+impl Sink for Stretches {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        self.window.record(record)?;
+        let Record::Sample(sample) = record else { return Ok(()) };
+        self.first_at.get_or_insert(sample.time);
+        if self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX {
+            return Ok(());
+        }
+        let shared = u64::from(self.ended > 0);
+        self.samples = self.samples.saturating_add(self.window.samples).saturating_sub(shared);
+        self.end_stretch();
+        self.window.begin_stretch();
+        // The next stretch tells its growth from here on.
+        self.window.record(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::dirty_cliff;
+    use floodline_record::units::Nanos;
+
+    fn fold(records: &[Record]) -> Stretches {
+        let mut stretches = Stretches::new(Vec::new());
+        for record in records {
+            let Ok(()) = stretches.record(record);
+        }
+        stretches
+    }
+
+    /// The same records so many seconds later.
+    fn later(records: Vec<Record>, seconds: u64) -> Vec<Record> {
+        let nanos = seconds * 1_000_000_000;
+        records
+            .into_iter()
+            .map(|record| match record {
+                Record::Sample(mut sample) => {
+                    sample.time.monotonic = Nanos(sample.time.monotonic.0 + nanos);
+                    sample.time.wall = Nanos(sample.time.wall.0 + nanos);
+                    Record::Sample(sample)
+                }
+                record => record,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_short_recording_is_diagnosed_as_a_whole() {
+        for fixture in [Fixture::healthy(), dirty_cliff(), Fixture::healthy().one_look()] {
+            let records = fixture.records();
+            let stretches = fold(&records);
+            assert_eq!(stretches.samples(), Window::from_records(&records).samples);
+            assert_eq!(stretches.finish(), diagnose(&Window::from_records(&records), None));
+        }
+        assert_eq!(fold(&[]).finish(), diagnose(&Window::default(), None));
+    }
+
+    #[test]
+    fn the_worst_stretch_of_a_long_recording_is_reported() {
+        let quiet = Fixture::healthy().seconds(1200).records();
+        let mut records = quiet.clone();
+        records.extend(later(dirty_cliff().records(), 1300));
+        let alone = diagnose(&dirty_cliff().window(), None);
+        let stretches = fold(&records);
+        assert_eq!(stretches.samples(), Window::from_records(&records).samples);
+        let report = stretches.finish();
+        let first = |report: &Report| report.findings.first().map(|finding| (finding.rule, finding.severity));
+        assert_eq!(first(&report), first(&alone), "{report:#?}");
+        let stretch = report.stretch.unwrap();
+        assert_eq!((stretch.of_stretches, stretch.others.len()), (3, 0), "{stretch:?}");
+        assert_eq!(fold(&quiet).finish().findings, []);
+    }
+
+    #[test]
+    fn what_other_stretches_found_is_counted() {
+        let mut records = dirty_cliff().records();
+        for turn in 1..3 {
+            records.extend(later(dirty_cliff().records(), turn * 700));
+        }
+        let report = fold(&records).finish();
+        let cliff: Vec<(u64, Severity)> = report
+            .stretch
+            .iter()
+            .flat_map(|stretch| &stretch.others)
+            .filter(|other| other.rule == "dirty-cliff")
+            .map(|other| (other.stretches, other.severity))
+            .collect();
+        assert_eq!(cliff.len(), 1, "{:?}", report.stretch);
+        assert!(cliff[0].0 >= 1 && cliff[0].1 == Severity::Critical, "{:?}", report.stretch);
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Moves of inodes between cgroups, and writing to others' inodes, as rules see them: added up by device and
+//! pair of cgroups, from the events of a tracer. Files show none of it.
+
+use floodline_record::name::Name;
+use floodline_record::record::What;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Where moves come from, as evidence names it.
+pub const SWITCHES: &str = "trace of inode_switch_wbs";
+/// Where foreign dirtying comes from.
+pub const FOREIGN: &str = "trace of track_foreign_dirty";
+/// Where flushes for another's sake come from.
+pub const FLUSHES: &str = "trace of flush_foreign";
+
+/// Two cgroups on one device, by inode number: from and to of a move, or owner of the inode and of the page.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// Backing device.
+    pub bdi: Name,
+    /// Where inodes were, or whose they are.
+    pub one: u64,
+    /// Where they went, or whose pages they get.
+    pub other: u64,
+}
+
+impl Pair {
+    /// The way back.
+    pub fn reversed(&self) -> Pair {
+        Pair { bdi: self.bdi.clone(), one: self.other, other: self.one }
+    }
+}
+
+/// Moves from one cgroup to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moves {
+    /// Inodes moved.
+    pub switched: u64,
+    /// From the first to the last of them.
+    pub first_at: Nanos,
+    /// See there.
+    pub last_at: Nanos,
+}
+
+/// Writing by one cgroup to inodes of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Foreign {
+    /// Folios that became dirty so.
+    pub folios: u64,
+    /// The inode it last happened to.
+    pub last_ino: u64,
+}
+
+/// Whether moves were traced.
+pub fn is_traced(window: &Window) -> bool {
+    window.traced.contains("switches")
+}
+
+/// All moves by pair, most first; `None` when nothing traced them.
+pub fn moves(window: &Window) -> Option<Vec<(Pair, Moves)>> {
+    let mut sums: BTreeMap<Pair, Moves> = BTreeMap::new();
+    for event in &window.events {
+        let What::InodesSwitched(event) = &event.what else { continue };
+        let pair = Pair { bdi: event.bdi.clone(), one: event.old_cgroup_ino, other: event.new_cgroup_ino };
+        let first = Moves { first_at: event.first_at, ..Moves::default() };
+        let sum = sums.entry(pair).or_insert(first);
+        sum.switched = sum.switched.saturating_add(event.switched);
+        sum.first_at = sum.first_at.min(event.first_at);
+        sum.last_at = sum.last_at.max(event.last_at);
+    }
+    let mut sums: Vec<_> = sums.into_iter().filter(|(_, moves)| moves.switched > 0).collect();
+    sums.sort_by_key(|(_, moves)| Reverse(moves.switched));
+    is_traced(window).then_some(sums)
+}
+
+/// All foreign writing by pair, most first.
+pub fn foreign(window: &Window) -> Vec<(Pair, Foreign)> {
+    let mut sums: BTreeMap<Pair, Foreign> = BTreeMap::new();
+    for event in &window.events {
+        let What::ForeignDirtied(event) = &event.what else { continue };
+        let pair = Pair { bdi: event.bdi.clone(), one: event.wb_cgroup_ino, other: event.page_cgroup_ino };
+        let sum = sums.entry(pair).or_default();
+        sum.folios = sum.folios.saturating_add(event.folios);
+        sum.last_ino = event.last_ino;
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, foreign)| Reverse(foreign.folios));
+    sums
+}
+
+/// How often others' flushers were asked because this cgroup was throttled.
+pub fn flushes_for(window: &Window, cgroup_ino: u64) -> u64 {
+    let flushes = |what: &What| match what {
+        What::ForeignFlushed(event) if event.cgroup_ino == cgroup_ino => event.flushes,
+        _ => 0,
+    };
+    window.events.iter().map(|event| flushes(&event.what)).sum()
+}
+
+/// The last removal of a cgroup before a moment: what a move at that moment was set off by.
+pub fn removed_before(window: &Window, at: Nanos) -> Option<(Nanos, &Name)> {
+    let removed = |event: &'_ floodline_record::record::Event| event.at <= at;
+    window.events.iter().filter(|event| removed(event)).fold(None, |last, event| match &event.what {
+        What::CgroupRemoved(removed) => Some((event.at, &removed.path)),
+        _ => last,
+    })
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Time in waits for stable storage (fsync and its like), as rules see it: what is slow because a disk is, and not
+//! because of dirty throttling. From the events of a tracer.
+
+use floodline_record::record::What;
+use crate::report::Evidence;
+use floodline_record::traced::Who;
+use floodline_record::traced::waits::Operation;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+
+/// Where the numbers come from, as evidence names it.
+pub const SOURCE: &str = "trace of fsync, fdatasync, msync, sync, syncfs";
+
+/// Waits, added up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// How often.
+    pub count: u64,
+    /// How long in all: tasks that wait at the same time count each.
+    pub total: Nanos,
+    /// The longest, with who waited and in what.
+    pub longest: Option<(Nanos, Who, Operation)>,
+}
+
+/// All waits that ended in the window; `None` when nothing traced them. The sync inside another one, as of the
+/// filesystem below an overlay, is part of that.
+pub fn waits(window: &Window) -> Option<Waits> {
+    let mut waits = Waits::default();
+    for event in &window.events {
+        let What::Synced(synced) = &event.what else { continue };
+        if synced.operation == Operation::SyncFilesystem {
+            continue;
+        }
+        waits.count = waits.count.saturating_add(synced.count);
+        waits.total = Nanos(waits.total.0.saturating_add(synced.total.0));
+        if waits.longest.as_ref().is_none_or(|(longest, ..)| synced.longest > *longest) {
+            waits.longest = Some((synced.longest, synced.who.clone(), synced.operation));
+        }
+    }
+    window.traced.contains("bytes").then_some(waits)
+}
+
+impl Waits {
+    /// The sum and the longest, as evidence.
+    pub fn evidence(&self) -> Vec<Evidence> {
+        let mut rows =
+            vec![Evidence::seconds("Waited in fsync and its like, all tasks", self.total.as_secs_f64(), SOURCE)];
+        rows.extend(self.longest.as_ref().map(|(longest, who, operation)| {
+            let name = format!("Longest: {}[{}] in {}", who.comm, who.pid, operation.name());
+            Evidence::seconds(name, longest.as_secs_f64(), SOURCE)
+        }));
+        rows
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use floodline_testkit::Fixture;
+    use floodline_record::traced::waits::Synced;
+
+    /// Process, operation, count, milliseconds in all, longest, as a tracer says it.
+    pub(crate) fn synced((pid, operation, count, ms, ms_max): (u32, Operation, u64, u64, u64)) -> What {
+        What::Synced(Synced {
+            since: Nanos(0),
+            who: Who { pid, comm: "redis-server".into(), cgroup_ino: 1 },
+            operation,
+            count,
+            total: Nanos::from_millis(ms),
+            longest: Nanos::from_millis(ms_max),
+        })
+    }
+
+    #[test]
+    fn waits_are_added_up_and_the_longest_is_named() {
+        let events = vec![
+            synced((41, Operation::Fdatasync, 3, 600, 400)),
+            synced((42, Operation::Fsync, 1, 900, 900)),
+            synced((43, Operation::SyncFilesystem, 1, 5000, 5000)),
+        ];
+        let waits = waits(&Fixture::healthy().traced(&["bytes"], events).window()).unwrap();
+        assert_eq!((waits.count, waits.total), (4, Nanos::from_millis(1500)));
+        assert_eq!(waits.evidence()[1].name, "Longest: redis-server[42] in fsync");
+    }
+
+    #[test]
+    fn without_a_tracer_nothing_is_said_and_with_one_nothing_is_zero() {
+        assert_eq!(waits(&Fixture::healthy().window()), None);
+        assert_eq!(waits(&Fixture::healthy().traced(&["bytes"], vec![]).window()), Some(Waits::default()));
+    }
+}

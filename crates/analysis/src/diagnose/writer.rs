@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who writes, in three columns that do not mean the same: application bytes (handed to write calls,
+//! sockets and pipes included), dirtied bytes (whole folios, again after each cleaning), device bytes
+//! (issued by kworkers; known per cgroup and per disk, never per process). What the columns leave
+//! unattributed is a number of its own. What a process inherited from its children is theirs ([`heirs`]).
+
+use super::dirty::page_size;
+use super::heirs::{Inheritance, inheritances};
+use super::{cgroup, device};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::sample::ProcessRow;
+use floodline_record::units::{Nanos, Quantity};
+use floodline_record::window::{Span, Window};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Clock ticks per second in `/proc`, on every architecture Linux has.
+const NANOS_PER_TICK: u64 = 10_000_000;
+
+/// One process and what it wrote.
+#[derive(Clone, Copy)]
+pub struct Writer<'a> {
+    /// Its entity.
+    pub id: EntityId,
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub comm: &'a Name,
+    /// Its cgroup.
+    pub cgroup: Option<EntityId>,
+    /// Whether it is a kernel thread.
+    pub kthread: bool,
+    /// Its readings, folded.
+    pub span: &'a Span<ProcessRow>,
+    /// Bytes handed to write calls.
+    pub application_bytes: Option<u64>,
+    /// Bytes dirtied or written directly, less nothing: `cancelled_write_bytes` belongs to whoever truncates.
+    pub dirtied_bytes: Option<u64>,
+    /// Write calls.
+    pub write_calls: Option<u64>,
+    /// Page faults without a read: each store to a page cleaned since is one.
+    pub minor_faults: Option<u64>,
+    /// What it inherited from children it waited for; of the amounts above only what the children had
+    /// shown themselves is taken off. `None`: nothing, or nobody knows.
+    pub inherited: Option<Inheritance>,
+}
+
+impl Writer<'_> {
+    /// "redis-server[812]", or "children of bash[812]".
+    pub fn label(&self) -> String {
+        let of = if self.is_by_children() { "children of " } else { "" };
+        format!("{of}{}[{}]", self.comm, self.pid)
+    }
+
+    /// Whether what it is counted with was likely done by children that nobody saw.
+    pub fn is_by_children(&self) -> bool {
+        self.inherited.is_some_and(|inherited| inherited.rest_is_childrens)
+    }
+}
+
+/// What the amounts of [`Writers`] cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Growth within the window.
+    Window,
+    /// One look only: everything since each process, or the machine, was started.
+    SinceStart,
+}
+
+/// All processes and what they wrote, with the machine's totals.
+pub struct Writers<'a> {
+    /// Processes, most dirtied first.
+    pub processes: Vec<Writer<'a>>,
+    /// What the amounts cover.
+    pub period: Period,
+    /// Bytes dirtied by the whole machine, direct writes not included.
+    pub machine_dirtied_bytes: Option<u64>,
+    /// Bytes written by all disks.
+    pub disk_bytes: Option<u64>,
+}
+
+impl Writers<'_> {
+    /// Bytes dirtied by all processes that could be read.
+    pub fn attributed_bytes(&self) -> u64 {
+        self.processes.iter().filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes handed to write calls by all processes that could be read.
+    pub fn application_bytes(&self) -> u64 {
+        self.processes.iter().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes dirtied by the machine that no process accounts for: unreadable or ended processes, the
+    /// kernel itself. `None` when the machine's total is unknown or covers less than the processes.
+    pub fn unattributed_bytes(&self) -> Option<u64> {
+        self.machine_dirtied_bytes?.checked_sub(self.attributed_bytes())
+    }
+
+    /// Processes whose counters could not be read.
+    pub fn unreadable(&self) -> usize {
+        self.processes.iter().filter(|writer| !writer.kthread && writer.dirtied_bytes.is_none()).count()
+    }
+}
+
+/// Who wrote how much: within the window, or, in one look, since they were started.
+pub fn writers(window: &Window) -> Writers<'_> {
+    let period = if super::missing::has_rates(window) { Period::Window } else { Period::SinceStart };
+    let inherited = inheritances(window, period);
+    let mut processes: Vec<Writer<'_>> = window
+        .processes
+        .iter()
+        .filter_map(|(id, span)| writer(window, period, *id, span, inherited.get(id).copied()))
+        .collect();
+    processes.sort_by_key(|writer| (Reverse(writer.dirtied_bytes), writer.pid));
+    let host = match period {
+        Period::Window => &window.host.growth,
+        Period::SinceStart => &window.host.last,
+    };
+    let written = |device: &device::Device<'_>| match period {
+        Period::Window => device.span.growth.written,
+        Period::SinceStart => device.span.last.written,
+    };
+    let disks: Vec<u64> = device::disks(window).iter().filter_map(written).map(|bytes| bytes.0).collect();
+    Writers {
+        processes,
+        period,
+        machine_dirtied_bytes: host.nr_dirtied.map(|pages| pages.bytes(page_size(window)).0),
+        disk_bytes: (!disks.is_empty()).then(|| disks.into_iter().fold(0, u64::saturating_add)),
+    }
+}
+
+/// A process whose share of what all processes dirtied is above this dominates.
+pub const DOMINANT_SHARE: f64 = 0.5;
+/// Bytes that have to be dirtied for any process to dominate: an idle host has no dominant writer.
+pub const DOMINANT_LEAST: u64 = 512 << 10;
+
+/// The process that dirtied more than half of all bytes, and its share; `None` when nobody did.
+pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64)> {
+    let first = writers.processes.first()?;
+    Some((first, dominant_share(writers, first.dirtied_bytes?)?))
+}
+
+/// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share. What
+/// children wrote whom nobody saw is of no known cgroup.
+/// To be in the root is to be in none.
+pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
+    let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
+    let mut by_cgroup: BTreeMap<EntityId, u64> = BTreeMap::new();
+    for writer in writers.processes.iter().filter(|writer| !writer.is_by_children()) {
+        if let (Some(cgroup), Some(bytes)) = (writer.cgroup.filter(|id| !is_root(*id)), writer.dirtied_bytes) {
+            let sum = by_cgroup.entry(cgroup).or_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+    let (cgroup, bytes) = by_cgroup.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    Some((cgroup, bytes, dominant_share(writers, bytes)?))
+}
+
+fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {
+    // Where not every process could be read, the machine's total may cover more. Otherwise what is in it
+    // besides are the filesystems' own structures.
+    let machine = writers.machine_dirtied_bytes.filter(|_| writers.unreadable() > 0);
+    let total = writers.attributed_bytes().max(machine.unwrap_or(0));
+    let share = bytes as f64 / total.max(1) as f64;
+    (bytes >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some(share)
+}
+
+/// What a process is counted with in a period; `None` for what is no process.
+pub(super) fn counted<'a>(
+    window: &Window,
+    period: Period,
+    id: EntityId,
+    span: &'a Span<ProcessRow>,
+) -> Option<&'a ProcessRow> {
+    let Some(Entity::Process { start_ticks, .. }) = window.entities.get(&id) else { return None };
+    // A process that was started within the window did all it ever did within the window.
+    let started = Nanos(start_ticks.saturating_mul(NANOS_PER_TICK));
+    let is_new = window.first_at.is_some_and(|first| started > first.monotonic);
+    let counts_all = period == Period::SinceStart || is_new;
+    Some(if counts_all { &span.last } else { &span.growth })
+}
+
+fn writer<'a>(
+    window: &'a Window,
+    period: Period,
+    id: EntityId,
+    span: &'a Span<ProcessRow>,
+    inherited: Option<Inheritance>,
+) -> Option<Writer<'a>> {
+    let Some(Entity::Process { pid, comm, cgroup, kthread, .. }) = window.entities.get(&id) else {
+        return None;
+    };
+    let row = counted(window, period, id, span)?;
+    let others = inherited.unwrap_or_default();
+    Some(Writer {
+        id,
+        pid: *pid,
+        comm,
+        cgroup: *cgroup,
+        kthread: *kthread,
+        span,
+        application_bytes: raw(row.wchar).map(|bytes| bytes.saturating_sub(others.application_bytes)),
+        dirtied_bytes: raw(row.write_bytes).map(|bytes| bytes.saturating_sub(others.dirtied_bytes)),
+        write_calls: raw(row.syscw).map(|calls| calls.saturating_sub(others.write_calls)),
+        minor_faults: raw(row.minflt),
+        inherited,
+    })
+}
+
+/// Device bytes that a cgroup and everything below it submitted within the window, on disks only.
+pub fn cgroup_device_bytes(window: &Window, cgroup: EntityId) -> Option<u64> {
+    device_bytes(window).get(&cgroup).copied()
+}
+
+/// The cgroup that itself submitted more than half of the device bytes of all cgroups, how many, and its
+/// share. No process's counters have a part in it, so it is right where children inherit.
+pub fn dominant_by_device_bytes(window: &Window) -> Option<(EntityId, u64, f64)> {
+    let bytes = device_bytes(window);
+    let own = cgroup::own_parts(window, &bytes);
+    let all = own.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+    let (cgroup, most) = own.first().copied()?;
+    let share = most as f64 / all.max(1) as f64;
+    (most >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some((cgroup, most, share))
+}
+
+/// Device bytes by cgroup, what is below it included. `io.stat` counts each layer of a stack again, so
+/// layers are left out.
+fn device_bytes(window: &Window) -> BTreeMap<EntityId, u64> {
+    let disks: Vec<_> = device::disks(window).iter().map(|device| device.dev).collect();
+    let mut bytes: BTreeMap<EntityId, u64> = BTreeMap::new();
+    for (id, span) in &window.cgroup_io {
+        if let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id)
+            && disks.contains(dev)
+            && let Some(written) = span.growth.wbytes
+        {
+            let sum = bytes.entry(*cgroup).or_default();
+            *sum = sum.saturating_add(written.0);
+        }
+    }
+    bytes
+}
+
+fn raw<Q: Quantity>(quantity: Option<Q>) -> Option<u64> {
+    quantity.map(Quantity::raw)
+}

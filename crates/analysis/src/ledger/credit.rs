@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose the bytes of the flusher are. What a task makes dirty is written later by a kernel thread, so a
+//! write names its file and not its task: it is credited to those who dirtied that file and are owed
+//! a write, in proportion to what they are owed. Every byte is credited once, or to nobody.
+
+use floodline_record::id::DevId;
+use floodline_record::traced::{Inode, Who};
+use floodline_record::units::Nanos;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A file, or with no inode number all those of a filesystem that are too small to be named.
+pub type FileKey = (DevId, Option<Inode>);
+
+/// How many times as long as usual a write may come late, behind others at a slow disk.
+const LATE: u64 = 4;
+
+/// What one process made dirty of one file at one time.
+#[derive(Clone, Debug)]
+struct Owed {
+    who: Who,
+    at: Nanos,
+    bytes: u64,
+    /// What of it was written, by disk: a mirror writes everything twice.
+    written: BTreeMap<DevId, u64>,
+}
+
+impl Owed {
+    fn open(&self, disk: DevId) -> u64 {
+        self.bytes.saturating_sub(self.written(disk))
+    }
+
+    /// What more can be credited: everything twice and no more, or those who are known would be credited with what
+    /// others did unseen.
+    fn room(&self, disk: DevId) -> u64 {
+        self.bytes.saturating_mul(2).saturating_sub(self.written(disk))
+    }
+
+    fn written(&self, disk: DevId) -> u64 {
+        self.written.get(&disk).copied().unwrap_or(0)
+    }
+}
+
+/// The dirtied bytes that no write has been credited to yet.
+#[derive(Clone, Debug)]
+pub struct Credit {
+    owed: BTreeMap<FileKey, Vec<Owed>>,
+    /// When each of the above became dirty, about in order of time: what is above a loop device comes earlier.
+    order: VecDeque<(Nanos, FileKey)>,
+    /// For how long dirty data can be expected to stay in memory.
+    keep: Nanos,
+}
+
+/// Who is credited with how many bytes of one write; those left over are nobody's.
+pub type Shares = Vec<(Who, u64)>;
+
+impl Credit {
+    /// `keep`: for how long a write may follow; what was dirtied longer ago was dropped, or was a whole
+    /// folio of which a part was written.
+    pub fn new(keep: Nanos) -> Credit {
+        Credit { owed: BTreeMap::new(), order: VecDeque::new(), keep }
+    }
+
+    /// A process made bytes of a file dirty.
+    pub fn dirtied(&mut self, file: FileKey, who: &Who, at: Nanos, bytes: u64) {
+        self.forget(Nanos(at.0.saturating_sub(self.keep.0.saturating_mul(LATE))));
+        let oldest = Nanos(at.0.saturating_sub(self.keep.0));
+        let owed = self.owed.entry(file).or_default();
+        owed.retain(|one| one.at >= oldest);
+        match owed.iter_mut().find(|one| one.who == *who && one.at == at) {
+            Some(one) => one.bytes = one.bytes.saturating_add(bytes),
+            None => {
+                owed.push(Owed { who: who.clone(), at, bytes, written: BTreeMap::new() });
+                self.order.push_back((at, file));
+            }
+        }
+    }
+
+    /// Lets go of files that were not dirtied for so long that no disk can be that slow: a long recording has
+    /// very many.
+    fn forget(&mut self, oldest: Nanos) {
+        while self.order.front().is_some_and(|(at, _)| *at < oldest) {
+            let Some((_, file)) = self.order.pop_front() else { return };
+            if let Some(owed) = self.owed.get_mut(&file) {
+                owed.retain(|one| one.at >= oldest);
+                if owed.is_empty() {
+                    self.owed.remove(&file);
+                }
+            }
+        }
+    }
+
+    /// Bytes of a file were queued at a disk. `cgroup_ino` is the cgroup that was charged, where known: of
+    /// the files that are not named, it narrows down whose they were.
+    pub fn submitted(&mut self, file: FileKey, disk: DevId, cgroup_ino: Option<u64>, bytes: u64) -> Shares {
+        if file.1.is_some() && self.owed.contains_key(&file) {
+            return share(self.owed.entry(file).or_default().iter_mut().collect(), disk, bytes);
+        }
+        // A file that was too small to be named when it was dirtied is among those without a name. One that has
+        // none now may be any of its filesystem.
+        let first = (file.0, None);
+        let last =
+            if file.1.is_some() { first } else { (file.0, Some(Inode { ino: u64::MAX, generation: Some(u32::MAX) })) };
+        let there = || self.owed.range(first..=last).flat_map(|(_, owed)| owed);
+        let charged = cgroup_ino.filter(|ino| there().any(|one| one.who.cgroup_ino == *ino && one.open(disk) > 0));
+        let asked = self.owed.range_mut(first..=last).flat_map(|(_, owed)| owed);
+        share(asked.filter(|one| charged.is_none_or(|ino| one.who.cgroup_ino == ino)).collect(), disk, bytes)
+    }
+}
+
+/// Splits bytes in proportion to what is owed; where nothing is owed any more (a page that was written
+/// twice while it stayed dirty), in proportion to what was dirtied.
+fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64) -> Shares {
+    let is_open = owed.iter().any(|one| one.open(disk) > 0);
+    let weight = |one: &Owed| if is_open { one.open(disk) } else { one.room(disk) };
+    let mut left = owed.iter().map(|one| one.room(disk)).fold(0, u64::saturating_add).min(bytes);
+    let weighed = owed.into_iter().map(|one| (weight(one), one)).filter(|(weight, _)| *weight > 0);
+    let weighed: Vec<(u64, &mut Owed)> = weighed.collect();
+    let mut weights: u128 = weighed.iter().map(|(weight, _)| u128::from(*weight)).sum();
+    let mut shares: BTreeMap<&Who, u64> = BTreeMap::new();
+    for (weight, one) in weighed {
+        // What is left by what remains of the weights: the last one gets the rest, and no byte is lost.
+        let part = u64::try_from(u128::from(left) * u128::from(weight) / weights).unwrap_or(left);
+        left -= part;
+        weights -= u128::from(weight);
+        if part > 0 {
+            *one.written.entry(disk).or_default() += part;
+            *shares.entry(&one.who).or_default() += part;
+        }
+    }
+    shares.into_iter().map(|(who, bytes)| (who.clone(), bytes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::name::Name;
+
+    const DISK: DevId = DevId { major: 8, minor: 0 };
+    const MIRROR: DevId = DevId { major: 8, minor: 16 };
+    const FS: DevId = DevId { major: 9, minor: 0 };
+
+    enum Step {
+        /// Second, process, cgroup, inode, bytes.
+        Dirty(u64, u32, u64, Option<u64>, u64),
+        /// Inode, disk, cgroup, bytes, and who is credited: process and bytes.
+        Write(Option<u64>, DevId, Option<u64>, u64, &'static [(u32, u64)]),
+    }
+    use Step::{Dirty, Write};
+
+    fn file(ino: Option<u64>) -> FileKey {
+        (FS, ino.map(|ino| Inode { ino, generation: None }))
+    }
+
+    fn check(steps: &[Step]) {
+        let mut credit = Credit::new(Nanos(40_000_000_000));
+        for step in steps {
+            match *step {
+                Dirty(second, pid, cgroup_ino, ino, bytes) => {
+                    let who = Who { pid, comm: Name::from("w"), cgroup_ino };
+                    credit.dirtied(file(ino), &who, Nanos(second * 1_000_000_000), bytes);
+                }
+                Write(ino, disk, cgroup, bytes, expect) => {
+                    let shares = credit.submitted(file(ino), disk, cgroup, bytes);
+                    let shares: Vec<(u32, u64)> = shares.iter().map(|(who, bytes)| (who.pid, *bytes)).collect();
+                    assert_eq!(shares, expect);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_is_credited_to_who_dirtied_the_file() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Dirty(1, 8, 1, Some(6), 300),
+            Write(Some(6), DISK, None, 300, &[(8, 300)]),
+            Write(Some(5), DISK, None, 100, &[(7, 100)]),
+        ]);
+    }
+
+    #[test]
+    fn two_who_share_a_file_are_credited_in_proportion_and_no_byte_is_lost() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Dirty(1, 8, 2, Some(5), 200),
+            Write(Some(5), DISK, None, 100, &[(7, 33), (8, 67)]),
+            Write(Some(5), DISK, None, 200, &[(7, 67), (8, 133)]),
+        ]);
+    }
+
+    #[test]
+    fn what_was_written_is_owed_no_more() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Write(Some(5), DISK, None, 100, &[(7, 100)]),
+            Dirty(2, 8, 1, Some(5), 100),
+            Write(Some(5), DISK, None, 100, &[(8, 100)]),
+            // Written once more without having been dirtied: by what was dirtied.
+            Write(Some(5), DISK, None, 10, &[(7, 5), (8, 5)]),
+        ]);
+    }
+
+    #[test]
+    fn nobody_is_credited_with_more_than_everything_twice() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Write(Some(5), DISK, None, 150, &[(7, 150)]),
+            Write(Some(5), DISK, None, 1000, &[(7, 50)]),
+            Write(Some(5), DISK, None, 1000, &[]),
+            Dirty(1, 7, 1, Some(5), 50),
+            Write(Some(5), DISK, None, 1000, &[(7, 100)]),
+        ]);
+    }
+
+    #[test]
+    fn a_mirror_is_credited_on_both_sides() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Write(Some(5), DISK, None, 100, &[(7, 100)]),
+            Dirty(2, 8, 1, Some(5), 100),
+            Write(Some(5), MIRROR, None, 200, &[(7, 100), (8, 100)]),
+        ]);
+    }
+
+    #[test]
+    fn what_stayed_unwritten_for_too_long_is_owed_no_more() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 1000),
+            Dirty(60, 8, 1, Some(5), 10),
+            Write(Some(5), DISK, None, 10, &[(8, 10)]),
+        ]);
+    }
+
+    #[test]
+    fn files_that_are_not_dirtied_again_are_let_go_of_at_last() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 1000),
+            Dirty(100, 8, 1, Some(6), 10),
+            // Late, and still theirs.
+            Write(Some(5), DISK, None, 10, &[(7, 10)]),
+            Dirty(200, 8, 1, Some(6), 10),
+            Write(Some(5), DISK, None, 10, &[]),
+        ]);
+    }
+
+    #[test]
+    fn files_without_a_name_are_told_apart_by_the_cgroup_that_is_charged() {
+        check(&[
+            Dirty(1, 7, 11, None, 100),
+            Dirty(1, 8, 12, None, 100),
+            Write(None, DISK, Some(12), 60, &[(8, 60)]),
+            // Nobody of that cgroup is known: all are asked.
+            Write(None, DISK, Some(99), 14, &[(7, 10), (8, 4)]),
+        ]);
+    }
+
+    #[test]
+    fn bytes_that_nobody_was_seen_to_dirty_are_nobodys() {
+        check(&[
+            Write(Some(5), DISK, None, 10, &[]),
+            Dirty(1, 7, 1, Some(6), 100),
+            Write(Some(5), DISK, None, 10, &[]),
+            Dirty(1, 8, 1, None, 20),
+            Write(Some(5), DISK, None, 10, &[(8, 10)]),
+        ]);
+    }
+}

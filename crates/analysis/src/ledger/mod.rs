@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The byte ledger: what applications wrote, what became dirty, what was queued at the disks, each by
+//! process, cgroup, file and disk, and what of it nobody is known for. Adds up what the tracer counted in
+//! a window; the flusher's writes are credited by [`credit`]. Bytes of different layers of a device
+//! stack are never added: sums are of the disks at the bottom.
+
+pub mod blame;
+pub mod credit;
+mod loops;
+pub(crate) mod names;
+#[cfg(test)]
+mod tests;
+
+use crate::diagnose::{device, throttle};
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::record::What;
+use floodline_record::traced::bytes::{Class, Dirtied, Submitted};
+use floodline_record::traced::throttle::Domain;
+use floodline_record::traced::{File, Who};
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use credit::Credit;
+use loops::Loops;
+use names::Names;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Version of the JSON form.
+pub const SCHEMA: &str = "floodline.ledger/1";
+
+/// Seconds that dirty data stays in memory at the most, where the tunables were not read: the expiry of
+/// 30 s and two rounds of the flusher.
+const KEEP_DEFAULT: Nanos = Nanos(40_000_000_000);
+const CENTISECOND: u64 = 10_000_000;
+/// Fewer application bytes say nothing about amplification.
+const PAGE: u64 = 4096;
+
+/// Where the bytes of a window came from and went to. All lists are in order of bytes, most first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ledger {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Seconds between the first and the last sample.
+    pub window_s: f64,
+    /// The whole machine.
+    pub totals: Totals,
+    /// Disks, those at the bottom first.
+    pub disks: Vec<DiskLine>,
+    /// Processes.
+    pub processes: Vec<ProcessLine>,
+    /// Cgroups.
+    pub cgroups: Vec<CgroupLine>,
+    /// Files.
+    pub files: Vec<FileLine>,
+    /// Long waits for stable storage, longest first, and whose data they waited for.
+    pub waits: Vec<blame::Blame>,
+    /// All waits for stable storage, by process and operation, most time first.
+    pub synced: Vec<SyncedLine>,
+    /// Pauses in dirty throttling, by process, device and domain, most time first.
+    pub throttled: Vec<ThrottledLine>,
+}
+
+/// Sums of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Bytes that processes handed to write calls (`/proc/PID/io wchar`); stores through maps are not in it, and
+    /// pipes and sockets are. Of processes that lived through a sample.
+    pub application_bytes: u64,
+    /// Bytes made dirty.
+    pub dirtied_bytes: u64,
+    /// The part of them that had been dirty before.
+    pub redirtied_bytes: u64,
+    /// Dirty bytes that were dropped before they were written (`cancelled_write_bytes`).
+    pub cancelled_bytes: u64,
+    /// Bytes queued at the disks at the bottom, by what they are.
+    pub queued: Queued,
+    /// Bytes of data that are credited to a process.
+    pub credited_bytes: u64,
+    /// Bytes of data that nobody was seen to dirty: dirty before the trace began, or dropped from full
+    /// maps.
+    pub unattributed_bytes: u64,
+    /// What `/proc/diskstats` counted on the same disks in the same time: at completion, so that
+    /// requests under way at either end differ.
+    pub diskstats_bytes: Option<u64>,
+}
+
+/// Queued bytes by class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Queued {
+    /// Pages of files.
+    pub data_bytes: u64,
+    /// The filesystem's own blocks.
+    pub metadata_bytes: u64,
+    /// The filesystem's log.
+    pub journal_bytes: u64,
+    /// Past the page cache.
+    pub direct_bytes: u64,
+    /// None of these could be told.
+    pub unknown_bytes: u64,
+}
+
+impl Queued {
+    /// Everything.
+    pub fn total(&self) -> u64 {
+        [self.metadata_bytes, self.journal_bytes, self.direct_bytes, self.unknown_bytes]
+            .into_iter()
+            .fold(self.data_bytes, u64::saturating_add)
+    }
+
+    fn of(&mut self, class: Class) -> &mut u64 {
+        match class {
+            Class::Data => &mut self.data_bytes,
+            Class::Metadata => &mut self.metadata_bytes,
+            Class::Journal => &mut self.journal_bytes,
+            Class::Direct => &mut self.direct_bytes,
+            Class::Unknown => &mut self.unknown_bytes,
+        }
+    }
+}
+
+/// One disk.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DiskLine {
+    /// Its name (escaped), or its number where the recording does not name it.
+    pub disk: String,
+    /// Whether it is the bottom of its stack, and so in the sums.
+    pub is_bottom: bool,
+    /// What was queued at it.
+    pub queued: Queued,
+    /// What `/proc/diskstats` counted.
+    pub diskstats_bytes: Option<u64>,
+}
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProcessLine {
+    /// Process id.
+    pub pid: u32,
+    /// Its name (escaped).
+    pub comm: String,
+    /// Its cgroup (escaped path, or a container's name).
+    pub cgroup: String,
+    /// Bytes handed to write calls; `None` when the process was in no two samples.
+    pub application_bytes: Option<u64>,
+    /// Bytes made dirty.
+    pub dirtied_bytes: u64,
+    /// The part of them that had been dirty before.
+    pub redirtied_bytes: u64,
+    /// Bytes of data at the disks that it is credited with, those it wrote past the page cache included.
+    pub device_bytes: u64,
+    /// Device bytes by application bytes; `None` where that is not known or less than a page.
+    pub amplification: Option<f64>,
+}
+
+/// One cgroup.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CgroupLine {
+    /// Escaped path, or a container's name.
+    pub cgroup: String,
+    /// Bytes made dirty by its tasks.
+    pub dirtied_bytes: u64,
+    /// The part of them that had been dirty before.
+    pub redirtied_bytes: u64,
+    /// Bytes of data at the disks that its tasks are credited with.
+    pub device_bytes: u64,
+    /// Bytes of all classes at the disks that the kernel charged to it: of a file that several cgroups
+    /// write, all is charged to the one that owns the inode.
+    pub charged_bytes: u64,
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileLine {
+    /// Path where it is known, else `device:inode`; all that are too small to be named are one line of their
+    /// filesystem.
+    pub file: String,
+    /// Bytes made dirty.
+    pub dirtied_bytes: u64,
+    /// The part of them that had been dirty before.
+    pub redirtied_bytes: u64,
+    /// Its bytes at the disks at the bottom.
+    pub device_bytes: u64,
+    /// Those who made it dirty, most first: `name[pid]`.
+    pub by: Vec<String>,
+}
+
+/// Waits of one process in one operation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SyncedLine {
+    /// `name[pid]`.
+    pub process: String,
+    /// Its cgroup.
+    pub cgroup: String,
+    /// In what.
+    pub operation: floodline_record::traced::waits::Operation,
+    /// How often.
+    pub count: u64,
+    /// All of them together, nanoseconds.
+    pub total_ns: u64,
+    /// The longest, nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// Pauses of one process in `balance_dirty_pages` for one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThrottledLine {
+    /// `name[pid]`.
+    pub process: String,
+    /// Its cgroup.
+    pub cgroup: String,
+    /// Backing device.
+    pub bdi: String,
+    /// Whose limits it was held to.
+    pub domain: Domain,
+    /// How often.
+    pub count: u64,
+    /// All of them together, nanoseconds; threads that are paused at the same time count each.
+    pub total_ns: u64,
+    /// The longest, nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// Whether a tracer counted bytes in this window, even if there were none.
+pub fn is_traced(window: &Window) -> bool {
+    window.traced.contains("bytes")
+}
+
+/// Counts come from a file that may be damaged: a sum of nonsense is nonsense, but no panic.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+/// The ledger of a window; `None` where no tracer counted bytes in it.
+pub fn ledger(window: &Window) -> Option<Ledger> {
+    is_traced(window).then(|| Sums::of(window).into_ledger(window))
+}
+
+/// The long waits of a window alone, longest first; `None` where no tracer counted bytes in it.
+pub fn waits(window: &Window) -> Option<Vec<blame::Blame>> {
+    is_traced(window).then(|| {
+        let mut names = Names::of(window);
+        names.learn_all(window);
+        blame::waits(window, &names)
+    })
+}
+
+/// One party's bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    dirtied: u64,
+    redirtied: u64,
+    device: u64,
+    charged: u64,
+}
+
+/// Everything of a window, added up.
+struct Sums<'a> {
+    names: Names<'a>,
+    credit: Credit,
+    loops: Loops,
+    bottoms: Option<BTreeSet<DevId>>,
+    disks: BTreeMap<DevId, Queued>,
+    who: BTreeMap<Who, Part>,
+    cgroups: BTreeMap<u64, Part>,
+    files: BTreeMap<credit::FileKey, (Part, BTreeMap<Who, u64>)>,
+    synced: BTreeMap<(Who, floodline_record::traced::waits::Operation), SyncedSum>,
+    totals: Totals,
+    /// One name for every process: its threads have their own.
+    comms: BTreeMap<u32, Name>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SyncedSum {
+    count: u64,
+    total: u64,
+    longest: u64,
+}
+
+impl<'a> Sums<'a> {
+    fn of(window: &'a Window) -> Sums<'a> {
+        let host = &window.host.last;
+        let keep = host
+            .dirty_expire_centisecs
+            .zip(host.dirty_writeback_centisecs)
+            .map_or(KEEP_DEFAULT, |(expire, writeback)| {
+                Nanos((expire.0 + 2 * writeback.0).saturating_mul(CENTISECOND))
+            });
+        let known: Vec<device::Device<'_>> = device::devices(window);
+        let bottoms = known.iter().filter(|device| device.is_bottom()).map(|device| device.dev).collect();
+        let mut sums = Sums {
+            names: Names::of(window),
+            credit: Credit::new(keep),
+            loops: Loops::default(),
+            bottoms: (!known.is_empty()).then_some(bottoms),
+            disks: BTreeMap::new(),
+            who: BTreeMap::new(),
+            cgroups: BTreeMap::new(),
+            files: BTreeMap::new(),
+            synced: BTreeMap::new(),
+            totals: Totals::default(),
+            comms: comms(window),
+        };
+        sums.names.learn_all(window);
+        sums.loops = Loops::of(window, &sums.names);
+        // What was made dirty in an interval comes before what was queued in it: a write can follow at once.
+        let mut events: Vec<_> = window.events.iter().collect();
+        events.sort_by_key(|event| sums.loops.order(event));
+        for event in events {
+            match &event.what {
+                What::Dirtied(dirtied) => sums.dirtied(event.at, dirtied),
+                What::Submitted(submitted) => sums.submitted(submitted),
+                What::Synced(synced) => {
+                    let who = sums.process_of(&synced.who);
+                    let sum = sums.synced.entry((who, synced.operation)).or_default();
+                    add(&mut sum.count, synced.count);
+                    sum.total = sum.total.saturating_add(synced.total.0);
+                    sum.longest = sum.longest.max(synced.longest.0);
+                }
+                _ => {}
+            }
+        }
+        sums
+    }
+
+    fn is_bottom(&self, disk: DevId) -> bool {
+        self.bottoms.as_ref().is_none_or(|bottoms| bottoms.contains(&disk))
+    }
+
+    /// A thread's process.
+    fn process_of(&mut self, who: &Who) -> Who {
+        let comm = self.comms.entry(who.pid).or_insert_with(|| who.comm.clone());
+        Who { comm: comm.clone(), ..who.clone() }
+    }
+
+    fn dirtied(&mut self, at: Nanos, dirtied: &Dirtied) {
+        let who = self.process_of(&dirtied.who);
+        let key = (dirtied.device, dirtied.file.as_ref().map(File::inode));
+        let owners = match self.loops.device(key) {
+            Some(device) => self.loops.dirtied(device, &who, dirtied.bytes.0),
+            None => vec![(who.clone(), dirtied.bytes.0)],
+        };
+        for (owner, bytes) in owners {
+            self.credit.dirtied(key, &owner, at, bytes);
+        }
+        let (bytes, redirtied) = (dirtied.bytes.0, dirtied.redirtied.0);
+        add(&mut self.totals.dirtied_bytes, bytes);
+        add(&mut self.totals.redirtied_bytes, redirtied);
+        let file = self.files.entry(key).or_default();
+        add(file.1.entry(who.clone()).or_default(), bytes);
+        let cgroup = self.cgroups.entry(who.cgroup_ino).or_default();
+        let of_who = self.who.entry(who).or_default();
+        for part in [&mut file.0, of_who, cgroup] {
+            add(&mut part.dirtied, bytes);
+            add(&mut part.redirtied, redirtied);
+        }
+    }
+
+    fn submitted(&mut self, submitted: &Submitted) {
+        let bytes = submitted.bytes.0;
+        add(self.disks.entry(submitted.disk).or_default().of(submitted.class), bytes);
+        if self.loops.is_one(submitted.disk) {
+            let shares = match (submitted.device, &submitted.who) {
+                (Some(device), _) => {
+                    let key = (device, submitted.file.as_ref().map(File::inode));
+                    self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes)
+                }
+                (None, Some(who)) => vec![(self.process_of(&who.clone()), bytes)],
+                (None, None) => Vec::new(),
+            };
+            self.loops.queued(submitted.disk, shares);
+        }
+        if !self.is_bottom(submitted.disk) {
+            return;
+        }
+        add(self.totals.queued.of(submitted.class), bytes);
+        if let Some(ino) = submitted.cgroup_ino {
+            add(&mut self.cgroups.entry(ino).or_default().charged, bytes);
+        }
+        match (submitted.class, submitted.device, &submitted.who) {
+            (Class::Data, Some(device), _) => {
+                let key = (device, submitted.file.as_ref().map(File::inode));
+                add(&mut self.files.entry(key).or_default().0.device, bytes);
+                let shares = self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes);
+                let credited = shares.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
+                add(&mut self.totals.credited_bytes, credited);
+                add(&mut self.totals.unattributed_bytes, bytes.saturating_sub(credited));
+                for (who, bytes) in shares {
+                    self.credited(&who, bytes);
+                }
+            }
+            (Class::Direct, _, Some(who)) => {
+                let who = self.process_of(who);
+                self.credited(&who, bytes);
+            }
+            _ => {}
+        }
+    }
+
+    fn credited(&mut self, who: &Who, bytes: u64) {
+        add(&mut self.who.entry(who.clone()).or_default().device, bytes);
+        add(&mut self.cgroups.entry(who.cgroup_ino).or_default().device, bytes);
+    }
+
+    fn into_ledger(mut self, window: &Window) -> Ledger {
+        let growth = |pick: fn(&floodline_record::sample::ProcessRow) -> Option<u64>| {
+            window.processes.values().filter_map(|span| pick(&span.growth)).fold(0, u64::saturating_add)
+        };
+        self.totals.application_bytes = growth(|row| row.wchar.map(|bytes| bytes.0));
+        self.totals.cancelled_bytes = growth(|row| row.cancelled_write_bytes.map(|bytes| bytes.0));
+        let disks = self.disk_lines(window);
+        let counted: Vec<u64> =
+            disks.iter().filter(|disk| disk.is_bottom).filter_map(|disk| disk.diskstats_bytes).collect();
+        self.totals.diskstats_bytes =
+            (!counted.is_empty()).then(|| counted.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
+        let mut processes: Vec<ProcessLine> =
+            self.who.iter().map(|(who, part)| self.process_line(window, who, *part)).collect();
+        processes.sort_by_key(|line| Reverse((line.device_bytes, line.dirtied_bytes)));
+        let mut cgroups: Vec<CgroupLine> =
+            self.cgroups.iter().map(|(ino, part)| self.cgroup_line(*ino, *part)).collect();
+        cgroups.sort_by_key(|line| Reverse((line.device_bytes, line.dirtied_bytes, line.charged_bytes)));
+        let mut files: Vec<FileLine> = self.files.iter().map(|(key, file)| self.file_line(*key, file)).collect();
+        files.sort_by_key(|line| Reverse((line.device_bytes, line.dirtied_bytes)));
+        let mut synced: Vec<SyncedLine> = self.synced.iter().map(|(key, sum)| self.synced_line(key, *sum)).collect();
+        synced.sort_by_key(|line| Reverse(line.total_ns));
+        let throttled = self.throttled_lines(window);
+        let waits = blame::waits(window, &self.names);
+        Ledger {
+            schema: SCHEMA,
+            window_s: window.seconds(),
+            totals: self.totals,
+            disks,
+            processes,
+            cgroups,
+            files,
+            waits,
+            synced,
+            throttled,
+        }
+    }
+
+    fn throttled_lines(&mut self, window: &Window) -> Vec<ThrottledLine> {
+        let pauses = throttle::by(window, |one| {
+            (one.pauses > 0)
+                .then(|| (one.who.pid, one.who.cgroup_ino, one.bdi.clone(), one.domain, one.who.comm.clone()))
+        });
+        let line = |((pid, cgroup_ino, bdi, domain, comm), sum): (_, throttle::Pauses)| {
+            let who = self.process_of(&Who { pid, comm, cgroup_ino });
+            ThrottledLine {
+                process: process(&who),
+                cgroup: self.names.cgroup(cgroup_ino),
+                bdi: Name::to_string(&bdi),
+                domain,
+                count: sum.count,
+                total_ns: sum.total.0,
+                longest_ns: sum.longest.0,
+            }
+        };
+        pauses.unwrap_or_default().into_iter().map(line).collect()
+    }
+
+    fn disk_lines(&self, window: &Window) -> Vec<DiskLine> {
+        let known = device::devices(window);
+        let line = |(dev, queued): (&DevId, &Queued)| {
+            let device = known.iter().find(|device| device.dev == *dev);
+            DiskLine {
+                disk: device.map_or_else(|| dev.to_string(), |device| device.name.to_string()),
+                is_bottom: self.is_bottom(*dev),
+                queued: *queued,
+                diskstats_bytes: device.and_then(|device| device.span.growth.written).map(|bytes| bytes.0),
+            }
+        };
+        let mut lines: Vec<DiskLine> = self.disks.iter().map(line).collect();
+        lines.sort_by_key(|line| Reverse((line.is_bottom, line.queued.total())));
+        lines
+    }
+
+    fn process_line(&self, window: &Window, who: &Who, part: Part) -> ProcessLine {
+        let application_bytes = application_bytes(window, who);
+        let enough = application_bytes.filter(|bytes| *bytes >= PAGE);
+        ProcessLine {
+            pid: who.pid,
+            comm: who.comm.to_string(),
+            cgroup: self.names.cgroup(who.cgroup_ino),
+            application_bytes,
+            dirtied_bytes: part.dirtied,
+            redirtied_bytes: part.redirtied,
+            device_bytes: part.device,
+            amplification: enough.map(|bytes| part.device as f64 / bytes as f64),
+        }
+    }
+
+    fn cgroup_line(&self, ino: u64, part: Part) -> CgroupLine {
+        CgroupLine {
+            cgroup: self.names.cgroup(ino),
+            dirtied_bytes: part.dirtied,
+            redirtied_bytes: part.redirtied,
+            device_bytes: part.device,
+            charged_bytes: part.charged,
+        }
+    }
+
+    fn file_line(&self, key: credit::FileKey, (part, by): &(Part, BTreeMap<Who, u64>)) -> FileLine {
+        let mut by: Vec<(&Who, &u64)> = by.iter().collect();
+        by.sort_by_key(|(_, bytes)| Reverse(**bytes));
+        FileLine {
+            file: self.names.file(key),
+            dirtied_bytes: part.dirtied,
+            redirtied_bytes: part.redirtied,
+            device_bytes: part.device,
+            by: by.into_iter().map(|(who, _)| process(who)).collect(),
+        }
+    }
+
+    fn synced_line(&self, (who, operation): &(Who, floodline_record::traced::waits::Operation), sum: SyncedSum) -> SyncedLine {
+        SyncedLine {
+            process: process(who),
+            cgroup: self.names.cgroup(who.cgroup_ino),
+            operation: *operation,
+            count: sum.count,
+            total_ns: sum.total,
+            longest_ns: sum.longest,
+        }
+    }
+}
+
+/// Names of the processes that are in several samples. One that is in a single sample may have become another
+/// program right after it: then the trace knows better.
+fn comms(window: &Window) -> BTreeMap<u32, Name> {
+    let is_settled = |id: &EntityId| window.processes.get(id).is_none_or(|span| span.readings > 1);
+    let named = |(id, entity): (&EntityId, &Entity)| match entity {
+        Entity::Process { pid, comm, .. } if is_settled(id) => Some((*pid, comm.clone())),
+        _ => None,
+    };
+    window.entities.iter().filter_map(named).collect()
+}
+
+/// A process for a person.
+fn process(who: &Who) -> String {
+    format!("{}[{}]", who.comm, who.pid)
+}
+
+/// What a process handed to write calls while it was seen.
+fn application_bytes(window: &Window, who: &Who) -> Option<u64> {
+    let of_pid = |entity: &Entity| matches!(entity, Entity::Process { pid, .. } if *pid == who.pid);
+    let ids = window.entities.iter().filter(|(_, entity)| of_pid(entity)).map(|(id, _)| id);
+    let grown = ids.filter_map(|id| window.processes.get(id)?.growth.wchar).map(|bytes| bytes.0);
+    grown.reduce(u64::saturating_add)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What Floodline says about a machine: findings with evidence, what was ruled out, what could not be
+//! checked. Plain data; `floodline-view` turns it into text or JSON and computes nothing.
+//! The JSON form is a stable interface: fields are added, never renamed; `schema` names the version.
+
+use floodline_record::gap::Gap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON form.
+pub const SCHEMA: &str = "floodline.doctor/1";
+
+/// The answer of `floodline doctor`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The machine looked at.
+    pub host: HostSummary,
+    /// Seconds between the first and the last sample; 0 for a single look.
+    pub window_s: f64,
+    /// What was found, worst first.
+    pub findings: Vec<Finding>,
+    /// Rules that looked and found nothing, with the reading that says so.
+    pub ruled_out: Vec<RuledOut>,
+    /// Rules that could not look, and why.
+    pub not_checked: Vec<NotChecked>,
+    /// Everything that could not be read, whether or not a rule needed it.
+    pub gaps: Vec<GapLine>,
+    /// Which stretch of a long recording this is the report of; absent where it is all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Stretch>,
+}
+
+/// A stretch of a long recording: the worst of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stretch {
+    /// Where it begins on the wall clock, nanoseconds since 1970 UTC.
+    pub from_wall_ns: u64,
+    /// Where it ends.
+    pub to_wall_ns: u64,
+    /// Seconds the whole recording covers.
+    pub of_s: f64,
+    /// Stretches the recording was diagnosed in.
+    pub of_stretches: u64,
+    /// Warnings and worse of the other stretches, worst first.
+    pub others: Vec<OtherStretches>,
+}
+
+/// What a rule found in other stretches than the one reported.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OtherStretches {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// The worst of its findings.
+    pub severity: Severity,
+    /// In how many stretches.
+    pub stretches: u64,
+    /// Where the first of them begins on the wall clock, nanoseconds since 1970 UTC.
+    pub first_wall_ns: u64,
+}
+
+/// The machine in a few words.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HostSummary {
+    /// Name (escaped).
+    pub hostname: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Total memory, bytes.
+    pub mem_total_bytes: Option<u64>,
+    /// Possible CPUs.
+    pub cpus_possible: Option<u32>,
+    /// Whether the multi-generational LRU is on, which does not spare what `memory.low` protects as the older lists do.
+    pub lru_gen: Option<bool>,
+    /// Cgroup set-up: `none`, `v1`, `v2` or `hybrid`.
+    pub cgroup_mode: String,
+    /// Cgroups seen.
+    pub cgroups: u64,
+    /// Processes seen.
+    pub processes: u64,
+    /// Samples in the window.
+    pub samples: u64,
+}
+
+/// How bad a finding is. Argued in the rule's manual page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing; nothing is hurt.
+    Info,
+    /// Will hurt under conditions that are likely.
+    Warning,
+    /// Hurts now: the harm was measured in this window.
+    Critical,
+}
+
+impl Severity {
+    /// As printed and as accepted by `--fail-on`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence that a tired person understands.
+    pub summary: String,
+    /// What a trace saw of it, and who did it to what, in a sentence; `None` where nothing traced it, or the
+    /// trace does not show it: then it rests on files alone.
+    pub confirmed: Option<String>,
+    /// The readings it rests on.
+    pub evidence: Vec<Evidence>,
+    /// Why it happens, in terms of this machine.
+    pub cause: String,
+    /// The change that helps, in the order to make it.
+    pub plan: Vec<Step>,
+    /// What the change costs.
+    pub trade_off: String,
+}
+
+/// One reading and what it is held against.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// What was measured.
+    pub name: String,
+    /// The value.
+    pub value: Value,
+    /// Unit of value and threshold: a suffix of [`floodline_record::units::Unit`], or `per_second`, `share` (of
+    /// one), `factor`, `text`.
+    pub unit: &'static str,
+    /// What it is held against, where there is such a number.
+    pub threshold: Option<Value>,
+    /// File and key, or kernel formula, it comes from.
+    pub source: String,
+}
+
+/// A value in a report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A whole number.
+    Integer(u64),
+    /// A derived number.
+    Decimal(f64),
+    /// A word, a setting, a name (escaped).
+    Text(String),
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// What is written to or run, e.g. `/proc/sys/vm/dirty_ratio` or a command.
+    pub write: String,
+    /// The value.
+    pub value: String,
+    /// What puts the old state back.
+    pub undo: String,
+    /// The same as one shell command line.
+    pub command: String,
+}
+
+/// A rule that found nothing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RuledOut {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// The reading that says so.
+    pub reason: String,
+}
+
+/// A rule that could not look.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotChecked {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// What was missing.
+    pub gaps: Vec<GapLine>,
+}
+
+/// A gap as it is shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GapLine {
+    /// What should have been read.
+    pub source: String,
+    /// Why it was not.
+    pub cause: String,
+    /// What cannot be said without it.
+    pub lost: String,
+}
+
+impl From<&Gap> for GapLine {
+    fn from(gap: &Gap) -> GapLine {
+        let source = match &gap.detail {
+            Some(detail) => format!("{} ({detail})", gap.source),
+            None => gap.source.to_string(),
+        };
+        let cause = match gap.times {
+            0 | 1 => gap.cause.to_string(),
+            times => format!("{} ({times} times)", gap.cause),
+        };
+        GapLine { source, cause, lost: gap.source.lost_without().to_owned() }
+    }
+}

@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Simulated runs held against real ones, figure by figure: whether each is within a tenth of the real mean, or
+//! within twice what repeats of the real run differ by. Several seeds tell how much is chance in the model; what is
+//! within that is said, and is no agreement. What depends on the speed of an emulated CPU is marked and counts for
+//! nothing. Knows neither where runs come from nor how a result is printed.
+
+use crate::compare::Spread;
+use floodline_record::record::What;
+use floodline_record::sample::{DiskRow, HostRow};
+use floodline_scenario::{Figure, Machine};
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Version of the JSON form.
+pub const SCHEMA: &str = "floodline.validation/2";
+
+/// A simulated figure may be so far from the real mean.
+const SHARE: f64 = 0.1;
+/// Or so many times the spread of the real runs.
+const SPREADS: f64 = 2.0;
+/// So many real runs tell their spread.
+const REPEATS: usize = 3;
+/// Durations below this are mostly CPU time, and 10 to 30 times too long on an emulated one; seconds.
+const CPU_BOUND_BELOW: f64 = 0.02;
+/// Bytes below this are next to nothing, and so many per second.
+const NEGLIGIBLE_BYTES: f64 = 131_072.0;
+const NEGLIGIBLE_RATE: f64 = 1024.0;
+/// Figures that are CPU time whatever their value.
+const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
+
+/// Ends of the names of figures that are judged: throughput, finish times, usual and longest waits, levels, bytes.
+const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds", "max_seconds", "_bytes"];
+
+/// How a simulated figure stands to the real ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Close enough.
+    Agrees,
+    /// Not, and by no more than twice what the seeds of the model differ by: which moment the flusher looks at, which
+    /// of several comes first. With repeats of the real run their spread decides alone.
+    Chance,
+    /// Not.
+    Misses,
+    /// Says nothing: the real one depends on an emulated CPU.
+    CpuBound,
+    /// Says nothing: next to nothing in both, some blocks of metadata more or less.
+    Negligible,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub figure: String,
+    /// The real runs.
+    pub real: Spread,
+    /// The simulated ones, one for each seed.
+    pub simulated: Spread,
+    /// Distance of the means, as a part of the real one.
+    pub off_share: f64,
+    /// What to make of it.
+    pub verdict: Verdict,
+}
+
+/// A variant of a scenario on a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Case {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// What the real kernel calls itself.
+    pub kernel: String,
+    /// What the model was told of the machine.
+    pub told: Told,
+    /// All figures that both have, or why there was no simulated run.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What the model was told of a machine, as its recordings tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// CPU time over that of the assumed machine, hundredths.
+    pub slowdown_percent: u64,
+    /// CPU time that whoever records takes in a second.
+    pub observer_ns: u64,
+    /// How long the workload ran, where the scenario says another time by now.
+    pub ran: Option<Nanos>,
+}
+
+/// How a case went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Figures side by side.
+    Figures(Vec<Row>),
+    /// The model could not run it.
+    NotSimulated(String),
+}
+
+/// Holds simulated runs of several seeds against real ones, in which somebody who only wanted a CPU waited for it as
+/// long as `longest_delay`. Figures that are nothing in both are left out.
+pub fn rows(
+    real: &[BTreeMap<String, Figure>],
+    simulated: &[BTreeMap<String, Figure>],
+    longest_delay: Option<Nanos>,
+) -> Vec<Row> {
+    let longest_delay = longest_delay.map_or(0.0, Nanos::as_secs_f64);
+    let runs = Runs { real: real.iter().collect(), simulated: simulated.iter().collect(), longest_delay };
+    let is_judged = |name: &&str| JUDGED.iter().any(|end| name.ends_with(end));
+    Spread::names(&runs.simulated).into_iter().filter(is_judged).filter_map(|name| runs.row(name)).collect()
+}
+
+fn is_negligible(unit: &str, value: f64) -> bool {
+    match unit {
+        "bytes" => value < NEGLIGIBLE_BYTES,
+        "bytes_per_second" => value < NEGLIGIBLE_RATE,
+        _ => false,
+    }
+}
+
+struct Runs<'a> {
+    real: Vec<&'a BTreeMap<String, Figure>>,
+    simulated: Vec<&'a BTreeMap<String, Figure>>,
+    /// Seconds.
+    longest_delay: f64,
+}
+
+/// How late the recorder was at most while the workload ran: it looks at the machine at regular moments, waits for no
+/// disk, and is one more program that wants a CPU.
+pub fn longest_delay(window: &Window) -> Option<Nanos> {
+    let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }))?.at.0;
+    let times: Vec<u64> = window.host_series.iter().map(|(time, _)| time.monotonic.0).collect();
+    let mut gaps: Vec<u64> =
+        times.windows(2).filter(|pair| pair[0] >= began).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    gaps.sort_unstable();
+    let (usual, longest) = (gaps.get(gaps.len() / 2)?, gaps.last()?);
+    Some(Nanos(longest - usual))
+}
+
+impl Runs<'_> {
+    fn row(&self, name: &str) -> Option<Row> {
+        let real = Spread::of(&self.real, name)?;
+        let simulated = Spread::of(&self.simulated, name)?;
+        if real.mean == 0.0 && simulated.max == 0.0 {
+            return None;
+        }
+        let off = (simulated.mean - real.mean).abs();
+        let allowed = (SHARE * real.mean.abs()).max(SPREADS * (real.max - real.min));
+        let is_short = real.unit == "seconds" && real.mean < CPU_BOUND_BELOW && simulated.mean < CPU_BOUND_BELOW;
+        // A single real run is one of many that could have been; so is each seed.
+        let is_chance = real.runs < REPEATS && off <= SPREADS * (simulated.max - simulated.min);
+        let verdict = match () {
+            () if off <= allowed => Verdict::Agrees,
+            () if is_negligible(real.unit, real.mean.max(simulated.mean)) => Verdict::Negligible,
+            () if is_short || CPU_BOUND.iter().any(|part| name.contains(part)) => Verdict::CpuBound,
+            () if self.is_bound_by_cpu(name) => Verdict::CpuBound,
+            () if self.is_late(name, &real, &simulated) => Verdict::CpuBound,
+            () if is_chance => Verdict::Chance,
+            () => Verdict::Misses,
+        };
+        // What is nothing on a real kernel is missed entirely by anything else.
+        let off_share = if real.mean == 0.0 { 1.0 } else { off / real.mean.abs() };
+        Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict })
+    }
+
+    /// Whether a longest wait is longer than the model's by no more than who only wants a CPU waited for it. One that is
+    /// shorter is not explained by that, nor is a usual one.
+    fn is_late(&self, name: &str, real: &Spread, simulated: &Spread) -> bool {
+        let longer = real.mean - simulated.mean;
+        name.ends_with("max_seconds") && longer > 0.0 && longer <= self.longest_delay
+    }
+
+    /// Whether a task goes as fast as its CPU lets it: some operation of it that takes hardly any time is done
+    /// more often in the model. For an operation's own rate that operation counts, for its task any.
+    fn is_bound_by_cpu(&self, name: &str) -> bool {
+        let task = name.split('.').next().unwrap_or_default();
+        let is_of_task = name.ends_with("dirtied_bytes_per_second") || name.ends_with("finished_seconds");
+        let own = name.strip_suffix(".bytes_per_second");
+        Spread::names(&self.simulated).into_iter().any(|rate| {
+            let Some(operation) = rate.strip_suffix(".per_second") else { return false };
+            let counts = own == Some(operation) || is_of_task && operation.split('.').next() == Some(task);
+            let usual = || Spread::of(&self.real, &format!("{operation}.p50_seconds"));
+            let slower = || Some((Spread::of(&self.real, rate)?, Spread::of(&self.simulated, rate)?));
+            counts
+                && slower().is_some_and(|(real, simulated)| real.mean * (1.0 + SHARE) < simulated.mean)
+                && usual().is_some_and(|usual| usual.mean < CPU_BOUND_BELOW)
+        })
+    }
+}
+
+/// The first setting of writeback that a machine had and a scenario does not have any more: what was recorded is of
+/// another scenario then. What a scenario leaves open is the kernel's default.
+pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
+    let set = |name: &str| machine.sysctl.number(&format!("vm.{name}"));
+    let pair = |ratio: &str, bytes: &str, usual: u64| match (set(ratio), set(bytes)) {
+        (_, Some(bytes)) => (0, bytes),
+        (ratio, None) => (ratio.unwrap_or(usual), 0),
+    };
+    let (ratio, bytes) = pair("dirty_ratio", "dirty_bytes", 20);
+    let (background_ratio, background_bytes) = pair("dirty_background_ratio", "dirty_background_bytes", 10);
+    let settings = [
+        ("vm.dirty_ratio", row.dirty_ratio.map(|value| value.0), ratio),
+        ("vm.dirty_bytes", row.dirty_bytes.map(|value| value.0), bytes),
+        ("vm.dirty_background_ratio", row.dirty_background_ratio.map(|value| value.0), background_ratio),
+        ("vm.dirty_background_bytes", row.dirty_background_bytes.map(|value| value.0), background_bytes),
+        (
+            "vm.dirty_expire_centisecs",
+            row.dirty_expire_centisecs.map(|value| value.0),
+            set("dirty_expire_centisecs").unwrap_or(3000),
+        ),
+        (
+            "vm.dirty_writeback_centisecs",
+            row.dirty_writeback_centisecs.map(|value| value.0),
+            set("dirty_writeback_centisecs").unwrap_or(500),
+        ),
+    ];
+    settings.into_iter().find(|(_, had, has)| had.is_some_and(|had| had != *has)).map(|(name, ..)| name)
+}
+
+/// What a recording tells of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundDisk {
+    /// What a small read or write takes while few are under way, or one at a time: the median.
+    pub latency: Option<Nanos>,
+    /// What emptying its cache takes then: the median.
+    pub flush_latency: Option<Nanos>,
+    /// Bytes a second that left its cache when there were many in it: the median.
+    pub flush_bandwidth: Option<u64>,
+    /// Bytes a second that were written while it was busy with many: the median.
+    pub write_bandwidth: Option<u64>,
+}
+
+/// Requests between two samples that are few, and bytes that are many.
+const FEW: u64 = 8;
+/// Bytes of a request that take no time to speak of.
+const SMALL: u64 = 64 << 10;
+const MANY: u64 = 4 << 20;
+/// Busy time between two samples that says something of a rate.
+const BUSY: u64 = 100_000_000;
+
+impl FoundDisk {
+    /// From the rows of a disk in order of time. An emulated disk is slower than it was told to be, as whoever
+    /// emulates it wants the same CPUs.
+    pub fn of(series: &[(Nanos, DiskRow)]) -> FoundDisk {
+        let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
+        for pair in series.windows(2) {
+            let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
+            let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
+            let is_one_by_one = step.requests + step.flushes <= FEW || step.time <= step.busy + step.busy / 5;
+            // What moves a lot takes as long as the transfer does.
+            let is_small = step.moved <= step.requests.saturating_mul(SMALL);
+            if step.requests > 0 && is_idle && is_one_by_one && is_small {
+                latencies.push(step.time / step.requests);
+                flushes.extend(step.flush_time.checked_div(step.flushes));
+            }
+            unflushed = unflushed.saturating_add(step.written);
+            if step.flushes > 0 {
+                if unflushed >= MANY && step.flush_time > 0 {
+                    flush_rates.push(per_second(unflushed, step.flush_time));
+                }
+                unflushed = 0;
+            }
+            if step.written >= MANY && step.busy >= BUSY {
+                rates.push(per_second(step.written, step.busy));
+            }
+        }
+        let usual = |mut times: Vec<u64>| {
+            times.sort_unstable();
+            times.get(times.len() / 2).filter(|_| times.len() >= 5).copied().map(Nanos)
+        };
+        let median = |mut rates: Vec<u64>| {
+            rates.sort_unstable();
+            rates.get(rates.len() / 2).copied()
+        };
+        FoundDisk {
+            latency: usual(latencies),
+            flush_latency: usual(flushes),
+            flush_bandwidth: median(flush_rates),
+            write_bandwidth: median(rates),
+        }
+    }
+}
+
+fn per_second(bytes: u64, nanos: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
+}
+
+/// What a disk did between two samples.
+struct Step {
+    /// Reads and writes.
+    requests: u64,
+    flushes: u64,
+    /// Bytes read and written.
+    moved: u64,
+    /// Of the reads and writes alone.
+    time: u64,
+    flush_time: u64,
+    written: u64,
+    busy: u64,
+}
+
+impl Step {
+    fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
+        let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0);
+        let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0);
+        let flush_time = after.flush_time?.0.checked_sub(before.flush_time?.0)?;
+        let moved = |row: &DiskRow| Some(row.read?.0 + row.written?.0);
+        Some(Step {
+            moved: moved(after)?.checked_sub(moved(before)?)?,
+            requests: requests(after)?.checked_sub(requests(before)?)?,
+            flushes: after.flushes?.0.checked_sub(before.flushes?.0)?,
+            // A write that empties the cache before and after it takes as long as all three together, and the emptying
+            // is counted once more by itself.
+            time: time(after)?.checked_sub(time(before)?)?.saturating_sub(flush_time),
+            flush_time,
+            written: after.written?.0.checked_sub(before.written?.0)?,
+            busy: after.io_time?.0.checked_sub(before.io_time?.0)?,
+        })
+    }
+}
+
+/// All figures of all cases taken together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Figures that count.
+    pub figures: usize,
+    /// Of these, those that agree.
+    pub agree: usize,
+    /// Of those that do not, those that are off by no more than twice what the model's own seeds differ by.
+    pub chance: usize,
+    /// The others.
+    pub misses: usize,
+    /// Figures that depend on an emulated CPU.
+    pub cpu_bound: usize,
+    /// Figures that are next to nothing.
+    pub negligible: usize,
+    /// Median distance to the real mean.
+    pub median_off_share: Option<f64>,
+}
+
+impl Summary {
+    /// Of some rows.
+    pub fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Summary {
+        let mut summary = Summary::default();
+        let mut off = Vec::new();
+        for row in rows {
+            let counts = match row.verdict {
+                Verdict::Agrees => &mut summary.agree,
+                Verdict::Chance => &mut summary.chance,
+                Verdict::Misses => &mut summary.misses,
+                Verdict::CpuBound => &mut summary.cpu_bound,
+                Verdict::Negligible => &mut summary.negligible,
+            };
+            *counts += 1;
+            if !matches!(row.verdict, Verdict::CpuBound | Verdict::Negligible) {
+                off.push(row.off_share);
+            }
+        }
+        off.sort_unstable_by(f64::total_cmp);
+        summary.figures = off.len();
+        summary.median_off_share = off.get(off.len() / 2).copied();
+        summary
+    }
+}
+
+impl Case {
+    /// Its rows; none where it was not simulated.
+    pub fn rows(&self) -> &[Row] {
+        match &self.outcome {
+            Outcome::Figures(rows) => rows,
+            Outcome::NotSimulated(_) => &[],
+        }
+    }
+}
+
+/// Sums up.
+pub fn summary(cases: &[Case]) -> Summary {
+    Summary::of(cases.iter().flat_map(Case::rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_of_other_settings_is_told_by_the_first_that_differs() {
+        use floodline_scenario::ScenarioFile;
+        let text = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\nsysctl.vm = { dirty_bytes = 16777216 }\n\
+                    [workload.tasks.t]\nsteps = [\"sync\"]\n";
+        let machine = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap().machine;
+        let mut row = HostRow {
+            dirty_bytes: Some(floodline_record::units::Bytes(16_777_216)),
+            dirty_writeback_centisecs: Some(floodline_record::units::Centisecs(500)),
+            ..HostRow::default()
+        };
+        assert_eq!(other_setting(&machine, &row), None);
+        row.dirty_writeback_centisecs = Some(floodline_record::units::Centisecs(6000));
+        assert_eq!(other_setting(&machine, &row), Some("vm.dirty_writeback_centisecs"));
+        row.dirty_ratio = Some(floodline_record::units::Percent(20));
+        assert_eq!(other_setting(&machine, &row), Some("vm.dirty_ratio"));
+    }
+
+    #[test]
+    fn a_disk_is_as_slow_as_it_was_found() {
+        use floodline_record::units::{Bytes, Count};
+        let row = |requests: u64, millis: u64, written: u64, busy: u64| DiskRow {
+            reads: Some(Count(0)),
+            read: Some(Bytes(0)),
+            read_time: Some(Nanos(0)),
+            flushes: Some(Count(requests / 2)),
+            flush_time: Some(Nanos::from_millis(millis / 5)),
+            writes: Some(Count(requests)),
+            write_time: Some(Nanos::from_millis(millis)),
+            written: Some(Bytes(written)),
+            io_time: Some(Nanos::from_millis(busy)),
+            in_flight: Some(Count(0)),
+            ..DiskRow::default()
+        };
+        let quiet = (0..8).map(|n| row(2 * n, 10 * n, 8192 * n, 5 * n));
+        // It writes 50 MiB, and empties the cache of them in 1.8 s in all.
+        let busy = row(64, 9_000, 50 << 20, 535);
+        let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), row)).collect();
+        let found = FoundDisk::of(&series);
+        // Half of the writes empty the cache too, which is counted twice.
+        assert_eq!((found.latency, found.flush_latency), (Some(Nanos::from_millis(4)), Some(Nanos::from_millis(2))));
+        assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
+        assert_eq!(found.flush_bandwidth.map(|rate| rate >> 20), Some(27));
+        assert_eq!(FoundDisk::of(&series[..3]), FoundDisk::default(), "too little to tell");
+    }
+
+    fn figures(value: f64) -> BTreeMap<String, Figure> {
+        [("t.fsync.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into()
+    }
+
+    fn check(real: &[f64], simulated: f64, expect: Verdict) {
+        let real: Vec<_> = real.iter().map(|value| figures(*value)).collect();
+        let rows = rows(&real, &[figures(simulated)], None);
+        assert_eq!(rows.first().map(|row| row.verdict), Some(expect), "{rows:?}");
+    }
+
+    #[test]
+    fn a_tenth_of_the_mean_or_twice_the_spread_is_close_enough() {
+        check(&[2.0], 2.19, Verdict::Agrees);
+        check(&[2.0], 2.21, Verdict::Misses);
+        check(&[2.0, 2.4], 2.9, Verdict::Agrees);
+        check(&[2.0, 2.4], 3.1, Verdict::Misses);
+    }
+
+    #[test]
+    fn what_the_seeds_differ_by_is_chance_and_no_agreement() {
+        let check = |real: &[f64], simulated: &[f64], expect| {
+            let of = |values: &[f64]| values.iter().map(|value| figures(*value)).collect::<Vec<_>>();
+            assert_eq!(rows(&of(real), &of(simulated), None)[0].verdict, expect, "{real:?} {simulated:?}");
+        };
+        check(&[2.0], &[1.9, 2.3], Verdict::Agrees);
+        check(&[2.0], &[2.2, 3.0], Verdict::Chance);
+        check(&[2.0], &[3.0, 3.2], Verdict::Misses);
+        check(&[2.0, 2.0, 2.01], &[2.2, 3.0], Verdict::Misses);
+    }
+
+    #[test]
+    fn what_takes_no_time_but_cpu_time_says_nothing() {
+        check(&[0.015], 0.001, Verdict::CpuBound);
+        check(&[0.015], 0.5, Verdict::Misses);
+    }
+
+    #[test]
+    fn a_longest_wait_says_nothing_where_the_recorder_waited_as_long() {
+        let check = |real: f64, simulated: f64, delay: u64, expect| {
+            let rows = rows(&[figures(real)], &[figures(simulated)], Some(Nanos::from_millis(delay)));
+            assert_eq!(rows[0].verdict, expect, "{real} {simulated} {delay}");
+        };
+        check(0.5, 0.1, 400, Verdict::CpuBound);
+        check(0.5, 0.1, 300, Verdict::Misses);
+        check(0.1, 0.5, 1000, Verdict::Misses);
+    }
+
+    #[test]
+    fn the_recorder_is_as_late_as_its_longest_gap_is_longer_than_usual() {
+        use floodline_record::record::Event;
+        use floodline_record::sample::SampleTime;
+        let at = |millis| (SampleTime { monotonic: Nanos::from_millis(millis), wall: Nanos(0) }, HostRow::default());
+        let began = What::WorkloadStarted { scenario: "s".to_owned(), variant: "v".to_owned() };
+        let mut window = Window {
+            host_series: [0, 3000, 3500, 4000, 4500, 5700, 6000].map(at).to_vec(),
+            events: vec![Event { at: Nanos::from_millis(2900), what: began }],
+            ..Window::default()
+        };
+        assert_eq!(longest_delay(&window), Some(Nanos::from_millis(700)));
+        window.events.clear();
+        assert_eq!(longest_delay(&window), None, "nothing ran");
+    }
+
+    #[test]
+    fn next_to_nothing_says_nothing() {
+        let check = |unit, real, simulated, expect| {
+            let figures = |value| BTreeMap::from([("devices.read_bytes".to_owned(), Figure { value, unit })]);
+            assert_eq!(
+                rows(&[figures(real)], &[figures(simulated)], None)[0].verdict,
+                expect,
+                "{real} {simulated} {unit}"
+            );
+        };
+        check("bytes", 40_960.0, 0.0, Verdict::Negligible);
+        check("bytes", 40_960.0, 1e6, Verdict::Misses);
+        check("bytes_per_second", 700.0, 0.0, Verdict::Negligible);
+        check("bytes_per_second", 7000.0, 0.0, Verdict::Misses);
+        check("bytes_per_second", 700.0, 690.0, Verdict::Agrees);
+    }
+
+    #[test]
+    fn a_task_that_its_cpu_bounds_says_nothing_of_throughput() {
+        let run = |per_second: f64, p50: f64| -> BTreeMap<String, Figure> {
+            let figure = |value, unit| Figure { value, unit };
+            BTreeMap::from([
+                ("t.create.per_second".to_owned(), figure(per_second, "per_second")),
+                ("t.create.bytes_per_second".to_owned(), figure(per_second * 4096.0, "bytes_per_second")),
+                ("t.create.p50_seconds".to_owned(), figure(p50, "seconds")),
+                ("t.dirtied_bytes_per_second".to_owned(), figure(per_second * 4096.0, "bytes_per_second")),
+            ])
+        };
+        let verdicts = |real, simulated| -> Vec<Verdict> {
+            rows(&[real], &[simulated], None).into_iter().map(|row| row.verdict).collect()
+        };
+        assert_eq!(verdicts(run(300.0, 0.003), run(90_000.0, 0.001)), [Verdict::CpuBound; 3]);
+        assert_eq!(verdicts(run(300.0, 0.5), run(900.0, 0.1)), [Verdict::Misses; 3]);
+    }
+
+    #[test]
+    fn the_summary_counts_what_can_be_judged() {
+        let case = |real: f64, simulated: f64| Case {
+            scenario: "s".to_owned(),
+            variant: "v".to_owned(),
+            kernel: "6.12".to_owned(),
+            told: Told::default(),
+            outcome: Outcome::Figures(rows(&[figures(real)], &[figures(simulated)], None)),
+        };
+        let summary = summary(&[case(1.0, 1.05), case(1.0, 3.0), case(0.01, 0.001)]);
+        assert_eq!((summary.figures, summary.agree, summary.cpu_bound), (2, 1, 1));
+        assert_eq!(summary.median_off_share, Some(2.0));
+    }
+}

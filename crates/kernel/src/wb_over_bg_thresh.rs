@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The test by which a flusher goes on with background work. It counts dirty pages only, those under
+//! writeback not: throttling counts both. Mirrors wb_over_bg_thresh of mm/page-writeback.c.
+
+use super::algorithm::Algorithm;
+use super::wb_calc_thresh::{WbShare, wb_calc_thresh};
+
+/// A domain as the background test sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackgroundDomain {
+    /// Dirty pages, without those under writeback.
+    pub dirty: u64,
+    /// Background threshold, computed with that count.
+    pub bg_thresh: u64,
+    /// The wb's share in this domain.
+    pub share: WbShare,
+}
+
+/// Whether there is background work for a wb with `reclaimable` dirty pages. `memcg` is given for a wb of
+/// a cgroup other than the root.
+pub fn wb_over_bg_thresh(
+    algorithm: &Algorithm,
+    reclaimable: u64,
+    global: &BackgroundDomain,
+    memcg: Option<&BackgroundDomain>,
+) -> bool {
+    let over = |domain: &BackgroundDomain, share: &WbShare| {
+        domain.dirty > domain.bg_thresh
+            || reclaimable > wb_calc_thresh(algorithm, share, domain.bg_thresh, domain.dirty)
+    };
+    if over(global, &global.share) {
+        return true;
+    }
+    memcg.is_some_and(|memcg| {
+        // Until "mm: correct calculation of wb's bg_thresh in cgroup domain", 6.10, the memcg's threshold
+        // was shared out by the completions of the whole machine.
+        let fraction = if algorithm.memcg_bg_fraction { &memcg.share } else { &global.share };
+        let share = WbShare { numerator: fraction.numerator, denominator: fraction.denominator, ..memcg.share };
+        over(memcg, &share)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{v6_9::V6_9, v6_10::V6_10, v6_14::V6_14};
+
+    /// A wb with 1 percent of the machine's completions and all of its memcg's.
+    fn check(algorithm: &Algorithm, reclaimable: u64, expect: bool) {
+        let global =
+            BackgroundDomain { dirty: 10_000, bg_thresh: 600_000, share: WbShare::unlimited(algorithm, 10, 1000) };
+        let memcg = BackgroundDomain { dirty: 100, bg_thresh: 1000, share: WbShare::unlimited(algorithm, 1, 1) };
+        assert_eq!(wb_over_bg_thresh(algorithm, reclaimable, &global, Some(&memcg)), expect, "{reclaimable}");
+    }
+
+    #[test]
+    fn until_6_9_a_cgroup_was_measured_by_the_whole_machines_completions() {
+        check(&V6_9, 10, false);
+        check(&V6_9, 11, true);
+        check(&V6_10, 11, false);
+        check(&V6_10, 1000, false);
+        check(&V6_10, 1001, true);
+    }
+
+    #[test]
+    fn an_idle_share_drains_at_once_until_6_13() {
+        let global = |algorithm| BackgroundDomain {
+            dirty: 100,
+            bg_thresh: 600_000,
+            share: WbShare::unlimited(algorithm, 0, 1000),
+        };
+        assert!(wb_over_bg_thresh(&V6_10, 1, &global(&V6_10), None));
+        assert!(!wb_over_bg_thresh(&V6_14, 1, &global(&V6_14), None));
+        assert!(!wb_over_bg_thresh(&V6_10, 0, &global(&V6_10), None));
+    }
+
+    #[test]
+    fn a_domain_over_its_threshold_is_enough() {
+        let global = BackgroundDomain { dirty: 600_001, bg_thresh: 600_000, share: WbShare::unlimited(&V6_14, 1, 1) };
+        assert!(wb_over_bg_thresh(&V6_14, 0, &global, None));
+    }
+}

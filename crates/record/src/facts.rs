@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a machine is, as opposed to what it is doing: kernel, CPUs, devices, mounts, cgroup set-up,
+//! journald. One probe fills a [`HostFacts`]; decisions are pure functions over it, so a test builds
+//! a host by struct update. Written into recordings as JSON: add fields with `#[serde(default)]`.
+
+use crate::id::DevId;
+use crate::version::KernelVersion;
+use crate::name::Name;
+use crate::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFacts {
+    /// Name of the host.
+    pub hostname: Name,
+    /// Kernel release as `uname -r` has it, e.g. `6.12.117+deb13-cloud-amd64`.
+    pub kernel_release: String,
+    /// The version in it; `None` when it cannot be told.
+    pub kernel: Option<KernelVersion>,
+    /// Kernel command line.
+    pub cmdline: Name,
+    /// Bytes per page.
+    pub page_size: u64,
+    /// Ticks per second, and where that is known from.
+    pub hz: Option<Hz>,
+    /// CPUs that may ever come online (`nr_cpu_ids`).
+    pub cpus_possible: Option<u32>,
+    /// Total memory.
+    pub mem_total: Option<Bytes>,
+    /// Cgroup set-up.
+    pub cgroups: CgroupSetup,
+    /// Block devices, by number.
+    pub devices: Vec<BlockDevice>,
+    /// Mounts of the reader's mount namespace, in mountinfo order.
+    pub mounts: Vec<Mount>,
+    /// Journald's configuration; `None` when it is not installed or was not readable.
+    pub journald: Option<Journald>,
+    /// Names of containers found in local files, by full container id.
+    pub container_names: BTreeMap<String, Name>,
+    /// Whether the reader had the privileges of root.
+    pub privileged: Option<bool>,
+    /// Whether `kernel.task_delayacct` is on.
+    pub task_delayacct: Option<bool>,
+    /// Whether the multi-generational LRU is on (6.1, `lru_gen/enabled`): reclaim by it does not spare what `memory.low`
+    /// protects as the older lists do. `None` where the recorder did not ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lru_gen: Option<bool>,
+    /// Whether debugfs is mounted and readable.
+    pub debugfs: Option<bool>,
+    /// Names in `/sys/class/bdi`, to the device each belongs to where there is one.
+    pub bdis: BTreeMap<String, Option<DevId>>,
+    /// Settings of io.cost at the root, by device: the text of `io.cost.qos`.
+    pub io_cost_qos: BTreeMap<String, String>,
+    /// Inode numbers of cgroups by path (escaped), where a captured tree keeps them beside its files: a
+    /// copy has other ones. Empty on a live machine, whose directories have theirs.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cgroup_inodes: BTreeMap<String, u64>,
+}
+
+/// Ticks per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hz {
+    /// Ticks per second.
+    pub value: u32,
+    /// Whether it was read from the kernel's configuration or is the usual value, assumed.
+    pub assumed: bool,
+}
+
+/// How the cgroup hierarchies are set up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CgroupSetup {
+    /// What is mounted.
+    pub mode: CgroupMode,
+    /// Mount point of the unified hierarchy.
+    pub v2_mount: Option<Name>,
+    /// Controllers in the root `cgroup.controllers` of the unified hierarchy.
+    pub v2_controllers: Vec<String>,
+    /// That file could not be read: which controllers there are is not known.
+    pub v2_controllers_unread: bool,
+    /// Mount points of version 1 hierarchies by controller.
+    pub v1_mounts: BTreeMap<String, Name>,
+}
+
+/// What kind of cgroup set-up a machine has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CgroupMode {
+    /// No cgroup filesystem found.
+    #[default]
+    None,
+    /// Version 1 only.
+    V1,
+    /// Version 2 only.
+    V2,
+    /// Both are mounted.
+    Hybrid,
+}
+
+impl CgroupSetup {
+    /// Whether memory and io are both on the unified hierarchy: the precondition of cgroup writeback
+    /// (commit 9badce000e2c, 4.3). It is a property of the machine, not of one cgroup. Says nothing
+    /// where `v2_controllers_unread`.
+    pub fn has_unified_writeback(&self) -> bool {
+        ["memory", "io"].iter().all(|wanted| self.v2_controllers.iter().any(|have| have == wanted))
+    }
+}
+
+/// One block device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockDevice {
+    /// Device number.
+    pub dev: DevId,
+    /// Kernel name.
+    pub name: Name,
+    /// Whether it turns.
+    #[serde(default)]
+    pub rotational: Option<bool>,
+    /// The scheduler in use.
+    #[serde(default)]
+    pub scheduler: Option<String>,
+    /// Requests the queue takes.
+    #[serde(default)]
+    pub nr_requests: Option<u64>,
+    /// Largest request.
+    #[serde(default)]
+    pub max_request: Option<Bytes>,
+    /// Latency target of writeback throttling: 0 is off, `None` is absent.
+    #[serde(default)]
+    pub wbt_lat: Option<Nanos>,
+    /// Whether writes complete in a volatile cache.
+    #[serde(default)]
+    pub write_back_cache: Option<bool>,
+    /// Size.
+    #[serde(default)]
+    pub size: Option<Bytes>,
+    /// The whole disk it is a partition of.
+    #[serde(default)]
+    pub partition_of: Option<DevId>,
+    /// Devices it is built on, by number.
+    #[serde(default)]
+    pub slaves: Vec<DevId>,
+    /// What kind of stacked device it is.
+    #[serde(default)]
+    pub stack: Stack,
+}
+
+/// What a block device is built on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Stack {
+    /// Nothing: the driver is the bottom.
+    #[default]
+    Bottom,
+    /// A file.
+    Loop {
+        /// Path of the backing file as the kernel prints it.
+        backing_file: Name,
+        /// Whether it is read and written directly, past the page cache.
+        dio: Option<bool>,
+    },
+    /// md RAID.
+    Md {
+        /// Level, e.g. `raid1`.
+        level: String,
+    },
+    /// Device mapper.
+    Dm {
+        /// Name of the mapping.
+        name: Name,
+    },
+}
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Device number of the superblock (`st_dev`).
+    pub dev: DevId,
+    /// Path within the filesystem that is mounted.
+    pub root: Name,
+    /// Where it is mounted.
+    pub mount_point: Name,
+    /// Filesystem type.
+    pub fs_type: String,
+    /// Mount source.
+    pub source: Name,
+    /// Per-mount options, comma-separated as printed.
+    pub options: Name,
+    /// Per-superblock options, comma-separated as printed.
+    pub super_options: Name,
+    /// For overlay mounts, where the writes go.
+    #[serde(default)]
+    pub overlay: Option<Overlay>,
+}
+
+impl Mount {
+    /// Whether the superblock has an option, e.g. `lazytime` or `data=journal`.
+    pub fn has_option(&self, wanted: &str) -> bool {
+        [&self.options, &self.super_options]
+            .iter()
+            .any(|options| options.as_bytes().split(|&b| b == b',').any(|option| option == wanted.as_bytes()))
+    }
+}
+
+/// Where an overlay's writes go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overlay {
+    /// The upper directory as the option says it.
+    pub upperdir: Option<Name>,
+    /// Superblock that holds the upper directory, where it could be resolved.
+    pub upper_dev: Option<DevId>,
+    /// Mounted `volatile`: unmounting syncs nothing (5.10).
+    pub volatile: bool,
+}
+
+/// Journald's effective configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Journald {
+    /// `Storage=` after merging drop-ins, or the default `auto`.
+    pub storage: String,
+    /// Whether it is stored on disk: `persistent`, or `auto` with `/var/log/journal` present.
+    pub persistent: Option<bool>,
+    /// `SyncIntervalSec=` in effect.
+    pub sync_interval: Option<Nanos>,
+    /// Files that were merged, in order.
+    pub files: Vec<Name>,
+}

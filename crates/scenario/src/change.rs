@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scenario with one key changed, as a person writes it on a command line: `vm.dirty_bytes=256M`,
+//! `machine.memory=8G`, `instances=500`. What comes out is checked like a file: a value that the kernel
+//! would refuse is refused here with the kernel's rule.
+
+use super::load::DEFAULT_VARIANT;
+use super::profile::FILLED;
+use super::sysctl::EXCLUSIVE;
+use super::{ByteSize, Scenario, ScenarioFile, Time};
+use floodline_record::nearest::nearest;
+use toml::{Table, Value};
+
+/// A change that cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}={value}: {why}")]
+pub struct NotAChange {
+    key: String,
+    value: String,
+    why: String,
+}
+
+/// Tables below `/proc/sys` that can be named without `machine.sysctl`.
+const SYSCTLS: &[&str] = &["vm", "kernel", "fs", "net"];
+/// Sizes as `dd` and systemd take them.
+const SHORT_SIZES: &[(char, &str)] = &[('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
+
+impl Scenario {
+    /// The scenario with one key changed. `key` is a setting (`vm.dirty_ratio`), a key of the file
+    /// (`machine.devices.data.write_bandwidth`), or `instances`, `for`, `seed`. `K`, `M`, `G`, `T` behind a
+    /// number are KiB to TiB.
+    pub fn changed(&self, key: &str, value: &str) -> Result<Scenario, NotAChange> {
+        let wrong = |why: String| NotAChange { key: key.to_owned(), value: value.to_owned(), why };
+        let value = long_size(value.trim());
+        match key {
+            "seed" => {
+                let seed = value.parse().map_err(|_| wrong("a seed is a whole number".to_owned()))?;
+                let mut changed = self.clone();
+                changed.workload.seed = seed;
+                return Ok(changed);
+            }
+            "for" => {
+                let lasting: Time = value.parse().map_err(|error| wrong(format!("{error}")))?;
+                let mut changed = self.clone();
+                changed.workload.duration = Some(lasting);
+                return changed.checked().map_err(wrong);
+            }
+            "instances" => {
+                let instances = value.parse().map_err(|_| wrong("instances are a whole number".to_owned()))?;
+                return self.with_instances(instances).map_err(wrong)?.checked().map_err(wrong);
+            }
+            _ => {}
+        }
+        let path = if SYSCTLS.contains(&key.split('.').next().unwrap_or_default()) {
+            format!("machine.sysctl.{key}")
+        } else if ["machine.", "workload."].iter().any(|table| key.starts_with(table)) {
+            key.to_owned()
+        } else {
+            return Err(wrong(
+                "no such key; write vm.dirty_bytes, machine.memory, workload.duration, instances, for or seed"
+                    .to_owned(),
+            ));
+        };
+        let mut tree = Table::try_from(self).map_err(|error| wrong(error.to_string()))?;
+        for (ratio, bytes) in EXCLUSIVE {
+            for (one, other) in [(ratio, bytes), (bytes, ratio)] {
+                if key == *one || key == format!("machine.sysctl.{one}") {
+                    remove(&mut tree, &format!("machine.sysctl.{other}"));
+                }
+            }
+        }
+        if let Some(device) = path.strip_suffix(".profile") {
+            FILLED.iter().for_each(|key| remove(&mut tree, &format!("{device}.{key}")));
+        }
+        let over = over(&path, &value).ok_or_else(|| wrong(format!("{path:?} is no key")))?;
+        named(&tree, &over).map_err(wrong)?;
+        lay_over(&mut tree, over);
+        let text = toml::to_string(&tree).map_err(|error| wrong(error.to_string()))?;
+        parse(&text).map_err(wrong)
+    }
+
+    /// The scenario with another number of copies of what has copies: of its cgroups, else of its tasks.
+    fn with_instances(&self, instances: u32) -> Result<Scenario, String> {
+        let mut changed = self.clone();
+        let mut of_cgroups: Vec<_> =
+            changed.machine.cgroups.values_mut().filter_map(|cgroup| cgroup.instances.as_mut()).collect();
+        if of_cgroups.is_empty() {
+            of_cgroups = changed.workload.tasks.values_mut().filter_map(|task| task.instances.as_mut()).collect();
+        }
+        if of_cgroups.is_empty() {
+            return Err("nothing in the scenario has copies".to_owned());
+        }
+        of_cgroups.into_iter().for_each(|count| *count = instances);
+        Ok(changed)
+    }
+
+    /// The same scenario after all the checks of a file.
+    fn checked(&self) -> Result<Scenario, String> {
+        parse(&self.to_toml().map_err(|error| error.to_string())?)
+    }
+}
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    let mut file = ScenarioFile::parse(text).map_err(|error| {
+        // Lines of a text that nobody wrote mean nothing.
+        let said = |problem: &super::Problem| match &problem.hint {
+            Some(hint) => format!("{}: {} ({hint})", problem.key, problem.message),
+            None => format!("{}: {}", problem.key, problem.message),
+        };
+        error.problems.iter().map(said).collect::<Vec<_>>().join("; ")
+    })?;
+    file.variants.remove(DEFAULT_VARIANT).ok_or_else(|| "the scenario has variants".to_owned())
+}
+
+/// `64M` as `64 MiB`; everything else as it is.
+fn long_size(value: &str) -> String {
+    let long = SHORT_SIZES.iter().find_map(|(letter, unit)| {
+        let number = value.strip_suffix(*letter)?;
+        format!("{number} {unit}").parse::<ByteSize>().ok().map(|_| format!("{number} {unit}"))
+    });
+    long.unwrap_or_else(|| value.to_owned())
+}
+
+/// The tables down to a key, with its value.
+fn over(path: &str, value: &str) -> Option<Table> {
+    // The file's own parser reads the path, quoted parts and all.
+    let mut table: Table = toml::from_str(&format!("{path} = 0")).ok()?;
+    let value = match (value.parse::<i64>(), value.parse::<bool>()) {
+        (Ok(number), _) => Value::Integer(number),
+        (_, Ok(flag)) => Value::Boolean(flag),
+        _ => Value::String(value.to_owned()),
+    };
+    let mut here = &mut table;
+    loop {
+        let inner = here.iter_mut().next()?.1;
+        match inner {
+            Value::Table(next) => here = next,
+            leaf => {
+                *leaf = value;
+                break;
+            }
+        }
+    }
+    Some(table)
+}
+
+/// What people name in a scenario: a change of one that is not there would make another, and change nothing.
+const NAMED: &[(&str, &str, &str)] = &[
+    ("machine", "devices", "device"),
+    ("machine", "mounts", "mount"),
+    ("machine", "cgroups", "cgroup"),
+    ("workload", "tasks", "task"),
+];
+
+/// Whether all that a change names is there.
+fn named(tree: &Table, over: &Table) -> Result<(), String> {
+    fn names<'a>(of: &'a Table, above: &str, table: &str) -> Vec<&'a str> {
+        let tables = of.get(above).and_then(|above| above.get(table)).and_then(Value::as_table);
+        tables.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+    for &(above, table, what) in NAMED {
+        let known = names(tree, above, table);
+        let unknown = names(over, above, table).into_iter().find(|name| !known.contains(name));
+        let Some(unknown) = unknown else { continue };
+        let meant = match nearest(unknown, known.iter().copied()) {
+            Some(near) => format!(" (did you mean {near:?}?)"),
+            None if known.is_empty() => String::new(),
+            None => format!(" (known here: {})", known.iter().take(8).copied().collect::<Vec<_>>().join(", ")),
+        };
+        return Err(format!("no {what} is called {unknown:?}{meant}"));
+    }
+    Ok(())
+}
+
+fn lay_over(tree: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (tree.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(over)) => lay_over(below, over),
+            (_, value) => {
+                tree.insert(key, value);
+            }
+        }
+    }
+}
+
+fn remove(tree: &mut Table, path: &str) {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    match tree.get_mut(first) {
+        Some(Value::Table(below)) if !rest.is_empty() => remove(below, rest),
+        _ => {
+            tree.remove(first);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = r#"
+name = "base"
+summary = "a disk and a writer"
+[machine]
+memory = "2 GiB"
+sysctl.vm.dirty_ratio = 20
+[machine.devices.data]
+size = "1 GiB"
+[machine.mounts."/a.b"]
+type = "ext4"
+device = "data"
+[machine.cgroups."box{i}"]
+instances = 2
+[workload]
+duration = "5s"
+[workload.tasks.w]
+steps = [{ write = { file = "/a.b/x", total = "1 MiB" } }]
+"#;
+
+    fn check(change: &str, expect: Result<&str, &str>) {
+        let scenario = parse(BASE).unwrap();
+        let (key, value) = change.split_once('=').unwrap();
+        let told = scenario.changed(key, value).map_err(|error| error.to_string());
+        let told = told.map(|changed| changed.to_toml().unwrap());
+        match (told, expect) {
+            (Ok(text), Ok(part)) => assert!(text.contains(part), "{change}: {text}"),
+            (Err(error), Err(part)) => assert!(error.contains(part), "{change}: {error}"),
+            (told, expect) => panic!("{change}: {told:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn settings_sizes_and_keys_of_the_file_can_be_changed() {
+        check("vm.dirty_bytes=64M", Ok("dirty_bytes = 67108864"));
+        check("vm.dirty_expire_centisecs=300", Ok("dirty_expire_centisecs = 300"));
+        check("machine.memory=8G", Ok("memory = \"8 GiB\""));
+        check("machine.devices.data.write_bandwidth=42 MB/s", Ok("write_bandwidth = \"42 MB/s\""));
+        check("machine.mounts.\"/a.b\".type=xfs", Ok("type = \"xfs\""));
+        check("instances=500", Ok("instances = 500"));
+        check("for=1min", Ok("duration = \"1 min\""));
+        check("seed=7", Ok("seed = 7"));
+    }
+
+    #[test]
+    fn of_a_pair_the_last_written_stays() {
+        let changed = parse(BASE).unwrap().changed("vm.dirty_bytes", "64M").unwrap();
+        assert_eq!(changed.machine.sysctl.number("vm.dirty_ratio"), None);
+        let back = changed.changed("machine.sysctl.vm.dirty_ratio", "5").unwrap();
+        assert_eq!(back.machine.sysctl.number("vm.dirty_bytes"), None);
+    }
+
+    #[test]
+    fn what_the_kernel_would_refuse_is_refused_with_its_rule() {
+        check("vm.dirty_bytes=1", Err("the kernel refuses 1 here (EINVAL): it takes at least 8192"));
+        check("vm.dirty_bytes=18446744073709551615", Err("refuses more than 2^32 - 1 pages (ERANGE)"));
+        check("vm.dirty_ratio=101", Err("the kernel refuses 101 here (EINVAL): it takes 0 to 100"));
+        check("vm.dirty_ratio=ten", Err("the kernel refuses ten here (EINVAL)"));
+        check("machine.memory=1M", Err("no kernel boots in less than 16 MiB"));
+        check("instances=10000000", Err("at most 65535 memory cgroups"));
+        check("machine.devices.data.write_bandwidth=0 B/s", Err("nothing would ever complete"));
+    }
+
+    #[test]
+    fn what_is_no_key_or_no_value_is_said() {
+        check("dirty_bytes=1G", Err("no such key; write vm.dirty_bytes"));
+        check("machine.devices.dat.size=1G", Err("no device is called \"dat\" (did you mean \"data\"?)"));
+        check("machine.mounts.\"/b\".type=xfs", Err("no mount is called \"/b\""));
+        check("machine.cgroups.box.memory_max=1G", Err("no cgroup is called \"box\" (known here: box{i})"));
+        check("workload.tasks.v.start=1s", Err("no task is called \"v\""));
+        check("machine.colour=red", Err("colour"));
+        check("machine.=1", Err("is no key"));
+        check("machine.devices.data.size=big", Err("\"big\" is not a size"));
+        check("machine.memory=8388608 TiB", Err("\"8388608 TiB\" is too large for a size"));
+        check("instances=many", Err("whole number"));
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Copies written out: every cgroup, mount and task of a scenario with its numbers filled in. Both
+//! executors start from these lists, so that copy 7 has the same paths and the same seed in both.
+
+use super::machine::{Cgroup, Machine, Mount, OverlayDirs};
+use super::quantity::Time;
+use super::step::Step;
+use super::workload::{RealProgram, STALL_OVER};
+use super::{Scenario, Task};
+use floodline_record::units::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A cgroup to create.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CgroupCopy {
+    /// Path below the root of the hierarchy, without a leading slash; empty for the root.
+    pub path: String,
+    /// Its limits and controllers; default for a parent that the scenario does not name.
+    pub spec: Cgroup,
+}
+
+/// A filesystem to mount.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MountCopy {
+    /// Mount point.
+    pub point: String,
+    /// What is mounted, paths filled in.
+    pub spec: Mount,
+}
+
+/// A task to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskCopy {
+    /// Name of the task in the scenario.
+    pub task: String,
+    /// Number of the copy among all copies of the task, from 0.
+    pub copy: u32,
+    /// Path of its cgroup; empty for the root.
+    pub cgroup: String,
+    /// When it starts, after the end of all setups.
+    pub start: Nanos,
+    /// Seed of everything random in it.
+    pub seed: u64,
+    /// What counts as a stall.
+    pub stall_over: Time,
+    /// Steps before the clock starts.
+    pub setup: Vec<Step>,
+    /// The program; empty for a real one.
+    pub steps: Vec<Step>,
+    /// The real program.
+    pub program: Option<RealProgram>,
+}
+
+impl TaskCopy {
+    /// Name and number, e.g. `writers-3`.
+    pub fn label(&self) -> String {
+        format!("{}-{}", self.task, self.copy)
+    }
+}
+
+/// Fills `{letter}` in.
+pub fn fill(text: &str, letter: char, number: u64) -> String {
+    let mut filled = String::with_capacity(text.len() + 8);
+    let mut rest = text;
+    // Names are short: this is faster than what searches long texts.
+    while let Some(at) = rest.bytes().position(|byte| byte == b'{') {
+        let after = &rest[at + 1..];
+        filled.push_str(&rest[..at]);
+        match after.strip_prefix(letter).and_then(|after| after.strip_prefix('}')) {
+            Some(after) => {
+                let _ = write!(filled, "{number}");
+                rest = after;
+            }
+            None => {
+                filled.push('{');
+                rest = after;
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// What a text within a step names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A file or directory.
+    Path,
+    /// A mount point.
+    Point,
+    /// A cgroup.
+    Cgroup,
+    /// A task.
+    Task,
+}
+
+impl Machine {
+    /// How many copies a cgroup has: those of the nearest cgroup on its path that says so.
+    pub(super) fn copies_of_cgroup(&self, path: &str) -> u32 {
+        let mut prefix = path;
+        loop {
+            if let Some(instances) = self.cgroups.get(prefix).and_then(|cgroup| cgroup.instances) {
+                return instances;
+            }
+            match prefix.rsplit_once('/') {
+                Some((parent, _)) => prefix = parent,
+                None => return 1,
+            }
+        }
+    }
+}
+
+impl Scenario {
+    /// Every cgroup to create, parents first.
+    pub fn cgroup_copies(&self) -> Vec<CgroupCopy> {
+        let mut all: BTreeMap<String, Cgroup> = BTreeMap::new();
+        for (path, cgroup) in &self.machine.cgroups {
+            for i in 0..self.machine.copies_of_cgroup(path) {
+                let path = fill(path.trim_matches('/'), 'i', i.into());
+                for (at, _) in path.match_indices('/') {
+                    all.entry(path[..at].to_owned()).or_default();
+                }
+                all.insert(path, Cgroup { instances: None, ..cgroup.clone() });
+            }
+        }
+        let mut copies: Vec<_> = all.into_iter().map(|(path, spec)| CgroupCopy { path, spec }).collect();
+        copies.sort_by_key(|copy| copy.path.matches('/').count());
+        copies
+    }
+
+    /// Every filesystem, in an order in which they can be mounted: an overlay after those that its
+    /// directories may be on, and a mount point after the mount it is in.
+    pub fn mount_copies(&self) -> Vec<MountCopy> {
+        let mut copies = Vec::new();
+        for (point, mount) in &self.machine.mounts {
+            for i in 0..mount.instances.unwrap_or(1) {
+                let fill = |text: &str| fill(text, 'i', i.into());
+                let overlay = mount.overlay.as_ref().map(|dirs| OverlayDirs {
+                    lower: fill(&dirs.lower),
+                    upper: fill(&dirs.upper),
+                    work: fill(&dirs.work),
+                });
+                let spec = Mount { overlay, instances: None, ..mount.clone() };
+                copies.push(MountCopy { point: fill(point), spec });
+            }
+        }
+        copies.sort_by_key(|copy| (copy.spec.overlay.is_some(), copy.point.matches('/').count()));
+        copies
+    }
+
+    /// Every task to run, in order of name and number.
+    pub fn task_copies(&self) -> Vec<TaskCopy> {
+        let mut copies = Vec::new();
+        for (index, (name, task)) in (0_u64..).zip(&self.workload.tasks) {
+            let program = task.expand();
+            let per_cgroup = task.instances.unwrap_or(1);
+            for i in 0..self.copies_for(task) {
+                for j in 0..per_cgroup {
+                    let copy = i.saturating_mul(per_cgroup).saturating_add(j);
+                    let numbered = |steps: &[Step]| numbered(steps, i, j);
+                    let stagger = task.stagger.map_or(0, Time::nanos).saturating_mul(copy.into());
+                    copies.push(TaskCopy {
+                        task: name.clone(),
+                        copy,
+                        cgroup: fill(task.cgroup.as_deref().unwrap_or_default().trim_matches('/'), 'i', i.into()),
+                        start: Nanos(task.start.map_or(0, Time::nanos).saturating_add(stagger)),
+                        seed: seed(self.workload.seed, index, copy),
+                        stall_over: task.stall_over.unwrap_or(STALL_OVER),
+                        setup: numbered(&program.setup),
+                        steps: numbered(&program.steps),
+                        program: task.program.as_ref().map(|program| numbered_program(program, i, j)),
+                    });
+                }
+            }
+        }
+        copies
+    }
+
+    /// The same with every preset written out as setup and steps.
+    #[must_use]
+    pub fn with_presets_written_out(&self) -> Scenario {
+        let mut scenario = self.clone();
+        for task in scenario.workload.tasks.values_mut() {
+            let program = task.expand();
+            task.preset = None;
+            (task.setup, task.steps) = (program.setup, program.steps);
+        }
+        scenario
+    }
+
+    /// How many cgroups a task runs in.
+    pub(super) fn copies_for(&self, task: &Task) -> u32 {
+        task.cgroup.as_deref().map_or(1, |cgroup| self.machine.copies_of_cgroup(cgroup))
+    }
+}
+
+fn numbered(steps: &[Step], i: u32, j: u32) -> Vec<Step> {
+    let mut steps = steps.to_vec();
+    for step in &mut steps {
+        step.each_text(&mut |_, text| *text = fill(&fill(text, 'i', i.into()), 'j', j.into()));
+    }
+    steps
+}
+
+/// A real program with its numbers filled in: in arguments, environment, files and their text.
+fn numbered_program(program: &RealProgram, i: u32, j: u32) -> RealProgram {
+    let fill = |text: &String| fill(&fill(text, 'i', i.into()), 'j', j.into());
+    RealProgram {
+        package: program.package.clone(),
+        command: program.command.iter().map(fill).collect(),
+        env: program.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
+        files: program.files.iter().map(|(path, text)| (fill(path), fill(text))).collect(),
+        ready: program.ready.as_ref().map(fill),
+    }
+}
+
+/// A seed for each task copy: neighbours must not be alike, so the numbers are mixed (splitmix64).
+fn seed(base: u64, task: u64, copy: u32) -> u64 {
+    let mut mixed = base ^ (task << 32 | u64::from(copy)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Step {
+    /// Hands every text of the step that names something to a function, steps within it included.
+    pub(super) fn each_text(&mut self, f: &mut dyn FnMut(Role, &mut String)) {
+        match self {
+            Step::Write(step) => f(Role::Path, &mut step.file),
+            Step::Read(step) => f(Role::Path, &mut step.file),
+            Step::MmapStore(step) => f(Role::Path, &mut step.file),
+            Step::Fsync(step) | Step::Fdatasync(step) | Step::Msync(step) | Step::Close(step) => {
+                f(Role::Path, &mut step.file);
+            }
+            Step::Syncfs(step) | Step::Mkdir(step) | Step::Rmdir(step) => f(Role::Path, &mut step.path),
+            Step::CreateFiles(step) => f(Role::Path, &mut step.file),
+            Step::Unlink(step) => f(Role::Path, &mut step.file),
+            Step::Rename(step) => {
+                f(Role::Path, &mut step.from);
+                f(Role::Path, &mut step.to);
+            }
+            Step::Truncate(step) => f(Role::Path, &mut step.file),
+            Step::Syslog(step) => f(Role::Path, &mut step.socket),
+            Step::RedisSet(step) => f(Role::Path, &mut step.socket),
+            Step::Sql(step) => f(Role::Path, &mut step.socket),
+            Step::Mount(step) | Step::Umount(step) => f(Role::Point, &mut step.point),
+            Step::WaitFor(step) => f(Role::Task, &mut step.task),
+            Step::Repeat(step) => step.steps.iter_mut().for_each(|step| step.each_text(f)),
+            Step::Parallel(step) => step.branches.iter_mut().flatten().for_each(|step| step.each_text(f)),
+            Step::CreateCgroup(step) | Step::RemoveCgroup(step) | Step::MoveTo(step) => {
+                f(Role::Cgroup, &mut step.cgroup);
+            }
+            Step::SetLimits(step) => f(Role::Cgroup, &mut step.cgroup),
+            Step::Sync
+            | Step::Burn(_)
+            | Step::Sleep(_)
+            | Step::Anon(_)
+            | Step::DropCaches
+            | Step::Barrier(_)
+            | Step::SetSysctl(_)
+            | Step::Note(_)
+            | Step::Exit => {}
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Figures of a run by name, from the events of its recording: the same names whichever executor made it.
+//!
+//! Per task `T` and operation `O`: `T.O.count`, `T.O.per_second`, `T.O.bytes_per_second`, `T.O.p50_seconds`,
+//! `p90`, `p99`, `p999`, `max`; per task `T.dirtied_bytes_per_second`, `T.read_bytes_per_second` (from
+//! devices), `T.throttled_seconds` (slept in dirty throttling; the model's only), `T.write_amplification` (dirtied over
+//! what its write calls and stores were of), `T.stalls_count`, `T.stalled_seconds`, `T.failures_count`,
+//! `T.finished_seconds`. Over copies, counts, times and rates are sums, latencies those of the copy where they are worst,
+//! and the finish the last. A stall within another, such as the fsync of a file that is created, is part of it.
+
+use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
+use floodline_record::units::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// The value.
+    pub value: f64,
+    /// Its unit: `count`, `seconds`, `per_second`, `bytes_per_second`, `ratio`.
+    pub unit: &'static str,
+}
+
+/// All figures of the workload's tasks.
+pub fn figures<'a>(events: impl IntoIterator<Item = &'a Event>) -> BTreeMap<String, Figure> {
+    let mut figures = Figures::default();
+    for event in events {
+        figures.take(event);
+    }
+    figures.finish()
+}
+
+#[derive(Default)]
+struct Figures<'a> {
+    found: BTreeMap<String, Figure>,
+    started: Option<Nanos>,
+    /// Begin and end of each, by task and copy.
+    stalls: BTreeMap<(&'a str, u32), Vec<(Nanos, Nanos)>>,
+    /// Bytes that each task dirtied, and those it wrote and stored.
+    written: BTreeMap<&'a str, (u64, u64)>,
+}
+
+impl<'a> Figures<'a> {
+    fn take(&mut self, event: &'a Event) {
+        let since_start = |since: Option<Nanos>| event.at.0.saturating_sub(since.unwrap_or(event.at).0);
+        match &event.what {
+            What::WorkloadStarted { .. } => self.started = Some(event.at),
+            What::TaskStarted { task, .. } => {
+                self.add(&task.task, "failures_count", "count", 0.0);
+                self.add(&task.task, "stalls_count", "count", 0.0);
+                self.add(&task.task, "stalled_seconds", "seconds", 0.0);
+            }
+            What::TaskEnded { task, failure } => {
+                self.add(&task.task, "failures_count", "count", f64::from(u8::from(failure.is_some())));
+                self.worst(&task.task, "finished_seconds", Nanos(since_start(self.started)));
+            }
+            What::TaskStall { task, lasted, .. } => {
+                let end = Nanos(event.at.0.saturating_add(lasted.0));
+                self.stalls.entry((&task.task, task.copy)).or_default().push((event.at, end));
+            }
+            What::TaskOperations { task, operation, since, count, bytes, latency } => {
+                if matches!(operation.as_str(), "write" | "mmap_store") {
+                    let (_, asked) = self.written.entry(&task.task).or_default();
+                    *asked = asked.saturating_add(*bytes);
+                }
+                self.operations(task, operation, Nanos(since_start(Some(*since))), *count, *bytes, latency);
+            }
+            What::TaskIo { task, since, io } => {
+                let (dirtied, _) = self.written.entry(&task.task).or_default();
+                *dirtied = dirtied.saturating_add(io.write_bytes.unwrap_or(0));
+                self.io(task, Nanos(since_start(Some(*since))), io);
+            }
+            What::TaskThrottled { task, slept, .. } => {
+                self.add(&task.task, "throttled_seconds", "seconds", slept.as_secs_f64());
+            }
+            // Everything else is of the machine, not of a task of the workload.
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> BTreeMap<String, Figure> {
+        for ((task, _), mut stalls) in std::mem::take(&mut self.stalls) {
+            stalls.sort_unstable();
+            stalls.dedup_by(|(begin, end), (_, before)| {
+                let is_part = *begin < *before;
+                *before = if is_part { (*before).max(*end) } else { *before };
+                is_part
+            });
+            let nanos: u64 = stalls.iter().fold(0, |sum, (begin, end)| sum.saturating_add(end.0 - begin.0));
+            self.add(task, "stalls_count", "count", stalls.len() as f64);
+            self.add(task, "stalled_seconds", "seconds", Nanos(nanos).as_secs_f64());
+        }
+        for (task, (dirtied, asked)) in std::mem::take(&mut self.written) {
+            if dirtied > 0 && asked > 0 {
+                self.add(task, "write_amplification", "ratio", dirtied as f64 / asked as f64);
+            }
+        }
+        self.found
+    }
+
+    fn operations(&mut self, task: &TaskName, name: &str, time: Nanos, count: u64, bytes: u64, latency: &Latency) {
+        let task = format!("{}.{name}", task.task);
+        self.add(&task, "count", "count", count as f64);
+        if time.0 > 0 {
+            self.add(&task, "per_second", "per_second", count as f64 / time.as_secs_f64());
+            self.add(&task, "bytes_per_second", "bytes_per_second", bytes as f64 / time.as_secs_f64());
+        }
+        if count > 0 {
+            self.worst(&task, "p50_seconds", latency.p50);
+            self.worst(&task, "p90_seconds", latency.p90);
+            self.worst(&task, "p99_seconds", latency.p99);
+            self.worst(&task, "p999_seconds", latency.p999);
+            self.worst(&task, "max_seconds", latency.max);
+        }
+    }
+
+    fn io(&mut self, task: &TaskName, time: Nanos, io: &TaskIo) {
+        if time.0 == 0 {
+            return;
+        }
+        if let Some(dirtied) = io.write_bytes {
+            self.add(&task.task, "dirtied_bytes_per_second", "bytes_per_second", dirtied as f64 / time.as_secs_f64());
+        }
+        if let Some(read) = io.read_bytes {
+            self.add(&task.task, "read_bytes_per_second", "bytes_per_second", read as f64 / time.as_secs_f64());
+        }
+    }
+
+    fn add(&mut self, task: &str, name: &str, unit: &'static str, value: f64) {
+        self.found.entry(format!("{task}.{name}")).or_insert(Figure { value: 0.0, unit }).value += value;
+    }
+
+    fn worst(&mut self, task: &str, name: &str, value: Nanos) {
+        let figure = self.found.entry(format!("{task}.{name}")).or_insert(Figure { value: 0.0, unit: "seconds" });
+        figure.value = figure.value.max(value.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    fn check(whats: Vec<(u64, What)>, name: &str, expect: Option<(f64, &str)>) {
+        let events: Vec<Event> = whats.into_iter().map(|(ms, what)| Event { at: MS(ms), what }).collect();
+        let found = figures(&events).get(name).map(|figure| (figure.value, figure.unit));
+        assert_eq!(found, expect, "{name}");
+    }
+
+    fn name(copy: u32) -> TaskName {
+        TaskName { task: "mail".into(), copy }
+    }
+
+    fn fsyncs(copy: u32, max: u64) -> What {
+        let latency = Latency { p50: MS(7), max: MS(max), ..Latency::default() };
+        What::TaskOperations {
+            task: name(copy),
+            operation: "fsync".into(),
+            since: MS(1000),
+            count: 30,
+            bytes: 0,
+            latency,
+        }
+    }
+
+    #[test]
+    fn counts_and_rates_of_copies_are_added_and_latencies_are_the_worst() {
+        let run = || vec![(11_000, fsyncs(0, 20)), (11_000, fsyncs(1, 900))];
+        check(run(), "mail.fsync.count", Some((60.0, "count")));
+        check(run(), "mail.fsync.per_second", Some((6.0, "per_second")));
+        check(run(), "mail.fsync.max_seconds", Some((0.9, "seconds")));
+        check(run(), "mail.fsync.p50_seconds", Some((0.007, "seconds")));
+        check(run(), "mail.dirtied_bytes_per_second", None);
+    }
+
+    #[test]
+    fn a_task_that_never_stalled_has_zero_stalls_and_one_that_never_ran_has_no_figure() {
+        let started = || What::TaskStarted { task: name(0), pid: None };
+        check(vec![(0, started())], "mail.stalls_count", Some((0.0, "count")));
+        check(vec![], "mail.stalls_count", None);
+        let stall = What::TaskStall { task: name(0), operation: "fsync".into(), lasted: MS(8664) };
+        check(vec![(0, started()), (5, stall)], "mail.stalled_seconds", Some((8.664, "seconds")));
+    }
+
+    #[test]
+    fn a_stall_within_another_is_part_of_it() {
+        let stall = |copy, operation: &str, ms| What::TaskStall {
+            task: name(copy),
+            operation: operation.into(),
+            lasted: MS(ms),
+        };
+        let run = || {
+            vec![
+                (100, stall(0, "fsync", 900)),
+                (100, stall(0, "create_files", 1000)),
+                (1100, stall(0, "create_files", 500)),
+                (200, stall(1, "fsync", 300)),
+            ]
+        };
+        check(run(), "mail.stalls_count", Some((3.0, "count")));
+        check(run(), "mail.stalled_seconds", Some((1.8, "seconds")));
+    }
+
+    #[test]
+    fn dirtied_bytes_are_per_second_of_measured_time() {
+        let io = TaskIo { write_bytes: Some(50_000_000), ..TaskIo::default() };
+        let io = What::TaskIo { task: name(0), since: MS(10_000), io };
+        check(vec![(20_000, io)], "mail.dirtied_bytes_per_second", Some((5_000_000.0, "bytes_per_second")));
+    }
+
+    #[test]
+    fn the_finish_is_that_of_the_last_copy_after_the_clock_started() {
+        let started = What::WorkloadStarted { scenario: "s".into(), variant: "v".into() };
+        let ended = |copy| What::TaskEnded { task: name(copy), failure: None };
+        let run = vec![(2_000, started), (5_000, ended(1)), (4_000, ended(0))];
+        check(run, "mail.finished_seconds", Some((3.0, "seconds")));
+    }
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine of a scenario: what a host would be made of. Everything is a named table, so that a
+//! variant can change one key of one device. Nothing here runs; executors refuse what they cannot make.
+
+use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
+use super::sysctl::Sysctls;
+use floodline_record::version::KernelVersion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the machine is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Memory of the machine.
+    pub memory: ByteSize,
+    /// CPUs.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub cpus: u32,
+    /// Ticks per second of the kernel, where it matters; a real kernel has the one it was built with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hz: Option<u32>,
+    /// How fast data is copied between programs and the page cache; a real machine has what it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_bandwidth: Option<CopyBandwidth>,
+    /// Which cgroup hierarchy is mounted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cgroup_mode: CgroupMode,
+    /// Settings below `/proc/sys`, as nested tables: `vm.dirty_bytes = "100 MiB"`.
+    #[serde(default, skip_serializing_if = "Sysctls::is_empty")]
+    pub sysctl: Sysctls,
+    /// Block devices by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<String, Device>,
+    /// Filesystems by mount point. `{i}` in the path is the copy's number where `instances` is given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mounts: BTreeMap<String, Mount>,
+    /// Cgroups by path below the root of the hierarchy; `/` is the root itself. `{i}` in the path is the
+    /// copy's number where `instances` is given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cgroups: BTreeMap<String, Cgroup>,
+}
+
+/// Speeds of copying between programs and the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CopyBandwidth {
+    /// Of a `write`: into the page cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<ByteRate>,
+    /// Of a `read`: out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<ByteRate>,
+}
+
+/// Which cgroup hierarchy is mounted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CgroupMode {
+    /// The unified hierarchy with memory and io.
+    #[default]
+    V2,
+    /// Version 1: the memory and the blkio hierarchy.
+    V1,
+}
+
+/// One block device. What is not limited is as fast as the executor can make it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// A device of the library (`floodline scenario devices`), whose figures are taken where none are given here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Size; a loop device has that of its file, an array that of its members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<ByteSize>,
+    /// What it is made of.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub backing: Backing,
+    /// Most bytes written per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bandwidth: Option<ByteRate>,
+    /// Most bytes read per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bandwidth: Option<ByteRate>,
+    /// Most write requests per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_iops: Option<IoRate>,
+    /// Most read requests per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<IoRate>,
+    /// Time a single request takes on the idle device, besides its transfer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Time>,
+    /// Whether it turns.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rotational: bool,
+    /// Time until the arm of a disk that turns is at another place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seek: Option<Time>,
+    /// Knobs of its backing device info.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bdi: BdiKnobs,
+    /// Knobs of its request queue.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub queue: QueueKnobs,
+}
+
+impl Device {
+    /// Time of a seek: its own, or that of its profile.
+    pub fn seek_time(&self) -> Option<Time> {
+        let profile = || self.profile.as_deref().and_then(super::profile::device_profile);
+        self.seek.or_else(|| profile()?.seek_us.map(|micros| Time(floodline_record::units::Nanos(micros.saturating_mul(1000)))))
+    }
+}
+
+/// What a block device is made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Backing {
+    /// A disk of its own.
+    #[default]
+    Disk,
+    /// A file on a filesystem of this machine: `{ loop = { file = "/srv/image", direct_io = false } }`.
+    Loop {
+        /// Path of the file; it is created with the device's size.
+        file: String,
+        /// Whether the file is read and written past the page cache.
+        #[serde(default, skip_serializing_if = "is_default")]
+        direct_io: bool,
+    },
+    /// An md array of level 1: `{ raid1 = { members = ["a", "b"] } }`.
+    Raid1 {
+        /// Names of the devices it mirrors.
+        members: Vec<String>,
+    },
+}
+
+/// Knobs of `/sys/class/bdi/NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BdiKnobs {
+    /// `min_ratio`, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_ratio: Option<u32>,
+    /// `max_ratio`, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_ratio: Option<u32>,
+    /// `max_bytes` (6.2): the kernel keeps it as a ratio of the threshold of that moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<ByteSize>,
+    /// `strict_limit` (6.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strict_limit: Option<bool>,
+    /// `read_ahead_kb`, as a size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<ByteSize>,
+}
+
+impl BdiKnobs {
+    /// Name of a knob that is set and that a kernel does not have: these two came with 6.2.
+    pub fn missing_on(&self, kernel: KernelVersion) -> Option<&'static str> {
+        let knobs = [("max_bytes", self.max_bytes.is_some()), ("strict_limit", self.strict_limit.is_some())];
+        knobs.into_iter().find_map(|(name, is_set)| (is_set && !kernel.at_least(6, 2)).then_some(name))
+    }
+}
+
+/// Knobs of `/sys/block/NAME/queue`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueKnobs {
+    /// `scheduler`, e.g. `none`, `mq-deadline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// `nr_requests`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nr_requests: Option<u32>,
+    /// `wbt_lat_usec`, as a time; `0s` switches writeback throttling off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wbt_latency: Option<Time>,
+}
+
+/// One filesystem and where it is mounted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// Filesystem type.
+    #[serde(rename = "type")]
+    pub fs_type: FsType,
+    /// The device it is on; none for tmpfs and overlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Arguments for its mkfs program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mkfs: Vec<String>,
+    /// Mount options, each one word, e.g. `["noatime", "lazytime"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Directories of an overlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<OverlayDirs>,
+    /// How many copies; the path then holds `{i}`, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u32>,
+    /// `false` leaves the mounting to a `mount` step of a task.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub at_start: bool,
+}
+
+/// Filesystem types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum FsType {
+    Ext4,
+    Xfs,
+    Btrfs,
+    Tmpfs,
+    Overlay,
+}
+
+impl FsType {
+    /// As the kernel spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FsType::Ext4 => "ext4",
+            FsType::Xfs => "xfs",
+            FsType::Btrfs => "btrfs",
+            FsType::Tmpfs => "tmpfs",
+            FsType::Overlay => "overlay",
+        }
+    }
+
+    /// Whether it lives on a block device.
+    pub fn needs_device(self) -> bool {
+        !matches!(self, FsType::Tmpfs | FsType::Overlay)
+    }
+}
+
+/// Directories of an overlay; all are created where they are missing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverlayDirs {
+    /// Lower directory.
+    pub lower: String,
+    /// Upper directory: where writes go.
+    pub upper: String,
+    /// Work directory, on the filesystem of the upper one.
+    pub work: String,
+}
+
+/// One cgroup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cgroup {
+    /// How many copies; the path then holds `{i}`, from 0. Children of a copied cgroup are copied with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u32>,
+    /// `memory.max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_max: Option<SizeLimit>,
+    /// `memory.high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_high: Option<SizeLimit>,
+    /// `memory.low`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_low: Option<SizeLimit>,
+    /// `memory.min`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_min: Option<SizeLimit>,
+    /// `io.max` by device.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub io_max: BTreeMap<String, IoMax>,
+    /// `io.weight`, 1 to 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_weight: Option<u32>,
+    /// Controllers enabled for its children (`cgroup.subtree_control`); by default memory and io.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtree_control: Option<Vec<Controller>>,
+    /// Whether it is removed once its last task has exited, and how long after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remove_after: Option<Time>,
+}
+
+/// Controllers that matter to writeback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Controller {
+    Memory,
+    Io,
+    Cpu,
+    Pids,
+}
+
+impl Controller {
+    /// As the kernel spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Controller::Memory => "memory",
+            Controller::Io => "io",
+            Controller::Cpu => "cpu",
+            Controller::Pids => "pids",
+        }
+    }
+}
+
+/// One line of `io.max`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IoMax {
+    /// `rbps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bandwidth: Option<ByteRate>,
+    /// `wbps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bandwidth: Option<ByteRate>,
+    /// `riops`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<IoRate>,
+    /// `wiops`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_iops: Option<IoRate>,
+}
+
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn one() -> u32 {
+    1
+}
+
+// serde hands over references.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_yes(value: &bool) -> bool {
+    *value
+}
