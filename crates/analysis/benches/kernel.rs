@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel's arithmetic costs: one turn of the throttling loop for a cgroup's wb, both domains,
-//! as a simulator does it; and the budgets of many cgroups. `cargo bench -p floodline-core --bench kernel`.
+//! as a simulator does it; and the budgets of many cgroups. `cargo bench -p floodline-analysis --bench kernel`.
 
 use divan::black_box;
 use divan::counter::ItemsCount;
 use floodline_analysis::budget::budgets;
-use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts};
-use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_kernel::{
     Algorithm, Build, DirtyThrottleControl, DirtyTunables, KernelVersion, MdtcAvailInput, PauseArithmetic, TaskClass,
     WbShare, domain_dirty_limits, mdtc_calc_avail, task_ratelimit, wb_bg_thresh, wb_calc_thresh, wb_position_ratio,
 };
+use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts};
+use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::record::Record;
 use floodline_record::sample::{CgroupLimitsRow, CgroupRow, HostRow, Sample, Table, ZoneRow};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The byte ledger of recordings that get longer: fifty files that become dirty each second, written at once, none of
 //! them ever again, and a slow fsync. Four times the time is to take four times as long.
-//! `cargo bench -p floodline-core --bench ledger`.
+//! `cargo bench -p floodline-analysis --bench ledger`.
 
 use divan::black_box;
-use floodline_record::id::DevId;
 use floodline_analysis::ledger::ledger;
+use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
 use floodline_record::traced::bytes::{Class, Dirtied, Submitted};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each rule costs on a machine with many cgroups, each of which writes, at 500 and at 5,000: a rule
 //! that is linear costs ten times as much. With four processes per cgroup, as on the machines that the
-//! targets are set for. `cargo bench -p floodline-core --bench rules`.
+//! targets are set for. `cargo bench -p floodline-analysis --bench rules`.
 
 use divan::black_box;
 use floodline_analysis::diagnose::rules::RULES;
 use floodline_analysis::diagnose::{diagnose, rule};
-use floodline_testkit::{Fixture, dev_of, grows, mib, secs};
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::record::Record;
 use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, Table, WbRow};
 use floodline_record::units::{Bits, Bytes, BytesPerSecond, Count, Flag, Limit};
 use floodline_record::window::Window;
+use floodline_testkit::{Fixture, dev_of, grows, mib, secs};
 
 fn main() {
     divan::main();

@@ -4,11 +4,11 @@
 //! Where there are repeats, a difference is held against how much the repeats differ among themselves.
 
 use crate::diagnose::{device, dirty};
-use floodline_record::record::What;
 use crate::run::figures;
-use floodline_scenario::Figure;
+use floodline_record::record::What;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
+use floodline_scenario::Figure;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

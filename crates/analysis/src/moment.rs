@@ -158,8 +158,8 @@ fn writers(window: &Window) -> Vec<WriterMoment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_testkit::{Fixture, mib, mib_pages};
     use floodline_record::units::Bytes;
+    use floodline_testkit::{Fixture, mib, mib_pages};
 
     #[test]
     fn levels_are_of_the_last_sample_and_rates_since_the_first() {
@@ -177,8 +177,9 @@ mod tests {
 
     #[test]
     fn cgroups_above_a_dirty_one_are_not_listed_again() {
-        let dirty =
-            |amount: f64| move |_: f64, row: &mut floodline_record::sample::CgroupRow| row.file_dirty = Some(Bytes(mib(amount)));
+        let dirty = |amount: f64| {
+            move |_: f64, row: &mut floodline_record::sample::CgroupRow| row.file_dirty = Some(Bytes(mib(amount)))
+        };
         let window = Fixture::healthy()
             .cgroup("/", dirty(30.0))
             .cgroup("/a.slice", dirty(30.0))

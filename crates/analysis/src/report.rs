@@ -4,8 +4,8 @@
 //! The JSON form is a stable interface: fields are added, never renamed; `schema` names the version.
 
 use floodline_record::gap::Gap;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use floodline_record::severity::Severity;
+use serde::Serialize;
 
 /// Version of the JSON form.
 pub const SCHEMA: &str = "floodline.doctor/1";
@@ -81,29 +81,6 @@ pub struct HostSummary {
     pub processes: u64,
     /// Samples in the window.
     pub samples: u64,
-}
-
-/// How bad a finding is. Argued in the rule's manual page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Worth knowing; nothing is hurt.
-    Info,
-    /// Will hurt under conditions that are likely.
-    Warning,
-    /// Hurts now: the harm was measured in this window.
-    Critical,
-}
-
-impl Severity {
-    /// As printed and as accepted by `--fail-on`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Critical => "critical",
-        }
-    }
 }
 
 /// One thing that is wrong.

@@ -6,10 +6,10 @@
 
 use crate::compare::Spread;
 use floodline_record::record::What;
-use floodline_record::sample::{DiskRow, HostRow};
-use floodline_scenario::{Figure, Machine};
+use floodline_record::sample::HostRow;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
+use floodline_scenario::{Figure, Machine};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -222,109 +222,6 @@ pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
     settings.into_iter().find(|(_, had, has)| had.is_some_and(|had| had != *has)).map(|(name, ..)| name)
 }
 
-/// What a recording tells of a disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FoundDisk {
-    /// What a small read or write takes while few are under way, or one at a time: the median.
-    pub latency: Option<Nanos>,
-    /// What emptying its cache takes then: the median.
-    pub flush_latency: Option<Nanos>,
-    /// Bytes a second that left its cache when there were many in it: the median.
-    pub flush_bandwidth: Option<u64>,
-    /// Bytes a second that were written while it was busy with many: the median.
-    pub write_bandwidth: Option<u64>,
-}
-
-/// Requests between two samples that are few, and bytes that are many.
-const FEW: u64 = 8;
-/// Bytes of a request that take no time to speak of.
-const SMALL: u64 = 64 << 10;
-const MANY: u64 = 4 << 20;
-/// Busy time between two samples that says something of a rate.
-const BUSY: u64 = 100_000_000;
-
-impl FoundDisk {
-    /// From the rows of a disk in order of time. An emulated disk is slower than it was told to be, as whoever
-    /// emulates it wants the same CPUs.
-    pub fn of(series: &[(Nanos, DiskRow)]) -> FoundDisk {
-        let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
-        for pair in series.windows(2) {
-            let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
-            let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
-            let is_one_by_one = step.requests + step.flushes <= FEW || step.time <= step.busy + step.busy / 5;
-            // What moves a lot takes as long as the transfer does.
-            let is_small = step.moved <= step.requests.saturating_mul(SMALL);
-            if step.requests > 0 && is_idle && is_one_by_one && is_small {
-                latencies.push(step.time / step.requests);
-                flushes.extend(step.flush_time.checked_div(step.flushes));
-            }
-            unflushed = unflushed.saturating_add(step.written);
-            if step.flushes > 0 {
-                if unflushed >= MANY && step.flush_time > 0 {
-                    flush_rates.push(per_second(unflushed, step.flush_time));
-                }
-                unflushed = 0;
-            }
-            if step.written >= MANY && step.busy >= BUSY {
-                rates.push(per_second(step.written, step.busy));
-            }
-        }
-        let usual = |mut times: Vec<u64>| {
-            times.sort_unstable();
-            times.get(times.len() / 2).filter(|_| times.len() >= 5).copied().map(Nanos)
-        };
-        let median = |mut rates: Vec<u64>| {
-            rates.sort_unstable();
-            rates.get(rates.len() / 2).copied()
-        };
-        FoundDisk {
-            latency: usual(latencies),
-            flush_latency: usual(flushes),
-            flush_bandwidth: median(flush_rates),
-            write_bandwidth: median(rates),
-        }
-    }
-}
-
-fn per_second(bytes: u64, nanos: u64) -> u64 {
-    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
-}
-
-/// What a disk did between two samples.
-struct Step {
-    /// Reads and writes.
-    requests: u64,
-    flushes: u64,
-    /// Bytes read and written.
-    moved: u64,
-    /// Of the reads and writes alone.
-    time: u64,
-    flush_time: u64,
-    written: u64,
-    busy: u64,
-}
-
-impl Step {
-    fn between(before: &DiskRow, after: &DiskRow) -> Option<Step> {
-        let requests = |row: &DiskRow| Some(row.reads?.0 + row.writes?.0);
-        let time = |row: &DiskRow| Some(row.read_time?.0 + row.write_time?.0);
-        let flush_time = after.flush_time?.0.checked_sub(before.flush_time?.0)?;
-        let moved = |row: &DiskRow| Some(row.read?.0 + row.written?.0);
-        Some(Step {
-            moved: moved(after)?.checked_sub(moved(before)?)?,
-            requests: requests(after)?.checked_sub(requests(before)?)?,
-            flushes: after.flushes?.0.checked_sub(before.flushes?.0)?,
-            // A write that empties the cache before and after it takes as long as all three together, and the emptying
-            // is counted once more by itself.
-            time: time(after)?.checked_sub(time(before)?)?.saturating_sub(flush_time),
-            flush_time,
-            written: after.written?.0.checked_sub(before.written?.0)?,
-            busy: after.io_time?.0.checked_sub(before.io_time?.0)?,
-        })
-    }
-}
-
 /// All figures of all cases taken together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
@@ -404,34 +301,6 @@ mod tests {
         assert_eq!(other_setting(&machine, &row), Some("vm.dirty_writeback_centisecs"));
         row.dirty_ratio = Some(floodline_record::units::Percent(20));
         assert_eq!(other_setting(&machine, &row), Some("vm.dirty_ratio"));
-    }
-
-    #[test]
-    fn a_disk_is_as_slow_as_it_was_found() {
-        use floodline_record::units::{Bytes, Count};
-        let row = |requests: u64, millis: u64, written: u64, busy: u64| DiskRow {
-            reads: Some(Count(0)),
-            read: Some(Bytes(0)),
-            read_time: Some(Nanos(0)),
-            flushes: Some(Count(requests / 2)),
-            flush_time: Some(Nanos::from_millis(millis / 5)),
-            writes: Some(Count(requests)),
-            write_time: Some(Nanos::from_millis(millis)),
-            written: Some(Bytes(written)),
-            io_time: Some(Nanos::from_millis(busy)),
-            in_flight: Some(Count(0)),
-            ..DiskRow::default()
-        };
-        let quiet = (0..8).map(|n| row(2 * n, 10 * n, 8192 * n, 5 * n));
-        // It writes 50 MiB, and empties the cache of them in 1.8 s in all.
-        let busy = row(64, 9_000, 50 << 20, 535);
-        let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), row)).collect();
-        let found = FoundDisk::of(&series);
-        // Half of the writes empty the cache too, which is counted twice.
-        assert_eq!((found.latency, found.flush_latency), (Some(Nanos::from_millis(4)), Some(Nanos::from_millis(2))));
-        assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
-        assert_eq!(found.flush_bandwidth.map(|rate| rate >> 20), Some(27));
-        assert_eq!(FoundDisk::of(&series[..3]), FoundDisk::default(), "too little to tell");
     }
 
     fn figures(value: f64) -> BTreeMap<String, Figure> {

@@ -4,9 +4,9 @@
 use crate::error::CliError;
 use crate::model::nanos;
 use crate::observe::{parse_duration, parse_interval};
+use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, Time};
-use floodline_record::units::Nanos;
 use std::time::Duration;
 
 /// What is asked of the model.

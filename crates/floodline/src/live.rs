@@ -4,12 +4,12 @@
 
 use crate::error::CliError;
 use crate::input::shown;
+use floodline_host::trace::{Budget, Tracer};
+use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use floodline_record::capability::Capabilities;
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap};
 use floodline_record::record::Record;
-use floodline_host::trace::{Budget, Tracer};
-use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use std::path::Path;
 
 /// Whether the kernel is traced too.

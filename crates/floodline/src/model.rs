@@ -3,11 +3,11 @@
 //! arguments nor how a result is printed.
 
 use crate::error::CliError;
-use floodline_record::version::KernelVersion;
-use floodline_record::record::{Record, Sink};
 use floodline_analysis::run::{Run, RunReport, SCHEMA, misses};
-use floodline_scenario::Scenario;
+use floodline_record::record::{Record, Sink};
 use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::Scenario;
 use floodline_sim::{Found, Options, Progress, SimError, Speed, simulate};
 use std::time::Duration;
 

@@ -10,10 +10,10 @@
 #[path = "../tests/machine/tree/mod.rs"]
 mod tree;
 
-use floodline_record::record::Record;
 use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::root::HostRoot;
+use floodline_record::record::Record;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use tree::HostTree;

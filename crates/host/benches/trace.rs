@@ -7,10 +7,10 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the result")]
 
-use floodline_record::record::Record;
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::trace::Tracer;
 use floodline_host::{Collector, HostRoot};
+use floodline_record::record::Record;
 use libbpf_rs::{Link, Object, ObjectBuilder};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};

@@ -3,13 +3,13 @@
 //! shares that wb_stats prints for every cgroup and device.
 
 use floodline_analysis::budget::{Budgets, DeviceBound, Scope, budgets};
-use floodline_record::record::Record;
-use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 use floodline_host::collect::Collector;
 use floodline_host::plan::Plan;
 use floodline_host::probe;
 use floodline_host::root::HostRoot;
+use floodline_record::record::Record;
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {

@@ -2,11 +2,11 @@
 //! The probe over whole trees: captured kernels, layouts of devices made by hand, and trees that want to
 //! do harm. What must hold for every tree: an answer, no panic, and a named gap for what was not read.
 
+use floodline_host::{HostRoot, Probe, probe};
 use floodline_record::facts::{BlockDevice, Stack};
 use floodline_record::gap::Source;
 use floodline_record::id::DevId;
 use floodline_record::name::Name;
-use floodline_host::{HostRoot, Probe, probe};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;

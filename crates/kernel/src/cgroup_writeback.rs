@@ -132,7 +132,6 @@ pub fn cgroup_writeback(mount: &Mount, kernel: KernelVersion, setup: &CgroupSetu
 mod tests {
     use super::*;
     use floodline_record::facts::CgroupMode;
-    use floodline_testkit;
 
     fn check(kernel: &str, fs_type: &str, options: &str, expect: CgroupWriteback) {
         let setup = CgroupSetup {
@@ -140,7 +139,7 @@ mod tests {
             v2_controllers: vec!["memory".to_owned(), "io".to_owned()],
             ..CgroupSetup::default()
         };
-        let mount = fixture::mount("sda", fs_type, "/data", options);
+        let mount = floodline_testkit::mount("sda", fs_type, "/data", options);
         let kernel = kernel.parse().expect("a version");
         assert_eq!(cgroup_writeback(&mount, kernel, &setup), expect, "{fs_type} on {kernel}");
         if expect == CgroupWriteback::Supported {

@@ -88,7 +88,7 @@ pub fn domain_dirty_limits(
 
 /// What the tunables ask for, before the background threshold is put below the other. Both grow with
 /// `avail` and shrink with `global_avail`, which is not so once they are corrected.
-pub(crate) fn uncorrected_limits(
+pub fn uncorrected_limits(
     algorithm: &Algorithm,
     tunables: &DirtyTunables,
     page_size: u64,
@@ -110,7 +110,7 @@ pub(crate) fn uncorrected_limits(
 }
 
 /// Units of the domain ratio that a setting of bytes is for a memcg: bytes divided by pages, rounded up.
-pub(crate) fn memcg_units(algorithm: &Algorithm, bytes: u64, global_avail: u64, page_size: u64) -> u64 {
+pub fn memcg_units(algorithm: &Algorithm, bytes: u64, global_avail: u64, page_size: u64) -> u64 {
     let global_avail = global_avail.max(1);
     match algorithm.ratio_unit {
         // Whole percent, rounded down to 0 for small settings.
@@ -120,7 +120,7 @@ pub(crate) fn memcg_units(algorithm: &Algorithm, bytes: u64, global_avail: u64, 
 }
 
 /// Units of the domain ratio that a setting in percent is.
-pub(crate) fn percent_units(algorithm: &Algorithm, percent: u64, page_size: u64) -> u64 {
+pub fn percent_units(algorithm: &Algorithm, percent: u64, page_size: u64) -> u64 {
     match algorithm.ratio_unit {
         RatioUnit::Percent => percent,
         RatioUnit::PerPage => percent.saturating_mul(page_size) / 100,

@@ -40,7 +40,6 @@ mod v6_5;
 mod v6_9;
 mod v7_0;
 mod v7_1;
-mod version;
 mod wb_calc_thresh;
 mod wb_dirty;
 mod wb_over_bg_thresh;
@@ -54,8 +53,11 @@ pub use dirty_limit::update_dirty_limit;
 pub use dirty_poll_interval::dirty_poll_interval;
 pub use dirty_ratelimit::{DirtyRatelimit, RatelimitSample, task_ratelimit};
 pub use dirty_throttle_control::DirtyThrottleControl;
-pub use domain_dirty_limits::{DirtyTunables, DomainLimits, TaskClass, domain_dirty_limits, freerun_ceiling};
-pub(crate) use domain_dirty_limits::{memcg_units, percent_units, uncorrected_limits};
+pub use domain_dirty_limits::{
+    DirtyTunables, DomainLimits, TaskClass, domain_dirty_limits, freerun_ceiling, memcg_units, percent_units,
+    uncorrected_limits,
+};
+pub use floodline_record::version::{KernelVersion, NotAVersion};
 pub use foreign_dirty::{FOREIGN_SLOTS, ForeignDirty, ForeignSlot, foreign_flush_pages};
 pub use foreign_history::{ForeignHistory, ForeignOutcome, ForeignTally, MemcgId};
 pub use fprop::{FpropGlobal, FpropLocal, max_frac};
@@ -65,7 +67,6 @@ pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
 pub use pause::{Pause, PauseArithmetic};
 pub use percpu_counter::{Cpu, PercpuCounter};
 pub use position_ratio::wb_position_ratio;
-pub use version::{KernelVersion, NotAVersion};
 pub use wb_calc_thresh::{WbShare, wb_bg_thresh, wb_calc_thresh, wb_min_max_ratio};
 pub use wb_dirty::wb_dirty_is_exact;
 pub use wb_over_bg_thresh::{BackgroundDomain, wb_over_bg_thresh};

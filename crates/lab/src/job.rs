@@ -2,8 +2,8 @@
 //! What the two sides of a guest say to each other: the job that the host puts into the image, and the
 //! lines of status that come back while it runs. Both sides are this same program, so there are no versions.
 
-use floodline_scenario::Scenario;
 use floodline_record::units::{Bytes, Nanos};
+use floodline_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -62,9 +62,9 @@ mod tests {
     use super::*;
     use crate::kernels::Kernel;
     use crate::qemu::{Accel, Patience};
+    use floodline_record::units::Nanos;
     use floodline_record::version::KernelVersion;
     use floodline_scenario::ScenarioFile;
-    use floodline_record::units::Nanos;
     use std::time::Duration;
 
     const BASE: &str = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\n[workload.tasks.t]\n";

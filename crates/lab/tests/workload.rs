@@ -2,10 +2,10 @@
 //! The workload runner on this machine: file steps in a temporary directory, several tasks through a
 //! director whose workers are threads. No privilege, no cgroups, no mounts.
 
-use floodline_record::record::{Event, What};
-use floodline_scenario::{Figure, Scenario, ScenarioFile, figures};
-use floodline_record::units::Nanos;
 use floodline_lab::workload::{Alone, Directed, Director, Place, Run, Stop, Worker, now, run_task, worker};
+use floodline_record::record::{Event, What};
+use floodline_record::units::Nanos;
+use floodline_scenario::{Figure, Scenario, ScenarioFile, figures};
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;

@@ -2,7 +2,7 @@
 //! What a recording costs: bytes per sample, and time to encode and decode one. The readings are made
 //! up, with these assumptions: one device; each second a share of the cgroups and processes is busy
 //! (writing, faulting, waiting for I/O) and every tenth of the others drifts by a few pages and
-//! microseconds of pressure; limits are read every 60th second. `cargo bench -p floodline-core`.
+//! microseconds of pressure; limits are read every 60th second. `cargo bench -p floodline-record`.
 
 use divan::counter::ItemsCount;
 use floodline_record::facts::HostFacts;

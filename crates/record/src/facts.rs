@@ -4,9 +4,9 @@
 //! a host by struct update. Written into recordings as JSON: add fields with `#[serde(default)]`.
 
 use crate::id::DevId;
-use crate::version::KernelVersion;
 use crate::name::Name;
 use crate::units::{Bytes, Nanos};
+use crate::version::KernelVersion;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //! differs on some kernels. Judging is elsewhere; this only says what was expected.
 
 use super::quantity::Level;
+use floodline_record::severity::Severity;
 use floodline_record::version::KernelVersion;
-use floodline_analysis::report::Severity;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;

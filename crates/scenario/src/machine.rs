@@ -111,7 +111,9 @@ impl Device {
     /// Time of a seek: its own, or that of its profile.
     pub fn seek_time(&self) -> Option<Time> {
         let profile = || self.profile.as_deref().and_then(super::profile::device_profile);
-        self.seek.or_else(|| profile()?.seek_us.map(|micros| Time(floodline_record::units::Nanos(micros.saturating_mul(1000)))))
+        self.seek.or_else(|| {
+            profile()?.seek_us.map(|micros| Time(floodline_record::units::Nanos(micros.saturating_mul(1000))))
+        })
     }
 }
 

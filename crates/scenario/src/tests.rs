@@ -2,8 +2,8 @@
 //! Good files, bad files, and files nobody would write.
 
 use super::*;
-use floodline_record::version::KernelVersion;
 use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
 use proptest::prelude::*;
 
 const HEAD: &str = "name = \"t\"\nsummary = \"a test\"\n";
@@ -359,7 +359,7 @@ fn expectations_follow_the_kernel() {
     );
     assert_eq!(on(6, 1, 0).figures["a"].max, Some(Level(2e6)));
     assert_eq!(on(6, 12, 43).figures["a"].max, Some(Level(0.3)));
-    assert_eq!(on(6, 12, 43).quiet_from, Some(floodline_analysis::report::Severity::Info));
+    assert_eq!(on(6, 12, 43).quiet_from, Some(floodline_record::severity::Severity::Info));
     assert_eq!(on(6, 12, 44).quiet_from, None);
     assert!(on(6, 1, 0).figures["a"].holds(2e6) && !on(6, 1, 0).figures["a"].holds(2.1e6));
     let wrong = |line: &str| problems(&format!("{HEAD}{MACHINE}{WORKLOAD}[expect]\n{line}\n"));

@@ -5,8 +5,8 @@
 //! and the largest memory it had, and sizes of one kind are compared by the exponent of their growth.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, reason = "measures itself")]
 
-use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_record::units::Nanos;
+use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, Summary, simulate};
 
 /// Names the row that a process of its own runs.

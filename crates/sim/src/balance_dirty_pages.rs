@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The throttle: a task that dirtied its share of pages looks where the domains are, wakes the flusher,
 //! and sleeps so that dirtying and writing come to balance. Mirrors balance_dirty_pages and
-//! balance_dirty_pages_ratelimited of mm/page-writeback.c; the arithmetic is that of floodline-core.
+//! balance_dirty_pages_ratelimited of mm/page-writeback.c; the arithmetic is that of floodline-kernel.
 
 use crate::arena::{BdiId, CgId, InodeId, PidId, WbId};
 use crate::engine::Sim;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The dirty domains as throttling and the flusher see them: thresholds and counts of the machine and of a memcg, and a
 //! wb's part of them. What is asked for at every stride is kept with what it follows from. Mirrors domain_dirty_limits,
-//! wb_dirty_limits and wb_over_bg_thresh of mm/page-writeback.c; the arithmetic is that of floodline-core.
+//! wb_dirty_limits and wb_over_bg_thresh of mm/page-writeback.c; the arithmetic is that of floodline-kernel.
 
 use crate::arena::{CgId, WbId};
 use crate::world::{PAGE, World};

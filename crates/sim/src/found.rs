@@ -3,11 +3,11 @@
 //! and each program began, and what its disks take to empty their caches. A simulated run that is held against it is
 //! told the same. Nothing in here is a figure that is compared.
 
+use crate::found_disk::FoundDisk;
 use crate::world::World;
 use floodline_record::id::Entity;
 use floodline_record::record::{TaskName, What};
 use floodline_record::units::Nanos;
-use floodline_analysis::validate::FoundDisk;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 

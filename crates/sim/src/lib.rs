@@ -20,6 +20,7 @@ mod engine;
 mod filesystem;
 mod flusher;
 mod found;
+mod found_disk;
 mod honoured;
 mod inode;
 mod ioend;
@@ -54,6 +55,7 @@ mod writepages;
 mod xfsaild;
 
 pub use found::Found;
+pub use found_disk::FoundDisk;
 pub use honoured::{check, meant, simplified};
 pub use run::{Options, Progress, Summary, simulate};
 pub use speed::Speed;

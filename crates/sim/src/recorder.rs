@@ -13,10 +13,10 @@ use floodline_record::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
     ZoneRow,
 };
-use floodline_scenario::FsType;
 use floodline_record::units::{
     Bits, Bytes, BytesPerSecond, Centisecs, Count, Flag, Limit, Nanos, Pages, Percent, Ppm, Seconds,
 };
+use floodline_scenario::FsType;
 use std::collections::BTreeMap;
 
 /// Remembers which entities were described.

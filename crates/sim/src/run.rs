@@ -11,10 +11,10 @@ use crate::setup;
 use crate::speed::Speed;
 use crate::task::Hand;
 use crate::{OLDEST_KERNEL, SimError};
-use floodline_record::version::KernelVersion;
 use floodline_record::record::{Event, Record, TaskName, What};
-use floodline_scenario::{Random, Scenario, Step, TaskCopy};
 use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::{Random, Scenario, Step, TaskCopy};
 
 /// How to run.
 #[derive(Clone, Debug)]

@@ -16,14 +16,14 @@ use crate::raid1::Mirror;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
-use floodline_record::facts::{self, CgroupSetup};
-use floodline_record::id::DevId;
 use floodline_kernel::{
     Algorithm, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
 };
+use floodline_record::facts::{self, CgroupSetup};
+use floodline_record::id::DevId;
 use floodline_record::name::Name;
-use floodline_scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
 use floodline_record::units::Bytes;
+use floodline_scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
 use std::collections::BTreeMap;
 
 /// Ticks per second where the scenario does not say.

@@ -18,8 +18,8 @@ use crate::sync;
 use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
 use floodline_record::record::{Event, What};
-use floodline_scenario::{Mounting, Random, Repeat, Step, SyncCall, fill};
 use floodline_record::units::Nanos;
+use floodline_scenario::{Mounting, Random, Repeat, Step, SyncCall, fill};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 

@@ -3,8 +3,8 @@
 
 mod machine;
 
-use floodline_record::record::Record;
 use floodline_analysis::run::Run;
+use floodline_record::record::Record;
 use floodline_scenario::Scenario;
 use machine::{figure, run_of, scenario};
 

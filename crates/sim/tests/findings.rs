@@ -3,9 +3,9 @@
 //! every kernel that has the disease, and nothing of it where it is cured or a kernel does not have it. The same rules
 //! answer for recordings of real kernels.
 
-use floodline_record::version::KernelVersion;
-use floodline_record::record::{Record, Sink};
 use floodline_analysis::run::{Run, misses};
+use floodline_record::record::{Record, Sink};
+use floodline_record::version::KernelVersion;
 use floodline_scenario::ScenarioFile;
 use floodline_sim::{Options, simulate};
 

@@ -4,8 +4,8 @@
 
 mod machine;
 
-use floodline_record::record::{Event, Record, What};
 use floodline_analysis::run::Run;
+use floodline_record::record::{Event, Record, What};
 use machine::{figure, run_of, scenario};
 
 const MACHINE: &str = r#"

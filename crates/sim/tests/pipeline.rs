@@ -5,8 +5,8 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, prints how far off it is")]
 
 use floodline_record::record::{Event, Record, What};
-use floodline_scenario::{Lasting, Scenario, ScenarioFile, Step, Task, Time};
 use floodline_record::units::Nanos;
+use floodline_scenario::{Lasting, Scenario, ScenarioFile, Step, Task, Time};
 use floodline_sim::{Options, simulate};
 use floodline_skip::{Need, skip};
 use std::path::PathBuf;

@@ -3,11 +3,11 @@
 //! the model shows, without being told; the same seed makes the same recording, byte for byte, in strides or
 //! one event at a time; and all counters add up after every event.
 
+use floodline_analysis::run::{Run, misses};
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
-use floodline_analysis::run::{Run, misses};
-use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_record::units::Nanos;
+use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Found, Options, SimError, simulate};
 
 const DIRTY_CLIFF: &str = include_str!("../../../scenarios/dirty-cliff.toml");

@@ -4,8 +4,8 @@
 
 mod machine;
 
-use floodline_record::record::Record;
 use floodline_analysis::run::Run;
+use floodline_record::record::Record;
 use floodline_record::units::Nanos;
 use machine::{figure, run_of, scenario};
 

@@ -2,11 +2,11 @@
 //! Columns of a made recording that follow from others: thresholds by the kernel's own arithmetic, and
 //! counts that the kernel prints twice. Only what nobody set, and nothing that was not to be read.
 
-use floodline_record::facts::HostFacts;
 use floodline_kernel::{
     Algorithm, DirtyTunables, DirtyableMemory, TaskClass, ZoneReserve, domain_dirty_limits, global_dirtyable_memory,
     totalreserve_pages,
 };
+use floodline_record::facts::HostFacts;
 use floodline_record::sample::{BdiRow, HostRow, Sample, Table, ZoneRow};
 use floodline_record::units::Pages;
 
@@ -64,9 +64,9 @@ fn limits(host: &HostRow, zones: &Table<ZoneRow>, facts: &HostFacts) -> Option<(
 
 #[cfg(test)]
 mod tests {
-    use floodline_analysis::budget::budgets;
     use crate::Fixture;
     use crate::incidents::INCIDENTS;
+    use floodline_analysis::budget::budgets;
     use floodline_record::units::Pages;
 
     /// 20 and 10 percent of 3,630,001 pages, in units of 1/4096.

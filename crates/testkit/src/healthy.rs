@@ -5,8 +5,12 @@
 use super::{dev_of, grows, mib, mount, secs};
 use floodline_record::facts::{BlockDevice, CgroupMode, CgroupSetup, HostFacts, Hz, Journald, Stack};
 use floodline_record::name::Name;
-use floodline_record::sample::{BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, WbRow, ZoneRow};
-use floodline_record::units::{Bits, Bytes, BytesPerSecond, Centisecs, Count, Flag, Limit, Nanos, Pages, Percent, Ppm, Seconds};
+use floodline_record::sample::{
+    BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, WbRow, ZoneRow,
+};
+use floodline_record::units::{
+    Bits, Bytes, BytesPerSecond, Centisecs, Count, Flag, Limit, Nanos, Pages, Percent, Ppm, Seconds,
+};
 use std::collections::BTreeMap;
 
 pub(super) fn facts() -> HostFacts {

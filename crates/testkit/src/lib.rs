@@ -4,7 +4,7 @@
 //! rule that fires on something else shows. The published incidents are in [`incidents`]. Not a model of the kernel: that is `floodline-sim`.
 //!
 //! ```
-//! use crate::{Fixture, mib};
+//! use floodline_testkit::{Fixture, mib};
 //! use floodline_record::units::Bytes;
 //! let window = Fixture::healthy().disk("sda", |t, row| row.written = Some(Bytes(mib(42.0 * t)))).seconds(10).window();
 //! assert_eq!(window.samples, 11);

@@ -243,9 +243,9 @@ mod tests {
     use super::*;
     use floodline_analysis::budget::{Choice, Sort, budgets, rows};
     use floodline_record::facts::{CgroupMode, CgroupSetup};
-    use floodline_testkit::Fixture;
     use floodline_record::sample::{CgroupLimitsRow, CgroupRow, WbRow};
     use floodline_record::units::{Bytes, Limit};
+    use floodline_testkit::Fixture;
 
     const MIB: u64 = 1 << 20;
 

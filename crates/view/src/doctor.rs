@@ -5,8 +5,8 @@
 use crate::export::rfc3339;
 use crate::layout::{Column, command, hanging, row};
 use anstyle::{AnsiColor, Style};
-use floodline_record::human;
 use floodline_analysis::report::{Evidence, Finding, GapLine, Report, Severity, Value};
+use floodline_record::human;
 use floodline_record::units::Nanos;
 use std::fmt::Write;
 
@@ -322,9 +322,9 @@ fn shown(value: &Value, unit: &str) -> String {
 mod tests {
     use super::*;
     use floodline_analysis::diagnose::diagnose;
+    use floodline_record::gap::{Cause, Source};
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, slow_journal};
-    use floodline_record::gap::{Cause, Source};
 
     fn page(fixture: &Fixture, only: Option<&[&str]>) -> String {
         render(&diagnose(&fixture.window(), only), Options::default())

@@ -3,9 +3,11 @@
 //! file and disk, and who waited for whose data. Computes nothing.
 
 use crate::layout::{columns, hanging, shortened};
-use floodline_record::human;
 use floodline_analysis::ledger::blame::Blame;
-use floodline_analysis::ledger::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals};
+use floodline_analysis::ledger::{
+    CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals,
+};
+use floodline_record::human;
 use floodline_record::units::Nanos;
 use std::fmt::Write;
 

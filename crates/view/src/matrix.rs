@@ -171,8 +171,8 @@ pub fn json(blocks: &[Block]) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::version::KernelVersion;
     use floodline_analysis::run::SCHEMA;
+    use floodline_record::version::KernelVersion;
     use floodline_scenario::Figure;
 
     fn block() -> Block {

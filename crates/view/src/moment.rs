@@ -3,8 +3,8 @@
 
 use crate::export::rfc3339;
 use crate::layout::{columns, shortened};
-use floodline_record::human;
 use floodline_analysis::moment::Moment;
+use floodline_record::human;
 use floodline_record::units::Nanos;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -160,8 +160,8 @@ fn share(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_testkit::Fixture;
     use floodline_record::gap::{Cause, Source};
+    use floodline_testkit::Fixture;
 
     fn moment(fixture: Fixture) -> Moment {
         Moment::of(&fixture.window()).unwrap()

@@ -5,9 +5,9 @@
 use crate::export::{ExportError, FlatTable, FlatValue};
 use crate::figures::short;
 use crate::layout::wrap;
-use floodline_record::human;
 use floodline_analysis::report::Severity;
 use floodline_analysis::run::RunReport;
+use floodline_record::human;
 use serde_json::json;
 use std::collections::BTreeSet;
 

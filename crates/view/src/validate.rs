@@ -3,8 +3,8 @@
 
 use crate::figures::short;
 use floodline_analysis::compare::Spread;
-use floodline_scenario::Figure;
 use floodline_analysis::validate::{Case, Outcome, Row, SCHEMA, Summary, Verdict, summary};
+use floodline_scenario::Figure;
 use serde_json::json;
 
 /// So many misses are named at the top.
@@ -155,8 +155,8 @@ pub fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_record::units::Nanos;
     use floodline_analysis::validate::{Told, rows};
+    use floodline_record::units::Nanos;
 
     #[test]
     fn misses_come_first_and_every_figure_has_its_line() {

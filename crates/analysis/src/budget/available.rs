@@ -3,9 +3,11 @@
 //! where they are percentages of it. The two are held against each other.
 
 use super::inputs::{Inputs, PageBound, gap};
-use floodline_record::gap::{Cause, Gap, Source};
-use floodline_kernel::{DirtyTunables, DirtyableMemory, DomainLimits, RatioUnit, global_dirtyable_memory, percent_units};
 use crate::report::{Evidence, Value};
+use floodline_kernel::{
+    DirtyTunables, DirtyableMemory, DomainLimits, RatioUnit, global_dirtyable_memory, percent_units,
+};
+use floodline_record::gap::{Cause, Gap, Source};
 
 /// Pages by which two readings of one moment may differ before that is reported.
 pub(super) fn noise(pages: u64) -> u64 {

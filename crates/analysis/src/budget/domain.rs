@@ -6,14 +6,14 @@ use super::available::{available, noise};
 use super::headroom::headroom;
 use super::inputs::{Inputs, PageBound, gap};
 use super::{Binding, Bound, CgroupBudget, DomainBudget, Headroom, MemoryBound, Outlook, Setting};
-use floodline_record::gap::{Gap, Source};
-use floodline_record::id::EntityId;
+use crate::report::{Evidence, Value};
 use floodline_kernel::{
     DirtyTunables, DomainLimits, MdtcAvailInput, TaskClass, domain_dirty_limits, freerun_ceiling, mdtc_calc_avail,
     memcg_units, uncorrected_limits,
 };
+use floodline_record::gap::{Gap, Source};
+use floodline_record::id::EntityId;
 use floodline_record::name::Name;
-use crate::report::{Evidence, Value};
 use floodline_record::units::Bytes;
 
 /// The machine-wide domain, and what the kernel prints that the arithmetic does not.

@@ -59,7 +59,10 @@ pub(super) fn headroom(inputs: &Inputs, path: &Name) -> (Option<Room>, Vec<Gap>)
             (max, high) => {
                 unread = true;
                 missing.push(gap(inputs.window, Source::MemoryLimits, &ancestor.to_string()));
-                (max.unwrap_or(floodline_record::units::Limit::MAX), high.unwrap_or(floodline_record::units::Limit::MAX))
+                (
+                    max.unwrap_or(floodline_record::units::Limit::MAX),
+                    high.unwrap_or(floodline_record::units::Limit::MAX),
+                )
             }
         };
         let (limit, kind) = if high.0 < max.0 { (high, LimitKind::High) } else { (max, LimitKind::Max) };

@@ -3,9 +3,9 @@
 //! not read as a gap. Decides nothing.
 
 use super::Scope;
+use floodline_kernel::{Algorithm, Build, DirtyTunables, ZoneReserve, totalreserve_pages};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
-use floodline_kernel::{Algorithm, Build, DirtyTunables, ZoneReserve, totalreserve_pages};
 use floodline_record::name::Name;
 use floodline_record::sample::{CgroupLimitsRow, CgroupRow, HostRow};
 use floodline_record::units::Bytes;

@@ -18,14 +18,14 @@ mod tests;
 mod throttled;
 mod wb;
 
+use crate::report::Evidence;
+pub use exact::{Exactness, Judge, Miss};
+use floodline_kernel::DirtyTunables;
 use floodline_record::gap::Gap;
 use floodline_record::id::{Entity, EntityId};
-use floodline_kernel::DirtyTunables;
 use floodline_record::name::Name;
-use crate::report::Evidence;
 use floodline_record::units::{Bytes, BytesPerSecond};
 use floodline_record::window::Window;
-pub use exact::{Exactness, Judge, Miss};
 use inputs::Inputs;
 pub use rows::{BudgetReport, BudgetRow, Choice, SCHEMA, Sort, rows};
 use std::collections::BTreeSet;

@@ -5,10 +5,10 @@
 
 use super::{Bound, Budgets, CgroupBudget, DomainBudget, Flag, Scope, WbBudget};
 use crate::container::identify;
+use crate::report::{Evidence, GapLine};
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
-use crate::report::{Evidence, GapLine};
 use floodline_record::window::Window;
 use serde::Serialize;
 use std::cmp::Reverse;

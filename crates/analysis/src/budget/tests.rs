@@ -7,10 +7,12 @@ use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts};
 use floodline_record::gap::{Cause, Source};
 use floodline_record::id::DevId;
 use floodline_record::id::{Entity, Hierarchy};
-use floodline_record::version::KernelVersion;
 use floodline_record::record::Record;
-use floodline_record::sample::{BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, HostRow, Sample, Table, WbRow, ZoneRow};
+use floodline_record::sample::{
+    BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, HostRow, Sample, Table, WbRow, ZoneRow,
+};
 use floodline_record::units::{Flag as Truth, Limit, Nanos, Pages, Percent, Ppm};
+use floodline_record::version::KernelVersion;
 use proptest::prelude::*;
 
 pub(super) const P: u64 = 4096;
@@ -296,7 +298,8 @@ fn a_share_that_nobody_prints_is_a_bound() {
 fn devices_without_cgroup_writeback_have_no_share() {
     let check = |fs_type: &str, dev: DevId, expect: usize| {
         let mut host = Host { io: vec![(1, DevId { major: 8, minor: 0 }, 5)], ..host() };
-        host.facts.mounts = vec![floodline_record::facts::Mount { dev, ..floodline_testkit::mount("sda", fs_type, "/", "rw") }];
+        host.facts.mounts =
+            vec![floodline_record::facts::Mount { dev, ..floodline_testkit::mount("sda", fs_type, "/", "rw") }];
         assert_eq!(host.budgets().cgroups[0].wbs.len(), expect, "{fs_type} on {dev}");
     };
     check("ext4", DevId { major: 8, minor: 0 }, 1);

@@ -5,10 +5,10 @@
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
+use floodline_kernel::{CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId};
-use floodline_kernel::{CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, WbRow};
 use floodline_record::units::Bytes;

@@ -274,9 +274,9 @@ fn trigger(window: &Window, dirty_before: u64, age_s: Option<f64>) -> Trigger {
 mod tests {
     use super::*;
     use crate::diagnose::device::drains;
+    use floodline_record::units::Count;
     use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
     use floodline_testkit::{Fixture, mib, mib_pages, secs};
-    use floodline_record::units::Count;
 
     fn of(fixture: &Fixture) -> Option<Burst> {
         let window = fixture.window();

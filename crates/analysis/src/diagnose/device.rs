@@ -414,8 +414,8 @@ fn ratio<Q: Quantity>(amount: Option<Q>, of: Option<Count>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_testkit::{Fixture, dev_of, mib, mount, secs};
     use floodline_record::units::{Bytes, BytesPerSecond};
+    use floodline_testkit::{Fixture, dev_of, mib, mount, secs};
 
     fn names(devices: &[Device<'_>]) -> String {
         devices.iter().map(|device| device.name.to_string()).collect::<Vec<_>>().join(" ")

@@ -165,8 +165,8 @@ pub fn iowait_share(window: &Window) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_testkit::{Fixture, mib_pages, secs};
     use floodline_record::units::Centisecs;
+    use floodline_testkit::{Fixture, mib_pages, secs};
 
     #[test]
     fn background_compares_dirty_and_throttling_adds_writeback() {

@@ -2,12 +2,12 @@
 //! What tasks made dirty, as rules see it: how much, how much of it once more, and who did most of it to
 //! which file. From the events of a tracer; files of /proc know bytes per process only.
 
-use floodline_record::human;
 use crate::ledger::credit::FileKey;
 use crate::ledger::names::Names;
+use crate::report::Evidence;
+use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::record::What;
-use crate::report::Evidence;
 use floodline_record::traced::File;
 use floodline_record::traced::bytes::Dirtied;
 use floodline_record::units::Nanos;
@@ -91,10 +91,10 @@ pub fn dirtying<'a>(window: &'a Window, wanted: impl Fn(Nanos, &Dirtied) -> bool
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use floodline_testkit::Fixture;
     use floodline_record::id::DevId;
     use floodline_record::traced::Who;
     use floodline_record::units::Bytes;
+    use floodline_testkit::Fixture;
 
     /// Process, its cgroup, inode, its path, bytes and those of them dirtied again, as a tracer says it.
     pub(crate) fn dirtied((pid, cgroup_ino, ino, path, bytes, redirtied): (u32, u64, u64, &str, u64, u64)) -> What {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why the flusher ran, as rules see it: rounds by the kernel's reason, from the events of a tracer.
 
-use floodline_record::record::What;
 use crate::report::Evidence;
+use floodline_record::record::What;
 use floodline_record::traced::flusher::Flushed;
 use floodline_record::units::{Nanos, Pages};
 use floodline_record::window::Window;

@@ -146,8 +146,8 @@ fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritan
 mod tests {
     use super::*;
     use crate::diagnose::writer::writers;
-    use floodline_testkit::{Fixture, grows, mib, secs};
     use floodline_record::units::Bytes;
+    use floodline_testkit::{Fixture, grows, mib, secs};
 
     /// Who dirtied how many MiB, most first; only those with at least one.
     fn check(fixture: &Fixture, expect: &str) {

@@ -21,10 +21,10 @@ pub mod synced;
 pub mod throttle;
 pub mod writer;
 
+use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA};
 use floodline_record::facts::CgroupMode;
 use floodline_record::gap::Gap;
 use floodline_record::id::Entity;
-use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA};
 use floodline_record::window::Window;
 use rules::RULES;
 
@@ -161,13 +161,13 @@ pub(crate) fn first_finding(rule: &Rule, fixture: &floodline_testkit::Fixture) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_testkit::Fixture;
-    use floodline_testkit::incidents::INCIDENTS;
+    use crate::report::Severity;
     use floodline_record::gap::{Cause, Source};
     use floodline_record::metric::Row;
     use floodline_record::record::Record;
-    use crate::report::Severity;
     use floodline_record::sample::{HostRow, Table, TableVisitorMut};
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::INCIDENTS;
 
     fn findings(report: &Report) -> String {
         let line = |finding: &Finding| format!("{}: {}: {}", finding.severity.name(), finding.rule, finding.summary);

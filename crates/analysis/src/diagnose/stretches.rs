@@ -5,8 +5,8 @@
 //! diagnosed as a whole.
 
 use super::diagnose;
-use floodline_record::record::{Record, Sink};
 use crate::report::{OtherStretches, Report, Severity, Stretch};
+use floodline_record::record::{Record, Sink};
 use floodline_record::sample::SampleTime;
 use floodline_record::window::Window;
 use std::cmp::Reverse;
@@ -165,9 +165,9 @@ impl Sink for Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_record::units::Nanos;
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::dirty_cliff;
-    use floodline_record::units::Nanos;
 
     fn fold(records: &[Record]) -> Stretches {
         let mut stretches = Stretches::new(Vec::new());

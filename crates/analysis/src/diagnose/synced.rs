@@ -2,8 +2,8 @@
 //! Time in waits for stable storage (fsync and its like), as rules see it: what is slow because a disk is, and not
 //! because of dirty throttling. From the events of a tracer.
 
-use floodline_record::record::What;
 use crate::report::Evidence;
+use floodline_record::record::What;
 use floodline_record::traced::Who;
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
@@ -57,8 +57,8 @@ impl Waits {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use floodline_testkit::Fixture;
     use floodline_record::traced::waits::Synced;
+    use floodline_testkit::Fixture;
 
     /// Process, operation, count, milliseconds in all, longest, as a tracer says it.
     pub(crate) fn synced((pid, operation, count, ms, ms_max): (u32, Operation, u64, u64, u64)) -> What {

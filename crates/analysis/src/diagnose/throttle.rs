@@ -3,10 +3,10 @@
 //! a tracer. Without a tracer there is no answer: waiting for I/O is not told apart from pauses by any file.
 
 use crate::diagnose::cgroup;
+use crate::report::Evidence;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
-use crate::report::Evidence;
 use floodline_record::traced::throttle::{Domain, Throttled};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
@@ -105,8 +105,8 @@ pub fn domain(window: &Window, wanted: impl Fn(&Throttled) -> bool) -> Option<(D
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use floodline_testkit::Fixture;
     use floodline_record::traced::Who;
+    use floodline_testkit::Fixture;
 
     /// Pauses: cgroup, device, domain, count, milliseconds, longest.
     type Told<'a> = (u64, &'a str, Domain, u64, u64, u64);

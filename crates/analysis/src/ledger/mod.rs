@@ -12,6 +12,7 @@ pub(crate) mod names;
 mod tests;
 
 use crate::diagnose::{device, throttle};
+use credit::Credit;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
@@ -20,7 +21,6 @@ use floodline_record::traced::throttle::Domain;
 use floodline_record::traced::{File, Who};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
-use credit::Credit;
 use loops::Loops;
 use names::Names;
 use serde::Serialize;
@@ -513,7 +513,11 @@ impl<'a> Sums<'a> {
         }
     }
 
-    fn synced_line(&self, (who, operation): &(Who, floodline_record::traced::waits::Operation), sum: SyncedSum) -> SyncedLine {
+    fn synced_line(
+        &self,
+        (who, operation): &(Who, floodline_record::traced::waits::Operation),
+        sum: SyncedSum,
+    ) -> SyncedLine {
         SyncedLine {
             process: process(who),
             cgroup: self.names.cgroup(who.cgroup_ino),

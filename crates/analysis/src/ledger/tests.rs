@@ -3,13 +3,13 @@
 
 use super::*;
 use floodline_record::facts::{BlockDevice, Stack};
-use floodline_testkit::{Fixture, UPTIME, dev_of, mib, secs};
 use floodline_record::record::{Event, Record};
 use floodline_record::sample::{ProcessRow, Sample, SampleTime, Table};
 use floodline_record::traced::File;
 use floodline_record::traced::throttle::Throttled;
 use floodline_record::traced::waits::{Operation, SlowSync, Synced};
 use floodline_record::units::Bytes;
+use floodline_testkit::{Fixture, UPTIME, dev_of, mib, secs};
 
 fn who(pid: u32, comm: &str, cgroup_ino: u64) -> Who {
     Who { pid, comm: Name::from(comm), cgroup_ino }

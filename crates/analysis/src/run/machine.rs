@@ -7,9 +7,9 @@
 use crate::diagnose::{device, dirty};
 use floodline_record::record::What;
 use floodline_record::sample::{DiskRow, HostRow};
-use floodline_scenario::Figure;
 use floodline_record::units::{Nanos, Pages};
 use floodline_record::window::Window;
+use floodline_scenario::Figure;
 use std::collections::BTreeMap;
 
 /// All figures of the machine.
@@ -152,7 +152,10 @@ mod tests {
             let start = window.first_at.unwrap().monotonic;
             window.events = events
                 .iter()
-                .map(|(s, what)| floodline_record::record::Event { at: Nanos(start.0 + s * Nanos::SECOND.0), what: what.clone() })
+                .map(|(s, what)| floodline_record::record::Event {
+                    at: Nanos(start.0 + s * Nanos::SECOND.0),
+                    what: what.clone(),
+                })
                 .collect();
             window
         };

@@ -9,12 +9,12 @@ pub use machine::workload_length;
 
 use crate::budget::Judge;
 use crate::diagnose::diagnose;
-use floodline_record::version::KernelVersion;
+use crate::report::{Finding, Report};
 use floodline_record::name::Name;
 use floodline_record::record::{Record, Sink, What};
-use crate::report::{Finding, Report};
-use floodline_scenario::{Bound, Expect, Figure, figures as of_tasks};
+use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
+use floodline_scenario::{Bound, Expect, Figure, figures as of_tasks};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -220,8 +220,8 @@ fn bounds(bound: &Bound) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_testkit::incidents::INCIDENTS;
     use floodline_scenario::Level;
+    use floodline_testkit::incidents::INCIDENTS;
 
     fn at_most(max: f64) -> Bound {
         Bound { min: Some(Level(0.0)), max: Some(Level(max)) }

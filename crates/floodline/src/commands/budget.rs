@@ -9,9 +9,9 @@ use crate::exit::Exit;
 use crate::input::{Input, no_sample};
 use crate::live::Host;
 use floodline_analysis::budget::{Choice, Sort, budgets, rows};
+use floodline_host::Needs;
 use floodline_record::record::{Record, Sink};
 use floodline_record::window::Window;
-use floodline_host::Needs;
 use floodline_view::budget as view;
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::input::{scenario_text, shown};
 use floodline_record::human;
 use floodline_record::name::Name;
-use floodline_scenario::{self, DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
+use floodline_scenario::{DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
 use floodline_view::paragraph;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ impl Run for ScenarioCommand {
             Verb::Show { file, variant, format } => show(console, &file, variant.as_deref(), format),
             Verb::Devices { format } => devices(console, format),
             Verb::Schema => {
-                console.print(&format!("{:#}\n", scenario::schema()))?;
+                console.print(&format!("{:#}\n", floodline_scenario::schema()))?;
                 Ok(Exit::Done)
             }
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs the program with an empty environment and collects what it did.
 
-use floodline_testkit::Fixture;
 use floodline_record::record::Sink;
 use floodline_record::recording::{Encoder, Header};
+use floodline_testkit::Fixture;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;

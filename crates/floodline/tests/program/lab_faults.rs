@@ -4,8 +4,8 @@
 //! recording so far kept. No machine is run.
 
 use crate::harness::{Run, command, outcome, recording};
-use floodline_testkit::Fixture;
 use floodline_skip::{Need, skip};
+use floodline_testkit::Fixture;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 //! of their files and processes is what they did. Skipped where nothing may be traced.
 
 use crate::harness::{Run, command, floodline, outcome, recording};
-use floodline_testkit::Fixture;
 use floodline_skip::{Need, skip};
+use floodline_testkit::Fixture;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;

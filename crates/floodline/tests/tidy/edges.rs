@@ -1,28 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The star: core ← {sim, host, lab, view} ← floodline, and the lints that hold each crate's wall.
+//! Which crate may link which, and the lints that hold each crate's wall.
 
 use crate::{expect_none, read, root};
 
-/// Which crates of ours each crate may depend on.
-const ALLOWED: &[(&str, &[&str])] = &[
-    ("skip", &[]),
-    ("core", &[]),
-    ("sim", &["floodline-core"]),
-    ("host", &["floodline-core"]),
-    ("lab", &["floodline-core"]),
-    ("view", &["floodline-core"]),
-    ("floodline", &["floodline-core", "floodline-sim", "floodline-host", "floodline-lab", "floodline-view"]),
+/// What a crate may link: in the product, and in its tests besides.
+struct Edges {
+    name: &'static str,
+    links: &'static [&'static str],
+    tests: &'static [&'static str],
+}
+
+/// Nothing that observes, simulates or runs guests links the rules (`analysis`), and nothing but tests the testkit.
+const ALLOWED: &[Edges] = &[
+    Edges { name: "skip", links: &[], tests: &[] },
+    Edges { name: "record", links: &[], tests: &["testkit"] },
+    Edges { name: "kernel", links: &["record"], tests: &["testkit"] },
+    Edges { name: "scenario", links: &["record", "kernel"], tests: &[] },
+    Edges { name: "analysis", links: &["record", "kernel", "scenario"], tests: &["testkit"] },
+    Edges { name: "testkit", links: &["record", "kernel"], tests: &["analysis"] },
+    Edges { name: "sim", links: &["record", "kernel", "scenario"], tests: &["analysis", "testkit"] },
+    Edges { name: "host", links: &["record", "kernel"], tests: &["analysis"] },
+    Edges { name: "lab", links: &["record", "kernel", "scenario"], tests: &[] },
+    Edges { name: "view", links: &["record", "kernel", "scenario", "analysis"], tests: &["testkit"] },
+    Edges {
+        name: "floodline",
+        links: &["record", "kernel", "scenario", "analysis", "sim", "host", "lab", "view"],
+        tests: &["testkit"],
+    },
 ];
+
+/// What a crate of values must not touch: files, clocks, threads, orders that change from run to run.
+const VALUES: &[&str] =
+    &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn", "HashMap"];
 
 /// What the wall of a crate must forbid.
 const WALLS: &[(&str, &[&str])] = &[
-    ("core", &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn", "HashMap"]),
-    ("sim", &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn", "HashMap"]),
+    ("record", VALUES),
+    ("kernel", VALUES),
+    ("scenario", VALUES),
+    ("analysis", VALUES),
+    ("testkit", VALUES),
+    ("sim", VALUES),
     ("view", &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn"]),
 ];
 
 #[test]
-fn the_crates_form_a_star() {
+fn each_crate_links_only_what_its_wall_allows() {
     let mut complaints = Vec::new();
     let mut found: Vec<String> = std::fs::read_dir(root().join("crates"))
         .expect("there are crates")
@@ -30,19 +53,20 @@ fn the_crates_form_a_star() {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     found.sort();
-    let mut expected: Vec<&str> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    let mut expected: Vec<&str> = ALLOWED.iter().map(|edges| edges.name).collect();
     expected.sort_unstable();
     assert_eq!(found, expected, "a wall earns its crate when it forbids an effect: see ARCHITECTURE.md");
-    for (name, allowed) in ALLOWED {
+    for Edges { name, links, tests } in ALLOWED {
         let manifest: toml::Table =
             read(&root().join("crates").join(name).join("Cargo.toml")).parse().expect("valid TOML");
-        for section_name in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            let Some(section) = manifest.get(section_name).and_then(|section| section.as_table()) else { continue };
-            for dependency in section.keys().filter(|key| key.starts_with("floodline")) {
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(table) = manifest.get(section).and_then(|section| section.as_table()) else { continue };
+            for dependency in table.keys().filter_map(|key| key.strip_prefix("floodline-")) {
                 // Tests of every crate may be skipped.
-                let is_skip = section_name == "dev-dependencies" && dependency == "floodline-skip";
-                if !is_skip && !allowed.contains(&dependency.as_str()) {
-                    complaints.push(format!("crate {name} must not depend on {dependency}: siblings meet in core"));
+                let is_test = section == "dev-dependencies" && (tests.contains(&dependency) || dependency == "skip");
+                if !links.contains(&dependency) && !is_test {
+                    complaints
+                        .push(format!("crate {name}: [{section}] must not name {dependency}; see ARCHITECTURE.md"));
                 }
             }
         }
@@ -61,7 +85,7 @@ fn every_wall_is_held_by_lints() {
             }
         }
     }
-    for (name, _) in ALLOWED {
+    for Edges { name, .. } in ALLOWED {
         let manifest = read(&root().join("crates").join(name).join("Cargo.toml"));
         if !manifest.contains("[lints]\nworkspace = true") {
             complaints.push(format!("crates/{name}/Cargo.toml must have [lints] workspace = true"));

@@ -6,10 +6,10 @@ use crate::parse;
 use crate::root::{LARGE, SMALL};
 use floodline_record::facts::Hz;
 use floodline_record::gap::{Cause, Source};
-use floodline_record::version::KernelVersion;
 use floodline_record::name::Name;
 use floodline_record::sample::HostRow;
 use floodline_record::units::Flag;
+use floodline_record::version::KernelVersion;
 
 /// Tick rate of most distributions' kernels, for a kernel that does not tell its own.
 const HZ_USUAL: u32 = 250;

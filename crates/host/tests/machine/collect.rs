@@ -4,15 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::tree::HostTree;
+use floodline_host::collect::Collector;
+use floodline_host::plan::{Needs, Plan};
+use floodline_host::root::HostRoot;
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::record::Record;
 use floodline_record::sample::Sample;
 use floodline_record::units::{Bits, Bytes, Count, Limit, Nanos, Ppm};
-use floodline_host::collect::Collector;
-use floodline_host::plan::{Needs, Plan};
-use floodline_host::root::HostRoot;
 
 /// What one sample added to a recording.
 struct Look {

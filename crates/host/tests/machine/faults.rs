@@ -5,6 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::tree::HostTree;
+use floodline_host::collect::Collector;
+use floodline_host::plan::Plan;
+use floodline_host::root::HostRoot;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::metric::Row;
@@ -12,9 +15,6 @@ use floodline_record::record::Record;
 use floodline_record::sample::{HostRow, ProcessRow};
 use floodline_record::sample::{Sample, Table, TableVisitor};
 use floodline_record::units::{Bytes, Count};
-use floodline_host::collect::Collector;
-use floodline_host::plan::Plan;
-use floodline_host::root::HostRoot;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -4,11 +4,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use floodline_record::gap::{Cause, Gap, Source};
-use floodline_record::record::{Event, Record, What};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot};
+use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::record::{Event, Record, What};
 use floodline_skip::{Need, skip};
 use std::path::Path;
 use std::process::Command;

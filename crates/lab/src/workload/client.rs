@@ -8,8 +8,8 @@ use super::error::StepError;
 use super::io::End;
 use super::runner::{Flow, Hand};
 use super::stop::Stop;
-use floodline_scenario::{ByteSize, Frequency, Random, RedisSet, Sql, Time};
 use floodline_record::units::{Bytes, Nanos};
+use floodline_scenario::{ByteSize, Frequency, Random, RedisSet, Sql, Time};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 

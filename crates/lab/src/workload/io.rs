@@ -8,11 +8,11 @@ use super::files::{self, Files, Way};
 use super::mapping::Mapping;
 use super::measure::Measures;
 use super::runner::{Flow, Hand};
+use floodline_record::units::Nanos;
 use floodline_scenario::{
     ByteSize, CreateFiles, Files as FileSet, MmapStore, Order, Random, Read, SyncCall, SyncEvery, Syslog, Time, Write,
     fill,
 };
-use floodline_record::units::Nanos;
 use rustix::param::page_size;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt;

@@ -3,8 +3,8 @@
 
 use super::measure::Measures;
 use floodline_record::record::{Event, TaskIo, TaskName, What};
-use floodline_scenario::TaskCopy;
 use floodline_record::units::Nanos;
+use floodline_scenario::TaskCopy;
 
 /// Reads the counters of a process.
 pub(super) fn counters(pid: u32) -> TaskIo {

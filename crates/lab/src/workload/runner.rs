@@ -11,8 +11,8 @@ use super::measure::Measures;
 use super::meeting::Meeting;
 use super::stop::Stop;
 use super::system::{self, Place};
-use floodline_scenario::{Anon, Lasting, Parallel, Random, Repeat, Step, SyncCall, TaskCopy};
 use floodline_record::units::Nanos;
+use floodline_scenario::{Anon, Lasting, Parallel, Random, Repeat, Step, SyncCall, TaskCopy};
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 

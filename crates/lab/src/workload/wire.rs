@@ -4,8 +4,8 @@
 
 use super::system::Place;
 use floodline_record::record::Event;
-use floodline_scenario::TaskCopy;
 use floodline_record::units::Nanos;
+use floodline_scenario::TaskCopy;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 

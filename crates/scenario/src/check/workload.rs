@@ -5,9 +5,7 @@ use super::machine::{limits, mount_of, same_part, sysctls};
 use super::{Complaints, is_plain_path, letters};
 use crate::expand::Role;
 use crate::quantity::ByteSize;
-use crate::step::{
-    MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write,
-};
+use crate::step::{MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write};
 use crate::{Scenario, Task};
 use std::collections::BTreeSet;
 

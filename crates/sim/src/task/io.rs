@@ -9,9 +9,7 @@ use crate::process::io_wait;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
 use crate::world::PAGE;
-use floodline_scenario::{
-    ByteSize, CreateFiles, Files, MmapStore, Order, Read, SyncCall, SyncEvery, Write, fill,
-};
+use floodline_scenario::{ByteSize, CreateFiles, Files, MmapStore, Order, Read, SyncCall, SyncEvery, Write, fill};
 use std::borrow::Cow;
 
 /// When a loop ends by itself.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs of small scenarios for the other tests, all counters adding up after every event.
 
-use floodline_record::record::{Record, Sink};
 use floodline_analysis::run::Run;
+use floodline_record::record::{Record, Sink};
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 

@@ -9,8 +9,8 @@
 
 mod generate;
 
-use floodline_record::version::KernelVersion;
 use floodline_record::record::Record;
+use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, SimError, simulate};
 use generate::Dice;

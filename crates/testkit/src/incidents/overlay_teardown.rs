@@ -3,8 +3,8 @@
 //! 31.46 MB/s. Each unmount takes 9.93 to 10.03 s, as 300 MiB ÷ 31.46 MB/s is 10.0 s. Published for the
 //! kernel that brought it, 4.14.60, with up to 10 s for each of a row of parallel unmounts.
 
-use floodline_record::facts::{Mount, Overlay};
 use crate::{Fixture, dev_of, grows, mib, mib_pages, mount, secs};
+use floodline_record::facts::{Mount, Overlay};
 use floodline_record::id::{DevId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::sample::ProcessRow;

@@ -4,8 +4,8 @@
 
 use crate::budget::domain;
 use crate::budget::inputs::{Inputs, PageBound};
-use floodline_record::id::{Entity, EntityId};
 use floodline_kernel::{WbShare, wb_calc_thresh, wb_min_max_ratio};
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::WbRow;
 use floodline_record::units::{Bytes, Nanos};

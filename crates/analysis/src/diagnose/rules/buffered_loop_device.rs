@@ -6,10 +6,10 @@
 
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
 use floodline_record::name::Name;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
 

@@ -7,12 +7,12 @@
 mod weights;
 
 use crate::diagnose::{Rule, Verdict, cgroup, device, missing};
+use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_kernel::{CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
-use floodline_kernel::{CgroupWriteback, WhyNot, cgroup_writeback};
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::sample::CgroupIoRow;
 use floodline_record::units::Limit;
 use floodline_record::window::Window;
@@ -274,9 +274,9 @@ fn shared_budget(window: &Window) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::{Fixture, mib};
     use floodline_record::gap::Cause;
     use floodline_record::units::Bits;
+    use floodline_testkit::{Fixture, mib};
 
     fn limited(fixture: Fixture) -> Fixture {
         fixture.limits("/box", |_, row| row.memory_max = Some(Limit(mib(256.0))))

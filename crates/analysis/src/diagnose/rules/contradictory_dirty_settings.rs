@@ -7,10 +7,10 @@
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::units::{Bytes, Centisecs, Ppm};
 use floodline_record::window::Window;
 
@@ -353,9 +353,9 @@ fn background_evidence(settings: &Settings) -> Evidence {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::{Fixture, secs};
     use floodline_record::gap::Cause;
     use floodline_record::units::{Flag, Pages, Seconds};
+    use floodline_testkit::{Fixture, secs};
 
     /// Settings (ratio, bytes, background ratio, background bytes) and what is said about them.
     fn check(settings: (u64, u64, u64, u64), expect: &str) {

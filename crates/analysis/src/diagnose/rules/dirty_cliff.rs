@@ -11,9 +11,9 @@ use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
 use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, writer};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -326,10 +326,10 @@ fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, Str
 mod tests {
     use super::*;
     use crate::diagnose::{check_rule, first_finding};
-    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
-    use floodline_testkit::{Fixture, mib, mib_pages, secs};
     use floodline_record::gap::Cause;
     use floodline_record::units::{Bytes, BytesPerSecond, Count, Pages};
+    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
+    use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
     fn commands(finding: &Finding) -> Vec<&str> {
         finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
@@ -440,7 +440,8 @@ mod tests {
     fn a_burst_that_was_asked_for_or_hurt_nobody_is_not_the_cliff() {
         let calm = dirty_cliff().host(|_, row| row.psi_io_some = Some(secs(900.0)));
         check_rule(&RULE, &calm, "info: 298 MiB of dirty data piled up and went to sda at once: 7.00 s and hardly");
-        let asked = dirty_cliff().host(|_, row| row.dirty_expire_centisecs = Some(floodline_record::units::Centisecs(6000)));
+        let asked =
+            dirty_cliff().host(|_, row| row.dirty_expire_centisecs = Some(floodline_record::units::Centisecs(6000)));
         check_rule(
             &RULE,
             &asked,

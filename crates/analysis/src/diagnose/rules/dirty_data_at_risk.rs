@@ -7,9 +7,9 @@ use crate::advise::step::sysctls;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -157,10 +157,10 @@ fn remedy(window: &Window, age: f64, speed: Option<Speed>) -> (Vec<Step>, String
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
-    use floodline_testkit::{Fixture, mib, mib_pages};
     use floodline_record::gap::Cause;
     use floodline_record::units::{Bytes, BytesPerSecond, Centisecs};
+    use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_published};
+    use floodline_testkit::{Fixture, mib, mib_pages};
 
     fn dirty_mib(amount: f64) -> Fixture {
         Fixture::healthy().host(move |_, row| row.nr_dirty = Some(mib_pages(amount)))
@@ -171,7 +171,8 @@ mod tests {
         check_rule(&RULE, &dirty_mib(100.0), "clear: 100 MiB at most are only in memory, 243 ms of writing, for 35 s");
         check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
         // A counter that fell below zero is not data: what meminfo says counts.
-        let wrapped = Fixture::healthy().host(|_, row| row.nr_dirty = Some(floodline_record::units::Pages(u64::MAX - 5)));
+        let wrapped =
+            Fixture::healthy().host(|_, row| row.nr_dirty = Some(floodline_record::units::Pages(u64::MAX - 5)));
         check_rule(&RULE, &wrapped, "clear: ");
         let slow =
             |amount: f64| dirty_mib(amount).bdi("8:0", |_, row| row.write_bandwidth = Some(BytesPerSecond(mib(30.0))));

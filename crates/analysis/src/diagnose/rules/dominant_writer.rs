@@ -10,10 +10,10 @@ mod remedy;
 use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::EntityId;
-use crate::report::{Finding, Severity};
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -263,10 +263,10 @@ fn is_journald(writer: &Writer<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::diagnose::{check_rule, first_finding};
-    use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
-    use floodline_testkit::{Fixture, mib, secs};
     use floodline_record::gap::Cause;
     use floodline_record::units::{Bytes, Count};
+    use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
+    use floodline_testkit::{Fixture, mib, secs};
 
     #[test]
     fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {

@@ -6,9 +6,9 @@
 
 use crate::diagnose::switches::{self, FLUSHES, FOREIGN, Foreign, Moves, Pair, SWITCHES};
 use crate::diagnose::{Rule, Verdict, missing, throttle};
+use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use crate::report::{Evidence, Finding, Severity};
 use floodline_record::window::Window;
 
 /// It rests on nothing else.
@@ -44,7 +44,8 @@ fn check(window: &Window) -> Verdict {
         return Verdict::Found(vec![moved(window, pair, there, back, &foreign)]);
     }
     let paused = |pair: &Pair| {
-        let of_it = |event: &floodline_record::traced::throttle::Throttled| (event.who.cgroup_ino == pair.other).then_some(());
+        let of_it =
+            |event: &floodline_record::traced::throttle::Throttled| (event.who.cgroup_ino == pair.other).then_some(());
         let pauses = throttle::by(window, of_it)?.into_iter().next()?.1.total.as_secs_f64();
         let asked = switches::flushes_for(window, pair.other);
         (asked > 0 && pauses >= HURTS_PAUSED * window.seconds()).then_some((pauses, asked))
@@ -144,13 +145,13 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>) -> Find
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::Fixture;
     use floodline_record::gap::Cause;
     use floodline_record::id::Hierarchy;
     use floodline_record::record::What;
     use floodline_record::traced::switches::{ForeignDirtied, ForeignFlushed, InodesSwitched};
     use floodline_record::traced::throttle::Domain;
     use floodline_record::units::Nanos;
+    use floodline_testkit::Fixture;
 
     fn switched(from: u64, to: u64, switched: u64) -> What {
         What::InodesSwitched(Box::new(InodesSwitched {

@@ -5,10 +5,10 @@
 #![doc = include_str!("foreign_inode_writeback.md")]
 
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
-use crate::report::{Evidence, Finding, Severity};
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;

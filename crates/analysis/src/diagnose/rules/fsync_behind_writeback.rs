@@ -8,12 +8,12 @@
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing, writer};
-use floodline_record::gap::Source;
-use floodline_record::human;
-use floodline_record::id::{Entity, EntityId};
 use crate::ledger;
 use crate::ledger::blame::Blame;
 use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
@@ -317,10 +317,10 @@ fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, grows, mib, secs};
     use floodline_record::gap::Cause;
     use floodline_record::units::Bytes;
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, grows, mib, secs};
 
     /// A backup that fills the disk for the whole window, and Redis with an append-only file beside it.
     fn backup() -> Fixture {

@@ -7,13 +7,13 @@
 
 use crate::diagnose::switches::{self, Moves, Pair};
 use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
-use floodline_record::version::KernelVersion;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -235,7 +235,8 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
     if !storm.lazytime.is_empty() {
         evidence.push(Evidence::text("Mounted lazytime", storm.lazytime.join(", "), "/proc/self/mountinfo"));
     }
-    let release = window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+    let release =
+        window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| {
         Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
     }));
@@ -321,10 +322,10 @@ fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, mib};
     use floodline_record::gap::Cause;
     use floodline_record::units::Bytes;
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, mib};
 
     #[test]
     fn a_measured_storm_is_critical() {
@@ -343,16 +344,18 @@ mod tests {
     #[test]
     fn counted_moves_confirm_it_and_name_both_cgroups() {
         let switched = || {
-            floodline_record::record::What::InodesSwitched(Box::new(floodline_record::traced::switches::InodesSwitched {
-                since: Nanos(0),
-                bdi: "8:0".into(),
-                old_cgroup_ino: 77,
-                new_cgroup_ino: 1,
-                switched: 20_011,
-                queued: None,
-                first_at: Nanos(1),
-                last_at: Nanos(2),
-            }))
+            floodline_record::record::What::InodesSwitched(Box::new(
+                floodline_record::traced::switches::InodesSwitched {
+                    since: Nanos(0),
+                    bdi: "8:0".into(),
+                    old_cgroup_ino: 77,
+                    new_cgroup_ino: 1,
+                    switched: 20_011,
+                    queued: None,
+                    first_at: Nanos(1),
+                    last_at: Nanos(2),
+                },
+            ))
         };
         let expect = "critical: Kworkers moving inodes of removed cgroups used 11 s of CPU in 9.00 s: 20011 inodes went from \
                       cgroup 77 to /.";
@@ -382,7 +385,9 @@ mod tests {
     fn exposed(kernel: &str, slab_mib: f64, dying: u64) -> Fixture {
         Fixture::healthy()
             .kernel(kernel)
-            .cgroup("/system.slice", move |_, row| row.nr_dying_descendants = Some(floodline_record::units::Count(dying)))
+            .cgroup("/system.slice", move |_, row| {
+                row.nr_dying_descendants = Some(floodline_record::units::Count(dying))
+            })
             .cgroup("/system.slice", move |_, row| row.nr_dying_subsys_memory = None)
             .cgroup("/system.slice/unpack.service", move |_, row| row.slab_reclaimable = Some(Bytes(mib(slab_mib))))
     }

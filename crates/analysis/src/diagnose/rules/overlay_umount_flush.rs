@@ -14,10 +14,10 @@ use self::wait::Seen;
 use crate::diagnose::burst::{self, Burst, Trigger};
 use crate::diagnose::device::Device;
 use crate::diagnose::{Rule, Verdict, missing};
+use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
-use crate::report::{Evidence, Finding, Severity};
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -189,13 +189,13 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use floodline_record::facts::Mount;
-    use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, mib_pages, secs};
     use floodline_record::gap::Cause;
     use floodline_record::record::What;
     use floodline_record::traced::Who;
     use floodline_record::traced::waits::{Operation, SlowSync};
     use floodline_record::units::{Bytes, BytesPerSecond, Count};
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, mib_pages, secs};
 
     #[test]
     fn waiting_umounts_are_critical() {

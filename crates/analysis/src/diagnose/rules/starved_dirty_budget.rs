@@ -13,11 +13,11 @@ mod starved;
 
 use crate::budget::{Budgets, CgroupBudget, Scope, Setting, budgets};
 use crate::diagnose::{Rule, Verdict, missing, writer};
+use crate::report::{Finding, Severity};
+use activity::Activity;
 use floodline_record::gap::Source;
 use floodline_record::human;
-use crate::report::{Finding, Severity};
 use floodline_record::window::Window;
-use activity::Activity;
 use measured::Measured;
 use starved::{Candidates, Starved};
 
@@ -133,10 +133,10 @@ fn setting_shown(worst: &Starved<'_>) -> String {
 mod tests {
     use super::*;
     use crate::diagnose::{check_rule, first_finding};
-    use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, mib};
     use floodline_record::gap::Cause;
     use floodline_record::id::Entity;
+    use floodline_testkit::incidents::*;
+    use floodline_testkit::{Fixture, mib};
 
     fn commands(finding: &Finding) -> Vec<&str> {
         finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
@@ -185,8 +185,9 @@ mod tests {
 
     #[test]
     fn a_cgroup_small_by_its_own_limit_is_no_finding() {
-        let small = starved_budget_cured()
-            .limits("/bench.slice/writer-0.scope", |_, row| row.memory_max = Some(floodline_record::units::Limit(mib(6.0))));
+        let small = starved_budget_cured().limits("/bench.slice/writer-0.scope", |_, row| {
+            row.memory_max = Some(floodline_record::units::Limit(mib(6.0)))
+        });
         check_rule(&RULE, &small, "clear:");
     }
 

@@ -4,11 +4,11 @@
 #![doc = include_str!("strictlimit_throttling.md")]
 
 use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::name::Name;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::sample::BdiRow;
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
 use floodline_record::window::{Span, Window};
@@ -113,8 +113,8 @@ fn knobs<'a>(window: &'a Window, bdi: &Name) -> Option<&'a Span<BdiRow>> {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
-    use floodline_testkit::Fixture;
     use floodline_record::gap::Cause;
+    use floodline_testkit::Fixture;
 
     /// A task paused for so many milliseconds of the fixture's ten seconds.
     fn paused(domain: Domain, ms: u64) -> Fixture {

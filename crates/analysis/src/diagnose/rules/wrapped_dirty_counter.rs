@@ -5,10 +5,10 @@
 #![doc = include_str!("wrapped_dirty_counter.md")]
 
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::Entity;
-use crate::report::{Evidence, Finding, Severity, Step};
 use floodline_record::units::{Bytes, Pages};
 use floodline_record::window::Window;
 
@@ -190,7 +190,8 @@ fn finding(window: &Window, found: &[Impossible]) -> Finding {
     evidence.extend(pressure.map(|share| {
         Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
     }));
-    let release = window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+    let release =
+        window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| Evidence::text("Kernel", release, "uname -r")));
     Finding {
         rule: RULE.name,

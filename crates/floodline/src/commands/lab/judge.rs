@@ -8,9 +8,9 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, shown};
-use floodline_record::version::KernelVersion;
-use floodline_record::record::{Record, What};
 use floodline_analysis::run::{RunReport, SCHEMA, misses};
+use floodline_record::record::{Record, What};
+use floodline_record::version::KernelVersion;
 use std::path::{Path, PathBuf};
 
 /// Hold a kept recording against what its scenario expects

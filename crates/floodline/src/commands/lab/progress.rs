@@ -2,10 +2,10 @@
 //! What is shown of a guest while it runs: what it does and for how long, the clock of its workload, and how
 //! much is dirty and under writeback.
 
-use floodline_record::human;
-use floodline_record::units::{Bytes, Nanos};
 use floodline_lab::job::Status;
 use floodline_lab::run::Order;
+use floodline_record::human;
+use floodline_record::units::{Bytes, Nanos};
 use std::time::{Duration, Instant};
 
 /// What is shown of a guest while it runs.

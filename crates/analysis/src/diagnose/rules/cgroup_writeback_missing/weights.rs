@@ -6,13 +6,13 @@
 use super::{RULE, lacks_support};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::device::{self, Device};
+use crate::report::{Evidence, Finding, Severity};
+use floodline_kernel::WhyNot;
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::EntityId;
-use floodline_kernel::WhyNot;
 use floodline_record::name::Name;
-use crate::report::{Evidence, Finding, Severity};
 use floodline_record::units::Count;
 use floodline_record::window::Window;
 
@@ -132,9 +132,9 @@ mod tests {
     use super::*;
     use crate::diagnose::check_rule;
     use floodline_record::facts::CgroupMode;
-    use floodline_testkit::Fixture;
     use floodline_record::gap::{Cause, Gap};
     use floodline_record::units::Bytes;
+    use floodline_testkit::Fixture;
 
     /// A service with a weight that writes to a disk.
     fn weighted(fs_type: &str) -> Fixture {

@@ -4,11 +4,11 @@
 use super::{Dominant, FELT_UTILISATION, NOTICED_S, STALL_AWAIT_S, Trouble, is_journald, name};
 use crate::diagnose::writer::{self, Period, Writers};
 use crate::diagnose::{cgroup, dirtying};
+use crate::ledger::{Ledger, ledger};
+use crate::report::Evidence;
 use floodline_record::facts::Journald;
 use floodline_record::human;
-use crate::ledger::{Ledger, ledger};
 use floodline_record::name::Name;
-use crate::report::Evidence;
 use floodline_record::traced::Who;
 use floodline_record::window::Window;
 

@@ -3,9 +3,9 @@
 
 use super::{AMPLIFIED, Dominant, amplification, at_start};
 use crate::advise::step::journald_volatile;
+use crate::report::Step;
 use floodline_record::human;
 use floodline_record::id::Entity;
-use crate::report::Step;
 use floodline_record::window::Window;
 
 pub(super) fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {

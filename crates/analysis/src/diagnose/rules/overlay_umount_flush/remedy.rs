@@ -3,8 +3,8 @@
 
 use super::upper::Upper;
 use crate::advise::{step::sysctls, threshold};
-use floodline_record::name::Name;
 use crate::report::Step;
+use floodline_record::name::Name;
 use floodline_record::window::Window;
 
 /// The plan and what it costs.

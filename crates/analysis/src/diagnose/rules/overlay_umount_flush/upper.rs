@@ -4,12 +4,12 @@
 
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{cgroup, dirty, missing};
+use crate::report::Evidence;
 use floodline_record::facts::Mount;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::{DevId, Entity};
-use floodline_record::version::KernelVersion;
-use crate::report::Evidence;
 use floodline_record::units::{Bytes, Pages};
+use floodline_record::version::KernelVersion;
 use floodline_record::window::{Span, Window};
 use std::collections::BTreeMap;
 

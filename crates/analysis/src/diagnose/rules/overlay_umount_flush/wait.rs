@@ -4,12 +4,12 @@
 use super::NOTICED_S;
 use super::upper::Upper;
 use crate::diagnose::device::{Device, Interval};
-use floodline_record::human;
-use floodline_record::id::{DevId, Entity};
 use crate::ledger;
 use crate::ledger::blame::Blame;
-use floodline_record::record::What;
 use crate::report::Evidence;
+use floodline_record::human;
+use floodline_record::id::{DevId, Entity};
+use floodline_record::record::What;
 use floodline_record::units::{Count, Nanos};
 use floodline_record::window::Window;
 use std::collections::BTreeSet;

@@ -6,8 +6,8 @@ use super::starved::Starved;
 use crate::diagnose::dirtying::{self, Dirtying};
 use crate::diagnose::flusher::{self, Rounds};
 use crate::diagnose::{cgroup, throttle};
-use floodline_record::human;
 use crate::report::Evidence;
+use floodline_record::human;
 use floodline_record::window::Window;
 use std::collections::BTreeSet;
 

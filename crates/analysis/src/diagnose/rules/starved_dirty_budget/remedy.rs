@@ -8,8 +8,8 @@ use super::starved::Starved;
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::dirty;
-use floodline_record::human;
 use crate::report::Step;
+use floodline_record::human;
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
 

@@ -6,9 +6,9 @@ use crate::budget::{Budgets, CgroupBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::writer::Writer;
 use crate::diagnose::{device, dirty};
+use floodline_kernel::largest_folio;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, EntityId};
-use floodline_kernel::largest_folio;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
