@@ -3,6 +3,7 @@
 //! file and disk, and who waited for whose data. Computes nothing.
 
 use crate::layout::{columns, hanging, shortened};
+use floodline_analysis::ledger::balance::{Mismatch, Sum};
 use floodline_analysis::ledger::blame::Blame;
 use floodline_analysis::ledger::{
     CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, SyncedLine, ThrottledLine, Totals,
@@ -30,6 +31,7 @@ const NUMBER: usize = 11;
 pub fn text(ledger: &Ledger, options: Options) -> String {
     let mut page = Page { out: String::new(), width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), rows: options.rows };
     page.totals(&ledger.totals, ledger.window_s);
+    page.incomplete(&ledger.mismatches, &ledger.gaps);
     page.table("disk", &["data", "metadata", "journal", "direct"], &ledger.disks, disk);
     page.table("process", &["application", "dirtied", "at disks"], &ledger.processes, process);
     page.table("cgroup", &["dirtied", "at disks", "charged"], &ledger.cgroups, cgroup);
@@ -75,6 +77,20 @@ impl Page {
         for (name, bytes, remark) in lines {
             let line = format!("  {name:<20}{:>NUMBER$}  {remark}", amount(bytes));
             let _ = writeln!(self.out, "{}", line.trim_end());
+        }
+    }
+
+    /// What the sums lack.
+    fn incomplete(&mut self, mismatches: &[Mismatch], gaps: &[String]) {
+        if mismatches.is_empty() && gaps.is_empty() {
+            return;
+        }
+        self.out.push_str("\nThe trace is incomplete\n");
+        for mismatch in mismatches {
+            hanging(&mut self.out, "  ", &contradiction(mismatch), self.width);
+        }
+        for gap in gaps {
+            hanging(&mut self.out, "  ", gap, self.width);
         }
     }
 
@@ -142,6 +158,15 @@ fn nobodys(totals: &Totals) -> String {
     match share(totals.credited_bytes, totals.queued.data_bytes) {
         Some(credited) => format!("{credited} credited to processes"),
         None => String::new(),
+    }
+}
+
+fn contradiction(mismatch: &Mismatch) -> String {
+    let (traced, counted) = (amount(mismatch.traced_bytes), amount(mismatch.at_least_bytes));
+    match mismatch.sum {
+        Sum::Dirtied => format!("{traced} became dirty in the trace; the kernel counted {counted} (nr_dirtied)"),
+        Sum::Queued => format!("{traced} were queued at disks in the trace; the disks wrote {counted}"),
+        Sum::Left => format!("{counted} were written or dropped; only {traced} had been dirty"),
     }
 }
 

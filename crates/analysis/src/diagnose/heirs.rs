@@ -27,6 +27,8 @@ pub struct Inheritance {
     pub application_bytes: u64,
     /// Write calls, the same.
     pub write_calls: u64,
+    /// Dirty bytes dropped before they were written, the same.
+    pub cancelled_bytes: u64,
     /// Whether children that nobody saw likely did most of what is left.
     pub rest_is_childrens: bool,
     /// CPU seconds of children it waited for, and of itself; `None` in recordings without them.
@@ -125,6 +127,7 @@ fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritan
             inherited.dirtied_bytes += had;
             inherited.application_bytes += child.last.wchar.map_or(0, |bytes| bytes.0);
             inherited.write_calls += child.last.syscw.map_or(0, |calls| calls.0);
+            inherited.cancelled_bytes += child.last.cancelled_write_bytes.map_or(0, |bytes| bytes.0);
         }
     }
     let rest = dirtied - inherited.dirtied_bytes;

@@ -39,6 +39,8 @@ pub struct Writer<'a> {
     pub dirtied_bytes: Option<u64>,
     /// Write calls.
     pub write_calls: Option<u64>,
+    /// Dirty bytes that this process truncated or removed before they were written, by any process dirtied.
+    pub cancelled_bytes: Option<u64>,
     /// Page faults without a read: each store to a page cleaned since is one.
     pub minor_faults: Option<u64>,
     /// What it inherited from children it waited for; of the amounts above only what the children had
@@ -203,6 +205,7 @@ fn writer<'a>(
         application_bytes: raw(row.wchar).map(|bytes| bytes.saturating_sub(others.application_bytes)),
         dirtied_bytes: raw(row.write_bytes).map(|bytes| bytes.saturating_sub(others.dirtied_bytes)),
         write_calls: raw(row.syscw).map(|calls| calls.saturating_sub(others.write_calls)),
+        cancelled_bytes: raw(row.cancelled_write_bytes).map(|bytes| bytes.saturating_sub(others.cancelled_bytes)),
         minor_faults: raw(row.minflt),
         inherited,
     })

@@ -4,6 +4,8 @@
 //! a window; the flusher's writes are credited by [`credit`]. Bytes of different layers of a device
 //! stack are never added: sums are of the disks at the bottom.
 
+mod applications;
+pub mod balance;
 pub mod blame;
 pub mod credit;
 mod loops;
@@ -12,7 +14,9 @@ pub(crate) mod names;
 mod tests;
 
 use crate::diagnose::{device, throttle};
+use applications::Applications;
 use credit::Credit;
+use floodline_record::gap::{Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
@@ -60,13 +64,17 @@ pub struct Ledger {
     pub synced: Vec<SyncedLine>,
     /// Pauses in dirty throttling, by process, device and domain, most time first.
     pub throttled: Vec<ThrottledLine>,
+    /// Sums that contradict what the kernel counted: the trace is incomplete by that much.
+    pub mismatches: Vec<balance::Mismatch>,
+    /// What the tracer did not see, in words (escaped), each once.
+    pub gaps: Vec<String>,
 }
 
 /// Sums of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Bytes that processes handed to write calls (`/proc/PID/io wchar`); stores through maps are not in it, and
-    /// pipes and sockets are. Of processes that lived through a sample.
+    /// Bytes that processes handed to write calls (`/proc/PID/io wchar`), each once; stores through maps are not in
+    /// it, and pipes and sockets are. A process that was in no sample is counted by the parent that waited for it.
     pub application_bytes: u64,
     /// Bytes made dirty.
     pub dirtied_bytes: u64,
@@ -142,7 +150,8 @@ pub struct ProcessLine {
     pub comm: String,
     /// Its cgroup (escaped path, or a container's name).
     pub cgroup: String,
-    /// Bytes handed to write calls; `None` when the process was in no two samples.
+    /// Bytes handed to write calls, as far as it was in samples; `None` where it was in none, and where most are
+    /// likely those of children that were in none.
     pub application_bytes: Option<u64>,
     /// Bytes made dirty.
     pub dirtied_bytes: u64,
@@ -150,7 +159,7 @@ pub struct ProcessLine {
     pub redirtied_bytes: u64,
     /// Bytes of data at the disks that it is credited with, those it wrote past the page cache included.
     pub device_bytes: u64,
-    /// Device bytes by application bytes; `None` where that is not known or less than a page.
+    /// Device bytes by application bytes; `None` where the latter are less than a page, or not known to their end.
     pub amplification: Option<f64>,
 }
 
@@ -262,6 +271,8 @@ struct Sums<'a> {
     loops: Loops,
     bottoms: Option<BTreeSet<DevId>>,
     disks: BTreeMap<DevId, Queued>,
+    /// Bytes of data, by superblock and by the device that got them.
+    written: BTreeMap<(DevId, DevId), u64>,
     who: BTreeMap<Who, Part>,
     cgroups: BTreeMap<u64, Part>,
     files: BTreeMap<credit::FileKey, (Part, BTreeMap<Who, u64>)>,
@@ -295,6 +306,7 @@ impl<'a> Sums<'a> {
             loops: Loops::default(),
             bottoms: (!known.is_empty()).then_some(bottoms),
             disks: BTreeMap::new(),
+            written: BTreeMap::new(),
             who: BTreeMap::new(),
             cgroups: BTreeMap::new(),
             files: BTreeMap::new(),
@@ -360,6 +372,9 @@ impl<'a> Sums<'a> {
     fn submitted(&mut self, submitted: &Submitted) {
         let bytes = submitted.bytes.0;
         add(self.disks.entry(submitted.disk).or_default().of(submitted.class), bytes);
+        if let Some(device) = submitted.device.filter(|_| submitted.class == Class::Data) {
+            add(self.written.entry((device, submitted.disk)).or_default(), bytes);
+        }
         if self.loops.is_one(submitted.disk) {
             let shares = match (submitted.device, &submitted.who) {
                 (Some(device), _) => {
@@ -398,24 +413,33 @@ impl<'a> Sums<'a> {
         }
     }
 
+    /// Bytes of data, of each superblock those of the device that got most: the one it lies on, above mirrors and
+    /// stripes.
+    fn written_once(&self) -> u64 {
+        let mut most: BTreeMap<DevId, u64> = BTreeMap::new();
+        for ((device, _), bytes) in &self.written {
+            let so_far = most.entry(*device).or_default();
+            *so_far = (*bytes).max(*so_far);
+        }
+        most.into_values().fold(0, u64::saturating_add)
+    }
+
     fn credited(&mut self, who: &Who, bytes: u64) {
         add(&mut self.who.entry(who.clone()).or_default().device, bytes);
         add(&mut self.cgroups.entry(who.cgroup_ino).or_default().device, bytes);
     }
 
     fn into_ledger(mut self, window: &Window) -> Ledger {
-        let growth = |pick: fn(&floodline_record::sample::ProcessRow) -> Option<u64>| {
-            window.processes.values().filter_map(|span| pick(&span.growth)).fold(0, u64::saturating_add)
-        };
-        self.totals.application_bytes = growth(|row| row.wchar.map(|bytes| bytes.0));
-        self.totals.cancelled_bytes = growth(|row| row.cancelled_write_bytes.map(|bytes| bytes.0));
+        let applications = Applications::of(window);
+        self.totals.application_bytes = applications.written;
+        self.totals.cancelled_bytes = applications.cancelled;
         let disks = self.disk_lines(window);
         let counted: Vec<u64> =
             disks.iter().filter(|disk| disk.is_bottom).filter_map(|disk| disk.diskstats_bytes).collect();
         self.totals.diskstats_bytes =
             (!counted.is_empty()).then(|| counted.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)));
         let mut processes: Vec<ProcessLine> =
-            self.who.iter().map(|(who, part)| self.process_line(window, who, *part)).collect();
+            self.who.iter().map(|(who, part)| self.process_line(&applications, who, *part)).collect();
         processes.sort_by_key(|line| Reverse((line.device_bytes, line.dirtied_bytes)));
         let mut cgroups: Vec<CgroupLine> =
             self.cgroups.iter().map(|(ino, part)| self.cgroup_line(*ino, *part)).collect();
@@ -426,6 +450,7 @@ impl<'a> Sums<'a> {
         synced.sort_by_key(|line| Reverse(line.total_ns));
         let throttled = self.throttled_lines(window);
         let waits = blame::waits(window, &self.names);
+        let mismatches = balance::mismatches(window, &self.totals, self.written_once());
         Ledger {
             schema: SCHEMA,
             window_s: window.seconds(),
@@ -437,6 +462,8 @@ impl<'a> Sums<'a> {
             waits,
             synced,
             throttled,
+            mismatches,
+            gaps: gaps(window),
         }
     }
 
@@ -476,14 +503,14 @@ impl<'a> Sums<'a> {
         lines
     }
 
-    fn process_line(&self, window: &Window, who: &Who, part: Part) -> ProcessLine {
-        let application_bytes = application_bytes(window, who);
-        let enough = application_bytes.filter(|bytes| *bytes >= PAGE);
+    fn process_line(&self, applications: &Applications, who: &Who, part: Part) -> ProcessLine {
+        let application = applications.by(who);
+        let enough = application.bytes.filter(|bytes| application.is_whole && *bytes >= PAGE);
         ProcessLine {
             pid: who.pid,
             comm: who.comm.to_string(),
             cgroup: self.names.cgroup(who.cgroup_ino),
-            application_bytes,
+            application_bytes: application.bytes,
             dirtied_bytes: part.dirtied,
             redirtied_bytes: part.redirtied,
             device_bytes: part.device,
@@ -529,6 +556,23 @@ impl<'a> Sums<'a> {
     }
 }
 
+/// What the tracer did not see.
+fn gaps(window: &Window) -> Vec<String> {
+    let of_tracer = |gap: &&Gap| matches!(gap.source, Source::TraceBytes | Source::TraceThrottle);
+    // The same cause comes back in each interval, with a number of its own.
+    let mut times: BTreeMap<(Source, String), u64> = BTreeMap::new();
+    for gap in window.gaps.iter().filter(of_tracer) {
+        let once = Gap { times: 1, ..gap.clone() };
+        let sum = times.entry((gap.source, once.to_string())).or_default();
+        *sum = sum.saturating_add(gap.times.max(1));
+    }
+    let text = |((_, text), times): ((Source, String), u64)| match times {
+        1 => text,
+        times => format!("{text} (×{times})"),
+    };
+    times.into_iter().map(text).collect()
+}
+
 /// Names of the processes that are in several samples. One that is in a single sample may have become another
 /// program right after it: then the trace knows better.
 fn comms(window: &Window) -> BTreeMap<u32, Name> {
@@ -543,12 +587,4 @@ fn comms(window: &Window) -> BTreeMap<u32, Name> {
 /// A process for a person.
 fn process(who: &Who) -> String {
     format!("{}[{}]", who.comm, who.pid)
-}
-
-/// What a process handed to write calls while it was seen.
-fn application_bytes(window: &Window, who: &Who) -> Option<u64> {
-    let of_pid = |entity: &Entity| matches!(entity, Entity::Process { pid, .. } if *pid == who.pid);
-    let ids = window.entities.iter().filter(|(_, entity)| of_pid(entity)).map(|(id, _)| id);
-    let grown = ids.filter_map(|id| window.processes.get(id)?.growth.wchar).map(|bytes| bytes.0);
-    grown.reduce(u64::saturating_add)
 }

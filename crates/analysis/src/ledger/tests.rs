@@ -3,13 +3,14 @@
 
 use super::*;
 use floodline_record::facts::{BlockDevice, Stack};
+use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::record::{Event, Record};
 use floodline_record::sample::{ProcessRow, Sample, SampleTime, Table};
 use floodline_record::traced::File;
 use floodline_record::traced::throttle::Throttled;
 use floodline_record::traced::waits::{Operation, SlowSync, Synced};
-use floodline_record::units::Bytes;
-use floodline_testkit::{Fixture, UPTIME, dev_of, mib, secs};
+use floodline_record::units::{Bytes, Count};
+use floodline_testkit::{Fixture, UPTIME, dev_of, grows, mib, secs};
 
 fn who(pid: u32, comm: &str, cgroup_ino: u64) -> Who {
     Who { pid, comm: Name::from(comm), cgroup_ino }
@@ -299,4 +300,79 @@ fn what_a_loop_device_writes_is_credited_to_those_who_wrote_on_it() {
     let at_disk = |pid: u32| ledger.processes.iter().find(|line| line.pid == pid).map(|line| line.device_bytes);
     assert_eq!((at_disk(7), at_disk(3)), (Some(mib(8.0)), Some(mib(1.0))));
     assert_eq!((ledger.totals.credited_bytes, ledger.totals.unattributed_bytes), (mib(9.0), 0));
+}
+
+/// The sums that do not add up, after ten seconds in which the kernel counted 100 MiB dirtied per second, and the trace
+/// `dirtied_mib` and `written_mib` in all.
+fn mismatches(dirtied_mib: f64, written_mib: f64) -> Vec<balance::Mismatch> {
+    let data = || file(131, "/data");
+    let events = vec![
+        dirtied(who(7, "cp", 1), data(), dirtied_mib, 0.0),
+        What::Submitted(submitted("sda", Class::Data, data(), 1, written_mib)),
+    ];
+    let fixture = Fixture::healthy().traced(&["bytes"], events).seconds(10);
+    let kernel = fixture.host(|t, row| row.nr_dirtied = grows(t, 40_000_000, mib(100.0) as f64 / 4096.0));
+    ledger(&kernel.window()).unwrap().mismatches
+}
+
+#[test]
+fn a_trace_that_saw_a_part_of_what_the_kernel_counted_says_so() {
+    use balance::{Mismatch, Sum};
+    assert_eq!(mismatches(1000.0, 900.0), []);
+    // The readings are of different moments.
+    assert_eq!(mismatches(981.0, 900.0), []);
+    // 62 % of the files, as of a table that is read in part.
+    let (traced_bytes, at_least_bytes) = (mib(620.0), mib(1000.0));
+    assert_eq!(mismatches(620.0, 300.0), [Mismatch { sum: Sum::Dirtied, traced_bytes, at_least_bytes }]);
+    let kinds = |found: Vec<Mismatch>| found.iter().map(|one| one.sum).collect::<Vec<_>>();
+    assert_eq!(kinds(mismatches(620.0, 900.0)), [Sum::Dirtied, Sum::Left]);
+}
+
+#[test]
+fn gaps_of_the_tracer_are_in_the_ledger_once_each() {
+    let full = Cause::Exhausted { what: "room in the tracer's table".into() };
+    let mut window = window(vec![dirtied(who(7, "cp", 1), None, 1.0, 0.0)]);
+    for times in [3, 4] {
+        window.gaps.push(Gap { times, ..Gap::detailed(Source::TraceBytes, full.clone(), "events") });
+    }
+    window.gaps.push(Gap::new(Source::Vmstat, Cause::NotFound));
+    let gaps = ledger(&window).unwrap().gaps;
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    assert!(gaps[0].ends_with("ran out of room in the tracer's table (×7)"), "{gaps:?}");
+}
+
+#[test]
+fn bytes_of_children_are_counted_once_and_not_told_as_the_parents() {
+    let wrote = |row: &mut ProcessRow, mebibytes: f64| {
+        let bytes = Some(Bytes(mib(mebibytes)));
+        (row.wchar, row.write_bytes, row.cancelled_write_bytes) = (bytes, bytes, bytes);
+    };
+    // Of its children one is in no sample, the other one ends after second 7.
+    let shell = move |t: f64, row: &mut ProcessRow| {
+        let faults = if t > 4.0 { 500 } else { 0 };
+        wrote(row, if t > 7.0 { 200.0 } else { faults as f64 / 5.0 });
+        (row.minflt, row.cminflt, row.ppid) = (Some(Count(100)), Some(Count(faults)), Some(Count(1)));
+        (row.utime, row.stime) = (Some(Nanos(0)), Some(Nanos(0)));
+        row.children_time = Some(Nanos::from_millis(faults));
+    };
+    let child = move |t: f64, row: &mut ProcessRow| {
+        wrote(row, 30.0 + 10.0 * t);
+        row.ppid = Some(Count(600));
+        if t > 7.0 {
+            *row = ProcessRow::default();
+        }
+    };
+    let events = vec![dirtied(who(600, "bash", 1), None, 100.0, 0.0), dirtied(who(601, "dd", 1), None, 70.0, 0.0)];
+    let fixture =
+        Fixture::healthy().process("bash", 600, "/user.slice", shell).process("dd", 601, "/user.slice", child);
+    let before = ledger(&Fixture::healthy().traced(&["bytes"], Vec::new()).seconds(10).window()).unwrap().totals;
+    let ledger = ledger(&fixture.traced(&["bytes"], events).seconds(10).window()).unwrap();
+    assert_eq!(ledger.totals.application_bytes - before.application_bytes, mib(170.0));
+    assert_eq!(ledger.totals.cancelled_bytes - before.cancelled_bytes, mib(170.0));
+    let of = |pid: u32| {
+        let line = ledger.processes.iter().find(|line| line.pid == pid).unwrap();
+        (line.application_bytes, line.amplification)
+    };
+    assert_eq!(of(600), (None, None), "most of it is that of a child that no sample has");
+    assert_eq!(of(601), (Some(mib(70.0)), None), "its last bytes are in no sample");
 }

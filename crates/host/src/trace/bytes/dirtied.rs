@@ -3,6 +3,7 @@
 //! itself; what they grew since the last reading is the interval's. One reading may miss what moves from a CPU
 //! to the table at that moment, or see it twice: the next one makes up for it.
 
+use super::super::drain::each_entry;
 use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
@@ -24,8 +25,6 @@ const IDLE_MAX: u32 = 60;
 /// Bits of the table of places from which on it begins again: one eighth of `SEEN_WORDS` words.
 const SEEN_MAX: u64 = (1 << 16) * 64 / 8;
 const SEEN_BYTES: usize = (1 << 16) * 8;
-/// Entries per call.
-const BATCH: u32 = 512;
 
 /// Mirrors `struct dirtied_key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +106,7 @@ impl DirtiedReader {
         let tables = [loaded.table("dirtied")?, loaded.table("dirtied_unnamed")?];
         let mut rows = Vec::new();
         for table in &tables {
-            let entries = entries(table).map_err(failed)?;
+            let entries = entries(table)?;
             let crowded = entries.len() > CROWDED;
             for (key, sum, comm) in entries {
                 let known = self.known.entry(key).or_default();
@@ -176,13 +175,14 @@ fn kept_by_cpus(map: &Map<'_>) -> Result<BTreeMap<Key, Sum>, libbpf_rs::Error> {
 }
 
 /// Mirrors `struct dirtied_entry`.
-fn entries(map: &Map<'_>) -> Result<Vec<(Key, Sum, Name)>, libbpf_rs::Error> {
-    let parse = |(key, entry): (Vec<u8>, Vec<u8>)| {
-        let mut fields = Fields(&entry);
+fn entries(map: &Map<'_>) -> Result<Vec<(Key, Sum, Name)>, Cause> {
+    let mut entries = Vec::new();
+    each_entry(map, |key, entry| {
+        let mut fields = Fields(entry);
         let sum = Sum::of(&mut fields);
-        (Key::of(&mut Fields(&key)), sum, fields.name::<16>())
-    };
-    Ok(map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY)?.map(parse).collect())
+        entries.push((Key::of(&mut Fields(key)), sum, fields.name::<16>()));
+    })?;
+    Ok(entries)
 }
 
 /// Empties the table of places before most of its answers are chance.
