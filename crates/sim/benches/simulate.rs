@@ -44,6 +44,8 @@ const ROWS: &[Row] = &[
     Row { kind: "containers starved", size: 50, make: starved, kernel: "6.1" },
     Row { kind: "containers starved", size: 500, make: starved, kernel: "6.1" },
     Row { kind: "containers starved", size: 5000, make: starved, kernel: "6.1" },
+    Row { kind: "s of random writes", size: 15, make: scattered, kernel: "6.12" },
+    Row { kind: "s of random writes", size: 60, make: scattered, kernel: "6.12" },
     Row { kind: "inodes switched", size: 100_000, make: switched, kernel: "6.12.117" },
     Row { kind: "inodes switched", size: 400_000, make: switched, kernel: "6.12.117" },
 ];
@@ -190,6 +192,30 @@ steps = [{{ mmap_store = {{ file = "/data/journal{{i}}", size = "192 MiB", pages
     parse(&text, "default")
 }
 
+/// So many seconds of 10,000 random writes of 4 KiB each, on 64 GiB.
+fn scattered(seconds: u32) -> Scenario {
+    let text = format!(
+        r#"
+name = "scattered"
+summary = "random writes into a large file"
+[machine]
+memory = "64 GiB"
+cpus = 8
+[machine.devices.data]
+size = "500 GB"
+[machine.mounts."/data"]
+type = "ext4"
+device = "data"
+[workload]
+duration = "{seconds}s"
+[workload.tasks.database]
+setup = [{{ write = {{ file = "/data/table", block = "1 MiB", total = "20 GiB" }} }}, "sync"]
+steps = [{{ write = {{ file = "/data/table", order = "random", size = "20 GiB", rate = "10000/s" }} }}]
+"#
+    );
+    parse(&text, "default")
+}
+
 /// The fifth incident with more files.
 fn switched(count: u32) -> Scenario {
     let text = include_str!("../../../scenarios/inode-switch-storm.toml")
@@ -215,6 +241,12 @@ fn pipeline_of_20_gb_by_step_in_mb(bencher: divan::Bencher, step: u32) {
 fn starved_containers(bencher: divan::Bencher, count: u32) {
     let scenario = starved(count);
     bencher.bench_local(|| run(&scenario, "6.1"));
+}
+
+#[divan::bench(args = [15, 30, 60], sample_count = 1)]
+fn seconds_of_random_writes(bencher: divan::Bencher, seconds: u32) {
+    let scenario = scattered(seconds);
+    bencher.bench_local(|| run(&scenario, "6.12"));
 }
 
 #[divan::bench(args = [20_000, 100_000, 400_000], sample_count = 1)]

@@ -416,7 +416,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     for inode in &transaction.ordered {
         let busy: Vec<(u64, u64)> = {
             let world = sim.w();
-            let extents = world.inodes[*inode].cache.extents().iter();
+            let extents = world.inodes[*inode].cache.extents();
             extents.filter(|(_, e)| e.writeback).map(|(at, e)| (*at, u64::from(e.len))).collect()
         };
         for (start, len) in busy {

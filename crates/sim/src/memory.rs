@@ -305,7 +305,7 @@ impl World {
         for inode in self.inodes.ids() {
             let i = &self.inodes[inode];
             let is_busy = i.opens > 0 || i.is_switching || i.is_syncing || i.is_dirty() || i.is_dirty_time;
-            if i.wb.is_none() || is_busy || i.cache.extents().iter().next().is_some() {
+            if i.wb.is_none() || is_busy || i.cache.pages > 0 {
                 continue;
             }
             self.leave_wb(inode);
@@ -319,7 +319,7 @@ impl World {
                 continue;
             }
             let is_clean = |(_, extent): &&(u64, Extent)| !extent.dirty && !extent.writeback;
-            let clean: Vec<_> = self.inodes[inode].cache.extents().iter().filter(is_clean).copied().collect();
+            let clean: Vec<_> = self.inodes[inode].cache.extents().filter(is_clean).copied().collect();
             for (start, extent) in clean {
                 let gone = self.inodes[inode].cache.remove(start, extent.len.into());
                 self.forget(inode, &gone, None);

@@ -3,21 +3,20 @@
 //! changes by whole folios, so extents give exactly what pages would, at the price of a few entries.
 //! Mirrors the page index of mm/filemap.c and its tags; who counts what is elsewhere.
 
+mod entries;
 mod extent;
 
 pub(crate) use extent::{DirtyRun, Extent};
 
+use entries::{At, Entries, Entry};
 use extent::{end_of, is_joint};
-use std::cell::Cell;
 
 /// The cached pages of an inode, by first page.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
-    extents: Vec<(u64, Extent)>,
+    extents: Entries,
     /// Page after the last.
     end: u64,
-    /// Where the last search ended: what is looked for next is mostly there.
-    last: Cell<usize>,
     /// Pages.
     pub(crate) pages: u64,
     /// Dirty pages.
@@ -28,34 +27,19 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     /// First entry that ends after `page`.
-    fn at(&self, page: u64) -> usize {
+    fn at(&self, page: u64) -> At {
         // Files are mostly read and written at their end.
-        if page >= self.end {
-            return self.extents.len();
-        }
-        let last = self.last.get();
-        if self.is_at(last, page) {
-            return last;
-        }
-        let at = self.extents.partition_point(|entry| end_of(entry) <= page);
-        self.last.set(at);
-        at
-    }
-
-    /// Whether an entry is the first that ends after `page`.
-    fn is_at(&self, at: usize, page: u64) -> bool {
-        let ends_after = |entry: &(u64, Extent)| end_of(entry) > page;
-        self.extents.get(at).is_some_and(ends_after) && (at == 0 || !ends_after(&self.extents[at - 1]))
+        if page >= self.end { self.extents.end() } else { self.extents.at(page) }
     }
 
     /// The entries that end after `page`.
-    fn entries(&self, page: u64) -> &[(u64, Extent)] {
-        &self.extents[self.at(page)..]
+    fn entries(&self, page: u64) -> impl Iterator<Item = &Entry> + '_ {
+        self.extents.from(self.at(page))
     }
 
     /// The extent that holds a page.
     pub(crate) fn find(&self, page: u64) -> Option<(u64, Extent)> {
-        self.entries(page).first().copied().filter(|(start, _)| *start <= page)
+        self.extents.get(self.at(page)).copied().filter(|(start, _)| *start <= page)
     }
 
     /// The folio that holds a page: its first page and its pages.
@@ -73,7 +57,7 @@ impl PageCache {
     /// Every extent within a range, cut to it, and how much of the range before each is not cached.
     pub(crate) fn range(&self, start: u64, len: u64) -> impl Iterator<Item = (u64, Extent)> + '_ {
         let end = start + len;
-        self.entries(start).iter().take_while(move |(at, _)| *at < end).map(move |(at, extent)| {
+        self.entries(start).take_while(move |(at, _)| *at < end).map(move |(at, extent)| {
             let from = (*at).max(start);
             let to = (at + u64::from(extent.len)).min(end);
             (from, Extent { len: u32::try_from(to - from).unwrap_or(0), ..*extent })
@@ -98,8 +82,8 @@ impl PageCache {
     }
 
     /// Every extent.
-    pub(crate) fn extents(&self) -> &[(u64, Extent)] {
-        &self.extents
+    pub(crate) fn extents(&self) -> impl Iterator<Item = &(u64, Extent)> + '_ {
+        self.extents.from(At::default())
     }
 
     /// First page of a range that is not cached, and how many follow it.
@@ -121,7 +105,7 @@ impl PageCache {
         if self.dirty == 0 || most == 0 {
             return None;
         }
-        let mut entries = self.entries(from).iter();
+        let mut entries = self.entries(from);
         let (at, extent) = entries.find(|(_, extent)| extent.is_waiting())?;
         // A folio is written whole, also when the search begins within it.
         let start = if *at >= from { *at } else { from - (from - at) % u64::from(extent.folio.max(1)) };
@@ -145,26 +129,24 @@ impl PageCache {
         let at = self.at(start);
         self.end = self.end.max(start + u64::from(extent.len));
         self.count(&extent, true);
-        if self.append_to_previous(at, start, &extent) {
-            self.merge(at - 1);
-        } else {
+        if let Some(previous) = self.append_to_previous(at, start, &extent) {
+            self.merge(previous);
+        } else if !self.prepend_to_next(at, start, &extent) {
             self.extents.insert(at, (start, extent));
-            self.merge(at);
         }
     }
 
-    /// Makes the entry before another longer by pages that are alike and follow it; whether they are.
-    fn append_to_previous(&mut self, at: usize, start: u64, extent: &Extent) -> bool {
-        let previous = at.checked_sub(1).and_then(|at| self.extents.get_mut(at));
-        let Some((_, previous)) = previous.filter(|(from, previous)| is_joint(*from, previous, start, extent)) else {
-            return false;
-        };
+    /// Makes the entry before another longer by pages that are alike and follow it; where it is, if they are.
+    fn append_to_previous(&mut self, at: At, start: u64, extent: &Extent) -> Option<At> {
+        let before = self.extents.before(at)?;
+        let previous = self.extents.get_mut(before);
+        let (_, previous) = previous.filter(|(from, previous)| is_joint(*from, previous, start, extent))?;
         previous.resize(previous.len + extent.len);
-        true
+        Some(before)
     }
 
     /// The same with the entry after pages.
-    fn prepend_to_next(&mut self, at: usize, start: u64, extent: &Extent) -> bool {
+    fn prepend_to_next(&mut self, at: At, start: u64, extent: &Extent) -> bool {
         let next = self.extents.get_mut(at);
         let Some((from, next)) = next.filter(|(from, next)| is_joint(start, extent, *from, next)) else {
             return false;
@@ -199,8 +181,8 @@ impl PageCache {
 
     /// Gives pages of one entry another state. What is written goes on where the last write ended: these pages mostly
     /// become like those before them, and all that moves is the border between two entries.
-    fn replace(&mut self, at: usize, start: u64, new: &Extent) {
-        let (first, old) = &mut self.extents[at];
+    fn replace(&mut self, at: At, start: u64, new: &Extent) {
+        let Some((first, old)) = self.extents.get_mut(at) else { return };
         let ahead = u32::try_from(start - *first).unwrap_or(old.len);
         let (behind, end) = (old.len - ahead - new.len, start + u64::from(new.len));
         let rest = Extent { len: behind, blocks: behind, ..*old };
@@ -214,27 +196,33 @@ impl PageCache {
             (0, 0) => {
                 *old = *new;
                 self.merge(at);
-                if at > 0 {
-                    self.merge(at - 1);
+                if let Some(before) = self.extents.before(at) {
+                    self.merge(before);
                 }
             }
             (0, _) => {
                 *first = end;
                 old.resize(behind);
-                if !self.append_to_previous(at, start, new) {
+                if self.append_to_previous(at, start, new).is_none() {
                     self.extents.insert(at, (start, *new));
                 }
             }
             (_, 0) => {
                 old.resize(ahead);
-                if !self.prepend_to_next(at + 1, start, new) {
-                    self.extents.insert(at + 1, (start, *new));
+                let after = self.extents.after(at);
+                if !self.prepend_to_next(after, start, new) {
+                    self.extents.insert(after, (start, *new));
                 }
             }
             (_, _) => {
                 old.resize(ahead);
-                self.extents.insert(at + 1, (end, rest));
-                self.extents.insert(at + 1, (start, *new));
+                // Before what is left of the entry, so that its place stays what it is.
+                let front = (*first, *old);
+                *first = end;
+                *old = rest;
+                self.extents.insert(at, (start, *new));
+                let at = self.at(start);
+                self.extents.insert(at, front);
             }
         }
     }
@@ -246,8 +234,8 @@ impl PageCache {
 
     /// Takes pages out; says what was there.
     pub(crate) fn remove(&mut self, start: u64, len: u64) -> Vec<(u64, Extent)> {
-        let (from, to) = (self.split(start), self.split(start.saturating_add(len)));
-        let gone: Vec<_> = self.extents.drain(from..to.max(from)).collect();
+        let (from, to) = self.split_range(start, start.saturating_add(len));
+        let gone = self.extents.drain(from, to);
         self.find_end();
         for (_, extent) in &gone {
             self.count(extent, false);
@@ -278,9 +266,9 @@ impl PageCache {
 
     /// The same where they do not begin an extent.
     fn cut_within(&mut self, start: u64, len: u64) -> Option<(u64, Extent)> {
-        let (from, to) = (self.split(start), self.split(start.saturating_add(len)));
-        debug_assert!(to == from + 1, "pages that are not alike");
-        let gone = (from < to).then(|| self.extents.remove(from))?;
+        let (from, to) = self.split_range(start, start.saturating_add(len));
+        debug_assert!(to == self.extents.after(from), "pages that are not alike");
+        let gone = (from != to).then(|| self.extents.remove(from)).flatten()?;
         self.find_end();
         self.count(&gone.1, false);
         Some(gone)
@@ -296,18 +284,23 @@ impl PageCache {
         }
     }
 
-    /// Makes an entry begin at a page where one spans it; the first entry at or after the page.
-    fn split(&mut self, page: u64) -> usize {
-        let at = self.at(page);
-        if self.extents.get(at).is_none_or(|(start, _)| *start >= page) {
-            return at;
-        }
-        self.split_entry(at, page);
-        at + 1
+    /// Makes entries begin at both ends of a range where one spans them; the first entry in it, and the first after it.
+    fn split_range(&mut self, start: u64, end: u64) -> (At, At) {
+        self.split(start);
+        self.split(end);
+        (self.at(start), self.at(end))
     }
 
-    fn split_entry(&mut self, at: usize, page: u64) {
-        let (start, extent) = &mut self.extents[at];
+    /// Makes an entry begin at a page where one spans it.
+    fn split(&mut self, page: u64) {
+        let at = self.at(page);
+        if self.extents.get(at).is_some_and(|(start, _)| *start < page) {
+            self.split_entry(at, page);
+        }
+    }
+
+    fn split_entry(&mut self, at: At, page: u64) {
+        let Some((start, extent)) = self.extents.get_mut(at) else { return };
         let is_whole = extent.blocks == extent.len;
         let front = u32::try_from(page - *start).unwrap_or(0);
         let mut back = Extent { len: extent.len - front, ..*extent };
@@ -319,23 +312,24 @@ impl PageCache {
             back.blocks = back.blocks.min(back.len);
             extent.blocks = extent.blocks.saturating_sub(back.blocks).min(front);
         }
-        self.extents.insert(at + 1, (page, back));
+        let after = self.extents.after(at);
+        self.extents.insert(after, (page, back));
     }
 
     /// Joins an entry with the next where they are alike.
     #[inline]
-    fn merge(&mut self, at: usize) {
-        if let (Some((start, one)), Some((next, other))) = (self.extents.get(at), self.extents.get(at + 1))
-            && is_joint(*start, one, *next, other)
+    fn merge(&mut self, at: At) {
+        let next = self.extents.after(at);
+        if let (Some((start, one)), Some((after, other))) = (self.extents.get(at), self.extents.get(next))
+            && is_joint(*start, one, *after, other)
         {
-            self.join(at);
+            let len = one.len + other.len;
+            // The next goes first: the place of the one before it stays what it is.
+            self.extents.remove(next);
+            if let Some((_, one)) = self.extents.get_mut(at) {
+                one.resize(len);
+            }
         }
-    }
-
-    fn join(&mut self, at: usize) {
-        let (_, other) = self.extents.remove(at + 1);
-        let one = &mut self.extents[at].1;
-        one.resize(one.len + other.len);
     }
 }
 
@@ -367,51 +361,78 @@ mod tests {
     fn extents_are_what_pages_would_be() {
         let mut random = Random::new(7);
         for _ in 0..200 {
-            let (mut cache, mut pages) = (PageCache::default(), vec![None::<Page>; 64]);
-            for _ in 0..60 {
-                let folio = 1 << random.below(3);
-                let start = random.below(60 / folio) * folio;
-                let len = (1 + random.below((60 - start) / folio + 1)) * folio;
-                let len = len.min(64 - start) / folio * folio;
-                let range = start as usize..(start + len) as usize;
-                match random.below(4) {
-                    0 if cache.hole(start, len) == Some((start, len)) => {
-                        cache.insert(start, extent(len as u32, folio as u32));
-                        pages[range].fill(Some(Page { dirty: false, writeback: false, folio: folio as u32 }));
-                    }
-                    1 => {
-                        let gone: u64 = cache.remove(start, len).iter().map(|(_, extent)| u64::from(extent.len)).sum();
-                        assert_eq!(gone as usize, pages[range.clone()].iter().flatten().count());
-                        pages[range].fill(None);
-                    }
-                    2 => {
-                        cache.update(start, len, |_, extent| extent.dirty = true);
-                        pages[range].iter_mut().flatten().for_each(|page| page.dirty = true);
-                    }
-                    _ => {
-                        let on = random.below(2) == 0;
-                        cache.update(start, len, |_, extent| (extent.dirty, extent.writeback) = (false, on));
-                        let pages = pages[range].iter_mut().flatten();
-                        pages.for_each(|page| (page.dirty, page.writeback) = (false, on));
-                    }
-                }
-                let count = |f: fn(&Page) -> bool| pages.iter().flatten().filter(|page| f(page)).count() as u64;
-                assert_eq!(
-                    (cache.pages, cache.dirty, cache.writeback),
-                    (count(|_| true), count(|p| p.dirty), count(|p| p.writeback))
-                );
-                for (number, page) in pages.iter().enumerate() {
-                    let found = cache.find(number as u64).map(|(_, e)| Page {
-                        dirty: e.dirty,
-                        writeback: e.writeback,
-                        folio: e.folio,
-                    });
-                    assert_eq!(found, *page, "page {number}");
-                }
-                let first = pages.iter().position(|page| page.is_some_and(|page| page.dirty && !page.writeback));
-                assert_eq!(cache.next_dirty(0, 1).map(|run| run.start), first.map(|page| page as u64));
-            }
+            check_as_pages(&mut random, 64, 60, 64, 1);
         }
+        // So many that they are in several pieces.
+        check_as_pages(&mut random, 1 << 13, 6000, 4, 97);
+        check_as_pages(&mut random, 1 << 13, 2000, 2000, 29);
+    }
+
+    /// Changes ranges of at most so many pages in a file of some, now and then all of it; looks at all pages every so
+    /// many changes.
+    fn check_as_pages(random: &mut Random, size: u64, changes: u32, most: u64, every: u32) {
+        let (mut cache, mut pages) = (PageCache::default(), vec![None::<Page>; size as usize]);
+        for change in 1..=changes {
+            let folio = 1 << random.below(3);
+            let start = random.below((size - 4) / folio) * folio;
+            let len = (1 + random.below(((size - 4 - start) / folio + 1).min(most))) * folio;
+            let len = len.min(size - start) / folio * folio;
+            let range = start as usize..(start + len) as usize;
+            match random.below(4) {
+                0 if cache.hole(start, len) == Some((start, len)) => {
+                    cache.insert(start, extent(len as u32, folio as u32));
+                    pages[range].fill(Some(Page { dirty: false, writeback: false, folio: folio as u32 }));
+                }
+                1 => {
+                    let gone: u64 = cache.remove(start, len).iter().map(|(_, extent)| u64::from(extent.len)).sum();
+                    assert_eq!(gone as usize, pages[range.clone()].iter().flatten().count());
+                    pages[range].fill(None);
+                }
+                2 => {
+                    cache.update(start, len, |_, extent| extent.dirty = true);
+                    pages[range].iter_mut().flatten().for_each(|page| page.dirty = true);
+                }
+                _ => {
+                    let on = random.below(2) == 0;
+                    cache.update(start, len, |_, extent| (extent.dirty, extent.writeback) = (false, on));
+                    let pages = pages[range].iter_mut().flatten();
+                    pages.for_each(|page| (page.dirty, page.writeback) = (false, on));
+                }
+            }
+            if change % every > 0 {
+                continue;
+            }
+            let count = |f: fn(&Page) -> bool| pages.iter().flatten().filter(|page| f(page)).count() as u64;
+            assert_eq!(
+                (cache.pages, cache.dirty, cache.writeback),
+                (count(|_| true), count(|p| p.dirty), count(|p| p.writeback))
+            );
+            for (number, page) in pages.iter().enumerate() {
+                let found = cache.find(number as u64).map(|(_, e)| Page {
+                    dirty: e.dirty,
+                    writeback: e.writeback,
+                    folio: e.folio,
+                });
+                assert_eq!(found, *page, "page {number}");
+            }
+            let first = pages.iter().position(|page| page.is_some_and(|page| page.dirty && !page.writeback));
+            assert_eq!(cache.next_dirty(0, 1).map(|run| run.start), first.map(|page| page as u64));
+        }
+    }
+
+    #[test]
+    fn scattered_pages_move_few_others() {
+        let (mut cache, mut random) = (PageCache::default(), Random::new(5));
+        let pages = 1 << 18;
+        cache.insert(0, extent(pages, 1));
+        for _ in 0..40_000 {
+            cache.update(random.below(pages.into()), 1, |_, extent| extent.dirty = true);
+        }
+        let (largest, pieces) = cache.extents.pieces();
+        assert!(largest <= 128, "what one change may move: {largest} entries");
+        assert!(cache.dirty > 30_000 && pieces < 1500, "{pieces} pieces for {} pages", cache.dirty);
+        cache.update(0, pages.into(), |_, extent| extent.dirty = false);
+        assert_eq!((cache.extents().count(), cache.extents.pieces()), (1, (1, 1)));
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl World {
             extent.dirty && how.range.is_none_or(|(from, to)| *at < to && at + u64::from(extent.len) > from)
         };
         let tagged = (how.is_tagged || how.is_sync || how.range.is_some()).then(|| {
-            let ranges = i.cache.extents().iter().filter(dirty).map(|(at, extent)| (*at, u64::from(extent.len)));
+            let ranges = i.cache.extents().filter(dirty).map(|(at, extent)| (*at, u64::from(extent.len)));
             ranges.collect::<Vec<_>>().into_iter()
         });
         Pass {
