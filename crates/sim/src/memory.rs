@@ -44,8 +44,39 @@ pub(crate) struct Memory {
     pub(crate) waiting: u64,
     pub(crate) running: u64,
     pub(crate) cpu_since: u64,
-    /// File pages by number of their owner, in order of their arrival.
-    pub(crate) lru: Vec<Lru>,
+    /// File pages by number of their owner.
+    pub(crate) lru: Vec<Lists>,
+}
+
+/// The file pages of one owner.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    /// In order of their arrival. Those that are active since are on it until reclaim meets them.
+    inactive: Lru,
+    /// Those, in that order.
+    active: Lru,
+    /// Pages that are inactive, and active.
+    pages: [u64; 2],
+}
+
+impl Lists {
+    /// Whether active pages become inactive: as long as too few are (`inactive_is_low`).
+    fn inactive_is_low(&self) -> bool {
+        let [inactive, active] = self.pages;
+        let gigabytes = (inactive + active) >> 18;
+        let ratio = if gigabytes > 0 { (10 * gigabytes).isqrt() } else { 1 };
+        inactive.saturating_mul(ratio) < active
+    }
+
+    /// Pages became active, or no longer are.
+    fn count_active(&mut self, pages: u64, is_active: bool) {
+        let [inactive, active] = &mut self.pages;
+        if is_active {
+            (*inactive, *active) = (*inactive - pages, *active + pages);
+        } else {
+            (*inactive, *active) = (*inactive + pages, *active - pages);
+        }
+    }
 }
 
 /// Pages that fit into one extent, in whole folios: 8 TiB, more than anything reads ahead.
@@ -62,10 +93,10 @@ impl Memory {
         self.cpu_since = now;
     }
 
-    fn lru(&mut self, owner: CgId) -> &mut Lru {
+    fn lru(&mut self, owner: CgId) -> &mut Lists {
         let number = owner.0 as usize;
         if self.lru.len() <= number {
-            self.lru.resize_with(number + 1, Lru::default);
+            self.lru.resize_with(number + 1, Lists::default);
         }
         &mut self.lru[number]
     }
@@ -115,7 +146,9 @@ impl World {
             self.charge(page.owner, |charged| charged.shmem += len);
             return;
         }
-        self.memory.lru(page.owner).push_back(inode, start, len);
+        let lists = self.memory.lru(page.owner);
+        lists.inactive.push_back(inode, start, len);
+        lists.pages[0] += len;
         self.memory.cache(len);
         self.charge(page.owner, |charged| charged.file += len);
     }
@@ -135,6 +168,7 @@ impl World {
             return;
         }
         self.memory.uncache(len, page.active);
+        self.memory.lru(page.owner).pages[usize::from(page.active)] -= len;
         self.charge(page.owner, |charged| {
             charged.file -= len;
             charged.active -= if page.active { len } else { 0 };
@@ -142,17 +176,20 @@ impl World {
         });
     }
 
-    /// Pages were met again: they move to the active list.
-    pub(crate) fn activate(&mut self, inode: InodeId, start: u64, len: u64) {
-        if self.is_shmem(inode) {
+    /// A program read pages: those that it read before are active now, and the others are referenced
+    /// (`folio_mark_accessed`). Writing them does neither since commit bbddabe2e436 ("mm: filemap: only do access
+    /// activations on reads"), 4.7.
+    pub(crate) fn mark_accessed(&mut self, inode: InodeId, start: u64, len: u64) {
+        if self.is_shmem(inode) || len == 0 {
             return;
         }
         let mut moved = ByOwner::default();
         let cache = &mut self.inodes[inode].cache;
         let (start, end) = cache.whole_folios(start, start + len);
         cache.update(start, end - start, |_, extent| {
-            if !extent.active {
-                extent.active = true;
+            let was_referenced = std::mem::replace(&mut extent.referenced, true);
+            if was_referenced && !extent.active {
+                (extent.active, extent.referenced) = (true, false);
                 moved.add(extent.owner, extent.len.into());
             }
         });
@@ -210,38 +247,59 @@ impl World {
 
     /// Evicts clean pages charged to one cgroup; looks at each run twice at most.
     fn evict_owner(&mut self, owner: CgId, wanted: u64) -> u64 {
-        let mut lru = std::mem::take(self.memory.lru(owner));
+        let lists = self.memory.lru(owner);
+        let (mut inactive, mut active) = (std::mem::take(&mut lists.inactive), std::mem::take(&mut lists.active));
         let mut evicted = 0;
-        for _ in 0..lru.len().saturating_mul(2) {
+        for _ in 0..(inactive.len() + active.len()).saturating_mul(2) {
             if evicted >= wanted {
                 break;
             }
-            let Some(Run { inode, start, len }) = lru.pop_front() else { break };
-            let (freed, left) = self.evict_range(inode, start, len, owner, wanted - evicted);
+            if self.memory.lru(owner).inactive_is_low()
+                && let Some(run) = active.pop_front()
+                && self.deactivate(&run, owner) > 0
+            {
+                inactive.push_back(run.inode, run.start, run.len);
+            }
+            let Some(run) = inactive.pop_front() else { continue };
+            let (freed, left) = self.evict_range(&run, owner, wanted - evicted, &mut active);
             evicted += freed;
-            if let Some((from, to)) = left {
-                let is_partly = evicted >= wanted;
-                if is_partly { lru.push_front(inode, from, to - from) } else { lru.push_back(inode, from, to - from) }
+            if let Some(from) = left {
+                inactive.push_front(run.inode, from, run.start + run.len - from);
             }
         }
-        *self.memory.lru(owner) = lru;
+        let lists = self.memory.lru(owner);
+        (lists.inactive, lists.active) = (inactive, active);
         evicted
     }
 
-    /// Evicts the clean inactive pages of a range, makes active ones inactive, and marks those that are still
-    /// to be written: they are active until they are clean, and evicted next then. What of it stays.
-    fn evict_range(
-        &mut self,
-        inode: InodeId,
-        start: u64,
-        len: u64,
-        owner: CgId,
-        most: u64,
-    ) -> (u64, Option<(u64, u64)>) {
-        let (mut freed, mut stays) = (0, None::<(u64, u64)>);
-        let (mut from, end) = (start, start + len);
+    /// Makes active pages of a run inactive; how many.
+    fn deactivate(&mut self, run: &Run, owner: CgId) -> u64 {
+        let mut pages = 0;
+        let cache = &mut self.inodes[run.inode].cache;
+        let (start, end) = cache.whole_folios(run.start, run.start + run.len);
+        cache.update(start, end - start, |_, extent| {
+            if extent.active && !extent.reclaim && extent.owner == owner {
+                (extent.active, extent.referenced) = (false, false);
+                pages += u64::from(extent.len);
+            }
+        });
+        if pages > 0 {
+            self.count_active(owner, pages, false);
+        }
+        pages
+    }
+
+    /// Evicts the clean inactive pages of a run. Those that are active go to their list; those that are still to be
+    /// written are active until they are clean, and evicted next then. From where on pages of it stay.
+    fn evict_range(&mut self, run: &Run, owner: CgId, most: u64, active: &mut Lru) -> (u64, Option<u64>) {
+        let inode = run.inode;
+        let mut freed = 0;
+        let (mut from, end) = (run.start, run.start + run.len);
         // What is done to one extent may join it with others, but changes none that comes after it.
         while let Some((at, extent)) = self.inodes[inode].cache.first(from, end) {
+            if freed >= most {
+                return (freed, Some(at));
+            }
             // What is on the list may have been cut and filled anew since: folios go whole.
             let (at, to) = match extent.folio {
                 0 | 1 => (at, at + u64::from(extent.len)),
@@ -252,33 +310,26 @@ impl World {
             if extent.owner != owner || extent.reclaim {
                 continue;
             }
-            let is_clean = !extent.dirty && !extent.writeback;
-            if !is_clean && !extent.active {
+            if extent.active {
+                active.push_back(inode, at, pages);
+            } else if extent.dirty || extent.writeback {
                 self.inodes[inode].cache.update(at, pages, |_, extent| (extent.active, extent.reclaim) = (true, true));
                 self.count_active(owner, pages, true);
-                continue;
-            }
-            if !extent.active && freed < most {
+            } else {
                 let folio = u64::from(extent.folio.max(1));
                 let take = pages.min((most - freed).div_ceil(folio).saturating_mul(folio));
                 let gone = self.inodes[inode].cache.cut(at, take);
                 self.forget(inode, gone.as_slice(), None);
                 freed += take;
-                if take == pages {
-                    continue;
-                }
+                from = at + take;
             }
-            if extent.active {
-                self.inodes[inode].cache.update(at, pages, |_, extent| extent.active = false);
-                self.count_active(owner, pages, false);
-            }
-            stays = Some(stays.map_or((at, at + pages), |(from, to)| (from.min(at), to.max(at + pages))));
         }
-        (freed, stays)
+        (freed, None)
     }
 
     fn count_active(&mut self, owner: CgId, pages: u64, is_active: bool) {
         let memory = &mut self.memory;
+        memory.lru(owner).count_active(pages, is_active);
         if is_active {
             (memory.inactive, memory.active) = (memory.inactive - pages, memory.active + pages);
             self.charge(owner, |charged| charged.active += pages);
@@ -291,12 +342,12 @@ impl World {
     /// Pages that reclaim met before they were clean are back on its lists: evicted next if they are clean now,
     /// active if they are dirty again (`folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, inode: InodeId, start: u64, pages: u32, owner: CgId, is_clean: bool) {
-        let lru = self.memory.lru(owner);
+        let lists = self.memory.lru(owner);
         if !is_clean {
-            lru.push_back(inode, start, pages.into());
+            lists.active.push_back(inode, start, pages.into());
             return;
         }
-        lru.push_next(inode, start, pages.into());
+        lists.inactive.push_next(inode, start, pages.into());
         self.count_active(owner, u64::from(pages), false);
     }
 
@@ -328,7 +379,7 @@ impl World {
         // What is on a list was in the cache when it was put there: it still is, in part, where its inode lost nothing.
         let inodes = &mut self.inodes;
         let has_lost: Vec<bool> = inodes.ids().map(|inode| std::mem::take(&mut inodes[inode].has_lost_pages)).collect();
-        for lru in &mut self.memory.lru {
+        for lru in self.memory.lru.iter_mut().flat_map(|lists| [&mut lists.inactive, &mut lists.active]) {
             lru.retain(|run| {
                 let cache = &inodes[run.inode].cache;
                 !has_lost[run.inode.0 as usize] || cache.first(run.start, run.start + run.len).is_some()

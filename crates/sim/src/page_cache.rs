@@ -345,8 +345,7 @@ mod tests {
     use floodline_scenario::Random;
 
     fn extent(len: u32, folio: u32) -> Extent {
-        let owner = CgId::ROOT;
-        Extent { len, folio, blocks: len, owner, dirty: false, writeback: false, active: false, reclaim: false }
+        Extent { len, blocks: len, ..Extent::clean(folio, CgId::ROOT) }
     }
 
     /// The same as an array of pages.

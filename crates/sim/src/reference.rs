@@ -15,6 +15,7 @@ struct Page {
     owner: CgId,
     dirty: bool,
     writeback: bool,
+    referenced: bool,
     active: bool,
     reclaim: bool,
 }
@@ -108,7 +109,8 @@ steps = ["exit"]
             while len * 2 <= hole && len * 2 <= most && at.is_multiple_of(len * 2) {
                 len *= 2;
             }
-            let new = Page { folio: at, owner, dirty: false, writeback: false, active: false, reclaim: false };
+            let (dirty, writeback, referenced, active, reclaim) = (false, false, false, false, false);
+            let new = Page { folio: at, owner, dirty, writeback, referenced, active, reclaim };
             file.pages[at as usize..(at + len) as usize].fill(Some(new));
             at += len;
         }
@@ -172,12 +174,15 @@ steps = ["exit"]
         file.pages[first as usize..].fill(None);
     }
 
-    fn activate(&mut self, file: usize, at: u64) {
+    fn read(&mut self, file: usize, at: u64) {
         let file = &mut self.files[file];
         let Some(page) = file.pages[at as usize] else { return };
         if !page.reclaim {
-            self.world.activate(file.inode, page.folio, file.folio_len(page.folio));
-            file.change(at, |page| page.active = true);
+            self.world.mark_accessed(file.inode, page.folio, file.folio_len(page.folio));
+            file.change(at, |page| {
+                let is_second = page.referenced && !page.active;
+                (page.active, page.referenced) = (page.active || is_second, !is_second);
+            });
         }
     }
 
@@ -200,7 +205,12 @@ steps = ["exit"]
                         assert!(!after.reclaim || after.active && !is_clean, "page {at}: {after:?}");
                         assert!(is_in_scope || (after.active, after.reclaim) == (before.active, before.reclaim));
                         assert!(!before.reclaim || after.reclaim);
-                        let page = Page { active: after.active, reclaim: after.reclaim, ..before };
+                        let page = Page {
+                            referenced: after.referenced,
+                            active: after.active,
+                            reclaim: after.reclaim,
+                            ..before
+                        };
                         file.pages[at as usize] = Some(page);
                     }
                 }
@@ -229,6 +239,7 @@ steps = ["exit"]
                     owner: extent.owner,
                     dirty: extent.dirty,
                     writeback: extent.writeback,
+                    referenced: extent.referenced,
                     active: extent.active,
                     reclaim: extent.reclaim,
                 });
@@ -286,7 +297,7 @@ fn check(fs: &str, kernel: &str, seed: u64) {
             4 | 5 => both.send(file, start, end - start),
             6 | 7 => both.complete(file, random.below(8)),
             8 => both.truncate(file, start),
-            9 => both.activate(file, start),
+            9 => both.read(file, start),
             10 => both.evict([CgId::ROOT, owner][random.below(2) as usize], 1 + random.below(30)),
             _ if random.below(8) == 0 => both.drop_caches(),
             _ => both.evict(owner, u64::MAX),

@@ -4,10 +4,10 @@
 //! misses are in `blind/misses.txt`; a run that misses and is not listed fails the test, and so does a listed run that
 //! does not miss any more: the list only shrinks.
 
-use floodline_record::version::KernelVersion;
-use floodline_record::record::{Record, Sink};
 use floodline_analysis::report::{Finding, Severity};
 use floodline_analysis::run::Run;
+use floodline_record::record::{Record, Sink};
+use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,16 +19,19 @@ pub(crate) struct Extent {
     pub(crate) dirty: bool,
     /// Being written.
     pub(crate) writeback: bool,
-    /// Met twice: on the active list.
+    /// Read once since it came, or since it became active (`PG_referenced`).
+    pub(crate) referenced: bool,
+    /// Read again after that: on the active list (`PG_active`).
     pub(crate) active: bool,
     /// Met by reclaim before it was clean: off the lists of reclaim until it is (`PG_reclaim`).
     pub(crate) reclaim: bool,
 }
 
 impl Extent {
-    /// No pages of folios of a size, clean and met for the first time.
+    /// No pages of folios of a size, clean, and read by no program so far.
     pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
-        Extent { len: 0, folio, blocks: 0, owner, dirty: false, writeback: false, active: false, reclaim: false }
+        let (dirty, writeback, referenced, active, reclaim) = (false, false, false, false, false);
+        Extent { len: 0, folio, blocks: 0, owner, dirty, writeback, referenced, active, reclaim }
     }
 
     /// Whether all of it has to be written, if any.
@@ -61,7 +64,7 @@ pub(super) fn end_of((start, extent): &(u64, Extent)) -> u64 {
 
 /// Whether an extent goes on in another that is alike.
 pub(super) fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> bool {
-    let states = |extent: &Extent| [extent.dirty, extent.writeback, extent.active, extent.reclaim];
+    let states = |extent: &Extent| [extent.dirty, extent.writeback, extent.referenced, extent.active, extent.reclaim];
     start + u64::from(one.len) == next
         && states(one) == states(other)
         && (one.folio, one.owner) == (other.folio, other.owner)

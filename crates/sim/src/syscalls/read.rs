@@ -105,12 +105,12 @@ async fn filemap_read(
     let got = end.saturating_sub(offset);
     let reading = sim.w().begin_read((pid, inode), cgroup, got);
     let is_sequential = offset == ahead.expected || offset == 0;
-    ahead.expected = end;
+    let before = std::mem::replace(&mut ahead.expected, end);
     let last = end.div_ceil(PAGE);
     let limit = if is_sequential { size.div_ceil(PAGE) } else { last };
     let mut page = offset / PAGE;
     while page < last {
-        let (cached, missing) = sim.w().find_cached(inode, page, last);
+        let (cached, missing) = sim.w().find_cached(inode, page..last, before);
         if cached > 0 {
             let bytes = if page + cached < last { cached * PAGE } else { end - offset.max(page * PAGE) };
             use_cpu(sim, pid, time_of(bytes, costs.copy_out), false).await;
@@ -236,11 +236,16 @@ impl World {
         Reading { pid, inode, cgroup, device: sb.device, window, most, folio: sb.folios.by_readahead }
     }
 
-    /// How many pages are cached from one on, which are met by that, and how many are missing after them.
-    fn find_cached(&mut self, inode: InodeId, page: u64, last: u64) -> (u64, u64) {
-        let (start, missing) = self.inodes[inode].cache.hole(page, last - page).unwrap_or((last, 0));
+    /// How many pages are cached from the first of a read on, which count as read by that, and how many are missing after
+    /// them. The folio in which the last read of the open file ended has been counted then.
+    fn find_cached(&mut self, inode: InodeId, pages: Range<u64>, before: u64) -> (u64, u64) {
+        let page = pages.start;
+        let (start, missing) = self.inodes[inode].cache.hole(page, pages.end - page).unwrap_or((pages.end, 0));
         if start > page {
-            self.activate_if_seen(inode, page, start - page);
+            let folio = self.inodes[inode].cache.folio(page).map_or(page..page, |(at, len)| at..at + u64::from(len));
+            let is_counted = before.checked_sub(1).is_some_and(|last| folio.contains(&(last / PAGE)));
+            let from = if is_counted { folio.end.min(start) } else { page };
+            self.mark_accessed(inode, from, start - from);
         }
         (start - page, missing)
     }
@@ -279,15 +284,6 @@ impl World {
             let run = if folio == most { hole / most * most } else { folio };
             self.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
             next = at + run;
-        }
-    }
-
-    /// Pages that are read again are active; a page met for the first time since it was brought in is not.
-    fn activate_if_seen(&mut self, inode: InodeId, start: u64, len: u64) {
-        let i = &self.inodes[inode];
-        // Written by a program and read once: still the first meeting.
-        if i.cache.range(start, len).any(|(_, extent)| !extent.active && !extent.dirty) {
-            self.activate(inode, start, len);
         }
     }
 }
