@@ -2,15 +2,16 @@
 //! What runs in a cgroup, told from its path: systemd units, containers of the usual runtimes, pods,
 //! virtual machines, batch jobs. The shapes of paths are a table ([`shape`]), read component by
 //! component; the innermost match is the answer and keeps what it lies in. Nobody is asked: names that
-//! are not in a path (a Docker container's) come from local files (`HostFacts::container_names`).
+//! are not in a path (a Docker container's) come from local files
+//! ([`HostFacts::container_name`]).
 
 mod shape;
 #[cfg(test)]
 mod tests;
 
+use floodline_record::facts::HostFacts;
 use floodline_record::name::Name;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// What kind of thing runs in a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,6 +122,9 @@ pub struct Identity {
     pub id: Option<String>,
     /// The user whose slice it is in.
     pub uid: Option<u32>,
+    /// The user of the host below whose slice (`/user.slice/user-UID.slice`) it lies: whatever that user says
+    /// of it concerns no other user.
+    pub host_uid: Option<u32>,
     /// What it lives in, where it is a part of something: a container's pod, a unit's container.
     pub inside: Option<Box<Identity>>,
 }
@@ -134,7 +138,7 @@ const NEST_MAX: usize = 8;
 
 impl Identity {
     fn of(kind: Kind) -> Identity {
-        Identity { kind, name: None, id: None, uid: None, inside: None }
+        Identity { kind, name: None, id: None, uid: None, host_uid: None, inside: None }
     }
 
     /// The id as people know it: twelve characters, or the first group of a uid.
@@ -150,9 +154,9 @@ impl Identity {
     }
 
     /// What a person would call it, escaped: `redis.service`, `docker web`, `pod shop/cart-0/app`,
-    /// `sshd.service in lxc mail`; `names` are those found in local files, by full id.
-    pub fn label(&self, names: &BTreeMap<String, Name>) -> String {
-        let mut label = self.own_label(names);
+    /// `sshd.service in lxc mail`. `facts` hold the names that were found in local files.
+    pub fn label(&self, facts: Option<&HostFacts>) -> String {
+        let mut label = self.own_label(facts);
         let names_user = self.name.as_ref().is_some_and(|name| shape::user(name.as_bytes()).is_some());
         if let Some(uid) = self.uid.filter(|_| !self.kind.is_container() && !names_user) {
             label.push_str(&format!(" of user {uid}"));
@@ -164,7 +168,7 @@ impl Identity {
             self.inside.as_deref()
         };
         if let Some(outer) = outer.and_then(Identity::container) {
-            label.push_str(&format!(" in {}", outer.own_label(names)));
+            label.push_str(&format!(" in {}", outer.own_label(facts)));
         }
         label
     }
@@ -175,15 +179,16 @@ impl Identity {
             .filter(|outer| self.kind.is_container() && self.kind != Kind::Conmon && outer.kind == Kind::KubernetesPod)
     }
 
-    fn own_label(&self, names: &BTreeMap<String, Name>) -> String {
-        let known = self.id.as_ref().and_then(|id| names.get(id)).or(self.name.as_ref()).map(Name::to_string);
+    fn own_label(&self, facts: Option<&HostFacts>) -> String {
+        let found = facts.and_then(|facts| facts.container_name(self.id.as_ref()?, self.host_uid));
+        let known = found.or(self.name.as_ref()).map(Name::to_string);
         let is_named = known.is_some();
         let text = known.or_else(|| self.short_id().map(str::to_owned));
         match (self.kind, self.pod(), text) {
             (Kind::Root, ..) => "/".to_owned(),
             // Found by its id, a container of Kubernetes has a name that says its pod: shop/cart-0/app.
             (_, Some(_), Some(text)) if is_named => format!("pod {text}"),
-            (_, Some(pod), Some(text)) => format!("{}/{text}", pod.own_label(names)),
+            (_, Some(pod), Some(text)) => format!("{}/{text}", pod.own_label(facts)),
             (kind, _, Some(text)) if kind.is_unit() || kind == Kind::Other => text,
             (kind, _, Some(text)) => format!("{} {text}", kind.label()),
             (kind, _, None) => kind.label().to_owned(),
@@ -196,6 +201,10 @@ pub fn identify(path: &Name) -> Identity {
     let parts: Vec<&[u8]> =
         path.as_bytes().split(|&byte| byte == b'/').filter(|part| !part.is_empty()).take(DEPTH_MAX).collect();
     let Some(last) = parts.last() else { return Identity::of(Kind::Root) };
+    let host_uid = match parts.as_slice() {
+        [b"user.slice", slice, ..] if slice.starts_with(b"user-") => shape::user(slice),
+        _ => None,
+    };
     let mut found: Vec<Identity> = Vec::new();
     let mut uid = None;
     let mut above: &[u8] = b"";
@@ -211,6 +220,7 @@ pub fn identify(path: &Name) -> Identity {
                 identity.kind = Kind::KubernetesContainer;
             }
             identity.uid = uid;
+            identity.host_uid = host_uid;
             // A container has users of its own inside.
             if identity.kind.is_container() {
                 uid = None;
@@ -220,7 +230,7 @@ pub fn identify(path: &Name) -> Identity {
         above = part;
     }
     if found.is_empty() {
-        found.push(Identity { name: Some(shape::unescape(last)), uid, ..Identity::of(Kind::Other) });
+        found.push(Identity { name: Some(shape::unescape(last)), uid, host_uid, ..Identity::of(Kind::Other) });
     }
     let skip = found.len().saturating_sub(NEST_MAX);
     let nested =

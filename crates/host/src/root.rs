@@ -5,8 +5,10 @@
 //! Knows nothing of what is in the files.
 
 mod fault;
+mod owned;
 
 pub use fault::Fault;
+pub use owned::{FoundDir, MountPoints};
 
 use floodline_record::gap::Cause;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
@@ -99,6 +101,12 @@ impl HostRoot {
     /// A captured tree; `/` is treated as one, too.
     pub fn at(path: &Path) -> Result<HostRoot, RootError> {
         HostRoot::open(path, false)
+    }
+
+    /// A captured tree that is treated as the live machine is.
+    #[cfg(test)]
+    pub(crate) fn as_if_live(path: &Path) -> HostRoot {
+        HostRoot { live: true, ..HostRoot::at(path).expect("a folder") }
     }
 
     fn open(path: &Path, live: bool) -> Result<HostRoot, RootError> {
@@ -196,11 +204,14 @@ impl HostRoot {
     }
 
     pub(crate) fn file(&self, path: &[u8]) -> Result<HostFile, Fault> {
-        if !self.live {
-            // Opening a device can have an effect of its own, so look before opening.
-            HostFile::check(self.resolve(path, OFlags::PATH)?.as_fd())?;
+        // The kernel fills these two; nothing in them but regular files is ever asked for.
+        if self.live && [&b"/proc/"[..], b"/sys/"].iter().any(|kernel| path.starts_with(kernel)) {
+            return HostFile::new(self.resolve(path, FILE)?);
         }
-        HostFile::new(self.resolve(path, FILE)?)
+        // Opening a device can have an effect of its own, so look first, and open what was looked at.
+        let found = self.resolve(path, OFlags::PATH)?;
+        HostFile::check(found.as_fd())?;
+        owned::reopen(found.as_fd())
     }
 
     pub(crate) fn dir(&self, path: &[u8]) -> Result<HostDir, Fault> {

@@ -40,6 +40,10 @@ pub struct HostFacts {
     pub journald: Option<Journald>,
     /// Names of containers found in local files, by full container id.
     pub container_names: BTreeMap<String, Name>,
+    /// Names of containers found in files that users own, by user and full container id. A user's names count
+    /// only below that user's own slice.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub user_container_names: BTreeMap<u32, BTreeMap<String, Name>>,
     /// Whether the reader had the privileges of root.
     pub privileged: Option<bool>,
     /// Whether `kernel.task_delayacct` is on.
@@ -58,6 +62,15 @@ pub struct HostFacts {
     /// copy has other ones. Empty on a live machine, whose directories have theirs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroup_inodes: BTreeMap<String, u64>,
+}
+
+impl HostFacts {
+    /// Name of a container by its full id: as root's runtimes have it, or else as the user has it below whose
+    /// slice the container lies.
+    pub fn container_name(&self, id: &str, host_uid: Option<u32>) -> Option<&Name> {
+        let of_user = || self.user_container_names.get(&host_uid?)?.get(id);
+        self.container_names.get(id).or_else(of_user)
+    }
 }
 
 /// Ticks per second.

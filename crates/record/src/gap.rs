@@ -173,9 +173,10 @@ pub enum Cause {
         /// What ran out.
         what: String,
     },
-    /// The kernel did not take what was given to it, e.g. a program of the tracer.
+    /// The kernel did not take what was given to it, e.g. a program of the tracer, or Floodline does not
+    /// open what could do harm, e.g. a link that another user placed.
     Refused {
-        /// What it said, and what helps.
+        /// The reason, and what helps.
         why: String,
     },
     /// Nobody asked for it: the read plan left it out.

@@ -12,7 +12,6 @@ use floodline_record::name::Name;
 use floodline_record::window::Window;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Version of the serialized form.
 pub const SCHEMA: &str = "floodline.budget/1";
@@ -152,12 +151,10 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
         cgroups.extend(budget.wbs.iter().map(|wb| (budget, wb_row(&budget.domain, wb))));
     }
     let facts = window.facts.as_ref();
-    let unnamed = BTreeMap::new();
-    let names = facts.map_or(&unnamed, |facts| &facts.container_names);
     for (budget, row) in &mut cgroups {
         let identity = identify(&budget.path);
         let is_container = identity.kind.is_container() || identity.inside.is_some();
-        row.container = is_container.then(|| identity.label(names));
+        row.container = is_container.then(|| identity.label(facts));
         row.cgroup = Some(budget.path.to_string());
         row.may_hold_bytes = budget.outlook.may_hold.map(|bytes| bytes.0);
         row.flags = budget.outlook.flags.iter().map(|flag| flag_name(*flag)).collect();

@@ -3,6 +3,7 @@
 //! uid of a pod. An identity is shown from the inside out: `Kind name|id [user N] < outer`.
 
 use super::*;
+use std::collections::BTreeMap;
 
 const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const ID2: &str = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
@@ -226,8 +227,9 @@ fn a_label_has_the_name_that_is_known_and_says_where_it_lies() {
         (UID.to_owned(), Name::from("shop/cart-0")),
     ]
     .into();
-    let label = |path: &str, names: &BTreeMap<String, Name>| identify(&Name::from(spelled(path).as_str())).label(names);
-    let check = |path: &str, expect: &str| assert_eq!(label(path, &names), expect, "{path}");
+    let facts = HostFacts { container_names: names, ..HostFacts::default() };
+    let label = |path: &str, facts| identify(&Name::from(spelled(path).as_str())).label(facts);
+    let check = |path: &str, expect: &str| assert_eq!(label(path, Some(&facts)), expect, "{path}");
     check("/system.slice/nginx.service", "nginx.service");
     check("/docker/ID", "docker web");
     check("/docker/ID/system.slice/nginx.service", "nginx.service in docker web");
@@ -242,16 +244,37 @@ fn a_label_has_the_name_that_is_known_and_says_where_it_lies() {
     check("/mygroup", "mygroup");
     check("/docker/ID/kubelet/kubepods/podUID/ID2", "pod shop/cart-0/app in docker web");
     check("/docker/ID2/docker/ID", "docker web in docker shop/cart-0/app");
-    let none = BTreeMap::new();
-    assert_eq!(label("/docker/ID", &none), "docker 0123456789ab");
-    assert_eq!(label("/machine/qemu-3-db.libvirt-qemu/vcpu0", &none), "libvirt db");
-    assert_eq!(label("/kubepods/podUID/ID2", &none), "pod 2f4e1c9a/fedcba987654");
+    assert_eq!(label("/docker/ID", None), "docker 0123456789ab");
+    assert_eq!(label("/machine/qemu-3-db.libvirt-qemu/vcpu0", None), "libvirt db");
+    assert_eq!(label("/kubepods/podUID/ID2", None), "pod 2f4e1c9a/fedcba987654");
+}
+
+#[test]
+fn a_user_names_only_what_lies_below_that_users_slice() {
+    let of_user = |uid: u32, id: &str, name: &str| (uid, BTreeMap::from([(id.to_owned(), Name::from(name))]));
+    let facts = HostFacts {
+        container_names: [(ID2.to_owned(), Name::from("web"))].into(),
+        user_container_names: [of_user(7, ID, "toolbox"), of_user(8, ID2, "mine")].into(),
+        ..HostFacts::default()
+    };
+    let check = |path: &str, expect: &str| {
+        let label = identify(&Name::from(spelled(path).as_str())).label(Some(&facts));
+        assert_eq!(label, expect, "{path}");
+    };
+    check("/user.slice/user-7.slice/user@7.service/user.slice/libpod-ID.scope", "podman toolbox");
+    check("/user.slice/user-8.slice/user@8.service/user.slice/libpod-ID.scope", "podman 0123456789ab");
+    check("/machine.slice/libpod-ID.scope", "podman 0123456789ab");
+    // Whoever may make cgroups may call them as a user's slice is called.
+    check("/user.slice/user-8.slice/user@8.service/user-7.slice/libpod-ID.scope", "podman 0123456789ab");
+    check("/system.slice/ci.service/user.slice/user-7.slice/libpod-ID.scope", "podman 0123456789ab");
+    // What root's runtimes say comes before what a user says.
+    check("/user.slice/user-8.slice/libpod-ID2.scope", "podman web");
 }
 
 #[test]
 fn any_bytes_are_survived_and_shown_without_control_characters() {
     bolero::check!().for_each(|bytes: &[u8]| {
-        let label = identify(&Name::new(bytes)).label(&BTreeMap::new());
+        let label = identify(&Name::new(bytes)).label(None);
         assert!(!label.is_empty() && !label.chars().any(char::is_control));
     });
 }

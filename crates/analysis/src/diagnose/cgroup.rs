@@ -36,8 +36,7 @@ pub fn label(window: &Window, id: EntityId) -> String {
     let Some(path) = path(window, id) else { return format!("cgroup #{}", id.0) };
     let identity = container::identify(path);
     if identity.kind.is_container() || identity.inside.is_some() {
-        let names = window.facts.as_ref().map(|facts| &facts.container_names);
-        identity.label(names.unwrap_or(&BTreeMap::new()))
+        identity.label(window.facts.as_ref())
     } else {
         path.to_string()
     }

@@ -69,11 +69,12 @@ fn controllers(content: &[u8]) -> Option<Vec<String>> {
     names.iter().all(is_name).then(|| names.into_iter().map(|name| Name::new(name).to_string()).collect())
 }
 
-/// What the mounts say. Of several mounts of one hierarchy the one that shows its root counts.
+/// What the mounts say. Of several mounts of one hierarchy the one that shows its root counts, and the usual
+/// place before any other, which can lie in a directory that a user may rename.
 fn setup(mounts: &[Mount]) -> CgroupSetup {
     let mut setup = CgroupSetup::default();
     let mut shown: Vec<&Mount> = mounts.iter().collect();
-    shown.sort_by_key(|mount| mount.root.as_bytes() != b"/");
+    shown.sort_by_key(|mount| (mount.root.as_bytes() != b"/", !mount.mount_point.as_bytes().starts_with(USUAL)));
     for mount in shown {
         match mount.fs_type.as_str() {
             "cgroup2" => {
@@ -98,6 +99,9 @@ fn setup(mounts: &[Mount]) -> CgroupSetup {
     };
     setup
 }
+
+/// Where every distribution mounts them.
+const USUAL: &[u8] = b"/sys/fs/cgroup";
 
 /// Controllers of version 1.
 const CONTROLLERS: [&str; 14] = [
@@ -175,6 +179,12 @@ mod tests {
     fn a_mount_of_a_part_of_the_hierarchy_does_not_stand_for_it() {
         let part = Mount { root: Name::from("/docker/abc"), ..mount("cgroup2", "/var/part", "rw") };
         let setup = setup(&[part, mount("cgroup2", "/sys/fs/cgroup", "rw")]);
+        assert_eq!(setup.v2_mount, Some(Name::from("/sys/fs/cgroup")));
+    }
+    #[test]
+    fn the_usual_place_comes_before_one_that_a_user_may_rename() {
+        let other = mount("cgroup2", "/home/ada/chroot/sys/fs/cgroup", "rw");
+        let setup = setup(&[other, mount("cgroup2", "/sys/fs/cgroup", "rw")]);
         assert_eq!(setup.v2_mount, Some(Name::from("/sys/fs/cgroup")));
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of containers from files that their runtimes leave on disk. No daemon is asked, so that a hung
-//! one cannot hang us. Absent files are normal; the number and size of what is read are bounded.
+//! one cannot hang us. Absent files are normal; the number and size of what is read are bounded. Files of
+//! users come last, and what they name is kept apart ([`users`]).
+
+mod users;
 
 use super::{Prober, join};
 use crate::root::LARGE;
@@ -17,11 +20,6 @@ const DOCKER: &[u8] = b"/var/lib/docker/containers";
 const STORAGE: [&[u8]; 2] = [
     b"/var/lib/containers/storage/overlay-containers/containers.json",
     b"/run/containers/storage/overlay-containers/volatile-containers.json",
-];
-/// Where Podman keeps them for users: their homes, and what is gone at logout.
-const STORAGE_OF_USERS: [(&[u8], &[u8]); 2] = [
-    (b"/home", b".local/share/containers/storage/overlay-containers/containers.json"),
-    (b"/run/user", b"containers/overlay-containers/volatile-containers.json"),
 ];
 /// The kubelet's links, named POD_NAMESPACE_CONTAINER-ID.log.
 const KUBERNETES: &[u8] = b"/var/log/containers";
@@ -41,13 +39,9 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     for path in STORAGE {
         storage(prober, path);
     }
-    for (folder, path) in STORAGE_OF_USERS {
-        for user in list(prober, folder).unwrap_or_default() {
-            storage(prober, &join(&join(folder, &user), path));
-        }
-    }
     containerd(prober);
     kubernetes(prober);
+    users::probe(prober);
 }
 
 fn docker(prober: &mut Prober<'_>) {
@@ -77,16 +71,21 @@ fn storage(prober: &mut Prober<'_>, path: &[u8]) {
         Err(Cause::NotFound) => return,
         Err(cause) => return prober.gap(Source::ContainerNames, cause, path),
     };
-    let Ok(serde_json::Value::Array(containers)) = serde_json::from_slice(&content) else {
-        return malformed(prober, "a list of containers", path);
-    };
-    for container in containers.iter().take(CONTAINERS_MAX) {
-        let id = container.get("id").and_then(serde_json::Value::as_str);
-        let name = container.get("names").and_then(|names| names.get(0)).and_then(serde_json::Value::as_str);
-        if let (Some(id), Some(name)) = (id, name) {
-            insert(prober, id.as_bytes(), name);
-        }
+    let Some(named) = names_of_storage(&content) else { return malformed(prober, "a list of containers", path) };
+    for (id, name) in named {
+        insert(prober, id.as_bytes(), &name);
     }
+}
+
+/// Ids and first names in a list of the storage library.
+fn names_of_storage(content: &[u8]) -> Option<Vec<(String, String)>> {
+    let list: serde_json::Value = serde_json::from_slice(content).ok()?;
+    let named = list.as_array()?.iter().take(CONTAINERS_MAX).filter_map(|container| {
+        let id = container.get("id")?.as_str()?;
+        let name = container.get("names")?.get(0)?.as_str()?;
+        Some((id.to_owned(), name.to_owned()))
+    });
+    Some(named.collect())
 }
 
 fn kubernetes(prober: &mut Prober<'_>) {
@@ -232,16 +231,6 @@ mod tests {
         check("/var/log/containers/web-6d4cf_shop_nginx-ID.log", "", "shop/web-6d4cf/nginx");
         check("/var/log/pods/shop_web-6d4cf_1f6c0f0f-0c5b-4e35-a0a7-5f8a0f5e1a2b/nginx/0.log", "", "shop/web-6d4cf");
         check("/var/log/pods/kube-system_etcd-node1_0123456789abcdef0123456789abcdef/x", "", "kube-system/etcd-node1");
-        check(
-            "/home/ada/.local/share/containers/storage/overlay-containers/containers.json",
-            r#"[{"id":"ID","names":["toolbox"]}]"#,
-            "toolbox",
-        );
-        check(
-            "/run/user/1000/containers/overlay-containers/volatile-containers.json",
-            r#"[{"id":"ID","names":["once"]}]"#,
-            "once",
-        );
         let bundle = "/run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json";
         check(
             bundle,
@@ -272,7 +261,7 @@ mod tests {
     #[test]
     fn any_bytes_are_survived() {
         bolero::check!().for_each(|bytes: &[u8]| {
-            let _ = (name_of_docker(bytes), name_of_log(bytes), name_of_pod(bytes));
+            let _ = (name_of_docker(bytes), name_of_log(bytes), name_of_pod(bytes), names_of_storage(bytes));
         });
     }
 }
