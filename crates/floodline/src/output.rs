@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files as output: recordings and exports. An existing file is never overwritten unasked, binary data
-//! never goes to a terminal, and errors say which file.
+//! Files as output: recordings and exports. An existing file is never overwritten unasked, a device never,
+//! two programs never write to one file, binary data never goes to a terminal, and errors say which file.
+//! What is written may describe a host, so only its owner may read it.
 
 use crate::error::CliError;
 use crate::input::shown;
 use floodline_record::recording::EncodeError;
-use std::fs::{File, OpenOptions};
+use floodline_host::root::{HostRoot, LARGE};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, ftruncate, openat};
+use rustix::io::Errno;
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// What kind of bytes a command writes.
@@ -75,26 +79,116 @@ impl Existing {
     }
 }
 
-/// A new file. Pipes and devices hold nothing that could be lost, so they are written to as they are.
+/// What may be read and written by its owner alone.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Character devices that lose and disturb nothing: `/dev/null`, `/dev/zero`, `/dev/full`.
+const HARMLESS: [(u32, u32); 3] = [(1, 3), (1, 5), (1, 7)];
+
+/// Makes a new file that this program alone writes to. A pipe holds nothing that could be lost and is
+/// written to as it is. What exists is looked at before it is opened: opening some devices does harm.
 pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> {
-    let metadata = std::fs::metadata(path);
-    if metadata.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
-        return Err(CliError::usage(format!("{} is a folder", shown(path))).hint("name a file in it"));
+    let failed = |errno: Errno| CliError::write(&shown(path).to_string(), &errno.into());
+    match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(found) => {
+            let stat = fstat(&found).map_err(failed)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile if existing == Existing::Replace => replace(path, &found, &stat),
+                FileType::RegularFile => Err(exists(path, &stat, existing)),
+                FileType::Fifo => reopen(&found, OFlags::WRONLY).map(File::from).map_err(failed),
+                FileType::CharacterDevice if HARMLESS.contains(&number(stat.st_rdev)) => {
+                    reopen(&found, OFlags::WRONLY).map(File::from).map_err(failed)
+                }
+                FileType::Directory => {
+                    Err(CliError::usage(format!("{} is a folder", shown(path))).hint("name a file in it"))
+                }
+                other => Err(CliError::usage(format!("{} is {}, not a file", shown(path), kind(other)))
+                    .hint("name a file in its place; Floodline does not write to devices")
+                    .hint("standard output is -")),
+            }
+        }
+        Err(Errno::NOENT) => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            match openat(CWD, path, flags, PRIVATE) {
+                Ok(file) => lock(path, file).map(File::from),
+                // A link that leads nowhere, or another program was faster.
+                Err(Errno::EXIST) => Err(exists_already(path, existing)),
+                Err(errno) => Err(failed(errno)),
+            }
+        }
+        Err(errno) => Err(failed(errno)),
     }
-    let mut options = OpenOptions::new();
-    options.write(true);
-    match (existing, metadata.is_ok_and(|metadata| !metadata.is_file())) {
-        (_, true) => &mut options,
-        (Existing::Replace, false) => options.create(true).truncate(true),
-        (Existing::Keep | Existing::KeepAlways, false) => options.create_new(true),
-    };
-    options.open(path).map_err(|error| match (error.kind(), existing) {
-        (io::ErrorKind::AlreadyExists, Existing::KeepAlways) => {
-            CliError::usage(format!("{} exists already", shown(path))).hint("choose another name")
-        }
-        (io::ErrorKind::AlreadyExists, _) => {
-            CliError::usage(format!("{} exists already", shown(path))).hint("choose another name, or add --force")
-        }
-        _ => CliError::write(&shown(path).to_string(), &error),
+}
+
+/// Empties a file that exists, unless another program writes to it.
+fn replace(path: &Path, found: &OwnedFd, stat: &Stat) -> Result<File, CliError> {
+    let failed = |errno: Errno| CliError::write(&shown(path).to_string(), &errno.into());
+    let file = lock(path, reopen(found, OFlags::WRONLY).map_err(failed)?)?;
+    if stat.st_uid == rustix::process::geteuid().as_raw() {
+        rustix::fs::fchmod(&file, PRIVATE).map_err(failed)?;
+    }
+    ftruncate(&file, 0).map_err(failed)?;
+    Ok(File::from(file))
+}
+
+fn reopen(found: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat(CWD, format!("/proc/self/fd/{}", found.as_raw_fd()), flags | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Locks a file for as long as it is open.
+fn lock(path: &Path, file: OwnedFd) -> Result<OwnedFd, CliError> {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(fstat(&file).map_or_else(
+            |errno| CliError::write(&shown(path).to_string(), &errno.into()),
+            |stat| busy(path, writer(&stat)),
+        )),
+        // A filesystem without locks.
+        Ok(()) | Err(_) => Ok(file),
+    }
+}
+
+fn exists(path: &Path, stat: &Stat, existing: Existing) -> CliError {
+    match writer(stat) {
+        Some(pid) => busy(path, Some(pid)),
+        None => exists_already(path, existing),
+    }
+}
+
+fn exists_already(path: &Path, existing: Existing) -> CliError {
+    CliError::usage(format!("{} exists already", shown(path))).hint(match existing {
+        Existing::KeepAlways => "choose another name",
+        Existing::Keep | Existing::Replace => "choose another name, or add --force",
     })
+}
+
+fn busy(path: &Path, writer: Option<u32>) -> CliError {
+    let by = writer.map_or("another program".to_owned(), |pid| format!("process {pid}"));
+    CliError::usage(format!("{by} is writing to {}", shown(path)))
+        .hint("choose another name, or end that process first")
+}
+
+/// The process that holds the lock of a file, from the kernel's list: `1: FLOCK ADVISORY WRITE PID
+/// MAJOR:MINOR:INODE 0 EOF`. `None` where it is in another PID namespace, too.
+fn writer(stat: &Stat) -> Option<u32> {
+    let list = HostRoot::live().ok()?.read("/proc/locks", LARGE).ok()?;
+    let (major, minor) = number(stat.st_dev);
+    let file = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+    String::from_utf8_lossy(&list).lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let is_of_file = fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&file.as_str());
+        fields.get(4)?.parse().ok().filter(|pid| is_of_file && *pid > 0)
+    })
+}
+
+fn number(dev: u64) -> (u32, u32) {
+    (rustix::fs::major(dev), rustix::fs::minor(dev))
+}
+
+fn kind(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::BlockDevice => "a block device",
+        FileType::CharacterDevice => "a character device",
+        FileType::Socket => "a socket",
+        _ => "something else",
+    }
 }

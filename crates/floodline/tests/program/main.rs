@@ -12,6 +12,7 @@ mod lab;
 mod lab_faults;
 mod ledger;
 mod misuse;
+mod output_files;
 mod record;
 mod recorder;
 mod scenario;

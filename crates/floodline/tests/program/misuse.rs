@@ -139,14 +139,6 @@ fn what_is_replayed_outside_of_a_recording_says_what_there_is() {
 }
 
 #[test]
-fn devices_are_written_to_and_not_taken_for_files_that_exist() {
-    let tree = captured("6.12");
-    let run = floodline(&["record", "--root", &tree, "--for", "0s", "-o", "/dev/null"]);
-    assert_eq!(run.code, 0, "{run}");
-    assert!(run.stderr.contains("recorded 1 sample to /dev/null"), "{run}");
-}
-
-#[test]
 fn what_a_tracer_may_cost_is_a_percentage_and_nothing_for_a_recording() {
     let file = recording(&Fixture::healthy().one_look());
     for command in [&["doctor"][..], &["record", "-o", "-"]] {

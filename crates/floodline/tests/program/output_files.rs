@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that commands write: never a device, never two programs to one file, and for their owner alone.
+
+use crate::harness::{captured, command, floodline, outcome, recording};
+use floodline_testkit::Fixture;
+use rustix::fs::{CWD, Mode};
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
+}
+
+#[test]
+fn devices_and_sockets_are_refused_with_force_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (link, socket) = (folder.path().join("link"), folder.path().join("socket"));
+    symlink("/dev/urandom", &link).expect("a link");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let (tree, file) = (captured("6.12"), recording(&Fixture::healthy().one_look()));
+    let cases =
+        [("/dev/urandom", "a character device"), (text(&link), "a character device"), (text(&socket), "a socket")];
+    for (path, kind) in cases {
+        for args in [
+            &["record", "--root", &tree, "--for", "0s", "-o", path][..],
+            &["record", "--root", &tree, "--for", "0s", "--force", "-o", path],
+            &["export", file.as_str(), "--format", "jsonl", "--force", "-o", path],
+            &["doctor", "--root", &tree, "--save", path],
+        ] {
+            let run = floodline(args);
+            assert_eq!(run.code, 2, "{args:?}: {run}");
+            assert!(run.stderr.contains(&format!("{path} is {kind}, not a file")), "{args:?}: {run}");
+            assert!(run.stderr.contains("hint: name a file in its place"), "{args:?}: {run}");
+        }
+    }
+}
+
+#[test]
+fn pipes_and_the_null_device_hold_nothing_that_could_be_lost() {
+    let tree = captured("6.12");
+    let run = floodline(&["record", "--root", &tree, "--for", "0s", "-o", "/dev/null"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stderr.contains("recorded 1 sample to /dev/null"), "{run}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
+    let child = command(&["record", "--root", &tree, "--for", "0s", "-o", text(&pipe)])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut bytes = Vec::new();
+    std::fs::File::open(&pipe).and_then(|mut pipe| pipe.read_to_end(&mut bytes)).expect("a recording");
+    let run = outcome(child.wait_with_output().expect("it ends"));
+    assert_eq!(run.code, 0, "{run}");
+    assert!(floodline_record::recording::Decoder::new(&bytes[..]).is_ok());
+}
+
+#[test]
+fn the_second_recorder_of_one_file_is_told_of_the_first() {
+    let (tree, folder) = (captured("6.12"), tempfile::tempdir().expect("a folder"));
+    let path = folder.path().join("host.flr");
+    let record = ["record", "--root", &tree, "--every", "5ms", "--for", "1h", "-o", text(&path)];
+    let first = command(&record).stderr(Stdio::piped()).spawn().expect("it starts");
+    let end = Instant::now() + Duration::from_secs(20);
+    while std::fs::metadata(&path).map_or(0, |file| file.len()) < 8000 {
+        assert!(Instant::now() < end, "the recorder wrote nothing for 20 s");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let forced = ["record", "--root", &tree, "--for", "0s", "--force", "-o", text(&path)];
+    for second in [&record[..], &forced] {
+        let run = floodline(second);
+        assert_eq!(run.code, 2, "{run}");
+        let expect = format!("process {} is writing to {}", first.id(), text(&path));
+        assert!(run.stderr.contains(&expect), "without {expect:?}: {run}");
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&first), rustix::process::Signal::INT)
+        .expect("it runs");
+    let run = outcome(first.wait_with_output().expect("it ends"));
+    assert_eq!(run.code, 0, "{run}");
+    // It holds what the first one wrote, from its first byte.
+    let replay = floodline(&["replay", text(&path), "--format", "json"]);
+    assert!(run.stderr.contains(&format!("recorded {} samples", replay.stdout.lines().count())), "{run}");
+}
+
+#[test]
+fn what_is_written_may_be_read_by_its_owner_alone() {
+    let (tree, folder) = (captured("6.12"), tempfile::tempdir().expect("a folder"));
+    let check = |name: &str, args: &[&str]| {
+        let path = folder.path().join(name);
+        let run = floodline(&[args, &[text(&path)]].concat());
+        assert!(run.code < 2, "{run}");
+        assert_eq!(mode(&path), 0o600, "{args:?}");
+    };
+    let recorded = folder.path().join("host.flr");
+    check("host.flr", &["record", "--root", &tree, "--for", "0s", "-o"]);
+    check("doctor.flr", &["doctor", "--root", &tree, "--save"]);
+    check("host.jsonl", &["export", text(&recorded), "--format", "jsonl", "-o"]);
+    let run = floodline(&["export", text(&recorded), "--format", "csv", "-o", text(&folder.path().join("tables"))]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(mode(&folder.path().join("tables/host.csv")), 0o600);
+    // An older file that is written anew is no more open than a new one.
+    std::fs::write(folder.path().join("old.flr"), "").expect("a file");
+    std::fs::set_permissions(folder.path().join("old.flr"), PermissionsExt::from_mode(0o644)).expect("it is ours");
+    check("old.flr", &["record", "--root", &tree, "--for", "0s", "--force", "-o"]);
+}
