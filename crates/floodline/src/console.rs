@@ -6,6 +6,7 @@
 use crate::error::CliError;
 use floodline_record::name::harmless;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -46,6 +47,11 @@ const WIDTH_DEFAULT: u16 = 80;
 
 /// Commands that take longer than this show progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+
+/// Writes a line to standard error. Where that is closed or full, the line is lost and the command goes on.
+pub(crate) fn tell(line: fmt::Arguments<'_>) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}
 
 impl Console {
     pub(crate) fn new(wanted: ColorChoice) -> Console {
@@ -89,7 +95,7 @@ impl Console {
 
     /// Tells a person something that is not part of the result.
     pub(crate) fn note(&self, text: &str) {
-        anstream::eprintln!("floodline: {}", harmless(text));
+        tell(format_args!("floodline: {}", harmless(text)));
     }
 
     /// A line on standard error that says how far a command is; for commands that may take long.

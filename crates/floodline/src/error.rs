@@ -1,64 +1,116 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one error type of the program: what kind, what happened, what to type next.
 
+use crate::console::tell;
 use crate::exit::Exit;
-use anstream::eprintln;
+use floodline_lab::kernels::KernelError;
+use floodline_lab::run::RunError;
 use floodline_record::name::harmless;
+use floodline_sim::SimError;
 use std::fmt;
 use std::io;
 
 /// Anything that ends a command early.
 #[derive(Debug)]
 pub(crate) struct CliError {
-    kind: Kind,
-    cause: String,
+    cause: Cause,
+    text: String,
     hints: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+/// What kind of failure it is: one that the program found itself, or an error of a library as it came.
+#[derive(Debug)]
+enum Cause {
     Usage,
     CannotObserve,
     ClosedPipe,
     LabUnavailable,
     Bug,
+    Simulator(Box<SimError>),
+    Lab(Box<RunError>),
+    Kernel(Box<KernelError>),
+}
+
+impl Cause {
+    /// The exit code of every failure. Without a wildcard: what is added must be decided here.
+    fn exit(&self) -> Exit {
+        match self {
+            Cause::Usage => Exit::Usage,
+            Cause::CannotObserve => Exit::CannotObserve,
+            // The reader has what it wanted.
+            Cause::ClosedPipe => Exit::Done,
+            Cause::LabUnavailable => Exit::LabUnavailable,
+            Cause::Bug => Exit::Bug,
+            Cause::Simulator(error) => match error.as_ref() {
+                SimError::NotHonoured(_) | SimError::Senseless(_) | SimError::TooOld(_) => Exit::Usage,
+                // The workload does not come to its end, as its scenario expects it to.
+                SimError::Stuck { .. } => Exit::Findings,
+                SimError::Broken(_) => Exit::Bug,
+                SimError::Sink(_) => Exit::CannotObserve,
+            },
+            Cause::Lab(error) => match error.as_ref() {
+                RunError::NotHonoured(_)
+                | RunError::Latency { .. }
+                | RunError::Since6_2 { .. }
+                | RunError::Limited { .. } => Exit::Usage,
+                RunError::Lacks { .. }
+                | RunError::NoProgram { .. }
+                | RunError::Modules(_)
+                | RunError::Image(_)
+                | RunError::Disk(_)
+                | RunError::Qemu(_)
+                | RunError::Cache(_)
+                | RunError::Programs(_)
+                | RunError::Interrupted => Exit::LabUnavailable,
+                RunError::Job(_) => Exit::Bug,
+            },
+            Cause::Kernel(error) => match error.as_ref() {
+                KernelError::NotFound { .. }
+                | KernelError::NotAKernel { .. }
+                | KernelError::Io { .. }
+                | KernelError::Package(_)
+                | KernelError::Apt(_)
+                | KernelError::Cache(_) => Exit::LabUnavailable,
+            },
+        }
+    }
 }
 
 impl CliError {
     /// The arguments, or a file given by them, are wrong.
     pub(crate) fn usage(cause: impl fmt::Display) -> CliError {
-        CliError::new(Kind::Usage, cause)
+        CliError::new(Cause::Usage, cause)
     }
 
     /// The host cannot be observed.
     pub(crate) fn cannot_observe(cause: impl fmt::Display) -> CliError {
-        CliError::new(Kind::CannotObserve, cause)
+        CliError::new(Cause::CannotObserve, cause)
     }
 
     /// No kernel can be run here.
     pub(crate) fn lab_unavailable(cause: impl fmt::Display) -> CliError {
-        CliError::new(Kind::LabUnavailable, cause)
+        CliError::new(Cause::LabUnavailable, cause)
     }
 
     /// Something that cannot happen did.
     pub(crate) fn bug(cause: impl fmt::Display) -> CliError {
-        CliError::new(Kind::Bug, cause)
+        CliError::new(Cause::Bug, cause)
     }
 
     /// Writing to `target` failed. A reader that went away is not an error: the command ends, quietly
     /// unless it has [`CliError::had_written`] something that the reader may have wanted whole.
     pub(crate) fn write(target: &str, error: &io::Error) -> CliError {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => CliError::new(Kind::ClosedPipe, ""),
-            _ => CliError::new(Kind::CannotObserve, format!("cannot write {target}: {error}")),
+            io::ErrorKind::BrokenPipe => CliError::new(Cause::ClosedPipe, ""),
+            _ => CliError::new(Cause::CannotObserve, format!("cannot write {target}: {error}")),
         }
     }
 
     /// Says how far the command was when its reader went away; any other error says so itself.
     #[must_use]
     pub(crate) fn had_written(mut self, what: impl fmt::Display) -> CliError {
-        if self.kind == Kind::ClosedPipe {
-            self.cause = format!("the reader of standard output went away after {what}");
+        if matches!(self.cause, Cause::ClosedPipe) {
+            self.text = format!("the reader of standard output went away after {what}");
         }
         self
     }
@@ -66,7 +118,7 @@ impl CliError {
     /// Adds what to type next; nothing follows when the reader went away.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> CliError {
-        if self.kind != Kind::ClosedPipe {
+        if !matches!(self.cause, Cause::ClosedPipe) {
             self.hints.push(hint.to_string());
         }
         self
@@ -75,51 +127,98 @@ impl CliError {
     /// Says what could not be done for this reason.
     #[must_use]
     pub(crate) fn within(mut self, what: &str) -> CliError {
-        self.cause = format!("{what}: {}", self.cause);
+        self.text = format!("{what}: {}", self.text);
         self
     }
 
-    fn new(kind: Kind, cause: impl fmt::Display) -> CliError {
-        CliError { kind, cause: cause.to_string(), hints: Vec::new() }
+    fn new(cause: Cause, text: impl fmt::Display) -> CliError {
+        CliError { cause, text: text.to_string(), hints: Vec::new() }
+    }
+
+    /// How the command ends for it.
+    pub(crate) fn exit(&self) -> Exit {
+        self.cause.exit()
     }
 
     /// Tells the person and says how to end.
     pub(crate) fn report(&self) -> Exit {
-        let cause = harmless(&self.cause);
-        match self.kind {
-            Kind::ClosedPipe if cause.is_empty() => {}
-            Kind::Bug => eprintln!("floodline: this is a bug in floodline: {cause}"),
-            Kind::Usage | Kind::CannotObserve | Kind::LabUnavailable | Kind::ClosedPipe => {
-                eprintln!("floodline: {cause}")
-            }
+        let exit = self.exit();
+        let text = harmless(&self.text);
+        match exit {
+            // A reader that went away, before there was anything to say.
+            Exit::Done if text.is_empty() => {}
+            Exit::Bug => tell(format_args!("floodline: this is a bug in floodline: {text}")),
+            _ => tell(format_args!("floodline: {text}")),
         }
         for hint in &self.hints {
-            eprintln!("  hint: {}", harmless(hint));
+            tell(format_args!("  hint: {}", harmless(hint)));
         }
-        match self.kind {
-            Kind::Usage => Exit::Usage,
-            Kind::CannotObserve => Exit::CannotObserve,
-            Kind::ClosedPipe => Exit::Done,
-            Kind::LabUnavailable => Exit::LabUnavailable,
-            Kind::Bug => Exit::Bug,
-        }
+        exit
     }
 }
 
 /// After a panic, whose message has been printed already.
 pub(crate) fn report_bug() -> Exit {
-    eprintln!("floodline: this is a bug in floodline; please report the lines above");
+    tell(format_args!("floodline: this is a bug in floodline; please report the lines above"));
     Exit::Bug
 }
 
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.cause)
+        f.write_str(&self.text)
     }
 }
 
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> CliError {
         CliError::bug(error)
+    }
+}
+
+impl From<SimError> for CliError {
+    fn from(error: SimError) -> CliError {
+        let text = error.to_string();
+        let hints: Vec<String> = match &error {
+            SimError::NotHonoured(keys) => {
+                let meant = keys.iter().filter_map(floodline_sim::meant).map(|key| format!("did you mean {key}?"));
+                meant.chain(["run it on a real kernel: floodline lab run".to_owned()]).collect()
+            }
+            _ => Vec::new(),
+        };
+        CliError { hints, ..CliError::new(Cause::Simulator(Box::new(error)), text) }
+    }
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> CliError {
+        let text = error.to_string();
+        CliError::new(Cause::Lab(Box::new(error)), text)
+    }
+}
+
+impl From<KernelError> for CliError {
+    fn from(error: KernelError) -> CliError {
+        let text = error.to_string();
+        let is_absent = matches!(error, KernelError::NotFound { .. });
+        let told = CliError::new(Cause::Kernel(Box::new(error)), text);
+        if is_absent { told.hint("floodline lab kernels --refresh lists what can be had") } else { told }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(error: SimError, code: u8) {
+        let shown = error.to_string();
+        assert_eq!(CliError::from(error).cause.exit().code(), code, "{shown}");
+    }
+
+    #[test]
+    fn a_failure_of_the_simulator_is_not_wrong_usage() {
+        check(SimError::Broken("NR_DIRTY: 1 against 2".to_owned()), 70);
+        check(SimError::Stuck { seconds: 3, waiting: vec![("a".to_owned(), "b".to_owned())] }, 1);
+        check(SimError::Senseless("machine.memory".to_owned()), 2);
+        check(SimError::NotHonoured(Vec::new()), 2);
     }
 }

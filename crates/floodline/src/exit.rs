@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     LabUnavailable,
     /// A bug of ours.
     Bug,
+    /// The system had no memory left.
+    OutOfMemory,
     /// What a command that somebody ran in a guest ended with.
     OfGuest(u8),
 }
@@ -31,7 +33,11 @@ Exit codes:
   2   wrong usage, configuration or input file
   3   the host cannot be observed, or a result could not be written
   69  the lab is unavailable; says nothing about the scenario
-  70  a bug in floodline";
+  70  a bug in floodline
+  71  out of memory
+
+A file that meets its size limit (ulimit -f) or a full disk is a result that could
+not be written: 3. A reader of standard output that goes away is no failure.";
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {
@@ -42,6 +48,7 @@ impl Exit {
             Exit::CannotObserve => 3,
             Exit::LabUnavailable => 69,
             Exit::Bug => 70,
+            Exit::OutOfMemory => 71,
             Exit::OfGuest(code) => code,
         }
     }

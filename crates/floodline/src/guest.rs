@@ -2,6 +2,7 @@
 //! This program inside a guest of the lab: as its init it builds the machine, runs the workload and
 //! records, each with the part of Floodline that does it elsewhere too; as a worker it runs one task.
 
+use crate::console::tell;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
@@ -41,7 +42,7 @@ pub(crate) fn run() -> ! {
         }
         Err(error) => {
             // Nobody listens yet but the console.
-            anstream::eprintln!("floodline: the guest cannot start: {error}");
+            tell(format_args!("floodline: the guest cannot start: {error}"));
             power_off()
         }
     }

@@ -3,6 +3,7 @@
 //! damaged, or written by a newer version) is said once, on standard error, and the rest is used. And the text of
 //! scenario files.
 
+use crate::console::tell;
 use crate::error::CliError;
 use floodline_record::name::Name;
 use floodline_record::record::Record;
@@ -93,14 +94,14 @@ impl Input {
 
     fn tell_what_is_missing(&self) {
         for cut in self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut)) {
-            anstream::eprintln!("floodline: {}: {cut}", self.name);
+            tell(format_args!("floodline: {}: {cut}", self.name));
         }
         if self.decoder.unknown_records() > 0 {
-            anstream::eprintln!(
+            tell(format_args!(
                 "floodline: {}: passed over {} records of kinds that only a newer version knows",
                 self.name,
                 self.decoder.unknown_records()
-            );
+            ));
         }
     }
 }

@@ -73,7 +73,7 @@ impl Interrupt {
 }
 
 /// A file that grew to its limit (`ulimit -f`) is a failed write from now on, like a full disk, and not
-/// the end of the program.
+/// the end of the program. Programs that this one starts inherit nothing of it.
 pub(crate) fn survive_file_size_limit() {
     // What the flag says does not matter; without the handler the program would be no worse off.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));

@@ -11,6 +11,7 @@ mod guest;
 mod input;
 mod interrupt;
 mod live;
+mod memory;
 mod model;
 mod observe;
 mod output;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     if guest::is_here() {
         guest::run();
     }
+    interrupt::survive_file_size_limit();
     let result = std::panic::catch_unwind(run);
     let exit = match result {
         Ok(Ok(exit)) => exit,

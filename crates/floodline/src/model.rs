@@ -2,7 +2,6 @@
 //! One run of the simulator and what it shows: shared by every command that asks the model. Knows neither
 //! arguments nor how a result is printed.
 
-use crate::error::CliError;
 use floodline_analysis::run::{Run, RunReport, SCHEMA, misses};
 use floodline_record::record::{Record, Sink};
 use floodline_record::units::Nanos;
@@ -75,14 +74,6 @@ pub(crate) fn run(
         recording: None,
     };
     Ok(Outcome { report, run, is_interrupted: summary.is_interrupted })
-}
-
-/// Why there was no run, as an error of the program.
-pub(crate) fn refused(error: SimError) -> CliError {
-    let SimError::NotHonoured(keys) = &error else { return CliError::usage(error) };
-    let meant = keys.iter().filter_map(floodline_sim::meant).map(|key| format!("did you mean {key}?"));
-    let refused = meant.fold(CliError::usage(&error), CliError::hint);
-    refused.hint("run it on a real kernel: floodline lab run")
 }
 
 /// As simulated time.

@@ -5,8 +5,8 @@
 
 use crate::error::CliError;
 use crate::input::shown;
-use floodline_record::recording::EncodeError;
 use floodline_host::root::{HostRoot, LARGE};
+use floodline_record::recording::EncodeError;
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, ftruncate, openat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -57,7 +57,9 @@ pub(crate) fn open(path: &Path, existing: Existing) -> Result<File, CliError> {
 pub(crate) fn failed(target: &str, error: &EncodeError) -> CliError {
     match error {
         EncodeError::Write(error) => CliError::write(target, error),
-        error => CliError::bug(format!("{target}: {error}")),
+        EncodeError::TooLarge(_) | EncodeError::Json(_) | EncodeError::Ended => {
+            CliError::bug(format!("{target}: {error}"))
+        }
     }
 }
 

@@ -83,6 +83,9 @@ pub enum SimError {
         /// Programs and what each waits for.
         waiting: Vec<(String, String)>,
     },
+    /// The model contradicts itself: a bug of the simulator, with what does not add up and how to repeat it.
+    #[error("{0}")]
+    Broken(String),
     /// Whoever takes the records failed.
     #[error("the recording could not be written: {0}")]
     Sink(String),

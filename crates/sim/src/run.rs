@@ -375,13 +375,13 @@ fn advance(
         sim.run_one();
         let world = sim.w();
         let checked = world.check().and_then(|()| world.check_inodes());
-        checked.map_err(|what| SimError::Senseless(format!("bug: at {next} ns: {what}")))?;
+        checked.map_err(|what| SimError::Broken(format!("at {next} ns: {what}")))?;
     }
 }
 
 fn violation(what: &str, at: u64, scenario: &Scenario, options: &Options) -> SimError {
-    SimError::Senseless(format!(
-        "a bug of the simulator at {at} ns: {what}; repeat with {} --variant {} --kernel {} --seed {}",
+    SimError::Broken(format!(
+        "the simulation at {at} ns: {what}; repeat with {} --variant {} --kernel {} --seed {}",
         scenario.name, options.variant, options.kernel, scenario.workload.seed
     ))
 }

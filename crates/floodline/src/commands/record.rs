@@ -88,7 +88,6 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Starts a recording; `-` is standard output.
     pub(crate) fn start(path: &Path, existing: Existing, every: Duration) -> Result<Recorder, CliError> {
-        crate::interrupt::survive_file_size_limit();
         let is_file = !output::is_standard(path);
         let (file, target) = (output::open(path, existing)?, output::called(path));
         let every = u64::try_from(every.as_nanos()).ok().map(Nanos);

@@ -162,7 +162,7 @@ impl Simulate {
         if let Some(kept) = kept {
             kept.finish()?;
         }
-        let mut outcome = outcome.map_err(model::refused)?;
+        let mut outcome = outcome.map_err(CliError::from)?;
         for said in floodline_sim::simplified(scenario) {
             console.note(&said);
         }

@@ -117,8 +117,7 @@ impl Run for SweepCommand {
         {
             return Err(why.within("no combination can be run"));
         }
-        let cells: Vec<Result<Cell, String>> =
-            cells.into_iter().map(|cell| cell.map_err(|error| error.to_string())).collect();
+        let cells: Vec<Result<Cell, Failed>> = cells.into_iter().map(|cell| cell.map_err(Failed::from)).collect();
         // Told before the others are run: that may take long, and it may be a slip.
         let refused = cells.iter().filter(|cell| cell.is_err()).count() as u64;
         if refused > 0 {
@@ -130,8 +129,11 @@ impl Run for SweepCommand {
         let target = self.save.as_ref().map(|path| create(path, Existing::by_force(self.force))).transpose()?;
         let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
         let results = run_all(&cells, jobs, self.asked.every(), &interrupt, &mut console.progress());
-        let rows: Vec<Row> =
-            grid.into_iter().zip(results).filter_map(|(at, result)| Some(Row { at, result: result? })).collect();
+        let worst = worst(results.iter().flatten().filter_map(|result| result.as_ref().err()));
+        let row = |(at, result): (Vec<String>, Option<Finished>)| {
+            Some(Row { at, result: result?.map_err(|failed| failed.text) })
+        };
+        let rows: Vec<Row> = grid.into_iter().zip(results).filter_map(row).collect();
         if rows.len() < cells.len() {
             console.note(&format!("interrupted: {} of {} runs are finished", rows.len(), cells.len()));
         }
@@ -147,12 +149,7 @@ impl Run for SweepCommand {
         })?;
         tell_unknown_figures(console, &self.figures, &sweep);
         is_kept.map_err(|error| error.hint("what is in it is not complete"))?;
-        let all_ran = sweep.rows.iter().all(|row| row.result.is_ok());
-        Ok(match (refused, all_ran) {
-            (0, true) => Exit::Done,
-            (0, false) => Exit::Findings,
-            _ => Exit::Usage,
-        })
+        Ok(worst)
     }
 }
 
@@ -170,13 +167,13 @@ impl SweepCommand {
         for (axis, value) in axes.iter().zip(at).filter(|(axis, _)| !["kernel", "variant"].contains(&&*axis.key)) {
             scenario = scenario.changed(&axis.key, value).map_err(CliError::usage)?;
         }
-        floodline_sim::check(&scenario).map_err(model::refused)?;
+        floodline_sim::check(&scenario).map_err(CliError::from)?;
         let kernel = self.asked.kernel(of("kernel"))?;
         Ok(Cell { variant: named.to_owned(), scenario, kernel })
     }
 
     /// The figures in the table for people.
-    fn shown(&self, cells: &[Result<Cell, String>], sweep: &Sweep) -> Vec<String> {
+    fn shown(&self, cells: &[Result<Cell, Failed>], sweep: &Sweep) -> Vec<String> {
         if !self.figures.is_empty() {
             return self.figures.clone();
         }
@@ -230,12 +227,34 @@ fn combinations(axes: &[Axis]) -> Result<Vec<Vec<String>>, CliError> {
     Ok(all)
 }
 
-type Finished = Result<RunReport, String>;
+type Finished = Result<RunReport, Failed>;
+
+/// Why a combination has no figures.
+#[derive(Clone)]
+struct Failed {
+    text: String,
+    exit: Exit,
+}
+
+impl From<CliError> for Failed {
+    fn from(error: CliError) -> Failed {
+        Failed { text: error.to_string(), exit: error.exit() }
+    }
+}
+
+/// How the command ends: a bug before a slip of the command line before a run that could not go on.
+fn worst<'a>(failed: impl Iterator<Item = &'a Failed>) -> Exit {
+    let exits: Vec<Exit> = failed.map(|failed| failed.exit).collect();
+    [Exit::Bug, Exit::Usage].into_iter().find(|exit| exits.contains(exit)).unwrap_or(match exits.is_empty() {
+        true => Exit::Done,
+        false => Exit::Findings,
+    })
+}
 
 /// Runs all cells, each on a thread of its own as long as there are some; nothing stands where a run was
 /// interrupted. Each run is deterministic, so the results do not depend on the number of threads.
 fn run_all(
-    cells: &[Result<Cell, String>],
+    cells: &[Result<Cell, Failed>],
     jobs: usize,
     every: Nanos,
     interrupt: &Interrupt,
@@ -300,7 +319,7 @@ fn run_one(cell: &Cell, every: Nanos, interrupt: &Interrupt) -> Option<Finished>
     match model::run(&order, |_| Ok(()), |_| !interrupt.is_asked()) {
         Ok(outcome) if outcome.is_interrupted => None,
         Ok(outcome) => Some(Ok(outcome.report)),
-        Err(error) => Some(Err(error.to_string())),
+        Err(error) => Some(Err(CliError::from(error).into())),
     }
 }
 

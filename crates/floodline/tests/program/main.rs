@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod doctor;
 mod doctor_incidents;
+mod exit_codes;
 mod harness;
 mod lab;
 mod lab_faults;

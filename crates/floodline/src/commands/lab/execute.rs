@@ -2,7 +2,7 @@
 //! What every verb of the lab that runs guests has in common: its arguments, one run with its progress on a
 //! terminal, and what the recording of a run shows.
 
-use super::kernels::{find, unavailable};
+use super::kernels::find;
 use super::progress::Live;
 use crate::console::Console;
 use crate::error::CliError;
@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
 
     /// Kernels that are in the cache.
     pub(super) fn cached(&self) -> Result<Vec<Kernel>, CliError> {
-        cached(&self.cache).map_err(|error| unavailable(&error))
+        cached(&self.cache).map_err(CliError::from)
     }
 
     /// Runs a trial; the recording is kept in `save`.
@@ -277,7 +277,7 @@ impl<'a> Bench<'a> {
         let accel = self.accel(trial.kernel)?;
         let order = self.order(trial, accel);
         let is_asked = || is_left() || self.interrupt.is_asked();
-        let outcome = shell(&self.cache, &order, session, tell, is_asked).map_err(CliError::lab_unavailable)?;
+        let outcome = shell(&self.cache, &order, session, tell, is_asked)?;
         tell_console(self.console, &outcome.console);
         match outcome.ended {
             Ended::Interrupted if is_left() => Ok(()),
@@ -298,8 +298,7 @@ impl<'a> Bench<'a> {
                 progress.tell(|| view.line());
             },
             || self.interrupt.is_asked(),
-        )
-        .map_err(CliError::lab_unavailable)?;
+        )?;
         drop(progress);
         if let Some(file) = file {
             keep(&outcome.recording, file, path)?;

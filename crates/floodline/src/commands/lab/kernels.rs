@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use floodline_lab::cache::Cache;
-use floodline_lab::kernels::{self, Fetching, Kernel, KernelError, Offer};
+use floodline_lab::kernels::{self, Fetching, Kernel, Offer};
 use serde_json::json;
 
 /// List the kernels that are here and those that can be had
@@ -30,20 +30,11 @@ pub(super) struct Kernels {
     format: Format,
 }
 
-/// The error of a kernel that is not to be had.
-pub(super) fn unavailable(error: &KernelError) -> CliError {
-    let told = CliError::lab_unavailable(error);
-    match error {
-        KernelError::NotFound { .. } => told.hint("floodline lab kernels --refresh lists what can be had"),
-        _ => told,
-    }
-}
-
 /// Finds a kernel, fetches it where it must, and says how far it is.
 pub(super) fn find(console: &Console, cache: &Cache, wanted: &str, interrupt: &Interrupt) -> Result<Kernel, CliError> {
     let mut progress = console.progress();
     let mut tell = |fetching: &Fetching| progress.tell(|| fetching.to_string());
-    kernels::find(cache, wanted, &mut tell, &|| interrupt.is_asked()).map_err(|error| unavailable(&error))
+    kernels::find(cache, wanted, &mut tell, &|| interrupt.is_asked()).map_err(CliError::from)
 }
 
 impl Kernels {
@@ -54,7 +45,7 @@ impl Kernels {
         if self.refresh {
             let mut progress = console.progress();
             let mut tell = |fetching: &Fetching| progress.tell(|| fetching.to_string());
-            kernels::refresh(&cache, &mut tell, &|| interrupt.is_asked()).map_err(|error| unavailable(&error))?;
+            kernels::refresh(&cache, &mut tell, &|| interrupt.is_asked())?;
         }
         if let Some(wanted) = &self.fetch {
             find(console, &cache, wanted, &interrupt)?;
@@ -62,7 +53,7 @@ impl Kernels {
         if interrupt.is_asked() {
             return Err(CliError::lab_unavailable("interrupted"));
         }
-        let mut here = kernels::cached(&cache).map_err(|error| unavailable(&error))?;
+        let mut here = kernels::cached(&cache)?;
         here.extend(kernels::host());
         // Without apt there is still what is here.
         let offers = match kernels::offers(&cache) {

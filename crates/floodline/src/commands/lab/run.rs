@@ -50,7 +50,7 @@ pub(super) struct RunScenario {
 impl RunScenario {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let (variant, scenario) = read_scenario(&self.scenario, self.variant.as_deref())?;
-        floodline_lab::run::check(&scenario).map_err(CliError::usage)?;
+        floodline_lab::run::check(&scenario)?;
         if self.save.as_deref().is_some_and(is_standard) {
             if self.repeat > 1 {
                 return Err(CliError::usage("several recordings do not go to standard output")

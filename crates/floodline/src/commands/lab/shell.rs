@@ -89,7 +89,7 @@ impl ShellCommand {
                 .hint("give a command: floodline lab shell --kernel K -- floodline doctor --for 3s"));
         }
         let (variant, scenario) = self.machine()?;
-        floodline_lab::run::check(&scenario).map_err(CliError::usage)?;
+        floodline_lab::run::check(&scenario)?;
         let timeout = self.timeout.unwrap_or(Duration::MAX);
         let how = How { every: EVERY, trace: false, timeout, guests: self.guests.clone() };
         let mut bench = Bench::open(console, &how)?;
