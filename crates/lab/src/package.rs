@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unpacks packages into a directory, with programs that every distribution has. Nothing of a package is run,
-//! and nothing is installed.
+//! Unpacks packages into a directory. Programs that every distribution has uncompress them, into a pipe; what is
+//! written where is decided here, because a package may come from a stranger. Nothing of a package is run, nothing
+//! is installed, and of its files only those are taken that are needed.
 
+mod cpio;
+mod deb;
 mod rpm;
+mod tree;
 
-use crate::tool::{self, ToolError};
+use crate::tool::{Piped, ToolError};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+pub(crate) use tree::Place;
+use tree::Tree;
 
 /// A package could not be unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +39,14 @@ pub enum PackageError {
     Interrupted {
         /// The package.
         path: PathBuf,
+    },
+    /// Something in it is broken, or leads out of it.
+    #[error("{path} cannot be unpacked: {cause}")]
+    Refused {
+        /// The package.
+        path: PathBuf,
+        /// What, and why.
+        cause: io::Error,
     },
     /// The program that unpacks it failed.
     #[error("{path} cannot be unpacked: {cause}")]
@@ -62,15 +76,43 @@ pub(crate) fn content_hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Unpacks a package below `tree`, over what is there, unless somebody wants to end meanwhile.
-pub(crate) fn unpack(package: &Path, tree: &Path, is_asked: &dyn Fn() -> bool) -> Result<(), PackageError> {
+/// Unpacks what `place` wants of a package below `tree`, over what is there, unless somebody wants to end meanwhile.
+pub(crate) fn unpack(
+    package: &Path,
+    tree: &Path,
+    place: Place,
+    is_asked: &dyn Fn() -> bool,
+) -> Result<(), PackageError> {
     std::fs::create_dir_all(tree).map_err(|cause| PackageError::Io { path: tree.to_owned(), cause })?;
-    let unpacked = match package.extension() {
-        Some(ending) if ending == "rpm" => return rpm::unpack(package, tree),
-        _ => tool::finish(tool::bound("dpkg-deb").arg("--extract").arg(package).arg(tree), is_asked),
-    };
-    unpacked.map_err(|cause| match cause {
-        ToolError::Interrupted { .. } => PackageError::Interrupted { path: package.to_owned() },
-        cause => PackageError::Broken { path: package.to_owned(), cause },
-    })
+    let mut into = Tree::open(tree, place).map_err(|cause| PackageError::Io { path: tree.to_owned(), cause })?;
+    match package.extension() {
+        Some(ending) if ending == "rpm" => rpm::unpack(package, &mut into, is_asked),
+        _ => deb::unpack(package, &mut into, is_asked),
+    }
 }
+
+/// Takes the archive that a program puts out into a directory.
+fn extract(
+    package: &Path,
+    mut archive: Piped,
+    is_asked: &dyn Fn() -> bool,
+    take: impl FnOnce(&mut Piped) -> io::Result<()>,
+) -> Result<(), PackageError> {
+    let taken = take(&mut archive);
+    let path = package.to_owned();
+    match (taken, is_asked()) {
+        (_, true) => Err(PackageError::Interrupted { path }),
+        // The program's own error says more than that its output ends early.
+        (Err(cause), false) if cause.kind() != io::ErrorKind::UnexpectedEof => {
+            Err(PackageError::Refused { path, cause })
+        }
+        (taken, false) => match (archive.finish(), taken) {
+            (Err(cause), _) => Err(PackageError::Broken { path, cause }),
+            (Ok(()), Err(cause)) => Err(PackageError::Refused { path, cause }),
+            (Ok(()), Ok(())) => Ok(()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

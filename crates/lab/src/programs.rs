@@ -59,11 +59,9 @@ pub(crate) fn disk(
     let scratch = cache.scratch()?;
     let files = source.download(&parts, scratch.path(), tell, is_asked)?;
     let usr = scratch.path().join("usr");
-    for (number, file) in files.iter().enumerate() {
+    for file in &files {
         tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });
-        let tree = scratch.path().join(format!("tree{number}"));
-        package::unpack(file, &tree, is_asked)?;
-        merge(&tree, &usr).map_err(CacheError::at(&tree))?;
+        package::unpack(file, &usr, below_usr, is_asked)?;
     }
     let disk = scratch.path().join("disk");
     make(&usr, &disk, is_asked)?;
@@ -89,33 +87,14 @@ const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
 /// What no program needs to run, below `/usr`.
 const LEFT_OUT: &[&str] = &["share/doc", "share/man", "share/locale", "share/lintian", "share/bug", "include"];
 
-/// Moves the files of an unpacked package to where they are below `/usr`.
-fn merge(tree: &Path, usr: &Path) -> io::Result<()> {
-    LEFT_OUT
-        .iter()
-        .map(|dir| tree.join("usr").join(dir))
-        .filter(|dir| dir.is_dir())
-        .try_for_each(fs::remove_dir_all)?;
-    for dir in MERGED.iter().filter(|dir| tree.join(dir).is_dir()) {
-        move_all(&tree.join(dir), &usr.join(dir))?;
+/// Where a file of a package is below `/usr`. What is elsewhere, such as configuration, is left out.
+fn below_usr(path: &Path) -> Option<PathBuf> {
+    let first = path.components().next()?;
+    if MERGED.iter().any(|dir| first.as_os_str() == *dir) {
+        return Some(path.to_owned());
     }
-    match tree.join("usr").is_dir() {
-        true => move_all(&tree.join("usr"), usr),
-        false => Ok(()),
-    }
-}
-
-fn move_all(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => move_all(&entry.path(), &target)?,
-            false => fs::rename(entry.path(), target)?,
-        }
-    }
-    Ok(())
+    let place = path.strip_prefix("usr").ok()?;
+    (!LEFT_OUT.iter().any(|dir| place.starts_with(dir))).then(|| place.to_owned())
 }
 
 /// Makes a filesystem with what is in a directory.
@@ -148,18 +127,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_is_laid_out_below_usr_wherever_it_has_its_files() {
+    fn a_file_of_a_package_has_its_place_below_usr_or_is_left_out() {
+        let check = |path: &str, expect: Option<&str>| {
+            assert_eq!(below_usr(Path::new(path)).as_deref(), expect.map(Path::new), "{path}");
+        };
+        check("lib/x/libc.so", Some("lib/x/libc.so"));
+        check("usr/lib/x/liba.so", Some("lib/x/liba.so"));
+        check("usr/sbin/server", Some("sbin/server"));
+        check("usr/share/doc/a/b", None);
+        check("etc/server.conf", None);
+        check("usr", Some(""));
+        check("", None);
+    }
+
+    #[test]
+    fn a_disk_has_the_files_of_a_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let (tree, usr) = (dir.path().join("tree"), dir.path().join("usr"));
-        for file in ["lib/x/libc.so", "usr/lib/x/liba.so", "usr/sbin/server", "usr/share/doc/a/b", "etc/server.conf"] {
-            fs::create_dir_all(tree.join(file).parent().unwrap()).unwrap();
-            fs::write(tree.join(file), file).unwrap();
-        }
-        fs::create_dir_all(usr.join("lib/x")).unwrap();
-        merge(&tree, &usr).unwrap();
-        let has = |file: &str| usr.join(file).exists();
-        assert!(has("lib/x/libc.so") && has("lib/x/liba.so") && has("sbin/server"));
-        assert!(!has("share/doc/a") && !has("etc") && !has("server.conf"));
+        let usr = dir.path().join("usr");
+        fs::create_dir_all(usr.join("sbin")).unwrap();
+        fs::write(usr.join("sbin/server"), "usr/sbin/server").unwrap();
         let disk = dir.path().join("disk");
         make(&usr, &disk, &|| false).unwrap();
         assert!(fs::metadata(&disk).unwrap().len() >= 8 << 20);

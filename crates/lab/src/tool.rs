@@ -5,10 +5,12 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A program did not do what it was asked.
@@ -52,8 +54,6 @@ pub enum ToolError {
 const PACKAGES: &[(&str, &str)] = &[
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
-    ("cp", "coreutils"),
-    ("cpio", "cpio"),
     ("dpkg-deb", "dpkg"),
     ("gzip", "gzip"),
     ("losetup", "util-linux"),
@@ -125,14 +125,7 @@ pub fn finish(command: &mut Command, mut is_asked: impl FnMut() -> bool) -> Resu
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
     // Read beside it: it waits where nobody reads.
-    let says = child.stderr.take().map(|mut stderr| {
-        std::thread::spawn(move || {
-            let mut says = Vec::new();
-            // What it said is a help, not a need.
-            let _ = stderr.read_to_end(&mut says);
-            says
-        })
-    });
+    let says = child.stderr.take().map(|stderr| std::thread::spawn(move || last_of(stderr)));
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|cause| not_run(command, cause))? {
             break status;
@@ -151,6 +144,76 @@ pub fn finish(command: &mut Command, mut is_asked: impl FnMut() -> bool) -> Resu
     }
     let says = says.and_then(|says| says.join().ok()).unwrap_or_default();
     Err(ToolError::Failed { tool: name(command), status: status.to_string(), says: tail(&says, &[]) })
+}
+
+/// A program whose output is read while it runs. It is ended when this is dropped.
+#[derive(Debug)]
+pub struct Piped {
+    child: Child,
+    stdout: ChildStdout,
+    says: Option<JoinHandle<Vec<u8>>>,
+    tool: String,
+}
+
+/// Starts a program whose output is to be read; its input is a file, from where that is now.
+pub fn piped(command: &mut Command, input: Option<File>) -> Result<Piped, ToolError> {
+    command.stdin(input.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|cause| not_run(command, cause))?;
+    let says = child.stderr.take().map(|stderr| std::thread::spawn(move || last_of(stderr)));
+    match child.stdout.take() {
+        Some(stdout) => Ok(Piped { child, stdout, says, tool: name(command) }),
+        None => Err(not_run(command, io::ErrorKind::BrokenPipe.into())),
+    }
+}
+
+impl Read for Piped {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stdout.read(buffer)
+    }
+}
+
+/// What a program may put out behind what was wanted of it.
+const TRAILING_MAX: u64 = 64 << 20;
+
+impl Piped {
+    /// Waits for its end, which must be a good one.
+    pub fn finish(mut self) -> Result<(), ToolError> {
+        let failed = |tool: &str, cause| ToolError::NotRun { tool: tool.to_owned(), cause };
+        let rest = (&mut self.stdout).take(TRAILING_MAX);
+        io::copy(&mut { rest }, &mut io::sink()).map_err(|cause| failed(&self.tool, cause))?;
+        // One that puts out more is ended by the drop.
+        let status = match self.stdout.read(&mut [0]) {
+            Ok(0) => self.child.wait().map_err(|cause| failed(&self.tool, cause))?,
+            Ok(_) => return Err(failed(&self.tool, io::ErrorKind::FileTooLarge.into())),
+            Err(cause) => return Err(failed(&self.tool, cause)),
+        };
+        if status.success() {
+            return Ok(());
+        }
+        let says = self.says.take().and_then(|says| says.join().ok()).unwrap_or_default();
+        Err(ToolError::Failed { tool: self.tool.clone(), status: status.to_string(), says: tail(&says, &[]) })
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What is kept of a program's last words, bytes.
+const SAYS_MAX: usize = 8 << 10;
+
+/// Reads to the end and keeps the last of it. What a program said is a help, not a need: an error ends the reading.
+fn last_of(mut from: impl Read) -> Vec<u8> {
+    let (mut says, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(length @ 1..) = from.read(&mut buffer) {
+        says.extend_from_slice(buffer.get(..length).unwrap_or_default());
+        says.drain(..says.len().saturating_sub(SAYS_MAX));
+    }
+    says
 }
 
 /// Runs a program that turns what it is given into what it returns, such as one that uncompresses.
@@ -195,7 +258,14 @@ fn name(command: &Command) -> String {
 fn tail(stderr: &[u8], stdout: &[u8]) -> String {
     let text = [stdout, stderr].map(String::from_utf8_lossy).concat();
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it printed nothing");
-    line.chars().filter(|c| !c.is_control()).take(300).collect()
+    printable(line, 300)
+}
+
+/// The start of a text from outside as a terminal may show it: without control characters and without those that
+/// turn the direction of writing or show nothing.
+pub(crate) fn printable(text: &str, characters: usize) -> String {
+    let is_hidden = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    text.chars().filter(|c| !c.is_control() && !is_hidden(*c)).take(characters).collect()
 }
 
 #[cfg(test)]

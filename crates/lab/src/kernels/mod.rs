@@ -144,7 +144,7 @@ fn fetch(
     tell(&Fetching::Unpack { package: offer.package.clone() });
     let tree = scratch.path().join("tree");
     for package in &packages {
-        package::unpack(package, &tree, is_asked)?;
+        package::unpack(package, &tree, of_kernel, is_asked)?;
     }
     keep(cache, &tree, &offer.key(), &format!("{} {}", offer.package, offer.suite))
 }
@@ -171,8 +171,14 @@ fn of_path(
     tell(&Fetching::Unpack { package: path.display().to_string() });
     let scratch = cache.scratch()?;
     let tree = scratch.path().join("tree");
-    package::unpack(path, &tree, is_asked)?;
+    package::unpack(path, &tree, of_kernel, is_asked)?;
     keep(cache, &tree, &key, "package file")
+}
+
+/// What is needed of a kernel's package: the image and the modules.
+fn of_kernel(path: &Path) -> Option<PathBuf> {
+    let is_needed = ["boot", "lib/modules", "usr/lib/modules"].iter().any(|dir| path.starts_with(dir));
+    is_needed.then(|| path.to_owned())
 }
 
 /// Moves an unpacked tree into the cache. Somebody who was faster has put the same content there.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unpacks an `.rpm`: a lead of fixed length, two headers that say how long they are, and a compressed cpio
 //! archive, which is all we want of it (the RPM project's "Package File Format"). Done here, because a
-//! Debian machine has no rpm2cpio; the archive is handed to `cpio` and the programs that uncompress.
+//! Debian machine has no rpm2cpio; programs uncompress the archive.
 
-use super::PackageError;
-use crate::tool::{self, ToolError};
+use super::cpio::{self, Header, NAME_MAX};
+use super::tree::Tree;
+use super::{PackageError, extract};
+use crate::tool;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 const LEAD: usize = 96;
@@ -18,27 +23,74 @@ const HEADER_ENTRY: usize = 16;
 const COMPRESSIONS: &[(&[u8], Option<&str>)] =
     &[(b"\x1f\x8b", Some("gzip")), (b"\xfd7zXZ\0", Some("xz")), (b"\x28\xb5\x2f\xfd", Some("zstd")), (b"07070", None)];
 
-/// Unpacks a package below `tree`.
-pub(super) fn unpack(package: &Path, tree: &Path) -> Result<(), PackageError> {
-    let file = std::fs::read(package).map_err(|cause| PackageError::Io { path: package.to_owned(), cause })?;
+/// Lead and headers together are not larger: 16 MiB is what rpm itself allows for a header's data.
+const HEADERS_MAX: u64 = 64 << 20;
+
+/// Unpacks a package into a directory.
+pub(super) fn unpack(package: &Path, into: &mut Tree, is_asked: &dyn Fn() -> bool) -> Result<(), PackageError> {
+    let at = |cause| PackageError::Io { path: package.to_owned(), cause };
     let not_a_package = |what| PackageError::NotAPackage { path: package.to_owned(), what };
-    let start = payload(&file).ok_or_else(|| not_a_package("its headers are broken or cut off"))?;
-    let archive = file.get(start..).unwrap_or_default();
+    let mut file = File::open(package).map_err(at)?;
+    let mut headers = Vec::new();
+    (&file).take(HEADERS_MAX).read_to_end(&mut headers).map_err(at)?;
+    let start = payload(&headers).ok_or_else(|| not_a_package("its headers are broken or cut off"))?;
+    let archive = headers.get(start..).unwrap_or_default();
     let known = COMPRESSIONS.iter().find(|(magic, _)| archive.starts_with(magic));
     let (_, unpacker) = known.ok_or_else(|| not_a_package("its archive is compressed in a way we do not know"))?;
-    let archive = archive.to_vec();
-    drop(file);
-    extract(archive, *unpacker, tree).map_err(|cause| PackageError::Broken { path: package.to_owned(), cause })
+    file.seek(SeekFrom::Start(start as u64)).map_err(at)?;
+    let Some(unpacker) = unpacker else {
+        return files(&mut file, into, is_asked).map_err(|cause| match is_asked() {
+            true => PackageError::Interrupted { path: package.to_owned() },
+            false => PackageError::Refused { path: package.to_owned(), cause },
+        });
+    };
+    let archive = tool::piped(tool::bound(unpacker).args(["-d", "-c"]), Some(file))
+        .map_err(|cause| PackageError::Broken { path: package.to_owned(), cause })?;
+    extract(package, archive, is_asked, |archive| files(archive, into, is_asked))
 }
 
-fn extract(archive: Vec<u8>, unpacker: Option<&str>, tree: &Path) -> Result<(), ToolError> {
-    let archive = match unpacker {
-        Some(unpacker) => tool::filter(tool::tool(unpacker).args(["-d", "-c"]), archive)?,
-        None => archive,
-    };
-    let mut cpio = tool::tool("cpio");
-    cpio.args(["--extract", "--make-directories", "--quiet", "--no-absolute-filenames"]).current_dir(tree);
-    tool::filter(&mut cpio, archive).map(drop)
+/// Types of files in a mode.
+const S_IFMT: u32 = 0o170_000;
+const S_IFDIR: u32 = 0o040_000;
+const S_IFREG: u32 = 0o100_000;
+const S_IFLNK: u32 = 0o120_000;
+
+/// Takes the files of a cpio archive.
+fn files(archive: &mut dyn Read, into: &mut Tree, is_asked: &dyn Fn() -> bool) -> io::Result<()> {
+    let archive = &mut { archive };
+    // Of names that share their content only the last comes with it.
+    let mut without_content: BTreeMap<u64, Vec<Header>> = BTreeMap::new();
+    while let Some(header) = cpio::header(archive)? {
+        let mut content = archive.take(header.size);
+        match header.mode & S_IFMT {
+            S_IFDIR => into.dir(&header.name)?,
+            S_IFREG if header.links > 1 && header.size == 0 => {
+                without_content.entry(header.inode).or_default().push(header.clone());
+            }
+            S_IFREG => {
+                into.file(&header.name, header.mode, &mut content, is_asked)?;
+                for other in without_content.remove(&header.inode).unwrap_or_default() {
+                    into.hard_link(&other.name, &header.name)?;
+                }
+            }
+            S_IFLNK if header.size <= NAME_MAX => {
+                let mut target = Vec::new();
+                content.read_to_end(&mut target)?;
+                into.link(&header.name, &target)?;
+            }
+            _ => {}
+        }
+        io::copy(&mut content, &mut io::sink())?;
+        if content.limit() > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        cpio::pad(archive, header.size)?;
+    }
+    // Several names of an empty file.
+    for header in without_content.into_values().flatten() {
+        into.file(&header.name, header.mode, &mut io::empty(), is_asked)?;
+    }
+    Ok(())
 }
 
 /// Where the archive starts: behind the lead, the signature, which is padded, and the header.
@@ -97,7 +149,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join("kernel.rpm");
             std::fs::write(&file, package(compressor)).unwrap();
-            unpack(&file, dir.path()).unwrap();
+            crate::package::unpack(&file, dir.path(), |path| Some(path.to_owned()), &|| false).unwrap();
             assert_eq!(std::fs::read(dir.path().join("boot/vmlinuz-9")).unwrap(), b"kernel", "{compressor:?}");
         }
     }
@@ -108,7 +160,8 @@ mod tests {
         let file = dir.path().join("kernel.rpm");
         let check = |content: &[u8], expect: &str| {
             std::fs::write(&file, content).unwrap();
-            let error = unpack(&file, dir.path()).unwrap_err().to_string();
+            let all: crate::package::Place = |path| Some(path.to_owned());
+            let error = crate::package::unpack(&file, dir.path(), all, &|| false).unwrap_err().to_string();
             assert!(error.contains("kernel.rpm") && error.contains(expect), "{error}");
         };
         let whole = package(Some("gzip"));
