@@ -66,6 +66,11 @@ pub mod port {
     pub const STATUS: &str = "floodline.status";
 }
 
+/// Longest line of status, bytes: one that is longer is no status.
+pub const LINE_MAX: usize = 256 << 10;
+/// Most characters of a text that is shown.
+const SHOWN_MAX: usize = 1000;
+
 /// One line of status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
@@ -137,9 +142,17 @@ impl Status {
         line
     }
 
-    /// Reads a line; `None` when it is none.
+    /// Reads a line; `None` when it is none. The guest may run programs of strangers: texts that are shown lose their
+    /// control characters, and have a length.
     pub fn from_line(line: &str) -> Option<Status> {
-        serde_json::from_str(line).ok()
+        let shown = |text: String| crate::tool::printable(&text.replace('\n', "; "), SHOWN_MAX);
+        Some(match serde_json::from_str(line).ok()? {
+            Status::Booted { release } => Status::Booted { release: shown(release) },
+            Status::Stage { stage } => Status::Stage { stage: shown(stage) },
+            Status::Failed { stage, cause } => Status::Failed { stage: shown(stage), cause: shown(cause) },
+            // What a command printed is for the person who ran it, as it is.
+            other => other,
+        })
     }
 }
 
@@ -172,12 +185,24 @@ mod tests {
             assert_eq!(Status::from_line(&line), Some(status));
         };
         check(Status::Alive { uptime: Nanos(1), dirty: Some(Bytes(u64::MAX)), writeback: None });
-        check(Status::Failed { stage: "mounting".to_owned(), cause: "two\nlines \u{1b}".to_owned() });
+        check(Status::Failed { stage: "mounting".to_owned(), cause: "one line".to_owned() });
         check(Status::Done);
         let bytes: Vec<u8> = (0..=255).collect();
         check(Status::output(true, &bytes));
         let Status::Output { text, .. } = Status::output(false, &bytes) else { panic!("output") };
         assert_eq!(Status::bytes(&text), bytes);
         assert_eq!(Status::from_line("[   1.0] Linux"), None);
+    }
+
+    #[test]
+    fn a_text_of_the_guest_is_shown_without_control_characters_and_with_a_length() {
+        let strange = "two\nlines \u{1b}[2J\u{9b}1m\u{202e}x\r\u{7}";
+        let told = Status::Failed { stage: strange.to_owned(), cause: "x".repeat(100_000) };
+        let Some(Status::Failed { stage, cause }) = Status::from_line(&told.to_line()) else { panic!("a failure") };
+        assert_eq!((stage.as_str(), cause.len()), ("two; lines [2J1mx", SHOWN_MAX));
+        for told in [Status::Stage { stage: strange.to_owned() }, Status::Booted { release: strange.to_owned() }] {
+            let read = format!("{:?}", Status::from_line(&told.to_line()).unwrap());
+            assert!(read.contains("two; lines [2J1mx"), "{read}");
+        }
     }
 }

@@ -26,7 +26,8 @@ pub(super) fn version_text(image: &[u8]) -> Option<String> {
     let text = image.get(place..)?;
     let end = text.iter().take(512).position(|byte| *byte == 0)?;
     let text = std::str::from_utf8(&text[..end]).ok()?;
-    (!text.is_empty() && text.chars().all(|c| !c.is_control())).then(|| text.to_owned())
+    // It is shown on terminals.
+    (!text.is_empty() && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())).then(|| text.to_owned())
 }
 
 /// The version text of an image file.

@@ -2,6 +2,9 @@
 //! What a guest's kernel printed, and what it means: a panic, tasks killed for want of memory, tasks
 //! that hung. The text comes from outside and is shown without control characters.
 
+use crate::tool::printable;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// What is worth telling of a console.
@@ -23,16 +26,16 @@ pub struct Console {
 const LINES_MAX: usize = 20;
 
 impl Console {
-    /// Reads a console's file; one that is not there printed nothing.
+    /// Reads a console's file; one that is not there printed nothing. Of a very long one the middle is left out.
     pub fn read(path: &Path) -> Console {
-        Console::parse(&String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()))
+        Console::parse(&String::from_utf8_lossy(&ends(path).unwrap_or_default()))
     }
 
     /// Reads a console's text.
     pub fn parse(text: &str) -> Console {
         let mut console = Console::default();
         for line in text.lines() {
-            let line: String = line.chars().filter(|c| !c.is_control()).take(500).collect();
+            let line = printable(line, 500);
             if line.trim().is_empty() {
                 continue;
             }
@@ -57,6 +60,23 @@ impl Console {
     }
 }
 
+/// Bytes read of the start of a console, and of its end.
+const READ_MAX: u64 = 4 << 20;
+
+/// Start and end of a file.
+fn ends(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    (&file).take(READ_MAX).read_to_end(&mut bytes)?;
+    let left = file.metadata()?.len().saturating_sub(READ_MAX);
+    if left > READ_MAX {
+        bytes.extend_from_slice(b"\n[...]\n");
+        file.seek(SeekFrom::End(-i64::try_from(READ_MAX).unwrap_or(0)))?;
+    }
+    file.take(READ_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +97,19 @@ mod tests {
         assert_eq!(console.hung_tasks, ["umount:300 blocked for more than 60 seconds."]);
         assert_eq!(console.tail.len(), 5);
         assert!(console.tail.iter().all(|line| !line.contains(char::is_control)));
+    }
+
+    #[test]
+    fn of_a_flooded_console_start_and_end_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("console.log");
+        let flood = "x".repeat(3 * usize::try_from(READ_MAX).unwrap());
+        std::fs::write(&path, format!("INFO: task a:1 hangs\n{flood}\nKernel panic - not syncing: late\n")).unwrap();
+        let console = Console::read(&path);
+        assert_eq!((console.hung_tasks.len(), console.panic.as_deref()), (1, Some("late")));
+        assert!(ends(&path).unwrap().len() < 9 << 20);
+        std::fs::write(&path, "Kernel panic - not syncing: short").unwrap();
+        assert_eq!(Console::read(&path).panic.as_deref(), Some("short"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! a `close` step or at the end.
 
 use super::error::StepError;
-use super::mapping::Mapping;
+use super::mapping::Shared;
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -31,7 +31,7 @@ pub(super) struct Open {
     pub(super) file: File,
     /// Where the task is in it.
     pub(super) cursor: u64,
-    pub(super) mapping: Option<Mapping>,
+    pub(super) mapping: Option<Shared>,
 }
 
 /// All open files of one thread of a task.
@@ -56,7 +56,7 @@ impl Files {
     }
 
     /// The task's mapping of the file.
-    pub(super) fn mapping(&self, path: &str) -> Option<&Mapping> {
+    pub(super) fn mapping(&self, path: &str) -> Option<&Shared> {
         self.any(path).and_then(|open| open.mapping.as_ref())
     }
 

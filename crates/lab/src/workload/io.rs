@@ -5,7 +5,7 @@
 use super::clock::{later, now};
 use super::error::StepError;
 use super::files::{self, Files, Way};
-use super::mapping::Mapping;
+use super::mapping::{Anonymous, Shared};
 use super::measure::Measures;
 use super::runner::{Flow, Hand};
 use floodline_record::units::Nanos;
@@ -224,7 +224,7 @@ impl Hand<'_> {
                 open.cursor = 0;
             }
             let kept = if step.keep { Some(self.anon.grow(block.len)?) } else { None };
-            let buffer = kept.map_or_else(|| block.bytes(), Mapping::as_mut_slice);
+            let buffer = kept.map_or_else(|| block.bytes(), Anonymous::as_mut_slice);
             let (file, offset) = (&open.file, open.cursor);
             let at = now();
             let got = file.read_at(buffer, offset).map_err(|error| StepError::call("read", &step.file, error))?;
@@ -414,11 +414,11 @@ fn numbered(pattern: &str, number: u64, per_dir: Option<u64>) -> String {
 }
 
 /// Maps a file, extending it to the size.
-fn map(path: &str, file: &std::fs::File, size: usize) -> Result<Mapping, StepError> {
+fn map(path: &str, file: &std::fs::File, size: usize) -> Result<Shared, StepError> {
     let wanted = u64::try_from(size).unwrap_or(u64::MAX);
     let length = file.metadata().map_err(|error| StepError::call("stat", path, error))?.len();
     if length < wanted {
         file.set_len(wanted).map_err(|error| StepError::call("truncate", path, error))?;
     }
-    Mapping::shared(file, size).map_err(|error| StepError::call("mmap", path, error))
+    Shared::of(file, size).map_err(|error| StepError::call("mmap", path, error))
 }

@@ -26,6 +26,7 @@ mod worker;
 pub use clock::now;
 pub use director::{Directed, Director, Hire, Worker};
 pub use error::{Failure, StepError};
+pub(crate) use mapping::Anonymous;
 pub use meeting::{Alone, Meeting};
 pub use runner::{Run, run_task};
 pub use stop::Stop;

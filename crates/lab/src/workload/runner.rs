@@ -6,7 +6,7 @@ use super::clock::{later, now, until};
 use super::error::{Failure, StepError};
 use super::files::Files;
 use super::io::make_durable;
-use super::mapping::Mapping;
+use super::mapping::Anonymous;
 use super::measure::Measures;
 use super::meeting::Meeting;
 use super::stop::Stop;
@@ -47,7 +47,7 @@ struct Failed {
 
 /// Anonymous memory that a thread of a task holds.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Vec<Mapping>);
+pub(super) struct Memory(Vec<Anonymous>);
 
 /// One thread of a task.
 pub(super) struct Hand<'a> {
@@ -294,25 +294,22 @@ const PIECE: usize = 1 << 20;
 
 impl Memory {
     /// One more piece, for reading into.
-    pub(super) fn grow(&mut self, len: usize) -> Result<&mut Mapping, StepError> {
-        let mapping =
-            Mapping::anonymous(len).map_err(|error| StepError::call("mmap", format!("{len} bytes"), error))?;
+    pub(super) fn grow(&mut self, len: usize) -> Result<&mut Anonymous, StepError> {
+        let mapping = Anonymous::of(len).map_err(|error| StepError::call("mmap", format!("{len} bytes"), error))?;
         self.0.push(mapping);
         self.0.last_mut().ok_or_else(|| StepError::Senseless("no memory".to_owned()))
     }
 
     fn set(&mut self, step: &Anon) -> Result<(), StepError> {
         let wanted = usize::try_from(step.size.bytes()).unwrap_or(usize::MAX);
-        let mut held: usize = self.0.iter().map(Mapping::len).sum();
+        let mut held: usize = self.0.iter().map(Anonymous::len).sum();
         while held > wanted {
             held -= self.0.pop().map_or(held, |piece| piece.len());
         }
         while held < wanted {
             let len = (wanted - held).min(PIECE);
-            let mapping = self.grow(len)?;
-            for offset in (0..len).step_by(page_size()) {
-                mapping.store(offset, &[1]);
-            }
+            // A store into each page makes the kernel give it.
+            self.grow(len)?.as_mut_slice().iter_mut().step_by(page_size()).for_each(|byte| *byte = 1);
             held += len;
         }
         Ok(())

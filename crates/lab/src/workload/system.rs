@@ -261,7 +261,7 @@ pub(super) fn move_self(place: &Place, cgroup: &str) -> Result<(), StepError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_scenario::{FsType, IoMax, Mount, OverlayDirs};
+    use floodline_scenario::{FsType, IoMax, Mkfs, Mount, OverlayDirs};
 
     fn place(mode: CgroupMode) -> Place {
         let devices = [("data".to_owned(), (PathBuf::from("/dev/vdb"), DevId { major: 254, minor: 16 }))];
@@ -307,7 +307,7 @@ mod tests {
         let spec = Mount {
             fs_type: FsType::Overlay,
             device: None,
-            mkfs: Vec::new(),
+            mkfs: Mkfs::default(),
             options: vec!["noatime".into(), "volatile".into()],
             overlay: Some(overlay),
             instances: None,
