@@ -8,6 +8,8 @@ pub mod bisect;
 pub mod cache;
 pub mod guest;
 pub mod image;
+#[cfg(test)]
+mod inert;
 pub mod job;
 pub mod kernels;
 mod package;

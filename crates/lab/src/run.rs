@@ -12,7 +12,7 @@ use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, T
 use crate::tool;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Backing, Device, FsType, Mount, Scenario, UsedKey};
+use floodline_scenario::{Backing, Device, FsType, Scenario, UsedKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub console: Console,
     /// From the machine's start to the first sample in the recording.
     pub first_sample: Option<Duration>,
+    /// Whether QEMU ran in its sandbox; one that was built without it runs without.
+    pub sandbox: bool,
     /// What was recorded; gone with this.
     pub recording: PathBuf,
     /// Holds the recording until this is dropped.
@@ -252,16 +254,8 @@ impl Made {
         let has_programs = programs.is_some();
         disks.extend(programs);
         let unpacked = dir.path().join("kernel");
-        let mut vm = Vm {
-            kernel: order.kernel.image.clone(),
-            initrd: dir.path().join("image"),
-            memory_bytes: order.scenario.machine.memory.bytes(),
-            cpus: order.scenario.machine.cpus,
-            disks,
-            accel: order.accel,
-            dir: dir.path().to_owned(),
-            terminal: self.terminal,
-        };
+        let (scenario, kernel) = (order.scenario, &order.kernel.image);
+        let mut vm = machine(scenario, kernel, dir.path(), disks, order.accel, self.terminal);
         vm.check()?;
         if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
             vm.kernel = unpacked;
@@ -271,17 +265,43 @@ impl Made {
             return Err(RunError::Interrupted);
         }
         image.write(&vm.initrd)?;
-        make_disks(order.scenario, &vm.disks, &is_asked)?;
+        make_disks(order.scenario, &vm.disks)?;
         let (started, mut first_sample) = (Instant::now(), None);
-        let hear = |status: &Status| {
+        let mut hear = |status: &Status| {
             if *status == Status::Sampled {
                 first_sample.get_or_insert(started.elapsed());
             }
             tell(status);
         };
-        let ended = vm.run(order.patience, hear, is_asked)?;
+        let mut ended = vm.run(order.patience, &mut hear, &is_asked)?;
+        if vm.lacks_sandbox(&ended) {
+            vm.sandbox = false;
+            ended = vm.run(order.patience, &mut hear, &is_asked)?;
+        }
         let console = Console::read(&vm.console());
-        Ok(Outcome { ended, console, first_sample, recording: vm.recording(), dir })
+        Ok(Outcome { ended, console, first_sample, sandbox: vm.sandbox, recording: vm.recording(), dir })
+    }
+}
+
+/// The virtual machine of a scenario.
+pub(crate) fn machine(
+    scenario: &Scenario,
+    kernel: &Path,
+    dir: &Path,
+    disks: Vec<Disk>,
+    accel: Accel,
+    terminal: Option<UnixStream>,
+) -> Vm {
+    Vm {
+        kernel: kernel.to_owned(),
+        initrd: dir.join("image"),
+        memory_bytes: scenario.machine.memory.bytes(),
+        cpus: scenario.machine.cpus,
+        disks,
+        accel,
+        dir: dir.to_owned(),
+        sandbox: true,
+        terminal,
     }
 }
 
@@ -320,7 +340,7 @@ fn own_disks(scenario: &Scenario) -> impl Iterator<Item = (&String, &Device)> {
     scenario.machine.devices.iter().filter(|(_, device)| device.backing == Backing::Disk)
 }
 
-fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String>) {
+pub(crate) fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<String, String>) {
     let mut disks = Vec::new();
     let mut serials = BTreeMap::new();
     for (number, (name, device)) in own_disks(scenario).enumerate() {
@@ -352,32 +372,11 @@ fn programs_disk(
     Ok(Some(Disk { path, serial: "programs".to_owned(), throttle: Throttle::default(), read_only: true }))
 }
 
-fn make_disks(scenario: &Scenario, disks: &[Disk], is_asked: &dyn Fn() -> bool) -> Result<(), RunError> {
-    for (disk, (name, device)) in disks.iter().zip(own_disks(scenario)) {
+fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
+    for (disk, (_, device)) in disks.iter().zip(own_disks(scenario)) {
         disk.create(device.size.map_or(DISK_BYTES, |size| size.bytes()))?;
-        if let Some(mount) = mount_of(scenario, name) {
-            disk.format(mount.fs_type.name(), &mount.mkfs, is_asked)?;
-        }
-    }
-    let disk = |name: &String| own_disks(scenario).position(|(own, _)| own == name).and_then(|index| disks.get(index));
-    for (name, device) in &scenario.machine.devices {
-        let (Backing::Raid1 { members }, Some(mount)) = (&device.backing, mount_of(scenario, name)) else { continue };
-        let size = |name: &String| scenario.machine.devices.get(name).and_then(|device| device.size);
-        // What is formatted is as large as the array: the smallest member.
-        let Some(first) = members.iter().min_by_key(|name| size(name)) else { continue };
-        let Some(formatted) = disk(first) else { continue };
-        formatted.format(mount.fs_type.name(), &mount.mkfs, is_asked)?;
-        for member in members.iter().filter(|member| *member != first) {
-            let bytes = size(member).map_or(DISK_BYTES, |size| size.bytes());
-            disk(member).map_or(Ok(()), |disk| disk.copy_of(formatted, bytes, is_asked))?;
-        }
     }
     Ok(())
-}
-
-/// The filesystem on a device.
-fn mount_of<'a>(scenario: &'a Scenario, device: &String) -> Option<&'a Mount> {
-    scenario.machine.mounts.values().find(|mount| mount.device.as_ref() == Some(device))
 }
 
 fn image(order: &Order<'_>, job: &Job, has_programs: bool) -> Result<Image, RunError> {
@@ -399,7 +398,7 @@ fn image(order: &Order<'_>, job: &Job, has_programs: bool) -> Result<Image, RunE
     Ok(image)
 }
 
-fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'static str> {
+pub(crate) fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'static str> {
     let mut wanted = MODULES.to_vec();
     wanted.extend(scenario.machine.mounts.values().map(|mount| match mount.fs_type {
         FsType::Tmpfs => "tmpfs",
@@ -429,13 +428,10 @@ fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'static str> 
     wanted
 }
 
-/// Programs of this host that the guest runs: what formats and sets up devices that only it has.
-fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
+/// Programs of this host that the guest runs: what makes filesystems and loop devices.
+pub(crate) fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
     let is_loop = |device: &Device| matches!(device.backing, Backing::Loop { .. });
-    let in_guest = |device: &Option<String>| {
-        device.as_ref().and_then(|name| scenario.machine.devices.get(name)).is_some_and(is_loop)
-    };
-    let formatted = scenario.machine.mounts.values().filter(|mount| in_guest(&mount.device));
+    let formatted = scenario.machine.mounts.values().filter(|mount| mount.device.is_some());
     let mut programs: BTreeSet<String> = formatted.map(|mount| format!("mkfs.{}", mount.fs_type.name())).collect();
     if scenario.machine.devices.values().any(is_loop) {
         programs.insert("losetup".to_owned());
@@ -489,7 +485,7 @@ mod tests {
              [machine.mounts.\"/l\"]\ntype = \"xfs\"\ndevice = \"l\"\n",
         );
         let programs: Vec<String> = wanted_programs(&with_loop).into_iter().collect();
-        assert_eq!(programs, ["losetup", "mkfs.xfs"]);
+        assert_eq!(programs, ["losetup", "mkfs.ext4", "mkfs.xfs"]);
         let modules = wanted_modules(&with_loop, false);
         assert!(["ext4", "xfs", "loop"].iter().all(|module| modules.contains(module)), "{modules:?}");
         assert_eq!(own_disks(&with_loop).count(), 1);

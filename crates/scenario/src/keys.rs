@@ -61,6 +61,7 @@ const NAMED: &[&str] = &[
     "machine.cgroups.*.io_max",
     "step.set_limits.limits.io_max",
     "workload.tasks",
+    "machine.mounts.*.mkfs.features",
     "workload.tasks.*.program.env",
     "workload.tasks.*.program.files",
     "expect.figures",

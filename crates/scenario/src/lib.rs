@@ -16,6 +16,7 @@ mod figures;
 mod keys;
 mod load;
 mod machine;
+mod mkfs;
 mod preset;
 mod problem;
 mod profile;
@@ -39,6 +40,7 @@ pub use machine::{
     Backing, BdiKnobs, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Machine, Mount,
     OverlayDirs, QueueKnobs,
 };
+pub use mkfs::{Copies, Mkfs};
 pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, Program, RedisAof, Untar};
 pub use problem::{Problem, ScenarioError};
 pub use profile::{DEVICE_PROFILES, DeviceProfile, device_profile};

@@ -110,14 +110,10 @@ fn take_variants<'i>(
     taken
 }
 
-/// Lower-case words joined by hyphens.
+/// Lower-case words joined by hyphens; numbers such as `6.12` are words. It becomes part of file names.
 pub(super) fn is_kebab(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 64
-        && name.split('-').all(|word| {
-            !word.is_empty()
-                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'.')
-        })
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= 64 && name.split(['-', '.']).all(|word| !word.is_empty() && word.bytes().all(is_letter))
 }
 
 fn lay_over<'i>(text: &str, base: &mut DeTable<'i>, over: Option<DeTable<'i>>, problems: &mut Vec<Problem>) {

@@ -2,6 +2,7 @@
 //! The machine of a scenario: what a host would be made of. Everything is a named table, so that a
 //! variant can change one key of one device. Nothing here runs; executors refuse what they cannot make.
 
+use super::mkfs::Mkfs;
 use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
 use super::sysctl::Sysctls;
 use floodline_record::version::KernelVersion;
@@ -193,9 +194,9 @@ pub struct Mount {
     /// The device it is on; none for tmpfs and overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Arguments for its mkfs program.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mkfs: Vec<String>,
+    /// Options it is made with.
+    #[serde(default, skip_serializing_if = "is_default", deserialize_with = "super::mkfs::deserialize")]
+    pub mkfs: Mkfs,
     /// Mount options, each one word, e.g. `["noatime", "lazytime"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,

@@ -38,7 +38,7 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.queue.scheduler = none | mq-deadline | kyber | bfq",
     "machine.mounts.*.type = ext4 | xfs | btrfs | tmpfs | overlay",
     "machine.mounts.*.device",
-    "machine.mounts.*.mkfs",
+    "machine.mounts.*.mkfs.**",
     "machine.mounts.*.options",
     "machine.mounts.*.overlay.**",
     "machine.mounts.*.instances",

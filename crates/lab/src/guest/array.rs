@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrays of level 1 in a guest, made through the attributes that the kernel's `Documentation/admin-guide/md.rst`
-//! describes: without metadata on the members, whose content the host made the same, so that nothing is
+//! describes: without metadata on the members, which are all zeros when the array is made, so that nothing is
 //! synchronised. No program of a distribution is needed.
 
 use super::{GuestError, devices};

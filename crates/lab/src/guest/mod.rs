@@ -7,6 +7,7 @@ mod array;
 mod cgroups;
 mod delay;
 mod devices;
+mod format;
 mod ports;
 mod programs;
 mod setup;

@@ -3,9 +3,8 @@
 //! finds what it is made of, then cgroups, and settings last, so that building is not slowed by them.
 
 use super::devices::Devices;
-use super::{GuestError, Host, array, cgroups, devices, host_tool, mount_at, programs};
+use super::{GuestError, Host, array, cgroups, devices, format, mount_at, programs};
 use crate::job::Job;
-use crate::tool;
 use crate::workload::{Place, mount, set_sysctls};
 use floodline_scenario::{Backing, Device, MountCopy, Scenario};
 use rustix::time::{ClockId, clock_getres};
@@ -16,7 +15,9 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     host.stage("looking for disks");
     let mode = scenario.machine.cgroup_mode;
     same_hz(scenario)?;
-    let devices = stacked(scenario, devices::find(&job.disks)?)?;
+    let disks = devices::find(&job.disks)?;
+    host.stage("making filesystems");
+    let devices = stacked(scenario, disks)?;
     if let Some(serial) = &job.programs {
         programs::mount_disk(serial)?;
     }
@@ -45,11 +46,12 @@ fn same_hz(scenario: &Scenario) -> Result<(), GuestError> {
     if ticks == wanted { Ok(()) } else { Err(GuestError::Hz { wanted, ticks }) }
 }
 
-/// Finishes the disks and makes arrays of them.
+/// Finishes the disks and makes arrays of them, each with its filesystem.
 fn stacked(scenario: &Scenario, disks: Devices) -> Result<Devices, GuestError> {
     let specs = &scenario.machine.devices;
     let mut devices = Devices::new();
     for (name, made) in disks {
+        make_filesystem(scenario, &name, &made.0)?;
         let finished = match specs.get(&name) {
             Some(spec) => devices::finish(&name, spec, made)?,
             None => made,
@@ -64,6 +66,7 @@ fn stacked(scenario: &Scenario, disks: Devices) -> Result<Devices, GuestError> {
         // Members are disks: the scenario was checked.
         let members: Vec<_> = members.iter().filter_map(|member| devices.get(member).cloned()).collect();
         let made = array::make(number, &members)?;
+        make_filesystem(scenario, name, &made.0)?;
         devices.insert(name.clone(), devices::finish(name, spec, made)?);
     }
     Ok(devices)
@@ -80,7 +83,7 @@ fn mount_all(scenario: &Scenario, place: &mut Place) -> Result<(), GuestError> {
             match &copy.spec.device {
                 Some(device) if !place.devices.contains_key(device) => still.push(copy),
                 _ => {
-                    format(scenario, &copy, place)?;
+                    make_on_loop(scenario, &copy, place)?;
                     if copy.spec.at_start {
                         mount(&copy, place)?;
                     }
@@ -110,13 +113,22 @@ fn make_loops(scenario: &Scenario, waiting: &[MountCopy], place: &mut Place) -> 
     Ok(())
 }
 
-/// Makes the filesystem of a mount where the host could not.
-fn format(scenario: &Scenario, copy: &MountCopy, place: &Place) -> Result<(), GuestError> {
+/// Makes the filesystem on a disk or an array, where the scenario has one there.
+fn make_filesystem(scenario: &Scenario, device: &String, node: &Path) -> Result<(), GuestError> {
+    let mut mounts = scenario.machine.mounts.values();
+    match mounts.find(|mount| mount.device.as_ref() == Some(device)) {
+        Some(mount) => format::disk(mount.fs_type, &mount.mkfs, node),
+        None => Ok(()),
+    }
+}
+
+/// Makes the filesystem of a mount that is on a loop device; others were made before.
+fn make_on_loop(scenario: &Scenario, copy: &MountCopy, place: &Place) -> Result<(), GuestError> {
     let Some(name) = &copy.spec.device else { return Ok(()) };
     let is_loop = |device: &Device| matches!(device.backing, Backing::Loop { .. });
     let is_ours = scenario.machine.devices.get(name).is_some_and(is_loop);
-    let Some((node, _)) = place.devices.get(name).filter(|_| is_ours) else { return Ok(()) };
-    let mut mkfs = host_tool(&format!("mkfs.{}", copy.spec.fs_type.name()));
-    tool::output(mkfs.arg("-q").args(&copy.spec.mkfs).arg(node))?;
-    Ok(())
+    match place.devices.get(name).filter(|_| is_ours) {
+        Some((node, _)) => format::device(copy.spec.fs_type, &copy.spec.mkfs, node),
+        None => Ok(()),
+    }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Disks of a guest: sparse files, formatted on the host (which needs no root), held to a speed by QEMU.
+//! Disks of a guest: sparse files, held to a speed by QEMU. The guest makes the filesystems on them.
 //! Flushes are real, so what a guest's fsync costs includes this host's.
 
-use crate::tool::{self, ToolError};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -44,9 +43,6 @@ pub enum DiskError {
         /// Why.
         cause: io::Error,
     },
-    /// It could not be formatted.
-    #[error(transparent)]
-    Mkfs(#[from] ToolError),
 }
 
 impl Disk {
@@ -54,19 +50,6 @@ impl Disk {
     pub fn create(&self, size_bytes: u64) -> Result<(), DiskError> {
         let make = || File::create_new(&self.path)?.set_len(size_bytes);
         make().map_err(|cause| DiskError::Io { path: self.path.clone(), cause })
-    }
-
-    /// Formats it, unless somebody wants to end meanwhile.
-    pub fn format(&self, fs_type: &str, arguments: &[String], is_asked: &dyn Fn() -> bool) -> Result<(), DiskError> {
-        let mut mkfs = tool::bound(&format!("mkfs.{fs_type}"));
-        Ok(tool::finish(mkfs.arg("-q").args(arguments).arg(&self.path), is_asked)?)
-    }
-
-    /// Makes it the same as another as far as that goes, holes and all.
-    pub fn copy_of(&self, other: &Disk, size_bytes: u64, is_asked: &dyn Fn() -> bool) -> Result<(), DiskError> {
-        tool::finish(tool::bound("cp").arg("--sparse=always").arg(&other.path).arg(&self.path), is_asked)?;
-        let resize = || File::options().write(true).open(&self.path)?.set_len(size_bytes);
-        resize().map_err(|cause| DiskError::Io { path: self.path.clone(), cause })
     }
 
     /// Arguments for QEMU.

@@ -11,10 +11,10 @@ pub use accel::{Accel, Acceleration};
 pub use console::Console;
 pub use disk::{Disk, DiskError, Throttle};
 
-use crate::job::{Status, port};
+use crate::job::{LINE_MAX, Status, port};
 use crate::tool::{self, ToolError};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,8 @@ pub struct Vm {
     pub accel: Accel,
     /// Where the console and the recording go.
     pub dir: PathBuf,
+    /// Whether QEMU is held to what it needs of the host's kernel.
+    pub sandbox: bool,
     /// The other end of the guest's terminal `/dev/hvc0`, where it has one.
     pub terminal: Option<UnixStream>,
 }
@@ -89,6 +91,13 @@ pub enum Ended {
         /// Where.
         path: PathBuf,
     },
+    /// The guest sent more than any run does.
+    Flooded {
+        /// What: its console or its recording.
+        what: &'static str,
+        /// How much is allowed, bytes.
+        limit_bytes: u64,
+    },
     /// Somebody asked to end.
     Interrupted,
 }
@@ -132,6 +141,13 @@ const QEMU_MEMORY_MIB: u64 = 256;
 const SPACE_MIN_MIB: u64 = 512;
 /// Below this the run is ended before QEMU meets the end of the disk.
 const SPACE_LEFT_MIB: u64 = 64;
+/// What a guest may print on its console and record, bytes: far more than any run has.
+const CONSOLE_MAX: u64 = 256 << 20;
+const RECORDING_MAX: u64 = 16 << 30;
+/// Statuses that wait to be taken; the guest waits then.
+const STATUSES_MAX: usize = 64;
+/// What QEMU may not do, though a guest took it over: obsolete calls, more rights, other programs, other priorities.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 /// How often the wish to end is looked at.
 const TICK: Duration = Duration::from_millis(50);
 /// How long QEMU may take to end after the guest switched itself off.
@@ -163,6 +179,11 @@ impl Vm {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a run ended because this QEMU was built without a sandbox.
+    pub(crate) fn lacks_sandbox(&self, ended: &Ended) -> bool {
+        self.sandbox && matches!(ended, Ended::Died { says, .. } if says.contains("sandbox"))
     }
 
     /// Runs it. `tell` gets what the guest says; `is_asked` is somebody's wish to end.
@@ -214,8 +235,19 @@ impl Vm {
                 if space_free_mib(&self.dir).is_some_and(|free| free < SPACE_LEFT_MIB) {
                     return Ok(Ended::HostDiskFull { path: self.dir.clone() });
                 }
+                if let Some(flooded) = self.flooded() {
+                    return Ok(flooded);
+                }
             }
         }
+    }
+
+    /// Whether the guest has sent more than it may.
+    fn flooded(&self) -> Option<Ended> {
+        let files = [("its console", self.console(), CONSOLE_MAX), ("its recording", self.recording(), RECORDING_MAX)];
+        let is_over = |path: &Path, limit| std::fs::metadata(path).is_ok_and(|file| file.len() > limit);
+        let over = files.into_iter().find(|(_, path, limit)| is_over(path, *limit));
+        over.map(|(what, _, limit_bytes)| Ended::Flooded { what, limit_bytes })
     }
 
     /// Waits a little for QEMU to end by itself, so that the last of the recording is in the file.
@@ -234,10 +266,14 @@ impl Vm {
         Ok(OwnedFd::from(copy).into())
     }
 
-    fn command(&self) -> Command {
+    /// QEMU with its arguments.
+    pub(crate) fn command(&self) -> Command {
         let mut command = tool::bound(QEMU);
         let dir = option_value(&self.dir);
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        if self.sandbox {
+            command.args(["-sandbox", SANDBOX]);
+        }
         command.args(self.accel.arguments());
         command.args(["-smp", &self.cpus.to_string(), "-m", &format!("{}M", self.memory_bytes.div_ceil(1 << 20))]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd);
@@ -273,18 +309,34 @@ struct Running(Child);
 impl Running {
     /// What the guest says, line by line, until it can say no more.
     fn lines(&mut self) -> Receiver<Status> {
-        let (sender, receiver) = mpsc::channel();
+        let (sender, receiver) = mpsc::sync_channel(STATUSES_MAX);
         if let Some(stdout) = self.0.stdout.take() {
             std::thread::spawn(move || {
-                let statuses = BufReader::new(stdout).lines().map_while(Result::ok);
-                for status in statuses.filter_map(|line| Status::from_line(&line)) {
-                    if sender.send(status).is_err() {
-                        return;
-                    }
-                }
+                // Ends with the other side of the channel, or of the pipe.
+                let _ = each_line(BufReader::new(stdout), |line| match Status::from_line(line) {
+                    Some(status) => sender.send(status).is_ok(),
+                    None => true,
+                });
             });
         }
         receiver
+    }
+}
+
+/// Hands over each line until that is no longer wanted. One that is too long for a status is dropped, never held.
+fn each_line(mut from: impl BufRead, mut take: impl FnMut(&str) -> bool) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = (&mut from).take(LINE_MAX as u64).read_until(b'\n', &mut line)?;
+        if length == 0 {
+            return Ok(());
+        }
+        if length == LINE_MAX && !line.ends_with(b"\n") {
+            from.skip_until(b'\n')?;
+        } else if !take(&String::from_utf8_lossy(&line)) {
+            return Ok(());
+        }
     }
 }
 
@@ -300,7 +352,7 @@ fn last_line(path: &Path) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
-    line.chars().filter(|c| !c.is_control()).take(300).collect()
+    tool::printable(line, 300)
 }
 
 fn memory_available_mib() -> Option<u64> {
@@ -328,8 +380,54 @@ mod tests {
             disks: Vec::new(),
             accel: Accel::Tcg,
             dir: dir.to_owned(),
+            sandbox: true,
             terminal: None,
         }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_dropped_and_the_next_is_read() {
+        let long = "x".repeat(3 * LINE_MAX);
+        let fits = "y".repeat(LINE_MAX - 1);
+        let text = format!("one\n{long}\n{fits}\ntwo\nlast");
+        let mut lines = Vec::new();
+        each_line(text.as_bytes(), |line| {
+            lines.push(line.trim_end().to_owned());
+            true
+        })
+        .unwrap();
+        assert_eq!(lines, ["one", fits.as_str(), "two", "last"]);
+        let mut lines = 0;
+        each_line(text.as_bytes(), |_| {
+            lines += 1;
+            false
+        })
+        .unwrap();
+        assert_eq!(lines, 1);
+        // Without an end, and with any bytes.
+        each_line([0xff_u8, b'\n', 0].repeat(LINE_MAX).as_slice(), |line| line.len() <= 4).unwrap();
+    }
+
+    #[test]
+    fn qemu_is_held_to_what_it_needs() {
+        let arguments = |sandbox: bool| {
+            let command = Vm { sandbox, ..vm("/run".as_ref(), 1 << 30) }.command();
+            command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        let asked = "-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+        assert!(arguments(true).contains(asked) && !arguments(false).contains("-sandbox"));
+    }
+
+    #[test]
+    fn a_guest_that_floods_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let vm = vm(dir.path(), 1 << 30);
+        assert!(vm.flooded().is_none());
+        let file = File::create(vm.console()).unwrap();
+        file.set_len(CONSOLE_MAX).unwrap();
+        assert!(vm.flooded().is_none());
+        file.set_len(CONSOLE_MAX + 1).unwrap();
+        assert!(matches!(vm.flooded(), Some(Ended::Flooded { what: "its console", .. })));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wrong with the machine of a scenario.
 
-use super::{Complaints, is_plain_path, letters};
+use super::{Complaints, is_plain_path, is_shown, letters};
 use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Machine, Mount};
 use crate::profile::{DEVICE_PROFILES, device_profile};
 use crate::sysctl::{EXCLUSIVE, RANGES, Sysctls};
@@ -209,8 +209,15 @@ fn mount(machine: &Machine, point: &str, mount: &Mount, complaints: &mut Complai
         }
         (None, false) => {}
     }
-    if mount.options.iter().any(|option| option.is_empty() || option.contains([',', ' ', '\0'])) {
+    if mount.options.iter().any(|option| option.is_empty() || option.contains([',', ' ']) || !is_shown(option)) {
         complaints.hint(&at("options"), "each option is one word", "write [\"noatime\", \"lazytime\"]");
+    }
+    for (rest, message, hint) in mount.mkfs.wrong_for(mount.fs_type) {
+        let key: Vec<&str> = at("mkfs").into_iter().chain(rest.iter().map(String::as_str)).collect();
+        match hint {
+            Some(hint) => complaints.hint(&key, message, hint),
+            None => complaints.add(&key, message),
+        }
     }
     let shares = |other: &Mount| mount.device.is_some() && other.device == mount.device;
     if machine.mounts.iter().any(|(other_point, other)| other_point.as_str() < point && shares(other)) {

@@ -56,8 +56,12 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Complaint> {
     if !load::is_kebab(&scenario.name) {
         complaints.hint(&["name"], "names of scenarios are kebab case", "write lower-case words joined by hyphens");
     }
-    if scenario.summary.is_empty() || scenario.summary.len() > 200 || scenario.summary.contains('\n') {
-        complaints.add(&["summary"], "the summary is one line of at most 200 characters");
+    if scenario.summary.is_empty() || scenario.summary.len() > 200 || !is_shown(&scenario.summary) {
+        complaints
+            .add(&["summary"], "the summary is one line of at most 200 characters, none of them a control character");
+    }
+    if scenario.about.iter().flat_map(|about| about.lines()).any(|line| !is_shown(&line.replace('\t', " "))) {
+        complaints.add(&["about"], "it holds control characters");
     }
     machine::check(&scenario.machine, &mut complaints);
     // The rest refers to the machine: with a wrong one it would only repeat the complaints.
@@ -99,7 +103,14 @@ fn is_plain_path(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|rest| {
         rest.is_empty() || rest.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
     }) && path.len() < 4096
-        && !path.contains('\0')
+        && is_shown(path)
+}
+
+/// Whether a terminal can show a text as it is: no control characters, none that turn the direction of writing.
+fn is_shown(text: &str) -> bool {
+    let is_hidden =
+        |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !text.chars().any(|c| c.is_control() || is_hidden(c))
 }
 
 /// The letters in braces of a path; `None` where a brace is not part of one.
@@ -113,4 +124,81 @@ fn letters(text: &str) -> Option<Vec<char>> {
         letters.push(letter);
     }
     Some(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScenarioFile;
+
+    #[test]
+    fn a_plain_path_is_absolute_and_has_no_way_up() {
+        for plain in ["/", "/data", "/data/a b/..c", "/data/...", "/{i}/x"] {
+            assert!(is_plain_path(plain), "{plain:?}");
+        }
+        let up = ["..", "/..", "/data/..", "/data/../x", "/../etc", "/data/./x", "/."];
+        let strange =
+            ["", "data", "./data", "//", "/data/", "//etc", "/a\0b", "/a\nb", "/\u{1b}[2J", "/\u{202e}x", "-d/etc"];
+        for path in up.iter().chain(&strange) {
+            assert!(!is_plain_path(path), "{path:?}");
+        }
+        assert!(!is_plain_path(&format!("/{}", "x".repeat(4096))));
+    }
+
+    /// Every place of a path or a name, `@` being where a text goes.
+    const PLACES: &[&str] = &[
+        "[machine.mounts.\"@\"]\ntype = \"tmpfs\"",
+        "[machine.mounts.\"/o\"]\ntype = \"overlay\"\noverlay = { lower = \"@\", upper = \"/u\", work = \"/w\" }",
+        "[machine.mounts.\"/o\"]\ntype = \"overlay\"\noverlay = { lower = \"/l\", upper = \"@\", work = \"/w\" }",
+        "[machine.mounts.\"/o\"]\ntype = \"overlay\"\noverlay = { lower = \"/l\", upper = \"/u\", work = \"@\" }",
+        "[machine.devices.image]\nsize = \"1 GiB\"\nbacking = { loop = { file = \"@\" } }",
+        "[machine.devices.\"@\"]\nsize = \"1 GiB\"",
+        "[machine.cgroups.\"@\"]",
+        "[workload.tasks.t]\nsteps = [{ mkdir = { path = \"@\" } }]",
+        "[workload.tasks.t]\nsteps = [{ write = { file = \"@\", count = 1 } }]",
+        "[workload.tasks.t]\nsteps = [{ rename = { from = \"/data/a\", to = \"@\" } }]",
+        "[workload.tasks.t]\nsteps = [{ syslog = { socket = \"@\", messages = \"1/s\", message = \"100 B\" } }]",
+        "[workload.tasks.t]\ncgroup = \"@\"\nsteps = [\"sync\"]",
+        "[workload.tasks.t]\nprogram = { package = \"bash\", command = [\"a\"], ready = \"@\" }",
+        "[workload.tasks.t]\nprogram = { package = \"bash\", command = [\"a\"], files = { \"@\" = \"x\" } }",
+        "[workload.tasks.t]\nprogram = { package = \"@\", command = [\"a\"] }",
+        "[variants.\"@\"]",
+    ];
+
+    fn read(place: &str, text: &str) -> Result<ScenarioFile, String> {
+        let base = "[machine]\nmemory = \"1 GiB\"\n[machine.mounts.\"/data\"]\ntype = \"tmpfs\"\n\
+                    [workload]\nduration = \"1s\"\n[workload.tasks.other]\nsteps = [\"sync\"]\n";
+        let file = format!("name = \"s\"\nsummary = \"s\"\n{base}{}\n", place.replace('@', text));
+        ScenarioFile::parse(&file).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn no_place_takes_a_way_up() {
+        for place in PLACES {
+            for text in ["..", "/data/..", "/data/../../etc/shadow", "../x", "/..", "a/../b"] {
+                assert!(read(place, text).is_err(), "{text:?} in {place}");
+            }
+        }
+        assert_eq!(read(PLACES[7], "/data/x").err(), None);
+        assert_eq!(read(PLACES[6], "system/x").err(), None);
+    }
+
+    #[test]
+    fn names_that_become_file_names_are_words() {
+        for name in ["..", ".", "a..b", ".a", "-a", "a-", "a/b", "A", "6.12-", ""] {
+            assert!(!load::is_kebab(name), "{name:?}");
+        }
+        assert!(load::is_kebab("on-6.12.43") && load::is_kebab("a"));
+    }
+
+    #[test]
+    fn a_package_is_named_as_debians_policy_has_it() {
+        let place = PLACES[14];
+        for name in ["-o", "x", "Redis", "redis-", "redis/sid", "redis=1", "redis:amd64", "./x.deb", "^x", "x*", "--"] {
+            assert!(read(place, name).is_err_and(|error| error.contains("is no name of a package")), "{name:?}");
+        }
+        for name in ["redis-server", "g++", "libc6", "0ad"] {
+            assert_eq!(read(place, name).err(), None, "{name}");
+        }
+    }
 }

@@ -78,8 +78,7 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
         if program.command.first().is_none_or(String::is_empty) {
             complaints.add(&[&here[..], &["program", "command"]].concat(), "no program to run");
         }
-        let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-        if !program.package.starts_with(|first: char| first.is_ascii_alphanumeric()) || !is_name(&program.package) {
+        if !is_package(&program.package) {
             let key = [&here[..], &["program", "package"]].concat();
             complaints.hint(&key, format!("{:?} is no name of a package", program.package), "write \"redis-server\"");
         }
@@ -101,6 +100,15 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
         let at = At { scenario, key, depth: 0, is_setup };
         steps(&at, list, task, complaints);
     }
+}
+
+/// Whether a text is a name as Debian's policy has them: it is given to apt, which reads more than names.
+fn is_package(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (2..=100).contains(&name.len())
+        && name.bytes().next().is_some_and(is_letter)
+        && name.bytes().last().is_some_and(|byte| is_letter(byte) || byte == b'+')
+        && name.bytes().all(|byte| is_letter(byte) || b"+-.".contains(&byte))
 }
 
 fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {

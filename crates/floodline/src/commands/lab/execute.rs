@@ -300,6 +300,9 @@ impl<'a> Bench<'a> {
             || self.interrupt.is_asked(),
         )?;
         drop(progress);
+        if !outcome.sandbox {
+            self.console.note("QEMU ran without its sandbox: this one was built without seccomp");
+        }
         if let Some(file) = file {
             keep(&outcome.recording, file, path)?;
         }
@@ -367,6 +370,9 @@ fn ended(outcome: &Outcome, stage: &str, save: Option<&Path>) -> Result<(), CliE
         }
         Ended::HostDiskFull { path } => {
             format!("the disk of this host is full at {}; the run was ended", path.display())
+        }
+        Ended::Flooded { what, limit_bytes } => {
+            format!("the guest sent more than {} MiB as {what}; the run was ended", limit_bytes >> 20)
         }
         Ended::Interrupted => "interrupted".to_owned(),
     };
