@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What differs between kernels, as plain fields. Each `vX_Y.rs` states the difference of one release
-//! to the one before; [`Algorithm::of`] picks by version. Stable and vendor trees carry backports in
-//! both directions: where a behaviour can be probed, change the field after picking.
+//! What differs between kernels in the arithmetic, as plain fields: the part of [`super::Behaviour`] that the functions
+//! of this folder read. Which kernel has which value is stated in [`super::changes`].
 
-use super::KernelVersion;
-use super::{v3_2, v3_12, v4_2, v4_4, v4_8, v5_8, v5_15, v5_16, v6_0, v6_2, v6_5, v6_9, v6_10, v6_14, v7_0, v7_1};
+use super::behaviour::Behaviour;
+use floodline_record::version::KernelVersion;
 
-/// Behaviours of one kernel.
+/// The arithmetic of one kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithm {
-    /// First mainline release that behaves so.
-    pub since: KernelVersion,
     /// The unit thresholds are computed in.
     pub ratio_unit: RatioUnit,
     /// Whether memcgs have domains of their own (4.2, with both controllers on the unified hierarchy).
@@ -80,43 +77,32 @@ pub enum MemcgStats {
     RateLimited,
 }
 
-/// Every profile, oldest first.
-pub(super) const PROFILES: &[Algorithm] = &[
-    v3_2::V3_2,
-    v3_12::V3_12,
-    v4_2::V4_2,
-    v4_4::V4_4,
-    v4_8::V4_8,
-    v5_8::V5_8,
-    v5_15::V5_15,
-    v5_16::V5_16,
-    v6_0::V6_0,
-    v6_2::V6_2,
-    v6_5::V6_5,
-    v6_9::V6_9,
-    v6_10::V6_10,
-    v6_14::V6_14,
-    v7_0::V7_0,
-    v7_1::V7_1,
-];
-
-/// Stable trees read that carry the fix of 6.10 ("mm: avoid overflows in dirty throttling logic"):
-/// major, minor, and the patch level it was seen at.
-const OVERFLOW_FIX_SEEN: &[(u16, u16, u16)] = &[(5, 10, 223), (6, 1, 192)];
-
 impl Algorithm {
-    /// The newest behaviour known: for kernels whose version cannot be told.
-    pub const LATEST: Algorithm = v7_1::V7_1;
+    /// Linux 3.2: tasks are throttled by sleeping only, with a position ratio and a base rate per bdi ("IO-less").
+    pub(super) const OLDEST: Algorithm = Algorithm {
+        ratio_unit: RatioUnit::Percent,
+        memcg_domain: false,
+        mdtc_avail: MdtcAvail::WithinClean,
+        lift_by_hard_limit: false,
+        less_throttle: true,
+        limits_overflow_fixed: false,
+        ratio_scale: 1,
+        share_floor: false,
+        strictlimit_nearly_empty: false,
+        odd_divisors: false,
+        completions_by_folio: false,
+        bandwidth_skips_idle: false,
+        background_kick_in_loop: false,
+        nr_to_write_in_pages: true,
+        memcg_stats: MemcgStats::Exact,
+        memcg_bg_fraction: false,
+        laptop_mode: true,
+        strictlimit_background_kick: false,
+    };
 
-    /// The behaviour of a kernel as mainline has it, and as stable trees are known to have it. Kernels
-    /// older than all profiles get the oldest.
+    /// The arithmetic of a kernel ([`Behaviour::of`]).
     pub fn of(version: KernelVersion) -> Algorithm {
-        let profile = PROFILES.iter().rev().find(|profile| version.at_least(profile.since.major, profile.since.minor));
-        let algorithm = *profile.unwrap_or(&v3_2::V3_2);
-        let backported = OVERFLOW_FIX_SEEN
-            .iter()
-            .any(|&(major, minor, patch)| (version.major, version.minor) == (major, minor) && version.patch >= patch);
-        Algorithm { limits_overflow_fixed: algorithm.limits_overflow_fixed || backported, ..algorithm }
+        Behaviour::of(version).arithmetic
     }
 
     /// All of a bdi ratio: 100 percent in the units of this kernel, not 0.
@@ -126,42 +112,38 @@ impl Algorithm {
     }
 }
 
+/// The arithmetic of a mainline release.
+#[cfg(test)]
+pub(super) fn linux(major: u16, minor: u16) -> Algorithm {
+    Algorithm::of(KernelVersion::new(major, minor, 0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn profiles_are_in_order_of_release() {
-        assert!(PROFILES.windows(2).all(|pair| pair[0].since < pair[1].since));
-        assert_eq!(PROFILES.last(), Some(&Algorithm::LATEST));
-    }
-
-    #[test]
-    fn every_profile_differs_from_the_one_before() {
-        for pair in PROFILES.windows(2) {
-            assert_ne!(Algorithm { since: pair[0].since, ..pair[1] }, pair[0], "{}", pair[1].since);
-        }
-    }
-
-    #[test]
     fn long_term_kernels_have_their_behaviours() {
-        let check = |major, minor, patch, since: (u16, u16)| {
-            let of = Algorithm::of(KernelVersion::new(major, minor, patch));
-            assert_eq!((of.since.major, of.since.minor), since, "{major}.{minor}.{patch}");
-            of
-        };
-        check(2, 6, 32, (3, 2));
-        assert!(!check(3, 10, 0, (3, 2)).memcg_domain);
-        assert_eq!(check(4, 4, 0, (4, 4)).ratio_unit, RatioUnit::Percent);
-        assert_eq!(check(4, 14, 60, (4, 8)).ratio_unit, RatioUnit::PerPage);
-        assert!(!check(5, 10, 0, (5, 8)).limits_overflow_fixed);
-        assert!(check(5, 10, 223, (5, 8)).limits_overflow_fixed);
-        assert!(!check(6, 1, 176, (6, 0)).limits_overflow_fixed);
-        assert_eq!(check(6, 1, 192, (6, 0)).ratio_scale, 1);
-        assert_eq!(check(6, 6, 0, (6, 5)).ratio_scale, 10_000);
-        assert!(!check(6, 12, 117, (6, 10)).share_floor);
-        assert!(check(6, 18, 44, (6, 14)).share_floor);
-        assert!(!check(7, 2, 13, (7, 1)).laptop_mode);
-        check(9, 0, 0, (7, 1));
+        let of = |version: &str| Algorithm::of(version.parse().expect("a version"));
+        let alike = |version: &str, mainline: &str| assert_eq!(of(version), of(mainline), "{version}");
+        alike("2.6.32", "3.2");
+        alike("4.14.60", "4.8");
+        alike("5.10.0", "5.8");
+        alike("6.1.0", "6.0");
+        alike("6.6.0", "6.5");
+        alike("6.12.117", "6.10");
+        alike("6.18.44", "6.14");
+        alike("9.0.0", "7.1");
+        assert!(!of("3.10.0").memcg_domain);
+        assert_eq!(of("4.4.0").ratio_unit, RatioUnit::Percent);
+        assert_eq!(of("4.14.60").ratio_unit, RatioUnit::PerPage);
+        assert!(!of("5.10.0").limits_overflow_fixed);
+        assert!(of("5.10.223").limits_overflow_fixed);
+        assert!(of("6.1.192").limits_overflow_fixed);
+        assert_eq!(of("6.1.192").ratio_scale, 1);
+        assert_eq!(of("6.6.0").ratio_scale, 10_000);
+        assert!(!of("6.12.117").share_floor);
+        assert!(of("6.18.44").share_floor);
+        assert!(!of("7.2.13").laptop_mode);
     }
 }

@@ -3,7 +3,7 @@
 //! unified hierarchy has memory and io, the kernel knows how for this filesystem, and the mount does not
 //! switch it off. Follows `inode_cgwb_enabled` (include/linux/backing-dev.h).
 
-use super::KernelVersion;
+use super::{Behaviour, Series, change};
 use floodline_record::facts::{CgroupSetup, Mount};
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum WhyNot {
     /// Memory and io are not both on the unified hierarchy (commit 9badce000e2c, 4.3).
     NoUnifiedHierarchy,
     /// This kernel does not have it for this filesystem; the version has.
-    OlderKernel(KernelVersion),
+    OlderKernel(Series),
     /// ext4, or its driver on ext3, with `data=journal` writes its data through the journal.
     DataJournal,
     /// It keeps no dirty pages that could be written back: memory filesystems, read-only ones.
@@ -39,7 +39,7 @@ impl fmt::Display for WhyNot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WhyNot::NoUnifiedHierarchy => f.write_str("memory and io are not both on the unified hierarchy"),
-            WhyNot::OlderKernel(since) => write!(f, "needs kernel {}.{}", since.major, since.minor),
+            WhyNot::OlderKernel(since) => write!(f, "needs kernel {since}"),
             WhyNot::DataJournal => f.write_str("data=journal writes through the journal"),
             WhyNot::NoWriteback => f.write_str("has no pages to write back"),
             WhyNot::Never => f.write_str("the filesystem does not support it"),
@@ -48,17 +48,15 @@ impl fmt::Display for WhyNot {
     }
 }
 
-/// First releases with support. ext2 came with the series that introduced cgroup writeback; f2fs is
-/// commit 578c647879f7, XFS is commit adfb5fb46af0. The ext4 driver has served ext3 since it was given
-/// its support, when the driver of ext3 itself, which never had any, was removed: commit c290ea01abb7
-/// ("fs: Remove ext3 filesystem driver"), 4.3.
-const SINCE: &[(&str, KernelVersion)] = &[
-    ("ext2", KernelVersion::new(4, 2, 0)),
-    ("ext3", KernelVersion::new(4, 3, 0)),
-    ("ext4", KernelVersion::new(4, 3, 0)),
-    ("btrfs", KernelVersion::new(4, 3, 0)),
-    ("f2fs", KernelVersion::new(4, 16, 0)),
-    ("xfs", KernelVersion::new(5, 3, 0)),
+/// Filesystems that got support: what a kernel says of one, and the change that brought it. The ext4 driver has served
+/// ext3 since the release that gave it support: commit c290ea01abb7 ("fs: Remove ext3 filesystem driver").
+const SUPPORT: &[(&str, fn(&Behaviour) -> bool, &str)] = &[
+    ("ext2", |kernel| kernel.cgroup_writeback.ext2, "cgroup-writeback-ext2"),
+    ("ext3", |kernel| kernel.cgroup_writeback.ext4, "cgroup-writeback-ext4"),
+    ("ext4", |kernel| kernel.cgroup_writeback.ext4, "cgroup-writeback-ext4"),
+    ("btrfs", |kernel| kernel.cgroup_writeback.btrfs, "cgroup-writeback-btrfs"),
+    ("f2fs", |kernel| kernel.cgroup_writeback.f2fs, "cgroup-writeback-f2fs"),
+    ("xfs", |kernel| kernel.cgroup_writeback.xfs, "cgroup-writeback-xfs"),
 ];
 
 /// Filesystems with dirty pages that all belong to the root cgroup's wb.
@@ -99,7 +97,7 @@ const NO_WRITEBACK: &[&str] = &[
 ];
 
 /// Whether writes to a mount are accounted per cgroup on this machine.
-pub fn cgroup_writeback(mount: &Mount, kernel: KernelVersion, setup: &CgroupSetup) -> CgroupWriteback {
+pub fn cgroup_writeback(mount: &Mount, kernel: &Behaviour, setup: &CgroupSetup) -> CgroupWriteback {
     use CgroupWriteback::{Supported, Unknown, Unsupported};
     let fs_type = mount.fs_type.as_str();
     // `fuse.sshfs` and the like are FUSE.
@@ -113,14 +111,14 @@ pub fn cgroup_writeback(mount: &Mount, kernel: KernelVersion, setup: &CgroupSetu
     if NEVER.contains(&fs_type) {
         return Unsupported(WhyNot::Never);
     }
-    let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == fs_type) else { return Unknown };
+    let Some((_, is_in, id)) = SUPPORT.iter().find(|(known, ..)| *known == fs_type) else { return Unknown };
     if setup.v2_controllers_unread {
         return Unknown;
     }
     if !setup.has_unified_writeback() {
         Unsupported(WhyNot::NoUnifiedHierarchy)
-    } else if !kernel.at_least(since.major, since.minor) {
-        Unsupported(WhyNot::OlderKernel(*since))
+    } else if !is_in(kernel) {
+        change(id).map_or(Unknown, |change| Unsupported(WhyNot::OlderKernel(change.since)))
     } else if matches!(fs_type, "ext3" | "ext4") && mount.has_option("data=journal") {
         Unsupported(WhyNot::DataJournal)
     } else {
@@ -140,19 +138,19 @@ mod tests {
             ..CgroupSetup::default()
         };
         let mount = floodline_testkit::mount("sda", fs_type, "/data", options);
-        let kernel = kernel.parse().expect("a version");
-        assert_eq!(cgroup_writeback(&mount, kernel, &setup), expect, "{fs_type} on {kernel}");
+        let behaviour = Behaviour::of(kernel.parse().expect("a version"));
+        assert_eq!(cgroup_writeback(&mount, &behaviour, &setup), expect, "{fs_type} on {kernel}");
         if expect == CgroupWriteback::Supported {
             let hybrid = CgroupSetup { v2_controllers: vec!["memory".to_owned()], ..setup };
             let expect = CgroupWriteback::Unsupported(WhyNot::NoUnifiedHierarchy);
-            assert_eq!(cgroup_writeback(&mount, kernel, &hybrid), expect, "{fs_type} without io");
+            assert_eq!(cgroup_writeback(&mount, &behaviour, &hybrid), expect, "{fs_type} without io");
         }
     }
 
     #[test]
     fn support_came_filesystem_by_filesystem() {
         use CgroupWriteback::{Supported, Unknown, Unsupported};
-        let older = |major, minor| Unsupported(WhyNot::OlderKernel(KernelVersion::new(major, minor, 0)));
+        let older = |major: u16, minor: u16| Unsupported(WhyNot::OlderKernel(Series(major, minor)));
         check("4.2.0", "ext2", "rw", Supported);
         check("4.2.0", "ext4", "rw", older(4, 3));
         check("4.3.0", "ext4", "rw", Supported);

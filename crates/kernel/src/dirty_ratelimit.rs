@@ -86,7 +86,7 @@ impl DirtyRatelimit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{v3_2::V3_2, v6_10::V6_10, v6_14::V6_14};
+    use crate::algorithm::linux;
     use proptest::prelude::*;
 
     const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
@@ -114,7 +114,11 @@ mod tests {
                 elapsed: 50,
                 strictlimit: false,
             };
-            assert_eq!(before.update(&V6_10, BUILD, &dtc, &sample).dirty_ratelimit, 25_600 - expect, "{proposal}");
+            assert_eq!(
+                before.update(&linux(6, 10), BUILD, &dtc, &sample).dirty_ratelimit,
+                25_600 - expect,
+                "{proposal}"
+            );
         };
         check(12_800, 1600);
         check(6400, 400);
@@ -132,7 +136,7 @@ mod tests {
             let before = DirtyRatelimit { dirty_ratelimit, balanced_dirty_ratelimit };
             let dtc = DirtyThrottleControl { dirty, wb_dirty, thresh, wb_thresh: thresh, ..far_below() };
             let sample = RatelimitSample { pos_ratio, avg_write_bandwidth, dirtied, elapsed, strictlimit };
-            for algorithm in [V3_2, V6_10, V6_14] {
+            for algorithm in [linux(3, 2), linux(6, 10), linux(6, 14)] {
                 let after = before.update(&algorithm, BUILD, &dtc, &sample);
                 prop_assert!(after.dirty_ratelimit >= 1);
                 prop_assert!(after.balanced_dirty_ratelimit <= avg_write_bandwidth);
@@ -149,8 +153,8 @@ mod tests {
                 pos_ratio, avg_write_bandwidth: bandwidth, dirtied, elapsed, strictlimit: false,
             };
             let dtc = DirtyThrottleControl { dirty: 1_100_000, ..far_below() };
-            prop_assert!(before.update(&V6_10, BUILD, &dtc, &sample).dirty_ratelimit <= current);
-            let after = before.update(&V6_10, BUILD, &far_below(), &sample);
+            prop_assert!(before.update(&linux(6, 10), BUILD, &dtc, &sample).dirty_ratelimit <= current);
+            let after = before.update(&linux(6, 10), BUILD, &far_below(), &sample);
             prop_assert!(after.dirty_ratelimit >= current);
         }
     }

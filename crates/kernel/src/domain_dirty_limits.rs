@@ -239,7 +239,7 @@ mod tests {
     fn settings_of_0_and_no_page_make_thresholds_of_0() {
         for algorithm in [of(3, 10), of(4, 4), of(6, 1), of(6, 12), of(7, 2)] {
             let limits = domain_dirty_limits(&algorithm, &DirtyTunables::default(), 4096, 0, None, TaskClass::Normal);
-            assert_eq!(limits, DomainLimits::default(), "{}", algorithm.since);
+            assert_eq!(limits, DomainLimits::default(), "{algorithm:?}");
         }
     }
 
@@ -257,7 +257,7 @@ mod tests {
         let tunables = tunables((0, 20), (0, 20));
         let check = |algorithm: Algorithm, task, expect: (u64, u64)| {
             let limits = domain_dirty_limits(&algorithm, &tunables, 4096, 100_000, None, task);
-            assert_eq!((limits.thresh, limits.bg_thresh), expect, "{}", algorithm.since);
+            assert_eq!((limits.thresh, limits.bg_thresh), expect, "{algorithm:?}");
         };
         let realtime = TaskClass::Realtime { global_dirty_limit: 3200 };
         let loop_worker = TaskClass::LessThrottle { global_dirty_limit: 3200 };

@@ -160,7 +160,7 @@ pub fn max_frac(algorithm: &Algorithm, max_ratio: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{v5_8::V5_8, v6_10::V6_10};
+    use crate::algorithm::linux;
     use proptest::prelude::*;
 
     const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
@@ -169,7 +169,7 @@ mod tests {
     fn a_lone_wb_has_nearly_everything() {
         let (mut domain, mut wb) = (FpropGlobal::default(), FpropLocal::default());
         assert_eq!(wb.fraction(BUILD, &domain), (0, 1));
-        domain.add(&V6_10, BUILD, &mut wb, 3, FRAC, 1000);
+        domain.add(&linux(6, 10), BUILD, &mut wb, 3, FRAC, 1000);
         assert_eq!((wb.fraction(BUILD, &domain), domain.deadline), ((0, 1), 1750), "held back by the CPU");
         assert_eq!((wb.events.sum(), domain.events.sum()), (3, 4));
         // Low bits decide how it ends: here with nothing.
@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn every_period_halves_the_past() {
         let (mut domain, mut wb, mut other) = (FpropGlobal::default(), FpropLocal::default(), FpropLocal::default());
-        domain.add(&V6_10, BUILD, &mut wb, 1000, FRAC, 1);
+        domain.add(&linux(6, 10), BUILD, &mut wb, 1000, FRAC, 1);
         domain.end_period(BUILD, 751);
-        domain.add(&V6_10, BUILD, &mut other, 500, FRAC, 760);
+        domain.add(&linux(6, 10), BUILD, &mut other, 500, FRAC, 760);
         assert_eq!((wb.fraction(BUILD, &domain), other.fraction(BUILD, &domain)), ((500, 1000), (500, 1000)));
         domain.end_period(BUILD, 750_000);
         assert_eq!((wb.fraction(BUILD, &domain), other.fraction(BUILD, &domain)), ((0, 1), (0, 1)));
@@ -192,16 +192,16 @@ mod tests {
 
     #[test]
     fn completions_beyond_the_largest_share_do_not_count() {
-        let max_frac = max_frac(&V6_10, 10_000);
+        let max_frac = max_frac(&linux(6, 10), 10_000);
         assert_eq!(max_frac, 10);
         let (mut domain, mut wb, mut other) = (FpropGlobal::default(), FpropLocal::default(), FpropLocal::default());
-        domain.add(&V6_10, BUILD, &mut other, 1013, FRAC, 1);
-        domain.add(&V6_10, BUILD, &mut wb, 100_000, max_frac, 1);
+        domain.add(&linux(6, 10), BUILD, &mut other, 1013, FRAC, 1);
+        domain.add(&linux(6, 10), BUILD, &mut wb, 100_000, max_frac, 1);
         assert_eq!(wb.events.sum(), 10, "1014 * 10 / 1014 pages are just enough");
-        domain.add(&V6_10, BUILD, &mut wb, 1, max_frac, 1);
+        domain.add(&linux(6, 10), BUILD, &mut wb, 1, max_frac, 1);
         assert_eq!(wb.events.sum(), 10);
         let mut page_by_page = FpropLocal::default();
-        domain.add(&V5_8, BUILD, &mut page_by_page, 1, max_frac, 1);
+        domain.add(&linux(5, 8), BUILD, &mut page_by_page, 1, max_frac, 1);
         assert_eq!(page_by_page.events.sum(), 1);
     }
 
@@ -214,7 +214,7 @@ mod tests {
             for (wb, pages, wait) in adds {
                 now += wait;
                 domain.end_period(BUILD, now);
-                domain.add(&V6_10, BUILD, &mut wbs[wb], pages, FRAC, now);
+                domain.add(&linux(6, 10), BUILD, &mut wbs[wb], pages, FRAC, now);
             }
             let mut sum = 0;
             for mut wb in wbs {
@@ -231,7 +231,7 @@ mod tests {
         fn no_state_is_refused(events: i64, period: u64, deadline: u64, local: i64, at: u64, pages: u64, frac: u64, now: u64) {
             let mut domain = FpropGlobal { events: PercpuCounter::at(events), period, deadline, ..FpropGlobal::default() };
             let mut wb = FpropLocal { events: PercpuCounter::at(local), period: at };
-            domain.add(&V6_10, BUILD, &mut wb, pages, frac, now);
+            domain.add(&linux(6, 10), BUILD, &mut wb, pages, frac, now);
             domain.end_period(BUILD, now);
             let (numerator, denominator) = wb.fraction(BUILD, &domain);
             prop_assert!(denominator >= 1 && numerator <= denominator);

@@ -3,8 +3,7 @@
 //! pages per second, 4 KiB pages. Made by an independent implementation that agrees with the compiled
 //! kernel functions on random inputs; every row must match to the unit.
 
-use super::v6_10::V6_10;
-use super::v6_14::V6_14;
+use super::algorithm::linux;
 use super::*;
 
 /// The rows of a table, each with its columns as numbers; `inf` is no limit.
@@ -40,7 +39,7 @@ fn thresholds_of_both_domains() {
         let (global_avail, global_dirty) = (*global_avail, *global_dirty);
         let global_dirty_limit = *global_dirty_limit;
         let task = if *realtime == 1 { TaskClass::Realtime { global_dirty_limit } } else { TaskClass::Normal };
-        for algorithm in [&V6_10, &V6_14] {
+        for algorithm in [&linux(6, 10), &linux(6, 14)] {
             let global = domain_dirty_limits(algorithm, &tunables, 4096, global_avail, None, task);
             assert_eq!(global, DomainLimits { thresh, bg_thresh }, "{row:?}");
             let input = MdtcAvailInput { file, headroom, dirty, global_avail, global_dirty };
@@ -66,7 +65,7 @@ fn worked_examples_of_memcg_thresholds() {
             dirty_bytes: bytes,
             dirty_background_bytes: bg_bytes,
         };
-        let limits = domain_dirty_limits(&V6_10, &tunables, 4096, avail, Some(global_avail), TaskClass::Normal);
+        let limits = domain_dirty_limits(&linux(6, 10), &tunables, 4096, avail, Some(global_avail), TaskClass::Normal);
         assert_eq!((limits, limits.freerun()), (DomainLimits { thresh, bg_thresh }, freerun), "{row:?}");
         checked += 1;
     }
@@ -95,7 +94,7 @@ fn shares_and_position_ratios() {
         ] = fixed::<14>(&row);
         let [wb_thresh_6_12, wb_bg_thresh_6_12, pos_ratio_6_12, wb_thresh_6_14, pos_ratio_6_14] = rest;
         for (algorithm, expect) in
-            [(&V6_10, (wb_thresh_6_12, pos_ratio_6_12)), (&V6_14, (wb_thresh_6_14, pos_ratio_6_14))]
+            [(&linux(6, 10), (wb_thresh_6_12, pos_ratio_6_12)), (&linux(6, 14), (wb_thresh_6_14, pos_ratio_6_14))]
         {
             let strictlimit = strictlimit == 1;
             let share = WbShare { strictlimit, ..WbShare::unlimited(algorithm, numerator, denominator) };
@@ -104,7 +103,7 @@ fn shares_and_position_ratios() {
             let dtc = DirtyThrottleControl { thresh, bg_thresh, dirty, dirty_limit, wb_thresh, wb_bg_thresh, wb_dirty };
             let pos_ratio = wb_position_ratio(algorithm, &dtc, bandwidth, strictlimit);
             assert_eq!((wb_thresh, pos_ratio), expect, "{row:?}");
-            if algorithm == &V6_10 {
+            if algorithm == &linux(6, 10) {
                 assert_eq!(wb_bg_thresh, wb_bg_thresh_6_12, "{row:?}");
             }
         }
@@ -136,7 +135,7 @@ fn base_rates() {
         ] = fixed(&row);
         let dtc = DirtyThrottleControl { thresh, bg_thresh, dirty, dirty_limit, ..DirtyThrottleControl::default() };
         let sample = RatelimitSample { pos_ratio, avg_write_bandwidth, dirtied, elapsed, strictlimit: false };
-        for algorithm in [&V6_10, &V6_14] {
+        for algorithm in [&linux(6, 10), &linux(6, 14)] {
             let before = DirtyRatelimit { dirty_ratelimit: rate, balanced_dirty_ratelimit: balanced };
             let expect = DirtyRatelimit { dirty_ratelimit: new_rate, balanced_dirty_ratelimit: new_balanced };
             assert_eq!(before.update(algorithm, BUILD, &dtc, &sample), expect, "{row:?}");

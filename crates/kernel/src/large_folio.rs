@@ -4,7 +4,7 @@
 //! measurement: which folios a file has depends on how it was read and written. Follows the order
 //! chosen in mm/readahead.c and, for writes, in fs/iomap/buffered-io.c and fs/ext4/inode.c.
 
-use super::KernelVersion;
+use super::Behaviour;
 use floodline_record::units::Bytes;
 
 /// What makes folios of a filesystem large.
@@ -31,15 +31,6 @@ pub struct LargestFolio {
     pub assumes: &'static str,
 }
 
-/// Filesystems with large folios, since when readahead makes them, and since when writes do.
-const LARGE: &[(&str, KernelVersion, KernelVersion)] = &[
-    // Commit 6795801366da ("xfs: Support large folios"), 5.18; commit d6bb59a9444d ("iomap: Create large
-    // folios in the buffered write path"), 6.6.
-    ("xfs", KernelVersion::new(5, 18, 0), KernelVersion::new(6, 6, 0)),
-    // Commit 7ac67301e82f ("ext4: enable large folio for regular file"), 6.16.
-    ("ext4", KernelVersion::new(6, 16, 0), KernelVersion::new(6, 16, 0)),
-];
-
 /// Filesystems whose folios are pages on every kernel known here.
 const PAGES_ONLY: &[&str] = &["ext2", "ext3", "f2fs", "vfat", "exfat", "jfs", "reiserfs", "nilfs2", "hfsplus", "udf"];
 
@@ -51,10 +42,10 @@ const ORDER_MAX_4K: u32 = 9;
 const ORDER_MAX: u32 = 11;
 
 /// The largest folio of regular files. `read_ahead` is the bdi's window. `None` for filesystems that
-/// are not known here, and where the kernel's version is not.
+/// are not known here, and where the kernel's behaviour is not.
 pub fn largest_folio(
     fs_type: &str,
-    kernel: Option<KernelVersion>,
+    kernel: Option<&Behaviour>,
     read_ahead: Option<Bytes>,
     page_size: u64,
 ) -> Option<LargestFolio> {
@@ -66,19 +57,22 @@ pub fn largest_folio(
     if fs_type == "btrfs" {
         return Some(pages("a kernel built without the experimental features of btrfs"));
     }
-    let (_, by_readahead, by_write) = LARGE.iter().find(|(known, ..)| *known == fs_type)?;
-    let kernel = kernel?;
-    if !kernel.at_least(by_readahead.major, by_readahead.minor) {
+    let folios = |of: fn(&Behaviour) -> (bool, bool)| kernel.map(of);
+    let (by_readahead, by_write) = match fs_type {
+        "xfs" => folios(|kernel| (kernel.folios.xfs_by_readahead, kernel.folios.xfs_by_write)),
+        "ext4" => folios(|kernel| (kernel.folios.ext4, kernel.folios.ext4)),
+        _ => None,
+    }?;
+    if !by_readahead {
         return Some(pages("no backport of large folios to this kernel"));
     }
     let order = if page_size == 4096 { ORDER_MAX_4K } else { ORDER_MAX };
     let most = Bytes(page_size.saturating_mul(1 << order));
     let window = Bytes(read_ahead.unwrap_or(USUAL_READ_AHEAD).0.clamp(page.0, most.0.max(page.0)));
-    let writes = kernel.at_least(by_write.major, by_write.minor);
     Some(LargestFolio {
-        maker: if writes { FolioMaker::ReadaheadAndWrite } else { FolioMaker::Readahead },
+        maker: if by_write { FolioMaker::ReadaheadAndWrite } else { FolioMaker::Readahead },
         by_readahead: window,
-        by_write: if writes { most } else { page },
+        by_write: if by_write { most } else { page },
         assumes: match (read_ahead.is_some(), fs_type) {
             (true, "ext4") => "a filesystem without data=journal, encryption or verity; no madvise for huge pages",
             (false, "ext4") => "a readahead window of 128 KiB; no data=journal, encryption or verity",
@@ -95,7 +89,8 @@ mod tests {
 
     fn folio(kernel: &str, fs_type: &str, read_ahead_kib: Option<u64>, page_size: u64) -> Option<LargestFolio> {
         let read_ahead = read_ahead_kib.and_then(Bytes::from_kib);
-        largest_folio(fs_type, kernel.parse().ok(), read_ahead, page_size)
+        let kernel = kernel.parse().ok().map(Behaviour::of);
+        largest_folio(fs_type, kernel.as_ref(), read_ahead, page_size)
     }
 
     fn check(kernel: &str, fs_type: &str, read_ahead_kib: Option<u64>, expect: Option<(FolioMaker, u64, u64)>) {
@@ -133,10 +128,10 @@ mod tests {
         fn a_folio_is_at_least_a_page_and_readahead_makes_none_larger_than_the_maximum(
             minor in 0_u16..40, major in 3_u16..8, read_ahead: Option<u64>, shift in 12_u32..20,
         ) {
-            let kernel = Some(KernelVersion::new(major, minor, 0));
+            let kernel = Behaviour::of(floodline_record::version::KernelVersion::new(major, minor, 0));
             let page = 1_u64 << shift;
             for fs_type in ["xfs", "ext4", "btrfs"] {
-                let folio = largest_folio(fs_type, kernel, read_ahead.map(Bytes), page).unwrap();
+                let folio = largest_folio(fs_type, Some(&kernel), read_ahead.map(Bytes), page).unwrap();
                 prop_assert!(folio.by_readahead.0 >= page && folio.by_write.0 >= page);
                 prop_assert!(folio.by_readahead.0 <= page << ORDER_MAX);
             }

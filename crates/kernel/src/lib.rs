@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's own arithmetic, by version: integers, with the kernel's rounding. Files are named
-//! after the kernel functions they follow (mm/page-writeback.c, lib/flex_proportions.c,
-//! fs/fs-writeback.c); `vX_Y.rs` holds what changed in that release. Pure, allocation-free, and
-//! defined for every input. Written from documented behaviour and traced rows.
+//! The kernel by version. `changes` is the one table of what changed in which release; [`Behaviour`] is what it makes
+//! of one kernel, and all code branches on its fields. The other files are the kernel's own arithmetic: integers, with
+//! the kernel's rounding, named after the kernel functions they follow (mm/page-writeback.c, lib/flex_proportions.c,
+//! fs/fs-writeback.c). Pure, and defined for every input. Written from documented behaviour and traced rows.
 
 mod algorithm;
+mod behaviour;
 mod cgroup_writeback;
+mod change;
+mod changes;
 mod constants;
 mod dirty_limit;
 mod dirty_poll_interval;
@@ -24,22 +27,6 @@ mod pause;
 mod percpu_counter;
 mod position_ratio;
 mod product;
-mod v3_12;
-mod v3_2;
-mod v4_2;
-mod v4_4;
-mod v4_8;
-mod v5_15;
-mod v5_16;
-mod v5_8;
-mod v6_0;
-mod v6_10;
-mod v6_14;
-mod v6_2;
-mod v6_5;
-mod v6_9;
-mod v7_0;
-mod v7_1;
 mod wb_calc_thresh;
 mod wb_dirty;
 mod wb_over_bg_thresh;
@@ -47,7 +34,15 @@ mod write_bandwidth;
 mod writeback_chunk;
 
 pub use algorithm::{Algorithm, MdtcAvail, MemcgStats, RatioUnit};
+pub use behaviour::{
+    Behaviour, CgroupFilesystems, Files, Flusher, Folios, IoendSize, Ioends, Journals, Knobs, Memcg, Stacks, Switching,
+    SyncPath, Timers, WbtPresence,
+};
 pub use cgroup_writeback::{CgroupWriteback, WhyNot, cgroup_writeback};
+pub use change::{
+    Area, Backport, Change, Commit, OLDEST_MODELLED, Presence, Weight, change, changes, is_modelled,
+    is_newer_than_modelled, newest_modelled,
+};
 pub use constants::{Build, FRAC, RATELIMIT_ONE};
 pub use dirty_limit::update_dirty_limit;
 pub use dirty_poll_interval::dirty_poll_interval;
@@ -57,7 +52,7 @@ pub use domain_dirty_limits::{
     DirtyTunables, DomainLimits, TaskClass, domain_dirty_limits, freerun_ceiling, memcg_units, percent_units,
     uncorrected_limits,
 };
-pub use floodline_record::version::{KernelVersion, NotAVersion};
+pub use floodline_record::version::{KernelVersion, NotAVersion, Series};
 pub use foreign_dirty::{FOREIGN_SLOTS, ForeignDirty, ForeignSlot, foreign_flush_pages};
 pub use foreign_history::{ForeignHistory, ForeignOutcome, ForeignTally, MemcgId};
 pub use fprop::{FpropGlobal, FpropLocal, max_frac};

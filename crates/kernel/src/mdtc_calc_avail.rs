@@ -38,7 +38,8 @@ pub fn mdtc_calc_avail(algorithm: &Algorithm, input: &MdtcAvailInput) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KernelVersion, v6_14::V6_14};
+    use crate::algorithm::linux;
+    use floodline_record::version::KernelVersion;
     use proptest::prelude::*;
 
     #[test]
@@ -50,7 +51,7 @@ mod tests {
             global_avail: 6_000_000,
             global_dirty: 900_000,
         };
-        assert_eq!(mdtc_calc_avail(&V6_14, &input), 5_120_000);
+        assert_eq!(mdtc_calc_avail(&linux(6, 14), &input), 5_120_000);
         let old = Algorithm::of(KernelVersion::new(4, 2, 0));
         assert_eq!(mdtc_calc_avail(&old, &input), 5_100_000);
     }
@@ -61,10 +62,10 @@ mod tests {
             file: u64, headroom: u64, dirty: u64, global_avail: u64, global_dirty: u64, more: u64,
         ) {
             let input = MdtcAvailInput { file, headroom, dirty, global_avail, global_dirty };
-            let avail = mdtc_calc_avail(&V6_14, &input);
+            let avail = mdtc_calc_avail(&linux(6, 14), &input);
             prop_assert!(avail >= file);
             let roomier = MdtcAvailInput { headroom: headroom.saturating_add(more), ..input };
-            prop_assert!(mdtc_calc_avail(&V6_14, &roomier) >= avail);
+            prop_assert!(mdtc_calc_avail(&linux(6, 14), &roomier) >= avail);
         }
     }
 }

@@ -95,7 +95,7 @@ fn divisor(algorithm: &Algorithm, n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{v3_2::V3_2, v6_10::V6_10, v6_14::V6_14};
+    use crate::algorithm::linux;
     use proptest::prelude::*;
 
     /// The same in exact arithmetic, for counts that no product of the kernel overflows on.
@@ -138,13 +138,13 @@ mod tests {
                 wb_dirty: thresh * wb_dirty / 1000,
             };
             prop_assume!((dtc.hard_dirty_limit() - dtc.dirty) / 8 <= thresh);
-            prop_assert_eq!(i128::from(wb_position_ratio(&V6_10, &dtc, bandwidth, false)), naive(&dtc, bandwidth, true));
-            prop_assert_eq!(i128::from(wb_position_ratio(&V6_14, &dtc, bandwidth, false)), naive(&dtc, bandwidth, false));
+            prop_assert_eq!(i128::from(wb_position_ratio(&linux(6, 10), &dtc, bandwidth, false)), naive(&dtc, bandwidth, true));
+            prop_assert_eq!(i128::from(wb_position_ratio(&linux(6, 14), &dtc, bandwidth, false)), naive(&dtc, bandwidth, false));
         }
 
         #[test]
         fn the_cubic_stays_between_0_and_2(setpoint: u64, dirty: u64, limit: u64) {
-            for algorithm in [V3_2, V6_14] {
+            for algorithm in [linux(3, 2), linux(6, 14)] {
                 prop_assert!(pos_ratio_polynom(&algorithm, setpoint, dirty, limit) <= 2048);
             }
         }
@@ -155,7 +155,7 @@ mod tests {
         ) {
             let setpoint = limit / 1000 * at;
             let (few, many) = (a.min(b), a.max(b));
-            let cubic = |dirty| pos_ratio_polynom(&V6_14, setpoint, dirty, limit);
+            let cubic = |dirty| pos_ratio_polynom(&linux(6, 14), setpoint, dirty, limit);
             prop_assert!(cubic(few) >= cubic(many));
         }
 
@@ -166,7 +166,7 @@ mod tests {
         ) {
             let dtc =
                 DirtyThrottleControl { thresh, bg_thresh, dirty, dirty_limit, wb_thresh, wb_bg_thresh, wb_dirty };
-            for algorithm in [V3_2, V6_10, V6_14] {
+            for algorithm in [linux(3, 2), linux(6, 10), linux(6, 14)] {
                 let pos_ratio = wb_position_ratio(&algorithm, &dtc, bandwidth, strictlimit);
                 prop_assert!(dirty < dtc.hard_dirty_limit() || pos_ratio == 0);
             }
@@ -189,8 +189,8 @@ mod tests {
                         wb_dirty,
                     };
                     for strictlimit in [false, true] {
-                        wb_position_ratio(&V3_2, &dtc, u64::MAX, strictlimit);
-                        wb_position_ratio(&V6_10, &dtc, 0, strictlimit);
+                        wb_position_ratio(&linux(3, 2), &dtc, u64::MAX, strictlimit);
+                        wb_position_ratio(&linux(6, 10), &dtc, 0, strictlimit);
                     }
                 }
             }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_limit_right_at_the_set_point_gives_the_end_of_the_range() {
-        assert_eq!(pos_ratio_polynom(&V6_14, 1 << 40, 0, (1 << 40) + 1), 2048);
-        assert_eq!(pos_ratio_polynom(&V6_14, 0, 1 << 40, 1), 0);
+        assert_eq!(pos_ratio_polynom(&linux(6, 14), 1 << 40, 0, (1 << 40) + 1), 2048);
+        assert_eq!(pos_ratio_polynom(&linux(6, 14), 0, 1 << 40, 1), 0);
     }
 }

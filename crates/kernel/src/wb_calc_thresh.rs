@@ -86,38 +86,38 @@ pub fn wb_bg_thresh(wb_thresh: u64, bg_thresh: u64, thresh: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{v6_2::V6_2, v6_10::V6_10, v6_14::V6_14};
+    use crate::algorithm::linux;
     use proptest::prelude::*;
 
     #[test]
     fn a_cgroup_gets_a_part_of_its_devices_largest_share() {
-        let (min_ratio, max_ratio) = wb_min_max_ratio(&V6_10, 0, 100_000, 500, 1000);
+        let (min_ratio, max_ratio) = wb_min_max_ratio(&linux(6, 10), 0, 100_000, 500, 1000);
         assert_eq!((min_ratio, max_ratio), (0, 50_000));
-        let share = WbShare { min_ratio, max_ratio, ..WbShare::unlimited(&V6_10, 200, 1000) };
-        assert_eq!(wb_calc_thresh(&V6_10, &share, 1_200_000, 0), 60_000);
-        assert_eq!(wb_calc_thresh(&V6_10, &WbShare::unlimited(&V6_10, 200, 1000), 1_200_000, 0), 240_000);
+        let share = WbShare { min_ratio, max_ratio, ..WbShare::unlimited(&linux(6, 10), 200, 1000) };
+        assert_eq!(wb_calc_thresh(&linux(6, 10), &share, 1_200_000, 0), 60_000);
+        assert_eq!(wb_calc_thresh(&linux(6, 10), &WbShare::unlimited(&linux(6, 10), 200, 1000), 1_200_000, 0), 240_000);
     }
 
     #[test]
     fn a_share_of_nothing_has_a_floor_since_6_14() {
-        let share = WbShare::unlimited(&V6_14, 0, 1000);
-        assert_eq!(wb_calc_thresh(&V6_10, &share, 1_200_000, 1_000_000), 0);
-        assert_eq!(wb_calc_thresh(&V6_14, &share, 1_200_000, 1_000_000), 25_000);
-        assert_eq!(wb_calc_thresh(&V6_14, &share, 1_200_000, 1_200_000), 0);
+        let share = WbShare::unlimited(&linux(6, 14), 0, 1000);
+        assert_eq!(wb_calc_thresh(&linux(6, 10), &share, 1_200_000, 1_000_000), 0);
+        assert_eq!(wb_calc_thresh(&linux(6, 14), &share, 1_200_000, 1_000_000), 25_000);
+        assert_eq!(wb_calc_thresh(&linux(6, 14), &share, 1_200_000, 1_200_000), 0);
     }
 
     #[test]
     fn strictlimit_caps_the_share() {
-        let share = WbShare { max_ratio: 10_000, strictlimit: true, ..WbShare::unlimited(&V6_10, 10, 1000) };
-        let wb_thresh = wb_calc_thresh(&V6_10, &share, 1_200_000, 0);
+        let share = WbShare { max_ratio: 10_000, strictlimit: true, ..WbShare::unlimited(&linux(6, 10), 10, 1000) };
+        let wb_thresh = wb_calc_thresh(&linux(6, 10), &share, 1_200_000, 0);
         assert_eq!((wb_thresh, wb_bg_thresh(wb_thresh, 600_000, 1_200_000)), (12_000, 6_000));
     }
 
     #[test]
     fn guaranteed_shares_are_taken_from_everybody_else() {
-        let share = WbShare { min_ratio_sum: 250_000, ..WbShare::unlimited(&V6_2, 1, 2) };
-        assert_eq!(wb_calc_thresh(&V6_2, &share, 1000, 0), 375);
-        assert_eq!(wb_calc_thresh(&V6_2, &WbShare { min_ratio: 250_000, ..share }, 1000, 0), 625);
+        let share = WbShare { min_ratio_sum: 250_000, ..WbShare::unlimited(&linux(6, 2), 1, 2) };
+        assert_eq!(wb_calc_thresh(&linux(6, 2), &share, 1000, 0), 375);
+        assert_eq!(wb_calc_thresh(&linux(6, 2), &WbShare { min_ratio: 250_000, ..share }, 1000, 0), 625);
     }
 
     proptest! {
@@ -128,7 +128,7 @@ mod tests {
             let denominator = parts.iter().sum::<u64>().max(1);
             let sum: u64 = parts
                 .iter()
-                .map(|part| wb_calc_thresh(&V6_10, &WbShare::unlimited(&V6_10, *part, denominator), thresh, 0))
+                .map(|part| wb_calc_thresh(&linux(6, 10), &WbShare::unlimited(&linux(6, 10), *part, denominator), thresh, 0))
                 .sum();
             prop_assert!(sum <= thresh);
         }
@@ -138,7 +138,7 @@ mod tests {
             numerator: u64, denominator: u64, min_ratio: u64, max_ratio: u64, min_ratio_sum: u64,
             strictlimit: bool, thresh: u64, dirty: u64, wb: u64, tot: u64,
         ) {
-            for algorithm in [V6_2, V6_14] {
+            for algorithm in [linux(6, 2), linux(6, 14)] {
                 let (min_ratio, max_ratio) = wb_min_max_ratio(&algorithm, min_ratio, max_ratio, wb, tot);
                 let share = WbShare { numerator, denominator, min_ratio, max_ratio, min_ratio_sum, strictlimit };
                 let wb_thresh = wb_calc_thresh(&algorithm, &share, thresh, dirty);
@@ -164,9 +164,9 @@ mod tests {
                 min_ratio_sum: sum as u64,
                 strictlimit: false,
             };
-            let got = |algorithm| u128::from(wb_calc_thresh(algorithm, &share, thresh as u64, dirty as u64));
-            prop_assert_eq!(got(&V6_10), naive.min(cap));
-            prop_assert_eq!(got(&V6_14), floored.min(cap));
+            let got = |algorithm: &Algorithm| u128::from(wb_calc_thresh(algorithm, &share, thresh as u64, dirty as u64));
+            prop_assert_eq!(got(&linux(6, 10)), naive.min(cap));
+            prop_assert_eq!(got(&linux(6, 14)), floored.min(cap));
         }
     }
 }

@@ -43,7 +43,7 @@ pub fn wb_over_bg_thresh(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{v6_9::V6_9, v6_10::V6_10, v6_14::V6_14};
+    use crate::algorithm::linux;
 
     /// A wb with 1 percent of the machine's completions and all of its memcg's.
     fn check(algorithm: &Algorithm, reclaimable: u64, expect: bool) {
@@ -55,28 +55,29 @@ mod tests {
 
     #[test]
     fn until_6_9_a_cgroup_was_measured_by_the_whole_machines_completions() {
-        check(&V6_9, 10, false);
-        check(&V6_9, 11, true);
-        check(&V6_10, 11, false);
-        check(&V6_10, 1000, false);
-        check(&V6_10, 1001, true);
+        check(&linux(6, 9), 10, false);
+        check(&linux(6, 9), 11, true);
+        check(&linux(6, 10), 11, false);
+        check(&linux(6, 10), 1000, false);
+        check(&linux(6, 10), 1001, true);
     }
 
     #[test]
     fn an_idle_share_drains_at_once_until_6_13() {
-        let global = |algorithm| BackgroundDomain {
+        let global = |algorithm: &Algorithm| BackgroundDomain {
             dirty: 100,
             bg_thresh: 600_000,
             share: WbShare::unlimited(algorithm, 0, 1000),
         };
-        assert!(wb_over_bg_thresh(&V6_10, 1, &global(&V6_10), None));
-        assert!(!wb_over_bg_thresh(&V6_14, 1, &global(&V6_14), None));
-        assert!(!wb_over_bg_thresh(&V6_10, 0, &global(&V6_10), None));
+        assert!(wb_over_bg_thresh(&linux(6, 10), 1, &global(&linux(6, 10)), None));
+        assert!(!wb_over_bg_thresh(&linux(6, 14), 1, &global(&linux(6, 14)), None));
+        assert!(!wb_over_bg_thresh(&linux(6, 10), 0, &global(&linux(6, 10)), None));
     }
 
     #[test]
     fn a_domain_over_its_threshold_is_enough() {
-        let global = BackgroundDomain { dirty: 600_001, bg_thresh: 600_000, share: WbShare::unlimited(&V6_14, 1, 1) };
-        assert!(wb_over_bg_thresh(&V6_14, 0, &global, None));
+        let global =
+            BackgroundDomain { dirty: 600_001, bg_thresh: 600_000, share: WbShare::unlimited(&linux(6, 14), 1, 1) };
+        assert!(wb_over_bg_thresh(&linux(6, 14), 0, &global, None));
     }
 }

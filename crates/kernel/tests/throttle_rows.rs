@@ -9,7 +9,7 @@
 //! thresholds are known by their sum only, and shares by a scaled set point: there every pair that prints so is tried.
 
 use floodline_kernel::{
-    Algorithm, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, PauseArithmetic, RatelimitSample,
+    Algorithm, Behaviour, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, PauseArithmetic, RatelimitSample,
     task_ratelimit, wb_position_ratio,
 };
 use std::collections::BTreeMap;
@@ -272,7 +272,7 @@ struct Known {
 fn judge(rows: &[Row], kernel: KernelVersion) -> Found {
     let algorithm = Algorithm::of(kernel);
     // f1ab2831e2a4, 6.15.
-    let prints_own = kernel.at_least(6, 15);
+    let prints_own = Behaviour::of(kernel).files.trace_has_domain;
     let (mut found, mut known) = (Found::default(), Known::default());
     for (at, row) in rows.iter().enumerate() {
         match row {

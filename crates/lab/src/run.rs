@@ -10,6 +10,7 @@ use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
 use crate::tool;
+use floodline_kernel::Behaviour;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Backing, Device, FsType, Scenario, UsedKey};
@@ -327,8 +328,9 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
 
 /// Refuses what the kernel cannot do.
 fn check_kernel(scenario: &Scenario, kernel: KernelVersion) -> Result<(), RunError> {
+    let behaviour = Behaviour::of(kernel);
     for (name, device) in &scenario.machine.devices {
-        if let Some(knob) = device.bdi.missing_on(kernel) {
+        if let Some(knob) = device.bdi.missing_on(&behaviour) {
             return Err(RunError::Since6_2 { device: name.clone(), knob, kernel });
         }
     }

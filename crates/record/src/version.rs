@@ -23,9 +23,29 @@ impl KernelVersion {
         KernelVersion { major, minor, patch }
     }
 
-    /// Whether this is `major.minor` or later.
-    pub const fn at_least(self, major: u16, minor: u16) -> bool {
-        self.major > major || (self.major == major && self.minor >= minor)
+    /// Major and minor number.
+    pub const fn series(self) -> Series {
+        Series(self.major, self.minor)
+    }
+
+    /// Whether the patch level is 0, as in mainline releases and in releases of distributions that name the series only.
+    pub fn is_series_only(self) -> bool {
+        self.patch == 0
+    }
+
+    /// Whether another version is of the same series.
+    pub fn is_of_series_of(self, other: KernelVersion) -> bool {
+        self.series() == other.series()
+    }
+}
+
+/// Major and minor number of a release, e.g. 6.12. Ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Series(pub u16, pub u16);
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
     }
 }
 

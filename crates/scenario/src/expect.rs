@@ -4,7 +4,7 @@
 
 use super::quantity::Level;
 use floodline_record::severity::Severity;
-use floodline_record::version::KernelVersion;
+use floodline_record::version::{KernelVersion, Series};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -88,7 +88,7 @@ pub enum KernelMatch {
     /// Before that version.
     Before(KernelVersion),
     /// Every patch level of a release.
-    Release(u16, u16),
+    Release(Series),
     /// One version.
     Exactly(KernelVersion),
 }
@@ -99,7 +99,7 @@ impl KernelMatch {
         match self {
             KernelMatch::Since(version) => kernel >= version,
             KernelMatch::Before(version) => kernel < version,
-            KernelMatch::Release(major, minor) => (kernel.major, kernel.minor) == (major, minor),
+            KernelMatch::Release(series) => kernel.series() == series,
             KernelMatch::Exactly(version) => kernel == version,
         }
     }
@@ -137,7 +137,7 @@ impl FromStr for KernelMatch {
         }
         let exact = version(text)?;
         Ok(match text.bytes().filter(|&b| b == b'.').count() {
-            1 => KernelMatch::Release(exact.major, exact.minor),
+            1 => KernelMatch::Release(exact.series()),
             _ => KernelMatch::Exactly(exact),
         })
     }
@@ -148,7 +148,7 @@ impl fmt::Display for KernelMatch {
         match self {
             KernelMatch::Since(version) => write!(f, ">={version}"),
             KernelMatch::Before(version) => write!(f, "<{version}"),
-            KernelMatch::Release(major, minor) => write!(f, "{major}.{minor}"),
+            KernelMatch::Release(series) => write!(f, "{series}"),
             KernelMatch::Exactly(version) => version.fmt(f),
         }
     }

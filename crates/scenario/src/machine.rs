@@ -5,7 +5,7 @@
 use super::mkfs::Mkfs;
 use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
 use super::sysctl::Sysctls;
-use floodline_record::version::KernelVersion;
+use floodline_kernel::Behaviour;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -162,10 +162,10 @@ pub struct BdiKnobs {
 }
 
 impl BdiKnobs {
-    /// Name of a knob that is set and that a kernel does not have: these two came with 6.2.
-    pub fn missing_on(&self, kernel: KernelVersion) -> Option<&'static str> {
+    /// Name of a knob that is set and that a kernel does not have.
+    pub fn missing_on(&self, kernel: &Behaviour) -> Option<&'static str> {
         let knobs = [("max_bytes", self.max_bytes.is_some()), ("strict_limit", self.strict_limit.is_some())];
-        knobs.into_iter().find_map(|(name, is_set)| (is_set && !kernel.at_least(6, 2)).then_some(name))
+        knobs.into_iter().find_map(|(name, is_set)| (is_set && !kernel.knobs.bdi_fine).then_some(name))
     }
 }
 

@@ -145,7 +145,7 @@ impl World {
 
     /// Since the fix of the overflows in dirty throttling (6.10 and stable kernels), pages are counted in 32 bits.
     fn fits_32_bits(&self, name: &str, bytes: u64) -> Result<(), String> {
-        if self.algorithm.limits_overflow_fixed && bytes.div_ceil(PAGE) > u64::from(u32::MAX) {
+        if self.behaviour.arithmetic.limits_overflow_fixed && bytes.div_ceil(PAGE) > u64::from(u32::MAX) {
             return Err(format!("{name} = {bytes}: the kernel refuses more than 2^32 - 1 pages (ERANGE)"));
         }
         Ok(())

@@ -87,17 +87,17 @@ impl World {
         let w = &self.wbs[wb];
         let (memcg, strictlimit) = (w.memcg, self.bdis[w.bdi].strictlimit);
         let mut global = self.gdtc(true);
-        let has_memcg = memcg != CgId::ROOT && self.algorithm.memcg_domain;
+        let has_memcg = memcg != CgId::ROOT && self.behaviour.arithmetic.memcg_domain;
         let mut m = has_memcg.then(|| self.mdtc(memcg, true, &global));
         if strictlimit {
             self.wb_dirty_limits(wb, &mut global, m.as_mut());
         }
-        if self.algorithm.background_kick_in_loop {
+        if self.behaviour.arithmetic.background_kick_in_loop {
             self.wake_for_background(wb, &global);
         }
         if global.is_freerun(strictlimit) && m.as_ref().is_none_or(|m| m.is_freerun(strictlimit)) {
             self.run_free(pid, strictlimit, &global, m.as_ref());
-            if !self.algorithm.background_kick_in_loop {
+            if !self.behaviour.arithmetic.background_kick_in_loop {
                 self.wbs[wb].exceeded &= first;
                 self.wake_for_background(wb, &global);
             }
@@ -112,9 +112,8 @@ impl World {
         if !strictlimit {
             self.wb_dirty_limits(wb, &mut global, m.as_mut());
         }
-        // Since commit a37b0715ddf3 ("mm/writeback: replace PF_LESS_THROTTLE with PF_LOCAL_THROTTLE"), 5.8: who
-        // writes on behalf of another device is only held up by this one's own dirty pages.
-        let is_local = self.pids[pid].is_local_throttle && self.kernel.at_least(5, 8);
+        // A task that writes on behalf of another device is held up only by the dirty pages of its own one.
+        let is_local = self.pids[pid].is_local_throttle && !self.behaviour.arithmetic.less_throttle;
         if is_local && global.wb_dirty <= global.wb_freerun() {
             self.run_free_until(pid, dirty_poll_interval(global.wb_dirty, global.wb_thresh));
             return None;
@@ -126,7 +125,7 @@ impl World {
 
     /// There is background work: the flusher goes to it.
     fn wake_for_background(&mut self, wb: WbId, global: &DirtyThrottleControl) {
-        let can_kick = self.settings.laptop_mode == 0 || !self.algorithm.laptop_mode;
+        let can_kick = self.settings.laptop_mode == 0 || !self.behaviour.arithmetic.laptop_mode;
         if can_kick && self.memory.nr_dirty > global.bg_thresh && !self.wbs[wb].running {
             self.wb_wake_now(wb);
         }
@@ -163,7 +162,8 @@ impl World {
         memcg: Option<&DirtyThrottleControl>,
     ) -> u64 {
         let avg = self.wbs[wb].bandwidth.avg_write_bandwidth;
-        let ratio_in = |dtc: &DirtyThrottleControl| wb_position_ratio(&self.algorithm, dtc, avg, strictlimit);
+        let ratio_in =
+            |dtc: &DirtyThrottleControl| wb_position_ratio(&self.behaviour.arithmetic, dtc, avg, strictlimit);
         let (global_ratio, memcg) = (ratio_in(global), memcg.map(|m| (m, ratio_in(m))));
         let interval = self.build.bandwidth_interval();
         let w = &mut self.wbs[wb];
@@ -243,12 +243,12 @@ impl World {
         let sample = |pos_ratio| RatelimitSample { pos_ratio, avg_write_bandwidth: avg, dirtied, elapsed, strictlimit };
         smooth(&mut self.domain, global);
         let global = DirtyThrottleControl { dirty_limit: self.domain.dirty_limit, ..*global };
-        let mut rates = w.ratelimit.update(&self.algorithm, self.build, &global, &sample(global_ratio));
+        let mut rates = w.ratelimit.update(&self.behaviour.arithmetic, self.build, &global, &sample(global_ratio));
         if let Some((m, ratio)) = memcg {
             let id = self.wbs[wb].memcg;
             smooth(&mut self.cgroups[id].domain, m);
             let m = DirtyThrottleControl { dirty_limit: self.cgroups[id].domain.dirty_limit, ..*m };
-            rates = rates.update(&self.algorithm, self.build, &m, &sample(ratio));
+            rates = rates.update(&self.behaviour.arithmetic, self.build, &m, &sample(ratio));
         }
         let w = &mut self.wbs[wb];
         w.ratelimit = rates;

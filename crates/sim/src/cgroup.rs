@@ -144,7 +144,7 @@ impl World {
 
     /// Counts of a memcg as throttling and the flusher see them.
     pub(crate) fn wb_stats(&self, memcg: CgId) -> Charged {
-        match self.algorithm.memcg_stats {
+        match self.behaviour.arithmetic.memcg_stats {
             MemcgStats::RateLimited => self.cgroups[memcg].stale,
             MemcgStats::Exact | MemcgStats::Flushed => self.cgroups[memcg].charged,
         }

@@ -105,7 +105,7 @@ impl World {
             return Err(format!("it is not where {name:?} has it"));
         }
         let is_older = |prev: InodeId| self.inodes[prev].dirtied_when <= inode.dirtied_when;
-        if name == ListName::Dirty && !self.has_switch_rework() && !inode.prev.is_none_or(is_older) {
+        if name == ListName::Dirty && self.behaviour.switching.sorts_by_age && !inode.prev.is_none_or(is_older) {
             return Err("b_dirty is not in the order of age".to_owned());
         }
         Ok(())

@@ -66,7 +66,8 @@ impl World {
     #[cold]
     fn new_limits(&self, known: &KnownLimits, of: LimitsOf) -> DomainLimits {
         let (avail, global_avail, dirty) = of;
-        let limits = domain_dirty_limits(&self.algorithm, &dirty, PAGE, avail, global_avail, TaskClass::Normal);
+        let limits =
+            domain_dirty_limits(&self.behaviour.arithmetic, &dirty, PAGE, avail, global_avail, TaskClass::Normal);
         known.0.set((of, limits));
         limits
     }
@@ -87,7 +88,7 @@ impl World {
             global_avail: self.global_avail(),
             global_dirty: global.dirty,
         };
-        let avail = mdtc_calc_avail(&self.algorithm, &input);
+        let avail = mdtc_calc_avail(&self.behaviour.arithmetic, &input);
         let limits = self.limits(&self.cgroups[memcg].domain_limits, avail, Some(input.global_avail));
         DirtyThrottleControl {
             thresh: limits.thresh,
@@ -114,7 +115,7 @@ impl World {
     /// In the machine's domain only, with what it had when that was last asked for: the tasks of a device look more
     /// often than what this follows from changes.
     fn global_wb_dirty_limits(&self, wb: WbId, global: &mut DirtyThrottleControl) {
-        if self.algorithm.share_floor {
+        if self.behaviour.arithmetic.share_floor {
             // They follow from the domain's dirty pages, too.
             return self.wb_dirty_limits_in(wb, &self.wb_share(wb), global);
         }
@@ -139,7 +140,7 @@ impl World {
     }
 
     fn wb_dirty_limits_in(&self, wb: WbId, share: &WbShare, dtc: &mut DirtyThrottleControl) {
-        dtc.wb_thresh = wb_calc_thresh(&self.algorithm, share, dtc.thresh, dtc.dirty);
+        dtc.wb_thresh = wb_calc_thresh(&self.behaviour.arithmetic, share, dtc.thresh, dtc.dirty);
         dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
         dtc.wb_dirty = self.wbs[wb].reclaimable + self.wbs[wb].writeback;
     }
@@ -154,16 +155,16 @@ impl World {
         let domain =
             |dtc: &DirtyThrottleControl, share| BackgroundDomain { dirty: dtc.dirty, bg_thresh: dtc.bg_thresh, share };
         let (memcg, share) = (self.wbs[wb].memcg, self.wb_share(wb));
-        let m = (memcg != CgId::ROOT && self.algorithm.memcg_domain)
+        let m = (memcg != CgId::ROOT && self.behaviour.arithmetic.memcg_domain)
             .then(|| domain(&self.mdtc(memcg, false, &global), self.memcg_share(wb, share)));
-        wb_over_bg_thresh(&self.algorithm, self.wbs[wb].reclaimable, &domain(&global, share), m.as_ref())
+        wb_over_bg_thresh(&self.behaviour.arithmetic, self.wbs[wb].reclaimable, &domain(&global, share), m.as_ref())
     }
 
     /// The threshold of a wb as debugfs shows it: the smaller of its shares.
     pub(crate) fn wb_thresh_shown(&self, wb: WbId) -> u64 {
         let mut global = self.gdtc(true);
         let memcg = self.wbs[wb].memcg;
-        let has_memcg = memcg != CgId::ROOT && self.algorithm.memcg_domain;
+        let has_memcg = memcg != CgId::ROOT && self.behaviour.arithmetic.memcg_domain;
         let mut m = has_memcg.then(|| self.mdtc(memcg, true, &global));
         self.wb_dirty_limits(wb, &mut global, m.as_mut());
         m.map_or(global.wb_thresh, |m| m.wb_thresh.min(global.wb_thresh))

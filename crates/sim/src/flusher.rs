@@ -112,8 +112,7 @@ impl World {
         if !self.wbs[wb].has_dirty_io {
             return;
         }
-        if !self.kernel.at_least(4, 15) {
-            // Until 4.14 every call is work of its own.
+        if !self.behaviour.flusher.start_all_once {
             let work = self.plain_work(wb, reason, true);
             self.wb_queue_work(wb, work);
         } else if self.wbs[wb].start_all.is_none() {
@@ -222,8 +221,7 @@ impl World {
         if (work.is_sync || work.is_tagged) && i.is_dirty() {
             i.dirtied_when = now;
         }
-        // Until 6.1 an inode that was dirtied again after the start of the work was sent round too.
-        let is_old = !self.kernel.at_least(6, 12) || self.inodes[inode].dirtied_when <= cutoff;
+        let is_old = self.behaviour.flusher.requeues_redirtied || self.inodes[inode].dirtied_when <= cutoff;
         let i = &self.inodes[inode];
         if i.is_dirty_pages {
             if is_chunk_used && is_old {
@@ -236,7 +234,7 @@ impl World {
         } else if i.is_dirty_time {
             self.inodes[inode].dirtied_when = now;
             self.list_add(inode, ListName::DirtyTime);
-        } else if i.wb.is_some_and(|wb| self.wbs[wb].memcg.0 != 0) && self.kernel.at_least(5, 14) {
+        } else if i.wb.is_some_and(|wb| self.wbs[wb].memcg.0 != 0) && self.behaviour.switching.releases_dying {
             self.list_add(inode, ListName::Attached);
         } else {
             self.list_del(inode);
@@ -312,7 +310,7 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
 impl World {
     fn begin_work<'a>(&self, wb: WbId, work: &'a Work) -> Execution<'a> {
         let (nr, start) = (work.nr_pages, self.jiffies());
-        let recomputes = !self.kernel.at_least(6, 10);
+        let recomputes = self.behaviour.flusher.recomputes_cutoff;
         Execution { wb, work, nr, start, cutoff: start, recomputes, is_queued: false, is_over_bg: true, round: None }
     }
 

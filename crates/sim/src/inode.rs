@@ -218,7 +218,7 @@ impl World {
     }
 
     fn track_foreign(&mut self, wb: WbId, owner: CgId) {
-        if !self.kernel.at_least(5, 4) || owner == CgId::ROOT {
+        if !self.behaviour.memcg.foreign_flush || owner == CgId::ROOT {
             return;
         }
         let now = self.jiffies();
@@ -302,7 +302,7 @@ impl World {
             let w = &mut self.wbs[wb];
             w.writeback_inodes = w.writeback_inodes.saturating_sub(1);
             // A last estimate 200 ms later.
-            if self.algorithm.bandwidth_skips_idle && !w.bw_due {
+            if self.behaviour.arithmetic.bandwidth_skips_idle && !w.bw_due {
                 w.bw_due = true;
                 let at = self.now + 200_000_000;
                 self.queue.push(at, Due::Bandwidth(wb));

@@ -7,7 +7,8 @@ use crate::arena::{InodeId, SbId};
 use crate::block::BIO_PAGES;
 use crate::engine::{Sim, Ticket, suspend};
 use crate::journal;
-use crate::world::World;
+use crate::world::{PAGE, World};
+use floodline_kernel::IoendSize;
 use floodline_scenario::FsType;
 use std::collections::VecDeque;
 
@@ -115,21 +116,21 @@ impl World {
     /// Most pages that one may have, in folios of the given size.
     pub(crate) fn ioend_pages(&self, sb: SbId, is_new: bool, folio: u64) -> u64 {
         match self.sbs[sb].fs_type {
-            // Since commit ae5535efd8c4 ("iomap: don't chain bios"), 6.9, it is one bio, of a vector for each folio: that
-            // those next to each other in memory share one is not modelled.
-            FsType::Xfs if self.kernel.at_least(6, 9) => BIO_PAGES * folio.max(1),
-            FsType::Xfs if self.kernel.at_least(5, 18) => IOEND_BATCH_SIZE * folio.max(1),
-            FsType::Xfs => u64::MAX,
+            FsType::Xfs => match self.behaviour.ioend.iomap {
+                // A vector for each folio: that those next to each other in memory share one is not modelled.
+                IoendSize::OneBio => BIO_PAGES * folio.max(1),
+                IoendSize::Batch => IOEND_BATCH_SIZE * folio.max(1),
+                IoendSize::Unlimited => u64::MAX,
+            },
             // Unwritten extents are converted as a whole.
             FsType::Ext4 if is_new && self.sbs[sb].has_unwritten => u64::MAX,
             _ => BIO_PAGES * folio.max(1),
         }
     }
 
-    /// Pages of the largest request: 1280 KiB, and 4 MiB since commit 345c5091ffec ("block: increase
-    /// BLK_DEF_MAX_SECTORS_CAP"), 6.16.
+    /// Pages of the largest request.
     pub(crate) fn request_pages(&self) -> u64 {
-        if self.kernel.at_least(6, 16) { 1024 } else { 320 }
+        (self.behaviour.ioend.request_max_kib << 10) / PAGE
     }
 }
 

@@ -12,7 +12,7 @@ use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::process::io_wait;
 use crate::world::World;
 use crate::writepages::wait_writeback;
-use floodline_record::version::KernelVersion;
+use floodline_kernel::Journals;
 pub(crate) use log::flush;
 use log::{write, write_superblock};
 use reserved::Reserved;
@@ -95,8 +95,8 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Of an ext4 on a device of so many bytes.
-    pub(crate) fn jbd2(interval: u64, bytes: u64, kernel: KernelVersion) -> Journal {
-        Journal { reserved: Reserved::of_ext4(bytes, kernel), ..Journal::new(true, interval) }
+    pub(crate) fn jbd2(interval: u64, bytes: u64, behaviour: Journals) -> Journal {
+        Journal { reserved: Reserved::of_ext4(bytes, behaviour), ..Journal::new(true, interval) }
     }
 
     /// Of an XFS.

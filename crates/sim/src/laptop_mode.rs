@@ -15,7 +15,9 @@ impl World {
     #[cold]
     pub(crate) fn laptop_io_completion(&mut self, device: BlockId) {
         let block = &self.blocks[device];
-        let Some(bdi) = block.bdi.filter(|_| self.algorithm.laptop_mode && block.mirrors.is_empty()) else { return };
+        let Some(bdi) = block.bdi.filter(|_| self.behaviour.arithmetic.laptop_mode && block.mirrors.is_empty()) else {
+            return;
+        };
         let at = self.timer(self.settings.laptop_mode.saturating_mul(1_000_000_000));
         self.queue.set_alarm(&mut self.bdis[bdi].laptop_mode_wb_timer, at, Due::LaptopMode(bdi));
     }

@@ -60,7 +60,7 @@ pub use honoured::{check, meant, simplified};
 pub use run::{Options, Progress, Summary, simulate};
 pub use speed::Speed;
 
-use floodline_record::version::KernelVersion;
+use floodline_kernel::{KernelVersion, OLDEST_MODELLED};
 use floodline_scenario::UsedKey;
 
 /// A scenario could not be simulated.
@@ -73,7 +73,7 @@ pub enum SimError {
     #[error("{0}")]
     Senseless(String),
     /// A kernel of which no profile is known.
-    #[error("the oldest kernel that is modelled is {OLDEST_KERNEL}, and {0} is older")]
+    #[error("the oldest kernel that is modelled is {OLDEST_MODELLED}, and {0} is older")]
     TooOld(KernelVersion),
     /// Nothing goes on any more.
     #[error("the simulation cannot progress at {seconds} s: {}", waits(.waiting))]
@@ -90,11 +90,6 @@ pub enum SimError {
     #[error("the recording could not be written: {0}")]
     Sink(String),
 }
-
-/// The oldest kernel whose behaviour is modelled.
-pub const OLDEST_KERNEL: KernelVersion = KernelVersion::new(4, 4, 0);
-/// The newest one; what is newer is taken to behave alike.
-pub const NEWEST_KERNEL: KernelVersion = KernelVersion::new(7, 2, 0);
 
 fn names(keys: &[UsedKey]) -> String {
     keys.iter().map(|key| key.key.as_str()).collect::<Vec<_>>().join(", ")

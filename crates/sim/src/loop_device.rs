@@ -40,8 +40,7 @@ impl LoopFile {
 impl World {
     /// Hands a request that a loop device has taken to the worker it is for.
     pub(crate) fn loop_queue(&mut self, device: BlockId, request: &Request, slot: u32) {
-        // Since commit c74d40e8b5e2 ("loop: charge i/o to mem and blk cg"), 5.14.
-        let has_workers = self.kernel.at_least(5, 14) && request.way != Way::Flush;
+        let has_workers = self.behaviour.stack.loop_charges_cgroup && request.way != Way::Flush;
         let of = if has_workers { request.cgroup } else { CgId::ROOT };
         let Some(file) = &mut self.blocks[device].loop_file else { return };
         let is_new = !file.queues.contains_key(&of);

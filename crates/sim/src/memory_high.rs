@@ -26,12 +26,6 @@ fn sleep_for(over: u64, high: u64) -> u64 {
 }
 
 impl World {
-    /// Pages that are charged between two sleeps (`MEMCG_CHARGE_BATCH`): 64 since commit 1813e51eece0 ("memcg: increase
-    /// MEMCG_CHARGE_BATCH to 64"), 6.1.
-    fn charge_batch(&self) -> u64 {
-        if self.kernel.at_least(6, 1) { 64 } else { 32 }
-    }
-
     /// Notes that a process is about to have so many more pages of a cgroup, if that is over `memory.high` then.
     pub(crate) fn note_over_high(&mut self, pid: PidId, cgroup: CgId, pages: u64) {
         if self.over_limit(cgroup, pages, |cgroup| cgroup.high).is_some() {
@@ -47,10 +41,10 @@ impl World {
 
     /// How long who charged so many pages sleeps, batch by batch, each where the cgroup was that was furthest over then.
     fn sleep_over_high(&self, over: &[(CgId, u64)], pages: u64) -> u64 {
-        if !self.kernel.at_least(5, 4) {
+        if !self.behaviour.memcg.high_sleeps {
             return 0;
         }
-        let batch = self.charge_batch();
+        let batch = self.behaviour.memcg.charge_batch;
         let sleep_before = |left: u64| {
             let sleeps =
                 over.iter().map(|(id, over)| sleep_for(over.saturating_sub(left * batch), self.cgroups[*id].high));
@@ -78,7 +72,7 @@ impl World {
 pub(crate) async fn handle_over_high(sim: &Sim, pid: PidId) {
     let (cgroup, pages) = {
         let mut world = sim.w();
-        let batch = world.charge_batch();
+        let batch = world.behaviour.memcg.charge_batch;
         let task = &mut world.pids[pid];
         if task.nr_pages_over_high < batch {
             return;

@@ -8,7 +8,6 @@ use crate::arena::BlockId;
 use crate::block::{Class, Done, Entry, Request, Way, enter_queue};
 use crate::engine::Sim;
 use crate::world::{PAGE, World};
-use floodline_record::version::KernelVersion;
 use std::ops::Range;
 
 /// A member of an array: `struct raid1_info`.
@@ -86,12 +85,10 @@ fn read_balance(mirrors: &[Mirror], at: u64, has_nonrot: bool) -> usize {
     }
 }
 
-/// The class of what an array writes to its members. Since commit e879a0d9cb08 ("md/raid1,raid10: don't ignore IO
-/// flags"), 6.15 and 6.12.46, that of what it was asked for; before, it kept "sync" alone, so that nothing is exempt and
-/// nothing is background.
-fn member_class(kernel: KernelVersion, class: Class) -> Class {
-    let is_stable = (kernel.major, kernel.minor) == (6, 12) && kernel.patch >= 46;
-    if kernel.at_least(6, 15) || is_stable { class } else { Class::Normal }
+/// The class of what an array writes to its members: that of the request where the array keeps its flags. An older array
+/// keeps "sync" alone, so that nothing is exempt and nothing is background.
+fn member_class(keeps_flags: bool, class: Class) -> Class {
+    if keeps_flags { class } else { Class::Normal }
 }
 
 /// Hands a request to the members of an array that have a part in it (`raid1_make_request`). Returns when their queues
@@ -118,7 +115,7 @@ impl World {
                 mirrors[member].next_seq = request.at + request.bytes / PAGE;
                 (member..member + 1, request.class)
             }
-            Way::Write => (0..mirrors.len(), member_class(self.kernel, request.class)),
+            Way::Write => (0..mirrors.len(), member_class(self.behaviour.stack.md_keeps_flags, request.class)),
             Way::Flush => (0..mirrors.len(), request.class),
         };
         let mut remaining = 0;
@@ -155,6 +152,7 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_kernel::Behaviour;
 
     #[test]
     fn a_read_goes_where_it_is_done_soonest() {
@@ -185,7 +183,8 @@ mod tests {
     #[test]
     fn members_of_older_kernels_throttle_whatever_is_written() {
         let check = |kernel: &str, class, expect| {
-            assert_eq!(member_class(kernel.parse().expect("a version"), class), expect, "{kernel}");
+            let behaviour = Behaviour::of(kernel.parse().expect("a version"));
+            assert_eq!(member_class(behaviour.stack.md_keeps_flags, class), expect, "{kernel}");
         };
         for class in [Class::Exempt, Class::Normal, Class::Background] {
             check("6.12.45", class, Class::Normal);

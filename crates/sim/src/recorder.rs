@@ -115,8 +115,7 @@ impl Recorder {
             let name = Name::new(&world.bdis[bdi].name);
             let id = self.id(Entity::Bdi { name: name.clone() }, out);
             bdis.push((id, bdi_row(world, bdi)));
-            // Since 6.10.
-            if world.kernel.at_least(6, 10) {
+            if world.behaviour.files.wb_stats {
                 for wb in world.bdis[bdi].wbs.clone() {
                     let id = match self.wbs.get(&wb) {
                         Some(id) => *id,
@@ -267,7 +266,7 @@ fn host(world: &World) -> HostRow {
         dirty_expire_centisecs: Some(Centisecs(settings.expire_centisecs)),
         dirty_writeback_centisecs: Some(Centisecs(settings.writeback_centisecs)),
         dirtytime_expire_seconds: Some(Seconds(settings.dirtytime_expire_seconds)),
-        laptop_mode: world.algorithm.laptop_mode.then_some(Seconds(settings.laptop_mode)),
+        laptop_mode: world.behaviour.arithmetic.laptop_mode.then_some(Seconds(settings.laptop_mode)),
         cpus_online: Some(Count(world.cpus)),
         ..HostRow::default()
     }
@@ -296,15 +295,11 @@ fn disk(block: &crate::block::Block) -> DiskRow {
 
 fn bdi_row(world: &World, id: crate::arena::BdiId) -> BdiRow {
     let bdi = &world.bdis[id];
-    // Of the root's wb only until 6.9.
-    let wbs: Vec<WbId> = if world.kernel.at_least(6, 10) { bdi.wbs.clone() } else { vec![bdi.root] };
+    let is_sum = world.behaviour.files.bdi_stats_sum;
+    let wbs: Vec<WbId> = if is_sum { bdi.wbs.clone() } else { vec![bdi.root] };
     let sum = |of: fn(&crate::wb::Wb) -> u64| wbs.iter().map(|wb| of(&world.wbs[*wb])).sum::<u64>();
-    let ppm = |ratio: u64| Some(Ppm(ratio * 10_000 / world.algorithm.ratio_scale.max(1)));
-    let bandwidth = if world.kernel.at_least(6, 10) {
-        bdi.tot_write_bandwidth
-    } else {
-        world.wbs[bdi.root].bandwidth.write_bandwidth
-    };
+    let ppm = |ratio: u64| Some(Ppm(ratio * 10_000 / world.behaviour.arithmetic.ratio_scale.max(1)));
+    let bandwidth = if is_sum { bdi.tot_write_bandwidth } else { world.wbs[bdi.root].bandwidth.write_bandwidth };
     BdiRow {
         min_ratio: ppm(bdi.min_ratio),
         max_ratio: ppm(bdi.max_ratio),

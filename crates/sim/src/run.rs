@@ -2,6 +2,7 @@
 //! One run: starts the programs of a scenario on its machine, looks at the machine at regular moments, and
 //! hands everything on as records.
 
+use crate::SimError;
 use crate::engine::{Engine, Sim, Stopped};
 use crate::found::Found;
 use crate::journal::{self, Journal};
@@ -10,7 +11,6 @@ use crate::recorder::{Recorder, facts};
 use crate::setup;
 use crate::speed::Speed;
 use crate::task::Hand;
-use crate::{OLDEST_KERNEL, SimError};
 use floodline_record::record::{Event, Record, TaskName, What};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
@@ -89,7 +89,7 @@ pub fn simulate(
     mut tell: impl FnMut(&Progress) -> bool,
 ) -> Result<Summary, SimError> {
     crate::check(scenario)?;
-    if !options.kernel.at_least(OLDEST_KERNEL.major, OLDEST_KERNEL.minor) {
+    if !floodline_kernel::is_modelled(options.kernel) {
         return Err(SimError::TooOld(options.kernel));
     }
     let mut world = setup::machine(scenario, options.kernel, options.speed.slowdown)?;

@@ -17,7 +17,7 @@ use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
 use floodline_kernel::{
-    Algorithm, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
+    Behaviour, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
 };
 use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
@@ -57,12 +57,12 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     if scenario.cgroup_copies().len() > COPIES_MAX {
         return Err(SimError::Senseless(format!("more than {COPIES_MAX} cgroups")));
     }
+    let behaviour = Behaviour::of(kernel);
     let has_min = |cgroup: &floodline_scenario::Cgroup| cgroup.memory_min.is_some();
-    if let Some((path, _)) = machine.cgroups.iter().find(|(_, cgroup)| has_min(cgroup) && !kernel.at_least(4, 18)) {
+    if let Some((path, _)) = machine.cgroups.iter().find(|(_, cgroup)| has_min(cgroup) && !behaviour.memcg.memory_min) {
         return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: there is none before 4.18")));
     }
     let build = Build { hz: hz.into(), cpus_possible: machine.cpus.into(), page_size: PAGE };
-    let algorithm = Algorithm::of(kernel);
     let used = (total / 50).min(65_536);
     let watermark = min_free_pages(total) * 3 / 2;
     let memory = Memory {
@@ -86,12 +86,12 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         uptime: 0,
         queue: Queue::default(),
         kernel,
-        algorithm,
+        behaviour,
         build,
         pauses: PauseArithmetic::of(build),
         cpus: machine.cpus.into(),
         cpu: crate::cpu::Cpus::default(),
-        unified: machine.cgroup_mode == CgroupMode::V2 && kernel.at_least(4, 3),
+        unified: machine.cgroup_mode == CgroupMode::V2,
         settings,
         costs: crate::speed::COSTS.slower(slowdown),
         memory,
@@ -243,17 +243,17 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
 fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) -> Result<(BlockId, BdiId), SimError> {
     let usual = if block.rotational { 75_000_000 } else { 2_000_000 };
     let target = device.queue.wbt_latency.map_or(usual, |latency| latency.nanos());
-    // Since 4.10. Stacked devices have no queue that could be throttled.
+    // Stacked devices have no queue that could be throttled.
     // BFQ switches it off.
     let is_bfq = device.queue.scheduler.as_deref() == Some("bfq");
-    let has_wbt = world.kernel.at_least(4, 10) && block.mirrors.is_empty() && !is_bfq;
+    let has_wbt = world.behaviour.wbt.exists && block.mirrors.is_empty() && !is_bfq;
     block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
     block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
     let name = block.dev.to_string();
     let id = world.blocks.push(block);
-    let full = world.algorithm.ratio_full();
-    let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.algorithm.ratio_scale);
-    if let Some(knob) = device.bdi.missing_on(world.kernel) {
+    let full = world.behaviour.arithmetic.ratio_full();
+    let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.behaviour.arithmetic.ratio_scale);
+    if let Some(knob) = device.bdi.missing_on(&world.behaviour) {
         return Err(SimError::Senseless(format!("machine.devices.{key}.bdi.{knob}: there is no such knob before 6.2")));
     }
     let max_bytes = max_bytes_as_ratio(world, key, device)?;
@@ -283,7 +283,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
 /// before its other settings are.
 fn max_bytes_as_ratio(world: &World, name: &str, device: &Device) -> Result<Option<u64>, SimError> {
     let Some(bytes) = device.bdi.max_bytes else { return Ok(None) };
-    let full = world.algorithm.ratio_full();
+    let full = world.behaviour.arithmetic.ratio_full();
     let thresh = world.gdtc(true).thresh.max(1);
     let ratio = u128::from(bytes.bytes() / PAGE) * u128::from(full) / u128::from(thresh);
     match u64::try_from(ratio) {
@@ -332,24 +332,21 @@ fn add_filesystems(
             (sb.device, sb.bdi) = (Some(block), Some(bdi));
             let mount = mount_facts(world, &sb, block);
             let read_ahead = Bytes(world.bdis[bdi].read_ahead);
-            let folio = largest_folio(spec.fs_type.name(), Some(world.kernel), Some(read_ahead), PAGE);
+            let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(read_ahead), PAGE);
             sb.folios.by_readahead = folio.map_or(1, |folio| (folio.by_readahead.0 / PAGE).max(1));
             sb.folios.by_write = folio.map_or(1, |folio| (folio.by_write.0 / PAGE).max(1));
-            // A fault asks for folios of one page. Of four are they as long as readahead makes every order larger by
-            // two: recordings of 6.1 and 6.12 have those, of 7.2 not; which release changed it is unverified.
-            let has_larger = sb.folios.by_readahead > 1 && !world.kernel.at_least(6, 17);
+            // A fault asks for folios of one page. They have four pages where readahead makes every order larger by two.
+            let has_larger = sb.folios.by_readahead > 1 && world.behaviour.folios.fault_makes_four;
             sb.folios.by_fault = if has_larger { sb.folios.by_readahead.min(4) } else { 1 };
-            // Since commit 4ce02c679722 ("iomap: Add per-block dirty state tracking"), 6.6; buffer heads
-            // always knew.
-            sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.kernel.at_least(6, 6);
-            // ext4 since commit 244adf6426ee ("ext4: make dioread_nolock the default"), 5.6.
+            // Buffer heads always knew.
+            sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.behaviour.folios.iomap_dirty_blocks;
             sb.has_unwritten = match spec.fs_type {
                 FsType::Xfs => true,
-                FsType::Ext4 => world.kernel.at_least(5, 6) && !has("dioread_lock"),
+                FsType::Ext4 => world.behaviour.journal.ext4_dioread_nolock && !has("dioread_lock"),
                 _ => false,
             };
-            sb.has_cgroup_writeback = world.algorithm.memcg_domain
-                && cgroup_writeback(&mount, world.kernel, &setup_facts(world)) == CgroupWriteback::Supported;
+            sb.has_cgroup_writeback = world.behaviour.arithmetic.memcg_domain
+                && cgroup_writeback(&mount, &world.behaviour, &setup_facts(world)) == CgroupWriteback::Supported;
             sb.journal = match spec.fs_type {
                 FsType::Ext4 => {
                     // 0 is the default.
@@ -357,7 +354,7 @@ fn add_filesystems(
                     let interval =
                         commit.filter(|seconds| *seconds > 0).map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
                     let bytes = device.map_or(0, |(block, _)| world.blocks[block].size);
-                    Some(Journal::jbd2(interval, bytes, world.kernel).with_order(!has("data=writeback")))
+                    Some(Journal::jbd2(interval, bytes, world.behaviour.journal).with_order(!has("data=writeback")))
                 }
                 FsType::Xfs => Some(Journal::xfs()),
                 _ => None,

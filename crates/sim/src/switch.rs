@@ -10,6 +10,7 @@ use crate::inode::ListName;
 use crate::sync::{lock, unlock};
 use crate::wb::Lock;
 use crate::world::World;
+use floodline_kernel::Switching as Switches;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Switches that may be under way at once.
@@ -91,7 +92,7 @@ impl World {
             self.wbs[wb].is_dying = true;
             self.switching.offline.push(wb);
         }
-        if !self.kernel.at_least(5, 14) {
+        if !self.behaviour.switching.releases_dying {
             return;
         }
         for wb in self.switching.offline.clone() {
@@ -105,18 +106,10 @@ impl World {
             .retain(|wb| wbs[*wb].b_attached.len + wbs[*wb].b_dirty_time.len > 0 || wbs[*wb].has_dirty_io);
     }
 
-    /// Whether the rework of 6.18 is in: one worker per wb, no sorted insertion.
-    pub(crate) fn has_switch_rework(&self) -> bool {
-        let k = self.kernel;
-        k.at_least(6, 18)
-            || (k.major, k.minor) == (6, 12) && k.patch >= 117
-            || (k.major, k.minor) == (6, 1) && k.patch >= 192
-    }
-
     fn cleanup_offline(&mut self, wb: WbId) {
         let memcg = self.wbs[wb].memcg;
         let to = self.ancestors(memcg).find(|id| !self.cgroups[*id].is_dead).unwrap_or(CgId::ROOT);
-        let takes_time_dirty = self.kernel.at_least(6, 7) || self.has_switch_rework();
+        let Switches { takes_time_dirty, one_worker, prepare_resumes, .. } = self.behaviour.switching;
         let mut inodes = self.list_of(self.wbs[wb].b_attached.head);
         if takes_time_dirty {
             inodes.extend(self.list_of(self.wbs[wb].b_dirty_time.head));
@@ -124,11 +117,10 @@ impl World {
         inodes.retain(|inode| !self.inodes[*inode].is_switching);
         let at = self.now + GRACE;
         let mut seen: u64 = 0;
-        let most = if self.has_switch_rework() { BATCH_REWORKED } else { BATCH };
+        let most = if one_worker { BATCH_REWORKED } else { BATCH };
         for batch in inodes.chunks(most) {
             let count = u64::try_from(batch.len()).unwrap_or(0);
-            // Without the fix of 2026 every batch walks over all that were prepared before it.
-            let steps = if self.has_switch_rework() { count } else { seen + count };
+            let steps = if prepare_resumes { count } else { seen + count };
             seen += count;
             for inode in batch {
                 self.inodes[*inode].is_switching = true;
@@ -149,8 +141,7 @@ impl World {
 
     /// Moves inodes to another wb; how long that takes.
     fn switch(&mut self, batch: &Batch) -> u64 {
-        let is_reworked = self.has_switch_rework();
-        let restamps = is_reworked && ((self.kernel.major, self.kernel.minor) == (6, 12) || self.kernel.at_least(7, 3));
+        let Switches { sorts_by_age, restamps_dirtied_when, .. } = self.behaviour.switching;
         let now = self.jiffies();
         let mut cost = batch.prepare;
         let mut switched_to = None;
@@ -181,14 +172,14 @@ impl World {
             self.list_del(*inode);
             self.inodes[*inode].wb = Some(new);
             self.inodes[*inode].history = floodline_kernel::ForeignHistory::default();
-            if is_listed && !is_reworked {
+            if is_listed && sorts_by_age {
                 // The walk for the right place passes those that came before: the newest is moved first.
                 cost += self.wbs[new].b_dirty.len * self.costs.list_step;
                 self.list_add_by_age(*inode);
             } else if is_listed {
-                // Appended. The time that says since when is lost, and which one that is differs by tree.
+                // Appended, with one of its time stamps lost.
                 let i = &mut self.inodes[*inode];
-                let lost = if restamps { &mut i.dirtied_when } else { &mut i.dirtied_time_when };
+                let lost = if restamps_dirtied_when { &mut i.dirtied_when } else { &mut i.dirtied_time_when };
                 *lost = now;
                 self.list_add(*inode, ListName::Dirty);
             } else if to != CgId::ROOT {
@@ -204,11 +195,11 @@ impl World {
     }
 }
 
-/// An unmount waits for switches: for all that were under way on the machine, since 7.2 for those of its superblock.
+/// An unmount waits for switches: for all that were under way on the machine, or for those of its superblock.
 pub(crate) async fn wait_for_switches(sim: &Sim, sb: SbId) {
     let (queued, only_own) = {
         let world = sim.w();
-        (world.switching.queued, world.kernel.at_least(7, 2))
+        (world.switching.queued, world.behaviour.switching.umount_waits_for_own)
     };
     let is_under_way = |switching: &Switching| match only_own {
         true => switching.of_sb.get(&sb).is_some_and(|count| *count > 0),
@@ -219,12 +210,11 @@ pub(crate) async fn wait_for_switches(sim: &Sim, sb: SbId) {
     }
 }
 
-/// Starts the workers: one for each CPU, since a context is work of its own; since the rework only one, that
-/// takes all of a wb.
+/// Starts the workers: one for each CPU where a batch is work of its own, else only one that takes all of a wb.
 pub(crate) fn start(sim: &Sim) {
     let count = {
         let world = sim.w();
-        if world.has_switch_rework() { 1 } else { world.cpus.max(1) }
+        if world.behaviour.switching.one_worker { 1 } else { world.cpus.max(1) }
     };
     for number in 0..count {
         sim.spawn("switch", true, worker(sim.clone(), number));

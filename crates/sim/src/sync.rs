@@ -101,8 +101,7 @@ pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut Wor
             }
             let now = world.jiffies();
             let has_waited = now > *since.get_or_insert(now) + world.build.ms_to_jiffies(HANDOFF);
-            // Since commit 4f23dbc1e657 ("locking/rwsem: Implement lock handoff to prevent lock starvation"), 5.3.
-            if has_waited && world.kernel.at_least(5, 3) {
+            if has_waited && world.behaviour.sync.rwsem_handoff {
                 let lock = which(&mut world);
                 let is_first = lock.waiters.is_empty();
                 lock.handoff = lock.handoff.or(is_first.then_some(me));
@@ -164,8 +163,7 @@ pub(crate) fn unlock(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lo
 /// Writes every dirty inode of a superblock and waits for all of them (`sync_inodes_sb`).
 async fn sync_inodes(sim: &Sim, sb: SbId) {
     let Some(bdi) = sim.w().sbs[sb].bdi else { return };
-    // Since commit 7fc5854f8c6e ("writeback: synchronize sync(2) against cgroup writeback membership switches"), 5.0.
-    let locks = sim.w().kernel.at_least(5, 0);
+    let locks = sim.w().behaviour.sync.switch_lock;
     if locks {
         lock(sim, "the switch lock of a bdi, held by another sync", |world| &mut world.bdis[bdi].switch_lock).await;
     }
@@ -185,12 +183,7 @@ async fn sync_inodes(sim: &Sim, sb: SbId) {
 pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
     let upper = { sim.w().sbs[sb].upper.clone() };
     if let Some(upper) = upper {
-        // Since commit e8d4bfe3a715 ("ovl: Sync upper dirty data when syncing overlayfs"), 4.16 and
-        // 4.14.60; a volatile mount syncs nothing (commit c86243b090bc, 5.10).
-        let syncs_data = {
-            let kernel = sim.w().kernel;
-            kernel.at_least(4, 16) || (kernel.major, kernel.minor) == (4, 14) && kernel.patch >= 60
-        };
+        let syncs_data = sim.w().behaviour.stack.overlay_syncs_upper;
         if upper.is_volatile {
             return;
         }
@@ -251,8 +244,7 @@ pub(crate) async fn sync_all(sim: &Sim) {
     for sb in &sbs {
         journal::commit(sim, *sb, 0).await;
     }
-    // Since commit 32b1924b210a ("ovl: skip overlayfs superblocks at global sync"), 5.8, not for each overlay again.
-    if !sim.w().kernel.at_least(5, 8) {
+    if sim.w().behaviour.sync.visits_overlays {
         for overlay in overlays {
             sync_filesystem(sim, overlay).await;
         }

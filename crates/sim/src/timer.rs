@@ -53,8 +53,7 @@ impl World {
 
     /// The moment at which a timer goes off that is set for a time from now on.
     pub(crate) fn timer(&self, nanos: u64) -> u64 {
-        // Since commit 500462a9de65 ("timers: Switch to a non-cascading wheel"), 4.8.
-        if !self.kernel.at_least(4, 8) {
+        if !self.behaviour.timers.coarse_wheel {
             return self.now.saturating_add(nanos);
         }
         let hz = self.build.hz();

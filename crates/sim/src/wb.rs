@@ -329,7 +329,7 @@ impl World {
         let bdi = &self.bdis[w.bdi];
         let (numerator, denominator) = w.completions.fraction(self.build, &self.domain.completions);
         let (min_ratio, max_ratio) = wb_min_max_ratio(
-            &self.algorithm,
+            &self.behaviour.arithmetic,
             bdi.min_ratio,
             bdi.max_ratio,
             w.bandwidth.avg_write_bandwidth,
@@ -350,15 +350,15 @@ impl World {
     /// Counts pages of a wb that finished writeback.
     pub(crate) fn wb_complete(&mut self, wb: WbId, pages: u64) {
         let now = self.jiffies();
-        let frac = max_frac(&self.algorithm, self.bdis[self.wbs[wb].bdi].max_ratio).min(FRAC);
+        let frac = max_frac(&self.behaviour.arithmetic, self.bdis[self.wbs[wb].bdi].max_ratio).min(FRAC);
         let w = &mut self.wbs[wb];
         w.written += pages;
         self.domain.completions.end_period(self.build, now);
-        self.domain.completions.add(&self.algorithm, self.build, &mut w.completions, pages, frac, now);
+        self.domain.completions.add(&self.behaviour.arithmetic, self.build, &mut w.completions, pages, frac, now);
         if w.memcg != CgId::ROOT {
             let domain = &mut self.cgroups[w.memcg].domain.completions;
             domain.end_period(self.build, now);
-            domain.add(&self.algorithm, self.build, &mut w.memcg_completions, pages, frac, now);
+            domain.add(&self.behaviour.arithmetic, self.build, &mut w.memcg_completions, pages, frac, now);
         }
     }
 

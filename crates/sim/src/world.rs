@@ -13,7 +13,7 @@ use crate::inode::Inode;
 use crate::memory::Memory;
 use crate::process::Pid;
 use crate::wb::{Bdi, Domain, Wb};
-use floodline_kernel::{Algorithm, Build, DirtyTunables, KernelVersion, PauseArithmetic};
+use floodline_kernel::{Behaviour, Build, DirtyTunables, KernelVersion, PauseArithmetic};
 use floodline_record::record::Event;
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ pub(crate) struct World {
     pub(crate) uptime: u64,
     pub(crate) queue: Queue,
     pub(crate) kernel: KernelVersion,
-    pub(crate) algorithm: Algorithm,
+    pub(crate) behaviour: Behaviour,
     pub(crate) build: Build,
     pub(crate) pauses: PauseArithmetic,
     pub(crate) cpus: u64,
@@ -148,11 +148,10 @@ impl World {
         }
     }
 
-    /// When a dirtier last slept for a bdi of this device, as its queue sees it: of the root's wb only until
-    /// commit f814bdda774c (6.9).
+    /// When a dirtier last slept for a bdi of this device, as its queue sees it.
     pub(crate) fn wbt_dirty_sleep(&self, device: BlockId) -> Option<u64> {
         let bdi = &self.bdis[self.blocks[device].bdi?];
-        let at = if self.kernel.at_least(6, 9) { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
+        let at = if self.behaviour.wbt.sees_cgroup_throttling { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
         (at > 0).then_some(at)
     }
 

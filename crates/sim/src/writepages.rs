@@ -151,7 +151,7 @@ struct Sending {
 impl World {
     fn begin_pass(&mut self, inode: InodeId, how: How) -> Pass {
         // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
-        let estimates = self.inodes[inode].wb.filter(|_| self.algorithm.bandwidth_skips_idle);
+        let estimates = self.inodes[inode].wb.filter(|_| self.behaviour.arithmetic.bandwidth_skips_idle);
         if let Some(wb) = estimates {
             self.wb_bandwidth_start(wb);
         }
@@ -169,7 +169,7 @@ impl World {
             at: if how.is_cyclic { i.writeback_index } else { 0 },
             until: if tagged.is_some() { 0 } else { u64::MAX },
             tagged,
-            in_folios: self.kernel.at_least(5, 16) && !self.algorithm.nr_to_write_in_pages,
+            in_folios: !self.behaviour.arithmetic.nr_to_write_in_pages,
             estimates,
             tally: ForeignTally::default(),
             wrote: Wrote::default(),

@@ -3,7 +3,7 @@
 //! counts that the kernel prints twice. Only what nobody set, and nothing that was not to be read.
 
 use floodline_kernel::{
-    Algorithm, DirtyTunables, DirtyableMemory, TaskClass, ZoneReserve, domain_dirty_limits, global_dirtyable_memory,
+    Behaviour, DirtyTunables, DirtyableMemory, TaskClass, ZoneReserve, domain_dirty_limits, global_dirtyable_memory,
     totalreserve_pages,
 };
 use floodline_record::facts::HostFacts;
@@ -57,7 +57,7 @@ fn limits(host: &HostRow, zones: &Table<ZoneRow>, facts: &HostFacts) -> Option<(
         dirty_bytes: host.dirty_bytes?.0,
         dirty_background_bytes: host.dirty_background_bytes?.0,
     };
-    let algorithm = facts.kernel.map_or(Algorithm::LATEST, Algorithm::of);
+    let algorithm = Behaviour::of_host(facts).unwrap_or_else(Behaviour::newest).arithmetic;
     let limits = domain_dirty_limits(&algorithm, &tunables, facts.page_size, available, None, TaskClass::Normal);
     Some((limits.thresh, limits.bg_thresh))
 }

@@ -5,7 +5,7 @@
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
-use floodline_kernel::{CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
+use floodline_kernel::{Behaviour, CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -114,7 +114,7 @@ fn may_have_wb(facts: &HostFacts, dev: DevId) -> bool {
         partition.and_then(|device| device.partition_of).unwrap_or(dev)
     };
     let takes_part = |mount: &Mount| {
-        let support = facts.kernel.map(|kernel| cgroup_writeback(mount, kernel, &facts.cgroups));
+        let support = Behaviour::of_host(facts).map(|kernel| cgroup_writeback(mount, &kernel, &facts.cgroups));
         !matches!(support, Some(CgroupWriteback::Unsupported(_)))
     };
     (facts.bdis.is_empty() || facts.bdis.contains_key(&dev.to_string()))

@@ -14,11 +14,12 @@ use crate::interrupt::Interrupt;
 use crate::model::{self, Order, Outcome};
 use crate::output::{Existing, is_standard};
 use floodline_analysis::compare::{Reading, Side, compare};
+use floodline_kernel::{is_newer_than_modelled, newest_modelled};
 use floodline_record::human;
 use floodline_record::record::Record;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
-use floodline_sim::{Found, NEWEST_KERNEL, SimError, Speed};
+use floodline_sim::{Found, SimError, Speed};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,9 +68,9 @@ impl Command for Simulate {
         let (variant, scenario) = self.prepare(self.asked.variant.as_deref())?;
         let other = self.vs.as_deref().map(|vs| self.prepare(Some(vs))).transpose()?;
         console.note(&format!("seed {}, kernel {kernel}", scenario.workload.seed));
-        if (kernel.major, kernel.minor) > (NEWEST_KERNEL.major, NEWEST_KERNEL.minor) {
-            console
-                .note(&format!("{NEWEST_KERNEL} is the newest kernel that is modelled; {kernel} is taken to be alike"));
+        if is_newer_than_modelled(kernel) {
+            let newest = newest_modelled();
+            console.note(&format!("{newest} is the newest kernel that is modelled; {kernel} is taken to be alike"));
         }
         let one = self.simulate(console, &interrupt, &scenario, &variant, kernel)?;
         let Some((other_variant, other)) = other else { return self.print_one(console, one) };

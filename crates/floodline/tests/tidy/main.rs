@@ -4,6 +4,7 @@
 
 mod catalogues;
 mod edges;
+mod kernels;
 mod licences;
 mod notices;
 mod sources;

@@ -4,6 +4,7 @@
 use super::{Prober, first_line};
 use crate::parse;
 use crate::root::{LARGE, SMALL};
+use floodline_kernel::Behaviour;
 use floodline_record::facts::Hz;
 use floodline_record::gap::{Cause, Source};
 use floodline_record::name::Name;
@@ -43,10 +44,10 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     prober.facts.hz = Some(hz(prober));
     let delayacct =
         prober.value(Source::ProcessStat, b"/proc/sys/kernel/task_delayacct", parse::number::number::<Flag>);
-    prober.facts.task_delayacct = match (delayacct, prober.facts.kernel) {
+    prober.facts.task_delayacct = match (delayacct, Behaviour::of_host(&prober.facts)) {
         (Some(flag), _) => Some(flag.0 != 0),
-        // Always on before the sysctl came (5.14), unless switched off at boot.
-        (None, Some(kernel)) if !kernel.at_least(5, 14) => {
+        // Always on before the sysctl came, unless switched off at boot.
+        (None, Some(kernel)) if !kernel.knobs.task_delayacct => {
             Some(!words(prober.facts.cmdline.as_bytes()).any(|word| word == b"nodelayacct"))
         }
         (None, _) => None,
@@ -75,8 +76,7 @@ fn lru_gen(prober: &mut Prober<'_>) -> Option<bool> {
 fn stable_version(series: KernelVersion, text: &[u8]) -> Option<KernelVersion> {
     let of_series = |word: &[u8]| {
         let version: KernelVersion = std::str::from_utf8(word).ok()?.parse().ok()?;
-        let is_same = (version.major, version.minor) == (series.major, series.minor);
-        (is_same && series.patch == 0 && version.patch > 0).then_some(version)
+        (version.is_of_series_of(series) && series.is_series_only() && !version.is_series_only()).then_some(version)
     };
     words(text).find_map(of_series)
 }

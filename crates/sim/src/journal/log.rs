@@ -22,8 +22,7 @@ pub(super) async fn write(sim: &Sim, device: BlockId, pages: u64) {
 pub(super) async fn write_superblock(sim: &Sim, sb: SbId, device: BlockId) {
     let class = {
         let mut world = sim.w();
-        // Since commit 6a3afb6ac6df ("jbd2: increase the journal IO's priority"), 6.8, it is marked as the log is.
-        let class = if world.kernel.at_least(6, 8) { Class::Exempt } else { Class::Normal };
+        let class = if world.behaviour.journal.superblock_is_urgent { Class::Exempt } else { Class::Normal };
         let is_empty = of(&mut world, sb).is_some_and(|journal| std::mem::take(&mut journal.is_flushed));
         is_empty.then_some(class)
     };

@@ -8,7 +8,7 @@ use super::of;
 use crate::arena::SbId;
 use crate::engine::{Sim, Waiters};
 use crate::world::{PAGE, World};
-use floodline_record::version::KernelVersion;
+use floodline_kernel::Journals;
 
 /// Blocks of the journal that mke2fs makes, for filesystems of less than so many MiB.
 const JOURNAL_BLOCKS: [(u64, u64); 7] = [
@@ -49,12 +49,11 @@ impl Reserved {
     }
 
     /// Of the journal that mke2fs makes on a device of so many bytes.
-    pub(super) fn of_ext4(bytes: u64, kernel: KernelVersion) -> Reserved {
+    pub(super) fn of_ext4(bytes: u64, behaviour: Journals) -> Reserved {
         let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
         let journal = known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks);
-        // Since commit e3a00a23781c ("jbd2: precompute number of transaction descriptor blocks"), 6.11, a third of the
-        // journal less what describes it; before, a quarter of it.
-        let transaction = match kernel.at_least(6, 11) {
+        // A third of the journal less what describes it, or a quarter of it.
+        let transaction = match behaviour.transaction_is_third {
             true => journal / 3 - (journal / 3).div_ceil(TAGS) - 1,
             false => journal / 4,
         };
@@ -102,11 +101,13 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floodline_kernel::Behaviour;
 
     #[test]
     fn half_a_transaction_bounds_the_conversions() {
         let check = |gib: u64, kernel: &str, expect| {
-            let reserved = Reserved::of_ext4(gib << 30, kernel.parse().expect("a version"));
+            let behaviour = Behaviour::of(kernel.parse().expect("a version"));
+            let reserved = Reserved::of_ext4(gib << 30, behaviour.journal);
             assert_eq!(reserved.most, expect, "{gib} GiB on {kernel}");
         };
         // As traced whenever somebody waited: 29 of the 5461 blocks of a transaction each.

@@ -60,8 +60,8 @@ fn with_dirty(fixture: Fixture, kernel: &str, dirty: fn(f64) -> f64) -> Fixture 
             row.file_dirty = Some(Bytes(mib(dirty(t)) / u64::from(OVERLAYS)));
         })
     });
-    match kernel.parse::<floodline_record::version::KernelVersion>() {
-        Ok(kernel) if kernel.at_least(6, 10) => {
+    match kernel.parse().map(floodline_kernel::Behaviour::of) {
+        Ok(kernel) if kernel.files.wb_stats => {
             fixture.wb("8:16", 1, move |t, row| row.reclaimable = Some(Bytes(mib(dirty(t)))))
         }
         _ => fixture,

@@ -7,6 +7,7 @@
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
 use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_kernel::Behaviour;
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
 use floodline_record::name::Name;
@@ -160,9 +161,8 @@ fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Findin
     evidence.extend(pressure.map(|share| {
         Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
     }));
-    // Commits 87579e9b7d8d and c74d40e8b5e2, 5.14.
-    let charged = match facts.kernel {
-        Some(kernel) if kernel.at_least(5, 14) && facts.cgroups.has_unified_writeback() => {
+    let charged = match Behaviour::of_host(facts) {
+        Some(kernel) if kernel.stack.loop_charges_cgroup && facts.cgroups.has_unified_writeback() => {
             " On this kernel the second copy is charged to the container too and counts against its dirty budget, while \
              its writers, when throttled, wake the flusher of the loop device and not of the disk below: up to five \
              seconds nothing may be written at all."

@@ -8,7 +8,7 @@ mod weights;
 
 use crate::diagnose::{Rule, Verdict, cgroup, device, missing};
 use crate::report::{Evidence, Finding, Severity, Step};
-use floodline_kernel::{CgroupWriteback, WhyNot, cgroup_writeback};
+use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -168,7 +168,7 @@ fn limit_rows(window: &Window, limits: &[(EntityId, floodline_record::id::DevId,
 
 /// Why a filesystem does not tell cgroups apart, where it has pages to write back and does not.
 fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
-    match cgroup_writeback(mount, facts.kernel?, &facts.cgroups) {
+    match cgroup_writeback(mount, &Behaviour::of_host(facts)?, &facts.cgroups) {
         CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
         CgroupWriteback::Unsupported(why) => Some(why),
         CgroupWriteback::Supported | CgroupWriteback::Unknown => None,

@@ -8,6 +8,7 @@ use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
 use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_kernel::Behaviour;
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
@@ -269,8 +270,9 @@ fn expiry_below_period(window: &Window) -> Option<Finding> {
 
 fn laptop_mode(window: &Window) -> Option<Finding> {
     let mode = window.host.last.laptop_mode.filter(|mode| mode.0 > 0)?;
-    // Removed in the 7.0 cycle, commit 64dd89ae01f2: the sysctl is still there and does nothing.
-    let is_void = window.facts.as_ref().and_then(|facts| facts.kernel).is_some_and(|kernel| kernel.at_least(7, 0));
+    // A kernel without laptop mode still has the sysctl, which does nothing.
+    let behaviour = window.facts.as_ref().and_then(Behaviour::of_host);
+    let is_void = behaviour.is_some_and(|kernel| !kernel.arithmetic.laptop_mode);
     let (severity, summary) = if is_void {
         (Severity::Info, "Laptop mode is set and this kernel ignores it.")
     } else {

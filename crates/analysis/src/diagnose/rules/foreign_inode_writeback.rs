@@ -6,6 +6,7 @@
 
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
 use crate::report::{Evidence, Finding, Severity};
+use floodline_kernel::Behaviour;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
@@ -67,8 +68,8 @@ fn check(window: &Window) -> Verdict {
         return missing::not_checked(window, Source::CgroupV2, "no cgroup");
     }
     if !window.wbs.values().any(|span| span.last.reclaimable.is_some()) {
-        let gap = match facts.kernel {
-            Some(kernel) if !kernel.at_least(6, 10) => {
+        let gap = match Behaviour::of_host(facts) {
+            Some(kernel) if !kernel.files.wb_stats => {
                 Gap::new(Source::DebugWbStats, Cause::Unsupported { since: "since 6.10".to_owned() })
             }
             _ => missing::gap(window, Source::DebugWbStats, "WbReclaimable"),

@@ -8,12 +8,12 @@
 use crate::diagnose::switches::{self, Moves, Pair};
 use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
 use crate::report::{Evidence, Finding, Severity, Step};
+use floodline_kernel::{Behaviour, Presence, Switching, change};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::units::Nanos;
-use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -50,19 +50,15 @@ enum Cost {
     Unknown,
 }
 
-/// By mainline version and the stable releases that were read. Vendors carry backports in both directions.
-fn cost(kernel: Option<KernelVersion>) -> Cost {
-    let Some(kernel) = kernel else { return Cost::Unknown };
-    match (kernel.major, kernel.minor) {
-        // Commits e1b849cfa6b6, 66c14dccd810 and 9a6ebbdbd412, 6.18.
-        _ if kernel.at_least(6, 18) => Cost::Linear,
-        (6, 12) if kernel.patch >= 117 => Cost::Linear,
-        (6, 12) if kernel.patch > 43 => Cost::Unknown,
-        (6, 1) if kernel.patch >= 192 => Cost::Linear,
-        (6, 1) if kernel.patch > 176 => Cost::Unknown,
-        // Commit c22d70a162d3 ("writeback, cgroup: release dying cgwbs by switching attached inodes"), 5.14.
-        _ if kernel.at_least(5, 14) => Cost::Quadratic,
-        _ => Cost::None,
+/// What the kernel does, as its version and its stable release tell. Vendors carry backports in both directions.
+fn cost(facts: &HostFacts) -> Cost {
+    let (Some(version), Some(behaviour)) = (facts.kernel, Behaviour::of_host(facts)) else { return Cost::Unknown };
+    let is_unsure = change("switch-without-sorting").is_some_and(|fix| fix.presence(version) == Presence::Unsure);
+    match behaviour.switching {
+        Switching { releases_dying: false, .. } => Cost::None,
+        Switching { sorts_by_age: true, .. } if is_unsure => Cost::Unknown,
+        Switching { sorts_by_age: true, .. } => Cost::Quadratic,
+        _ => Cost::Linear,
     }
 }
 
@@ -176,7 +172,7 @@ fn storm(window: &Window, facts: &HostFacts) -> Storm {
             .filter(|mount| mount.has_option("lazytime") && !mount.has_option("ro"))
             .map(|mount| mount.mount_point.to_string())
             .collect(),
-        cost: cost(facts.kernel),
+        cost: cost(facts),
         moves: switches::moves(window),
     }
 }
@@ -367,7 +363,10 @@ mod tests {
 
     #[test]
     fn kernels_by_version() {
-        let check = |release: &str, expect: Cost| assert_eq!(cost(release.parse().ok()), expect, "{release}");
+        let check = |release: &str, expect: Cost| {
+            let facts = HostFacts { kernel: release.parse().ok(), ..HostFacts::default() };
+            assert_eq!(cost(&facts), expect, "{release}");
+        };
         check("5.10.223", Cost::None);
         check("5.15.0", Cost::Quadratic);
         check("6.1.176", Cost::Quadratic);

@@ -15,6 +15,7 @@ use crate::diagnose::burst::{self, Burst, Trigger};
 use crate::diagnose::device::Device;
 use crate::diagnose::{Rule, Verdict, missing};
 use crate::report::{Evidence, Finding, Severity};
+use floodline_kernel::Behaviour;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
@@ -48,7 +49,9 @@ fn check(window: &Window) -> Verdict {
     if synced.is_empty() {
         return Verdict::Clear("every overlay is volatile or read-only".to_owned());
     }
-    if let Some(kernel) = facts.kernel.filter(|kernel| !upper::syncs_upper(*kernel)) {
+    if let Some(kernel) =
+        facts.kernel.filter(|_| Behaviour::of_host(facts).is_some_and(|kernel| !kernel.stack.overlay_syncs_upper))
+    {
         return Verdict::Clear(format!("kernel {kernel} does not write out the upper filesystem at unmount"));
     }
     if synced.iter().all(|overlay| overlay.upper_dev.is_none()) {

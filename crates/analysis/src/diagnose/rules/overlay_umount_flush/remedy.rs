@@ -4,6 +4,7 @@
 use super::upper::Upper;
 use crate::advise::{step::sysctls, threshold};
 use crate::report::Step;
+use floodline_kernel::Behaviour;
 use floodline_record::name::Name;
 use floodline_record::window::Window;
 
@@ -19,9 +20,8 @@ pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) 
     let needs = threshold::Needs::of(window, upper.speed);
     let smaller = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
     plan.extend(smaller.iter().flat_map(|advice| sysctls(window, &advice.pair.changes())));
-    let volatile = match window.facts.as_ref().and_then(|facts| facts.kernel) {
-        // Commit c86243b090bc ("ovl: provide a mount option \"volatile\""), 5.10.
-        Some(kernel) if !kernel.at_least(5, 10) => {
+    let volatile = match window.facts.as_ref().and_then(Behaviour::of_host) {
+        Some(kernel) if !kernel.stack.overlay_volatile => {
             "The mount option volatile, which skips this for containers whose data may be lost, needs kernel 5.10."
         }
         _ => {

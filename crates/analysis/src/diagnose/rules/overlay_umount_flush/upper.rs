@@ -5,11 +5,11 @@
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{cgroup, dirty, missing};
 use crate::report::Evidence;
+use floodline_kernel::Behaviour;
 use floodline_record::facts::Mount;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::{DevId, Entity};
 use floodline_record::units::{Bytes, Pages};
-use floodline_record::version::KernelVersion;
 use floodline_record::window::{Span, Window};
 use std::collections::BTreeMap;
 
@@ -44,12 +44,6 @@ pub(super) fn uppers(window: &Window) -> Vec<Upper<'_>> {
         }
     }
     by_upper.iter().filter_map(|(dev, overlays)| upper(window, *dev, *overlays)).collect()
-}
-
-/// Since commit e8d4bfe3a715 (overlay syncs the data of its upper filesystem), 4.16; also in 4.14.60.
-pub(super) fn syncs_upper(kernel: KernelVersion) -> bool {
-    let in_stable = (kernel.major, kernel.minor) == (4, 14) && kernel.patch >= 60;
-    kernel.at_least(4, 16) || in_stable
 }
 
 /// What the answer would take: the speed where only a bound is known, else the dirty bytes per device.
@@ -105,8 +99,9 @@ pub(super) fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Op
         return Some(((dirty, dirty), "wb_stats WbReclaimable + WbWriteback"));
     }
     let root_wb = device.bdi().and_then(|span| sum(level.of(span).reclaimable, level.of(span).writeback));
-    // Up to 6.9 the bdi's own numbers are those of its root wb: at least so much.
-    let is_sum = window.facts.as_ref().and_then(|facts| facts.kernel).is_some_and(|kernel| kernel.at_least(6, 10));
+    // Where the bdi's own numbers are those of its root wb, they are a lower bound.
+    let behaviour = window.facts.as_ref().and_then(Behaviour::of_host);
+    let is_sum = behaviour.is_some_and(|kernel| kernel.files.bdi_stats_sum);
     if let Some(dirty) = root_wb.filter(|_| is_sum) {
         return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));
     }

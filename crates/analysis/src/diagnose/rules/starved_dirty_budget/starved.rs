@@ -6,7 +6,7 @@ use crate::budget::{Budgets, CgroupBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::writer::Writer;
 use crate::diagnose::{device, dirty};
-use floodline_kernel::largest_folio;
+use floodline_kernel::{Behaviour, largest_folio};
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, EntityId};
 use floodline_record::window::Window;
@@ -113,11 +113,11 @@ struct Folios<'a> {
 
 impl<'a> Folios<'a> {
     fn of(window: &'a Window) -> Folios<'a> {
-        let kernel = window.facts.as_ref().and_then(|facts| facts.kernel);
+        let kernel = window.facts.as_ref().and_then(Behaviour::of_host);
         let page_size = dirty::page_size(window);
         let folio = |mount: &'a Mount| {
             let read_ahead = device::of_mount(window, mount)?.bdi().and_then(|bdi| bdi.last.read_ahead);
-            let folio = largest_folio(&mount.fs_type, kernel, read_ahead, page_size);
+            let folio = largest_folio(&mount.fs_type, kernel.as_ref(), read_ahead, page_size);
             Some((folio.map_or(page_size, |folio| folio.by_readahead.0), mount.fs_type.as_str()))
         };
         let mut by_dev: BTreeMap<DevId, Folio<'a>> = BTreeMap::new();

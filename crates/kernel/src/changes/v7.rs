@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of Linux 7.x.
+
+use crate::change::{Area, Change, Weight, commit, first, titled};
+use floodline_record::version::Series;
+
+pub(super) const CHANGES: &[Change] = &[
+    Change {
+        id: "no-laptop-mode",
+        area: Area::Settings,
+        since: Series(7, 0),
+        is_since_sure: true,
+        commits: &[commit("64dd89ae01f2", "mm/block/fs: remove laptop_mode")],
+        backports: &[],
+        weight: Weight::Noticed,
+        before: "vm.laptop_mode delays background writeback until a disk is read.",
+        after: "vm.laptop_mode does nothing.",
+        means: "Remove the setting; raise dirty_writeback_centisecs to keep a disk asleep.",
+        set: Some(|kernel| kernel.arithmetic.laptop_mode = false),
+    },
+    Change {
+        id: "strictlimit-kick",
+        area: Area::Throttling,
+        since: Series(7, 1),
+        is_since_sure: false,
+        commits: &[commit(
+            "0437906841d0",
+            "mm: start background writeback based on per-wb threshold for strictlimit BDIs",
+        )],
+        backports: &[],
+        weight: Weight::Detail,
+        before: "Writers of a strictlimit bdi are slowed before its flusher is woken.",
+        after: "A strictlimit bdi wakes its flusher at its own background threshold.",
+        means: "FUSE and strict_limit disks are written earlier and stall less.",
+        set: Some(|kernel| kernel.arithmetic.strictlimit_background_kick = true),
+    },
+    Change {
+        id: "umount-waits-for-own",
+        area: Area::Sync,
+        since: Series(7, 2),
+        is_since_sure: true,
+        commits: &[commit("31c1d19ead2c", "writeback: use a per-sb counter to drain inode wb switches at umount")],
+        backports: &[],
+        weight: Weight::Noticed,
+        before: "umount waits for the inode switches of the whole machine.",
+        after: "umount waits only for the inode switches of its own filesystem.",
+        means: "Unmounting one container's disk does not wait for the removal of another.",
+        set: Some(|kernel| kernel.switching.umount_waits_for_own = true),
+    },
+    Change {
+        id: "dontcache-kick",
+        area: Area::Flusher,
+        since: Series(7, 2),
+        is_since_sure: false,
+        commits: &[],
+        backports: &[],
+        weight: Weight::Detail,
+        before: "A RWF_DONTCACHE write starts its own writeback.",
+        after: "A RWF_DONTCACHE write wakes the flusher.",
+        means: "The flusher's events have a new reason, dontcache.",
+        set: None,
+    },
+    Change {
+        id: "switch-restamps-dirtied-when",
+        area: Area::Cgroups,
+        since: Series(7, 3),
+        is_since_sure: false,
+        commits: &[titled("writeback: reset dirtied_when when switching wbs")],
+        backports: &[first(6, 12, 117)],
+        weight: Weight::Detail,
+        before: "A moved dirty inode keeps its age, behind newer inodes in the list.",
+        after: "A moved dirty inode begins a new age.",
+        means: "Dirty files of a removed cgroup are written up to dirty_expire_centisecs later.",
+        set: Some(|kernel| kernel.switching.restamps_dirtied_when = true),
+    },
+];
