@@ -4,7 +4,7 @@
 
 use crate::error::CliError;
 use crate::input::shown;
-use floodline_host::trace::{Budget, Tracer};
+use floodline_host::trace::{Budget, Tracer, is_proved};
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use floodline_record::capability::Capabilities;
 use floodline_record::facts::HostFacts;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// Whether the kernel is traced too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Trace {
-    /// As far as it can be; what cannot be is a gap
+    /// On kernel series on which the tracer was proved: trace what is available, report the rest as not checked
     #[default]
     Auto,
     /// It must be possible
@@ -104,7 +104,9 @@ impl Host {
     fn started(&self, trace: Trace) -> Result<Option<Tracer>, CliError> {
         match trace {
             Trace::Off => Ok(None),
-            Trace::Auto => Ok(self.root.is_live().then(|| Tracer::start(&self.root, &self.facts))),
+            Trace::Auto if !self.root.is_live() => Ok(None),
+            Trace::Auto if !is_proved(&self.facts.kernel_release) => Ok(Some(Tracer::not_asked_for())),
+            Trace::Auto => Ok(Some(Tracer::start(&self.root, &self.facts))),
             Trace::On if !self.root.is_live() => Err(CliError::usage("a captured tree cannot be traced")
                 .hint("leave --trace on out, or observe this machine without --root")),
             Trace::On => {

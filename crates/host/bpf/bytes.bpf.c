@@ -89,6 +89,10 @@ struct latest {
 	__u64 pages;
 	__u64 folios;
 	__u64 redirtied;
+	/* Runs of the CPU in all; those whose time was taken, and their time. */
+	__u64 runs;
+	__u64 timed;
+	__u64 timed_ns;
 };
 
 struct {
@@ -175,7 +179,7 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 {
 	struct task_struct___flags *task = (void *)bpf_get_current_task();
 
-	if (!last || !asked || !begin())
+	if (!last || !asked)
 		return 0;
 	if (last->folios)
 		settle(last);
@@ -242,11 +246,18 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	struct identity asked = {};
 	struct control *now;
 	struct latest *last;
+	__u64 since = 0;
 	__u32 zero = 0;
 
 	last = bpf_map_lookup_elem(&latest, &zero);
 	now = bpf_map_lookup_elem(&control, &zero);
-	if (!last || !now || now->shed >= SHED_DIRTIED)
+	if (!last || !now)
+		return 0;
+	/* As run_begins() does, with what is at hand. */
+	last->runs += 1;
+	if (!(last->runs & (TIMED_OF - 1)))
+		since = bpf_ktime_get_ns();
+	if (now->shed >= SHED_DIRTIED)
 		return 0;
 	identify(&asked);
 	if (now->shed >= SHED_FILES) {
@@ -264,6 +275,11 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	last->folios += 1;
 	if (now->shed < SHED_AGAIN)
 		last->redirtied += again(&last->key, inode->i_ino, index, pages);
+	if (since) {
+		since = bpf_ktime_get_ns() - since;
+		last->timed += 1;
+		last->timed_ns += since < TIMED_MAX ? since : TIMED_MAX;
+	}
 	return 0;
 }
 

@@ -2,17 +2,24 @@
 /*
  * Why the flusher ran: rounds by wb and reason, with pages and time. A round is what lies between the events
  * writeback_start and writeback_written of the same worker; what it wrote is what the work's allowance shrank
- * by. Mirrors the records of include/trace/events/writeback.h from 5.10 to 7.2, and fs/fs-writeback.c.
+ * by. Reads the arguments of the tracepoints (include/trace/events/writeback.h) from 5.10 to 7.2.
  */
 #include "floodline.bpf.h"
 
-struct trace_event_raw_writeback_work_class {
-	char name[BDI_NAME_LEN];
+/* Of fs/fs-writeback.c. */
+enum writeback_sync_modes {
+	WB_SYNC_NONE,
+};
+
+enum wb_reason {
+	WB_REASON_BACKGROUND,
+};
+
+struct wb_writeback_work {
 	long nr_pages;
-	int sync_mode;
-	int reason;
-	unsigned long cgroup_ino;
-} TRACEPOINT_RECORD;
+	enum writeback_sync_modes sync_mode;
+	enum wb_reason reason;
+} KERNEL_TYPE;
 
 /* A round that goes on, by its worker. */
 struct round {
@@ -50,23 +57,19 @@ struct {
 	__type(value, struct flusher_entry);
 } flushes SEC(".maps");
 
-SEC("tp/writeback/writeback_start")
-int on_writeback_start(struct trace_event_raw_writeback_work_class *event)
+static __always_inline int started(struct wb_writeback_work *work)
 {
 	__u32 worker = (__u32)bpf_get_current_pid_tgid();
 	struct round round = {};
 
-	if (!begin())
-		return 0;
 	round.started_ns = bpf_ktime_get_ns();
-	round.nr_pages = event->nr_pages;
+	round.nr_pages = BPF_CORE_READ(work, nr_pages);
 	if (bpf_map_update_elem(&rounds, &worker, &round, 0))
 		return drop();
 	return 0;
 }
 
-SEC("tp/writeback/writeback_written")
-int on_writeback_written(struct trace_event_raw_writeback_work_class *event)
+static __always_inline int written(struct bdi_writeback *wb, struct wb_writeback_work *work)
 {
 	__u32 worker = (__u32)bpf_get_current_pid_tgid();
 	struct flusher_entry *sum, empty = {};
@@ -80,23 +83,35 @@ int on_writeback_written(struct trace_event_raw_writeback_work_class *event)
 	/* It began before this program was attached. */
 	if (!now || !round)
 		return 0;
-	wrote = round->nr_pages - event->nr_pages;
+	wrote = round->nr_pages - BPF_CORE_READ(work, nr_pages);
 	busy = bpf_ktime_get_ns() - round->started_ns;
 	bpf_map_delete_elem(&rounds, &worker);
 
 	key.epoch = now->epoch;
-	key.reason = event->reason;
-	key.wb_cgroup_ino = event->cgroup_ino;
-	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->name);
+	key.reason = BPF_CORE_READ(work, reason);
+	key.wb_cgroup_ino = cgroup_of(wb);
+	name_of(wb, key.bdi);
 	sum = entry(&flushes, &key, &empty);
 	if (!sum)
 		return drop();
 	sum->rounds += 1;
-	if (event->sync_mode)
+	if (BPF_CORE_READ(work, sync_mode))
 		sum->sync_rounds += 1;
 	if (wrote > 0)
 		sum->pages += wrote;
 	sum->busy_ns += busy;
 	raise_to(&sum->busy_ns_max, busy);
 	return 0;
+}
+
+SEC("raw_tp/writeback_start")
+int on_writeback_start(__u64 *arguments)
+{
+	RUN(started((struct wb_writeback_work *)arguments[1]));
+}
+
+SEC("raw_tp/writeback_written")
+int on_writeback_written(__u64 *arguments)
+{
+	RUN(written((struct bdi_writeback *)arguments[0], (struct wb_writeback_work *)arguments[1]));
 }

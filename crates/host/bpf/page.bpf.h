@@ -9,11 +9,6 @@
 
 #include "floodline.bpf.h"
 
-/* Of enum bpf_map_type. */
-#define BPF_MAP_TYPE_LRU_HASH 9
-
-#define KERNEL_TYPE __attribute__((preserve_access_index))
-
 struct hlist_node {
 	struct hlist_node *next;
 } KERNEL_TYPE;
@@ -44,22 +39,6 @@ struct dentry___d_alias {
 
 struct super_block {
 	__u32 s_dev;
-} KERNEL_TYPE;
-
-struct kernfs_node {
-	__u64 id;
-} KERNEL_TYPE;
-
-struct cgroup {
-	struct kernfs_node *kn;
-} KERNEL_TYPE;
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-} KERNEL_TYPE;
-
-struct bdi_writeback {
-	struct cgroup_subsys_state *memcg_css;
 } KERNEL_TYPE;
 
 struct inode {

@@ -224,13 +224,67 @@ static __always_inline int queue(struct bio *bio)
 	return 0;
 }
 
-SEC("tp_btf/block_bio_queue")
-int on_block_bio_queue(__u64 *arguments)
+/* A task may be preempted within a tracepoint since 7.0, and a program that it left half way is not begun by another task
+ * of that CPU. Spare programs behind the first one take what it was not begun for: it leaves a mark for its task. */
+#define MARKS_BITS 13
+
+struct marks {
+	__u64 of_task[1 << MARKS_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct marks);
+} marks SEC(".maps");
+
+enum place { FIRST, BETWEEN, LAST };
+
+static __always_inline int queue_once(struct bio *bio, enum place place)
+{
+	__u64 task = bpf_get_current_task(), mark = (__u64)bio, *marked;
+	struct marks *all;
+	__u32 zero = 0;
+
+	all = bpf_map_lookup_elem(&marks, &zero);
+	if (!all)
+		return 0;
+	marked = &all->of_task[task * SPREAD >> (64 - MARKS_BITS)];
+	if (place != FIRST && *marked == mark) {
+		if (place == LAST)
+			*marked = 0;
+		return 0;
+	}
+	if (place != LAST)
+		*marked = mark;
+	return queue(bio);
+}
+
+static __always_inline int queued_at(__u64 *arguments, enum place place)
 {
 	/* Until 5.10 the queue came first. */
 	if (bpf_core_field_exists(struct bio___bi_disk, bi_disk))
-		return queue((struct bio *)arguments[1]);
-	return queue((struct bio *)arguments[0]);
+		return queue_once((struct bio *)arguments[1], place);
+	return queue_once((struct bio *)arguments[0], place);
+}
+
+SEC("tp_btf/block_bio_queue")
+int on_block_bio_queue(__u64 *arguments)
+{
+	RUN(queued_at(arguments, FIRST));
+}
+
+SEC("tp_btf/block_bio_queue")
+int on_block_bio_queue_spare1(__u64 *arguments)
+{
+	RUN(queued_at(arguments, BETWEEN));
+}
+
+SEC("tp_btf/block_bio_queue")
+int on_block_bio_queue_spare2(__u64 *arguments)
+{
+	RUN(queued_at(arguments, LAST));
 }
 
 #endif

@@ -2,42 +2,57 @@
 /*
  * Inode ownership: inodes that move between wbs, folios dirtied in another cgroup's inodes, flushes on behalf
  * of another cgroup, and removals of cgroups, which set moving off. Workers of several CPUs count in the same
- * entries, so that counting is atomic. Mirrors the records of include/trace/events/{writeback,cgroup}.h from
- * 5.10 to 7.2; inode_switch_wbs_queue is there since 6.18.
+ * entries, so that counting is atomic. Reads the arguments of the tracepoints (include/trace/events/writeback.h and
+ * cgroup.h) from 5.10 to 7.2; inode_switch_wbs_queue is there since 6.18.
  */
 #include "floodline.bpf.h"
 
-struct trace_event_raw_inode_switch_wbs {
-	char name[BDI_NAME_LEN];
-	unsigned long old_cgroup_ino;
-	unsigned long new_cgroup_ino;
-} TRACEPOINT_RECORD;
+struct cgroup_root {
+	int hierarchy_id;
+} KERNEL_TYPE;
 
-struct trace_event_raw_inode_switch_wbs_queue {
-	char name[BDI_NAME_LEN];
-	unsigned long old_cgroup_ino;
-	unsigned long new_cgroup_ino;
-	unsigned int count;
-} TRACEPOINT_RECORD;
+struct cgroup___root {
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} KERNEL_TYPE;
 
-struct trace_event_raw_track_foreign_dirty {
-	char name[BDI_NAME_LEN];
-	unsigned long ino;
-	unsigned long cgroup_ino;
-	unsigned long page_cgroup_ino;
-} TRACEPOINT_RECORD;
+struct mem_cgroup {
+	struct cgroup_subsys_state css;
+} KERNEL_TYPE;
 
-struct trace_event_raw_flush_foreign {
-	char name[BDI_NAME_LEN];
-	unsigned long cgroup_ino;
-	unsigned int frn_memcg_id;
-} TRACEPOINT_RECORD;
+struct inode {
+	unsigned long i_ino;
+} KERNEL_TYPE;
 
-struct trace_event_raw_cgroup {
-	int root;
-	__u64 id;
-	__u32 __data_loc_path;
-} TRACEPOINT_RECORD;
+struct address_space {
+	struct inode *host;
+} KERNEL_TYPE;
+
+struct page {
+	struct address_space *mapping;
+} KERNEL_TYPE;
+
+/* Until 5.10. */
+struct page___mem_cgroup {
+	struct mem_cgroup *mem_cgroup;
+} KERNEL_TYPE;
+
+struct page___memcg_data {
+	unsigned long memcg_data;
+} KERNEL_TYPE;
+
+struct folio___memcg_data {
+	unsigned long memcg_data;
+} KERNEL_TYPE;
+
+/* Since 7.0 or so folios belong to one of these, which leads to the cgroup. */
+struct obj_cgroup___is_root {
+	struct mem_cgroup *memcg;
+	_Bool is_root;
+} KERNEL_TYPE;
+
+/* Bits of `memcg_data` that are not of the address. */
+#define MEMCG_DATA_MASK 7
 
 /* Two cgroups on a device: from and to, owner of the inode and of the folio. */
 struct pair_key {
@@ -113,8 +128,7 @@ static __always_inline struct switch_entry *moved(struct pair_key *key)
 	return sum;
 }
 
-SEC("tp/writeback/inode_switch_wbs")
-int on_inode_switch_wbs(struct trace_event_raw_inode_switch_wbs *event)
+static __always_inline int switched(struct bdi_writeback *from, struct bdi_writeback *to)
 {
 	struct control *now = begin();
 	struct switch_entry *sum;
@@ -123,9 +137,9 @@ int on_inode_switch_wbs(struct trace_event_raw_inode_switch_wbs *event)
 	if (!now)
 		return 0;
 	key.epoch = now->epoch;
-	key.one = event->old_cgroup_ino;
-	key.other = event->new_cgroup_ino;
-	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->name);
+	key.one = cgroup_of(from);
+	key.other = cgroup_of(to);
+	name_of(from, key.bdi);
 	sum = moved(&key);
 	if (!sum)
 		return drop();
@@ -133,8 +147,7 @@ int on_inode_switch_wbs(struct trace_event_raw_inode_switch_wbs *event)
 	return 0;
 }
 
-SEC("tp/writeback/inode_switch_wbs_queue")
-int on_inode_switch_wbs_queue(struct trace_event_raw_inode_switch_wbs_queue *event)
+static __always_inline int waits(struct bdi_writeback *from, struct bdi_writeback *to, __u32 count)
 {
 	struct control *now = begin();
 	struct switch_entry *sum;
@@ -143,18 +156,36 @@ int on_inode_switch_wbs_queue(struct trace_event_raw_inode_switch_wbs_queue *eve
 	if (!now)
 		return 0;
 	key.epoch = now->epoch;
-	key.one = event->old_cgroup_ino;
-	key.other = event->new_cgroup_ino;
-	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->name);
+	key.one = cgroup_of(from);
+	key.other = cgroup_of(to);
+	name_of(from, key.bdi);
 	sum = moved(&key);
 	if (!sum)
 		return drop();
-	add(&sum->queued, event->count);
+	add(&sum->queued, count);
 	return 0;
 }
 
-SEC("tp/writeback/track_foreign_dirty")
-int on_track_foreign_dirty(struct trace_event_raw_track_foreign_dirty *event)
+/* The cgroup that a page or folio is charged to. */
+static __always_inline __u64 charged_to(void *folio)
+{
+	struct mem_cgroup *memcg;
+	__u64 data;
+
+	if (bpf_core_field_exists(struct page___mem_cgroup, mem_cgroup))
+		return BPF_CORE_READ((struct page___mem_cgroup *)folio, mem_cgroup, css.cgroup, kn, id);
+	if (bpf_core_field_exists(struct folio___memcg_data, memcg_data))
+		data = BPF_CORE_READ((struct folio___memcg_data *)folio, memcg_data);
+	else
+		data = BPF_CORE_READ((struct page___memcg_data *)folio, memcg_data);
+	data &= ~(__u64)MEMCG_DATA_MASK;
+	memcg = (struct mem_cgroup *)data;
+	if (bpf_core_field_exists(struct obj_cgroup___is_root, is_root))
+		memcg = BPF_CORE_READ((struct obj_cgroup___is_root *)data, memcg);
+	return BPF_CORE_READ(memcg, css.cgroup, kn, id);
+}
+
+static __always_inline int is_foreign(struct page *folio, struct bdi_writeback *wb)
 {
 	struct foreign_entry *sum, empty = {};
 	struct control *now = begin();
@@ -163,19 +194,19 @@ int on_track_foreign_dirty(struct trace_event_raw_track_foreign_dirty *event)
 	if (!now)
 		return 0;
 	key.epoch = now->epoch;
-	key.one = event->cgroup_ino;
-	key.other = event->page_cgroup_ino;
-	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->name);
+	key.one = cgroup_of(wb);
+	key.other = charged_to(folio);
+	name_of(wb, key.bdi);
 	sum = entry(&foreign, &key, &empty);
 	if (!sum)
 		return drop();
 	add(&sum->count, 1);
-	sum->last_ino = event->ino;
+	/* A folio begins as its first page does. */
+	sum->last_ino = BPF_CORE_READ(folio, mapping, host, i_ino);
 	return 0;
 }
 
-SEC("tp/writeback/flush_foreign")
-int on_flush_foreign(struct trace_event_raw_flush_foreign *event)
+static __always_inline int flushed(struct bdi_writeback *wb, __u32 frn_memcg_id)
 {
 	struct foreign_entry *sum, empty = {};
 	struct control *now = begin();
@@ -184,9 +215,9 @@ int on_flush_foreign(struct trace_event_raw_flush_foreign *event)
 	if (!now)
 		return 0;
 	key.epoch = now->epoch;
-	key.number = event->frn_memcg_id;
-	key.one = event->cgroup_ino;
-	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->name);
+	key.number = frn_memcg_id;
+	key.one = cgroup_of(wb);
+	name_of(wb, key.bdi);
 	sum = entry(&foreign_flushes, &key, &empty);
 	if (!sum)
 		return drop();
@@ -194,24 +225,50 @@ int on_flush_foreign(struct trace_event_raw_flush_foreign *event)
 	return 0;
 }
 
-SEC("tp/cgroup/cgroup_rmdir")
-int on_cgroup_rmdir(struct trace_event_raw_cgroup *event)
+static __always_inline int removed(struct cgroup___root *cgroup, const char *path)
 {
 	struct control *now = begin();
 	struct removal_entry gone = {};
 	struct removal_key key = {};
-	__u32 path;
 
 	/* Hierarchy 0 is the unified one. */
-	if (!now || event->root != 0)
+	if (!now || BPF_CORE_READ(cgroup, root, hierarchy_id))
 		return 0;
 	key.epoch = now->epoch;
-	key.cgroup_ino = event->id;
+	key.cgroup_ino = BPF_CORE_READ(cgroup, kn, id);
 	gone.at_ns = bpf_ktime_get_boot_ns();
-	/* Where the text is in the record, and how long. */
-	path = event->__data_loc_path;
-	bpf_probe_read_kernel_str(&gone.path, sizeof(gone.path), (void *)event + (path & 0xffff));
+	bpf_probe_read_kernel_str(&gone.path, sizeof(gone.path), path);
 	if (bpf_map_update_elem(&removals, &key, &gone, 0))
 		return drop();
 	return 0;
+}
+
+SEC("raw_tp/inode_switch_wbs")
+int on_inode_switch_wbs(__u64 *arguments)
+{
+	RUN(switched((struct bdi_writeback *)arguments[1], (struct bdi_writeback *)arguments[2]));
+}
+
+SEC("raw_tp/inode_switch_wbs_queue")
+int on_inode_switch_wbs_queue(__u64 *arguments)
+{
+	RUN(waits((struct bdi_writeback *)arguments[0], (struct bdi_writeback *)arguments[1], arguments[2]));
+}
+
+SEC("raw_tp/track_foreign_dirty")
+int on_track_foreign_dirty(__u64 *arguments)
+{
+	RUN(is_foreign((struct page *)arguments[0], (struct bdi_writeback *)arguments[1]));
+}
+
+SEC("raw_tp/flush_foreign")
+int on_flush_foreign(__u64 *arguments)
+{
+	RUN(flushed((struct bdi_writeback *)arguments[0], arguments[2]));
+}
+
+SEC("raw_tp/cgroup_rmdir")
+int on_cgroup_rmdir(__u64 *arguments)
+{
+	RUN(removed((struct cgroup___root *)arguments[0], (const char *)arguments[1]));
 }

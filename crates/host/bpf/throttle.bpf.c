@@ -2,28 +2,44 @@
 /*
  * Throttle ledger: every pause of balance_dirty_pages, added up by task, cgroup, wb and domain. The event
  * comes before the sleep and says how long it will be; the longest one keeps the numbers that caused it.
- * Mirrors the record of include/trace/events/writeback.h from 5.10 to 7.2: `wb_setpoint` and `wb_dirty` were
- * called `bdi_setpoint` and `bdi_dirty` until some release between 6.12 and 6.18.
+ * Reads the arguments of the tracepoint, which need no more than the right to load programs, and computes what the
+ * kernel's record of it has (include/trace/events/writeback.h): the setpoint, and the pause in milliseconds.
  */
 #include "floodline.bpf.h"
 
+/* Declared for what it tells of the arguments: since commit f1ab2831e2a4, v6.15, which renamed `bdi_dirty` to
+ * `wb_dirty`, the numbers come in a structure. */
 struct trace_event_raw_balance_dirty_pages {
-	char bdi[BDI_NAME_LEN];
-	unsigned long limit;
-	unsigned long setpoint;
-	unsigned long dirty;
-	unsigned long wb_setpoint;
 	unsigned long wb_dirty;
-	unsigned long dirty_ratelimit;
-	unsigned long task_ratelimit;
-	long pause;
-	unsigned long cgroup_ino;
-} TRACEPOINT_RECORD;
+} KERNEL_TYPE;
 
-struct trace_event_raw_balance_dirty_pages___bdi {
-	unsigned long bdi_setpoint;
-	unsigned long bdi_dirty;
-} TRACEPOINT_RECORD;
+struct wb_domain {
+	unsigned long dirty_limit;
+} KERNEL_TYPE;
+
+struct dirty_throttle_control {
+	struct wb_domain *dom;
+	unsigned long thresh;
+	unsigned long bg_thresh;
+	unsigned long dirty;
+	unsigned long wb_thresh;
+	unsigned long wb_dirty;
+} KERNEL_TYPE;
+
+/* The arguments. */
+struct pause {
+	__u64 thresh;
+	__u64 bg_thresh;
+	__u64 dirty;
+	__u64 wb_thresh;
+	__u64 wb_dirty;
+	__u64 dirty_ratelimit;
+	__u64 task_ratelimit;
+	__s64 jiffies;
+	/* The smoothed limit of the domain; before 6.15, where the arguments do not have it, its threshold, which it
+	 * follows up at once and down within seconds. */
+	__u64 limit;
+};
 
 enum domain { DOMAIN_UNKNOWN, DOMAIN_GLOBAL, DOMAIN_MEMCG };
 
@@ -62,13 +78,49 @@ struct {
 	__type(value, struct throttle_entry);
 } pauses SEC(".maps");
 
-/* The root cgroup has no domain of its own. Elsewhere the record does not say which domain was chosen, but
- * its freerun ceiling, 2 * setpoint - limit, is that domain's on every kernel, whichever limit is printed. */
-static __always_inline enum domain domain_of(const struct control *now, __u64 cgroup_ino, __u64 limit,
-					     __u64 setpoint)
-{
-	__u64 freerun = 2 * setpoint - limit;
+/* The tick rate, ticks per second, once it is known. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} tick_rate SEC(".maps");
 
+/* The kernel begins to count ticks five minutes before they have no room in 32 bits (INITIAL_JIFFIES): of the tick rates
+ * that kernels are built with only one makes the uptime of that. */
+static __always_inline void consider(__u64 *best, __u64 *off, __u64 rate)
+{
+	__u64 up = bpf_ktime_get_ns() / 1000000, ticks = bpf_jiffies64() - (0x100000000ULL - 300 * rate);
+	__u64 by_ticks = ticks * 1000 / rate, differs = by_ticks > up ? by_ticks - up : up - by_ticks;
+
+	if (differs < *off) {
+		*off = differs;
+		*best = rate;
+	}
+}
+
+static __always_inline __u64 hz(void)
+{
+	__u64 *known, best = 250, off = ~0ULL;
+	__u32 zero = 0;
+
+	known = bpf_map_lookup_elem(&tick_rate, &zero);
+	if (!known)
+		return best;
+	if (!*known) {
+		consider(&best, &off, 100);
+		consider(&best, &off, 250);
+		consider(&best, &off, 300);
+		consider(&best, &off, 1000);
+		*known = best;
+	}
+	return *known;
+}
+
+/* The root cgroup has no domain of its own. Elsewhere the arguments do not say which domain was chosen, but its freerun
+ * ceiling is that domain's. */
+static __always_inline enum domain domain_of(const struct control *now, __u64 cgroup_ino, __u64 freerun)
+{
 	if (cgroup_ino <= 1)
 		return DOMAIN_GLOBAL;
 	if (!now->machine_freerun_max)
@@ -78,53 +130,89 @@ static __always_inline enum domain domain_of(const struct control *now, __u64 cg
 	return DOMAIN_MEMCG;
 }
 
-SEC("tp/writeback/balance_dirty_pages")
-int on_balance_dirty_pages(struct trace_event_raw_balance_dirty_pages *event)
+static __always_inline int paused(struct bdi_writeback *wb, const struct pause *pause)
 {
-	struct trace_event_raw_balance_dirty_pages___bdi *before = (void *)event;
-	struct control *now = begin();
-	__u64 task = bpf_get_current_pid_tgid();
+	__u64 task = bpf_get_current_pid_tgid(), freerun = (pause->thresh + pause->bg_thresh) / 2, setpoint;
 	struct throttle_entry *sum, empty = {};
+	struct control *now = begin();
 	struct throttle_key key = {};
-	__s64 pause = event->pause;
+	__u64 pause_ms;
 
 	if (!now)
 		return 0;
 	key.epoch = now->epoch;
-	key.wb_cgroup_ino = event->cgroup_ino;
+	key.wb_cgroup_ino = cgroup_of(wb);
 	key.task_cgroup_ino = bpf_get_current_cgroup_id();
 	key.pid = (__u32)task;
 	key.tgid = task >> 32;
-	key.domain = domain_of(now, key.wb_cgroup_ino, event->limit, event->setpoint);
-	bpf_core_read(&key.bdi, sizeof(key.bdi), &event->bdi);
+	key.domain = domain_of(now, key.wb_cgroup_ino, freerun);
+	name_of(wb, key.bdi);
 
 	sum = entry(&pauses, &key, &empty);
 	if (!sum)
 		return drop();
 	if (!sum->pauses && !sum->unpaused)
 		bpf_get_current_comm(&sum->comm, sizeof(sum->comm));
-	if (pause <= 0) {
+	pause_ms = pause->jiffies > 0 ? (__u64)pause->jiffies * 1000 / hz() : 0;
+	if (!pause_ms) {
 		sum->unpaused += 1;
 		return 0;
 	}
 	sum->pauses += 1;
-	sum->pause_ms += pause;
-	if ((__u64)pause <= sum->pause_ms_max)
+	sum->pause_ms += pause_ms;
+	if (pause_ms <= sum->pause_ms_max)
 		return 0;
-	sum->pause_ms_max = pause;
-	sum->limit_pages = event->limit;
-	sum->setpoint_pages = event->setpoint;
-	sum->dirty_pages = event->dirty;
-	/* By helper: of two loads of the context the compiler would make one with a variable offset, which the
-	 * verifier refuses. */
-	if (bpf_core_field_exists(event->wb_dirty)) {
-		bpf_core_read(&sum->wb_setpoint_pages, sizeof(__u64), &event->wb_setpoint);
-		bpf_core_read(&sum->wb_dirty_pages, sizeof(__u64), &event->wb_dirty);
-	} else {
-		bpf_core_read(&sum->wb_setpoint_pages, sizeof(__u64), &before->bdi_setpoint);
-		bpf_core_read(&sum->wb_dirty_pages, sizeof(__u64), &before->bdi_dirty);
-	}
-	sum->dirty_ratelimit_kib = event->dirty_ratelimit;
-	sum->task_ratelimit_kib = event->task_ratelimit;
+	setpoint = (pause->limit + freerun) / 2;
+	sum->pause_ms_max = pause_ms;
+	sum->limit_pages = pause->limit;
+	sum->setpoint_pages = setpoint;
+	sum->dirty_pages = pause->dirty;
+	sum->wb_setpoint_pages = setpoint * pause->wb_thresh / (pause->thresh + 1);
+	sum->wb_dirty_pages = pause->wb_dirty;
+	/* From pages per second. */
+	sum->dirty_ratelimit_kib = pause->dirty_ratelimit * now->page_kib;
+	sum->task_ratelimit_kib = pause->task_ratelimit * now->page_kib;
 	return 0;
+}
+
+/* Of two loads of the arguments the compiler would make one with a variable offset, which the verifier refuses. */
+#define barrier() asm volatile("" ::: "memory")
+
+static __always_inline int balance(__u64 *arguments)
+{
+	struct pause pause = {};
+
+	if (bpf_core_field_exists(struct trace_event_raw_balance_dirty_pages, wb_dirty)) {
+		struct dirty_throttle_control *dtc = (struct dirty_throttle_control *)arguments[1];
+
+		pause.thresh = BPF_CORE_READ(dtc, thresh);
+		pause.bg_thresh = BPF_CORE_READ(dtc, bg_thresh);
+		pause.dirty = BPF_CORE_READ(dtc, dirty);
+		pause.wb_thresh = BPF_CORE_READ(dtc, wb_thresh);
+		pause.wb_dirty = BPF_CORE_READ(dtc, wb_dirty);
+		pause.limit = BPF_CORE_READ(dtc, dom, dirty_limit);
+		pause.dirty_ratelimit = arguments[2];
+		pause.task_ratelimit = arguments[3];
+		pause.jiffies = arguments[6];
+		barrier();
+	} else {
+		barrier();
+		pause.thresh = arguments[1];
+		pause.bg_thresh = arguments[2];
+		pause.dirty = arguments[3];
+		pause.wb_thresh = arguments[4];
+		pause.wb_dirty = arguments[5];
+		pause.limit = pause.thresh;
+		pause.dirty_ratelimit = arguments[6];
+		pause.task_ratelimit = arguments[7];
+		barrier();
+		pause.jiffies = arguments[10];
+	}
+	return paused((struct bdi_writeback *)arguments[0], &pause);
+}
+
+SEC("raw_tp/balance_dirty_pages")
+int on_balance_dirty_pages(__u64 *arguments)
+{
+	RUN(balance(arguments));
 }

@@ -18,12 +18,6 @@ enum operation {
 	OPERATION_SYNC_FILESYSTEM,
 };
 
-struct trace_event_raw_ext4_sync_file_enter {
-	__u32 dev;
-	unsigned long ino;
-	int datasync;
-} TRACEPOINT_RECORD;
-
 struct file {
 	struct inode *f_inode;
 } KERNEL_TYPE;
@@ -84,9 +78,10 @@ struct {
 	__type(value, struct slow_entry);
 } slow SEC(".maps");
 
-/* Data of each superblock that was queued since the program was loaded, for those who wait for it. */
+/* Data of each superblock that was queued since the program was loaded, for those who wait for it. Superblocks come and
+ * go: the one that was not asked for longest makes room. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
 	__type(key, __u32);
 	__type(value, __u64);
@@ -179,7 +174,10 @@ static __always_inline int tell(const struct wait *wait, __u32 epoch)
 	if (lasted < SLOW_NS)
 		return 0;
 	one.lasted = lasted;
-	one.queued = wait->dev ? data_queued(wait->dev) - wait->queued : 0;
+	one.queued = wait->dev ? data_queued(wait->dev) : 0;
+	/* Less than before: it was forgotten meanwhile, and counts from 0 again. */
+	if (one.queued >= wait->queued)
+		one.queued -= wait->queued;
 	one.own = wait->own;
 	one.ino = wait->ino;
 	one.cgroup_ino = bpf_get_current_cgroup_id();
@@ -237,60 +235,66 @@ static __always_inline struct wait *wait_ends(void)
 
 #define WHOLE_FILE 0x7fffffffffffffffULL
 
-/* fsync, fdatasync, msync, and writes that must be stable when they return. */
-SEC("fentry/vfs_fsync_range")
-int on_fsync(__u64 *arguments)
+static __always_inline int fsync_begins(struct inode *inode, __u64 end, __u64 datasync)
 {
-	struct inode *inode = ((struct file *)arguments[0])->f_inode;
-	__u32 operation = arguments[3] & 1 ? OPERATION_FDATASYNC : OPERATION_FSYNC;
+	__u32 operation = datasync & 1 ? OPERATION_FDATASYNC : OPERATION_FSYNC;
 
-	if (arguments[2] != WHOLE_FILE)
+	if (end != WHOLE_FILE)
 		operation = OPERATION_RANGE;
 	wait_begins(operation, inode->i_sb->s_dev, inode->i_ino, inode->i_generation);
 	return 0;
 }
 
+/* fsync, fdatasync, msync, and writes that must be stable when they return. */
+SEC("fentry/vfs_fsync_range")
+int on_fsync(__u64 *arguments)
+{
+	RUN(fsync_begins(((struct file *)arguments[0])->f_inode, arguments[2], arguments[3]));
+}
+
 SEC("fexit/vfs_fsync_range")
 int on_fsync_done(__u64 *arguments UNUSED)
 {
-	wait_ends();
-	return 0;
+	RUN(wait_ends());
 }
 
 SEC("fentry/ksys_sync")
 int on_sync(__u64 *arguments UNUSED)
 {
-	wait_begins(OPERATION_SYNC, 0, 0, 0);
-	return 0;
+	RUN(wait_begins(OPERATION_SYNC, 0, 0, 0));
 }
 
 SEC("fexit/ksys_sync")
 int on_sync_done(__u64 *arguments UNUSED)
 {
-	wait_ends();
+	RUN(wait_ends());
+}
+
+static __always_inline int ext4_begins(struct file *file, int datasync)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	wait_begins(datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, BPF_CORE_READ(inode, i_sb, s_dev),
+		    BPF_CORE_READ(inode, i_ino), BPF_CORE_READ(inode, i_generation));
 	return 0;
 }
 
-/* A part of a file is not told from a whole one here, nor a file from the one that had its number before. */
-SEC("tp/ext4/ext4_sync_file_enter")
-int on_ext4_sync_file(struct trace_event_raw_ext4_sync_file_enter *event)
+/* A part of a file is not told from a whole one here. */
+SEC("raw_tp/ext4_sync_file_enter")
+int on_ext4_sync_file(__u64 *arguments)
 {
-	wait_begins(event->datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, event->dev, event->ino, 0);
-	return 0;
+	RUN(ext4_begins((struct file *)arguments[0], arguments[1]));
 }
 
-SEC("tp/ext4/ext4_sync_file_exit")
-int on_ext4_sync_file_done(void *event UNUSED)
+SEC("raw_tp/ext4_sync_file_exit")
+int on_ext4_sync_file_done(__u64 *arguments UNUSED)
 {
-	wait_ends();
-	return 0;
+	RUN(wait_ends());
 }
 
 /* The time of an unmount's sync is not that of the system call, which returns before the work is done. */
-SEC("fentry/sync_filesystem")
-int on_sync_filesystem(__u64 *arguments)
+static __always_inline int sync_begins(struct super_block *sb)
 {
-	struct super_block *sb = (struct super_block *)arguments[0];
 	struct sync_key key = { .superblock = (__u64)sb, .tid = bpf_get_current_pid_tgid() };
 	struct wait part = { .since = bpf_ktime_get_ns(), .operation = OPERATION_SYNC_FILESYSTEM };
 	struct wait *outer = wait_begins(OPERATION_SYNC_FILESYSTEM, sb->s_dev, 0, 0);
@@ -304,10 +308,9 @@ int on_sync_filesystem(__u64 *arguments)
 	return 0;
 }
 
-SEC("fexit/sync_filesystem")
-int on_sync_filesystem_done(__u64 *arguments)
+static __always_inline int sync_ends(__u64 superblock)
 {
-	struct sync_key key = { .superblock = arguments[0], .tid = bpf_get_current_pid_tgid() };
+	struct sync_key key = { .superblock = superblock, .tid = bpf_get_current_pid_tgid() };
 	struct wait *outer = wait_ends(), *part, ended;
 	struct control *now;
 
@@ -321,6 +324,18 @@ int on_sync_filesystem_done(__u64 *arguments)
 	ended.own = outer->own - part->own;
 	bpf_map_delete_elem(&syncing, &key);
 	return tell(&ended, now->epoch);
+}
+
+SEC("fentry/sync_filesystem")
+int on_sync_filesystem(__u64 *arguments)
+{
+	RUN(sync_begins((struct super_block *)arguments[0]));
+}
+
+SEC("fexit/sync_filesystem")
+int on_sync_filesystem_done(__u64 *arguments)
+{
+	RUN(sync_ends(arguments[0]));
 }
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the tracer may cost, and what detail it gives up before it costs more: files first. A pure decision from
-//! what an interval cost; measuring is in `run_time`, obeying in `bpf/bytes.bpf.c`.
+//! what an interval cost; the programs take the time of some of their runs themselves (`RUN` in `bpf/floodline.bpf.h`),
+//! and obey in `bpf/bytes.bpf.c`. The kernel's own measuring (`BPF_ENABLE_STATS`) is not used: it is on for all programs of
+//! the host, needs CAP_SYS_ADMIN, and patches the kernel's text.
 
 use floodline_record::units::Nanos;
 
@@ -11,8 +13,49 @@ const LEVELS: &[&str] = &["names of files", "bytes dirtied again", "bytes made d
 /// Intervals of little cost after which a level is taken back. Doubled every time that this was too soon.
 const CALM: u32 = 30;
 const CALM_MAX: u32 = 960;
-/// As long as nothing happens, one interval of so many is measured.
-const MEASURED_OF: u32 = 8;
+/// What entering and leaving a program takes, nanoseconds: the clock within a program does not see it. An empty program on
+/// `writeback_dirty_folio` takes 20 to 60 ns (`cargo bench -p floodline-host --bench trace`).
+const ENTER_NS: u64 = 40;
+
+/// What programs did since they were loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Runs {
+    /// How often they ran.
+    pub(super) runs: u64,
+    /// Runs whose time was taken, one in so many.
+    pub(super) timed: u64,
+    /// Their time, nanoseconds.
+    pub(super) timed_ns: u64,
+}
+
+impl Runs {
+    /// Those of two parts.
+    pub(super) fn and(self, other: Runs) -> Runs {
+        Runs {
+            runs: self.runs.saturating_add(other.runs),
+            timed: self.timed.saturating_add(other.timed),
+            timed_ns: self.timed_ns.saturating_add(other.timed_ns),
+        }
+    }
+
+    /// What happened since an earlier reading.
+    fn since(self, before: Runs) -> Runs {
+        Runs {
+            runs: self.runs.saturating_sub(before.runs),
+            timed: self.timed.saturating_sub(before.timed),
+            timed_ns: self.timed_ns.saturating_sub(before.timed_ns),
+        }
+    }
+
+    /// What all runs took, as far as the timed ones stand for them. With none timed: an estimate from what runs took until
+    /// then.
+    pub(super) fn cost(self, before: Runs) -> Nanos {
+        let now = self.since(before);
+        let of = if now.timed > 0 { now } else { self };
+        let mean = of.timed_ns.checked_div(of.timed).unwrap_or(0);
+        Nanos(now.runs.saturating_mul(mean.saturating_add(ENTER_NS)))
+    }
+}
 
 /// CPU time that the tracer may take, as a share of one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,13 +77,11 @@ pub(super) struct Shedding {
     calm: u32,
     /// Of so many the level is taken back.
     wanted: u32,
-    /// Intervals until one is measured.
-    unmeasured: u32,
 }
 
 impl Shedding {
     pub(super) fn new(budget: Budget) -> Shedding {
-        Shedding { budget, level: 0, calm: 0, wanted: CALM, unmeasured: 0 }
+        Shedding { budget, level: 0, calm: 0, wanted: CALM }
     }
 
     /// The level, for the programs.
@@ -54,19 +95,11 @@ impl Shedding {
         (!levels.is_empty()).then(|| levels.join(", "))
     }
 
-    /// Whether the interval that begins is to be measured.
-    pub(super) fn is_measured(&self) -> bool {
-        self.unmeasured == 0
-    }
-
-    /// Takes what an interval cost: the programs, where they were measured, and reading their tables.
-    pub(super) fn spent(&mut self, programs: Option<Nanos>, reading: Nanos, interval: Nanos) {
-        self.unmeasured = self.unmeasured.checked_sub(1).unwrap_or(MEASURED_OF - 1);
-        let share = (programs.unwrap_or(Nanos(0)).0 + reading.0) as f64 / interval.0.max(1) as f64;
+    /// Takes what an interval cost: the programs, and reading their tables.
+    pub(super) fn spent(&mut self, programs: Nanos, reading: Nanos, interval: Nanos) {
+        let share = programs.0.saturating_add(reading.0) as f64 / interval.0.max(1) as f64;
         let is_most = self.level as usize == LEVELS.len();
         if share > self.budget.0 / 4.0 {
-            // Near the budget each interval is looked at.
-            self.unmeasured = 0;
             self.calm = 0;
         } else {
             self.calm += 1;
@@ -82,7 +115,6 @@ impl Shedding {
             self.calm = 0;
             // The next time that much is spent, this was too soon.
             self.wanted = (self.wanted * 2).min(CALM_MAX);
-            self.unmeasured = 0;
         }
     }
 }
@@ -95,7 +127,7 @@ mod tests {
     fn check(steps: &[(u64, u32)]) {
         let mut shedding = Shedding::new(Budget(0.03));
         for (at, (spent_us, level)) in steps.iter().enumerate() {
-            shedding.spent(Some(Nanos(spent_us * 1000)), Nanos(0), Nanos::SECOND);
+            shedding.spent(Nanos(spent_us * 1000), Nanos(0), Nanos::SECOND);
             assert_eq!(shedding.level(), *level, "step {at}");
         }
     }
@@ -106,7 +138,7 @@ mod tests {
         let mut shedding = Shedding::new(Budget(0.0));
         assert_eq!(shedding.given_up(), None);
         let mut given_up = || {
-            shedding.spent(None, Nanos(1), Nanos::SECOND);
+            shedding.spent(Nanos(0), Nanos(1), Nanos::SECOND);
             shedding.given_up().unwrap()
         };
         assert_eq!(given_up(), "names of files");
@@ -126,17 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn without_events_one_interval_in_eight_is_measured_and_each_one_near_the_budget() {
-        let mut shedding = Shedding::new(Budget(0.03));
-        let mut measured = |spent: u64| {
-            let is_measured = shedding.is_measured();
-            shedding.spent(is_measured.then_some(Nanos(spent)), Nanos(0), Nanos::SECOND);
-            is_measured
-        };
-        let quiet: Vec<bool> = (0..17).map(|_| measured(1000)).collect();
-        assert_eq!(quiet.iter().filter(|one| **one).count(), 3, "{quiet:?}");
-        (0..7).for_each(|_| assert!(!measured(1000)));
-        assert!((0..9).all(|_| measured(10_000_000)));
+    fn runs_that_were_timed_stand_for_all() {
+        let runs = |runs, timed, timed_ns| Runs { runs, timed, timed_ns };
+        let before = runs(6400, 100, 20_000);
+        let check = |now: Runs, expect| assert_eq!(now.cost(before), Nanos(expect));
+        // Ten more were timed and took 300 ns each.
+        check(runs(7040, 110, 23_000), 640 * (300 + ENTER_NS));
+        // None was: those before took 200 ns.
+        check(runs(6410, 100, 20_000), 10 * (200 + ENTER_NS));
+        check(before, 0);
+        assert_eq!(runs(5, 0, 0).cost(Runs::default()), Nanos(5 * ENTER_NS));
     }
 
     #[test]

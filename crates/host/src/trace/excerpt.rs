@@ -60,8 +60,8 @@ mod tests {
             let part = PARTS.iter().find(|one| one.name == part).expect("a part");
             assert!(named(part.object).contains(name.as_bytes()), "{name} in {:?}", part.name);
         };
-        check("throttle", "trace_event_raw_balance_dirty_pages");
-        check("switches", "trace_event_raw_inode_switch_wbs");
+        check("throttle", "dirty_throttle_control");
+        check("switches", "mem_cgroup");
         check("bytes", "folio");
         check("bytes", "pageflags");
         check("bytes", "bpf_func_id");

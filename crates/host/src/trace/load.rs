@@ -3,20 +3,19 @@
 //! object, attaches its programs. Whatever goes wrong is a cause that says what would help; libbpf prints
 //! nothing. Knows no part by name.
 
-use super::attach::attach;
+use super::budget::Runs;
 use super::excerpt::{Excerpt, KERNEL_TYPES};
 use super::offer::permissions;
 use super::part::{Need, Part};
-use super::run_time::run_time;
 use super::tracefs::Tracefs;
 use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
 use floodline_record::gap::Cause;
-use floodline_record::units::Nanos;
-use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
+use libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use rustix::process::{Resource, getrlimit};
-use std::io;
-use std::os::fd::AsFd;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// What is to be loaded.
@@ -26,6 +25,8 @@ pub(super) struct Order<'a> {
     pub(super) part: &'a Part,
     /// No table gets more entries.
     pub(super) room: u32,
+    /// Whether this kernel lets a task be preempted within a tracepoint.
+    pub(super) may_preempt: bool,
     /// Where types of the kernel are looked for first.
     pub(super) types: Option<&'a Excerpt>,
 }
@@ -33,11 +34,15 @@ pub(super) struct Order<'a> {
 /// A part in the kernel. Its programs are detached when this goes.
 pub(super) struct Loaded {
     // Before the object: links go first.
-    _links: Vec<Link>,
+    links: Vec<Link>,
     object: Object,
     dropped: u64,
+    /// How often each program was skipped.
+    missed: BTreeMap<String, u64>,
     /// Why no program of the part is attached to a function.
     without_functions: Option<Cause>,
+    /// Whether the spare programs are attached.
+    has_spares: bool,
 }
 
 /// What libbpf had to say since the last look: only the last words, in which the reason is.
@@ -78,7 +83,7 @@ impl Loaded {
     }
 
     fn attempt(order: &Order<'_>, have: &[Have], functions: Functions) -> Result<Loaded, Cause> {
-        let Order { root, part, room, types } = *order;
+        let Order { root, part, room, types, .. } = *order;
         drop(heard());
         let mut builder = ObjectBuilder::default();
         if let Some(types) = types {
@@ -90,8 +95,9 @@ impl Loaded {
             map.set_max_entries(room).map_err(|error| failed(root, &error))?;
         }
         let object = open.load().map_err(|error| failed(root, &error))?;
-        let links = attach_all(root, &object, have)?;
-        let loaded = Loaded { _links: links, object, dropped: 0, without_functions: None };
+        let has_spares = order.may_preempt;
+        let links = attach_all(root, &object, |name| has_spares || !is_spare(name))?;
+        let loaded = Loaded { links, object, dropped: 0, missed: BTreeMap::new(), without_functions: None, has_spares };
         loaded.check(part)?;
         Ok(loaded)
     }
@@ -122,14 +128,46 @@ impl Loaded {
         let of_cpus = self.map("counted").and_then(|map| map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
         of_cpus.iter().flatten().fold(Counted::default(), |sum, cpu| {
             let mut fields = super::fields::Fields(cpu);
-            Counted { events: sum.events + fields.u64(), dropped: sum.dropped + fields.u64() }
+            Counted {
+                runs: sum.runs + fields.u64(),
+                dropped: sum.dropped + fields.u64(),
+                timed: sum.timed + fields.u64(),
+                timed_ns: sum.timed_ns + fields.u64(),
+            }
         })
     }
 
-    /// What the programs ran for since they were loaded, as far as it was measured.
-    pub(super) fn run_time(&self, root: &HostRoot) -> Option<Nanos> {
-        let of_programs = self.object.progs().filter(|program| program.autoload());
-        of_programs.map(|program| run_time(root, program.as_fd()).map(|time| time.0)).sum::<Option<u64>>().map(Nanos)
+    /// How often the programs ran, and how long some of the runs took. Where pages become dirty the programs count by
+    /// themselves, in the table `latest`.
+    pub(super) fn runs(&self) -> Runs {
+        let counted = self.counted();
+        let all = Runs { runs: counted.runs, timed: counted.timed, timed_ns: counted.timed_ns };
+        let of_cpus = self.map("latest").and_then(|map| map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+        of_cpus.iter().flatten().fold(all, |sum, cpu| {
+            let mut last = super::fields::Fields(cpu.get(cpu.len().saturating_sub(24)..).unwrap_or_default());
+            sum.and(Runs { runs: last.u64(), timed: last.u64(), timed_ns: last.u64() })
+        })
+    }
+
+    /// Events that the kernel ran no program for since the last call, by program: one that a task was preempted in is
+    /// not begun by another task on that CPU. Counted since 5.12. An event is lost when the spares were skipped too: it
+    /// is at most as many as the one of them that was skipped least. The first time brings the spares.
+    pub(super) fn newly_missed(&mut self, root: &HostRoot) -> Vec<(String, u64)> {
+        let mut least: BTreeMap<String, u64> = BTreeMap::new();
+        let has_spares = self.has_spares;
+        for program in self.object.progs().filter(|program| program.autoload()) {
+            let name = program.name().to_string_lossy().into_owned();
+            let Some(missed) = misses(program.as_fd()).filter(|_| has_spares || !is_spare(&name)) else { continue };
+            let newly = missed.saturating_sub(self.missed.insert(name.clone(), missed).unwrap_or(0));
+            let group = least.entry(first_of(&name).to_owned()).or_insert(u64::MAX);
+            *group = newly.min(*group);
+        }
+        least.retain(|_, missed| *missed > 0);
+        if !least.is_empty() && !has_spares {
+            self.links.extend(attach_all(root, &self.object, is_spare).unwrap_or_default());
+            self.has_spares = true;
+        }
+        least.into_iter().collect()
     }
 
     /// Events that found no room since the last call.
@@ -166,7 +204,8 @@ impl Control {
     fn bytes(self) -> Vec<u8> {
         let (min, max) = self.machine_freerun.unwrap_or_default();
         let mut bytes = [self.epoch.to_ne_bytes(), self.shed.to_ne_bytes()].concat();
-        bytes.extend([min.to_ne_bytes(), max.to_ne_bytes()].concat());
+        let page_kib = rustix::param::page_size() as u64 / 1024;
+        bytes.extend([min.to_ne_bytes(), max.to_ne_bytes(), page_kib.to_ne_bytes()].concat());
         bytes
     }
 }
@@ -175,9 +214,24 @@ impl Control {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     /// Runs of the part's programs.
-    pub(super) events: u64,
+    pub(super) runs: u64,
     /// Events that found no room in a table.
     pub(super) dropped: u64,
+    /// Runs whose time was taken.
+    pub(super) timed: u64,
+    /// Their time, nanoseconds.
+    pub(super) timed_ns: u64,
+}
+
+/// How often the kernel skipped a program as it was running already.
+#[allow(unsafe_code, reason = "libbpf-rs has no safe form for one field of a program")]
+fn misses(program: BorrowedFd<'_>) -> Option<u64> {
+    let mut info = bpf_prog_info::default();
+    let mut size = u32::try_from(size_of_val(&info)).ok()?;
+    // SAFETY: `info` is all zeroes, so that the kernel fills it alone and follows no pointer in it, and `size` is its
+    // size; the call keeps neither.
+    let result = unsafe { bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut size) };
+    (result == 0).then_some(info.recursion_misses)
 }
 
 /// Programs find the fields of records by the kernel's own type information.
@@ -208,7 +262,7 @@ fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<Have>, Cause> {
             if !lacks.is_empty() {
                 return Err(Cause::Refused { why: format!("{name} has {}", lacks.join(", ")) });
             }
-            have.push(Have { name, id: tracefs.id(name)?, need: wanted.need });
+            have.push(Have { name, need: wanted.need });
             found = true;
         }
         if !found && wanted.need == Need::Always {
@@ -224,8 +278,6 @@ fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<Have>, Cause> {
 struct Have {
     /// `GROUP/NAME`.
     name: &'static str,
-    /// Its number.
-    id: u64,
     need: Need,
 }
 
@@ -239,10 +291,8 @@ enum Functions {
 /// What a program is attached to, by its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target<'a> {
-    /// `tp/GROUP/NAME`: a tracepoint, whose record it reads.
-    Record(&'a str),
-    /// `tp_btf/NAME`: a tracepoint, whose arguments it reads.
-    Arguments(&'a str),
+    /// `tp_btf/NAME`, `raw_tp/NAME`: a tracepoint, whose arguments it reads.
+    Tracepoint(&'a str),
     /// `fentry/NAME`, `fexit/NAME`: a function.
     Function,
 }
@@ -250,8 +300,7 @@ enum Target<'a> {
 impl Target<'_> {
     fn of(section: &str) -> Option<Target<'_>> {
         match section.split_once('/')? {
-            ("tp", name) => Some(Target::Record(name)),
-            ("tp_btf", name) => Some(Target::Arguments(name)),
+            ("tp_btf" | "raw_tp", name) => Some(Target::Tracepoint(name)),
             ("fentry" | "fexit", _) => Some(Target::Function),
             _ => None,
         }
@@ -262,8 +311,7 @@ impl Target<'_> {
         let mut wanted =
             have.iter().filter(|one| one.need != Need::WithoutFunctions || functions == Functions::LeftOut);
         match self {
-            Target::Record(name) => wanted.any(|one| one.name == name),
-            Target::Arguments(name) => wanted.any(|one| one.name.rsplit('/').next() == Some(name)),
+            Target::Tracepoint(name) => wanted.any(|one| one.name.rsplit('/').next() == Some(name)),
             Target::Function => functions == Functions::Too,
         }
     }
@@ -277,28 +325,24 @@ fn leave_out(object: &mut OpenObject, have: &[Have], functions: Functions) {
     }
 }
 
-fn attach_all(root: &HostRoot, object: &Object, have: &[Have]) -> Result<Vec<Link>, Cause> {
-    let mut links = Vec::new();
-    for program in object.progs_mut().filter(|program| program.autoload()) {
-        let section = program.section().to_string_lossy().into_owned();
-        links.push(match Target::of(&section) {
-            Some(Target::Record(wanted)) => {
-                let Some(Have { name, id, .. }) = have.iter().find(|one| one.name == wanted) else { continue };
-                let failed = |error: io::Error| match error.raw_os_error() {
-                    Some(E2BIG) => Cause::Refused { why: format!("too many programs are attached to {name} already") },
-                    errno => refused(root, errno, &error.to_string()),
-                };
-                attach(&program, *id).map_err(failed)?
-            }
-            Some(_) => program.attach().map_err(|error| failed(root, &error))?,
-            None => continue,
-        });
-    }
-    Ok(links)
+/// A program that stands behind another one, and takes events which that one was skipped for.
+fn is_spare(program: &str) -> bool {
+    first_of(program) != program
+}
+
+/// The program that a spare stands behind.
+fn first_of(program: &str) -> &str {
+    program.split_once("_spare").map_or(program, |(first, _)| first)
+}
+
+/// Attaches the loaded programs that are wanted by name.
+fn attach_all(root: &HostRoot, object: &Object, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Link>, Cause> {
+    let is_wanted = |program: &ProgramMut<'_>| program.autoload() && is_wanted(&program.name().to_string_lossy());
+    let wanted = object.progs_mut().filter(is_wanted);
+    wanted.map(|program| program.attach().map_err(|error| failed(root, &error))).collect()
 }
 
 const EPERM: i32 = 1;
-const E2BIG: i32 = 7;
 const ENOMEM: i32 = 12;
 
 /// An error of libbpf as a cause. It keeps the error number only in its text.
@@ -372,7 +416,10 @@ mod tests {
         }
         let root = HostRoot::at(folder.path()).unwrap();
         let loaded = Tracefs::open(&root).and_then(|tracefs| {
-            Loaded::load(&Order { root: &root, part: PARTS[0], room: u32::MAX, types: None }, &tracefs)
+            Loaded::load(
+                &Order { root: &root, part: PARTS[0], room: u32::MAX, may_preempt: false, types: None },
+                &tracefs,
+            )
         });
         assert_eq!(loaded.err().map(|cause| cause.to_string()).as_deref(), Some(expect));
     }
@@ -405,7 +452,7 @@ mod tests {
         for part in PARTS {
             let Ok(have) = tracepoints(&tracefs, part) else { continue };
             let load = |types| {
-                let order = Order { root: &root, part, room: 64, types };
+                let order = Order { root: &root, part, room: 64, may_preempt: true, types };
                 Loaded::with_functions_or_without(&order, &have).map(|loaded| loaded.object.progs().count())
             };
             assert_eq!(load(Some(&types)), load(None), "{}", part.name);
@@ -439,9 +486,12 @@ mod tests {
         let control = Specimen::of(PARTS[0].object, "control");
         let (min, max) = (control.number("machine_freerun_min"), control.number("machine_freerun_max"));
         let shared = Control { epoch: 1, shed: 2, machine_freerun: Some((min, max)) };
-        assert_eq!((control.number("epoch"), control.number("shed"), shared.bytes()), (1, 2, control.bytes));
+        assert_eq!((control.number("epoch"), control.number("shed"), control.number("page_kib")), (1, 2, 5));
+        assert_eq!(shared.bytes()[..24], control.bytes[..24]);
+        assert_eq!(shared.bytes().len(), control.bytes.len());
         let counted = Specimen::of(PARTS[0].object, "counted");
-        assert_eq!((counted.number("events"), counted.number("dropped"), counted.bytes.len()), (1, 2, 16));
+        let numbers = ["runs", "dropped", "timed", "timed_ns"].map(|field| counted.number(field));
+        assert_eq!((numbers, counted.bytes.len()), ([1, 2, 3, 4], 32));
     }
 
     /// Bytes of a section of a 64-bit ELF file.
@@ -461,6 +511,20 @@ mod tests {
         for part in PARTS {
             assert_eq!(section_size(part.object, b".text\0"), 0, "{}", part.name);
             assert!(section_size(part.object, b"license\0") > 0, "{}", part.name);
+        }
+    }
+
+    #[test]
+    fn a_table_that_user_space_does_not_clear_is_bounded_by_itself() {
+        // What programs put in for a while and take out themselves.
+        let taken_out = ["rounds", "waiting", "syncing"];
+        for part in PARTS {
+            let object = ObjectBuilder::default().open_memory(part.object).unwrap();
+            let tables = object.maps().filter(|map| map.map_type() == libbpf_rs::MapType::Hash);
+            for name in tables.map(|map| map.name().to_string_lossy().into_owned()) {
+                let is_cleared = part.tables.iter().any(|table| table.name == name);
+                assert!(is_cleared || taken_out.contains(&name.as_str()), "{name} only grows");
+            }
         }
     }
 

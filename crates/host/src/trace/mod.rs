@@ -4,7 +4,6 @@
 //! here; `load` brings one into the kernel; `tracer` is all of them as the collector uses them. Programs add
 //! up in the kernel, in bounded tables that are read once per sample.
 
-mod attach;
 mod budget;
 mod bytes;
 mod drain;
@@ -14,7 +13,7 @@ mod flusher;
 mod load;
 mod offer;
 mod part;
-mod run_time;
+mod proved;
 #[cfg(test)]
 mod specimen;
 mod switches;
@@ -25,6 +24,7 @@ mod tracer;
 
 pub use budget::Budget;
 pub use offer::offer;
+pub use proved::{PROVED, is_proved};
 pub use tracepoint::{TRACEPOINTS, Tracepoint};
 pub use tracer::Tracer;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tracing filesystem, to be read only: numbers and fields of tracepoints. Taken where it is mounted;
+//! The tracing filesystem, to be read only: fields of tracepoints. Taken where it is mounted;
 //! where it is not, a mount that nobody else can see is made and ends with this process, so that the machine
 //! stays as it is. Nothing is ever enabled in it: the tracer attaches without it.
 
@@ -43,13 +43,6 @@ impl<'root> Tracefs<'root> {
     /// The fields of a tracepoint, as its `format` file has them; `Cause::NotFound` where there is none.
     pub(super) fn format(&self, name: &str) -> Result<Vec<u8>, Cause> {
         self.read(&format!("events/{name}/format"))
-    }
-
-    /// The number that the kernel knows a tracepoint by.
-    pub(super) fn id(&self, name: &str) -> Result<u64, Cause> {
-        let text = self.read(&format!("events/{name}/id"))?;
-        let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
-        number.ok_or_else(|| Cause::Malformed { what: "the number of a tracepoint".into() })
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Cause> {

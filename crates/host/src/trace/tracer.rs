@@ -2,11 +2,10 @@
 //! The tracer as the collector sees it: started once, turned at the beginning of every sample and read at
 //! its end. What cannot be traced is a gap for each part, and the rest works.
 
-use super::budget::{Budget, Shedding};
+use super::budget::{Budget, Runs, Shedding};
 use super::excerpt::Excerpt;
 use super::load::{Control, Loaded, Order};
 use super::part::{PARTS, Part, Reader, Turn};
-use super::run_time::Measuring;
 use super::tracefs::Tracefs;
 use crate::root::HostRoot;
 use floodline_record::facts::HostFacts;
@@ -25,8 +24,8 @@ pub struct Tracer {
     since: Nanos,
     told: bool,
     shedding: Shedding,
-    /// Until the end of this interval, and what programs had run for when it began.
-    measuring: Option<(Measuring, Nanos)>,
+    /// What programs had done when this interval began.
+    runs: Runs,
 }
 
 struct Running {
@@ -47,26 +46,40 @@ impl Tracer {
         Tracer::start_within(root, facts, u32::MAX)
     }
 
-    /// The same with at most so many entries in each table of the kernel.
-    pub fn start_within(root: &HostRoot, facts: &HostFacts, room: u32) -> Tracer {
+    /// A tracer that traces nothing and says of each source how to ask for it: this kernel's series is not among
+    /// [`super::PROVED`].
+    pub fn not_asked_for() -> Tracer {
+        let proved = super::PROVED.join(", ");
+        let hint = format!("proved on {proved}; --trace on asks for it here");
+        let gaps = Tracer::sources().map(|source| Gap::detailed(source, Cause::NotPlanned, hint.clone()));
+        Tracer { gaps: gaps.collect(), ..Tracer::idle() }
+    }
+
+    fn idle() -> Tracer {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let mut tracer = Tracer {
+        Tracer {
             parts: Vec::new(),
             gaps: Vec::new(),
             control: Control::default(),
             since: super::now(ClockId::Boottime),
             told: false,
             shedding: Shedding::new(Budget::of_cores(cores)),
-            measuring: None,
-        };
+            runs: Runs::default(),
+        }
+    }
+
+    /// The same with at most so many entries in each table of the kernel.
+    pub fn start_within(root: &HostRoot, facts: &HostFacts, room: u32) -> Tracer {
+        let mut tracer = Tracer::idle();
         let tracefs = if root.is_live() { Tracefs::open(root) } else { Err(Cause::NotPlanned) };
         let types = tracefs.as_ref().ok().and_then(|_| Excerpt::of(root, PARTS.iter().map(|part| part.object)));
+        let may_preempt = may_preempt_in_tracepoints(&facts.kernel_release);
         for &part in PARTS {
             let running = tracefs.as_ref().map_err(Clone::clone).and_then(|tracefs| {
                 if part.of_cgroup_writeback && !may_have_cgroup_writeback(facts) {
                     return Err(Cause::Unsupported { since: "cgroup version 2 with memory and io only".into() });
                 }
-                let loaded = Loaded::load(&Order { root, part, room, types: types.as_ref() }, tracefs)?;
+                let loaded = Loaded::load(&Order { root, part, room, may_preempt, types: types.as_ref() }, tracefs)?;
                 Ok(Running { part, loaded, reader: (part.reader)(tracefs) })
             });
             match running {
@@ -138,11 +151,15 @@ impl Tracer {
                 let full = Cause::Exhausted { what: "room in the tracer's table".into() };
                 self.gaps.push(Gap { times: dropped, ..Gap::detailed(part.source, full, "events") });
             }
+            for (program, missed) in loaded.newly_missed(root) {
+                let skipped = Cause::Refused { why: "the kernel skips a program that a task left half way".into() };
+                self.gaps.push(Gap { times: missed, ..Gap::detailed(part.source, skipped, program) });
+            }
         }
         if is_first {
             events.clear();
         }
-        self.watch(root, at, before);
+        self.watch(at, before);
         out.extend(self.gaps.drain(..).map(Record::Gap));
         out.extend(events.into_iter().map(Record::Event));
         self.since = at;
@@ -153,7 +170,7 @@ impl Tracer {
 impl Tracer {
     /// Adds up what the interval cost, and gives up detail or takes it back. What is given up is a gap of every
     /// interval that goes without.
-    fn watch(&mut self, root: &HostRoot, at: Nanos, before: Nanos) {
+    fn watch(&mut self, at: Nanos, before: Nanos) {
         if self.parts.is_empty() {
             return;
         }
@@ -161,25 +178,22 @@ impl Tracer {
             let cause = Cause::Exhausted { what: "the CPU time that the tracer may take".into() };
             self.gaps.push(Gap::detailed(Source::TraceBytes, cause, given_up));
         }
-        let run_time = self.run_time(root);
-        let since = |(_, begun): (Measuring, Nanos)| Some(Nanos(run_time?.0.saturating_sub(begun.0)));
-        let measured = self.measuring.take().and_then(since);
+        let runs = self.parts.iter().fold(Runs::default(), |sum, running| sum.and(running.loaded.runs()));
+        let programs = runs.cost(std::mem::replace(&mut self.runs, runs));
         let reading = Nanos(super::now(ClockId::ThreadCPUTime).0.saturating_sub(before.0));
-        self.shedding.spent(measured, reading, Nanos(at.0.saturating_sub(self.since.0)));
+        self.shedding.spent(programs, reading, Nanos(at.0.saturating_sub(self.since.0)));
         if self.control.shed != self.shedding.level() {
             self.control.shed = self.shedding.level();
             self.tell();
         }
-        if self.shedding.is_measured() {
-            self.measuring = run_time.and_then(|begun| Some((Measuring::begin()?, begun)));
-        }
     }
+}
 
-    /// What all programs ran for while that was measured.
-    fn run_time(&self, root: &HostRoot) -> Option<Nanos> {
-        let times = self.parts.iter().map(|running| running.loaded.run_time(root).map(|time| time.0));
-        times.sum::<Option<u64>>().map(Nanos)
-    }
+/// Whether a task may be preempted within a tracepoint: since 7.0, where tracepoints are under SRCU. Where that is wrong,
+/// the first event that is missed shows it.
+fn may_preempt_in_tracepoints(release: &str) -> bool {
+    let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    major.is_some_and(|major| major >= 7)
 }
 
 /// Whether inodes may belong to cgroups: where that cannot be told, it is looked at.

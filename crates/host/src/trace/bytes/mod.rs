@@ -34,7 +34,7 @@ pub(super) static PART: Part = Part {
     tables: &[
         Table { name: "dirtied", key: 32, entry: 40 },
         Table { name: "dirtied_unnamed", key: 32, entry: 40 },
-        Table { name: "latest", key: 4, entry: 96 },
+        Table { name: "latest", key: 4, entry: 120 },
         Table { name: "paths", key: 16, entry: 8 + PATH_DEPTH * PATH_NAME },
         Table { name: "queued", key: 40, entry: 32 },
         Table { name: "queued_unnamed", key: 40, entry: 32 },
