@@ -66,7 +66,7 @@ fn machine(cgroups: u32) -> Window {
         cpus_possible: Some(64),
         cgroups: CgroupSetup {
             mode: CgroupMode::V2,
-            v2_controllers: vec!["memory".to_owned(), "io".to_owned()],
+            v2_controllers: vec!["memory".into(), "io".into()],
             ..CgroupSetup::default()
         },
         ..HostFacts::default()

@@ -355,7 +355,7 @@ mod tests {
         use floodline_record::record::Event;
         use floodline_record::sample::SampleTime;
         let at = |millis| (SampleTime { monotonic: Nanos::from_millis(millis), wall: Nanos(0) }, HostRow::default());
-        let began = What::WorkloadStarted { scenario: "s".to_owned(), variant: "v".to_owned() };
+        let began = What::WorkloadStarted { scenario: "s".into(), variant: "v".into() };
         let mut window = Window {
             host_series: [0, 3000, 3500, 4000, 4500, 5700, 6000].map(at).to_vec(),
             events: vec![Event { at: Nanos::from_millis(2900), what: began }],

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a command's result goes: standard output with colour only where wanted, and its width.
 //! Everything that is not a result (progress, warnings) goes to standard error; so does the result where
-//! standard output is taken by a recording.
+//! standard output is taken by a recording. Text reaches a terminal only from here, screened: names and texts from
+//! outside are escaped by their types already, and whatever passed them is escaped here.
 
 use crate::error::CliError;
-use floodline_record::name::harmless;
+use floodline_record::name::{harmless, is_plain};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -48,9 +50,9 @@ const WIDTH_DEFAULT: u16 = 80;
 /// Commands that take longer than this show progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
-/// Writes a line to standard error. Where that is closed or full, the line is lost and the command goes on.
+/// Writes a line to standard error, escaped. Where that is closed or full, the line is lost and the command goes on.
 pub(crate) fn tell(line: fmt::Arguments<'_>) {
-    let _ = writeln!(anstream::stderr(), "{line}");
+    let _ = io::stderr().write_all(format!("{}\n", harmless(&line.to_string())).as_bytes());
 }
 
 impl Console {
@@ -85,23 +87,61 @@ impl Console {
 
     /// Prints a result. Colour codes in it are removed where they are not wanted.
     pub(crate) fn print(&mut self, text: &str) -> Result<(), CliError> {
-        let (out, target): (Box<dyn Write>, &str) = match self.is_left {
+        let (mut out, target): (Box<dyn Write>, &str) = match self.is_left {
             true => (Box::new(io::stderr()), "standard error"),
             false => (Box::new(io::stdout()), "standard output"),
         };
-        let mut out = anstream::AutoStream::new(out, self.color);
+        let text = screened(text, self.is_colored());
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| CliError::write(target, &error))
     }
 
     /// Tells a person something that is not part of the result.
     pub(crate) fn note(&self, text: &str) {
-        tell(format_args!("floodline: {}", harmless(text)));
+        tell(format_args!("floodline: {text}"));
     }
 
     /// A line on standard error that says how far a command is; for commands that may take long.
     pub(crate) fn progress(&self) -> Progress {
         Progress { bar: ProgressBar::hidden(), since: Instant::now(), terminal: io::stderr().is_terminal() }
     }
+}
+
+/// Text as it may reach a terminal: lines and tabs stay, codes for colour stay where they are wanted, and every other
+/// character that could command a terminal is escaped.
+fn screened(text: &str, is_colored: bool) -> Cow<'_, str> {
+    if text.chars().all(|c| matches!(c, '\n' | '\t') || is_plain(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut screened = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let code = if c == '\u{1b}' { color_code(rest) } else { None };
+        let taken = match code {
+            Some(code) => {
+                if is_colored {
+                    screened.push_str(code);
+                }
+                code.len()
+            }
+            None if c == '\t' => {
+                screened.push(c);
+                1
+            }
+            None => {
+                screened.push_str(&harmless(rest.get(..c.len_utf8()).unwrap_or_default()));
+                c.len_utf8()
+            }
+        };
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    Cow::Owned(screened)
+}
+
+/// The code for a colour or weight (`ESC [ … m`) that the text begins with.
+fn color_code(text: &str) -> Option<&str> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let length = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    parameters.get(length..)?.starts_with('m').then(|| text.get(..length + 3)).flatten()
 }
 
 /// A progress line. Shown only on a terminal, from [`PROGRESS_AFTER`] on, so that short commands print
@@ -124,7 +164,7 @@ impl Progress {
                 self.bar.set_style(style);
             }
         }
-        self.bar.set_message(message());
+        self.bar.set_message(harmless(&message()).into_owned());
         self.bar.tick();
     }
 }
@@ -132,5 +172,25 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_colours_and_lines_pass() {
+        let check = |text: &str, colored: &str, plain: &str| {
+            assert_eq!(screened(text, true), colored);
+            assert_eq!(screened(text, false), plain);
+        };
+        check("né\n\tµ \\", "né\n\tµ \\", "né\n\tµ \\");
+        check("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m", "red");
+        check("\u{1b}[2Jx", "\\x1b[2Jx", "\\x1b[2Jx");
+        check("\u{1b}]0;title\u{7}", "\\x1b]0;title\\x07", "\\x1b]0;title\\x07");
+        check("\u{9b}31m\u{202e}\r", "\\xc2\\x9b31m\\xe2\\x80\\xae\\x0d", "\\xc2\\x9b31m\\xe2\\x80\\xae\\x0d");
+        check("\u{1b}", "\\x1b", "\\x1b");
+        check("\u{1b}[3", "\\x1b[3", "\\x1b[3");
     }
 }

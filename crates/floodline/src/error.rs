@@ -5,7 +5,6 @@ use crate::console::tell;
 use crate::exit::Exit;
 use floodline_lab::kernels::KernelError;
 use floodline_lab::run::RunError;
-use floodline_record::name::harmless;
 use floodline_sim::SimError;
 use std::fmt;
 use std::io;
@@ -143,7 +142,7 @@ impl CliError {
     /// Tells the person and says how to end.
     pub(crate) fn report(&self) -> Exit {
         let exit = self.exit();
-        let text = harmless(&self.text);
+        let text = &self.text;
         match exit {
             // A reader that went away, before there was anything to say.
             Exit::Done if text.is_empty() => {}
@@ -151,7 +150,7 @@ impl CliError {
             _ => tell(format_args!("floodline: {text}")),
         }
         for hint in &self.hints {
-            tell(format_args!("  hint: {}", harmless(hint)));
+            tell(format_args!("  hint: {hint}"));
         }
         exit
     }

@@ -19,6 +19,8 @@ mod output;
 use console::{ColorChoice, Console};
 use error::CliError;
 use exit::Exit;
+use floodline_record::text::Text;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,9 +38,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<Exit, CliError> {
-    let matches = match arguments().try_get_matches() {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let matches = match arguments().try_get_matches_from(&given) {
         Ok(matches) => matches,
-        Err(answer) => return exit::of_clap(&answer),
+        Err(answer) => {
+            // Clap shows arguments as they are: it is asked once more, about their escaped form.
+            let escaped = given.iter().map(|argument| Text::new(argument.to_string_lossy()).to_string());
+            return exit::of_clap(&arguments().try_get_matches_from(escaped).err().unwrap_or(answer));
+        }
     };
     let color = matches.get_one::<ColorChoice>("color").copied().unwrap_or_default();
     let mut console = Console::new(color);

@@ -6,6 +6,7 @@ use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::Hierarchy;
 use floodline_record::name::Name;
+use floodline_record::text::Text;
 use std::collections::BTreeMap;
 
 /// Tables somebody wants. The machine-wide row is always read.
@@ -75,7 +76,7 @@ pub struct Plan {
     /// A hierarchy of its own for the I/O of cgroups (version 1).
     pub blkio: Option<Tree>,
     /// Inode numbers of cgroups by path (escaped), where their directories are copies with other ones.
-    pub cgroup_inodes: BTreeMap<String, u64>,
+    pub cgroup_inodes: BTreeMap<Text, u64>,
     /// Whether to try debugfs.
     pub debugfs: bool,
     /// What will not be read, and why.
@@ -184,7 +185,7 @@ mod tests {
             v2_mount: v2.map(|_| Name::from("/unified")),
             v2_controllers: v2.unwrap_or_default().iter().map(|&name| name.into()).collect(),
             v2_controllers_unread: false,
-            v1_mounts: v1.iter().map(|&name| (name.to_owned(), Name::new(format!("/v1/{name}")))).collect(),
+            v1_mounts: v1.iter().map(|&name| (name.into(), Name::new(format!("/v1/{name}")))).collect(),
         };
         HostFacts { cgroups, debugfs: Some(true), ..HostFacts::default() }
     }

@@ -134,14 +134,14 @@ mod tests {
     fn check(kernel: &str, fs_type: &str, options: &str, expect: CgroupWriteback) {
         let setup = CgroupSetup {
             mode: CgroupMode::V2,
-            v2_controllers: vec!["memory".to_owned(), "io".to_owned()],
+            v2_controllers: vec!["memory".into(), "io".into()],
             ..CgroupSetup::default()
         };
         let mount = floodline_testkit::mount("sda", fs_type, "/data", options);
         let behaviour = Behaviour::of(kernel.parse().expect("a version"));
         assert_eq!(cgroup_writeback(&mount, &behaviour, &setup), expect, "{fs_type} on {kernel}");
         if expect == CgroupWriteback::Supported {
-            let hybrid = CgroupSetup { v2_controllers: vec!["memory".to_owned()], ..setup };
+            let hybrid = CgroupSetup { v2_controllers: vec!["memory".into()], ..setup };
             let expect = CgroupWriteback::Unsupported(WhyNot::NoUnifiedHierarchy);
             assert_eq!(cgroup_writeback(&mount, &behaviour, &hybrid), expect, "{fs_type} without io");
         }

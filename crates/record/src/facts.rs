@@ -5,6 +5,7 @@
 
 use crate::id::DevId;
 use crate::name::Name;
+use crate::text::Text;
 use crate::units::{Bytes, Nanos};
 use crate::version::KernelVersion;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ pub struct HostFacts {
     /// Name of the host.
     pub hostname: Name,
     /// Kernel release as `uname -r` has it, e.g. `6.12.117+deb13-cloud-amd64`.
-    pub kernel_release: String,
+    pub kernel_release: Text,
     /// The version in it; `None` when it cannot be told.
     pub kernel: Option<KernelVersion>,
     /// Kernel command line.
@@ -39,11 +40,11 @@ pub struct HostFacts {
     /// Journald's configuration; `None` when it is not installed or was not readable.
     pub journald: Option<Journald>,
     /// Names of containers found in local files, by full container id.
-    pub container_names: BTreeMap<String, Name>,
+    pub container_names: BTreeMap<Text, Name>,
     /// Names of containers found in files that users own, by user and full container id. A user's names count
     /// only below that user's own slice.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub user_container_names: BTreeMap<u32, BTreeMap<String, Name>>,
+    pub user_container_names: BTreeMap<u32, BTreeMap<Text, Name>>,
     /// Whether the reader had the privileges of root.
     pub privileged: Option<bool>,
     /// Whether `kernel.task_delayacct` is on.
@@ -55,13 +56,13 @@ pub struct HostFacts {
     /// Whether debugfs is mounted and readable.
     pub debugfs: Option<bool>,
     /// Names in `/sys/class/bdi`, to the device each belongs to where there is one.
-    pub bdis: BTreeMap<String, Option<DevId>>,
+    pub bdis: BTreeMap<Text, Option<DevId>>,
     /// Settings of io.cost at the root, by device: the text of `io.cost.qos`.
-    pub io_cost_qos: BTreeMap<String, String>,
+    pub io_cost_qos: BTreeMap<Text, Text>,
     /// Inode numbers of cgroups by path (escaped), where a captured tree keeps them beside its files: a
     /// copy has other ones. Empty on a live machine, whose directories have theirs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub cgroup_inodes: BTreeMap<String, u64>,
+    pub cgroup_inodes: BTreeMap<Text, u64>,
 }
 
 impl HostFacts {
@@ -91,11 +92,11 @@ pub struct CgroupSetup {
     /// Mount point of the unified hierarchy.
     pub v2_mount: Option<Name>,
     /// Controllers in the root `cgroup.controllers` of the unified hierarchy.
-    pub v2_controllers: Vec<String>,
+    pub v2_controllers: Vec<Text>,
     /// That file could not be read: which controllers there are is not known.
     pub v2_controllers_unread: bool,
     /// Mount points of version 1 hierarchies by controller.
-    pub v1_mounts: BTreeMap<String, Name>,
+    pub v1_mounts: BTreeMap<Text, Name>,
 }
 
 /// What kind of cgroup set-up a machine has.
@@ -118,7 +119,7 @@ impl CgroupSetup {
     /// (commit 9badce000e2c, 4.3). It is a property of the machine, not of one cgroup. Says nothing
     /// where `v2_controllers_unread`.
     pub fn has_unified_writeback(&self) -> bool {
-        ["memory", "io"].iter().all(|wanted| self.v2_controllers.iter().any(|have| have == wanted))
+        ["memory", "io"].iter().all(|wanted| self.v2_controllers.iter().any(|have| have == *wanted))
     }
 }
 
@@ -134,7 +135,7 @@ pub struct BlockDevice {
     pub rotational: Option<bool>,
     /// The scheduler in use.
     #[serde(default)]
-    pub scheduler: Option<String>,
+    pub scheduler: Option<Text>,
     /// Requests the queue takes.
     #[serde(default)]
     pub nr_requests: Option<u64>,
@@ -178,7 +179,7 @@ pub enum Stack {
     /// md RAID.
     Md {
         /// Level, e.g. `raid1`.
-        level: String,
+        level: Text,
     },
     /// Device mapper.
     Dm {
@@ -197,7 +198,7 @@ pub struct Mount {
     /// Where it is mounted.
     pub mount_point: Name,
     /// Filesystem type.
-    pub fs_type: String,
+    pub fs_type: Text,
     /// Mount source.
     pub source: Name,
     /// Per-mount options, comma-separated as printed.
@@ -234,7 +235,7 @@ pub struct Overlay {
 #[serde(default)]
 pub struct Journald {
     /// `Storage=` after merging drop-ins, or the default `auto`.
-    pub storage: String,
+    pub storage: Text,
     /// Whether it is stored on disk: `persistent`, or `auto` with `/var/log/journal` present.
     pub persistent: Option<bool>,
     /// `SyncIntervalSec=` in effect.

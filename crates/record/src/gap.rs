@@ -3,6 +3,7 @@
 //! `NotChecked` with it, and the report prints it. Silence never means health.
 
 use crate::id::EntityId;
+use crate::text::Text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -139,22 +140,22 @@ pub enum Cause {
     /// The kernel refused; `need` says what would be allowed to.
     PermissionDenied {
         /// What is missing, e.g. `CAP_SYS_PTRACE`.
-        need: String,
+        need: Text,
     },
     /// The filesystem that has it is not mounted.
     NotMounted {
         /// Filesystem type, e.g. `debugfs`.
-        fs_type: String,
+        fs_type: Text,
     },
     /// This kernel does not have it.
     Unsupported {
         /// Which kernel has it, e.g. `since 6.10`.
-        since: String,
+        since: Text,
     },
     /// It was there and could not be understood.
     Malformed {
         /// What was expected and where.
-        what: String,
+        what: Text,
     },
     /// It went away between being listed and being read.
     Vanished,
@@ -171,20 +172,20 @@ pub enum Cause {
     /// Something ran out on our side, e.g. file descriptors.
     Exhausted {
         /// What ran out.
-        what: String,
+        what: Text,
     },
     /// The kernel did not take what was given to it, e.g. a program of the tracer, or Floodline does not
     /// open what could do harm, e.g. a link that another user placed.
     Refused {
         /// The reason, and what helps.
-        why: String,
+        why: Text,
     },
     /// Nobody asked for it: the read plan left it out.
     NotPlanned,
     /// The window is too short to make a rate of a counter.
     TooShort {
         /// What would be long enough, e.g. `--for 10s`.
-        need: String,
+        need: Text,
     },
     /// The recording does not have it and does not say why.
     NotRecorded,
@@ -226,7 +227,7 @@ pub struct Gap {
     pub entity: Option<EntityId>,
     /// Which file or field, where the source alone does not say (escaped).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
+    pub detail: Option<Text>,
     /// How many like it this one stands for; at least 1.
     #[serde(default = "one")]
     pub times: u64,
@@ -243,7 +244,7 @@ impl Gap {
     }
 
     /// The same, with the file or field named.
-    pub fn detailed(source: Source, cause: Cause, detail: impl Into<String>) -> Gap {
+    pub fn detailed(source: Source, cause: Cause, detail: impl Into<Text>) -> Gap {
         Gap { detail: Some(detail.into()), ..Gap::new(source, cause) }
     }
 }

@@ -15,6 +15,7 @@ pub mod record;
 pub mod recording;
 pub mod sample;
 pub mod severity;
+pub mod text;
 pub mod traced;
 pub mod units;
 pub mod version;

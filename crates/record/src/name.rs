@@ -60,13 +60,15 @@ pub fn hex_byte(digits: [u8; 2]) -> Option<u8> {
     u8::try_from(high? << 4 | low?).ok()
 }
 
-/// Whether a character may reach a terminal as it is: no controls, no formatting characters that move
-/// or reorder text, no line separators.
-fn is_plain(c: char) -> bool {
+/// Whether a character may reach a terminal unescaped: not a control (C0, DEL, C1), not one that moves, reorders or
+/// hides text (bidirectional controls, zero-width characters, fillers, tags), not a line or paragraph separator.
+pub fn is_plain(c: char) -> bool {
     !(c.is_control()
         || matches!(c,
-            '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'))
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'))
 }
 
 /// Appends the bytes of a character, escaped.
@@ -79,7 +81,12 @@ fn push_escaped(text: &mut String, c: char) -> fmt::Result {
 /// Text with names and arguments in it as it may reach a terminal: lines stay, a backslash stands for itself, and what
 /// commands a terminal is escaped as in a [`Name`].
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let is_harmless = |c: char| c == '\n' || is_plain(c);
+    escape(text, |c| c == '\n')
+}
+
+/// Escapes every character that is neither plain nor spared.
+pub(crate) fn escape(text: &str, is_spared: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_harmless = |c: char| is_plain(c) || is_spared(c);
     if text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }

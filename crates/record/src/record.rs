@@ -9,6 +9,7 @@ use crate::facts::HostFacts;
 use crate::gap::Gap;
 use crate::id::{Entity, EntityId};
 use crate::sample::Sample;
+use crate::text::Text;
 use crate::traced::bytes::{Dirtied, Submitted};
 use crate::traced::flusher::Flushed;
 use crate::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
@@ -49,7 +50,7 @@ pub enum What {
     /// A remark of whoever made the recording.
     Note {
         /// The remark.
-        text: String,
+        text: Text,
     },
     /// The recorder missed its schedule: this many samples were skipped.
     Missed {
@@ -59,9 +60,9 @@ pub enum What {
     /// The clock of a workload started: every setup is done.
     WorkloadStarted {
         /// Name of the scenario.
-        scenario: String,
+        scenario: Text,
         /// Name of the variant.
-        variant: String,
+        variant: Text,
     },
     /// A workload ended: every task has ended or was stopped.
     WorkloadEnded,
@@ -79,7 +80,7 @@ pub enum What {
         #[serde(flatten)]
         task: TaskName,
         /// The step that failed and why; `None` when nothing did.
-        failure: Option<String>,
+        failure: Option<Text>,
     },
     /// One operation of a task took longer than the task's threshold. The time is that of its start.
     TaskStall {
@@ -87,7 +88,7 @@ pub enum What {
         #[serde(flatten)]
         task: TaskName,
         /// The operation, e.g. `fsync`.
-        operation: String,
+        operation: Text,
         /// How long it took.
         lasted: Nanos,
     },
@@ -97,7 +98,7 @@ pub enum What {
         #[serde(flatten)]
         task: TaskName,
         /// The operation, e.g. `write`, `fsync`, `umount`.
-        operation: String,
+        operation: Text,
         /// Since when it was measured.
         since: Nanos,
         /// How many.
@@ -140,7 +141,7 @@ pub enum What {
     /// A tracer was attached to the kernel: from here on, what its parts did not see did not happen.
     TraceStarted {
         /// Names of the parts that work; each that does not is a gap.
-        parts: Vec<String>,
+        parts: Vec<Text>,
     },
     /// Pauses of a task in dirty throttling, added up.
     Throttled(Box<Throttled>),
@@ -163,7 +164,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskName {
     /// Name of the task in the scenario.
-    pub task: String,
+    pub task: Text,
     /// Number of the copy, from 0.
     pub copy: u32,
 }

@@ -214,7 +214,7 @@ impl Sink for Window {
             Record::Sample(sample) => self.push(sample),
             Record::Event(event) => {
                 if let What::TraceStarted { parts } = &event.what {
-                    self.traced.extend(parts.iter().cloned());
+                    self.traced.extend(parts.iter().map(ToString::to_string));
                 }
                 self.events.push(event.clone());
             }

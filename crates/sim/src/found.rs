@@ -83,12 +83,12 @@ mod tests {
 
     #[test]
     fn the_last_program_tells_how_late_they_may_begin() {
-        let name = |task: &str| TaskName { task: task.to_owned(), copy: 0 };
+        let name = |task: &str| TaskName { task: task.into(), copy: 0 };
         let started = |task, millis| Event {
             at: Nanos::from_millis(millis),
             what: What::TaskStarted { task: name(task), pid: None },
         };
-        let began = What::WorkloadStarted { scenario: "s".to_owned(), variant: "v".to_owned() };
+        let began = What::WorkloadStarted { scenario: "s".into(), variant: "v".into() };
         let window = Window {
             first_at: Some(SampleTime { monotonic: Nanos::from_millis(7_000), wall: Nanos(0) }),
             events: vec![

@@ -140,8 +140,7 @@ impl Measures {
     pub(crate) fn events(self, task: &TaskName, at: u64, io: &TaskCounters) -> Vec<Event> {
         let mut events = Vec::new();
         for (began, operation, lasted) in &self.stalls {
-            let what =
-                What::TaskStall { task: task.clone(), operation: (*operation).to_owned(), lasted: Nanos(*lasted) };
+            let what = What::TaskStall { task: task.clone(), operation: (*operation).into(), lasted: Nanos(*lasted) };
             events.push(Event { at: Nanos(*began), what });
         }
         let mut by_name = self.operations;
@@ -158,7 +157,7 @@ impl Measures {
             };
             let what = What::TaskOperations {
                 task: task.clone(),
-                operation: name.to_owned(),
+                operation: name.into(),
                 since: Nanos(self.since),
                 count: operations.count,
                 bytes: operations.bytes,

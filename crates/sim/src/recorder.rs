@@ -393,7 +393,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         dev: block.dev,
         name: Name::new(&block.name),
         rotational: Some(block.rotational),
-        scheduler: Some(block.scheduler.clone()),
+        scheduler: Some(block.scheduler.clone().into()),
         nr_requests: block.mirrors.is_empty().then_some(u64::from(block.depth)),
         max_request: Some(Bytes(world.request_pages() * PAGE)),
         wbt_lat: block.mirrors.is_empty().then_some(Nanos(block.wbt.target)),
@@ -404,7 +404,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         stack: match &block.loop_file {
             Some(file) => Stack::Loop { backing_file: Name::new(&file.path), dio: Some(file.is_direct) },
             None if block.mirrors.is_empty() => Stack::Bottom,
-            None => Stack::Md { level: "raid1".to_owned() },
+            None => Stack::Md { level: "raid1".into() },
         },
     });
     let mut mounts = Vec::new();
@@ -416,7 +416,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
                     dev: DevId { major: 0, minor: 40 + number },
                     root: Name::new("/"),
                     mount_point: Name::new(&sb.point),
-                    fs_type: sb.fs_type.name().to_owned(),
+                    fs_type: sb.fs_type.name().into(),
                     source: Name::new(sb.fs_type.name()),
                     options: Name::new("rw"),
                     super_options: Name::new(if sb.options.is_empty() { "rw" } else { sb.options.as_str() }),
@@ -435,7 +435,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
     }
     HostFacts {
         hostname: Name::new("simulated"),
-        kernel_release: format!("{}-simulated", world.kernel),
+        kernel_release: format!("{}-simulated", world.kernel).into(),
         kernel: Some(world.kernel),
         page_size: PAGE,
         hz: Some(Hz { value: u32::try_from(world.build.hz()).unwrap_or(0), assumed: false }),
@@ -448,7 +448,7 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         task_delayacct: Some(true),
         lru_gen: Some(false),
         debugfs: Some(true),
-        bdis: world.bdis.iter().map(|(_, bdi)| (bdi.name.clone(), Some(world.blocks[bdi.device].dev))).collect(),
+        bdis: world.bdis.iter().map(|(_, bdi)| (bdi.name.clone().into(), Some(world.blocks[bdi.device].dev))).collect(),
         ..HostFacts::default()
     }
 }

@@ -12,6 +12,7 @@ use crate::setup;
 use crate::speed::Speed;
 use crate::task::Hand;
 use floodline_record::record::{Event, Record, TaskName, What};
+use floodline_record::text::Text;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Random, Scenario, Step, TaskCopy};
@@ -157,7 +158,7 @@ struct Timing {
 }
 
 fn name_of(copy: &TaskCopy) -> TaskName {
-    TaskName { task: copy.task.clone(), copy: copy.copy }
+    TaskName { task: copy.task.clone().into(), copy: copy.copy }
 }
 
 /// Every barrier of a program, once for each of its threads that comes there.
@@ -221,7 +222,7 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
         if world.meeting.unprepared == 0 {
             let now = world.now;
             world.meeting.started = Some(now);
-            let what = What::WorkloadStarted { scenario: timing.scenario, variant: timing.variant };
+            let what = What::WorkloadStarted { scenario: timing.scenario.into(), variant: timing.variant.into() };
             world.events.push(Event { at: Nanos(now), what });
             let waiting = world.meeting.changed.take();
             world.wake_all(waiting);
@@ -274,7 +275,7 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
         sim.spawn_in(&mut world, "rmdir", remove_empty(sim.clone(), cgroup, after));
     }
     let mut events = hand.measures.events(&name, at, &io);
-    events.push(Event { at: Nanos(at), what: What::TaskEnded { task: name, failure } });
+    events.push(Event { at: Nanos(at), what: What::TaskEnded { task: name, failure: failure.map(Text::from) } });
     world.events.append(&mut events);
     if let Some(live) = world.meeting.live.get_mut(&copy.task) {
         *live -= 1;

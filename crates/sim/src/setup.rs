@@ -408,7 +408,7 @@ pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> fac
         dev: block.dev,
         root: Name::new("/"),
         mount_point: Name::new(&sb.point),
-        fs_type: sb.fs_type.name().to_owned(),
+        fs_type: sb.fs_type.name().into(),
         source: Name::new(format!("/dev/{}", block.name)),
         options: Name::new(options.clone()),
         super_options: Name::new(options),
@@ -422,11 +422,11 @@ pub(crate) fn setup_facts(world: &World) -> CgroupSetup {
         CgroupSetup {
             mode: facts::CgroupMode::V2,
             v2_mount: Some(Name::new("/sys/fs/cgroup")),
-            v2_controllers: vec!["io".to_owned(), "memory".to_owned()],
+            v2_controllers: vec!["io".into(), "memory".into()],
             ..CgroupSetup::default()
         }
     } else {
-        let mount = |name: &str| (name.to_owned(), Name::new(format!("/sys/fs/cgroup/{name}")));
+        let mount = |name: &str| (name.into(), Name::new(format!("/sys/fs/cgroup/{name}")));
         CgroupSetup {
             mode: facts::CgroupMode::V1,
             v1_mounts: [mount("memory"), mount("blkio")].into_iter().collect(),

@@ -220,7 +220,7 @@ impl Hand {
                 Step::Note(step) => {
                     let mut world = self.sim.w();
                     let at = Nanos(world.now);
-                    world.events.push(Event { at, what: What::Note { text: step.text.clone() } });
+                    world.events.push(Event { at, what: What::Note { text: step.text.clone().into() } });
                 }
                 Step::Exit => return Ok(Flow::Stop),
             }

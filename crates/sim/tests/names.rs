@@ -43,7 +43,7 @@ fn tasks(tasks: &str) -> (Run, String) {
         }
         true
     });
-    (run, failed.unwrap_or_default())
+    (run, failed.unwrap_or_default().into())
 }
 
 /// The same of the steps of one task.

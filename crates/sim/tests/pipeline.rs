@@ -48,7 +48,7 @@ fn simulated() -> (Vec<f64>, Vec<f64>) {
                 let seconds = lasted.as_secs_f64();
                 match phases.last_mut() {
                     Some((last, sum)) if *last == operation => *sum += seconds,
-                    _ => phases.push((operation, seconds)),
+                    _ => phases.push((operation.into(), seconds)),
                 }
             }
             Record::Sample(sample) => {

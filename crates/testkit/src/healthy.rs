@@ -8,6 +8,7 @@ use floodline_record::name::Name;
 use floodline_record::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, WbRow, ZoneRow,
 };
+use floodline_record::text::Text;
 use floodline_record::units::{
     Bits, Bytes, BytesPerSecond, Centisecs, Count, Flag, Limit, Nanos, Pages, Percent, Ppm, Seconds,
 };
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) fn facts() -> HostFacts {
     HostFacts {
         hostname: Name::from("web-1"),
-        kernel_release: "6.12.117+deb13-amd64".to_owned(),
+        kernel_release: "6.12.117+deb13-amd64".into(),
         kernel: "6.12.117".parse().ok(),
         cmdline: Name::from("root=/dev/sda1 ro quiet"),
         page_size: 4096,
@@ -26,14 +27,14 @@ pub(super) fn facts() -> HostFacts {
         cgroups: CgroupSetup {
             mode: CgroupMode::V2,
             v2_mount: Some(Name::from("/sys/fs/cgroup")),
-            v2_controllers: ["cpu", "io", "memory", "pids"].map(str::to_owned).to_vec(),
+            v2_controllers: ["cpu", "io", "memory", "pids"].map(Text::from).to_vec(),
             v2_controllers_unread: false,
             v1_mounts: BTreeMap::new(),
         },
         devices: Vec::new(),
         mounts: vec![mount("sda", "ext4", "/", "rw")],
         journald: Some(Journald {
-            storage: "auto".to_owned(),
+            storage: "auto".into(),
             persistent: Some(true),
             sync_interval: Some(Nanos(300_000_000_000)),
             files: vec![Name::from("/etc/systemd/journald.conf")],
@@ -48,7 +49,7 @@ pub(super) fn facts() -> HostFacts {
 pub(super) fn device(name: &str) -> BlockDevice {
     let stack = match name {
         _ if name.starts_with("loop") => Stack::Loop { backing_file: Name::from("/var/lib/image"), dio: Some(false) },
-        _ if name.starts_with("md") => Stack::Md { level: "raid1".to_owned() },
+        _ if name.starts_with("md") => Stack::Md { level: "raid1".into() },
         _ if name.starts_with("dm-") => Stack::Dm { name: Name::from("vg0-data") },
         _ => Stack::Bottom,
     };
@@ -56,7 +57,7 @@ pub(super) fn device(name: &str) -> BlockDevice {
         dev: dev_of(name),
         name: Name::from(name),
         rotational: Some(false),
-        scheduler: Some("mq-deadline".to_owned()),
+        scheduler: Some("mq-deadline".into()),
         nr_requests: Some(256),
         max_request: Some(Bytes(1 << 20)),
         wbt_lat: Nanos::from_micros(2000),

@@ -11,7 +11,9 @@
 //! ```
 
 mod derive;
+mod every;
 mod healthy;
+pub mod hostile;
 pub mod incidents;
 
 use floodline_record::facts::{CgroupMode, CgroupSetup, HostFacts, Mount};
@@ -117,7 +119,7 @@ impl Fixture {
     /// Another kernel release.
     pub fn kernel(self, release: &str) -> Fixture {
         self.facts(|facts| {
-            facts.kernel_release = release.to_owned();
+            facts.kernel_release = release.into();
             facts.kernel = release.parse().ok();
         })
     }
@@ -186,7 +188,7 @@ impl Fixture {
     /// Adds a bdi, or changes its row.
     pub fn bdi(mut self, name: &str, shape: impl Fn(f64, &mut BdiRow) + 'static) -> Fixture {
         let id = self.entity(Entity::Bdi { name: Name::from(name) });
-        self.facts.bdis.entry(name.to_owned()).or_insert_with(|| name.parse().ok());
+        self.facts.bdis.entry(name.into()).or_insert_with(|| name.parse().ok());
         self.bdis.entry(id).or_insert_with(|| vec![Box::new(healthy::bdi)]).push(Box::new(shape));
         self
     }
@@ -207,8 +209,7 @@ impl Fixture {
             }
         }
         let mode = if hierarchy == Hierarchy::V2 { CgroupMode::V2 } else { CgroupMode::V1 };
-        let v2_controllers =
-            if mode == CgroupMode::V2 { vec!["memory".to_owned(), "io".to_owned()] } else { Vec::new() };
+        let v2_controllers = if mode == CgroupMode::V2 { vec!["memory".into(), "io".into()] } else { Vec::new() };
         self.facts(|facts| facts.cgroups = CgroupSetup { mode, v2_controllers, ..CgroupSetup::default() })
     }
 
@@ -270,7 +271,7 @@ impl Fixture {
 
     /// These parts of a tracer are in use, and tell this at the end of the first second.
     pub fn traced(mut self, parts: &[&str], events: Vec<What>) -> Fixture {
-        self.events.push(What::TraceStarted { parts: parts.iter().map(|&part| part.to_owned()).collect() });
+        self.events.push(What::TraceStarted { parts: parts.iter().map(|&part| part.into()).collect() });
         self.events.extend(events);
         self
     }
@@ -398,7 +399,7 @@ pub fn mount(disk: &str, fs_type: &str, mount_point: &str, super_options: &str) 
         dev: dev_of(disk),
         root: Name::from("/"),
         mount_point: Name::from(mount_point),
-        fs_type: fs_type.to_owned(),
+        fs_type: fs_type.into(),
         source: Name::new(format!("/dev/{disk}")),
         options: Name::from("rw,relatime"),
         super_options: Name::from(super_options),

@@ -2,6 +2,7 @@
 //! Budgets as a table, JSON or CSV. In the table every row has two lines, the name with what binds it
 //! and then the numbers, so that a long path and exact amounts fit 80 columns. Computes nothing.
 
+use crate::export::text_cell;
 use crate::layout::{columns, hanging, shortened};
 use anstyle::{AnsiColor, Style};
 use floodline_analysis::budget::{BudgetReport, BudgetRow};
@@ -180,9 +181,7 @@ fn beside(out: &mut String, report: &BudgetReport, width: usize) {
 
 /// One line of JSON, ended by a newline.
 pub fn json(report: &BudgetReport) -> Result<String, serde_json::Error> {
-    let mut line = serde_json::to_string(report)?;
-    line.push('\n');
-    Ok(line)
+    crate::json::line(report)
 }
 
 /// Columns of the CSV form: names of the JSON rows.
@@ -211,12 +210,13 @@ pub fn csv(report: &BudgetReport) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(CSV_COLUMNS)?;
     let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let text = |value: &Option<String>| value.as_deref().map(text_cell).unwrap_or_default();
     let decimal = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     for row in &report.rows {
         writer.write_record([
-            row.cgroup.clone().unwrap_or_default(),
-            row.container.clone().unwrap_or_default(),
-            row.device.clone().unwrap_or_default(),
+            text(&row.cgroup),
+            text(&row.container),
+            text(&row.device),
             number(row.dirty_bytes),
             number(row.writeback_bytes),
             number(row.bg_thresh_bytes),

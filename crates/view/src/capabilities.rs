@@ -39,9 +39,7 @@ fn list(out: &mut String, capabilities: &[Capability], width: usize) {
 
 /// One line of JSON, ended by a newline.
 pub fn json(report: &Capabilities) -> Result<String, serde_json::Error> {
-    let mut line = serde_json::to_string(report)?;
-    line.push('\n');
-    Ok(line)
+    crate::json::line(report)
 }
 
 #[cfg(test)]

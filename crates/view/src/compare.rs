@@ -37,7 +37,7 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
 
 /// For programs.
 pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
-    serde_json::to_string(comparison).map(|text| text + "\n")
+    crate::json::line(comparison)
 }
 
 fn is_shown(row: &Row) -> bool {

@@ -359,8 +359,8 @@ mod tests {
     #[test]
     fn what_could_not_be_seen_is_named() {
         let fixture = Fixture::healthy()
-            .without(Source::Vmstat, Cause::PermissionDenied { need: "root".to_owned() })
-            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() });
+            .without(Source::Vmstat, Cause::PermissionDenied { need: "root".into() })
+            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() });
         insta::assert_snapshot!(page(&fixture, Some(&["dirty-cliff", "dominant-writer"])), @"
         Nothing stalls or storms on web-1: 1 of 2 rules looked and found nothing.
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
@@ -436,7 +436,7 @@ mod tests {
     fn hostile_names_reach_the_page_escaped() {
         let fixture = slow_journal().process("systemd-journal\u{1b}[31m\n", 300, "/x", |_, _| {}).facts(|facts| {
             facts.hostname = floodline_record::name::Name::new(b"evil\x1b[2J\xff");
-            facts.kernel_release = "6.1\u{1b}c".to_owned();
+            facts.kernel_release = "6.1\u{1b}c".into();
         });
         let text = page(&fixture, None);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");

@@ -1,14 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report as one line of JSON. The form is that of [`floodline_analysis::report`]: versioned by its
-//! `schema` field, fields are added and never renamed, units are in the names or beside the value.
+//! The only writer of JSON: one value as one line, in which characters that could command a terminal stand as
+//! `\uXXXX`. And the report of `doctor`, whose form is that of [`floodline_analysis::report`]: versioned by its `schema`
+//! field, fields are added and never renamed, units are in the names or beside the value.
 
 use floodline_analysis::report::Report;
+use floodline_record::name::is_plain;
+use serde::Serialize;
+use serde_json::ser::{Formatter, Serializer};
+use std::io::{self, Write};
 
-/// One line of JSON, ended by a newline.
+/// The report as one line of JSON, ended by a newline.
 pub fn doctor(report: &Report) -> Result<String, serde_json::Error> {
-    let mut line = serde_json::to_string(report)?;
-    line.push('\n');
-    Ok(line)
+    line(report)
+}
+
+/// A value as one line of JSON, ended by a newline.
+pub(crate) fn line(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut line = Vec::new();
+    write(&mut line, value)?;
+    line.push(b'\n');
+    String::from_utf8(line).map_err(serde::ser::Error::custom)
+}
+
+/// Writes a value as JSON without a line break.
+pub(crate) fn write(out: impl Write, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    value.serialize(&mut Serializer::with_formatter(out, Harmless))
+}
+
+/// Compact JSON. What JSON itself need not escape (DEL, C1, bidirectional and invisible characters) is escaped here.
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_plain(*c)) {
+            let (plain, from) = rest.split_at(at);
+            writer.write_all(plain.as_bytes())?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            rest = from.get(c.len_utf8()..).unwrap_or_default();
+        }
+        writer.write_all(rest.as_bytes())
+    }
 }
 
 #[cfg(test)]
@@ -55,5 +89,15 @@ mod tests {
         let fixture = Fixture::healthy().facts(|facts| facts.hostname = floodline_record::name::Name::new(b"a\x1bb\n"));
         let line = doctor(&diagnose(&fixture.window(), Some(&[]))).unwrap();
         assert!(line.contains(r#""hostname":"a\\x1bb\\x0a""#), "{line}");
+    }
+
+    #[test]
+    fn what_commands_a_terminal_is_escaped_and_reads_back() {
+        let hostile = "a\u{1b}[2J\u{7f}\u{9b}1m\u{202e}é\u{e0041}\"\\";
+        let text = line(&serde_json::json!({ hostile: [hostile] })).unwrap();
+        assert!(text.trim_end().chars().all(is_plain), "{text:?}");
+        assert!(text.contains(r#"a\u001b[2J\u007f\u009b1m\u202eé\udb40\udc41\"\\"#), "{text}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value[hostile][0], hostile);
     }
 }

@@ -48,9 +48,7 @@ pub fn text(ledger: &Ledger, options: Options) -> String {
 ///
 /// None for a ledger, whose parts all have a JSON form.
 pub fn json(ledger: &Ledger) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string(ledger)?;
-    text.push('\n');
-    Ok(text)
+    crate::json::line(ledger)
 }
 
 struct Page {

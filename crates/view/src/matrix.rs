@@ -165,7 +165,7 @@ pub fn json(blocks: &[Block]) -> Result<String, serde_json::Error> {
         .iter()
         .map(|block| json!({ "scenario": block.scenario, "runs": block.cells.iter().map(cell).collect::<Vec<_>>() }))
         .collect();
-    serde_json::to_string(&json!({ "schema": "floodline.lab.matrix/1", "scenarios": blocks })).map(|text| text + "\n")
+    crate::json::line(&json!({ "schema": "floodline.lab.matrix/1", "scenarios": blocks }))
 }
 
 #[cfg(test)]

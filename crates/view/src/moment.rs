@@ -135,9 +135,7 @@ pub fn json(moment: &Moment) -> String {
     }
     let line = Line { schema: SCHEMA, time: rfc3339(Nanos(moment.wall_ns)), moment };
     // A struct of numbers and strings always has a JSON form.
-    let mut text = serde_json::to_string(&line).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::json::line(&line).unwrap_or_default()
 }
 
 fn clock(moment: &Moment) -> String {

@@ -87,7 +87,7 @@ fn spreads(reports: &[RunReport]) -> String {
 /// For programs: one run is an object of its own, repeats are one with the mean figures and a list of runs.
 pub fn json(reports: &[RunReport]) -> Result<String, serde_json::Error> {
     let (first, rest) = match reports {
-        [only] => return serde_json::to_string(only).map(|text| text + "\n"),
+        [only] => return crate::json::line(only),
         [first, rest @ ..] => (first, rest),
         [] => return Ok(String::new()),
     };
@@ -106,7 +106,7 @@ pub fn json(reports: &[RunReport]) -> Result<String, serde_json::Error> {
         "findings": first.findings,
         "runs": reports,
     });
-    serde_json::to_string(&value).map(|text| text + "\n")
+    crate::json::line(&value)
 }
 
 /// Budgets that are not the kernel's, a line each.

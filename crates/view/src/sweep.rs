@@ -155,7 +155,7 @@ pub fn json(sweep: &Sweep) -> Result<String, serde_json::Error> {
     };
     let rows: Vec<_> = sweep.rows.iter().map(row).collect();
     let whole = json!({ "schema": SCHEMA, "scenario": sweep.scenario, "axes": sweep.axes, "rows": rows });
-    serde_json::to_string(&whole).map(|text| text + "\n")
+    crate::json::line(&whole)
 }
 
 /// As one table: the axes, why a row has no figures, what `doctor` finds, then every figure that any row has.

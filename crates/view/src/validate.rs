@@ -148,8 +148,7 @@ fn line(name: &str, row: &Row) -> String {
 
 /// For programs.
 pub fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
-    serde_json::to_string(&json!({ "schema": SCHEMA, "summary": summary(cases), "cases": cases }))
-        .map(|text| text + "\n")
+    crate::json::line(&json!({ "schema": SCHEMA, "summary": summary(cases), "cases": cases }))
 }
 
 #[cfg(test)]

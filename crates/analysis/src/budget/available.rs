@@ -26,7 +26,7 @@ pub(super) fn available(
     let Some(printed) = printed else {
         let (first, second) = (*counters.first()?, counters.get(1));
         let Some(second) = second else { return Some(first) };
-        let differ = Cause::Malformed { what: "MemFree to be nr_free_pages".to_owned() };
+        let differ = Cause::Malformed { what: "MemFree to be nr_free_pages".into() };
         missing.push(Gap::detailed(Source::Meminfo, differ, "free memory"));
         return Some(PageBound { low: first.low.min(second.low), high: first.high.max(second.high) });
     };

@@ -86,7 +86,7 @@ pub(super) fn host() -> Host {
             cpus_possible: Some(64),
             cgroups: CgroupSetup {
                 mode: CgroupMode::V2,
-                v2_controllers: vec!["memory".to_owned(), "io".to_owned()],
+                v2_controllers: vec!["memory".into(), "io".into()],
                 ..CgroupSetup::default()
             },
             ..HostFacts::default()

@@ -117,7 +117,7 @@ fn may_have_wb(facts: &HostFacts, dev: DevId) -> bool {
         let support = Behaviour::of_host(facts).map(|kernel| cgroup_writeback(mount, &kernel, &facts.cgroups));
         !matches!(support, Some(CgroupWriteback::Unsupported(_)))
     };
-    (facts.bdis.is_empty() || facts.bdis.contains_key(&dev.to_string()))
+    (facts.bdis.is_empty() || facts.bdis.contains_key(dev.to_string().as_str()))
         && (facts.mounts.is_empty() || facts.mounts.iter().any(|mount| whole(mount.dev) == dev && takes_part(mount)))
 }
 
@@ -156,7 +156,8 @@ fn is_counted_exactly(inputs: &Inputs, thresh: Option<Bytes>) -> Option<bool> {
 fn device_name(inputs: &Inputs, bdi: &Name) -> Option<Name> {
     let facts = inputs.window.facts.as_ref();
     let text = bdi.to_string();
-    let dev: DevId = facts.and_then(|facts| facts.bdis.get(&text).copied().flatten()).or_else(|| text.parse().ok())?;
+    let dev: DevId =
+        facts.and_then(|facts| facts.bdis.get(text.as_str()).copied().flatten()).or_else(|| text.parse().ok())?;
     let in_facts = facts.into_iter().flat_map(|facts| &facts.devices).find(|device| device.dev == dev);
     in_facts.map(|device| device.name.clone()).or_else(|| {
         inputs.window.entities.values().find_map(|entity| match entity {

@@ -3,6 +3,7 @@
 //! uid of a pod. An identity is shown from the inside out: `Kind name|id [user N] < outer`.
 
 use super::*;
+use floodline_record::text::Text;
 use std::collections::BTreeMap;
 
 const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -221,10 +222,10 @@ fn every_row_of_the_table_is_reached_by_a_test() {
 
 #[test]
 fn a_label_has_the_name_that_is_known_and_says_where_it_lies() {
-    let names: BTreeMap<String, Name> = [
-        (ID.to_owned(), Name::from("web")),
-        (ID2.to_owned(), Name::from("shop/cart-0/app")),
-        (UID.to_owned(), Name::from("shop/cart-0")),
+    let names: BTreeMap<Text, Name> = [
+        (ID.into(), Name::from("web")),
+        (ID2.into(), Name::from("shop/cart-0/app")),
+        (UID.into(), Name::from("shop/cart-0")),
     ]
     .into();
     let facts = HostFacts { container_names: names, ..HostFacts::default() };
@@ -251,9 +252,9 @@ fn a_label_has_the_name_that_is_known_and_says_where_it_lies() {
 
 #[test]
 fn a_user_names_only_what_lies_below_that_users_slice() {
-    let of_user = |uid: u32, id: &str, name: &str| (uid, BTreeMap::from([(id.to_owned(), Name::from(name))]));
+    let of_user = |uid: u32, id: &str, name: &str| (uid, BTreeMap::from([(id.into(), Name::from(name))]));
     let facts = HostFacts {
-        container_names: [(ID2.to_owned(), Name::from("web"))].into(),
+        container_names: [(ID2.into(), Name::from("web"))].into(),
         user_container_names: [of_user(7, ID, "toolbox"), of_user(8, ID2, "mine")].into(),
         ..HostFacts::default()
     };

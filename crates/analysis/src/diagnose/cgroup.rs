@@ -200,7 +200,7 @@ mod tests {
         };
         assert_eq!(called(&fixture), "docker 4f5c2d7a4f5c");
         let named = fixture.facts(|facts| {
-            facts.container_names.insert(id, Name::from("web\x1b"));
+            facts.container_names.insert(id.into(), Name::from("web\x1b"));
         });
         assert_eq!(called(&named), "docker web\\x1b");
     }

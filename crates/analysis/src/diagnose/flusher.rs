@@ -61,7 +61,7 @@ pub(crate) mod tests {
             since: Nanos(0),
             bdi: bdi.into(),
             wb_cgroup_ino,
-            reason: reason.to_owned(),
+            reason: reason.into(),
             rounds,
             sync_rounds: 0,
             pages: Pages(rounds * 1024),

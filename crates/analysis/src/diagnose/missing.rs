@@ -30,7 +30,7 @@ pub fn has_rates(window: &Window) -> bool {
 
 /// The gap of a rate that one look cannot give. `what` is the counter.
 pub fn needs_time(source: Source, what: &str) -> Gap {
-    Gap::detailed(source, Cause::TooShort { need: "--for 10s".to_owned() }, what)
+    Gap::detailed(source, Cause::TooShort { need: "--for 10s".into() }, what)
 }
 
 /// The gap of a rate: too short a window if it is that, otherwise the missing reading.
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_recorded_gap_is_preferred_to_a_made_one() {
-        let recorded = Gap::new(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() });
+        let recorded = Gap::new(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() });
         let window = Window { gaps: vec![recorded.clone()], ..Window::default() };
         assert_eq!(gap(&window, Source::DebugBdiStats, "BdiWriteBandwidth"), recorded);
         assert_eq!(gap(&window, Source::Vmstat, "nr_dirtied").cause, Cause::NotRecorded);

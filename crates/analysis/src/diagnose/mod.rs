@@ -127,7 +127,7 @@ fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
     let line = |(gap, details): (Gap, Vec<&str>)| {
         let more = if details.len() > DETAILS_SHOWN { ", …" } else { "" };
         let named = details.iter().take(DETAILS_SHOWN).copied().collect::<Vec<_>>().join(", ");
-        GapLine::from(&Gap { detail: (!named.is_empty()).then(|| format!("{named}{more}")), ..gap })
+        GapLine::from(&Gap { detail: (!named.is_empty()).then(|| format!("{named}{more}").into()), ..gap })
     };
     merged.into_iter().map(line).collect()
 }

@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
     name = "export",
     after_help = "Tables: host, zone, disk, bdi, wb, cgroup, cgroup_limits, cgroup_io, process. \
         A value that was not read is null or empty, never 0; a limit column holds \
-        18446744073709551615 where there is no limit.\n\n\
+        18446744073709551615 where there is no limit. In CSV, a text that a spreadsheet would run as a formula \
+        (it begins with = + - or @) has an apostrophe in front.\n\n\
         Examples:\n  \
         floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \
         floodline export host.flr --format csv --table cgroup > cgroups.csv\n  \

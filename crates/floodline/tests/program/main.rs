@@ -9,6 +9,7 @@ mod doctor;
 mod doctor_incidents;
 mod exit_codes;
 mod harness;
+mod hostile;
 mod lab;
 mod lab_faults;
 mod ledger;

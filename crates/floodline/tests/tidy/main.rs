@@ -8,6 +8,7 @@ mod kernels;
 mod licences;
 mod notices;
 mod sources;
+mod texts;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -228,7 +228,7 @@ impl Cgroups {
                 Some(entity) => entity,
                 None => {
                     let path = Name::new(&node.path);
-                    let captured = || round.plan.cgroup_inodes.get(&path.to_string()).copied();
+                    let captured = || round.plan.cgroup_inodes.get(path.to_string().as_str()).copied();
                     let ino = if self.real { Some(node.ino) } else { captured() };
                     *node.entity.insert(round.describe(Entity::Cgroup { path, hierarchy: self.hierarchy, ino }))
                 }

@@ -81,7 +81,7 @@ impl GapBook {
             if worth_it {
                 self.reported.insert(key, seen.times);
                 let entity = seen.entity.filter(|_| seen.times == 1);
-                let detail = (!key.detail.is_empty()).then(|| key.detail.to_owned());
+                let detail = (!key.detail.is_empty()).then(|| key.detail.into());
                 let cause = cause(key.source, key.detail, key.trouble);
                 out.push(Record::Gap(Gap { entity, detail, times: seen.times, ..Gap::new(key.source, cause) }));
             }

@@ -18,7 +18,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
                 // "0:50" is a superblock without a device.
                 let dev: Option<DevId> = name.parse().ok().filter(|dev: &DevId| dev.major != 0);
                 let dev = dev.filter(|dev| devices.is_empty() || devices.iter().any(|device| device.dev == *dev));
-                (name, dev)
+                (name.into(), dev)
             });
             prober.facts.bdis = bdis.collect();
         }

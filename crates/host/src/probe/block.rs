@@ -51,7 +51,7 @@ fn device(prober: &mut Prober<'_>, folder: &[u8], name: &[u8], dev: DevId) -> Bl
         dev,
         name: Name::new(name),
         rotational: flag(prober, &queue(b"rotational")),
-        scheduler: prober.text(Source::SysBlock, &queue(b"scheduler")).map(|line| scheduler(&line)),
+        scheduler: prober.text(Source::SysBlock, &queue(b"scheduler")).map(|line| scheduler(&line).into()),
         nr_requests: prober
             .value(Source::SysBlock, &queue(b"nr_requests"), number::number::<Count>)
             .map(|requests| requests.0),
@@ -82,7 +82,7 @@ fn stack(prober: &mut Prober<'_>, folder: &[u8]) -> Stack {
         return Stack::Loop { backing_file, dio: dio.map(|flag| flag.0 != 0) };
     }
     if let Some(level) = prober.text(Source::SysBlock, &join(folder, b"md/level")) {
-        return Stack::Md { level: level.to_string() };
+        return Stack::Md { level: level.to_string().into() };
     }
     match prober.text(Source::SysBlock, &join(folder, b"dm/name")) {
         Some(name) => Stack::Dm { name },

@@ -7,6 +7,7 @@ use crate::root::{LARGE, SMALL};
 use floodline_record::facts::{CgroupMode, CgroupSetup, Mount};
 use floodline_record::gap::{Cause, Source};
 use floodline_record::name::Name;
+use floodline_record::text::Text;
 use std::collections::BTreeMap;
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
@@ -17,10 +18,10 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         let names = content.as_deref().map(controllers);
         setup.v2_controllers_unread = !matches!(names, Some(Some(_)));
         match names {
-            Some(Some(names)) => setup.v2_controllers = names,
+            Some(Some(names)) => setup.v2_controllers = names.into_iter().map(Text::from).collect(),
             Some(None) => {
                 let what = "names of controllers in one line".to_owned();
-                prober.gap(Source::CgroupControllers, Cause::Malformed { what }, &path);
+                prober.gap(Source::CgroupControllers, Cause::Malformed { what: what.into() }, &path);
             }
             None => {}
         }
@@ -28,7 +29,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         if let Some(content) = prober.maybe(Source::IoCost, &path) {
             let lines = content.split(|&byte| byte == b'\n').filter_map(|line| {
                 let at = line.iter().position(|&byte| byte == b' ')?;
-                Some((Name::new(&line[..at]).to_string(), Name::new(&line[at + 1..]).to_string()))
+                Some((Name::new(&line[..at]).to_string().into(), Name::new(&line[at + 1..]).to_string().into()))
             });
             prober.facts.io_cost_qos = lines.collect();
         }
@@ -44,7 +45,7 @@ const CAPTURED_INODES: &[u8] = b"/cgroup-inodes.tsv";
 
 /// A line that is not understood is left out: shares of that cgroup are bounds then, and the budgets
 /// say so.
-fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<String, u64> {
+fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<Text, u64> {
     let content = match prober.root.read(CAPTURED_INODES, LARGE) {
         Ok(content) => content,
         Err(Cause::NotFound | Cause::Vanished) => return BTreeMap::new(),
@@ -56,7 +57,7 @@ fn captured_inodes(prober: &mut Prober<'_>) -> BTreeMap<String, u64> {
     let inode = |line: &[u8]| {
         let tab = line.iter().rposition(|&byte| byte == b'\t')?;
         let ino = std::str::from_utf8(&line[tab + 1..]).ok()?.parse().ok()?;
-        Some((Name::new(&line[..tab]).to_string(), ino))
+        Some((Name::new(&line[..tab]).to_string().into(), ino))
     };
     content.split(|&byte| byte == b'\n').filter_map(inode).collect()
 }
@@ -84,7 +85,7 @@ fn setup(mounts: &[Mount]) -> CgroupSetup {
                 for option in mount.super_options.as_bytes().split(|&byte| byte == b',') {
                     // Named hierarchies and flags such as `rw` are no controllers; nobody looks them up.
                     let name = Name::new(option).to_string();
-                    setup.v1_mounts.entry(name).or_insert_with(|| mount.mount_point.clone());
+                    setup.v1_mounts.entry(name.into()).or_insert_with(|| mount.mount_point.clone());
                 }
             }
             _ => {}
@@ -131,7 +132,7 @@ mod tests {
             dev: DevId { major: 0, minor: 30 },
             root: Name::from("/"),
             mount_point: Name::from(mount_point),
-            fs_type: fs_type.to_owned(),
+            fs_type: fs_type.into(),
             source: Name::from(fs_type),
             options: Name::from("rw"),
             super_options: Name::from(super_options),

@@ -44,7 +44,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         if let Some(content) = prober.maybe(Source::JournaldConf, &path) {
             let flawed = settings.merge(&content);
             if let Some(what) = flawed {
-                prober.gap(Source::JournaldConf, Cause::Malformed { what }, &path);
+                prober.gap(Source::JournaldConf, Cause::Malformed { what: what.into() }, &path);
             }
             files.push(Name::new(&path));
         }
@@ -57,7 +57,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
         _ => None,
     };
     let sync_interval = Some(settings.sync_interval.unwrap_or(SYNC_INTERVAL_DEFAULT));
-    prober.facts.journald = Some(Journald { storage, persistent, sync_interval, files });
+    prober.facts.journald = Some(Journald { storage: storage.into(), persistent, sync_interval, files });
 }
 
 /// Drop-ins in the order they are read. One that is a link to `/dev/null` masks those of lower rank and

@@ -20,7 +20,7 @@ const PAGE_SIZES: [u64; 3] = [4096, 16384, 65536];
 
 pub(super) fn probe(prober: &mut Prober<'_>) {
     if let Some(release) = prober.expect(Source::KernelRelease, b"/proc/sys/kernel/osrelease", SMALL) {
-        prober.facts.kernel_release = Name::new(first_line(&release)).to_string();
+        prober.facts.kernel_release = Name::new(first_line(&release)).to_string().into();
         let stable = [&b"/proc/sys/kernel/version"[..], b"/proc/version_signature"]
             .map(|path| prober.text(Source::KernelRelease, path));
         prober.facts.kernel = prober.facts.kernel_release.parse().ok().map(|version| {
@@ -28,7 +28,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
             stable.iter().flatten().find_map(told).unwrap_or(version)
         });
         if prober.facts.kernel.is_none() {
-            let cause = Cause::Malformed { what: "a release of the form MAJOR.MINOR".to_owned() };
+            let cause = Cause::Malformed { what: "a release of the form MAJOR.MINOR".into() };
             prober.gap(Source::KernelRelease, cause, b"/proc/sys/kernel/osrelease");
         }
     }
@@ -87,7 +87,7 @@ fn cpus_possible(prober: &mut Prober<'_>) -> Option<u32> {
     let content = prober.expect(Source::CpuPossible, path, SMALL)?;
     let highest = highest_cpu(first_line(&content));
     if highest.is_none() {
-        prober.gap(Source::CpuPossible, Cause::Malformed { what: "a list of CPUs such as 0-3".to_owned() }, path);
+        prober.gap(Source::CpuPossible, Cause::Malformed { what: "a list of CPUs such as 0-3".into() }, path);
     }
     highest.and_then(|highest| highest.checked_add(1))
 }

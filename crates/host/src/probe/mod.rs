@@ -86,7 +86,7 @@ impl Prober<'_> {
         match parse(&content) {
             Ok(value) => Some(value),
             Err(flaw) => {
-                self.gap(source, Cause::Malformed { what: flaw.0.to_owned() }, path);
+                self.gap(source, Cause::Malformed { what: flaw.0.into() }, path);
                 None
             }
         }

@@ -26,14 +26,14 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     }
     if flawed > 0 {
         let what = format!("mountinfo lines with ten fields; {flawed} are not");
-        prober.gap(Source::Mountinfo, Cause::Malformed { what }, PATHS[0]);
+        prober.gap(Source::Mountinfo, Cause::Malformed { what: what.into() }, PATHS[0]);
     }
     let uppers: Vec<Option<DevId>> = mounts.iter().map(|mount| upper_dev(mount, &mounts)).collect();
     for (mount, upper_dev) in mounts.iter_mut().zip(uppers) {
         if let Some(overlay) = &mut mount.overlay {
             overlay.upper_dev = upper_dev;
             if upper_dev.is_none() && overlay.upperdir.is_some() {
-                let cause = Cause::Malformed { what: "an upperdir below a mount that is visible here".to_owned() };
+                let cause = Cause::Malformed { what: "an upperdir below a mount that is visible here".into() };
                 prober.gap(Source::Mountinfo, cause, mount.mount_point.as_bytes());
             }
         }
@@ -58,7 +58,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
         dev,
         root: Name::new(unescape(root)),
         mount_point: Name::new(unescape(mount_point)),
-        fs_type,
+        fs_type: fs_type.into(),
         source: Name::new(unescape(source)),
         options: Name::new(unescape(options)),
         super_options: Name::new(unescape(super_options)),

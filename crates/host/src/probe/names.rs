@@ -156,7 +156,7 @@ fn list(prober: &mut Prober<'_>, folder: &[u8]) -> Option<Vec<Box<[u8]>>> {
         Ok(entries) => {
             if entries.len() > CONTAINERS_MAX {
                 let what = format!("at most {CONTAINERS_MAX} containers; the rest go by their ids");
-                prober.gap(Source::ContainerNames, Cause::Malformed { what }, folder);
+                prober.gap(Source::ContainerNames, Cause::Malformed { what: what.into() }, folder);
             }
             Some(entries.into_iter().take(CONTAINERS_MAX).map(|entry| entry.name).collect())
         }
@@ -177,7 +177,7 @@ fn insert(prober: &mut Prober<'_>, id: &[u8], name: &str) {
 /// The first who names a container is believed: the runtime before the kubelet.
 fn insert_any(prober: &mut Prober<'_>, id: String, name: &str) {
     if prober.facts.container_names.len() < CONTAINERS_MAX {
-        prober.facts.container_names.entry(id).or_insert_with(|| Name::new(name));
+        prober.facts.container_names.entry(id.into()).or_insert_with(|| Name::new(name));
     }
 }
 
@@ -192,7 +192,7 @@ fn malformed(prober: &mut Prober<'_>, what: &str, path: &[u8]) {
     };
     match prober.gaps.iter_mut().find(is_same) {
         Some(gap) => gap.times = gap.times.saturating_add(1),
-        None => prober.gap(Source::ContainerNames, Cause::Malformed { what: what.to_owned() }, path),
+        None => prober.gap(Source::ContainerNames, Cause::Malformed { what: what.into() }, path),
     }
 }
 

@@ -234,5 +234,5 @@ fn stat(fd: BorrowedFd<'_>) -> Result<Stat, Errno> {
 }
 
 fn refused(why: impl Into<String>) -> Cause {
-    Cause::Refused { why: why.into() }
+    Cause::Refused { why: why.into().into() }
 }

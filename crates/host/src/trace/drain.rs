@@ -42,7 +42,7 @@ pub(super) fn each_entry(map: &impl MapCore, each: impl FnMut(&[u8], &[u8])) -> 
 }
 
 fn unreadable(error: &io::Error) -> Cause {
-    Cause::Refused { why: format!("a table cannot be read: {error}") }
+    Cause::Refused { why: format!("a table cannot be read: {error}").into() }
 }
 
 fn in_batches(map: &impl MapCore, mut each: impl FnMut(&[u8], &[u8])) -> io::Result<()> {

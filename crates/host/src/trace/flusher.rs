@@ -57,7 +57,7 @@ fn flushed(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos, reasons: &B
         since,
         wb_cgroup_ino: key.u64(),
         bdi: key.name::<32>(),
-        reason: reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string()),
+        reason: reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string()).into(),
         rounds: entry.u64(),
         sync_rounds: entry.u64(),
         pages: Pages(entry.u64()),

@@ -76,7 +76,7 @@ impl Loaded {
                     Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
                     other => other.to_string(),
                 };
-                Ok(Loaded { without_functions: Some(Cause::Refused { why }), ..loaded })
+                Ok(Loaded { without_functions: Some(Cause::Refused { why: why.into() }), ..loaded })
             }
             result => result,
         }
@@ -109,7 +109,7 @@ impl Loaded {
 
     /// A table by its name.
     pub(super) fn table(&self, name: &str) -> Result<Map<'_>, Cause> {
-        self.map(name).ok_or_else(|| Cause::Refused { why: format!("there is no table {name}") })
+        self.map(name).ok_or_else(|| Cause::Refused { why: format!("there is no table {name}").into() })
     }
 
     fn map(&self, name: &str) -> Option<Map<'_>> {
@@ -119,7 +119,7 @@ impl Loaded {
     /// Tells the programs what user space wants.
     pub(super) fn control(&self, control: Control) -> Result<(), Cause> {
         let map = self.table("control")?;
-        let failed = |error: libbpf_rs::Error| Cause::Refused { why: error.to_string() };
+        let failed = |error: libbpf_rs::Error| Cause::Refused { why: error.to_string().into() };
         map.update(&0u32.to_ne_bytes(), &control.bytes(), MapFlags::ANY).map_err(failed)
     }
 
@@ -182,7 +182,9 @@ impl Loaded {
         for table in part.tables {
             let sizes = self.map(table.name).map(|map| (map.key_size() as usize, map.value_size() as usize));
             if sizes != Some((table.key, table.entry)) {
-                return Err(Cause::Refused { why: format!("table {} is not as this build knows it", table.name) });
+                return Err(Cause::Refused {
+                    why: format!("table {} is not as this build knows it", table.name).into(),
+                });
             }
         }
         Ok(())
@@ -260,14 +262,14 @@ fn tracepoints(tracefs: &Tracefs<'_>, part: &Part) -> Result<Vec<Have>, Cause> {
                 None => vec!["no format that is understood".to_owned()],
             };
             if !lacks.is_empty() {
-                return Err(Cause::Refused { why: format!("{name} has {}", lacks.join(", ")) });
+                return Err(Cause::Refused { why: format!("{name} has {}", lacks.join(", ")).into() });
             }
             have.push(Have { name, need: wanted.need });
             found = true;
         }
         if !found && wanted.need == Need::Always {
             let since = tracepoint.since.unwrap_or("or built without it");
-            return Err(Cause::Unsupported { since: format!("{}: {since}", tracepoint.names[0]) });
+            return Err(Cause::Unsupported { since: format!("{}: {since}", tracepoint.names[0]).into() });
         }
     }
     Ok(have)
@@ -357,7 +359,7 @@ fn refused(root: &HostRoot, errno: Option<i32>, text: &str) -> Cause {
     match errno {
         Some(EPERM) => Cause::PermissionDenied { need: needed(root, is_memlock_limited()).into() },
         Some(ENOMEM) => Cause::Exhausted { what: "kernel memory for the tracer's tables".into() },
-        _ => Cause::Refused { why: heard().pop().unwrap_or_else(|| text.to_owned()) },
+        _ => Cause::Refused { why: heard().pop().unwrap_or_else(|| text.to_owned()).into() },
     }
 }
 

@@ -12,6 +12,7 @@ use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::record::{Event, Record, What};
 use floodline_record::sample::HostRow;
+use floodline_record::text::Text;
 use floodline_record::units::{Nanos, Pages};
 use rustix::time::ClockId;
 
@@ -137,7 +138,7 @@ impl Tracer {
         let before = super::now(ClockId::ThreadCPUTime);
         let is_first = !std::mem::replace(&mut self.told, true);
         if is_first && !self.parts.is_empty() {
-            let what = What::TraceStarted { parts: self.parts().map(str::to_owned).collect() };
+            let what = What::TraceStarted { parts: self.parts().map(Text::from).collect() };
             out.push(Record::Event(Event { at, what }));
         }
         let turn = Turn { root, epoch: self.control.epoch ^ 1, since: self.since, until: at };

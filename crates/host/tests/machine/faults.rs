@@ -379,7 +379,7 @@ fn missing_with(controllers: &str) -> BTreeSet<String> {
     let mut out = Vec::new();
     Collector::new(&root, plan()).collect(&mut out);
     let of_box = gaps(&out).into_iter().filter(|gap| gap.cause == Cause::NotFound && gap.entity.is_some());
-    of_box.filter_map(|gap| gap.detail.clone()).filter(|name| !name.ends_with("pressure")).collect()
+    of_box.filter_map(|gap| gap.detail.clone()).map(String::from).filter(|name| !name.ends_with("pressure")).collect()
 }
 
 #[test]

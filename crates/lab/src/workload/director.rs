@@ -10,6 +10,7 @@ use super::stop::Stop;
 use super::system::{self, Place};
 use super::wire::{Order, Said, Wish, hear, say};
 use floodline_record::record::{Event, What};
+use floodline_record::text::Text;
 use floodline_record::units::Nanos;
 use floodline_scenario::{Scenario, Step, TaskCopy};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -236,7 +237,7 @@ impl Session<'_, '_> {
         // Whoever was interrupted by our own stopping has not failed by itself.
         let failure = failure.filter(|_| !self.is_stopping);
         if self.directed.started.is_some() {
-            let what = What::TaskEnded { task: name(&member.task), failure: failure.clone() };
+            let what = What::TaskEnded { task: name(&member.task), failure: failure.as_ref().map(Text::from) };
             (self.take)(Event { at: now(), what });
         }
         let is_failed = failure.is_some();
@@ -293,7 +294,7 @@ impl Session<'_, '_> {
         let stop = scenario.workload.duration.map(|duration| later(start, duration.0));
         self.directed.started = Some(start);
         self.end_by = stop.map(|stop| later(stop, self.director.grace));
-        let what = What::WorkloadStarted { scenario: scenario.name.clone(), variant: variant.to_owned() };
+        let what = What::WorkloadStarted { scenario: scenario.name.clone().into(), variant: variant.into() };
         (self.take)(Event { at: start, what });
         for index in 0..self.members.len() {
             let begin = self.members.get(index).map_or(start, |member| later(start, member.task.start));
@@ -351,7 +352,7 @@ impl Session<'_, '_> {
             Ok(()) => format!("cgroup {cgroup} removed"),
             Err(error) => format!("cgroup {cgroup} not removed: {error}"),
         };
-        (self.take)(Event { at: now(), what: What::Note { text } });
+        (self.take)(Event { at: now(), what: What::Note { text: text.into() } });
     }
 
     fn close(mut self) -> Directed {

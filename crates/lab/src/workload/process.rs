@@ -48,20 +48,20 @@ pub(super) fn growth(before: &TaskIo, after: &TaskIo) -> TaskIo {
 
 /// Name of a task copy in events.
 pub(super) fn name(task: &TaskCopy) -> TaskName {
-    TaskName { task: task.task.clone(), copy: task.copy }
+    TaskName { task: task.task.clone().into(), copy: task.copy }
 }
 
 /// Everything a task measured, as of a moment.
 pub(super) fn events(task: &TaskCopy, measures: &Measures, at: Nanos) -> Vec<Event> {
     let stalls = measures.stalls.iter().map(|stall| Event {
         at: stall.at,
-        what: What::TaskStall { task: name(task), operation: stall.operation.to_owned(), lasted: stall.lasted },
+        what: What::TaskStall { task: name(task), operation: stall.operation.into(), lasted: stall.lasted },
     });
     let operations = measures.operations.iter().map(|(operation, operations)| Event {
         at,
         what: What::TaskOperations {
             task: name(task),
-            operation: (*operation).to_owned(),
+            operation: (*operation).into(),
             since: measures.since,
             count: operations.count,
             bytes: operations.bytes,
@@ -70,7 +70,7 @@ pub(super) fn events(task: &TaskCopy, measures: &Measures, at: Nanos) -> Vec<Eve
     });
     let unlisted = (measures.stalls_unlisted > 0).then(|| Event {
         at,
-        what: What::Note { text: format!("{}: {} further stalls", task.label(), measures.stalls_unlisted) },
+        what: What::Note { text: format!("{}: {} further stalls", task.label(), measures.stalls_unlisted).into() },
     });
     stalls.chain(operations).chain(unlisted).collect()
 }

@@ -186,7 +186,7 @@ impl Meeting for Line<'_> {
     }
 
     fn note(&self, text: &str) -> Result<(), StepError> {
-        let note = Event { at: now(), what: What::Note { text: text.to_owned() } };
+        let note = Event { at: now(), what: What::Note { text: text.into() } };
         self.say(&Said::Event(note)).map_err(|_| StepError::Abandoned)
     }
 }

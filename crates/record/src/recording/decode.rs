@@ -14,6 +14,7 @@ use crate::id::EntityId;
 use crate::metric::Row;
 use crate::record::Record;
 use crate::sample::{HostRow, Sample, SampleTime, Table, TableVisitorMut};
+use crate::text::Text;
 use crate::units::Nanos;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -172,7 +173,7 @@ impl<R: Read> Decoder<R> {
         let mut decoder = Decoder {
             frames,
             zstd: decompressor()?,
-            header: Header { program: String::new(), version: String::new(), every_ns: None, tables: Vec::new() },
+            header: Header { program: Text::default(), version: Text::default(), every_ns: None, tables: Vec::new() },
             mapping: Mapping::default(),
             format,
             tables: BTreeMap::new(),

@@ -10,11 +10,11 @@ use crate::record::{Event, Record};
 use serde::Serialize;
 
 /// No more items; 0 is never an item's kind.
-const STOP: u8 = 0;
-const FACTS: u8 = 1;
-const ENTITY: u8 = 2;
-const EVENT: u8 = 3;
-const GAP: u8 = 4;
+pub(super) const STOP: u8 = 0;
+pub(super) const FACTS: u8 = 1;
+pub(super) const ENTITY: u8 = 2;
+pub(super) const EVENT: u8 = 3;
+pub(super) const GAP: u8 = 4;
 
 fn put(out: &mut Vec<u8>, kind: u8, value: &impl Serialize) -> Result<(), serde_json::Error> {
     let json = serde_json::to_vec(value)?;

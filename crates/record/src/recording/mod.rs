@@ -21,6 +21,7 @@ mod decode;
 mod encode;
 mod frame;
 mod item;
+mod rewrite;
 mod schema;
 mod table;
 #[cfg(test)]
@@ -29,6 +30,8 @@ mod wire;
 
 pub use decode::{Cut, DecodeError, Decoder, Why};
 pub use encode::{EncodeError, Encoder};
+pub use rewrite::{Piece, rewrite};
+
 pub use schema::{ColumnSchema, Differences, Header, TableSchema};
 
 /// Format that is written. A reader refuses a file with a larger first number, and reads every file

@@ -5,6 +5,7 @@
 
 use crate::metric::{Metric, MetricKind, Row};
 use crate::sample::{HostRow, Sample, Table, TableVisitor};
+use crate::text::Text;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 pub struct Header {
     /// Program that wrote the recording, e.g. `floodline`.
     #[serde(default)]
-    pub program: String,
+    pub program: Text,
     /// Its version.
     #[serde(default)]
-    pub version: String,
+    pub version: Text,
     /// Distance of samples, where the recorder had a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_ns: Option<Nanos>,
@@ -30,7 +31,7 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableSchema {
     /// Name, e.g. `cgroup`.
-    pub name: String,
+    pub name: Text,
     /// Columns in the order they are written.
     pub columns: Vec<ColumnSchema>,
 }
@@ -39,18 +40,18 @@ pub struct TableSchema {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnSchema {
     /// Field name.
-    pub name: String,
+    pub name: Text,
     /// Unit suffix.
-    pub unit: String,
+    pub unit: Text,
     /// `counter` or `gauge`.
     #[serde(default)]
-    pub kind: String,
+    pub kind: Text,
     /// File and key it is read from.
     #[serde(default)]
-    pub source: String,
+    pub source: Text,
     /// What it means.
     #[serde(default)]
-    pub doc: String,
+    pub doc: Text,
 }
 
 impl Header {
@@ -109,9 +110,9 @@ pub(super) fn tables_of_this_build() -> Vec<TableSchema> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// Tables (`name`) and columns (`table.name`) of the file that this build passes over.
-    pub unknown: Vec<String>,
+    pub unknown: Vec<Text>,
     /// Columns (`table.name`) of this build that the file cannot have; they read as `None`.
-    pub missing: Vec<String>,
+    pub missing: Vec<Text>,
 }
 
 /// Where the columns of a file go.
@@ -134,7 +135,7 @@ impl Mapping {
 
     fn map(&mut self, file: &[TableSchema], name: &'static str, metrics: &[Metric]) {
         let Some(at) = file.iter().position(|table| table.name == name) else {
-            self.differences.missing.extend(metrics.iter().map(|metric| format!("{name}.{}", metric.name)));
+            self.differences.missing.extend(metrics.iter().map(|metric| format!("{name}.{}", metric.name).into()));
             return;
         };
         let columns = file.get(at).map(|table| table.columns.as_slice()).unwrap_or_default();
@@ -142,16 +143,16 @@ impl Mapping {
         let mut indices = Vec::with_capacity(columns.len());
         for column in columns {
             // The same name in another unit is another column.
-            let index = metrics.iter().position(|m| m.name == column.name && m.unit.suffix() == column.unit);
+            let index = metrics.iter().position(|m| column.name == m.name && column.unit == m.unit.suffix());
             let index = index.filter(|&index| found.get(index) == Some(&false));
             match index.and_then(|index| found.get_mut(index)) {
                 Some(found) => *found = true,
-                None => self.differences.unknown.push(format!("{name}.{}", column.name)),
+                None => self.differences.unknown.push(format!("{name}.{}", column.name).into()),
             }
             indices.push(index);
         }
         let missing = metrics.iter().zip(&found).filter(|(_, found)| !**found);
-        self.differences.missing.extend(missing.map(|(metric, _)| format!("{name}.{}", metric.name)));
+        self.differences.missing.extend(missing.map(|(metric, _)| format!("{name}.{}", metric.name).into()));
         self.tables.insert(name, (at, indices));
     }
 }

@@ -3,6 +3,7 @@
 //! `writeback_written`). In the words of the kernel's `enum wb_reason`, as its own table spells them.
 
 use crate::name::Name;
+use crate::text::Text;
 use crate::units::{Nanos, Pages};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ pub struct Flushed {
     pub wb_cgroup_ino: u64,
     /// `background`, `periodic`, `sync`, `vmscan`, `foreign_flush`, `fs_free_space`, …; a number where the
     /// kernel has no word for it.
-    pub reason: String,
+    pub reason: Text,
     /// How many rounds.
     pub rounds: u64,
     /// Of them, those that somebody waits for (`WB_SYNC_ALL`).

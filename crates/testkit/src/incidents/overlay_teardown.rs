@@ -21,7 +21,7 @@ fn overlay(at: u32) -> Mount {
         dev: DevId { major: 0, minor: 60 + at },
         root: Name::from("/"),
         mount_point: Name::new(format!("/run/box/{at}/rootfs")),
-        fs_type: "overlay".to_owned(),
+        fs_type: "overlay".into(),
         source: Name::from("overlay"),
         options: Name::from("rw,relatime"),
         super_options: Name::new(format!("rw,lowerdir=/srv/lower,upperdir=/srv/boxes/{at}/upper")),

@@ -46,7 +46,7 @@ pub fn slow_journal_volatile() -> Fixture {
     machine()
         .facts(|facts| {
             if let Some(journald) = &mut facts.journald {
-                journald.storage = "volatile".to_owned();
+                journald.storage = "volatile".into();
                 journald.persistent = Some(false);
             }
         })

@@ -49,12 +49,12 @@ impl FlatTable {
     /// Writes it as CSV.
     pub fn csv(&self, out: impl Write) -> Result<(), ExportError> {
         let mut writer = ::csv::Writer::from_writer(out);
-        writer.write_record(&self.columns)?;
+        writer.write_record(self.columns.iter().map(|column| super::csv::text_cell(column)))?;
         for row in &self.rows {
             for cell in row {
                 match cell {
                     FlatValue::Null => writer.write_field("")?,
-                    FlatValue::Text(text) => writer.write_field(text)?,
+                    FlatValue::Text(text) => writer.write_field(super::csv::text_cell(text))?,
                     FlatValue::Number(number) => writer.write_field(number.to_string())?,
                 }
             }

@@ -4,6 +4,7 @@
 
 use super::table::{Cell, ColumnKind, Flattener, RowWriter, TableColumns, columns_of};
 use super::{ExportError, rfc3339};
+use crate::json;
 use floodline_record::record::Record;
 use floodline_record::units::Nanos;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -57,7 +58,7 @@ struct Lines<'a, W> {
 
 impl<W: Write> Lines<'_, W> {
     fn line(&mut self, line: &impl Serialize) -> Result<(), ExportError> {
-        serde_json::to_writer(&mut *self.out, line).map_err(std::io::Error::from)?;
+        json::write(&mut *self.out, line).map_err(std::io::Error::from)?;
         Ok(self.out.write_all(b"\n")?)
     }
 }
@@ -70,7 +71,7 @@ impl<W: Write> RowWriter for Lines<'_, W> {
                 entry.insert(columns_of(table).ok_or_else(|| ExportError::NoSuchTable(table.to_owned()))?)
             }
         };
-        serde_json::to_writer(&mut *self.out, &RowLine { columns, cells }).map_err(std::io::Error::from)?;
+        json::write(&mut *self.out, &RowLine { columns, cells }).map_err(std::io::Error::from)?;
         Ok(self.out.write_all(b"\n")?)
     }
 }

@@ -11,6 +11,7 @@ mod perfetto;
 mod table;
 
 pub use self::csv::CsvExport;
+pub(crate) use self::csv::text_cell;
 pub use flat::{FlatTable, FlatValue};
 pub use jsonl::JsonLines;
 pub use parquet::ParquetExport;

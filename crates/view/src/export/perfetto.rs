@@ -293,7 +293,7 @@ impl<W: Write> PerfettoTrace<W> {
             false => b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n",
         };
         self.out.write_all(before)?;
-        Ok(serde_json::to_writer(&mut self.out, value).map_err(std::io::Error::from)?)
+        Ok(crate::json::write(&mut self.out, value).map_err(std::io::Error::from)?)
     }
 }
 

@@ -312,7 +312,7 @@ mod tests {
         );
         let hybrid = io_limited(limited(Fixture::healthy()), "sda").facts(|facts| {
             facts.cgroups.mode = CgroupMode::Hybrid;
-            facts.cgroups.v2_controllers = vec!["io".to_owned()];
+            facts.cgroups.v2_controllers = vec!["io".into()];
         });
         check_rule(&RULE, &hybrid, "warning: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid");
     }
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn without_its_inputs_it_says_so() {
-        let denied = Cause::PermissionDenied { need: "root".to_owned() };
+        let denied = Cause::PermissionDenied { need: "root".into() };
         let blind = Fixture::healthy().facts(|facts| facts.cgroups.mode = CgroupMode::None);
         check_rule(&RULE, &blind, "clear: no cgroup hierarchy is mounted");
         let mut window = Fixture::healthy().gap(floodline_record::gap::Gap::new(Source::MemoryLimits, denied)).window();

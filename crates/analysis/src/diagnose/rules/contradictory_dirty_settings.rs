@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn without_sysctls_it_says_so() {
-        let fixture = Fixture::healthy().without(Source::SysctlVm, Cause::PermissionDenied { need: "root".to_owned() });
+        let fixture = Fixture::healthy().without(Source::SysctlVm, Cause::PermissionDenied { need: "root".into() });
         check_rule(&RULE, &fixture, "not checked: /proc/sys/vm/NAME: not allowed (needs root)");
     }
 }

@@ -92,7 +92,7 @@ fn unknown_speed(window: &Window, expiry: f64) -> Vec<Gap> {
     if cycle.is_finite() {
         let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
         let what = "a disk at its limit, or a whole cycle of expiry";
-        gaps.push(Gap::detailed(Source::Diskstats, Cause::TooShort { need }, what));
+        gaps.push(Gap::detailed(Source::Diskstats, Cause::TooShort { need: need.into() }, what));
     }
     gaps
 }
@@ -411,7 +411,7 @@ mod tests {
                 row.nr_dirty = Some(mib_pages(rate_mib * t));
                 row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(rate_mib * t).0));
             })
-            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".to_owned() })
+            .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() })
     }
 
     #[test]
@@ -518,7 +518,7 @@ mod tests {
             &dirty_cliff().one_look(),
             "not checked: /proc/vmstat (nr_dirtied): too short a look (needs --for 10s)",
         );
-        let unsupported = || Cause::NotMounted { fs_type: "debugfs".to_owned() };
+        let unsupported = || Cause::NotMounted { fs_type: "debugfs".into() };
         let blind = dirty_cliff().seconds(10).without(Source::DebugBdiStats, unsupported());
         check_rule(
             &RULE,

@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn without_process_counters_it_says_so() {
-        let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".to_owned() };
+        let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".into() };
         let fixture = slow_journal().without(Source::ProcessIo, denied());
         check_rule(&RULE, &fixture, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
         // One that can be read does not speak for those that cannot.

@@ -70,7 +70,7 @@ fn check(window: &Window) -> Verdict {
     if !window.wbs.values().any(|span| span.last.reclaimable.is_some()) {
         let gap = match Behaviour::of_host(facts) {
             Some(kernel) if !kernel.files.wb_stats => {
-                Gap::new(Source::DebugWbStats, Cause::Unsupported { since: "since 6.10".to_owned() })
+                Gap::new(Source::DebugWbStats, Cause::Unsupported { since: "since 6.10".into() })
             }
             _ => missing::gap(window, Source::DebugWbStats, "WbReclaimable"),
         };
@@ -255,7 +255,7 @@ mod tests {
         let blind = |release: &str| {
             Fixture::healthy()
                 .kernel(release)
-                .without(Source::DebugWbStats, Cause::NotMounted { fs_type: "debugfs".to_owned() })
+                .without(Source::DebugWbStats, Cause::NotMounted { fs_type: "debugfs".into() })
         };
         check_rule(
             &RULE,

@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn without_its_inputs_it_says_so() {
         check_rule(&RULE, &backup().one_look(), "not checked: /proc/diskstats (write await): too short a look");
-        let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".to_owned() });
+        let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".into() });
         check_rule(&RULE, &no_psi, "not checked: /proc/pressure/RESOURCE: not in this kernel (since 4.20)");
     }
 }

@@ -417,7 +417,7 @@ mod tests {
             &one_look,
             "not checked: /proc/PID/stat (CPU of kworkers): too short a look (needs --for 10s)",
         );
-        let denied = || Cause::PermissionDenied { need: "root".to_owned() };
+        let denied = || Cause::PermissionDenied { need: "root".into() };
         check_rule(
             &RULE,
             &Fixture::healthy().without(Source::ProcessStat, denied()),

@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_bound_of_the_speed_clears_and_never_finds() {
-        let unmounted = || Cause::NotMounted { fs_type: "debugfs".to_owned() };
+        let unmounted = || Cause::NotMounted { fs_type: "debugfs".into() };
         let unknown = overlay_before_teardown("6.1.0-40-amd64").without(Source::DebugBdiStats, unmounted());
         check_rule(&RULE, &unknown, "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted");
         let little = unknown.host(|_, row| row.nr_dirty = Some(mib_pages(0.0)));

@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn without_its_inputs_it_says_so() {
-        let denied = || Cause::PermissionDenied { need: "root".to_owned() };
+        let denied = || Cause::PermissionDenied { need: "root".into() };
         let no_settings = starved_budget().without(Source::SysctlVm, denied());
         check_rule(&RULE, &no_settings, "not checked: /proc/sys/vm/NAME");
         check_rule(&RULE, &Fixture::healthy().facts(|facts| facts.cgroups = Default::default()), "clear:");

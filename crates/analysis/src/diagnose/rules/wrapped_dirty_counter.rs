@@ -50,7 +50,7 @@ fn check(window: &Window) -> Verdict {
     found.extend(of_wbs(window, memory));
     found.extend(of_threshold(window, memory));
     found.extend(unfit(window).map(|gap| Impossible {
-        name: gap.detail.clone().unwrap_or_else(|| format!("a counter of {}", gap.source)),
+        name: gap.detail.clone().map_or_else(|| format!("a counter of {}", gap.source), String::from),
         value: None,
         most: None,
         source: gap.source.to_string(),
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_wrapped_number_of_kilobytes_does_not_fit_and_is_found_by_its_gap() {
-        let cause = Cause::Malformed { what: "a number that fits 64 bits".to_owned() };
+        let cause = Cause::Malformed { what: "a number that fits 64 bits".into() };
         let gap = Gap::detailed(Source::DebugWbStats, cause, "bdi/8:0/wb_stats");
         let fixture = Fixture::healthy().gap(gap);
         check_rule(

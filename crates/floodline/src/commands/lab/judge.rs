@@ -103,7 +103,7 @@ impl Origin {
                 Record::Facts(facts) => origin.kernel = facts.kernel,
                 Record::Event(event) => {
                     if let What::WorkloadStarted { scenario, variant } = event.what {
-                        origin.run = Some((scenario, variant));
+                        origin.run = Some((scenario.into(), variant.into()));
                         break;
                     }
                 }

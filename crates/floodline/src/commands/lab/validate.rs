@@ -90,7 +90,7 @@ impl Validate {
             }
             match read(&path, &interrupt) {
                 Ok(One { of, facts, figures, speed, found, host, ends, longest_delay }) => {
-                    let release = facts.kernel_release.clone();
+                    let release = facts.kernel_release.to_string();
                     let real =
                         real.entry(of).or_insert_with(|| Real { release, facts, found, host, ends, ..Real::default() });
                     real.repeats.push(figures);
@@ -268,7 +268,7 @@ fn one(window: &Window) -> Result<One, &'static str> {
     let ended = |event: &Event| matches!(event.what, What::TaskEnded { .. }).then_some(Nanos(event.at.0 - began.0));
     let ends = window.events.iter().filter(|event| event.at.0 >= began.0).filter_map(ended).collect();
     Ok(One {
-        of: (scenario, variant, kernel),
+        of: (scenario.into(), variant.into(), kernel),
         facts: facts.clone(),
         figures: figures(window),
         speed: Speed::of(window),

@@ -59,7 +59,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
             if bytes > BYTES_MAX {
                 let what =
                     format!("at most {BYTES_MAX} bytes of users' lists; other users' containers go by their ids");
-                prober.gap(Source::ContainerNames, Cause::Malformed { what }, folder);
+                prober.gap(Source::ContainerNames, Cause::Malformed { what: what.into() }, folder);
                 break;
             }
         }
@@ -83,7 +83,7 @@ fn read(
     let owner = dir.owner()?;
     match uid {
         Some(uid) if prober.root.is_live() && uid != owner => {
-            Err(Cause::Refused { why: format!("user {owner} owns it, not user {uid}") })
+            Err(Cause::Refused { why: format!("user {owner} owns it, not user {uid}").into() })
         }
         uid => Ok((uid.unwrap_or(owner), dir.read_owned(path, owner, CONFIG_MAX)?)),
     }
@@ -94,7 +94,7 @@ fn insert(prober: &mut Prober<'_>, uid: u32, content: &[u8], path: &[u8]) {
     let names = prober.facts.user_container_names.entry(uid).or_default();
     for (id, name) in named.into_iter().filter(|(id, _)| is_id(id.as_bytes())) {
         if names.len() < CONTAINERS_PER_USER {
-            names.entry(id).or_insert_with(|| Name::new(&name));
+            names.entry(id.into()).or_insert_with(|| Name::new(&name));
         }
     }
 }

@@ -101,7 +101,8 @@ pub(super) struct DirtiedReader {
 
 impl DirtiedReader {
     pub(super) fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
-        let failed = |error: libbpf_rs::Error| Cause::Refused { why: format!("a table cannot be read: {error}") };
+        let failed =
+            |error: libbpf_rs::Error| Cause::Refused { why: format!("a table cannot be read: {error}").into() };
         let kept = kept_by_cpus(&loaded.table("latest")?).map_err(failed)?;
         let tables = [loaded.table("dirtied")?, loaded.table("dirtied_unnamed")?];
         let mut rows = Vec::new();

@@ -201,7 +201,7 @@ impl HostTree {
             cgroups: CgroupSetup {
                 mode: CgroupMode::V2,
                 v2_mount: Some("/sys/fs/cgroup".into()),
-                v2_controllers: ["cpu", "io", "memory"].map(String::from).into(),
+                v2_controllers: ["cpu", "io", "memory"].map(floodline_record::text::Text::from).into(),
                 ..CgroupSetup::default()
             },
             debugfs: Some(true),

@@ -99,7 +99,10 @@ fn records() -> Vec<Record> {
     let mut records = vec![Record::Facts(Box::new(facts))];
     records.extend(described());
     let need = "CAP_SYS_PTRACE".to_owned();
-    records.push(Record::Gap(Gap { times: 3, ..Gap::new(Source::ProcessIo, Cause::PermissionDenied { need }) }));
+    records.push(Record::Gap(Gap {
+        times: 3,
+        ..Gap::new(Source::ProcessIo, Cause::PermissionDenied { need: need.into() })
+    }));
     for second in 0..SECONDS {
         if second == 10 {
             let (pid, start_ticks, comm) = (7, 99, "kworker/u8:1".into());
@@ -153,7 +156,7 @@ fn a_file_of_version_1_opens_and_holds_what_it_held() {
     assert_eq!((decoder.header().program.as_str(), decoder.header().version.as_str()), ("floodline", "0.1.0"));
     assert_eq!(decoder.header().every_ns, Some(Nanos::SECOND));
     assert_eq!(decoder.differences().unknown, [""; 0], "a column was renamed or removed: old files lose it");
-    let missing: BTreeSet<String> = decoder.differences().missing.iter().cloned().collect();
+    let missing: BTreeSet<String> = decoder.differences().missing.iter().map(ToString::to_string).collect();
 
     let read: Vec<Record> = decoder.by_ref().collect::<Result<_, _>>().unwrap();
     assert_eq!(decoder.cut(), None);

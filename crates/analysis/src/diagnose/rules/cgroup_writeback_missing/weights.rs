@@ -46,7 +46,7 @@ pub(super) fn without_effect(window: &Window, facts: &HostFacts) -> Option<Findi
 
 /// Whether something divides a disk by weights.
 fn shares_out(facts: &HostFacts, disk: &Device<'_>) -> bool {
-    let qos = facts.io_cost_qos.get(&disk.dev.to_string());
+    let qos = facts.io_cost_qos.get(disk.dev.to_string().as_str());
     qos.is_some_and(|qos| qos.split_ascii_whitespace().any(|word| word == "enable=1")) || scheduler(disk) == Some("bfq")
 }
 
@@ -147,7 +147,7 @@ mod tests {
 
     fn io_cost(fixture: Fixture, qos: &str) -> Fixture {
         fixture.facts(|facts| {
-            facts.io_cost_qos.insert("8:16".to_owned(), qos.to_owned());
+            facts.io_cost_qos.insert("8:16".into(), qos.into());
         })
     }
 
@@ -157,7 +157,7 @@ mod tests {
         check_rule(&RULE, &weighted("ext4"), expect);
         check_rule(&RULE, &io_cost(weighted("ext4"), "enable=0 ctrl=auto"), expect);
         check_rule(&RULE, &io_cost(weighted("ext4"), "enable=1 ctrl=auto"), "clear:");
-        let bfq = weighted("ext4").facts(|facts| facts.devices[1].scheduler = Some("bfq".to_owned()));
+        let bfq = weighted("ext4").facts(|facts| facts.devices[1].scheduler = Some("bfq".into()));
         check_rule(&RULE, &bfq, "clear:");
         check_rule(&RULE, &weighted("ext4").limits("/batch.service", |_, row| row.io_weight = Some(USUAL)), "clear:");
         let unread = weighted("ext4").gap(Gap::new(Source::IoCost, Cause::Vanished));
@@ -174,7 +174,7 @@ mod tests {
     fn in_a_hybrid_set_up_weights_hold_no_buffered_writes() {
         let hybrid = weighted("ext4").facts(|facts| {
             facts.cgroups.mode = CgroupMode::Hybrid;
-            facts.cgroups.v2_controllers = vec!["io".to_owned()];
+            facts.cgroups.v2_controllers = vec!["io".into()];
         });
         check_rule(&RULE, &hybrid, "info: Weights of 1 cgroup do not hold buffered writes: cgroups are hybrid here.");
     }
