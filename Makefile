@@ -11,7 +11,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny lab validate bench
+.PHONY: doctor test build packages lint unit notices deny fuzz mutants lab validate bench
 
 doctor: build
 	target/release/floodline doctor
@@ -52,6 +52,16 @@ notices:
 deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --locked check
+
+# Coverage-guided, for FUZZ_MINUTES. The tests run the same targets for a moment each.
+fuzz:
+	.ci/fuzz
+
+# Changes the kernel arithmetic, the budgets and the decoder, one expression at a time: a test must fail for each.
+# Takes hours; MUTANTS_ARGS="--package floodline-kernel" or "--shard 1/8" takes a part.
+mutants:
+	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	cargo mutants --output target $(MUTANTS_ARGS)
 
 # Five kernels: before and after large folios, before and after the fix of inode switching, a new one. What was
 # run before is remembered. Exit code 1 says that something is not as expected: the page then says what.

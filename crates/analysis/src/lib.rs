@@ -12,4 +12,6 @@ pub mod ledger;
 pub mod moment;
 pub mod report;
 pub mod run;
+#[cfg(test)]
+mod strangers;
 pub mod validate;

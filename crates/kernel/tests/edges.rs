@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the arithmetic turns: the values on both sides of each comparison, and the cases that no golden vector meets.
+//! Expected values are worked out by hand from the formulas. `make mutants` finds what is missing here.
+
+use floodline_kernel::{
+    Algorithm, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, RatelimitSample, WbShare, wb_calc_thresh,
+};
+
+const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
+
+fn of(major: u16, minor: u16) -> Algorithm {
+    Algorithm::of(KernelVersion::new(major, minor, 0))
+}
+
+#[test]
+fn a_backport_counts_for_its_own_series_only() {
+    let check = |major, minor, patch, expect| {
+        let algorithm = Algorithm::of(KernelVersion::new(major, minor, patch));
+        assert_eq!(algorithm.limits_overflow_fixed, expect, "{major}.{minor}.{patch}");
+    };
+    check(5, 10, 222, false);
+    check(5, 10, 223, true);
+    check(5, 11, 250, false);
+    check(6, 1, 191, false);
+    check(6, 1, 192, true);
+    check(6, 2, 250, false);
+}
+
+#[test]
+fn times_are_rounded_up_to_jiffies() {
+    let check = |ms, expect| assert_eq!(BUILD.ms_to_jiffies(ms), expect, "{ms} ms");
+    check(0, 0);
+    check(1, 1);
+    check(4, 1);
+    check(5, 2);
+    check(4000, 1000);
+    assert_eq!(BUILD.bandwidth_idle(), 250);
+}
+
+#[test]
+fn the_batch_of_a_counter_is_two_per_cpu_and_at_least_32() {
+    let check = |cpus_possible, expect| assert_eq!(Build { cpus_possible, ..BUILD }.percpu_batch(), expect);
+    check(1, 32);
+    check(16, 32);
+    check(17, 34);
+    check(64, 128);
+}
+
+#[test]
+fn tasks_run_free_up_to_the_ceiling_and_are_held_above() {
+    let check = |dirty, wb_dirty, strictlimit, expect| {
+        let dtc = DirtyThrottleControl {
+            thresh: 200,
+            bg_thresh: 100,
+            dirty,
+            wb_thresh: 20,
+            wb_bg_thresh: 10,
+            wb_dirty,
+            ..DirtyThrottleControl::default()
+        };
+        assert_eq!(dtc.is_freerun(strictlimit), expect, "{dirty} {wb_dirty} {strictlimit}");
+    };
+    check(150, 16, false, true);
+    check(151, 15, false, false);
+    check(151, 15, true, true);
+    check(150, 16, true, false);
+}
+
+#[test]
+fn a_wb_exceeds_above_its_share_where_the_domain_does_or_strictlimit_holds() {
+    let check = |dirty, wb_dirty, strictlimit, expect| {
+        let dtc =
+            DirtyThrottleControl { thresh: 200, dirty, wb_thresh: 20, wb_dirty, ..DirtyThrottleControl::default() };
+        assert_eq!(dtc.is_exceeded(strictlimit), expect, "{dirty} {wb_dirty} {strictlimit}");
+    };
+    check(201, 21, false, true);
+    check(201, 20, false, false);
+    check(200, 21, false, false);
+    check(200, 21, true, true);
+    check(200, 20, true, false);
+    check(0, 19, false, false);
+}
+
+/// The next rate of a task at 100 pages per second, whose other rates all ask for more.
+fn next_rate(algorithm: &Algorithm, dtc: &DirtyThrottleControl, strictlimit: bool) -> u64 {
+    let before = DirtyRatelimit { dirty_ratelimit: 100, balanced_dirty_ratelimit: 1000 };
+    let sample = RatelimitSample { pos_ratio: 2048, avg_write_bandwidth: 1000, dirtied: 1, elapsed: 250, strictlimit };
+    before.update(algorithm, BUILD, dtc, &sample).dirty_ratelimit
+}
+
+/// The position ratio asks for 201: a step of 101, an eighth of it, rounded up.
+const RISES: u64 = 113;
+const STAYS: u64 = 100;
+
+#[test]
+fn a_rate_rises_below_the_set_point_only() {
+    // Free-run ceiling 900,000, limit 1,200,000, set point half way.
+    let at = |dirty| DirtyThrottleControl {
+        thresh: 1_200_000,
+        bg_thresh: 600_000,
+        dirty,
+        dirty_limit: 1_200_000,
+        ..DirtyThrottleControl::default()
+    };
+    assert_eq!(next_rate(&of(6, 10), &at(1_049_999), false), RISES);
+    assert_eq!(next_rate(&of(6, 10), &at(1_050_000), false), STAYS);
+}
+
+#[test]
+fn under_strictlimit_a_nearly_empty_wb_may_always_rise_until_6_14() {
+    let check = |algorithm, wb_dirty, expect| {
+        let dtc = DirtyThrottleControl { wb_dirty, ..DirtyThrottleControl::default() };
+        assert_eq!(next_rate(&algorithm, &dtc, true), expect, "{wb_dirty}");
+    };
+    check(of(6, 10), 0, RISES);
+    check(of(6, 10), 7, RISES);
+    check(of(6, 10), 8, STAYS);
+    check(of(6, 14), 7, STAYS);
+    // Below the free-run ceiling of its share every wb may.
+    let dtc = DirtyThrottleControl { wb_dirty: 8, wb_thresh: 10, wb_bg_thresh: 8, ..DirtyThrottleControl::default() };
+    assert_eq!(next_rate(&of(6, 14), &dtc, true), RISES);
+}
+
+#[test]
+fn a_step_that_is_64_times_smaller_than_the_rate_is_none() {
+    // The position ratio asks for 191 of 192; 192 / (2 × 1 + 1) is a shift by 64.
+    let before = DirtyRatelimit { dirty_ratelimit: 192, balanced_dirty_ratelimit: 100 };
+    let sample =
+        RatelimitSample { pos_ratio: 1018, avg_write_bandwidth: 100, dirtied: 1, elapsed: 250, strictlimit: false };
+    let dtc = DirtyThrottleControl { thresh: 200, bg_thresh: 100, dirty: 200, ..DirtyThrottleControl::default() };
+    assert_eq!(before.update(&of(6, 10), BUILD, &dtc, &sample).dirty_ratelimit, 192);
+}
+
+#[test]
+fn the_floor_of_a_share_since_6_14_is_smaller_under_strictlimit() {
+    let check = |algorithm: &Algorithm, strictlimit, dirty, expect| {
+        let share = WbShare { strictlimit, ..WbShare::unlimited(algorithm, 0, 1000) };
+        assert_eq!(wb_calc_thresh(algorithm, &share, 1_200_000, dirty), expect, "{strictlimit} {dirty}");
+    };
+    check(&of(6, 10), true, 1_000_000, 0);
+    check(&of(6, 14), true, 1_000_000, 2000);
+    check(&of(6, 14), false, 1_000_000, 25_000);
+    check(&of(6, 14), true, 1_200_000, 0);
+    check(&of(6, 14), true, 1_200_001, 0);
+}
