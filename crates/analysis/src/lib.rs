@@ -10,8 +10,10 @@ pub mod container;
 pub mod diagnose;
 pub mod ledger;
 pub mod moment;
+pub mod plan;
 pub mod report;
 pub mod run;
 #[cfg(test)]
 mod strangers;
+pub mod symptom;
 pub mod validate;

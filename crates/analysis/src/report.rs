@@ -27,6 +27,11 @@ pub struct Report {
     pub not_checked: Vec<NotChecked>,
     /// Everything that could not be read, whether or not a rule needed it.
     pub gaps: Vec<GapLine>,
+    /// What to change, of all findings together; absent where no command helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// What people on the machine notice, whatever its cause.
+    pub symptom: Symptom,
     /// Which stretch of a long recording this is the report of; absent where it is all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Stretch>,
@@ -83,8 +88,93 @@ pub struct HostSummary {
     pub samples: u64,
 }
 
-/// One thing that is wrong.
+/// What people on the machine notice while it is observed: waiting and busy devices, without a cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Symptom {
+    /// When the observation began on the wall clock, nanoseconds since 1970 UTC.
+    pub from_wall_ns: Option<u64>,
+    /// Seconds of it in which tasks waited for I/O for a noticeable part of the time; 0 where they did not.
+    pub waiting_s: f64,
+    /// When the first such interval began on the wall clock, nanoseconds since 1970 UTC.
+    pub waiting_from_wall_ns: Option<u64>,
+    /// Share of these seconds in which at least one task waited for I/O: `/proc/pressure/io` `some`.
+    pub io_some_share: Option<f64>,
+    /// The largest share of any interval.
+    pub io_some_share_max: Option<f64>,
+    /// Smallest and largest share of CPU time that was idle with I/O outstanding, of these seconds' intervals.
+    pub iowait_share: Option<(f64, f64)>,
+    /// The busiest disk in these seconds, or in the whole observation where tasks did not wait.
+    pub busiest: Option<BusyDisk>,
+    /// The most dirty data of any sample, bytes.
+    pub dirty_max_bytes: Option<u64>,
+    /// Where background writeback starts, bytes.
+    pub background_threshold_bytes: Option<u64>,
+    /// Where writers begin to be paused, bytes: the freerun ceiling.
+    pub freerun_ceiling_bytes: Option<u64>,
+    /// The smallest hard threshold of a cgroup that has one of its own.
+    pub tightest: Option<TightCgroup>,
+}
+
+/// A disk and how busy it was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyDisk {
+    /// Kernel name (escaped).
+    pub name: String,
+    /// Share of the time with a request in flight.
+    pub busy_share: f64,
+    /// Mean time of a write, queueing included, seconds.
+    pub write_await_s: Option<f64>,
+}
+
+/// A cgroup and how much it may have dirty.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TightCgroup {
+    /// Its label (escaped).
+    pub name: String,
+    /// Its hard threshold, bytes.
+    pub thresh_bytes: u64,
+    /// Cgroups with a threshold of their own.
+    pub of: u64,
+}
+
+/// What a person reads first of a finding: few and plain words. The kernel's words are in the other fields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Brief {
+    /// Why it happens here, in at most three short sentences.
+    pub because: String,
+    /// Which processes, cgroups or devices it concerns; empty where that is the whole machine.
+    pub who: String,
+    /// What the change is expected to do.
+    pub expect: String,
+    /// What the change costs.
+    pub costs: String,
+}
+
+/// What to change on this machine: the steps of all findings, merged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Plan {
+    /// Commands that act at once, for a shell of any user who may use sudo.
+    pub now: Vec<String>,
+    /// What they are expected to do.
+    pub expect: Vec<String>,
+    /// What they cost.
+    pub costs: Vec<String>,
+    /// Commands that put the old state back.
+    pub undo: Vec<String>,
+    /// Commands that make the change survive a reboot.
+    pub keep: Vec<String>,
+    /// What cannot be done by a command now, such as another kernel.
+    pub later: Vec<String>,
+    /// Steps of other findings that were left out, and why.
+    pub conflicts: Vec<String>,
+    /// Rules whose findings the plan answers.
+    pub rules: Vec<&'static str>,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Finding {
     /// Name of the rule.
     pub rule: &'static str,
@@ -103,6 +193,13 @@ pub struct Finding {
     pub plan: Vec<Step>,
     /// What the change costs.
     pub trade_off: String,
+    /// Disks it is about, by kernel name (escaped); empty where it is about the whole machine.
+    pub devices: Vec<String>,
+    /// The same in few and plain words, for the first screen.
+    pub brief: Brief,
+    /// The rule whose finding is the cause of this one; absent for causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explained_by: Option<&'static str>,
 }
 
 /// One reading and what it is held against.
@@ -142,8 +239,35 @@ pub struct Step {
     pub value: String,
     /// What puts the old state back.
     pub undo: String,
-    /// The same as one shell command line.
+    /// The same as one command line of a root shell.
     pub command: String,
+    /// Whether it acts now, keeps a change, or waits for a better moment.
+    pub when: When,
+}
+
+/// When a step is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// It acts at once.
+    #[default]
+    Now,
+    /// It keeps what another step changed.
+    Keep,
+    /// It needs a reboot, a package or a change of scripts.
+    Later,
+}
+
+impl Step {
+    /// The name of the sysctl it writes, such as `vm.dirty_bytes`.
+    pub fn sysctl(&self) -> Option<String> {
+        self.write.strip_prefix("/proc/sys/").map(|path| path.replace('/', "."))
+    }
+
+    /// The sysctl as `NAME=VALUE`.
+    pub fn assignment(&self) -> Option<String> {
+        self.sysctl().map(|name| format!("{name}={}", self.value))
+    }
 }
 
 /// A rule that found nothing.

@@ -107,9 +107,10 @@ mod tests {
             name: "slow-thing",
             summary: "A thing is slow",
             manual: "# slow-thing\n\nLead.\n\n## What it means\n\nOne `code` and\n*two* 3 * 4.\n\n* item one that is long enough to\n  wrap\n* item two\n\n```text\na  = b\n```\n",
+            explains: &[],
             check: |_| Verdict::Clear(String::new()),
         };
-        insta::assert_snapshot!(page(&rule, Options { width: 30, color: false }), @"
+        insta::assert_snapshot!(page(&rule, Options { width: 30, ..Options::default() }), @"
         slow-thing - A thing is slow
 
           Lead.

@@ -62,12 +62,16 @@ mod tests {
         let line = doctor(&diagnose(&dirty_cliff().window(), None)).unwrap();
         let report: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(report["schema"], "floodline.doctor/1");
-        assert_eq!(keys(&report), ["findings", "gaps", "host", "not_checked", "ruled_out", "schema", "window_s"]);
+        assert_eq!(
+            keys(&report),
+            ["findings", "gaps", "host", "not_checked", "plan", "ruled_out", "schema", "symptom", "window_s"]
+        );
         let finding = &report["findings"][0];
-        let expect = ["cause", "confirmed", "evidence", "plan", "rule", "severity", "summary", "trade_off"];
+        let expect =
+            ["brief", "cause", "confirmed", "devices", "evidence", "plan", "rule", "severity", "summary", "trade_off"];
         assert_eq!(keys(finding), expect);
         assert_eq!(keys(&finding["evidence"][0]), ["name", "source", "threshold", "unit", "value"]);
-        assert_eq!(keys(&finding["plan"][0]), ["command", "undo", "value", "write"]);
+        assert_eq!(keys(&finding["plan"][0]), ["command", "undo", "value", "when", "write"]);
         assert_eq!(finding["severity"], "critical");
         assert_eq!(keys(&report["ruled_out"][0]), ["reason", "rule"]);
     }

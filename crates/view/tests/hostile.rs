@@ -24,7 +24,11 @@ fn outputs(records: &[Record]) -> Vec<(String, String)> {
     let reading = || Side { label: "a.flr".to_owned(), readings: vec![Reading::of(&window)] };
     let compared = compare(&[reading(), reading()]).expect("a result");
     let mut out = vec![
-        ("doctor text".to_owned(), doctor::render(&report, doctor::Options { width: 80, color: false })),
+        ("doctor text".to_owned(), doctor::render(&report, doctor::Options::default())),
+        (
+            "doctor details".to_owned(),
+            doctor::render(&report, doctor::Options { details: true, ..doctor::Options::default() }),
+        ),
         ("doctor json".to_owned(), json::doctor(&report).expect("a result")),
         ("budget text".to_owned(), budget::text(&budgets, budget::Options { width: 200, color: false, bytes: false })),
         ("budget json".to_owned(), budget::json(&budgets).expect("a result")),

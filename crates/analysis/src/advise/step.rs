@@ -5,11 +5,11 @@
 //! from the host.
 
 use super::knob::{Knob, knob};
-use crate::report::Step;
+use crate::report::{Step, When};
 use floodline_record::window::Window;
 
 /// Drop-in that makes sysctl settings survive a reboot.
-const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/90-floodline.conf";
+use crate::plan::SYSCTL_DROP_IN;
 /// Drop-in that keeps the journal in memory.
 const JOURNALD_DROP_IN: &str = "/etc/systemd/journald.conf.d/90-floodline.conf";
 
@@ -26,6 +26,7 @@ pub fn sysctls(window: &Window, changes: &[(&str, u64)]) -> Vec<Step> {
         let lines: Vec<String> = changes.iter().map(|(knob, value)| format!("{} = {value}", knob.name)).collect();
         let quoted: Vec<String> = lines.iter().map(|line| format!("'{line}'")).collect();
         steps.push(Step {
+            when: When::Keep,
             write: SYSCTL_DROP_IN.to_owned(),
             value: lines.join("\n"),
             undo: format!("rm {SYSCTL_DROP_IN}"),
@@ -37,6 +38,7 @@ pub fn sysctls(window: &Window, changes: &[(&str, u64)]) -> Vec<Step> {
 
 fn sysctl(window: &Window, knob: &Knob, value: u64) -> Step {
     Step {
+        when: When::Now,
         write: knob.path.to_owned(),
         value: value.to_string(),
         undo: undo(window, knob),
@@ -66,6 +68,7 @@ fn undo(window: &Window, knob: &Knob) -> String {
 /// Keeps the journal in memory from now on.
 pub fn journald_volatile() -> Step {
     Step {
+        when: When::Now,
         write: JOURNALD_DROP_IN.to_owned(),
         value: "[Journal]\nStorage=volatile".to_owned(),
         undo: format!("rm {JOURNALD_DROP_IN} && systemctl restart systemd-journald"),

@@ -21,7 +21,8 @@ pub mod synced;
 pub mod throttle;
 pub mod writer;
 
-use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA};
+use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA, Severity};
+use crate::{plan, symptom};
 use floodline_record::facts::CgroupMode;
 use floodline_record::gap::Gap;
 use floodline_record::id::Entity;
@@ -37,6 +38,8 @@ pub struct Rule {
     pub summary: &'static str,
     /// The manual page in Markdown: What it means, Evidence, Why it happens, What to do, Kernel references.
     pub manual: &'static str,
+    /// Rules whose findings of the same event this one explains: they are then shown as "also seen".
+    pub explains: &'static [&'static str],
     /// Looks at a window.
     pub check: fn(&Window) -> Verdict,
 }
@@ -67,6 +70,8 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         ruled_out: Vec::new(),
         not_checked: Vec::new(),
         gaps: gap_lines(&window.gaps),
+        plan: None,
+        symptom: symptom::symptom(window),
         stretch: None,
     };
     for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
@@ -80,7 +85,27 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     }
     // Stable: equal severities stay in the order of the catalogue, causes before symptoms.
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    explain(&mut report.findings);
+    report.plan = plan::merge(&report.findings);
     report
+}
+
+/// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Causes come
+/// first: what is explained moves behind them.
+fn explain(findings: &mut [Finding]) {
+    for at in 1..findings.len() {
+        let (before, rest) = findings.split_at_mut(at);
+        let explains = |cause: &&Finding| {
+            let rules = rule(cause.rule).map_or(&[][..], |rule| rule.explains);
+            let of_one_disk = cause.devices.is_empty()
+                || rest[0].devices.is_empty()
+                || cause.devices.iter().any(|disk| rest[0].devices.contains(disk));
+            let counts = cause.explained_by.is_none() && cause.severity >= Severity::Warning;
+            counts && of_one_disk && rules.contains(&rest[0].rule)
+        };
+        rest[0].explained_by = before.iter().find(explains).map(|cause| cause.rule);
+    }
+    findings.sort_by_key(|finding| finding.explained_by.is_some());
 }
 
 fn host_summary(window: &Window) -> HostSummary {
@@ -161,7 +186,6 @@ pub(crate) fn first_finding(rule: &Rule, fixture: &floodline_testkit::Fixture) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Severity;
     use floodline_record::gap::{Cause, Source};
     use floodline_record::metric::Row;
     use floodline_record::record::Record;

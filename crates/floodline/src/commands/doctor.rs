@@ -57,6 +57,9 @@ pub(crate) struct Doctor {
     /// Say which sources can be read here, and what is lost without the others
     #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on", "trace", "trace_budget"])]
     capabilities: bool,
+    /// Print the evidence, its sources, what was ruled out and what was not read
+    #[arg(long)]
+    details: bool,
     /// Run only this rule; may be given again
     #[arg(long, value_name = "RULE")]
     rule: Vec<String>,
@@ -116,7 +119,8 @@ impl Run for Doctor {
         };
         match self.format {
             Format::Text => {
-                let options = doctor::Options { width: console.width(), color: console.is_colored() };
+                let options =
+                    doctor::Options { width: console.width(), color: console.is_colored(), details: self.details };
                 console.print(&doctor::render(&report, options))?;
             }
             Format::Json => console.print(&json::doctor(&report).map_err(CliError::bug)?)?,

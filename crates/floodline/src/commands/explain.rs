@@ -21,7 +21,7 @@ pub(crate) struct Explain {
 
 impl Run for Explain {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let options = Options { width: console.width(), color: console.is_colored() };
+        let options = Options { width: console.width(), color: console.is_colored(), ..Options::default() };
         let text = match self.rule {
             Some(name) => explain::page(named(&name)?, options),
             None => explain::list(RULES, options),

@@ -10,7 +10,7 @@ fn a_recorded_incident_is_named_and_fails() {
     let file = recording(&slow_journal());
     let run = floodline(&["doctor", file.as_str(), "--rule", "dominant-writer"]);
     assert_eq!(run.code, 1, "{run}");
-    assert!(run.stdout.starts_with("critical: systemd-journal[300] makes 80 % of all writes"), "{run}");
+    assert!(run.stdout.starts_with("CRITICAL on web-1: systemd-journal[300] makes 80 % of all"), "{run}");
     assert_eq!(run.stderr, "");
 }
 
@@ -89,10 +89,13 @@ fn captured_trees_of_every_kernel_are_diagnosed_in_one_look() {
     for tree in captured() {
         let run = floodline(&["doctor", "--root", &tree.to_string_lossy(), "--fail-on", "never"]);
         assert_eq!(run.code, 0, "{run}");
-        assert!(run.stdout.contains("1 look."), "{run}");
+        assert!(run.stdout.contains("one sample"), "{run}");
         for line in run.stdout.lines() {
             assert!(line.chars().count() <= 80 || line.contains('\''), "{line}");
         }
+        let whole = floodline(&["doctor", "--root", &tree.to_string_lossy(), "--details", "--fail-on", "never"]);
+        assert!(whole.stdout.contains("1 look."), "{whole}");
+        assert!(whole.stdout.lines().count() > run.stdout.lines().count(), "{whole}");
     }
 }
 

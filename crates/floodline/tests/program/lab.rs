@@ -230,7 +230,8 @@ fn vm_a_healthy_machine_is_left_alone() {
 #[test]
 fn vm_a_command_runs_in_a_guest_and_floodline_with_it() {
     let Some((_guest, program)) = guest() else { return };
-    let script = "floodline doctor --for 1s >&2; test -t 1 || echo plain; grep -c ' /data ext4 ' /proc/mounts; exit 7";
+    let script =
+        "floodline doctor --for 1s --details >&2; test -t 1 || echo plain; grep -c ' /data ext4 ' /proc/mounts; exit 7";
     let run = run(&["shell", "--kernel", "6.12", "--guest-program", &program, "--", "bash", "-c", script]);
     if is_skipped(&run) {
         return;

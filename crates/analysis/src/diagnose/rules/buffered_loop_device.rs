@@ -6,7 +6,7 @@
 
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::Behaviour;
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
@@ -19,6 +19,7 @@ pub const RULE: Rule = Rule {
     name: "buffered-loop-device",
     summary: "A filesystem in a file writes through the page cache twice",
     manual: include_str!("buffered_loop_device.md"),
+    explains: &[],
     check,
 };
 
@@ -136,9 +137,9 @@ fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Findin
         more => format!("{} and {more} more", names.join(", ")),
     };
     let summary = match in_use.is_empty() {
-        true => format!("Whatever is written to {names} will be dirty twice: the loop device is buffered."),
+        true => format!("Writes to {names} will be cached twice: the loop device is buffered."),
         false => {
-            format!("Every byte written to {names} is dirty twice: the loop device writes through the page cache.")
+            format!("Every byte written to {names} is cached twice: the loop device writes through the page cache.")
         }
     };
     let mut evidence = Vec::new();
@@ -180,7 +181,20 @@ fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Findin
              reports it as written: it is dirty a second time, and the filesystem in it measures the speed of memory \
              instead of the disk's.{charged}"
         ),
+        brief: Brief {
+            because: format!(
+                "The loop device writes its image file through the page cache. Each byte is unwritten twice: above the \
+                 device and again in the image on {carrier}."
+            ),
+            who: names,
+            expect: "Each byte is cached once, and the filesystem in the image sees the speed of the disk.".to_owned(),
+            costs: "Reads of the image are cached once only. The kernel refuses if the image does not begin on a sector \
+                    of the disk."
+                .to_owned(),
+        },
         plan: shown.iter().filter_map(|one| direct(one.name)).collect(),
+        explained_by: None,
+        devices: Vec::new(),
         trade_off: "Reads of the image are no longer cached a second time, so what does not fit into the cache above is \
                     read from the disk. The image has to begin on, and its loop device to use, sectors of the disk's size \
                     (losetup --sector-size); otherwise the kernel refuses and stays buffered: check loop/dio afterwards. \
@@ -196,6 +210,7 @@ fn direct(name: &Name) -> Option<Step> {
         return None;
     }
     Some(Step {
+        when: When::Now,
         write: format!("/dev/{name}"),
         value: "direct I/O on".to_owned(),
         undo: format!("losetup --direct-io=off /dev/{name}"),
@@ -227,13 +242,13 @@ mod tests {
 
     #[test]
     fn a_buffered_image_is_worth_more_than_a_note_only_while_it_is_written_and_somebody_waits() {
-        check_rule(&RULE, &image("xfs", "rw"), "info: Whatever is written to loop0 will be dirty twice");
+        check_rule(&RULE, &image("xfs", "rw"), "info: Writes to loop0 will be cached twice");
         let written = image("xfs", "rw").disk("loop0", |t, row| row.written = grows(t, 0, 5e6));
-        check_rule(&RULE, &written, "info: Every byte written to loop0 is dirty twice");
+        check_rule(&RULE, &written, "info: Every byte written to loop0 is cached twice");
         let waiting = written.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.1 * t)));
-        check_rule(&RULE, &waiting, "warning: Every byte written to loop0 is dirty twice");
+        check_rule(&RULE, &waiting, "warning: Every byte written to loop0 is cached twice");
         let dirty = image("xfs", "rw").bdi("7:0", |_, row| row.reclaimable = Some(Bytes(mib(30.0)))).one_look();
-        check_rule(&RULE, &dirty, "info: Every byte written to loop0 is dirty twice");
+        check_rule(&RULE, &dirty, "info: Every byte written to loop0 is cached twice");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod weights;
 
 use crate::diagnose::{Rule, Verdict, cgroup, device, missing};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
 use floodline_record::gap::Source;
@@ -23,6 +23,7 @@ pub const RULE: Rule = Rule {
     name: "cgroup-writeback-missing",
     summary: "Limits of cgroups that do not hold buffered writes here, though they look as if they did",
     manual: include_str!("cgroup_writeback_missing.md"),
+    explains: &[],
     check,
 };
 
@@ -135,11 +136,23 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         severity,
         summary: format!("{fails}: cgroups are {mode} here."),
         evidence,
+        brief: Brief {
+            because: format!(
+                "Cgroups are {mode} here. The kernel then cannot tell which cgroup a buffered write belongs to, so write \
+                 limits and weights do not reach it."
+            ),
+            expect: "After the reboot each cgroup has a limit of unwritten data of its own.".to_owned(),
+            costs: "Small values of vm.dirty_bytes then starve small cgroups. Set ratios before the move.".to_owned(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause: "Without memory and io on one hierarchy the kernel cannot tell whose a page is when it writes it: all \
                 buffered writes are issued as the root's, only the machine's own threshold throttles, and a cgroup may \
                 fill its whole memory limit with dirty pages. Its reclaim then waits for the disk page by page."
             .to_owned(),
         plan: vec![Step {
+            when: When::Later,
             write: "kernel command line".to_owned(),
             value: UNIFIED.to_owned(),
             undo: "take it off the command line and reboot".to_owned(),
@@ -208,6 +221,21 @@ fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
             floodline_record::name::Name::new(&mount.fs_type)
         ),
         evidence,
+        brief: Brief {
+            because:
+                "This filesystem does not tell the kernel which cgroup a buffered write belongs to. The limits hold \
+                      direct and synchronous writes only."
+                    .to_owned(),
+            who: escaping
+                .iter()
+                .take(3)
+                .map(|(cgroup, ..)| cgroup::label(window, *cgroup))
+                .collect::<Vec<_>>()
+                .join(", "),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause: "A filesystem has to say for each write whose it is. Where it does not, dirty pages are written as the \
                 root's: io.max, io.weight and io.latency see direct and synchronous writes only, and the cgroup has no \
                 dirty budget of its own."
@@ -257,6 +285,16 @@ fn shared_budget(window: &Window) -> Option<Finding> {
                 "memory.max",
             ),
         ],
+        brief: Brief {
+            because:
+                "Below the last cgroup with the memory controller all cgroups share one limit of unwritten data. One \
+                      writer makes the others wait."
+                    .to_owned(),
+            who: names.join(", "),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause:
             "A dirty budget and a flusher belong to a memory cgroup. Below the last cgroup with the memory controller \
                 all are one: a writer in one of them throttles the others. With io enabled the kernel keeps memory \

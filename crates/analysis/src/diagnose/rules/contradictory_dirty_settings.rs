@@ -7,7 +7,7 @@
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict, dirty, missing};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::Behaviour;
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -20,6 +20,7 @@ pub const RULE: Rule = Rule {
     name: "contradictory-dirty-settings",
     summary: "A writeback setting is void, contradicts another, or has a value nobody can mean",
     manual: include_str!("contradictory_dirty_settings.md"),
+    explains: &[],
     check,
 };
 
@@ -83,6 +84,13 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: 
         summary,
         evidence,
         cause: cause.to_owned(),
+        brief: Brief {
+            because: cause.to_owned(),
+            expect: "The settings do what their names say.".to_owned(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         plan,
         trade_off: "Nothing that the present value gives is lost: it does not do what its name says.".to_owned(),
     }
@@ -329,6 +337,7 @@ fn strict_limit(bdi: &str) -> Option<Step> {
     }
     let path = format!("/sys/class/bdi/{bdi}/strict_limit");
     Some(Step {
+        when: When::Now,
         value: "1".to_owned(),
         undo: format!("echo 0 > {path}"),
         command: format!("echo 1 > {path}"),

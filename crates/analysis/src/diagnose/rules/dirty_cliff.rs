@@ -11,7 +11,7 @@ use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
 use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, writer};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::window::Window;
@@ -21,6 +21,7 @@ pub const RULE: Rule = Rule {
     name: "dirty-cliff",
     summary: "More dirty data piles up than the device writes in a second; then everybody waits",
     manual: include_str!("dirty_cliff.md"),
+    explains: &["dominant-writer", "fsync-behind-writeback", "dirty-data-at-risk"],
     check,
 };
 
@@ -129,14 +130,14 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
         (true, _) if one_writer || burst.seconds < HURTS_S => Severity::Warning,
         (true, _) => Severity::Critical,
     };
-    let what = if by_operations { "scattered small pages" } else { "of dirty data" };
+    let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
     let who = match (burst.stalled(), burst.trigger) {
-        (_, Trigger::Asked) => "for somebody who asked, and whoever else writes waits",
-        (true, _) => "during which everyone who writes waits",
-        (false, _) => "and hardly anybody waited",
+        (_, Trigger::Asked) => ", triggered by a sync. Other writers waited behind it",
+        (true, _) => ". All writers waited behind it",
+        (false, _) => ". Few tasks waited",
     };
     let summary = format!(
-        "{} {what} piled up and went to {} at once: {} {who}.",
+        "{} {what} was flushed to {} in one {} burst{who}.",
         human::bytes(burst.dirty_before as f64),
         device.name,
         human::seconds(burst.seconds)
@@ -160,7 +161,11 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
     evidence.extend(common_evidence(window, rate));
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger) };
-    Finding { confirmed: traced(window, device, burst), ..finish(window, severity, summary, evidence, pile) }
+    Finding {
+        confirmed: traced(window, device, burst),
+        devices: vec![device.name.to_string()],
+        ..finish(window, severity, summary, evidence, pile)
+    }
 }
 
 /// What a trace saw of a burst: why the flusher wrote, whose data it was, and who waited in what. `None` when the
@@ -203,7 +208,7 @@ fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Findi
         _ => (Severity::Info, ""),
     };
     let summary = format!(
-        "Dirty data pile up: when the flusher starts, {} has {least}{} of writing to do and everyone waits.",
+        "Unwritten data pile up: when the flusher starts, {} writes for {least}{} and all other writers wait.",
         hoard.device.name,
         human::seconds(hoard.seconds)
     );
@@ -224,7 +229,8 @@ fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Findi
     });
     evidence.extend(common_evidence(window, rate));
     let by_operations = hoard.by_operations.is_some();
-    finish(window, severity, summary, evidence, Pile { by_operations, speed: hoard.speed, rate, trigger: None })
+    let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None };
+    Finding { devices: vec![hoard.device.name.to_string()], ..finish(window, severity, summary, evidence, pile) }
 }
 
 /// What both kinds rest on: the rate, the level, the thresholds, and whether the limit was touched.
@@ -257,18 +263,23 @@ struct Pile {
 fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Evidence>, pile: Pile) -> Finding {
     let Pile { by_operations, speed, rate, trigger } = pile;
     let reached = dirty::dirty_peak(window).zip(dirty::background_threshold(window));
-    let trigger = match reached {
-        _ if trigger == Some(Trigger::Asked) => {
+    let (trigger, plain) = match reached {
+        _ if trigger == Some(Trigger::Asked) => (
             "Neither the amount of dirty data nor, as far as was seen, their age was enough to wake the flusher: sync, \
-             fsync of a large file, or an unmount asked for it"
-        }
+             fsync of a large file, or an unmount asked for it",
+            "A sync, an fsync of a large file or an unmount asked for the data",
+        ),
         Some((peak, background)) if trigger == Some(Trigger::Amount) || peak.0 as f64 >= 0.95 * background.0 as f64 => {
-            "Dirty data reached the background threshold, which is more than this device writes in a second"
+            (
+                "Dirty data reached the background threshold, which is more than this device writes in a second",
+                "The kernel starts writing late: at an amount that this disk needs more than a second for",
+            )
         }
-        _ => {
+        _ => (
             "Dirty data stay below the background threshold, so nothing but their age wakes the flusher, which then \
-             takes all that has expired"
-        }
+             takes all that has expired",
+            "The kernel writes nothing until the data are old enough, and then all of it",
+        ),
     };
     // Counted where it was traced, otherwise what the level allows.
     let paused = throttle::total(window, None).map(|pauses| pauses.count > 0);
@@ -285,6 +296,17 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
         ""
     };
     let (plan, trade_off) = remedy(window, by_operations, speed);
+    let brief = Brief {
+        because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
+        who: String::new(),
+        expect: match too_fast {
+            true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
+            false => {
+                "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
+            }
+        },
+        costs: "Pages that are rewritten often are written more often.".to_owned(),
+    };
     Finding {
         rule: RULE.name,
         confirmed: None,
@@ -292,6 +314,9 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
         summary,
         evidence,
         cause: format!("{trigger}.{throttled}{faster}"),
+        brief,
+        explained_by: None,
+        devices: Vec::new(),
         plan,
         trade_off,
     }
@@ -337,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_measured_cliff_is_critical_and_gets_the_measured_cure() {
-        check_rule(&RULE, &dirty_cliff(), "critical: 298 MiB of dirty data piled up and went to sda at once: 7.00 s");
+        check_rule(&RULE, &dirty_cliff(), "critical: 298 MiB of dirty data was flushed to sda in one 7.00 s burst");
         let finding = first_finding(&RULE, &dirty_cliff());
         assert_eq!(
             commands(&finding),
@@ -398,8 +423,12 @@ mod tests {
 
     #[test]
     fn while_dirty_data_pile_up_the_stall_is_foretold() {
-        check_rule(&RULE, &rising(38.0), "warning: Dirty data pile up: when the flusher starts, sda has 7.83 s");
-        check_rule(&RULE, &rising(190.0), "info: Dirty data pile up");
+        check_rule(
+            &RULE,
+            &rising(38.0),
+            "warning: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s",
+        );
+        check_rule(&RULE, &rising(190.0), "info: Unwritten data pile up");
         check_rule(&RULE, &rising(910.0), "clear: little piles up until the flusher starts: 297 MiB at most, 327 ms");
     }
 
@@ -418,7 +447,7 @@ mod tests {
     fn without_a_speed_the_kind_of_disk_is_a_bound() {
         let turning = |fixture: Fixture| fixture.facts(|facts| facts.devices[0].rotational = Some(true));
         check_rule(&RULE, &blind(60.0), "not checked: /sys/kernel/debug/bdi/NAME/stats");
-        let expect = "info: Dirty data pile up: when the flusher starts, sda has at least 6.29 s of writing to do";
+        let expect = "info: Unwritten data pile up: when the flusher starts, sda writes for at least 6.29 s";
         check_rule(&RULE, &turning(blind(60.0)), expect);
         // Even the fastest of its kind may be fast enough.
         check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
@@ -439,13 +468,13 @@ mod tests {
     #[test]
     fn a_burst_that_was_asked_for_or_hurt_nobody_is_not_the_cliff() {
         let calm = dirty_cliff().host(|_, row| row.psi_io_some = Some(secs(900.0)));
-        check_rule(&RULE, &calm, "info: 298 MiB of dirty data piled up and went to sda at once: 7.00 s and hardly");
+        check_rule(&RULE, &calm, "info: 298 MiB of dirty data was flushed to sda in one 7.00 s burst. Few tasks");
         let asked =
             dirty_cliff().host(|_, row| row.dirty_expire_centisecs = Some(floodline_record::units::Centisecs(6000)));
         check_rule(
             &RULE,
             &asked,
-            "warning: 298 MiB of dirty data piled up and went to sda at once: 7.00 s for somebody",
+            "warning: 298 MiB of dirty data was flushed to sda in one 7.00 s burst, triggered by a sync",
         );
         assert!(
             first_finding(&RULE, &asked).cause.contains("an unmount asked for it"),

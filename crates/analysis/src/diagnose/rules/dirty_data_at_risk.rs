@@ -7,7 +7,7 @@ use crate::advise::step::sysctls;
 use crate::advise::threshold::{self, Pair};
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::window::Window;
@@ -17,6 +17,7 @@ pub const RULE: Rule = Rule {
     name: "dirty-data-at-risk",
     summary: "Much data exists only in memory: a power cut loses it, and a clean stop waits for it",
     manual: include_str!("dirty_data_at_risk.md"),
+    explains: &[],
     check,
 };
 
@@ -112,6 +113,15 @@ fn finding(
     }
     evidence.extend(dirtiest(window));
     let (plan, trade_off) = remedy(window, age, drain.map(|((_, speed), _)| speed));
+    let brief = Brief {
+        because: match age >= OLD_S {
+            true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),
+            false => "Below the background threshold the kernel writes data out only when they are old.".to_owned(),
+        },
+        expect: "Data reach the disk sooner. Less is lost in a power cut.".to_owned(),
+        costs: "Pages that are rewritten often are written more often.".to_owned(),
+        ..Brief::default()
+    };
     Finding {
         rule: RULE.name,
         confirmed: None,
@@ -123,6 +133,9 @@ fn finding(
             false => "The background threshold is a part of memory, and only age makes the flusher write below it."
                 .to_owned(),
         },
+        brief,
+        explained_by: None,
+        devices: Vec::new(),
         plan,
         trade_off,
     }

@@ -21,6 +21,7 @@ pub const RULE: Rule = Rule {
     name: "dominant-writer",
     summary: "One process or cgroup writes more than all others together, and the disk feels it",
     manual: include_str!("dominant_writer.md"),
+    explains: &["dirty-cliff", "fsync-behind-writeback", "dirty-data-at-risk"],
     check,
 };
 
@@ -241,6 +242,7 @@ fn finding(
     let journald = is_journald(dominant.writer) && !dominant.is_children();
     let (cause, plan, trade_off) =
         if journald { remedy::journald_remedy(window, dominant) } else { remedy::other_remedy(&who, dominant) };
+    let brief = remedy::brief(&who, journald, &plan);
     let summary = at_start(&summary);
     Finding {
         rule: RULE.name,
@@ -249,6 +251,9 @@ fn finding(
         confirmed: evidence::traced(window, dominant),
         evidence: evidence::evidence(window, writers, dominant, trouble),
         cause,
+        brief,
+        explained_by: None,
+        devices: trouble.iter().map(|trouble| trouble.device.name.to_string()).collect(),
         plan,
         trade_off,
     }

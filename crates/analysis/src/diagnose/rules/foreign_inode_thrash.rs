@@ -6,7 +6,7 @@
 
 use crate::diagnose::switches::{self, FLUSHES, FOREIGN, Foreign, Moves, Pair, SWITCHES};
 use crate::diagnose::{Rule, Verdict, missing, throttle};
-use crate::report::{Evidence, Finding, Severity};
+use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::window::Window;
@@ -19,6 +19,7 @@ pub const RULE: Rule = Rule {
     name: "foreign-inode-thrash",
     summary: "Two cgroups write the same files, which move between them",
     manual: include_str!("foreign_inode_thrash.md"),
+    explains: &[],
     check,
 };
 
@@ -127,6 +128,16 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>) -> Find
         severity,
         summary,
         evidence,
+        brief: Brief {
+            because:
+                "Two cgroups write the same files. The kernel writes a file back for one cgroup at a time and keeps \
+                      moving the files between them."
+                    .to_owned(),
+            expect: "Give each service files of its own, or let one process write for both.".to_owned(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause:
             "An inode belongs to one cgroup. Who writes to another's is throttled by what its own pages are charged \
                 with, and written out by the other's flusher. After 9 of the last 16 slots of its writing were foreign \

@@ -5,7 +5,7 @@
 #![doc = include_str!("foreign_inode_writeback.md")]
 
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
-use crate::report::{Evidence, Finding, Severity};
+use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::Behaviour;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
@@ -19,6 +19,7 @@ pub const RULE: Rule = Rule {
     name: "foreign-inode-writeback",
     summary: "Pages of one cgroup are in inodes that another cgroup's flusher writes",
     manual: include_str!("foreign_inode_writeback.md"),
+    explains: &[],
     check,
 };
 
@@ -181,6 +182,16 @@ fn finding(window: &Window, owner: &Split, bytes: u64, host: Option<(u64, &Split
             human::bytes(bytes as f64)
         ),
         evidence,
+        brief: Brief {
+            because: format!(
+                "The kernel writes a file back for the cgroup that first wrote it. {name} writes files that belong to \
+                 another cgroup, so its own flusher cannot write them."
+            ),
+            who: name.clone(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause: "A page is charged to the cgroup that first brought it into the cache, an inode belongs to whoever first \
                 dirtied it. Writers are throttled by the charge, flushers work by inode. The kernel moves an inode only \
                 after most of its recent writing was foreign, one inode at a time, and a file written by two cgroups in \

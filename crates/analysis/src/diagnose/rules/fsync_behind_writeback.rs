@@ -10,7 +10,7 @@ use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing, writer};
 use crate::ledger;
 use crate::ledger::blame::Blame;
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
@@ -23,6 +23,7 @@ pub const RULE: Rule = Rule {
     name: "fsync-behind-writeback",
     summary: "Databases and other callers of fsync wait behind the writeback of others",
     manual: include_str!("fsync_behind_writeback.md"),
+    explains: &[],
     check,
 };
 
@@ -209,7 +210,7 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
             human::seconds(queue.await_max_s)
         ),
         None => format!(
-            "Whoever calls fsync waits behind writeback: for {} writes on {disk} took up to {}.",
+            "fsync callers queue behind writeback: for {}, writes to {disk} took up to {}.",
             human::seconds(queue.slow_s),
             human::seconds(queue.await_max_s)
         ),
@@ -239,6 +240,25 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
         None => "",
     };
     let (plan, trade_off) = remedy(window, queue);
+    let too_much = is_outrun(window);
+    let who: Vec<&str> = victims.iter().take(3).map(|victim| victim.label.as_str()).collect();
+    let brief = Brief {
+        because: format!(
+            "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it. {}",
+            match causers.as_slice() {
+                [] => String::new(),
+                some => format!("Most of the data belongs to {}.", some.join(", ")),
+            }
+        )
+        .trim_end()
+        .to_owned(),
+        who: who.join(", "),
+        expect: match too_much {
+            true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
+            false => "The batches get smaller, and each fsync waits for less.".to_owned(),
+        },
+        costs: "Pages that are rewritten often are written more often.".to_owned(),
+    };
     Finding {
         rule: RULE.name,
         severity,
@@ -250,9 +270,18 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64
              flush of the disk's cache, each of which queues behind that; the thread that serves clients waits with \
              it. {whose}{throttled}"
         ),
+        brief,
+        explained_by: None,
+        devices: vec![disk.to_string()],
         plan,
         trade_off,
     }
+}
+
+/// Whether more is dirtied than the disk writes.
+fn is_outrun(window: &Window) -> bool {
+    let speed = device::drains(window).into_iter().next().and_then(|drain| drain.write_bandwidth());
+    matches!((dirty::dirtying_rate(window), speed), (Some(rate), Some(speed)) if rate > speed.value)
 }
 
 /// How slow the disk is, and by what.
@@ -290,17 +319,16 @@ fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {
     if is_off && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         let path = format!("/sys/block/{name}/queue/wbt_lat_usec");
         plan.push(Step {
+            when: When::Now,
             value: "-1".to_owned(),
             undo: format!("echo 0 > {path}"),
             command: format!("echo -1 > {path}"),
             write: path,
         });
     }
-    let faster = match (dirty::dirtying_rate(window), speed) {
-        (Some(rate), Some(speed)) if rate > speed.value => {
-            "More is dirtied than the disk writes: then no setting helps fsync, as the disk is full either way. "
-        }
-        _ => "",
+    let faster = match is_outrun(window) {
+        true => "More is dirtied than the disk writes: then no setting helps fsync, as the disk is full either way. ",
+        false => "",
     };
     (
         plan,
@@ -370,7 +398,7 @@ mod tests {
     #[test]
     fn without_a_database_it_is_a_warning() {
         let nobody = backup().cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)));
-        check_rule(&RULE, &nobody, "warning: Whoever calls fsync waits behind writeback");
+        check_rule(&RULE, &nobody, "warning: fsync callers queue behind writeback");
         let calm = nobody.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.02 * t)));
         check_rule(&RULE, &calm, "clear: sda was full of writeback for 10 s and hardly anybody waited");
     }
@@ -380,7 +408,7 @@ mod tests {
         let own = backup()
             .process("tar", 700, "/system.slice/backup.service", |_, row| row.write_bytes = Some(Bytes(0)))
             .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e8));
-        check_rule(&RULE, &own, "warning: Whoever calls fsync");
+        check_rule(&RULE, &own, "warning: fsync callers");
     }
 
     #[test]

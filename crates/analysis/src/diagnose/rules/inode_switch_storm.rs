@@ -7,7 +7,7 @@
 
 use crate::diagnose::switches::{self, Moves, Pair};
 use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, Presence, Switching, change};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
@@ -21,6 +21,7 @@ pub const RULE: Rule = Rule {
     name: "inode-switch-storm",
     summary: "Removed cgroups make kworkers move their cached inodes, which can burn whole CPUs",
     manual: include_str!("inode_switch_storm.md"),
+    explains: &[],
     check,
 };
 
@@ -237,6 +238,22 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
         Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
     }));
     let (plan, trade_off) = remedy(window, storm);
+    let whose = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES).map(|(id, _)| cgroup::label(window, id));
+    let brief = Brief {
+        because:
+            "A cgroup that wrote many files was removed. The kernel now hands its cached inodes to the parent cgroup, \
+                  and its worker threads burn CPU time under one lock."
+                .to_owned(),
+        who: whose.clone().unwrap_or_default(),
+        expect: match plan.is_empty() {
+            true => String::new(),
+            false => "A kernel with the fixes of 6.18 moves the inodes without the storm.".to_owned(),
+        },
+        costs: format!(
+            "Until then run {} in a cgroup that stays.",
+            whose.unwrap_or_else(|| "units that write many files and end".to_owned())
+        ),
+    };
     Finding {
         rule: RULE.name,
         severity,
@@ -244,6 +261,9 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
         confirmed: confirmed(window, storm),
         evidence,
         cause: cause(storm),
+        brief,
+        explained_by: None,
+        devices: Vec::new(),
         plan,
         trade_off,
     }
@@ -293,6 +313,7 @@ fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
     let mut plan = Vec::new();
     if storm.cost == Cost::Quadratic || storm.cost == Cost::Unknown {
         plan.push(Step {
+            when: When::Later,
             write: "kernel".to_owned(),
             value: "6.18, or a stable release with commit e1b849cfa6b6 (6.12.117 and 6.1.192 have it)".to_owned(),
             undo: "boot the old kernel".to_owned(),

@@ -14,7 +14,7 @@ use self::wait::Seen;
 use crate::diagnose::burst::{self, Burst, Trigger};
 use crate::diagnose::device::Device;
 use crate::diagnose::{Rule, Verdict, missing};
-use crate::report::{Evidence, Finding, Severity};
+use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::Behaviour;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
@@ -26,6 +26,7 @@ pub const RULE: Rule = Rule {
     name: "overlay-umount-flush",
     summary: "Unmounting an overlay will first write out the whole filesystem that carries it",
     manual: include_str!("overlay_umount_flush.md"),
+    explains: &["dirty-cliff", "fsync-behind-writeback", "dirty-data-at-risk"],
     check,
 };
 
@@ -131,6 +132,21 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         confirmed: seen.confirmed(),
         evidence,
         cause: cause(window, upper),
+        brief: Brief {
+            because: format!(
+                "Unmounting an overlay writes out the whole filesystem below it ({}), with the unwritten data of all \
+                 other programs.",
+                upper.mount.mount_point
+            ),
+            who: format!("{} on {device}", human::plural(upper.overlays, "overlay", "overlays")),
+            expect:
+                "Less is unwritten at any time, so that an unmount waits for less. The mount option volatile, set by \
+                     the container runtime, ends the wait."
+                    .to_owned(),
+            costs: "Pages that are rewritten often are written more often.".to_owned(),
+        },
+        explained_by: None,
+        devices: vec![device.to_string()],
         plan,
         trade_off,
     })

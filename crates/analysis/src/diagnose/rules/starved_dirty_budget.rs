@@ -26,6 +26,7 @@ pub const RULE: Rule = Rule {
     name: "starved-dirty-budget",
     summary: "A dirty setting divided over cgroups leaves each too little to hold what it rewrites",
     manual: include_str!("starved_dirty_budget.md"),
+    explains: &["fsync-behind-writeback", "dominant-writer", "strictlimit-throttling", "dirty-data-at-risk"],
     check,
 };
 
@@ -93,19 +94,20 @@ fn finding(
     let setting = setting_shown(worst);
     let effect = match (activity.is_amplified(), throttled, writes) {
         (true, _, _) => format!(
-            "folios are cleaned as soon as they are dirtied, so stores dirty {} again and again",
+            "the same pages are written again and again, {}",
             human::bytes_per_second(activity.rate.unwrap_or(0.0))
         ),
-        (false, true, _) => "their writers are put to sleep while the disks are idle".to_owned(),
+        (false, true, _) => "their writers are paused while the disks are idle".to_owned(),
         (false, false, true) => "their writers will be slowed as soon as they write more".to_owned(),
         (false, false, false) => "nothing writes there now".to_owned(),
     };
     let summary = format!(
-        "{setting} leaves {} as little as {} of dirty memory each: {effect}.",
+        "{setting} leaves {} as little as {} each: {effect}.",
         human::plural(starved.len() as u64, "cgroup", "cgroups"),
         human::bytes(worst.thresh as f64),
     );
     let (plan, why, trade_off) = remedy::remedy(window, starved, worst);
+    let brief = remedy::brief(starved, worst, activity, &trade_off);
     let measured = Measured::of(window, starved);
     let mut evidence = evidence::evidence(window, budgets, starved, worst, activity, &waiting);
     evidence.extend(measured.iter().flat_map(Measured::evidence));
@@ -116,6 +118,9 @@ fn finding(
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence,
         cause: format!("{} {why}", remedy::cause(worst, activity, measured.as_ref(), &activity::victims(activity))),
+        brief,
+        explained_by: None,
+        devices: Vec::new(),
         plan,
         trade_off,
     }
@@ -203,7 +208,7 @@ mod tests {
         let idle = calls.disk("sdb", |t, row| row.io_time = Some(floodline_testkit::secs(600.0 + 0.1 * t)));
         check_rule(&RULE, &idle, "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as");
         assert!(
-            first_finding(&RULE, &idle).summary.contains("put to sleep while the disks are idle"),
+            first_finding(&RULE, &idle).summary.contains("paused while the disks are idle"),
             "{}",
             first_finding(&RULE, &idle).summary
         );

@@ -4,7 +4,7 @@
 #![doc = include_str!("strictlimit_throttling.md")]
 
 use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
@@ -21,6 +21,7 @@ pub const RULE: Rule = Rule {
     name: "strictlimit-throttling",
     summary: "Writers are paused by the strict limit of one device",
     manual: include_str!("strictlimit_throttling.md"),
+    explains: &[],
     check,
 };
 
@@ -81,10 +82,22 @@ fn check(window: &Window) -> Verdict {
             human::seconds(window_s)
         ),
         evidence,
+        brief: Brief {
+            because: format!(
+                "strict_limit of {bdi} makes its writers wait at the device's own share, although the machine as a whole \
+                 has room."
+            ),
+            who: comm.to_string(),
+            expect: "Its writers wait only at the limit of the machine.".to_owned(),
+            costs: "If the device is slow, it may fill the limit of the machine and make all writers wait.".to_owned(),
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the \
                 machine has next to nothing dirty."
             .to_owned(),
         plan: vec![Step {
+            when: When::Now,
             write: format!("/sys/class/bdi/{bdi}/strict_limit"),
             value: "0".to_owned(),
             undo: format!("echo 1 > /sys/class/bdi/{bdi}/strict_limit"),

@@ -5,7 +5,7 @@
 #![doc = include_str!("wrapped_dirty_counter.md")]
 
 use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
-use crate::report::{Evidence, Finding, Severity, Step};
+use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::Entity;
@@ -17,6 +17,7 @@ pub const RULE: Rule = Rule {
     name: "wrapped-dirty-counter",
     summary: "A counter of dirty pages or a threshold has an impossible value: a kernel bug",
     manual: include_str!("wrapped_dirty_counter.md"),
+    explains: &["starved-dirty-budget", "dirty-cliff", "fsync-behind-writeback", "dirty-data-at-risk"],
     check,
 };
 
@@ -199,12 +200,26 @@ fn finding(window: &Window, found: &[Impossible]) -> Finding {
         severity: if hurts { Severity::Critical } else { Severity::Warning },
         summary: format!("This kernel's count of dirty pages is {what}: {}{more}.", names.join(", ")),
         evidence,
+        brief: Brief {
+            because:
+                "This kernel subtracted more pages than it had added. Writers then look far over their limit and are \
+                      made to wait. This is a bug of this kernel; no workload causes it."
+                    .to_owned(),
+            who: names.join(", "),
+            costs:
+                "No setting repairs the counter. Restarting the service, or unmounting, helps until it happens again."
+                    .to_owned(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause: "A page was taken off a counter once more than it was put on, or to another counter than the one it \
                 came from; read without a sign, the result is close to 2^64. By such a number writers look as far \
                 over their limit as can be and are put to sleep for as long as the kernel ever does, or the flusher \
                 never stops. No workload makes such a value: it is a bug of this kernel."
             .to_owned(),
         plan: vec![Step {
+            when: When::Later,
             write: "kernel".to_owned(),
             value: "the newest stable release of its series, or an older one without the bug".to_owned(),
             undo: "boot the old kernel".to_owned(),

@@ -6,7 +6,7 @@
 use super::{RULE, lacks_support};
 use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::device::{self, Device};
-use crate::report::{Evidence, Finding, Severity};
+use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::WhyNot;
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::gap::Source;
@@ -77,6 +77,15 @@ fn nobody_shares(window: &Window, disks: &[Device<'_>], weighted: &[Weighted]) -
             human::plural(weighted.len() as u64, "cgroup", "cgroups")
         ),
         evidence,
+        brief: Brief {
+            because:
+                "A weight takes effect only where io.cost is enabled for the disk or bfq schedules it. Neither is \
+                      the case here."
+                    .to_owned(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause:
             "A weight is only a number. io.cost divides a disk by it, and has to be enabled for each disk; otherwise \
                 every cgroup gets what it asks for first."
@@ -115,6 +124,13 @@ fn escaping(window: &Window, facts: &HostFacts, weighted: &[Weighted]) -> Option
             mount.mount_point
         ),
         evidence,
+        brief: Brief {
+            because: "This filesystem writes buffered data as the root cgroup, with the weight of the root cgroup."
+                .to_owned(),
+            ..Brief::default()
+        },
+        explained_by: None,
+        devices: Vec::new(),
         cause:
             "Dirty pages of such a filesystem are written as the root's, with the root's weight, whoever dirtied them. \
                 Reads and direct writes are shared out by weight."

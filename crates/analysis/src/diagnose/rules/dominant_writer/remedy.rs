@@ -3,7 +3,7 @@
 
 use super::{AMPLIFIED, Dominant, amplification, at_start};
 use crate::advise::step::journald_volatile;
-use crate::report::Step;
+use crate::report::{Brief, Step, When};
 use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::window::Window;
@@ -29,6 +29,7 @@ pub(super) fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (
         return (
             format!("{cause} Its configuration says that the journal is in memory: was it restarted since?"),
             vec![Step {
+                when: When::Now,
                 write: "systemd-journald".to_owned(),
                 value: "restart".to_owned(),
                 undo: "none needed".to_owned(),
@@ -44,6 +45,39 @@ pub(super) fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (
          memory, up to a tenth of /run by default."
             .to_owned(),
     )
+}
+
+/// The same in few words.
+pub(super) fn brief(who: &str, journald: bool, plan: &[Step]) -> Brief {
+    let who = who.to_owned();
+    match (journald, plan.is_empty()) {
+        (true, false) => Brief {
+            because:
+                "journald rewrites several scattered pages of its files for each message. Half a minute later they \
+                      go to the disk together, as small writes."
+                    .to_owned(),
+            who,
+            expect: "The journal stays in memory. Its writes to the disk stop.".to_owned(),
+            costs: "Logs are lost at a reboot. Forward them to another machine first if you need them.".to_owned(),
+        },
+        (true, true) => Brief {
+            because:
+                "journald rewrites several scattered pages of its files for each message. This journald runs in a \
+                      container."
+                    .to_owned(),
+            who,
+            expect: "Set Storage=volatile in the journald.conf of the container.".to_owned(),
+            costs: "Its logs are lost when the container stops.".to_owned(),
+        },
+        (false, _) => Brief {
+            because: "It writes more than all other programs of this machine together.".to_owned(),
+            who,
+            expect: "No setting makes a program write less. Let it write less or in larger pieces, move its files to \
+                     another disk, or set MemoryHigh= for its unit."
+                .to_owned(),
+            costs: String::new(),
+        },
+    }
 }
 
 pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {

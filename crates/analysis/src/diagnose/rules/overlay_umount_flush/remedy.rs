@@ -3,7 +3,7 @@
 
 use super::upper::Upper;
 use crate::advise::{step::sysctls, threshold};
-use crate::report::Step;
+use crate::report::{Step, When};
 use floodline_kernel::Behaviour;
 use floodline_record::name::Name;
 use floodline_record::window::Window;
@@ -12,6 +12,7 @@ use floodline_record::window::Window;
 pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) {
     let place = shell_word(&upper.mount.mount_point).unwrap_or_else(|| "UPPER".to_owned());
     let mut plan = vec![Step {
+        when: When::Later,
         write: "the hook that tears containers down, before its umount".to_owned(),
         value: format!("sync -f {place}"),
         undo: "take the line out of the hook".to_owned(),

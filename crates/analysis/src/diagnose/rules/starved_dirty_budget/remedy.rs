@@ -8,7 +8,7 @@ use super::starved::Starved;
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::dirty;
-use crate::report::Step;
+use crate::report::{Brief, Step};
 use floodline_record::human;
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
@@ -45,6 +45,45 @@ pub(super) fn cause(
         cause.push_str(&format!("In the same cgroups and slowed with them: {victims}. "));
     }
     cause.trim_end().to_owned()
+}
+
+/// The finding in few words.
+pub(super) fn brief(
+    starved: &[Starved<'_>],
+    worst: &Starved<'_>,
+    activity: &Activity<'_, '_>,
+    trade_off: &str,
+) -> Brief {
+    let paused = match activity.is_amplified() {
+        true => "",
+        false => " So the kernel makes its writers wait although the disks are idle.",
+    };
+    let needs = match worst.peak.filter(|peak| *peak > worst.thresh) {
+        Some(peak) => format!(", but had {} at a time", human::bytes(peak as f64)),
+        None => format!("; it needs {}", human::bytes(worst.needed as f64)),
+    };
+    let names: Vec<String> = starved.iter().take(2).map(|one| one.budget.path.to_string()).collect();
+    let more = match starved.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Brief {
+        because: format!(
+            "The limit of the machine is shared out by memory. The smallest may hold {} of unwritten data{needs}.{paused}",
+            human::bytes(worst.thresh as f64)
+        ),
+        who: format!("{}{more}", names.join(", ")),
+        expect: "Each container gets room for the pages that it rewrites. The waits end.".to_owned(),
+        costs: first_sentence(trade_off.trim_start_matches("The needs of this machine pull in opposite directions: ")),
+    }
+}
+
+/// The first fact of a text, as a sentence.
+fn first_sentence(text: &str) -> String {
+    let end = text.find(';').or_else(|| text.find(". ")).unwrap_or(text.len());
+    let first = format!("{}.", text[..end].trim_end_matches('.'));
+    let mut letters = first.chars();
+    letters.next().map_or_else(String::new, |letter| letter.to_uppercase().chain(letters).collect())
 }
 
 pub(super) fn remedy(window: &Window, starved: &[Starved<'_>], worst: &Starved<'_>) -> (Vec<Step>, String, String) {

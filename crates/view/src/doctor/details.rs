@@ -1,44 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report as text: first the sentence a tired person needs, then what it rests on, why, what to
-//! change and what that costs; then what was ruled out and what could not be seen. Computes nothing.
+//! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
+//! what was not checked, what was not read.
 
-use crate::export::rfc3339;
+use super::{BOLD, DIM, Page, color_of, is_calm, rules, time};
 use crate::layout::{Column, command, hanging, row};
-use anstyle::{AnsiColor, Style};
-use floodline_analysis::report::{Evidence, Finding, GapLine, Report, Severity, Value};
+use anstyle::Style;
+use floodline_analysis::report::{Evidence, Finding, GapLine, Plan, Report, Value};
 use floodline_record::human;
-use floodline_record::units::Nanos;
 use std::fmt::Write;
 
-/// How the report is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Columns; at least 40 are used.
-    pub width: usize,
-    /// Whether to colour.
-    pub color: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { width: 80, color: false }
-    }
-}
-
-/// Lines get hard to read beyond this.
-const WIDTH_MAX: usize = 100;
-const WIDTH_MIN: usize = 40;
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-
-/// The report as text.
-pub fn render(report: &Report, options: Options) -> String {
-    let mut page = Page { out: String::new(), width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), color: options.color };
-    if report.findings.iter().all(|finding| finding.severity == Severity::Info) {
+/// The whole report as text.
+pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
+    let mut page = Page { out: String::new(), width, color };
+    if is_calm(report) {
         page.healthy(report);
     }
     for finding in &report.findings {
         page.finding(finding);
+    }
+    if let Some(plan) = &report.plan {
+        page.whole_plan(plan);
     }
     if !report.findings.is_empty() {
         page.ruled_out(report);
@@ -51,12 +32,6 @@ pub fn render(report: &Report, options: Options) -> String {
         page.paragraph("", &host_line(report, true), DIM);
     }
     page.out
-}
-
-struct Page {
-    out: String,
-    width: usize,
-    color: bool,
 }
 
 impl Page {
@@ -155,6 +130,26 @@ impl Page {
         self.out.push('\n');
     }
 
+    /// One plan for all findings, in blocks that can be copied.
+    fn whole_plan(&mut self, plan: &Plan) {
+        self.section("Plan for all findings");
+        let blocks = [("Now", &plan.now), ("Undo", &plan.undo), ("Keep after a reboot", &plan.keep)];
+        for (title, commands) in blocks.into_iter().filter(|(_, commands)| !commands.is_empty()) {
+            self.heading(title);
+            for text in commands {
+                command(&mut self.out, 4, text, self.width);
+            }
+        }
+        let notes =
+            [("Later", &plan.later), ("Expect", &plan.expect), ("Costs", &plan.costs), ("Left out", &plan.conflicts)];
+        for (title, lines) in notes.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+            self.heading(title);
+            for line in lines {
+                self.paragraph("    ", line, Style::new());
+            }
+        }
+    }
+
     fn ruled_out(&mut self, report: &Report) {
         if report.ruled_out.is_empty() {
             return;
@@ -231,34 +226,6 @@ impl Page {
             let _ = writeln!(self.out, "{}{line}", " ".repeat(lead));
         }
     }
-
-    fn styled(&mut self, text: &str, style: Style) {
-        match self.color {
-            // Line by line, so that no style runs over a line's end.
-            true => {
-                for (at, line) in text.split('\n').enumerate() {
-                    if at > 0 {
-                        self.out.push('\n');
-                    }
-                    let _ = write!(self.out, "{style}{line}{style:#}");
-                }
-            }
-            false => self.out.push_str(text),
-        }
-    }
-}
-
-fn rules(count: usize) -> String {
-    human::plural(count as u64, "rule", "rules")
-}
-
-fn color_of(severity: Severity) -> Style {
-    let color = match severity {
-        Severity::Critical => AnsiColor::Red,
-        Severity::Warning => AnsiColor::Yellow,
-        Severity::Info => AnsiColor::Cyan,
-    };
-    color.on_default().bold()
 }
 
 /// "web-1, Linux 6.12.117, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s."
@@ -290,11 +257,6 @@ fn host_line(report: &Report, with_name: bool) -> String {
     format!("{}; {time_covered}.{part}", machine.join(", "))
 }
 
-/// A moment on the wall clock.
-fn time(wall_ns: u64) -> String {
-    rfc3339(Nanos(wall_ns)).unwrap_or_else(|| "an unknown time".to_owned())
-}
-
 /// A value with its unit, for people.
 fn shown(value: &Value, unit: &str) -> String {
     let number = match value {
@@ -320,14 +282,17 @@ fn shown(value: &Value, unit: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::{Options, render};
     use floodline_analysis::diagnose::diagnose;
+    use floodline_analysis::report::{Report, Severity};
     use floodline_record::gap::{Cause, Source};
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, slow_journal};
 
+    const DETAILS: Options = Options { width: 80, color: false, details: true };
+
     fn page(fixture: &Fixture, only: Option<&[&str]>) -> String {
-        render(&diagnose(&fixture.window(), only), Options::default())
+        render(&diagnose(&fixture.window(), only), DETAILS)
     }
 
     #[test]
@@ -379,7 +344,7 @@ mod tests {
         for incident in INCIDENTS {
             let report = diagnose(&(incident.make)().window(), None);
             for width in [60, 80, 100] {
-                let text = render(&report, Options { width, color: false });
+                let text = render(&report, Options { width, ..DETAILS });
                 for line in text.lines() {
                     // A quoted word of a command may be longer than a narrow page.
                     let is_command = width < 80 && line.contains('\'');
@@ -392,8 +357,8 @@ mod tests {
     #[test]
     fn colour_only_when_asked_and_never_over_a_line_end() {
         let report = diagnose(&dirty_cliff().window(), None);
-        assert!(!render(&report, Options { width: 80, color: false }).contains('\u{1b}'));
-        let colored = render(&report, Options { width: 80, color: true });
+        assert!(!render(&report, DETAILS).contains('\u{1b}'));
+        let colored = render(&report, Options { color: true, ..DETAILS });
         assert!(colored.contains('\u{1b}'));
         for line in colored.lines() {
             assert!(!line.contains('\u{1b}') || line.ends_with("\u{1b}[0m"), "{line:?}");
@@ -417,7 +382,7 @@ mod tests {
             others: vec![other],
         };
         let report = Report { stretch: Some(stretch), ..diagnose(&dirty_cliff().window(), None) };
-        let text = render(&report, Options::default());
+        let text = render(&report, DETAILS);
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             joined.contains("dirty-cliff: critical in 3 stretches, first from 2026-09-21T14:13:20.000Z on"),

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One plan for one report: the steps of all findings merged, each setting changed once, what acts now apart from what
+//! keeps it, and the undo as a block of its own. Where two findings want different values of one setting, the worse
+//! finding decides and the conflict is named. Decides nothing about the values themselves.
+
+use crate::report::{Finding, Plan, Severity, Step, When};
+
+/// The pairs of which writing one member zeroes the other: two steps for one pair are two steps for one setting.
+const PAIRS: [[&str; 2]; 2] =
+    [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
+/// Where sysctl settings are kept.
+pub const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/90-floodline.conf";
+
+/// Merges the plans of findings, worst first. Findings that another one explains add nothing: the cause is cured.
+pub fn merge(findings: &[Finding]) -> Option<Plan> {
+    let worst = findings.first()?.severity;
+    // Beside harm, a plan does not change what is only worth knowing.
+    let least = worst.min(Severity::Warning);
+    let mut merged = Merged::default();
+    for finding in findings.iter().filter(|finding| finding.severity >= least && finding.explained_by.is_none()) {
+        merged.add(finding);
+    }
+    merged.finish()
+}
+
+#[derive(Default)]
+struct Merged {
+    plan: Plan,
+    /// Which rule set which setting to what.
+    settings: Vec<(String, String, &'static str)>,
+}
+
+impl Merged {
+    fn add(&mut self, finding: &Finding) {
+        let mut adds = false;
+        for step in &finding.plan {
+            // The merged plan writes this file itself, once.
+            if step.write == SYSCTL_DROP_IN {
+                continue;
+            }
+            if let Some(name) = step.sysctl() {
+                match self.settings.iter().find(|(other, _, _)| is_one_setting(other, &name)) {
+                    Some((other, value, _)) if *other == name && *value == step.value => continue,
+                    Some((other, value, rule)) => {
+                        self.plan.conflicts.push(format!(
+                            "{} asks for {name}={}; {rule} needs {other}={value}, which is kept",
+                            finding.rule, step.value
+                        ));
+                        continue;
+                    }
+                    None => self.settings.push((name, step.value.clone(), finding.rule)),
+                }
+            } else if self.plan.steps.iter().any(|known| known.command == step.command) {
+                continue;
+            }
+            self.plan.steps.push(step.clone());
+            adds = true;
+        }
+        if adds {
+            self.plan.rules.push(finding.rule);
+            push_new(&mut self.plan.expect, &finding.brief.expect);
+            push_new(&mut self.plan.costs, &finding.brief.costs);
+        }
+    }
+
+    fn finish(mut self) -> Option<Plan> {
+        let plan = &mut self.plan;
+        if plan.steps.is_empty() {
+            return None;
+        }
+        let of = |when: When| plan.steps.iter().filter(move |step| step.when == when);
+        let (sysctls, others): (Vec<&Step>, Vec<&Step>) = of(When::Now).partition(|step| step.sysctl().is_some());
+        let assignments: Vec<String> = sysctls.iter().filter_map(|step| step.assignment()).collect();
+        let mut now: Vec<String> = Vec::new();
+        now.extend((!assignments.is_empty()).then(|| format!("sudo sysctl -w {}", assignments.join(" "))));
+        now.extend(others.iter().flat_map(|step| as_root(&step.command)));
+        // Undone in the opposite order.
+        let mut undo: Vec<String> = others.iter().rev().flat_map(|step| as_root(&step.undo)).collect();
+        undo.extend(undo_sysctls(&sysctls));
+        let mut keep: Vec<String> = of(When::Keep).flat_map(|step| as_root(&step.command)).collect();
+        if !assignments.is_empty() {
+            keep.push(format!("printf '%s\\n' {} | sudo tee {SYSCTL_DROP_IN}", assignments.join(" ")));
+        }
+        let later = of(When::Later).map(|step| step.command.trim_start_matches("# ").to_owned()).collect();
+        (plan.now, plan.undo, plan.keep, plan.later) = (now, undo, keep, later);
+        Some(self.plan)
+    }
+}
+
+fn push_new(lines: &mut Vec<String>, line: &str) {
+    if !line.is_empty() && !lines.iter().any(|known| known == line) {
+        lines.push(line.to_owned());
+    }
+}
+
+fn is_one_setting(one: &str, other: &str) -> bool {
+    one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
+}
+
+/// Undoes in one command what one command set, where each is a plain assignment.
+fn undo_sysctls(steps: &[&Step]) -> Vec<String> {
+    let mut plain = Vec::new();
+    let mut rest = Vec::new();
+    for step in steps.iter().rev() {
+        match step.undo.strip_prefix("sysctl -w ").filter(|undo| !undo.contains(['&', ';', ' '])) {
+            Some(assignment) => plain.push(assignment.to_owned()),
+            None => rest.extend(as_root(&step.undo)),
+        }
+    }
+    plain.reverse();
+    let mut undo = rest;
+    undo.extend((!plain.is_empty()).then(|| format!("sudo sysctl -w {}", plain.join(" "))));
+    undo
+}
+
+/// The commands for a shell that is not root's, one for each part of a chain. The shell of the caller would open a
+/// redirection, so that `tee` writes the file.
+pub fn as_root(command: &str) -> Vec<String> {
+    if command.starts_with("# ") || command.starts_with("note ") || command == "none needed" {
+        return vec![command.to_owned()];
+    }
+    let part = |part: &str| match part.split_once(" > ") {
+        Some((words, file)) => format!("{words} | sudo tee {file}"),
+        None => format!("sudo {part}"),
+    };
+    command.split(" && ").map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::step::{journald_volatile, sysctls};
+    use crate::report::Brief;
+    use floodline_record::window::Window;
+    use floodline_testkit::Fixture;
+
+    fn window() -> Window {
+        Fixture::healthy().settings((20, 0, 10, 0)).one_look().window()
+    }
+
+    fn finding(rule: &'static str, severity: Severity, plan: Vec<Step>) -> Finding {
+        let brief = Brief { expect: format!("{rule} goes."), ..Brief::default() };
+        Finding { rule, severity, plan, brief, ..Finding::default() }
+    }
+
+    #[test]
+    fn two_findings_write_each_setting_and_the_file_once() {
+        let window = window();
+        let one = finding("one", Severity::Critical, sysctls(&window, &[("vm.dirty_bytes", 1 << 27)]));
+        let other = finding(
+            "other",
+            Severity::Warning,
+            sysctls(&window, &[("vm.dirty_bytes", 1 << 27), ("vm.dirty_expire_centisecs", 500)]),
+        );
+        let plan = merge(&[one, other]).unwrap();
+        assert_eq!(plan.now, ["sudo sysctl -w vm.dirty_bytes=134217728 vm.dirty_expire_centisecs=500"]);
+        assert_eq!(plan.undo, ["sudo sysctl -w vm.dirty_ratio=20 vm.dirty_expire_centisecs=3000"]);
+        assert_eq!(
+            plan.keep,
+            ["printf '%s\\n' vm.dirty_bytes=134217728 vm.dirty_expire_centisecs=500 | \
+              sudo tee /etc/sysctl.d/90-floodline.conf"]
+        );
+        assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (0, ["one", "other"].as_slice()));
+    }
+
+    #[test]
+    fn the_worse_finding_decides_and_the_conflict_is_named() {
+        let window = window();
+        let one = finding("one", Severity::Critical, sysctls(&window, &[("vm.dirty_ratio", 10)]));
+        let other = finding("other", Severity::Warning, sysctls(&window, &[("vm.dirty_bytes", 1 << 26)]));
+        let plan = merge(&[one, other]).unwrap();
+        assert_eq!(plan.now, ["sudo sysctl -w vm.dirty_ratio=10"]);
+        assert_eq!(
+            plan.conflicts,
+            ["other asks for vm.dirty_bytes=67108864; one needs vm.dirty_ratio=10, which is kept"]
+        );
+        assert_eq!(plan.expect, ["one goes."]);
+    }
+
+    #[test]
+    fn what_another_finding_explains_or_does_not_hurt_adds_nothing() {
+        let window = window();
+        let cause = finding("cause", Severity::Warning, vec![journald_volatile()]);
+        let mut symptom = finding("symptom", Severity::Warning, sysctls(&window, &[("vm.dirty_ratio", 5)]));
+        symptom.explained_by = Some("cause");
+        let aside = finding("aside", Severity::Info, sysctls(&window, &[("vm.dirty_expire_centisecs", 500)]));
+        let plan = merge(&[cause, symptom, aside.clone()]).unwrap();
+        assert_eq!(plan.rules, ["cause"]);
+        assert_eq!(plan.now.len(), 3, "{plan:?}");
+        assert_eq!(merge(&[aside]).map(|plan| plan.now.len()), Some(1), "alone it is a plan");
+        assert_eq!(merge(&[]), None);
+    }
+
+    #[test]
+    fn a_redirection_is_opened_by_root() {
+        assert_eq!(as_root("sysctl -w a=1"), ["sudo sysctl -w a=1"]);
+        assert_eq!(as_root("echo 0 > /sys/x"), ["echo 0 | sudo tee /sys/x"]);
+        assert_eq!(as_root("rm /x && systemctl restart y"), ["sudo rm /x", "sudo systemctl restart y"]);
+        assert_eq!(as_root("# reboot"), ["# reboot"]);
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people on the machine notice, before any cause: for how long tasks waited for I/O, how much of the CPU time that
+//! cost, which disk was busiest meanwhile. Derived once per report from the machine-wide rows; no rule runs here.
+
+use crate::budget::budgets;
+use crate::diagnose::cgroup;
+use crate::diagnose::device;
+use crate::diagnose::dirty;
+use crate::report::{BusyDisk, Symptom, TightCgroup};
+use floodline_record::sample::{HostRow, SampleTime};
+use floodline_record::units::Nanos;
+use floodline_record::window::{Window, step};
+
+/// Share of an interval with a task waiting for I/O from which people notice it.
+const NOTICED: f64 = 0.2;
+
+/// One interval between two samples.
+struct Interval {
+    from: SampleTime,
+    to: SampleTime,
+    seconds: f64,
+    some: Option<f64>,
+    iowait: Option<f64>,
+}
+
+/// The symptoms of a window.
+pub fn symptom(window: &Window) -> Symptom {
+    let intervals: Vec<Interval> =
+        window.host_series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect();
+    let noticed: Vec<&Interval> =
+        intervals.iter().filter(|interval| interval.some.is_some_and(|share| share >= NOTICED)).collect();
+    let of: Vec<&Interval> = if noticed.is_empty() { intervals.iter().collect() } else { noticed.clone() };
+    let seconds: f64 = of.iter().map(|interval| interval.seconds).sum();
+    let waited = of.iter().filter_map(|interval| Some(interval.some? * interval.seconds)).reduce(|a, b| a + b);
+    let iowait: Vec<f64> = of.iter().filter_map(|interval| interval.iowait).collect();
+    let least = iowait.iter().copied().reduce(f64::min);
+    let most = iowait.iter().copied().reduce(f64::max);
+    let spans: Vec<(Nanos, Nanos)> =
+        of.iter().map(|interval| (interval.from.monotonic, interval.to.monotonic)).collect();
+    Symptom {
+        from_wall_ns: window.first_at.map(|at| at.wall.0),
+        waiting_s: noticed.iter().map(|interval| interval.seconds).sum(),
+        waiting_from_wall_ns: noticed.first().map(|interval| interval.from.wall.0),
+        io_some_share: waited.filter(|_| seconds > 0.0).map(|waited| waited / seconds),
+        io_some_share_max: intervals.iter().filter_map(|interval| interval.some).reduce(f64::max),
+        iowait_share: least.zip(most),
+        busiest: busiest(window, &spans),
+        dirty_max_bytes: dirty::dirty_peak(window).map(|bytes| bytes.0),
+        background_threshold_bytes: dirty::background_threshold(window).map(|bytes| bytes.0),
+        freerun_ceiling_bytes: dirty::freerun_ceiling(window).map(|bytes| bytes.0),
+        tightest: tightest(window),
+    }
+}
+
+fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, HostRow)) -> Option<Interval> {
+    let seconds = Nanos(to.monotonic.0.checked_sub(from.monotonic.0)?).as_secs_f64();
+    if seconds <= 0.0 {
+        return None;
+    }
+    let grown = |read: fn(&HostRow) -> Option<Nanos>| Some(Nanos(step(read(before)?.0, read(after)?.0)).as_secs_f64());
+    let spent: Option<f64> = [
+        grown(|row| row.cpu_user),
+        grown(|row| row.cpu_system),
+        grown(|row| row.cpu_idle),
+        grown(|row| row.cpu_iowait),
+    ]
+    .into_iter()
+    .sum();
+    let iowait = grown(|row| row.cpu_iowait).zip(spent).filter(|(_, spent)| *spent > 0.0);
+    Some(Interval {
+        from: *from,
+        to: *to,
+        seconds,
+        some: grown(|row| row.psi_io_some).map(|waited| (waited / seconds).min(1.0)),
+        iowait: iowait.map(|(iowait, spent)| (iowait / spent).min(1.0)),
+    })
+}
+
+/// The disk with the most busy time in these spans of the monotonic clock.
+fn busiest(window: &Window, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> {
+    let within = |end: Nanos| spans.iter().any(|(from, to)| end > *from && end.0 <= to.0.saturating_add(500_000_000));
+    let of = |disk: &device::Device<'_>| {
+        let intervals = disk.intervals();
+        let inside: Vec<_> = intervals.iter().filter(|interval| within(interval.end)).collect();
+        let seconds: f64 = inside.iter().map(|interval| interval.seconds).sum();
+        let busy: f64 = inside.iter().filter_map(|interval| Some(interval.utilisation? * interval.seconds)).sum();
+        let writes: f64 = inside.iter().map(|interval| interval.writes).sum();
+        let waited: f64 = inside.iter().filter_map(|interval| Some(interval.write_await_s? * interval.writes)).sum();
+        (seconds > 0.0).then(|| BusyDisk {
+            name: disk.name.to_string(),
+            busy_share: (busy / seconds).min(1.0),
+            write_await_s: (writes > 0.0).then(|| waited / writes),
+        })
+    };
+    device::disks(window).iter().filter_map(of).max_by(|one, other| one.busy_share.total_cmp(&other.busy_share))
+}
+
+/// The cgroup with the smallest hard threshold of its own.
+fn tightest(window: &Window) -> Option<TightCgroup> {
+    let budgets = budgets(window);
+    // The root cgroup has the limit of the machine.
+    let cgroups = || budgets.cgroups.iter().filter(|one| one.path.as_bytes() != b"/");
+    let own = || cgroups().filter_map(|one| Some((one, one.domain.thresh?.high.0)));
+    let (tight, thresh_bytes) = own().min_by_key(|(_, thresh)| *thresh)?;
+    Some(TightCgroup { name: cgroup::label(window, tight.cgroup), thresh_bytes, of: own().count() as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::incidents::{dirty_cliff, starved_budget};
+    use floodline_testkit::{Fixture, secs};
+
+    #[test]
+    fn a_calm_machine_has_no_seconds_of_waiting() {
+        let symptom = symptom(&Fixture::healthy().window());
+        assert_eq!((symptom.waiting_s, symptom.waiting_from_wall_ns), (0.0, None));
+        assert!(symptom.busiest.is_some_and(|disk| disk.busy_share < 0.5));
+    }
+
+    #[test]
+    fn waiting_is_counted_in_its_own_seconds_and_not_thinned_by_calm_ones() {
+        let fixture = Fixture::healthy()
+            .host(|t, row| row.psi_io_some = Some(secs(100.0 + 0.8 * (t - 4.0).clamp(0.0, 3.0))))
+            .seconds(10);
+        let symptom = symptom(&fixture.window());
+        assert_eq!(symptom.waiting_s.round(), 3.0);
+        assert!(symptom.io_some_share.is_some_and(|share| (share - 0.8).abs() < 0.01), "{symptom:?}");
+        let after =
+            symptom.waiting_from_wall_ns.zip(symptom.from_wall_ns).map(|(at, from)| (at - from) / 1_000_000_000);
+        assert_eq!(after, Some(4));
+    }
+
+    #[test]
+    fn incidents_show_what_their_users_saw() {
+        let starved = symptom(&starved_budget().window());
+        assert!(starved.waiting_s > 0.0 && starved.busiest.is_some_and(|disk| disk.busy_share < 0.9));
+        assert!(starved.tightest.is_some_and(|cgroup| cgroup.thresh_bytes < 2 << 20));
+        let cliff = symptom(&dirty_cliff().window());
+        assert!(cliff.busiest.is_some_and(|disk| disk.busy_share > 0.5));
+    }
+}
