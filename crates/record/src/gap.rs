@@ -87,6 +87,8 @@ sources! {
     CgroupV1Memory = "/sys/fs/cgroup/memory", without "dirty pages per cgroup";
     /// The version 1 blkio hierarchy.
     CgroupV1Blkio = "/sys/fs/cgroup/blkio", without "device bytes per cgroup";
+    /// The version 1 limits of I/O of a cgroup.
+    BlkioLimits = "blkio.throttle.{read,write}_{bps,iops}_device of a cgroup", without "I/O limits of a cgroup";
     /// Memory counters of a cgroup.
     MemoryStat = "CGROUP/memory.stat", without "a cgroup's dirty pages and its available memory";
     /// Memory usage of a cgroup.

@@ -323,13 +323,13 @@ rows! {
         /// Time lost to io.cost, all tasks of the cgroup.
         cost_wait: Nanos = counter "io.stat cost.wait";
         /// Read bytes per second allowed.
-        rbps_max: Limit = gauge "io.max rbps";
+        rbps_max: Limit = gauge "io.max rbps or blkio.throttle.read_bps_device";
         /// Written bytes per second allowed.
-        wbps_max: Limit = gauge "io.max wbps";
+        wbps_max: Limit = gauge "io.max wbps or blkio.throttle.write_bps_device";
         /// Reads per second allowed.
-        riops_max: Limit = gauge "io.max riops";
+        riops_max: Limit = gauge "io.max riops or blkio.throttle.read_iops_device";
         /// Writes per second allowed.
-        wiops_max: Limit = gauge "io.max wiops";
+        wiops_max: Limit = gauge "io.max wiops or blkio.throttle.write_iops_device";
     }
 
     /// One process.

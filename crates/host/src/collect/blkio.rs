@@ -7,14 +7,16 @@ use super::Round;
 use super::cgroups::{Cgroups, io_rows};
 use super::gaps::Trouble;
 use super::kept::Reading;
-use super::tree::Tree;
+use super::tree::{Place, Tree};
 use crate::parse::blkio::{self, Counts};
+use crate::parse::blkio_limit;
 use crate::plan;
-use crate::root::Fault;
+use crate::root::{Fault, SMALL};
 use floodline_record::gap::Source;
 use floodline_record::id::{DevId, Entity, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::sample::{CgroupIoRow, Sample, Table};
+use floodline_record::units::Limit;
 
 struct File {
     /// Includes descendants, as io.stat does.
@@ -37,6 +39,19 @@ const FILES: [File; 2] = [
     },
 ];
 
+/// A file of limits, and the field that its numbers are.
+struct LimitFile {
+    name: &'static str,
+    field: fn(&mut CgroupIoRow) -> &mut Option<Limit>,
+}
+
+const LIMITS: [LimitFile; 4] = [
+    LimitFile { name: "blkio.throttle.read_bps_device", field: |row| &mut row.rbps_max },
+    LimitFile { name: "blkio.throttle.write_bps_device", field: |row| &mut row.wbps_max },
+    LimitFile { name: "blkio.throttle.read_iops_device", field: |row| &mut row.riops_max },
+    LimitFile { name: "blkio.throttle.write_iops_device", field: |row| &mut row.wiops_max },
+];
+
 /// The version 1 hierarchy of I/O.
 #[derive(Debug)]
 pub(super) struct Blkio {
@@ -56,7 +71,9 @@ impl Blkio {
         let mut gone = Vec::new();
         let (mount, nodes) = self.tree.nodes_mut();
         for (id, node) in nodes {
-            let reading = Reading::small(round.descriptors, round.is_due(u64::from(id)));
+            let first = node.read_in.replace(round.number).is_none();
+            let due = first || round.is_due(u64::from(id));
+            let reading = Reading::small(round.descriptors, due);
             node.enter(round.root, mount);
             let (place, files) = node.place(round.root, mount);
             for (file, kept) in FILES.iter().zip(files) {
@@ -76,6 +93,9 @@ impl Blkio {
                     }
                     Err(fault) => round.gaps.add(Source::CgroupV1Blkio, file.own, fault, None),
                 }
+            }
+            if due && gone.last() != Some(&id) {
+                limits(round, place, &mut devices);
             }
             node.leave();
             if devices.is_empty() {
@@ -97,6 +117,43 @@ impl Blkio {
         }
         sample.cgroup_io = Table::read(rows);
     }
+}
+
+/// Reads the limits, which hardly ever change. As in `io.max`, a device with one limit has no other where
+/// nothing is said.
+fn limits(round: &mut Round<'_>, place: Place<'_>, devices: &mut Vec<(DevId, CgroupIoRow)>) {
+    let mut found: Vec<(DevId, CgroupIoRow)> = Vec::new();
+    let mut is_read = [false; LIMITS.len()];
+    for (file, is_read) in LIMITS.iter().zip(&mut is_read) {
+        match place.open(file.name).and_then(|open| open.read_piece(round.buffer, SMALL)) {
+            Ok(()) => {
+                let parsed = blkio_limit::parse(round.buffer, |dev, limit| {
+                    *(file.field)(row_of(&mut found, dev)) = Some(limit);
+                });
+                *is_read = parsed.is_ok();
+                round.check(Source::BlkioLimits, file.name, None, parsed);
+            }
+            Err(fault) if fault.is_gone() && fault != Fault::NOT_FOUND => return,
+            Err(fault) => round.gaps.add(Source::BlkioLimits, file.name, fault, None),
+        }
+    }
+    for (dev, mut limits) in found {
+        for (file, _) in LIMITS.iter().zip(is_read).filter(|(_, is_read)| *is_read) {
+            (file.field)(&mut limits).get_or_insert(Limit::MAX);
+        }
+        let row = row_of(devices, dev);
+        (row.rbps_max, row.wbps_max) = (limits.rbps_max, limits.wbps_max);
+        (row.riops_max, row.wiops_max) = (limits.riops_max, limits.wiops_max);
+    }
+}
+
+/// The row of a device, made where there is none.
+fn row_of(devices: &mut Vec<(DevId, CgroupIoRow)>, dev: DevId) -> &mut CgroupIoRow {
+    let at = devices.iter().position(|(known, _)| *known == dev).unwrap_or_else(|| {
+        devices.push((dev, CgroupIoRow::default()));
+        devices.len() - 1
+    });
+    &mut devices[at].1
 }
 
 /// Adds the fields of one file to those of the other.

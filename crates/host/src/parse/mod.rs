@@ -5,6 +5,7 @@
 
 pub mod bdi_stats;
 pub mod blkio;
+pub mod blkio_limit;
 pub(crate) mod btf;
 pub mod cgroup;
 pub mod diskstats;

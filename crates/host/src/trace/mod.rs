@@ -63,17 +63,17 @@ fn of_hierarchy(plan: &Plan) -> (Vec<Source>, Vec<Gap>) {
     let of_cgroups = || Source::ALL.iter().copied().filter(|source| source.path().starts_with("CGROUP/"));
     let Some(memory) = &plan.memory else {
         let cause = || Cause::NotMounted { fs_type: "cgroup2".into() };
-        let absent = of_cgroups().chain([Source::CgroupV1Blkio, Source::IoCost]);
+        let absent = of_cgroups().chain([Source::CgroupV1Blkio, Source::BlkioLimits, Source::IoCost]);
         return (Vec::new(), absent.map(|source| Gap::new(source, cause())).collect());
     };
     if memory.hierarchy == Hierarchy::V2 {
-        let version_1 = [Source::CgroupV1Memory, Source::CgroupV1Blkio];
+        let version_1 = [Source::CgroupV1Memory, Source::CgroupV1Blkio, Source::BlkioLimits];
         let not_used = version_1.into_iter().filter(|&one| one == Source::CgroupV1Memory || plan.blkio.is_none());
         return (not_used.collect(), Vec::new());
     }
-    // blkio counts what io.stat does; nothing in version 1 has the rest.
-    let not_used = vec![Source::CgroupV2, Source::IoStat];
-    let read = [Source::MemoryStat, Source::MemoryCurrent, Source::MemoryLimits, Source::IoStat];
+    // blkio counts and limits what io.stat and io.max do; nothing in version 1 has the rest.
+    let not_used = vec![Source::CgroupV2, Source::IoStat, Source::IoLimits];
+    let read = [Source::MemoryStat, Source::MemoryCurrent, Source::MemoryLimits, Source::IoStat, Source::IoLimits];
     let absent = of_cgroups().chain([Source::IoCost]).filter(|source| !read.contains(source));
     let cause = || Cause::Unsupported { since: "in cgroup version 2 only".into() };
     (not_used, absent.map(|source| Gap::new(source, cause())).collect())
@@ -102,9 +102,10 @@ mod tests {
     #[test]
     fn what_another_hierarchy_has_is_not_used_and_what_none_has_is_missing() {
         use Source::*;
-        check(Some(Hierarchy::V2), &[CgroupV1Memory, CgroupV1Blkio], &[], &[CgroupV2, MemoryStat, IoStat]);
-        let version_1 = &[CgroupV1Memory, CgroupV1Blkio, MemoryStat, IoStat];
-        check(Some(Hierarchy::V1Memory), &[CgroupV2, IoStat], &[IoPressure, MemoryEvents, IoCost], version_1);
-        check(None, &[], &[MemoryStat, IoStat, CgroupV1Blkio], &[Vmstat]);
+        let of_version_1 = &[CgroupV1Memory, CgroupV1Blkio, BlkioLimits];
+        check(Some(Hierarchy::V2), of_version_1, &[], &[CgroupV2, MemoryStat, IoStat, IoLimits]);
+        let version_1 = &[CgroupV1Memory, CgroupV1Blkio, BlkioLimits, MemoryStat, IoStat, IoLimits];
+        check(Some(Hierarchy::V1Memory), &[CgroupV2, IoStat, IoLimits], &[IoPressure, MemoryEvents, IoCost], version_1);
+        check(None, &[], &[MemoryStat, IoStat, CgroupV1Blkio, BlkioLimits], &[Vmstat]);
     }
 }

@@ -279,7 +279,12 @@ fn version_1_memory_and_blkio_become_one() {
         let bytes = "8:0 Read 1\n8:0 Write 2\n8:0 Discard 0\nTotal 3\n";
         tree.write(&format!("v1/blkio{path}/blkio.throttle.io_service_bytes{recursive}"), bytes);
         tree.write(&format!("v1/blkio{path}/blkio.throttle.io_serviced{recursive}"), "8:0 Read 3\n8:0 Write 4\n");
+        for limit in ["read_bps", "write_bps", "read_iops", "write_iops"] {
+            tree.write(&format!("v1/blkio{path}/blkio.throttle.{limit}_device"), "");
+        }
     }
+    tree.write("v1/blkio/docker/abc/blkio.throttle.write_bps_device", "8:0 10485760\n9:0 5\n");
+    tree.write("v1/blkio/docker/abc/blkio.throttle.read_iops_device", "8:0 120\n");
     tree.process(7, 70, "app", "ignored");
     tree.write("proc/7/cgroup", "5:blkio:/docker/abc\n4:memory:/docker/abc\n0::/\n");
     let mut facts: HostFacts = HostTree::facts();
@@ -299,6 +304,18 @@ fn version_1_memory_and_blkio_become_one() {
         let row = look.sample.cgroup_io.get(io).unwrap();
         assert_eq!((row.wbytes, row.wios), (Some(Bytes(2)), Some(Count(4))), "{path}");
     }
+    let limits = |path: &str, major: u32| {
+        let cgroup = look.cgroup(path);
+        let io = look.find(
+            |entity| matches!(entity, Entity::CgroupIo { cgroup: of, dev } if *of == cgroup && dev.major == major),
+        );
+        let row = look.sample.cgroup_io.get(io).unwrap();
+        [row.rbps_max, row.wbps_max, row.riops_max, row.wiops_max].map(|limit| limit.map(|limit| limit.0))
+    };
+    let no = Some(Limit::MAX.0);
+    assert_eq!(limits("/docker/abc", 8), [no, Some(10_485_760), Some(120), no]);
+    assert_eq!(limits("/docker/abc", 9), [no, Some(5), no, no]);
+    assert_eq!(limits("/docker", 8), [None; 4]);
     let hierarchies = look.entities.iter().filter_map(|(_, entity)| match entity {
         Entity::Cgroup { hierarchy, ino: None, .. } => Some(*hierarchy),
         _ => None,
