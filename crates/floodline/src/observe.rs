@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop that every observing command runs: look, hand on, wait for the next look. Keeps to its
-//! schedule without drifting; a look that takes longer than the interval skips what it missed and
-//! says so as an event.
+//! schedule without drifting; a look that takes longer than the interval, or a machine that stands
+//! still, costs the samples that were due, and how many is said as an event.
 
 use crate::error::CliError;
 use crate::interrupt::Interrupt;
@@ -16,6 +16,18 @@ pub(crate) struct Schedule {
     pub(crate) length: Option<Duration>,
     /// Time between two looks.
     pub(crate) every: Duration,
+}
+
+impl Schedule {
+    /// Whether the time is up before a second sample is due.
+    pub(crate) fn is_one_sample(self) -> bool {
+        self.length.is_some_and(|length| length < self.every)
+    }
+
+    /// The last turn within the time asked for.
+    fn last(self) -> u64 {
+        self.length.map_or(u64::MAX, |length| turns(length, self.every))
+    }
 }
 
 /// Why observing ended.
@@ -35,29 +47,25 @@ pub(crate) fn observe(
     mut look: impl FnMut(&mut Vec<Record>),
     mut take: impl FnMut(&Record) -> Result<(), CliError>,
 ) -> Result<Ended, CliError> {
-    let start = Instant::now();
+    let start = now();
+    let since = || Duration::from_nanos(now().0.saturating_sub(start.0));
     let mut records = Vec::new();
     let mut turn: u64 = 0;
     loop {
+        // A machine that stood still, or that slept, did not wake this up in time: said before the late sample.
+        turn += miss(turn, turns(since(), schedule.every).min(schedule.last()), &mut take)?;
         look(&mut records);
         for record in records.drain(..) {
             take(&record)?;
         }
-        let next = next_turn(start.elapsed(), schedule.every, turn);
-        let samples = missed(turn, next, schedule);
-        if samples > 0 {
-            let at = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-            let at = Nanos(
-                at.tv_sec.cast_unsigned().saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.cast_unsigned()),
-            );
-            take(&Record::Event(Event { at, what: What::Missed { samples } }))?;
-        }
-        turn = next;
+        let passed = turns(since(), schedule.every).max(turn);
+        miss(turn, passed.min(schedule.last()), &mut take)?;
+        turn = passed.saturating_add(1);
         let due = schedule.every.saturating_mul(u32::try_from(turn).unwrap_or(u32::MAX));
         if schedule.length.is_some_and(|length| due > length) {
             return Ok(Ended::Complete);
         }
-        if interrupt.sleep_until(start + due) {
+        if interrupt.sleep_until(Instant::now() + due.saturating_sub(since())) {
             // What happened since the last look, and in what a tracer added up, would be lost.
             look(&mut records);
             for record in records.drain(..) {
@@ -68,18 +76,24 @@ pub(crate) fn observe(
     }
 }
 
-/// The first turn that is still to come.
-fn next_turn(elapsed: Duration, every: Duration, turn: u64) -> u64 {
-    let passed = elapsed.as_nanos() / every.as_nanos().max(1);
-    u64::try_from(passed).unwrap_or(u64::MAX).max(turn).saturating_add(1)
+/// Says how many samples were missed between two turns.
+fn miss(turn: u64, passed: u64, take: &mut impl FnMut(&Record) -> Result<(), CliError>) -> Result<u64, CliError> {
+    let samples = passed.saturating_sub(turn);
+    if samples > 0 {
+        take(&Record::Event(Event { at: now(), what: What::Missed { samples } }))?;
+    }
+    Ok(samples)
 }
 
-/// Turns that were passed over, as far as they were within the time asked for.
-fn missed(turn: u64, next: u64, schedule: Schedule) -> u64 {
-    let last = schedule.length.map_or(u64::MAX, |length| {
-        u64::try_from(length.as_nanos() / schedule.every.as_nanos().max(1)).unwrap_or(u64::MAX)
-    });
-    next.saturating_sub(1).min(last).saturating_sub(turn)
+/// The clock of samples: it goes on while the machine sleeps.
+fn now() -> Nanos {
+    let at = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Nanos(at.tv_sec.cast_unsigned().saturating_mul(1_000_000_000).saturating_add(at.tv_nsec.cast_unsigned()))
+}
+
+/// Whole intervals in a length of time.
+fn turns(length: Duration, every: Duration) -> u64 {
+    u64::try_from(length.as_nanos() / every.as_nanos().max(1)).unwrap_or(u64::MAX)
 }
 
 /// Reads a length of time such as `10s`, `500ms` or `1m30s`.
@@ -101,29 +115,49 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
+    /// A look that takes some time now and then, and what the loop says of it: `s` for a sample, a number for
+    /// samples that were missed.
+    fn observed(length_ms: u64, slow: &[(u64, u64)]) -> String {
+        let schedule = Schedule { length: Some(Duration::from_millis(length_ms)), every: Duration::from_millis(400) };
+        let interrupt = Interrupt::watch().expect("signals can be watched");
+        let (mut looks, mut said) = (0, String::new());
+        let look = |records: &mut Vec<Record>| {
+            let takes = slow.iter().find(|(look, _)| *look == looks).map_or(0, |(_, takes)| *takes);
+            std::thread::sleep(Duration::from_millis(takes));
+            looks += 1;
+            records.push(Record::Sample(Box::default()));
+        };
+        let take = |record: &Record| {
+            match record {
+                Record::Event(Event { what: What::Missed { samples }, .. }) => said.push_str(&samples.to_string()),
+                _ => said.push('s'),
+            }
+            Ok(())
+        };
+        assert_eq!(observe(schedule, &interrupt, look, take).expect("nothing fails"), Ended::Complete);
+        said
+    }
+
     #[test]
     fn a_slow_look_skips_turns_and_never_drifts() {
-        let check = |elapsed_ms: u64, turn: u64, expect: u64| {
-            assert_eq!(next_turn(Duration::from_millis(elapsed_ms), Duration::from_secs(1), turn), expect);
-        };
-        check(0, 0, 1);
-        check(999, 0, 1);
-        check(1000, 0, 2);
-        check(3500, 0, 4);
-        check(3500, 7, 8);
+        assert_eq!(observed(0, &[]), "s");
+        // The first sample takes until after the second turn; the third is in time.
+        assert_eq!(observed(1300, &[(0, 1000)]), "s2s");
     }
 
     #[test]
     fn turns_beyond_the_time_asked_for_are_not_missed() {
-        let check = |turn: u64, next: u64, length_ms: Option<u64>, expect: u64| {
-            let schedule = Schedule { length: length_ms.map(Duration::from_millis), every: Duration::from_millis(50) };
-            assert_eq!(missed(turn, next, schedule), expect, "{turn} {next} {length_ms:?}");
-        };
-        check(0, 1, None, 0);
-        check(0, 4, None, 3);
-        check(2, 6, Some(200), 2);
-        check(4, 6, Some(200), 0);
-        check(0, 3, Some(0), 0);
+        assert_eq!(observed(800, &[(0, 2000)]), "s2");
+        assert_eq!(observed(0, &[(0, 500)]), "s");
+    }
+
+    #[test]
+    fn one_sample_is_what_ends_before_the_second() {
+        let schedule = |length| Schedule { length, every: Duration::from_secs(1) };
+        assert!(schedule(Some(Duration::ZERO)).is_one_sample());
+        assert!(schedule(Some(Duration::from_millis(999))).is_one_sample());
+        assert!(!schedule(Some(Duration::from_secs(1))).is_one_sample());
+        assert!(!schedule(None).is_one_sample());
     }
 
     #[test]

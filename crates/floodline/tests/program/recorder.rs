@@ -153,6 +153,40 @@ fn missed(bytes: &[u8]) -> u64 {
 }
 
 #[test]
+fn a_recorder_that_stands_still_says_which_samples_it_missed() {
+    let folder = tempfile::tempdir().expect("a folder for recordings");
+    let path = folder.path().join("host.flr");
+    let args = ["record", "--root", TREE, "--every", "50ms", "--for", "1h", "-o", path.to_str().expect("UTF-8")];
+    let child = start(&args);
+    until_file_has(&path, 8000);
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::STOP).expect("it runs");
+    std::thread::sleep(Duration::from_millis(1500));
+    let before = std::fs::metadata(&path).expect("a file").len();
+    kill_process(pid, Signal::CONT).expect("it stands still");
+    until_file_has(&path, before + 1000);
+    kill_process(pid, Signal::INT).expect("it runs");
+    assert_eq!(wait(child).code, 0);
+    use floodline_record::record::{Event, What};
+    let bytes = std::fs::read(&path).expect("a file");
+    let records: Vec<Record> =
+        Decoder::new(&bytes[..]).expect("it opens").map(|record| record.expect("it is whole")).collect();
+    let is_hole = |record: &Record| matches!(record, Record::Event(Event { what: What::Missed { samples: 20.. }, .. }));
+    let hole = records.iter().position(is_hole).expect("the hole is recorded");
+    let time = |record: &Record| match record {
+        Record::Sample(sample) => Some(sample.time.monotonic),
+        _ => None,
+    };
+    let last = records[..hole].iter().rev().find_map(time).expect("a sample before it");
+    let next = records[hole..].iter().find_map(time).expect("a sample after it");
+    let Record::Event(Event { at, what: What::Missed { samples } }) = &records[hole] else { unreachable!() };
+    // What was missed lies between the two samples, and fills the time between them.
+    assert!(last < *at && *at <= next, "{last:?} {at:?} {next:?}");
+    let missing = (next.0 - last.0) / 50_000_000;
+    assert!(missing >= 28 && samples.abs_diff(missing - 1) <= 1, "{samples} of {missing}");
+}
+
+#[test]
 fn a_full_disk_is_told() {
     let run = floodline(&record("/dev/full", &[]));
     assert_eq!(run.code, 3, "{run}");
