@@ -4,6 +4,7 @@
 
 use crate::error::CliError;
 use crate::input::shown;
+use crate::observe::Schedule;
 use floodline_host::trace::{Budget, Tracer, is_proved};
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use floodline_record::capability::Capabilities;
@@ -91,8 +92,14 @@ impl Host {
         }
     }
 
-    /// The tracer, where one is wanted and can be; a captured tree has no kernel to trace.
-    pub(crate) fn tracer(&self, tracing: Tracing) -> Result<Option<Tracer>, CliError> {
+    /// The tracer, where one is wanted and can be; a captured tree has no kernel to trace. It sees what happens
+    /// between two samples: where there will be one, it is not started unasked, and that is a gap.
+    pub(crate) fn tracer(&mut self, tracing: Tracing, schedule: Schedule) -> Result<Option<Tracer>, CliError> {
+        if tracing.trace == Trace::Auto && self.root.is_live() && schedule.is_one_sample() {
+            let too_short = || Cause::TooShort { need: "--for 10s".into() };
+            self.gaps.extend(Tracer::sources().map(|source| Gap::new(source, too_short())));
+            return Ok(None);
+        }
         let budget = tracing.trace_budget.map(|percent| Budget(percent / 100.0));
         let within = |tracer: Tracer| match budget {
             Some(budget) => tracer.with_budget(budget),

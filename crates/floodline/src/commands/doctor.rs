@@ -143,7 +143,7 @@ impl Doctor {
     /// continued costs a remark, not the diagnosis.
     fn observe(&self, console: &Console, rules: Vec<&'static str>) -> Result<Report, CliError> {
         let interrupt = Interrupt::watch()?;
-        let host = Host::open(self.root.as_deref())?;
+        let mut host = Host::open(self.root.as_deref())?;
         let mut recorder = match &self.save {
             Some(path) => Some(Recorder::start(path, Existing::KeepAlways, self.every)?),
             None => None,
@@ -153,7 +153,8 @@ impl Doctor {
         // A captured tree stands still: further looks would show the same.
         let length = if self.root.is_some() { Duration::ZERO } else { self.length };
         let schedule = Schedule { length: Some(length), every: self.every };
-        observe(schedule, &interrupt, host.looks(Needs::ALL, host.tracer(self.tracing)?), |record| {
+        let tracer = host.tracer(self.tracing, schedule)?;
+        observe(schedule, &interrupt, host.looks(Needs::ALL, tracer), |record| {
             if let Some(error) = recorder.as_mut().and_then(|recorder| recorder.record(record).err()) {
                 error.report();
                 recorder = None;

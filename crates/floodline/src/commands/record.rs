@@ -53,11 +53,11 @@ pub(crate) struct RecordCommand {
 impl Run for RecordCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let interrupt = Interrupt::watch()?;
-        let host = Host::open(self.root.as_deref())?;
-        let tracer = host.tracer(self.tracing)?;
+        let mut host = Host::open(self.root.as_deref())?;
+        let schedule = Schedule { length: self.length, every: self.every };
+        let tracer = host.tracer(self.tracing, schedule)?;
         let mut recorder = Recorder::start(&self.output, Existing::by_force(self.force), self.every)?;
         let mut progress = console.progress();
-        let schedule = Schedule { length: self.length, every: self.every };
         let ended = observe(schedule, &interrupt, host.looks(Needs::ALL, tracer), |record| {
             recorder.record(record)?;
             if let Record::Sample(sample) = record {
