@@ -9,6 +9,7 @@ mod licences;
 mod notices;
 mod sources;
 mod texts;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
