@@ -41,7 +41,9 @@ impl Cause {
             Cause::LabUnavailable => Exit::LabUnavailable,
             Cause::Bug => Exit::Bug,
             Cause::Simulator(error) => match error.as_ref() {
-                SimError::NotHonoured(_) | SimError::Senseless(_) | SimError::TooOld(_) => Exit::Usage,
+                SimError::NotHonoured(_) | SimError::TooMany { .. } | SimError::Senseless(_) | SimError::TooOld(_) => {
+                    Exit::Usage
+                }
                 // The workload does not come to its end, as its scenario expects it to.
                 SimError::Stuck { .. } => Exit::Findings,
                 SimError::Broken(_) => Exit::Bug,
@@ -51,6 +53,7 @@ impl Cause {
                 RunError::NotHonoured(_)
                 | RunError::Latency { .. }
                 | RunError::Since6_2 { .. }
+                | RunError::TooMany { .. }
                 | RunError::Limited { .. } => Exit::Usage,
                 RunError::Lacks { .. }
                 | RunError::NoProgram { .. }
@@ -219,5 +222,6 @@ mod tests {
         check(SimError::Stuck { seconds: 3, waiting: vec![("a".to_owned(), "b".to_owned())] }, 1);
         check(SimError::Senseless("machine.memory".to_owned()), 2);
         check(SimError::NotHonoured(Vec::new()), 2);
+        check(SimError::TooMany { key: "workload.tasks", what: "tasks", count: 2, most: 1 }, 2);
     }
 }

@@ -113,6 +113,18 @@ impl Machine {
 }
 
 impl Scenario {
+    /// Number of task copies, without writing them out.
+    pub fn number_of_tasks(&self) -> u64 {
+        let copies = |task: &Task| u64::from(self.copies_for(task)).saturating_mul(task.instances.unwrap_or(1).into());
+        self.workload.tasks.values().map(copies).fold(0, u64::saturating_add)
+    }
+
+    /// Number of cgroup copies, without writing them out; parents that the scenario does not name are not among them.
+    pub fn number_of_cgroups(&self) -> u64 {
+        let copies = |path: &String| u64::from(self.machine.copies_of_cgroup(path));
+        self.machine.cgroups.keys().map(copies).fold(0, u64::saturating_add)
+    }
+
     /// Every cgroup to create, parents first.
     pub fn cgroup_copies(&self) -> Vec<CgroupCopy> {
         let mut all: BTreeMap<String, Cgroup> = BTreeMap::new();

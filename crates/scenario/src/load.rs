@@ -2,6 +2,7 @@
 //! From text to scenarios: parse, lay each variant over the base, deserialize, check. The tree keeps the
 //! place of every key and value through the laying over, so that every problem has its line.
 
+use super::check;
 use super::problem::{self, Problem, ScenarioError};
 use super::{Scenario, ScenarioFile};
 use serde::Deserialize;
@@ -16,6 +17,9 @@ pub const DEFAULT_VARIANT: &str = "default";
 /// Largest file that is read, bytes.
 pub const TEXT_MAX: usize = 1 << 20;
 
+/// Most bytes of text that are read for all variants of a file, each of which is the whole file laid over.
+const VARIANTS_MAX: usize = 16 << 20;
+
 /// Keys whose table is one of several kinds, named by its only key: another kind replaces it.
 const ONE_OF: &[&str] = &["preset", "backing"];
 
@@ -29,11 +33,18 @@ impl ScenarioFile {
         let mut root = DeTable::parse(text).map_err(|error| one(of_deserializer(text, None, &error)))?;
         let mut problems = Vec::new();
         let overrides = take_variants(text, root.get_mut(), &mut problems);
+        let most = VARIANTS_MAX / text.len().max(1);
+        if overrides.len() > most {
+            let message = format!("{} variants of a file of {} bytes; at most {most}", overrides.len(), text.len());
+            let hint = Some("split the file, or shorten what all variants share".to_owned());
+            return Err(one(Problem { line: 1, column: 1, key: "variants".to_owned(), message, hint }));
+        }
+        let steps = check::STEPS_MAX / overrides.len().max(1);
         let mut variants = BTreeMap::new();
         for (name, over) in overrides {
             let mut tree = root.clone();
             lay_over(text, tree.get_mut(), over, &mut problems);
-            match read(text, tree) {
+            match read(text, tree, steps) {
                 Ok(scenario) => {
                     variants.insert(name, scenario);
                 }
@@ -60,15 +71,16 @@ fn one(problem: Problem) -> ScenarioError {
     ScenarioError { problems: vec![problem] }
 }
 
-fn read(text: &str, tree: Spanned<DeTable<'_>>) -> Result<Scenario, Vec<Problem>> {
+/// `steps` is how much the check may compare.
+fn read(text: &str, tree: Spanned<DeTable<'_>>, steps: usize) -> Result<Scenario, Vec<Problem>> {
     let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(tree.clone()))
         .map_err(|error| vec![of_deserializer(text, Some(tree.get_ref()), &error)])?;
     scenario.machine.fill_in_profiles();
-    let complaints = super::check::check(&scenario);
+    let complaints = check::check(&scenario, steps);
     if complaints.is_empty() {
         return Ok(scenario);
     }
-    let locate = |complaint: super::check::Complaint| {
+    let locate = |complaint: check::Complaint| {
         let offset = offset_of(tree.get_ref(), &complaint.key).unwrap_or(0);
         let (line, column) = problem::position(text, offset);
         Problem { line, column, key: dotted(&complaint.key), message: complaint.message, hint: complaint.hint }

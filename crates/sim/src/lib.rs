@@ -69,6 +69,18 @@ pub enum SimError {
     /// The simulator does not know these keys of the scenario yet.
     #[error("the simulator cannot honour {}", names(.0))]
     NotHonoured(Vec<UsedKey>),
+    /// There is more in the scenario than a simulation carries in bearable time and memory.
+    #[error("{key}: {count} {what}; the simulator carries {most}: lower instances")]
+    TooMany {
+        /// The key that has them.
+        key: &'static str,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// How many it carries.
+        most: u64,
+    },
     /// What the scenario asks for cannot be, with the rule it breaks.
     #[error("{0}")]
     Senseless(String),

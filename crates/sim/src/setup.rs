@@ -38,8 +38,6 @@ const DEPTH: u32 = 256;
 const LOOP_DEPTH: u32 = 128;
 /// Time between commits of ext4.
 const JBD2_INTERVAL: u64 = 5_000_000_000;
-/// Most of anything that has copies.
-const COPIES_MAX: usize = 1 << 20;
 
 /// Builds the machine.
 pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64) -> Result<World, SimError> {
@@ -53,9 +51,6 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     let hz = machine.hz.unwrap_or(HZ);
     if ![100, 250, 300, 1000].contains(&hz) {
         return Err(SimError::Senseless(format!("machine.hz = {hz}: kernels are built with 100, 250, 300 or 1000")));
-    }
-    if scenario.cgroup_copies().len() > COPIES_MAX {
-        return Err(SimError::Senseless(format!("more than {COPIES_MAX} cgroups")));
     }
     let behaviour = Behaviour::of(kernel);
     let has_min = |cgroup: &floodline_scenario::Cgroup| cgroup.memory_min.is_some();

@@ -5,6 +5,7 @@ use super::{Complaints, is_plain_path, is_shown, letters};
 use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Machine, Mount};
 use crate::profile::{DEVICE_PROFILES, device_profile};
 use crate::sysctl::{EXCLUSIVE, RANGES, Sysctls};
+use std::collections::BTreeSet;
 
 /// What the kernel's build option NR_CPUS allows at most.
 const CPUS_MAX: u32 = 8192;
@@ -12,6 +13,8 @@ const CPUS_MAX: u32 = 8192;
 const HZ: &[u32] = &[100, 250, 300, 1000];
 /// `MEM_CGROUP_ID_MAX`: ids are 16 bits and 0 is none.
 const MEMCGS_MAX: u64 = 65_535;
+/// Members of an array: what md keeps bitmaps for, and more than anybody mirrors to.
+const MEMBERS_MAX: usize = 32;
 /// More mounts than a mount namespace takes by default (`fs.mount-max`).
 const MOUNTS_MAX: u64 = 100_000;
 
@@ -33,10 +36,15 @@ pub(super) fn check(machine: &Machine, complaints: &mut Complaints) {
     if mounts > MOUNTS_MAX {
         complaints.add(&["machine", "mounts"], format!("{mounts} mounts; fs.mount-max is {MOUNTS_MAX}"));
     }
+    let mut taken = BTreeSet::new();
     for (point, mount) in &machine.mounts {
         self::mount(machine, point, mount, complaints);
+        if mount.device.as_ref().is_some_and(|device| !taken.insert(device)) {
+            complaints.add(&["machine", "mounts", point, "device"], "two filesystems on one device");
+        }
     }
-    let cgroups: u64 = machine.cgroups.keys().map(|path| u64::from(machine.copies_of_cgroup(path))).sum();
+    let cgroups = machine.cgroups.keys().map(|path| u64::from(machine.copies_of_cgroup(path)));
+    let cgroups = cgroups.fold(0, u64::saturating_add);
     if cgroups > MEMCGS_MAX {
         let message = format!("{cgroups} cgroups; a kernel has at most {MEMCGS_MAX} memory cgroups (16-bit ids)");
         complaints.add(&["machine", "cgroups"], message);
@@ -103,14 +111,18 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
         }
         Backing::Disk => {}
         Backing::Loop { file, .. } => {
+            if !complaints.spend(machine.mounts.len()) {
+                return;
+            }
             let is_on_mount = mount_of(machine, file).is_some_and(|mount| mount.device.as_deref() != Some(name));
             if !is_plain_path(file) || !is_on_mount {
                 complaints.add(&at("backing"), format!("{file:?} is no path on another mount of this machine"));
             }
         }
         Backing::Raid1 { members } => {
-            if members.len() < 2 {
-                complaints.add(&at("backing"), "an array of level 1 has at least two members");
+            if !(2..=MEMBERS_MAX).contains(&members.len()) {
+                complaints.add(&at("backing"), format!("an array of level 1 has 2 to {MEMBERS_MAX} members"));
+                return;
             }
             if device.size.is_some() {
                 complaints.hint(
@@ -140,9 +152,8 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
 /// The mount that a path is on: the longest mount point that is a prefix, copies taken as one.
 pub(super) fn mount_of<'a>(machine: &'a Machine, path: &str) -> Option<&'a Mount> {
     let is_below = |point: &str| {
-        let path: Vec<&str> = path.split('/').collect();
-        let parts: Vec<&str> = point.trim_end_matches('/').split('/').collect();
-        parts.len() <= path.len() && parts.iter().zip(&path).all(|(have, want)| same_part(have, want))
+        let mut path = path.split('/');
+        point.trim_end_matches('/').split('/').all(|have| path.next().is_some_and(|want| same_part(have, want)))
     };
     machine.mounts.iter().filter(|(point, _)| is_below(point)).max_by_key(|(point, _)| point.len()).map(|(_, m)| m)
 }
@@ -218,10 +229,6 @@ fn mount(machine: &Machine, point: &str, mount: &Mount, complaints: &mut Complai
             Some(hint) => complaints.hint(&key, message, hint),
             None => complaints.add(&key, message),
         }
-    }
-    let shares = |other: &Mount| mount.device.is_some() && other.device == mount.device;
-    if machine.mounts.iter().any(|(other_point, other)| other_point.as_str() < point && shares(other)) {
-        complaints.add(&at("device"), "two filesystems on one device");
     }
 }
 

@@ -7,6 +7,7 @@ mod workload;
 
 use super::{Expect, Scenario, load};
 use floodline_record::nearest::nearest;
+use std::collections::BTreeSet;
 
 /// Something wrong at a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,33 +17,71 @@ pub(super) struct Complaint {
     pub(super) hint: Option<String>,
 }
 
+/// Most complaints about one scenario: a person reads no more, and each costs a search for its line.
+const COMPLAINTS_MAX: usize = 100;
+/// Most names that a hint lists.
+const LISTED_MAX: usize = 20;
+/// Most names that one that names nothing is compared with, letter by letter.
+const NEAREST_MAX: usize = 500;
+/// Most comparisons of names for all variants of a file: where everything is compared with everything, a file of a
+/// stranger would take minutes.
+pub(super) const STEPS_MAX: usize = 4_000_000;
+
 /// Collects complaints.
-#[derive(Default)]
-struct Complaints(Vec<Complaint>);
+struct Complaints {
+    found: Vec<Complaint>,
+    /// Comparisons that are left.
+    steps: usize,
+    /// Whether they did not suffice; a complaint says so.
+    is_spent: bool,
+}
 
 impl Complaints {
     fn add(&mut self, key: &[&str], message: impl Into<String>) {
-        let key = key.iter().map(|&part| part.to_owned()).collect();
-        self.0.push(Complaint { key, message: message.into(), hint: None });
+        self.put(key, message.into(), None);
     }
 
     fn hint(&mut self, key: &[&str], message: impl Into<String>, hint: impl Into<String>) {
-        self.add(key, message);
-        if let Some(last) = self.0.last_mut() {
-            last.hint = Some(hint.into());
+        self.put(key, message.into(), Some(hint.into()));
+    }
+
+    fn put(&mut self, key: &[&str], message: String, hint: Option<String>) {
+        let key = key.iter().map(|&part| part.to_owned()).collect();
+        if self.found.len() < COMPLAINTS_MAX {
+            self.found.push(Complaint { key, message, hint });
         }
+    }
+
+    /// Takes comparisons from what is left. Returns `false`, with a complaint, when they are used up.
+    fn spend(&mut self, steps: usize) -> bool {
+        if let Some(left) = self.steps.checked_sub(steps) {
+            self.steps = left;
+            return true;
+        }
+        if !self.is_spent {
+            self.is_spent = true;
+            let hint = "use instances for what is alike, and fewer variants";
+            self.hint(&["workload"], "too many names that refer to others to check them all", hint);
+        }
+        false
+    }
+
+    /// Whether nothing more is looked for.
+    fn is_full(&self) -> bool {
+        self.is_spent || self.found.len() >= COMPLAINTS_MAX
     }
 
     /// Complains about a name that names nothing.
     fn unknown<'a>(&mut self, key: &[&str], what: &str, name: &str, known: impl Iterator<Item = &'a String> + Clone) {
-        let hint = match nearest(name, known.clone().map(String::as_str)) {
+        let hint = match nearest(name, known.clone().map(String::as_str).take(NEAREST_MAX)) {
             Some(near) => format!("did you mean {near:?}?"),
             None => {
-                let known: Vec<&str> = known.map(String::as_str).collect();
-                if known.is_empty() {
-                    format!("this scenario has no {what}")
-                } else {
-                    format!("known: {}", known.join(", "))
+                let count = known.clone().count();
+                let listed: Vec<&str> = known.map(String::as_str).take(LISTED_MAX).collect();
+                match count.saturating_sub(LISTED_MAX) {
+                    _ if count == 0 => format!("this scenario has no {what}"),
+                    0 => format!("known: {}", listed.join(", ")),
+                    more => format!("known: {} and {more} more", listed.join(", ")),
                 }
             }
         };
@@ -50,9 +89,9 @@ impl Complaints {
     }
 }
 
-/// Everything wrong with a scenario that has the right types.
-pub(super) fn check(scenario: &Scenario) -> Vec<Complaint> {
-    let mut complaints = Complaints::default();
+/// Everything wrong with a scenario that has the right types; `steps` is how many comparisons of names it may take.
+pub(super) fn check(scenario: &Scenario, steps: usize) -> Vec<Complaint> {
+    let mut complaints = Complaints { found: Vec::new(), steps, is_spent: false };
     if !load::is_kebab(&scenario.name) {
         complaints.hint(&["name"], "names of scenarios are kebab case", "write lower-case words joined by hyphens");
     }
@@ -65,11 +104,11 @@ pub(super) fn check(scenario: &Scenario) -> Vec<Complaint> {
     }
     machine::check(&scenario.machine, &mut complaints);
     // The rest refers to the machine: with a wrong one it would only repeat the complaints.
-    if complaints.0.is_empty() {
+    if complaints.found.is_empty() {
         workload::check(scenario, &mut complaints);
     }
     expect(&scenario.expect, &["expect"], &mut complaints);
-    complaints.0
+    complaints.found
 }
 
 fn expect(expect: &Expect, at: &[&str], complaints: &mut Complaints) {
@@ -81,8 +120,9 @@ fn expect(expect: &Expect, at: &[&str], complaints: &mut Complaints) {
             _ => {}
         }
     }
+    let not_found: BTreeSet<&String> = expect.not_found.iter().flatten().collect();
     for name in expect.found.iter().flatten() {
-        if expect.not_found.iter().flatten().any(|other| other == name) {
+        if not_found.contains(name) {
             complaints.add(&[at, &["found"]].concat(), format!("{name} must be found and must not"));
         }
     }
@@ -181,6 +221,43 @@ mod tests {
         }
         assert_eq!(read(PLACES[7], "/data/x").err(), None);
         assert_eq!(read(PLACES[6], "system/x").err(), None);
+    }
+
+    /// Files of a stranger that hold as much as fits: each is refused in a moment, with the limit that it meets.
+    #[test]
+    fn what_is_compared_with_everything_is_bounded() {
+        let head = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\n";
+        let check = |file: String, expect: &str| {
+            assert!(file.len() <= crate::TEXT_MAX, "{}", file.len());
+            let Err(error) = ScenarioFile::parse(&file) else { panic!("it is good, and should be {expect}") };
+            assert!(error.problems.len() <= 20 * COMPLAINTS_MAX, "{}", error.problems.len());
+            let told = error.to_string();
+            assert!(told.contains(expect), "{}", told.chars().take(2000).collect::<String>());
+        };
+        let many = |count: usize, piece: &dyn Fn(usize) -> String| (0..count).map(piece).collect::<String>();
+        let task = "[workload]\nduration = \"1s\"\n[workload.tasks.t]\nsteps = [\"sync\"]\n";
+        // Variants are the whole file each.
+        let variants = many(20_000, &|n| format!("[variants.v{n}]\n"));
+        check(format!("{head}{task}{variants}"), "20000 variants of a file of");
+        // Steps times mounts.
+        let mounts = many(4_000, &|n| format!("[machine.mounts.\"/{n:05}\"]\ntype = \"tmpfs\"\n"));
+        let steps = many(1_500, &|_| "{ mkdir = { path = \"/z/z\" } },\n".to_owned());
+        check(format!("{head}{mounts}[workload.tasks.t]\nsteps = [{steps}]\n"), "is on no filesystem of this machine");
+        let steps = many(1_500, &|_| "{ mkdir = { path = \"/03999/z\" } },\n".to_owned());
+        check(format!("{head}{mounts}[workload.tasks.t]\nsteps = [{steps}]\n"), "too many names that refer to others");
+        // Tasks that wait for tasks.
+        let chain = many(3_000, &|n| {
+            format!("[workload.tasks.t{n:05}]\nsteps = [{{ wait_for = {{ task = \"t{:05}\" }} }}]\n", n + 1)
+        });
+        check(
+            format!("{head}{chain}[workload.tasks.t03000]\nsteps = [\"sync\"]\n"),
+            "too many names that refer to others",
+        );
+        let members = many(50_000, &|_| "\"d\",".to_owned());
+        check(
+            format!("{head}[machine.devices.a]\nbacking = {{ raid1 = {{ members = [{members}] }} }}\n{task}"),
+            "an array of level 1 has 2 to 32 members",
+        );
     }
 
     #[test]

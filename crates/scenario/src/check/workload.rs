@@ -7,7 +7,7 @@ use crate::expand::Role;
 use crate::quantity::ByteSize;
 use crate::step::{MmapStore, Mounting, Order, Parallel, Read, Repeat, SetLimits, Step, SyncCall, SyncEvery, Write};
 use crate::{Scenario, Task};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Repeats within repeats.
 const DEPTH_MAX: usize = 8;
@@ -40,8 +40,7 @@ pub(super) fn check(scenario: &Scenario, complaints: &mut Complaints) {
     if workload.duration.is_some_and(|duration| duration.nanos() == 0) {
         complaints.add(&["workload", "duration"], "nothing runs for no time");
     }
-    let copies = |task: &Task| u64::from(scenario.copies_for(task)) * u64::from(task.instances.unwrap_or(1));
-    let all: u64 = workload.tasks.values().map(copies).fold(0, u64::saturating_add);
+    let all = scenario.number_of_tasks();
     if all > TASKS_MAX {
         complaints.add(&["workload", "tasks"], format!("{all} tasks; at most {TASKS_MAX}"));
     }
@@ -113,6 +112,9 @@ fn is_package(name: &str) -> bool {
 
 fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
     for (index, step) in list.iter().enumerate() {
+        if complaints.is_full() {
+            return;
+        }
         let mut key = at.key.clone();
         if at.key.get(3).is_none_or(|part| part != "preset") {
             key.push(format!("[{index}]"));
@@ -195,6 +197,14 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
     };
     let counts_one = at.scenario.copies_for(task) == 1 && task.instances.is_some_and(|instances| instances > 1);
     step.clone().each_text(&mut |role, text| {
+        let others = match role {
+            Role::Path => machine.mounts.len(),
+            Role::Cgroup => machine.cgroups.len(),
+            Role::Task | Role::Point => 0,
+        };
+        if !complaints.spend(others) {
+            return;
+        }
         match letters(text) {
             None => complaints.add(key, format!("{text:?} has a brace that is not {{i}}, {{j}}, {{n}} or {{d}}")),
             Some(found) => {
@@ -224,7 +234,8 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
                     let parts = |text: &str| text.split('/').count();
                     parts(known) == parts(text) && known.split('/').zip(text.split('/')).all(|(a, b)| same_part(a, b))
                 };
-                if text != "/" && !machine.cgroups.keys().any(|known| same(&known)) {
+                let is_there = text == "/" || machine.cgroups.contains_key(text.as_str());
+                if !is_there && !machine.cgroups.keys().any(|known| same(&known)) {
                     complaints.unknown(key, "cgroup", text, machine.cgroups.keys());
                 }
             }
@@ -322,7 +333,7 @@ fn mounting(at: &At<'_>, mounting: &Mounting, key: &[&str], complaints: &mut Com
         point.split('/').count() == mounting.point.split('/').count()
             && point.split('/').zip(mounting.point.split('/')).all(|(a, b)| same_part(a, b))
     };
-    if !machine.mounts.keys().any(|point| same(point)) {
+    if complaints.spend(machine.mounts.len()) && !machine.mounts.keys().any(|point| same(point)) {
         complaints.unknown(key, "mount point", &mounting.point, machine.mounts.keys());
     }
     if mounting.count == 0 || mounting.count > 10_000 {
@@ -373,9 +384,10 @@ fn deeper(at: &At<'_>, key: &[&str], list: &[Step], task: &Task, complaints: &mu
 
 /// Tasks that wait for one another in a circle never end.
 fn waits(scenario: &Scenario, complaints: &mut Complaints) {
-    let waits_for = |name: &str| -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        let Some(task) = scenario.workload.tasks.get(name) else { return found };
+    let tasks = &scenario.workload.tasks;
+    let mut waits_for: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (name, task) in tasks {
+        let found = waits_for.entry(name).or_default();
         for step in task.setup.iter().chain(&task.steps) {
             step.clone().each_text(&mut |role, text| {
                 if role == Role::Task {
@@ -383,14 +395,16 @@ fn waits(scenario: &Scenario, complaints: &mut Complaints) {
                 }
             });
         }
-        found
-    };
-    for name in scenario.workload.tasks.keys() {
+    }
+    for name in tasks.keys() {
         let mut reached = BTreeSet::new();
-        let mut next: Vec<String> = waits_for(name).into_iter().collect();
+        let mut next: Vec<&String> = waits_for.get(name.as_str()).into_iter().flatten().collect();
         while let Some(other) = next.pop() {
-            if reached.insert(other.clone()) {
-                next.extend(waits_for(&other));
+            if !complaints.spend(1) {
+                return;
+            }
+            if reached.insert(other) {
+                next.extend(waits_for.get(other.as_str()).into_iter().flatten());
             }
         }
         if reached.contains(name) {
