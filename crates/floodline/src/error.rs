@@ -54,7 +54,8 @@ impl Cause {
                 | RunError::Latency { .. }
                 | RunError::Since6_2 { .. }
                 | RunError::TooMany { .. }
-                | RunError::Limited { .. } => Exit::Usage,
+                | RunError::Limited { .. }
+                | RunError::LimitedTwice { .. } => Exit::Usage,
                 RunError::Lacks { .. }
                 | RunError::NoProgram { .. }
                 | RunError::Modules(_)

@@ -63,6 +63,12 @@ pub enum RunError {
     /// The scenario uses what the lab cannot do.
     #[error("the lab cannot honour {}", list(.0))]
     NotHonoured(Vec<UsedKey>),
+    /// A disk has limits each way and of both ways together.
+    #[error("machine.devices.{device}: QEMU limits a disk each way or both ways together, not both")]
+    LimitedTwice {
+        /// Its name.
+        device: String,
+    },
     /// The delay cannot be made.
     #[error("machine.devices.{device}.latency: the guest delays requests by whole milliseconds, at least one")]
     Latency {
@@ -165,6 +171,10 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.read_bandwidth",
     "machine.devices.*.write_iops",
     "machine.devices.*.read_iops",
+    "machine.devices.*.bandwidth",
+    "machine.devices.*.iops",
+    // What QEMU lets through at once.
+    "machine.devices.*.burst = 100ms",
     "machine.devices.*.latency",
     "machine.devices.*.rotational",
     "machine.devices.*.bdi.**",
@@ -366,7 +376,12 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
         }
         let rates = [device.read_bandwidth.is_some(), device.write_bandwidth.is_some()];
         let requests = [device.read_iops.is_some(), device.write_iops.is_some()];
-        if device.backing != Backing::Disk && rates.iter().chain(&requests).any(|is_limited| *is_limited) {
+        let together = [device.bandwidth.is_some(), device.iops.is_some()];
+        if together[0] && rates.contains(&true) || together[1] && requests.contains(&true) {
+            return Err(RunError::LimitedTwice { device: name.clone() });
+        }
+        let limits = rates.iter().chain(&requests).chain(&together);
+        if device.backing != Backing::Disk && limits.copied().any(|is_limited| is_limited) {
             return Err(RunError::Limited { device: name.clone() });
         }
     }
@@ -396,6 +411,8 @@ pub(crate) fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<Str
         let serial = format!("disk{number}");
         serials.insert(name.clone(), serial.clone());
         let throttle = Throttle {
+            bytes: device.bandwidth.map_or(0, |rate| rate.0.0),
+            requests: device.iops.map_or(0, |rate| rate.0.0),
             read_bytes: device.read_bandwidth.map_or(0, |rate| rate.0.0),
             write_bytes: device.write_bandwidth.map_or(0, |rate| rate.0.0),
             read_requests: device.read_iops.map_or(0, |rate| rate.0.0),

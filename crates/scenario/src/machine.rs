@@ -3,9 +3,11 @@
 //! variant can change one key of one device. Nothing here runs; executors refuse what they cannot make.
 
 use super::mkfs::Mkfs;
+use super::profile::{DeviceProfile, READ_PREFERENCE};
 use super::quantity::{ByteRate, ByteSize, IoRate, SizeLimit, Time};
 use super::sysctl::Sysctls;
 use floodline_kernel::Behaviour;
+use floodline_record::units::{BytesPerSecond, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,6 +93,21 @@ pub struct Device {
     /// Most read requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_iops: Option<IoRate>,
+    /// Most bytes per second, reads and writes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<ByteRate>,
+    /// Most requests per second, reads and writes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<IoRate>,
+    /// Credit of the limits, as the time in which it is earned: of those of both ways together where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Time>,
+    /// Most bytes per second of one reader that reads on in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_stream: Option<ByteRate>,
+    /// Percent of the writes that wait before it that a read overtakes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_preference: Option<u32>,
     /// Time a single request takes on the idle device, besides its transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Time>,
@@ -109,12 +126,34 @@ pub struct Device {
 }
 
 impl Device {
+    fn known_profile(&self) -> Option<&'static DeviceProfile> {
+        self.profile.as_deref().and_then(super::profile::device_profile)
+    }
+
     /// Time of a seek: its own, or that of its profile.
     pub fn seek_time(&self) -> Option<Time> {
-        let profile = || self.profile.as_deref().and_then(super::profile::device_profile);
-        self.seek.or_else(|| {
-            profile()?.seek_us.map(|micros| Time(floodline_record::units::Nanos(micros.saturating_mul(1000))))
-        })
+        let profile = || self.known_profile()?.seek_us.map(|micros| Time(Nanos(micros.saturating_mul(1000))));
+        self.seek.or_else(profile)
+    }
+
+    /// Most bytes per second of one reader in order: its own figure, or that of its profile.
+    pub fn stream_rate(&self) -> Option<ByteRate> {
+        let profile = || Some(ByteRate(BytesPerSecond(self.known_profile()?.read_stream?)));
+        self.read_stream.or_else(profile)
+    }
+
+    /// Percent of the writes before it that a read overtakes, on a device that reads and writes in one time: an SSD of the
+    /// library, or one of which a scenario says it. Others are held to limits each way, as a hypervisor does.
+    pub fn shared_time(&self) -> Option<u32> {
+        let profile = || self.known_profile()?.read_stream.map(|_| READ_PREFERENCE);
+        self.read_preference.or_else(profile)
+    }
+
+    /// Credit of its limits. A limit of a hypervisor lets a tenth of a second through at once; a device of the library has
+    /// none.
+    pub fn credit(&self) -> Nanos {
+        let is_real = self.profile.is_some() || self.read_preference.is_some();
+        self.burst.map_or(if is_real { Nanos(0) } else { Nanos::from_millis(100) }, |burst| burst.0)
     }
 }
 

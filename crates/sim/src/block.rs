@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block devices: a queue of a given depth before a device that moves so many bytes and serves so many
-//! requests a second, each way. A cap is a leaky bucket with a tenth of a second of credit. Mirrors
-//! /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
+//! requests a second, each way and both together. A cap is a leaky bucket with some credit, as the throttle of a hypervisor
+//! has; a device that does both ways in one time is in `media.rs`, a disk that turns in `arm.rs`. Mirrors /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::arm::Arm;
 use crate::blk_throttle::Throttle;
 use crate::engine::{Sim, Waiters, suspend};
 use crate::loop_device::LoopFile;
+use crate::media::{Media, Streams};
 use crate::raid1::Mirror;
 use crate::wbt::Wbt;
 use crate::world::World;
@@ -15,8 +16,6 @@ use floodline_record::id::DevId;
 
 /// Pages of 4 KiB in one bio (`BIO_MAX_VECS`).
 pub(crate) const BIO_PAGES: u64 = 256;
-/// Credit of a cap, the burst that a throttle lets through: 100 ms.
-const CREDIT: u64 = 100_000_000;
 
 /// What kind of request, for who may go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +96,15 @@ impl Request {
     }
 }
 
-/// One way of a device: caps and until when they are used up.
+/// One way of a device, or both together: caps and until when they are used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lane {
     /// Bytes per second; 0 is no cap.
     pub(crate) bandwidth: u64,
     /// Requests per second; 0 is no cap.
     pub(crate) iops: u64,
+    /// Nanoseconds of them that may be used before they have passed.
+    pub(crate) credit: u64,
     busy_until: u64,
 }
 
@@ -141,6 +142,12 @@ pub(crate) struct Block {
     unflushed: u64,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
+    /// Caps of both ways together.
+    pub(crate) total: Lane,
+    /// Where it reads and writes in one time.
+    pub(crate) media: Option<Media>,
+    /// How fast one reader in order is, where that is less than the device.
+    pub(crate) streams: Option<Streams>,
     /// The members of an array.
     pub(crate) mirrors: Vec<Mirror>,
     /// The file of a loop device.
@@ -167,14 +174,17 @@ pub(crate) fn time_of(bytes: u64, bandwidth: u64) -> u64 {
 }
 
 impl Lane {
+    /// How much of the time of its caps a request takes.
+    pub(crate) fn time(&self, bytes: u64) -> u64 {
+        let by_bytes = if self.bandwidth == 0 { 0 } else { time_of(bytes, self.bandwidth) };
+        by_bytes.max(1_000_000_000_u64.checked_div(self.iops).unwrap_or(0))
+    }
+
     /// Takes a request into account; when it may go.
     pub(crate) fn serve(&mut self, now: u64, bytes: u64) -> u64 {
-        let by_bytes = if self.bandwidth == 0 { 0 } else { time_of(bytes, self.bandwidth) };
-        let by_ios = 1_000_000_000_u64.checked_div(self.iops).unwrap_or(0);
-        let start = self.busy_until.max(now);
-        self.busy_until = start.saturating_add(by_bytes.max(by_ios));
+        self.busy_until = self.busy_until.max(now).saturating_add(self.time(bytes));
         // The credit lets a request go before its share of the cap has passed.
-        self.busy_until.saturating_sub(CREDIT).max(now)
+        self.busy_until.saturating_sub(self.credit).max(now)
     }
 }
 
@@ -195,6 +205,9 @@ impl Block {
             unflushed: 0,
             read: Lane::default(),
             write: Lane::default(),
+            total: Lane::default(),
+            media: None,
+            streams: None,
             mirrors: Vec::new(),
             loop_file: None,
             throttle: Throttle::default(),
@@ -225,22 +238,34 @@ impl Block {
 
     /// Takes a request; when it will be complete.
     fn start(&mut self, now: u64, request: &Request) -> (u64, u32) {
-        let is_idle = self.in_flight == 0;
-        let (start, latency) = match (request.way, &mut self.arm) {
-            (Way::Read, Some(arm)) => (arm.serve(now, request, &self.read, is_idle), self.latency),
-            (Way::Write, Some(arm)) => (arm.serve(now, request, &self.write, is_idle), self.latency),
-            (Way::Read, None) => (self.read.serve(now, request.bytes), self.latency),
-            (Way::Write, None) => {
-                self.unflushed = self.unflushed.saturating_add(request.bytes);
-                (self.write.serve(now, request.bytes), self.latency)
-            }
-            (Way::Flush, _) => {
-                let bytes = std::mem::take(&mut self.unflushed);
-                let takes = if self.flush_bandwidth == 0 { 0 } else { time_of(bytes, self.flush_bandwidth) };
-                (now.saturating_add(takes), self.flush_latency.unwrap_or(self.latency))
-            }
+        let (start, latency) = if request.way == Way::Flush {
+            let bytes = std::mem::take(&mut self.unflushed);
+            let takes = if self.flush_bandwidth == 0 { 0 } else { time_of(bytes, self.flush_bandwidth) };
+            (now.saturating_add(takes), self.flush_latency.unwrap_or(self.latency))
+        } else {
+            (self.transfer(now, request), self.latency)
         };
         (start.saturating_add(latency), self.admit(now, request))
+    }
+
+    /// Takes a read or a write; when it is transferred.
+    fn transfer(&mut self, now: u64, request: &Request) -> u64 {
+        let is_idle = self.in_flight == 0;
+        let lane = if request.way == Way::Read { &mut self.read } else { &mut self.write };
+        let mut at = match (&mut self.arm, &mut self.media) {
+            (Some(arm), _) => arm.serve(now, request, lane, is_idle),
+            (None, Some(media)) => media.serve(now, request.way, lane.time(request.bytes)),
+            (None, None) => lane.serve(now, request.bytes),
+        };
+        if self.total.bandwidth > 0 || self.total.iops > 0 {
+            at = at.max(self.total.serve(now, request.bytes));
+        }
+        match (request.way, &mut self.streams) {
+            (Way::Read, Some(streams)) => at = at.max(streams.serve(now, request)),
+            (Way::Write, _) if self.arm.is_none() => self.unflushed = self.unflushed.saturating_add(request.bytes),
+            _ => {}
+        }
+        at
     }
 
     /// A request that was taken.
@@ -398,6 +423,9 @@ impl World {
         let block = &mut self.blocks[device];
         block.account(now);
         let (request, since) = block.requests[slot as usize];
+        if let (Way::Write, Some(media)) = (request.way, &mut block.media) {
+            media.written(block.write.time(request.bytes));
+        }
         block.free.push(slot);
         block.in_flight -= 1;
         let way = request.way as usize;

@@ -29,6 +29,7 @@ mod laptop_mode;
 mod loop_device;
 mod lru;
 mod measure;
+mod media;
 mod memory;
 mod memory_high;
 mod namespace;

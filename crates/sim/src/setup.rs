@@ -11,6 +11,7 @@ use crate::engine::{Alarm, Queue};
 use crate::filesystem::{Atime, Folios, Superblock, Upper};
 use crate::inode::Inode;
 use crate::journal::Journal;
+use crate::media::{Media, Streams};
 use crate::memory::Memory;
 use crate::raid1::Mirror;
 use crate::wb::{Bdi, Domain, Lock};
@@ -214,6 +215,9 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     let senseless =
         |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: nothing would ever be done"));
     for (key, value) in [
+        ("bandwidth", device.bandwidth.map(|rate| rate.0.0)),
+        ("iops", device.iops.map(|rate| rate.0.0)),
+        ("read_stream", device.read_stream.map(|rate| rate.0.0)),
         ("write_bandwidth", device.write_bandwidth.map(|rate| rate.0.0)),
         ("read_bandwidth", device.read_bandwidth.map(|rate| rate.0.0)),
         ("write_iops", device.write_iops.map(|rate| rate.0.0)),
@@ -232,6 +236,14 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     block.write.bandwidth = device.write_bandwidth.map_or(UNCAPPED, |rate| rate.0.0);
     block.read.iops = device.read_iops.map_or(0, |rate| rate.0.0);
     block.write.iops = device.write_iops.map_or(0, |rate| rate.0.0);
+    block.total.bandwidth = device.bandwidth.map_or(0, |rate| rate.0.0);
+    block.total.iops = device.iops.map_or(0, |rate| rate.0.0);
+    let is_total = block.total.bandwidth > 0 || block.total.iops > 0;
+    // The credit that a scenario gives is that of the limits of both ways, where there are such.
+    let each_way = if is_total && device.burst.is_some() { 0 } else { device.credit().0 };
+    (block.read.credit, block.write.credit, block.total.credit) = (each_way, each_way, device.credit().0);
+    block.media = device.shared_time().map(|percent| Media::new(percent.into(), each_way));
+    block.streams = device.stream_rate().map(|rate| Streams::new(rate.0.0));
     Ok(())
 }
 

@@ -235,15 +235,19 @@ fn show(console: &mut Console, path: &Path, name: Option<&str>, format: Format) 
 fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
     let mut text = String::new();
     for device in DEVICE_PROFILES {
-        let DeviceProfile { name, about, source, bandwidth, iops, latency_ms, rotational, seek_us } = device;
+        let DeviceProfile { name, about, source, size, bandwidth, iops, latency_ms, rotational, seek_us, .. } = device;
+        let (is_volume, read_stream) = (device.is_volume, device.read_stream);
         let _ = match format {
             Format::Text => {
                 let rate = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
                 let latency = latency_ms.map_or(String::new(), |ms| format!(", {ms} ms"));
                 let seek = seek_us.map_or(String::new(), |us| format!(", a seek {}.{} ms", us / 1000, us % 1000 / 100));
+                let stream = read_stream.map_or(String::new(), |bytes| format!(", one reader {}", rate(bytes)));
+                let together = if is_volume { ", both ways together" } else { "" };
+                let gigabytes = size / 1_000_000_000;
                 writeln!(
                     text,
-                    "{name}\n  {about}\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{latency}{seek}",
+                    "{name}\n  {about}, {gigabytes} GB\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{together}{latency}{seek}{stream}",
                     rate(bandwidth.0),
                     iops.0,
                     rate(bandwidth.1),
@@ -256,6 +260,9 @@ fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
                     "name": name,
                     "about": about,
                     "source": source,
+                    "size_bytes": size,
+                    "limits_are_of_both_ways_together": is_volume,
+                    "read_stream_bytes_per_second": read_stream,
                     "read_bytes_per_second": bandwidth.0,
                     "write_bytes_per_second": bandwidth.1,
                     "read_requests_per_second": iops.0,

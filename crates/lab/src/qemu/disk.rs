@@ -22,6 +22,10 @@ pub struct Disk {
 /// Limits of a disk; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
+    /// Bytes per second, both ways together: instead of limits each way.
+    pub bytes: u64,
+    /// Requests per second, both ways together: instead of limits each way.
+    pub requests: u64,
     /// Bytes read per second.
     pub read_bytes: u64,
     /// Bytes written per second.
@@ -60,6 +64,8 @@ impl Disk {
             drive.push_str(",readonly=on");
         }
         let limits = [
+            ("bps-total", self.throttle.bytes),
+            ("iops-total", self.throttle.requests),
             ("bps-read", self.throttle.read_bytes),
             ("bps-write", self.throttle.write_bytes),
             ("iops-read", self.throttle.read_requests),

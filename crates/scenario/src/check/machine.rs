@@ -92,7 +92,13 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
     if device.seek.is_some() && !device.rotational {
         complaints.hint(&at("seek"), "a disk that does not turn has no arm", "write rotational = true");
     }
+    if device.read_preference.is_some_and(|percent| percent > 100) {
+        complaints.add(&at("read_preference"), "it is a percentage, from 0 to 100");
+    }
     let zeros = [
+        ("bandwidth", device.bandwidth.is_some_and(|rate| rate.0.0 == 0)),
+        ("iops", device.iops.is_some_and(|rate| rate.0.0 == 0)),
+        ("read_stream", device.read_stream.is_some_and(|rate| rate.0.0 == 0)),
         ("write_bandwidth", device.write_bandwidth.is_some_and(|rate| rate.0.0 == 0)),
         ("read_bandwidth", device.read_bandwidth.is_some_and(|rate| rate.0.0 == 0)),
         ("write_iops", device.write_iops.is_some_and(|rate| rate.0.0 == 0)),

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device that does not turn has one time for reads and writes: what it does for one it cannot do for the other. A
+//! request waits for all that came before it, but a read overtakes a part of the writes: how large a part is the device's
+//! preference. What overtakes still takes its time, from whatever comes later. One reader that reads on in order may be
+//! slower than the device, which has more to do at once than that reader asks for.
+
+use crate::block::{Request, Way, time_of};
+use crate::world::PAGE;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Media {
+    /// Percent of the writes before it that a read overtakes.
+    read_preference: u64,
+    /// Nanoseconds of its time that may be used before they have passed.
+    credit: u64,
+    busy_until: u64,
+    /// When the last read will be done.
+    read_until: u64,
+    /// Time of the writes that are not complete.
+    writes: u64,
+}
+
+impl Media {
+    pub(crate) fn new(read_preference: u64, credit: u64) -> Media {
+        Media { read_preference: read_preference.min(100), credit, busy_until: 0, read_until: 0, writes: 0 }
+    }
+
+    /// Takes a request that needs the device for some time; when it will be done.
+    pub(crate) fn serve(&mut self, now: u64, way: Way, time: u64) -> u64 {
+        let before = self.busy_until.max(now);
+        self.busy_until = before.saturating_add(time);
+        if way == Way::Write {
+            self.writes = self.writes.saturating_add(time);
+            return self.busy_until.saturating_sub(self.credit).max(now);
+        }
+        let overtaken = self.writes.min(before - now) / 100 * self.read_preference;
+        self.read_until = self.read_until.max(self.busy_until - overtaken);
+        self.read_until.saturating_sub(self.credit).max(now)
+    }
+
+    /// A write that took some time is complete.
+    pub(crate) fn written(&mut self, time: u64) {
+        self.writes = self.writes.saturating_sub(time);
+    }
+}
+
+/// Readers that are followed at once: those that read a moment ago.
+const READERS: usize = 16;
+
+/// Who reads in order, by where each was last.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    bandwidth: u64,
+    readers: [Reader; READERS],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Reader {
+    /// The page after its last request.
+    next: u64,
+    busy_until: u64,
+}
+
+impl Streams {
+    pub(crate) fn new(bandwidth: u64) -> Streams {
+        Streams { bandwidth, readers: [Reader::default(); READERS] }
+    }
+
+    /// Takes a read; when it is done at the earliest. Who reads on waits for its own last request; who comes anew is
+    /// followed instead of the one that was quiet for the longest time.
+    pub(crate) fn serve(&mut self, now: u64, request: &Request) -> u64 {
+        let quiet = |(_, reader): &(usize, &Reader)| reader.busy_until;
+        let known = self.readers.iter().position(|reader| reader.next == request.at && reader.busy_until > 0);
+        let oldest = || self.readers.iter().enumerate().min_by_key(quiet).map_or(0, |(number, _)| number);
+        let number = known.unwrap_or_else(oldest);
+        let before = if known.is_some() { self.readers[number].busy_until.max(now) } else { now };
+        let busy_until = before.saturating_add(time_of(request.bytes, self.bandwidth));
+        self.readers[number] = Reader { next: request.at + request.bytes / PAGE, busy_until };
+        busy_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::CgId;
+    use crate::block::{Class, Done};
+
+    #[test]
+    fn what_is_done_for_one_way_cannot_be_done_for_the_other() {
+        let mut media = Media::new(0, 0);
+        assert_eq!((media.serve(0, Way::Write, 10), media.serve(0, Way::Read, 5)), (10, 15));
+        assert_eq!((media.serve(2, Way::Write, 10), media.serve(40, Way::Read, 5)), (25, 45));
+        let mut prefers = Media::new(50, 0);
+        let writes = [0, 0].map(|now| prefers.serve(now, Way::Write, 1_000));
+        // It overtakes half of them, and takes its time from what comes later.
+        assert_eq!((writes, prefers.serve(0, Way::Read, 300)), ([1_000, 2_000], 1_300));
+        assert_eq!(prefers.serve(0, Way::Write, 1_000), 3_300);
+        prefers.written(3_000);
+        assert_eq!(prefers.serve(3_300, Way::Read, 300), 3_600);
+    }
+
+    #[test]
+    fn one_reader_is_slower_than_two() {
+        let mut streams = Streams::new(4_096_000);
+        let mut done = |now, at| {
+            let (way, class, done) = (Way::Read, Class::Exempt, Done::Nothing);
+            streams.serve(now, &Request { way, at, bytes: PAGE, class, merged: 0, cgroup: CgId::ROOT, done }) / 1000
+        };
+        assert_eq!((done(0, 7), done(0, 8), done(0, 900)), (1000, 2000, 1000));
+        assert_eq!((done(0, 9), done(0, 901)), (3000, 2000));
+    }
+}

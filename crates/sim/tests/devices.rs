@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a device can do at all: its limits each way and together, their credit, reads and writes that meet on it, and one
+//! reader beside several. Arrays and loop devices are in files of their own.
+
+mod machine;
+
+use floodline_analysis::run::Run;
+use machine::{figure, run_of, scenario};
+
+fn run(device: &str, workload: &str) -> Run {
+    run_for("20s", device, workload)
+}
+
+fn run_for(duration: &str, device: &str, workload: &str) -> Run {
+    let text = format!(
+        r#"
+name = "device"
+summary = "a device at its limits"
+[machine]
+memory = "2 GiB"
+cpus = 4
+[machine.devices.disk]
+size = "20 GiB"
+{device}
+[machine.mounts."/data"]
+type = "xfs"
+device = "disk"
+[workload]
+duration = "{duration}"
+{workload}
+"#
+    );
+    run_of(&scenario(&text), "6.12", |_| true)
+}
+
+/// Seconds that the fdatasync of 40 MiB takes.
+fn fdatasync(device: &str) -> f64 {
+    let steps = "[{ write = { file = \"/data/a\", block = \"1 MiB\", total = \"40 MiB\" } }, \
+                 { fdatasync = { file = \"/data/a\" } }]";
+    figure(&run(device, &format!("[workload.tasks.writer]\nsteps = {steps}\n")), "writer.fdatasync.max_seconds")
+}
+
+#[test]
+fn only_a_limit_of_a_hypervisor_lets_a_tenth_of_a_second_through_at_once() {
+    let ssd = fdatasync("profile = \"sata-ssd\"");
+    assert!((0.074..0.09).contains(&ssd), "40 MiB at 540 MB/s are 78 ms: {ssd}");
+    let asked_for = fdatasync("profile = \"sata-ssd\"\nburst = \"100ms\"");
+    assert!(asked_for < 0.03, "{asked_for}");
+    let throttled = fdatasync("write_bandwidth = \"540 MB/s\"");
+    assert!(throttled < 0.03, "{throttled}");
+    let strict = fdatasync("write_bandwidth = \"540 MB/s\"\nburst = \"0s\"");
+    assert!((0.074..0.09).contains(&strict), "{strict}");
+}
+
+const SSD: &str = "profile = \"sata-ssd\"";
+const READER: &str = r#"
+[workload.tasks.reader]
+setup = [
+  { write = { file = "/data/{i}-{j}", block = "1 MiB", total = "3 GiB" } }, "sync", "drop_caches",
+  { barrier = { name = "ready" } },
+]
+steps = [{ read = { file = "/data/{i}-{j}", block = "1 MiB" } }]
+"#;
+const WRITER: &str = r#"
+[workload.tasks.writer]
+setup = [{ barrier = { name = "ready" } }]
+steps = [{ write = { file = "/data/new", block = "1 MiB", direct = true } }]
+"#;
+
+#[test]
+fn what_a_device_does_for_readers_it_cannot_do_for_writers() {
+    let both = run_for("5s", SSD, &format!("{READER}{WRITER}"));
+    let (reads, writes) =
+        (figure(&both, "reader.read_bytes_per_second"), figure(&both, "writer.write.bytes_per_second"));
+    let used = reads / 571e6 + writes / 540e6;
+    assert!(used < 1.05 && reads > 50e6 && writes > 50e6, "{reads} read, {writes} written: {used}");
+    // Limits each way do not know of each other.
+    let limits = "read_bandwidth = \"571 MB/s\"\nwrite_bandwidth = \"540 MB/s\"";
+    let apart = run_for("5s", limits, &format!("{READER}{WRITER}"));
+    let (reads, writes) =
+        (figure(&apart, "reader.read_bytes_per_second"), figure(&apart, "writer.write.bytes_per_second"));
+    assert!(reads / 571e6 + writes / 540e6 > 1.4, "{reads} read, {writes} written");
+}
+
+#[test]
+fn a_reader_beside_writeback_waits_for_what_was_sent_before_it() {
+    let reader = "[workload.tasks.reader]\nsetup = [{ write = { file = \"/data/a\", block = \"1 MiB\", total = \"1 GiB\" } }, \
+                  \"sync\", \"drop_caches\"]\nsteps = [{ read = { file = \"/data/a\", order = \"random\", rate = \"50/s\" } }]\n";
+    let writer = "[workload.tasks.writer]\nsteps = [{ write = { file = \"/data/new\", block = \"1 MiB\" } }]\n";
+    let p99 = |workload: &str| figure(&run(SSD, workload), "reader.read.p99_seconds");
+    assert!(p99(reader) < 0.001, "alone: {}", p99(reader));
+    let beside = p99(&format!("{reader}{writer}"));
+    assert!((0.002..0.06).contains(&beside), "beside writeback: {beside}");
+}
+
+#[test]
+fn one_reader_in_order_is_slower_than_several() {
+    let rate = |readers: u32| {
+        let workload = READER.replace("setup", &format!("instances = {readers}\nsetup"));
+        figure(&run(SSD, &workload), "reader.read_bytes_per_second")
+    };
+    let (one, four) = (rate(1) / 571.7e6, rate(4) / 571.7e6);
+    assert!((0.8..0.91).contains(&one) && four > 0.94, "one: {one} of the device, four: {four}");
+}
+
+#[test]
+fn limits_of_both_ways_together_hold_for_their_sum_and_are_exceeded_on_credit() {
+    let direct = |of: &str, size: &str, block: &str| {
+        format!(
+            "[workload.tasks.{of}]\ninstances = 4\nsetup = [{{ write = {{ file = \"/data/{of}{{j}}\", block = \"1 MiB\", \
+             total = \"64 MiB\" }} }}, \"sync\"]\nsteps = [{{ {of} = {{ file = \"/data/{of}{{j}}\", order = \"random\", \
+             {size}block = \"{block}\", direct = true }} }}]\n"
+        )
+    };
+    let (reader, writer) = (direct("read", "", "256 KiB"), direct("write", "size = \"64 MiB\", ", "256 KiB"));
+    let both = run("bandwidth = \"100 MB/s\"", &format!("{reader}{writer}"));
+    let sum = figure(&both, "read.read.bytes_per_second") + figure(&both, "write.write.bytes_per_second");
+    assert!((95e6..103e6).contains(&sum), "{sum}");
+    // 300 requests a second, and 3000 in a bucket that is full at first.
+    let bucket = "iops = \"300 IO/s\"\nburst = \"10s\"\nread_iops = \"3000 IO/s\"\nwrite_bandwidth = \"1 GB/s\"";
+    let reads = figure(&run(bucket, &direct("read", "", "4 KiB")), "read.read.count");
+    assert!((8_500.0..9_100.0).contains(&reads), "20 s and 10 s of credit are 9000 requests: {reads}");
+}
