@@ -97,6 +97,16 @@ pub(super) enum Role {
 }
 
 impl Machine {
+    /// The key of a cgroup that a text names: the key itself, or that of the group of which it names a member, such as
+    /// `box0` of `box{i}`.
+    pub(super) fn cgroup_key(&self, path: &str) -> Option<&str> {
+        let is_member = |key: &&String| {
+            (0..self.copies_of_cgroup(key)).any(|i| key.contains("{i}") && fill(key, 'i', i.into()) == path)
+        };
+        let exact = self.cgroups.get_key_value(path).map(|(key, _)| key);
+        exact.or_else(|| self.cgroups.keys().find(is_member)).map(String::as_str)
+    }
+
     /// How many copies a cgroup has: those of the nearest cgroup on its path that says so.
     pub(super) fn copies_of_cgroup(&self, path: &str) -> u32 {
         let mut prefix = path;

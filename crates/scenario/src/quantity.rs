@@ -219,9 +219,16 @@ impl FromStr for Frequency {
     fn from_str(text: &str) -> Result<Frequency, NotAQuantity> {
         let parsed = text.split_once('/').and_then(|(times, per)| {
             let per = PERS.iter().find(|(name, _)| *name == per.trim())?.1;
-            let times = times.trim();
-            let times: u32 = times.parse().ok().filter(|&t| t > 0 && !times.starts_with('+'))?;
-            Some(Frequency { times, per: Nanos(per) })
+            let (whole, part) = times.trim().split_once('.').unwrap_or((times.trim(), "0"));
+            let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            if !is_digits(whole) || !is_digits(part) {
+                return None;
+            }
+            // 0.25/s are 25 in 100 s.
+            let part = part.trim_end_matches('0');
+            let scale = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
+            let times = format!("{whole}{part}").parse().ok().filter(|times| *times > 0)?;
+            Some(Frequency { times, per: Nanos(scale.checked_mul(per)?) })
         });
         parsed.ok_or_else(|| Frequency::wrong(text))
     }
@@ -229,14 +236,26 @@ impl FromStr for Frequency {
 
 impl fmt::Display for Frequency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match PERS.iter().find(|(_, scale)| *scale == self.per.0) {
-            Some((unit, _)) => write!(f, "{}/{unit}", self.times),
-            None => write!(f, "{}/{}ns", self.times, self.per.0),
+        for digits in 0..=9 {
+            let scale = 10_u64.pow(digits);
+            let known = |(_, per): &&(&str, u64)| per.checked_mul(scale) == Some(self.per.0);
+            let Some((unit, _)) = PERS.iter().find(known) else { continue };
+            let (whole, part) = (u64::from(self.times) / scale, u64::from(self.times) % scale);
+            return match digits as usize {
+                0 => write!(f, "{whole}/{unit}"),
+                digits => write!(f, "{whole}.{part:0digits$}/{unit}"),
+            };
         }
+        write!(f, "{}/{}ns", self.times, self.per.0)
     }
 }
 
-as_text!(Frequency, "a number of times per time", "\"8/s\" or \"2/min\"", r"^[0-9]+ ?/ ?(ms|s|min|h)$");
+as_text!(
+    Frequency,
+    "a number of times per time",
+    "\"8/s\", \"0.2/s\" or \"2/min\"",
+    r"^[0-9]+(\.[0-9]+)? ?/ ?(ms|s|min|h)$"
+);
 
 /// How fast data is read or written: bytes per time, or operations per time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -378,5 +397,27 @@ impl JsonSchema for Level {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["number", "string"], "description": "a number, or a quantity such as \"2.5 MB/s\" or \"300ms\"" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frequency_may_be_less_than_once() {
+        let check = |text: &str, due: u64, shown: &str| {
+            let frequency: Frequency = text.parse().unwrap();
+            assert_eq!((frequency.due(1).0, frequency.to_string().as_str()), (due, shown), "{text}");
+            assert_eq!(shown.parse::<Frequency>().unwrap(), frequency);
+        };
+        check("0.2/s", 5_000_000_000, "0.2/s");
+        check("12/min", 5_000_000_000, "12/min");
+        check("1.50/s", 666_666_666, "1.5/s");
+        check("3.0/h", 1_200_000_000_000, "3/h");
+        check("0.05/ms", 20_000_000, "0.05/ms");
+        for wrong in ["0.0/s", ".5/s", "1./s", "1..5/s", "-0.2/s", "0.00000000000000000000001/s"] {
+            assert!(wrong.parse::<Frequency>().is_err(), "{wrong}");
+        }
     }
 }

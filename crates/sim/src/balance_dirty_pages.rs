@@ -338,7 +338,8 @@ impl Future for BalanceDirtyPages<'_> {
                     return Poll::Pending;
                 }
                 world.pause_ends(pid, pause);
-                if pause.leaves {
+                // Who is killed pauses no more.
+                if pause.leaves || world.pids[pid].is_killed(world.now) {
                     return Poll::Ready(());
                 }
             }

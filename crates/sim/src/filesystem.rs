@@ -7,6 +7,7 @@ use crate::dcache::{Dentry, Names};
 use crate::inode::{Dirt, Inode};
 use crate::journal::Journal;
 use crate::namespace::Errno;
+use crate::space::Space;
 use crate::wb::Lock;
 use crate::world::World;
 use floodline_scenario::FsType;
@@ -60,6 +61,8 @@ pub(crate) struct Superblock {
     pub(crate) journal: Option<Journal>,
     /// Whether new blocks stay unwritten until they are on the device, and a worker converts them.
     pub(crate) has_unwritten: bool,
+    /// What it can hold, where that is bounded.
+    pub(crate) space: Option<Space>,
     pub(crate) conversions: crate::ioend::Conversions,
     /// Inode of its block device, where metadata are checkpointed.
     pub(crate) metadata: Option<InodeId>,

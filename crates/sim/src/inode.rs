@@ -45,6 +45,8 @@ pub(crate) struct Inode {
     pub(crate) size: u64,
     /// End of what has blocks on the device; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
+    /// Blocks it has, or has been promised.
+    pub(crate) space: u64,
     pub(crate) cache: PageCache,
     pub(crate) conserved: Conserved,
     /// Whether pages of it were taken out of the cache since caches were last dropped.
@@ -92,6 +94,7 @@ impl Inode {
             sb,
             size: 0,
             allocated: 0,
+            space: 0,
             cache: PageCache::default(),
             conserved: Conserved::default(),
             has_lost_pages: false,

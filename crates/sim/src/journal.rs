@@ -16,7 +16,7 @@ use floodline_kernel::Journals;
 pub(crate) use log::flush;
 use log::{write, write_superblock};
 use reserved::Reserved;
-pub(crate) use reserved::reserve;
+pub(crate) use reserved::{journal_blocks_of_ext4, reserve};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Log items in a page of XFS's log: it writes changes, not blocks. Measured on 6.12: 320 bytes for a file that

@@ -42,6 +42,7 @@ mod recorder;
 mod reference;
 mod run;
 mod setup;
+mod space;
 mod speed;
 mod switch;
 mod sync;

@@ -110,15 +110,15 @@ async fn direct(sim: &Sim, pid: PidId, inode: InodeId, request: Request) {
 
 async fn buffered(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, request: Request) {
     let offset = request.at.saturating_mul(PAGE);
-    let outcome = match request.way {
+    let has_failed = match request.way {
         Way::Flush => {
             crate::sync::fsync(sim, inode, true).await;
             return;
         }
-        Way::Read => syscalls::read(sim, pid, inode, ahead, offset, request.bytes).await.map(|_| ()),
-        Way::Write => syscalls::write(sim, pid, inode, Some(offset), request.bytes).await.map(drop),
+        Way::Read => syscalls::read(sim, pid, inode, ahead, offset, request.bytes).await.is_err(),
+        Way::Write => syscalls::write(sim, pid, inode, Some(offset), request.bytes).await.is_err(),
     };
-    if outcome.is_err() {
+    if has_failed {
         // A full cgroup whose pages wait for this very worker: the machine pays for this one.
         let charges = std::mem::take(&mut sim.w().pids[pid].charges);
         if request.way == Way::Write {

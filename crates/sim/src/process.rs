@@ -33,6 +33,8 @@ pub(crate) struct Pid {
     /// `PF_LOCAL_THROTTLE`.
     pub(crate) is_local_throttle: bool,
     pub(crate) is_alive: bool,
+    /// When it is killed: what it does can be interrupted where the kernel lets it be.
+    pub(crate) end: u64,
     /// Which CPU it runs on.
     pub(crate) cpu: usize,
     pub(crate) io: TaskCounters,
@@ -52,6 +54,11 @@ pub(crate) struct Pid {
 }
 
 impl Pid {
+    /// Whether it has been killed by now, and ends as soon as it notices.
+    pub(crate) fn is_killed(&self, now: u64) -> bool {
+        now >= self.end
+    }
+
     pub(crate) fn new(pid: u32, comm: &str, cgroup: CgId, cpu: usize, start: u64) -> Pid {
         Pid {
             pid,
@@ -61,6 +68,7 @@ impl Pid {
             charges: None,
             is_local_throttle: false,
             is_alive: true,
+            end: u64::MAX,
             cpu,
             io: TaskCounters::default(),
             utime: 0,

@@ -76,6 +76,8 @@ pub struct Summary {
 const QUIET: u64 = Nanos::SECOND.0;
 /// After the workload's time, programs that are in a call get this long without anything being done for them.
 const GRACE: u64 = 60 * Nanos::SECOND.0;
+/// And this long while a device works for them: then the run ends without them.
+const LINGER: u64 = 600 * Nanos::SECOND.0;
 /// Nothing may last longer.
 const LONGEST: u64 = 7 * 86_400 * Nanos::SECOND.0;
 /// A run in which nobody did anything for this long is stuck.
@@ -241,6 +243,7 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
     };
     let since = began.saturating_add(timing.settle);
     hand.end = timing.duration.map(|duration| began.saturating_add(duration));
+    sim.w().pids[pid].end = hand.end.unwrap_or(u64::MAX);
     hand.measures = Measures::new(since, copy.stall_over.nanos());
     let delay = Random::new(!copy.seed).below(sim.w().costs.start);
     let start = began.saturating_add(copy.start.0).saturating_add(delay);
@@ -308,6 +311,13 @@ fn drive(
             world.check().map_err(|what| violation(&what, at, scenario, options))?;
             (std::mem::take(&mut world.events), world.meeting.live.values().all(|live| *live == 0))
         };
+        let end = sim.w().meeting.started.zip(scenario.workload.duration);
+        let end = end.map(|(at, duration)| at.saturating_add(duration.nanos()));
+        let is_left = !is_over && end.is_some_and(|end| at > end.saturating_add(LINGER));
+        if is_left {
+            events.extend(left_behind(sim, scenario, at));
+        }
+        let is_over = is_over || is_left;
         samples += 1;
         let progress = progress(sim);
         if is_over {
@@ -323,14 +333,14 @@ fn drive(
             is_interrupted = true;
             break;
         }
-        let (started, work, is_busy) = {
+        let (work, is_busy) = {
             let world = sim.w();
             let cpu = world.memory.cpu_user + world.memory.cpu_system;
             let requests: u64 = world.blocks.iter().flat_map(|(_, block)| block.stats.ios).sum();
             let moved = world.memory.nr_dirtied + cpu + requests;
             // A large request to a slow device takes minutes, and nothing moves meanwhile.
             let is_busy = world.blocks.iter().any(|(_, block)| block.in_flight > 0 || block.throttle.is_holding());
-            (world.meeting.started, (moved, world.memory.ctxt), is_busy)
+            ((moved, world.memory.ctxt), is_busy)
         };
         if is_busy || work.0 != last_moved.1 {
             last_moved = (at, work.0);
@@ -338,7 +348,6 @@ fn drive(
         if work != last_work.1 {
             last_work = (at, work);
         }
-        let end = started.zip(scenario.workload.duration).map(|(at, duration)| at.saturating_add(duration.nanos()));
         // A slow device may take its time, as long as it does something.
         let is_late = end.is_some_and(|end| at > end.max(last_moved.0).saturating_add(GRACE));
         let is_quiet = at.saturating_sub(last_work.0) > PATIENCE;
@@ -350,6 +359,18 @@ fn drive(
         at = at.saturating_add(options.every.0.max(1_000_000));
     }
     Ok(Summary { simulated: Nanos(at), samples, events: sim.events.get(), is_interrupted })
+}
+
+/// The ends of those who are still in a call that nothing can interrupt, long after their time was over.
+fn left_behind(sim: &Sim, scenario: &Scenario, at: u64) -> Vec<Event> {
+    let waiting = sim.waiting();
+    let ended = |copy: TaskCopy| {
+        let (_, what) = waiting.iter().find(|(who, _)| *who == copy.label())?;
+        let why = format!("still waits for {what} {} s after its time", LINGER / Nanos::SECOND.0);
+        let failure = Some(Text::from(why));
+        Some(Event { at: Nanos(at), what: What::TaskEnded { task: name_of(&copy), failure } })
+    };
+    scenario.task_copies().into_iter().filter_map(ended).collect()
 }
 
 fn progress(sim: &Sim) -> Progress {

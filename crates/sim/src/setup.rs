@@ -14,6 +14,7 @@ use crate::journal::Journal;
 use crate::media::{Media, Streams};
 use crate::memory::Memory;
 use crate::raid1::Mirror;
+use crate::space::Space;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
@@ -334,9 +335,13 @@ fn add_filesystems(
             let (upper, _) = world.resolve(&dirs.upper);
             sb.upper = Some(Upper { sb: upper, dir: dirs.upper.clone(), is_volatile: has("volatile") });
         }
+        if spec.fs_type == FsType::Tmpfs {
+            sb.space = Some(Space::in_memory(world.memory.total));
+        }
         let device = spec.device.as_ref().and_then(|name| devices.get(name)).copied();
         if let (Some((block, bdi)), true) = (device, spec.fs_type.needs_device()) {
             (sb.device, sb.bdi) = (Some(block), Some(bdi));
+            sb.space = Some(Space::on_device(spec.fs_type, world.blocks[block].size));
             let mount = mount_facts(world, &sb, block);
             let read_ahead = Bytes(world.bdis[bdi].read_ahead);
             let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(read_ahead), PAGE);
@@ -400,6 +405,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         names: Names::default(),
         journal: None,
         has_unwritten: false,
+        space: None,
         conversions: crate::ioend::Conversions::default(),
         metadata: None,
         upper: None,

@@ -24,6 +24,7 @@ pub(crate) const COSTS: Costs = Costs {
     switch_inode: 1_000,
     switch_folio: 100,
     list_step: 25,
+    list_visit: 2,
     fault: 2_000,
 };
 
@@ -73,6 +74,7 @@ impl Costs {
             switch_inode: time(self.switch_inode),
             switch_folio: time(self.switch_folio),
             list_step: time(self.list_step),
+            list_visit: time(self.list_visit),
             fault: time(self.fault),
         }
     }

@@ -120,7 +120,8 @@ impl World {
         let most = if one_worker { BATCH_REWORKED } else { BATCH };
         for batch in inodes.chunks(most) {
             let count = u64::try_from(batch.len()).unwrap_or(0);
-            let steps = if prepare_resumes { count } else { seen + count };
+            // A look at one that was prepared before is short.
+            let visits = if prepare_resumes { 0 } else { seen };
             seen += count;
             for inode in batch {
                 self.inodes[*inode].is_switching = true;
@@ -130,7 +131,7 @@ impl World {
                 to,
                 from: Some(wb),
                 at,
-                prepare: steps * self.costs.list_step,
+                prepare: count * self.costs.list_step + visits * self.costs.list_visit,
             });
         }
     }

@@ -17,6 +17,7 @@ use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::Errno;
 use crate::process::{io_wait, use_cpu};
+use crate::space::NO_SPACE;
 use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
@@ -105,7 +106,14 @@ impl World {
 }
 
 /// Reads or writes past the page cache.
-pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, len: u64, way: Way) {
+pub(crate) async fn direct(
+    sim: &Sim,
+    pid: PidId,
+    inode: InodeId,
+    offset: u64,
+    len: u64,
+    way: Way,
+) -> Result<(), &'static str> {
     let (device, cgroup, call) = {
         let mut world = sim.w();
         let device = world.sbs[world.inodes[inode].sb].device;
@@ -123,7 +131,14 @@ pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, l
         (device, world.memcg(world.pids[pid].cgroup), world.costs.call)
     };
     use_cpu(sim, pid, call, false).await;
-    let Some(device) = device else { return };
+    let Some(device) = device else { return Ok(()) };
+    if way == Way::Write {
+        let mut world = sim.w();
+        let (allocated, end) = (world.inodes[inode].allocated, (offset + len).div_ceil(PAGE));
+        if !world.take_blocks(inode, end.saturating_sub(allocated.max(offset / PAGE))) {
+            return Err(NO_SPACE);
+        }
+    }
     let most = sim.w().request_pages() * PAGE;
     let mut left = len;
     while left > 0 {
@@ -139,6 +154,7 @@ pub(crate) async fn direct(sim: &Sim, pid: PidId, inode: InodeId, offset: u64, l
         i.size = i.size.max(offset + len);
         i.allocated = i.allocated.max((offset + len).div_ceil(PAGE));
     }
+    Ok(())
 }
 
 /// The kernel kills who asks for memory when none can be had.
@@ -178,6 +194,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
         i.was_truncated |= size < i.size;
         i.size = size;
         i.allocated = i.allocated.min(first);
+        world.release_space(inode, first);
         world.data_blocks(inode)
     };
     in_transaction(sim, pid, inode, &blocks, true).await;
@@ -210,6 +227,7 @@ pub(crate) async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
     let mut world = sim.w();
     let gone = world.inodes[inode].cache.remove(0, u64::MAX / 2);
     world.forget(inode, &gone, Some(pid));
+    world.release_space(inode, 0);
     let i = &mut world.inodes[inode];
     (i.is_dirty_pages, i.is_dirty_meta, i.is_dirty_time) = (false, false, false);
     if !world.inodes[inode].is_syncing {

@@ -56,6 +56,9 @@ pub(crate) struct Costs {
     pub(crate) switch_folio: u64,
     /// Nanoseconds of one step along a list, which is a cache miss: an estimate.
     pub(crate) list_step: u64,
+    /// Nanoseconds of a look at an inode that has been prepared for switching, which mostly is in a cache: 20,000 inodes
+    /// on 6.1.176 took 0.2 s on an emulated CPU, which is ten to thirty times slower.
+    pub(crate) list_visit: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,
 }

@@ -58,7 +58,7 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
     }
     if let Some(cgroup) = &task.cgroup
         && cgroup != "/"
-        && !scenario.machine.cgroups.contains_key(cgroup)
+        && scenario.machine.cgroup_key(cgroup).is_none()
     {
         let key = [&here[..], &["cgroup"]].concat();
         complaints.unknown(&key, "cgroup", cgroup, scenario.machine.cgroups.keys());

@@ -29,6 +29,12 @@ const OTHER_BLOCKS: u64 = 7;
 /// Blocks that a descriptor block of the log names.
 const TAGS: u64 = 253;
 
+/// Blocks of the journal that mke2fs makes on a device of so many bytes.
+pub(crate) fn journal_blocks_of_ext4(bytes: u64) -> u64 {
+    let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
+    known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks)
+}
+
 /// What is reserved of a journal.
 #[derive(Debug)]
 pub(crate) struct Reserved {
@@ -50,8 +56,7 @@ impl Reserved {
 
     /// Of the journal that mke2fs makes on a device of so many bytes.
     pub(super) fn of_ext4(bytes: u64, behaviour: Journals) -> Reserved {
-        let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
-        let journal = known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks);
+        let journal = journal_blocks_of_ext4(bytes);
         // A third of the journal less what describes it, or a quarter of it.
         let transaction = match behaviour.transaction_is_third {
             true => journal / 3 - (journal / 3).div_ceil(TAGS) - 1,

@@ -18,20 +18,30 @@ use std::ops::Range;
 /// Requests for pages that were asked for ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Readahead {
-    /// First page, pages, and where the completion is told.
-    reading: std::collections::VecDeque<(u64, u64, u32)>,
+    reading: std::collections::VecDeque<Asked>,
     next: u64,
     /// Where the next read goes on if it is sequential.
     expected: u64,
     /// Pages asked for at once: few at first, more from one time to the next.
     size: u64,
+    /// Pages of the folios that were made last: each window has four times larger ones, up to its own size.
+    folio: u64,
+}
+
+/// Pages that were asked for: the first, how many, in folios of at most how many, and where the completion is told.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: u64,
+    count: u64,
+    folio: u64,
+    slot: u32,
 }
 
 impl Readahead {
     /// Up to where to ask for pages, of which the first is not cached, nor are so many in all that follow each other.
     fn reach(&mut self, pages: Range<u64>, missing: u64, window: u64, is_sequential: bool) -> u64 {
         let page = pages.start;
-        let is_expected = self.reading.front().is_some_and(|(at, count, _)| (*at..at + count).contains(&page));
+        let is_expected = self.reading.front().is_some_and(|asked| (asked.at..asked.at + asked.count).contains(&page));
         // The first window comes alone: whether another will be wanted shows when this one is used up.
         let goes_on = is_sequential && page > 0 && page == self.next;
         if !is_expected && !goes_on {
@@ -40,6 +50,7 @@ impl Readahead {
             self.reading.clear();
             self.next = page;
             self.size = first_window(pages.end - page, window);
+            self.folio = 0;
         }
         let windows = if is_expected || goes_on { 2 } else { 1 };
         page + if is_sequential { windows * self.size } else { missing }
@@ -123,7 +134,7 @@ async fn filemap_read(
             continue;
         };
         let reach = limit.min(ahead.reach(page..last, missing, reading.window, is_sequential));
-        ask_ahead(sim, &reading, device, ahead, reach, limit).await;
+        ask_ahead(sim, &reading, device, ahead, reach, (limit, is_sequential)).await;
         let Some(asked) = ahead.reading.pop_front() else { break };
         bring_in(sim, &reading, asked).await?;
     }
@@ -131,8 +142,15 @@ async fn filemap_read(
 }
 
 /// Asks for pages up to a place, in whole requests that end at the limit at the latest.
-async fn ask_ahead(sim: &Sim, reading: &Reading, device: BlockId, ahead: &mut Readahead, reach: u64, limit: u64) {
-    let &Reading { pid, inode, cgroup, window, most, .. } = reading;
+async fn ask_ahead(
+    sim: &Sim,
+    reading: &Reading,
+    device: BlockId,
+    ahead: &mut Readahead,
+    reach: u64,
+    (limit, is_sequential): (u64, bool),
+) {
+    let &Reading { pid, inode, cgroup, window, most, folio, first_folio, .. } = reading;
     while ahead.next < reach {
         let count = (limit - ahead.next).min(ahead.size.max(1)).min(most);
         let (slot, request, entry) = {
@@ -145,15 +163,23 @@ async fn ask_ahead(sim: &Sim, reading: &Reading, device: BlockId, ahead: &mut Re
             io_wait(sim, Some(pid), enter(sim, device, &request, entry)).await;
         }
         sim.w().pids[pid].io.read_bytes += count * PAGE;
-        ahead.reading.push_back((ahead.next, count, slot));
+        // What is read here and there comes in single pages.
+        ahead.folio = match (is_sequential, ahead.folio) {
+            (false, _) => 1,
+            (true, 0) => first_folio.min(folio),
+            (true, last) => (4 * last).min(folio),
+        };
+        let folio = ahead.folio.min(1 << count.max(1).ilog2());
+        ahead.reading.push_back(Asked { at: ahead.next, count, folio, slot });
         ahead.next += count;
     }
     ahead.size = next_window(ahead.size, window);
 }
 
 /// Waits for pages that were asked for ahead, and puts them into the cache.
-async fn bring_in(sim: &Sim, reading: &Reading, (at, count, slot): (u64, u64, u32)) -> Result<(), NoMemory> {
-    let &Reading { pid, inode, cgroup, folio, .. } = reading;
+async fn bring_in(sim: &Sim, reading: &Reading, asked: Asked) -> Result<(), NoMemory> {
+    let &Reading { pid, inode, cgroup, .. } = reading;
+    let Asked { at, count, folio, slot } = asked;
     completed(sim, pid, slot).await;
     let has_room = {
         let mut world = sim.w();
@@ -173,10 +199,11 @@ struct Reading {
     inode: InodeId,
     cgroup: CgId,
     device: Option<BlockId>,
-    /// Pages of a whole readahead, of a request, and of a folio.
+    /// Pages of a whole readahead, of a request, of the largest folio and of those of the first window.
     window: u64,
     most: u64,
     folio: u64,
+    first_folio: u64,
 }
 
 /// Reads pages that are not cached, into folios no larger than so many pages, and waits for them.
@@ -233,7 +260,9 @@ impl World {
         let read_ahead = sb.bdi.map_or(32, |bdi| self.bdis[bdi].read_ahead / PAGE);
         let most = self.request_pages();
         let window = read_ahead.max((got / PAGE).min(most)).max(1);
-        Reading { pid, inode, cgroup, device: sb.device, window, most, folio: sb.folios.by_readahead }
+        // Every window makes its order larger by two, the first one too on kernels whose faults make folios of four pages.
+        let first_folio = if self.behaviour.folios.fault_makes_four { 4 } else { 1 };
+        Reading { pid, inode, cgroup, device: sb.device, window, most, folio: sb.folios.by_readahead, first_folio }
     }
 
     /// How many pages are cached from the first of a read on, which count as read by that, and how many are missing after

@@ -10,6 +10,7 @@ use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
 use crate::memory_high::handle_over_high;
 use crate::process::use_cpu;
+use crate::space::NO_SPACE;
 use crate::world::{PAGE, World};
 
 /// A store that faults more often than this will not succeed: with a budget below a folio, each fault brings the
@@ -35,10 +36,18 @@ pub(crate) async fn store(
             break;
         }
         faults += 1;
+        let is_new = {
+            let world = sim.w();
+            let i = &world.inodes[inode];
+            page >= i.allocated && i.cache.find(page).is_none()
+        };
         if faults > FAULTS_MAX {
             return Err("one store faulted over and over: its folio is cleaned before every retry");
         }
         filemap_fault(sim, pid, inode, page).await.map_err(|_| OUT_OF_MEMORY)?;
+        if is_new && !sim.w().take_blocks(inode, 1) {
+            return Err(NO_SPACE);
+        }
         handle_over_high(sim, pid).await;
         use_cpu(sim, pid, fault, false).await;
         if has_writeback {

@@ -3,7 +3,7 @@
 //! on the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
 
 use super::read::fetch;
-use super::{INODE_LOCKED, update_time};
+use super::{INODE_LOCKED, OUT_OF_MEMORY, update_time};
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
 use crate::balance_dirty_pages::balance_dirty_pages;
 use crate::block::time_of;
@@ -13,6 +13,7 @@ use crate::memory::{NoMemory, make_room};
 use crate::memory_high::handle_over_high;
 use crate::page_cache::Extent;
 use crate::process::use_cpu;
+use crate::space::NO_SPACE;
 use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
 use floodline_scenario::FsType;
@@ -25,7 +26,7 @@ pub(crate) async fn write(
     inode: InodeId,
     offset: Option<u64>,
     len: u64,
-) -> Result<u64, NoMemory> {
+) -> Result<u64, &'static str> {
     let (costs, cgroup, is_iomap) = {
         let mut world = sim.w();
         let task = &mut world.pids[pid];
@@ -49,8 +50,15 @@ pub(crate) async fn write(
         }
         let (stride, is_done) = {
             let mut world = sim.w();
+            if world.pids[pid].is_killed(world.now) {
+                break;
+            }
             let stride = world.stride(&writing);
             let missing = world.missing(inode, &stride.pages);
+            if !world.take_space(inode, &stride.pages, missing) {
+                result = Err(NO_SPACE);
+                break;
+            }
             let is_free = stride.is_whole() && world.has_room(cgroup, missing);
             if is_free {
                 world.take_in(&writing, &stride, missing);
@@ -58,7 +66,7 @@ pub(crate) async fn write(
             (stride, is_free)
         };
         if !is_done && wait_for_room(sim, &writing, &stride).await.is_err() {
-            result = Err(NoMemory);
+            result = Err(OUT_OF_MEMORY);
             break;
         }
         use_cpu(sim, pid, time_of(stride.bytes.end - stride.bytes.start, costs.copy_in), false).await;

@@ -114,12 +114,13 @@ impl Hand {
             };
             let at = self.now();
             if step.direct {
-                syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Write).await;
+                let wrote = syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Write).await;
+                wrote.map_err(|why| format!("write {}: {why}", step.file))?;
             } else {
                 // Where the end is, is known once nobody else writes.
                 let at = (step.order != Order::Append).then_some(offset);
                 let wrote = syscalls::write(&self.sim, self.pid, inode, at, len).await;
-                offset = wrote.map_err(|_| syscalls::OUT_OF_MEMORY.to_owned())?;
+                offset = wrote.map_err(|why| format!("write {}: {why}", step.file))?;
             }
             self.measures.took("write", at, self.sim.now(), len);
             *cursor = offset + len;
@@ -185,7 +186,7 @@ impl Hand {
             }
             let got = if step.direct {
                 let len = len.min(length - offset);
-                syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Read).await;
+                syscalls::direct(&self.sim, self.pid, inode, offset, len, Direction::Read).await?;
                 len
             } else {
                 let got = syscalls::read(&self.sim, self.pid, inode, ahead, offset, len).await;
@@ -369,7 +370,7 @@ impl Hand {
         if step.size.bytes() > 0 {
             let at = self.now();
             let wrote = syscalls::write(&self.sim, self.pid, inode, Some(0), step.size.bytes()).await;
-            wrote.map_err(|_| syscalls::OUT_OF_MEMORY)?;
+            wrote.map_err(|why| format!("write {}: {why}", step.file))?;
             self.measures.took("write", at, self.sim.now(), step.size.bytes());
         }
         if step.fsync {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What ends: room on a filesystem, and the time of a workload.
+
+mod machine;
+
+use floodline_record::record::{Event, Record, What};
+use machine::{figure, options, run_of, scenario};
+
+fn text(device: &str, duration: &str, steps: &str) -> String {
+    format!(
+        r#"
+name = "ends"
+summary = "a small disk"
+[machine]
+memory = "4 GiB"
+cpus = 2
+[machine.devices.disk]
+{device}
+[machine.mounts."/data"]
+type = "ext4"
+device = "disk"
+[workload]
+duration = "{duration}"
+[workload.tasks.writer]
+steps = [{steps}]
+"#
+    )
+}
+
+/// What the writer failed with, and MiB that were written to the device.
+fn outcome(text: &str) -> (Vec<String>, f64) {
+    let mut failures = Vec::new();
+    let run = run_of(&scenario(text), "6.12", |record| {
+        if let Record::Event(Event { what: What::TaskEnded { failure, .. }, .. }) = record {
+            failures.extend(failure.as_ref().map(ToString::to_string));
+        }
+        true
+    });
+    (failures, figure(&run, "devices.written_bytes") / f64::from(1 << 20))
+}
+
+const SMALL: &str = "size = \"512 MiB\"";
+
+#[test]
+fn a_filesystem_that_is_full_says_so() {
+    let write = |file: &str, total: &str, more: &str| {
+        format!("{{ write = {{ file = \"/data/{file}\", block = \"1 MiB\", total = \"{total}\"{more} }} }}")
+    };
+    let wait = "{ sleep = { for = \"60s\" } }";
+    for fs in ["ext4", "xfs", "btrfs"] {
+        let run = |steps: &[&str]| outcome(&text(SMALL, "120s", &steps.join(", ")).replace("ext4", fs));
+        for more in ["", ", direct = true"] {
+            let branch = format!("{{ parallel = {{ branches = [[{}], [{wait}]] }} }}", write("a", "2 GiB", more));
+            let (failures, written) = run(&[&branch]);
+            assert!(failures.len() == 1 && failures[0].contains("No space left on device"), "{fs}: {failures:?}");
+            assert!((380.0..512.0).contains(&written), "{fs}{more}: {written} MiB");
+        }
+        // What a file had is free after it, and what is written again takes no more.
+        let unlink = "{ unlink = { file = \"/data/a\", files = 1 } }";
+        let again = write("c", "900 MiB", ", size = \"300 MiB\"");
+        let close = "{ close = { file = \"/data/a\" } }";
+        let cut = "{ truncate = { file = \"/data/b\", size = \"0 B\" } }";
+        let steps = [&write("a", "300 MiB", ""), close, unlink, &write("b", "300 MiB", ""), "\"sync\"", cut, &again];
+        assert_eq!(run(&steps).0, Vec::<String>::new(), "{fs}");
+    }
+}
+
+/// Simulated seconds of a run.
+fn seconds(text: &str) -> f64 {
+    let summary = floodline_sim::simulate(&scenario(text), &options("6.12"), |_| Ok(()), |_| true);
+    summary.unwrap_or_else(|error| panic!("{error}")).simulated.as_secs_f64()
+}
+
+#[test]
+fn a_run_ends_at_its_duration() {
+    let slowest = "size = \"10 GiB\"\nwrite_bandwidth = \"1 B/s\"";
+    let write = "{ write = { file = \"/data/a\", block = \"1 MiB\" } }";
+    // A pause can be interrupted, and the write that is under way ends where it is.
+    let took = seconds(&text(slowest, "20s", write));
+    assert!(took < 23.0, "{took} s");
+    // A wait for the device cannot: the run goes on for ten minutes, and then says who is left.
+    let sync =
+        text(slowest, "20s", "{ write = { file = \"/data/a\", count = 1 } }, { fsync = { file = \"/data/a\" } }");
+    let took = seconds(&sync);
+    assert!((600.0..640.0).contains(&took), "{took} s");
+    let failures = outcome(&sync).0;
+    assert!(failures.len() == 1 && failures[0].contains("still waits for"), "{failures:?}");
+}
+
+#[test]
+fn the_first_windows_of_a_readahead_have_small_folios() {
+    let amplification = |kernel: &str, read_ahead: &str| {
+        let text = text(
+            &format!("size = \"1 GiB\"\nbdi.read_ahead = \"{read_ahead}\""),
+            "5s",
+            "{ write = { file = \"/data/a\", total = \"4 MiB\" } }, \"sync\", \"drop_caches\", { read = { file = \"/data/a\", \
+             block = \"128 KiB\" } }, { mmap_store = { file = \"/data/a\", size = \"4 MiB\", pages = 1, store = \"4 KiB\", count = 1, \
+             order = \"sequential\" } }",
+        );
+        let run = run_of(&scenario(&text.replace("ext4", "xfs")), kernel, |_| true);
+        figure(&run, "host.dirtied_bytes") - 4_194_304.0
+    };
+    assert_eq!(amplification("6.1", "128 KiB"), 16_384.0);
+    assert_eq!(amplification("6.1", "16 KiB"), 16_384.0);
+    assert_eq!(amplification("6.1", "8 KiB"), 8_192.0);
+    assert_eq!(amplification("7.2", "128 KiB"), 4_096.0);
+}
+
+#[test]
+fn a_task_may_run_in_one_of_several_cgroups() {
+    let one = text(SMALL, "5s", "{ write = { file = \"/data/a\", count = 10 } }");
+    let text =
+        format!("{one}cgroup = \"box1\"\n[machine.cgroups.\"box{{i}}\"]\ninstances = 3\nmemory_max = \"64 MiB\"\n");
+    let run = run_of(&scenario(&text), "6.12", |_| true);
+    assert_eq!(figure(&run, "writer.write.count"), 10.0);
+}
