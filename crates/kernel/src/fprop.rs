@@ -205,6 +205,34 @@ mod tests {
         assert_eq!(page_by_page.events.sum(), 1);
     }
 
+    #[test]
+    fn half_of_the_domain_is_all_that_half_a_share_may_have() {
+        let counted = |pages| {
+            let (mut domain, mut wb, mut other) =
+                (FpropGlobal::default(), FpropLocal::default(), FpropLocal::default());
+            domain.add(&linux(6, 10), BUILD, &mut other, 1000, FRAC, 1);
+            domain.add(&linux(6, 10), BUILD, &mut wb, pages, FRAC / 2, 1);
+            wb.events.sum()
+        };
+        // A new domain counts 1: (1001 × 512 − 0) / (1024 − 512).
+        assert_eq!([10, 1000, 1001, 1002, 2000].map(counted), [10, 1000, 1001, 1001, 1001]);
+    }
+
+    #[test]
+    fn few_completions_are_halved_exactly_and_many_as_they_are_read() {
+        let after_a_period = |adds: &[u64]| {
+            let (mut domain, mut wb) = (FpropGlobal::default(), FpropLocal::default());
+            adds.iter().for_each(|pages| domain.add(&linux(6, 10), BUILD, &mut wb, *pages, FRAC, 1));
+            domain.end_period(BUILD, 751);
+            domain.add(&linux(6, 10), BUILD, &mut wb, 0, FRAC, 752);
+            wb.events.sum()
+        };
+        // All of 7 is held back by the CPU and seen nevertheless.
+        assert_eq!(after_a_period(&[7]), 3);
+        // 8 are read, which is as much as the error may be: the 3 held back stay.
+        assert_eq!(after_a_period(&[8, 3]), 7);
+    }
+
     proptest! {
         #[test]
         fn fractions_are_at_most_one_and_add_up(adds in proptest::collection::vec((0usize..4, 0u64..10_000, 0u64..900), 1..40)) {
