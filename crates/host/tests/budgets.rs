@@ -10,15 +10,10 @@ use floodline_host::root::HostRoot;
 use floodline_record::record::Record;
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
-use std::path::{Path, PathBuf};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
-}
 
 /// The budgets of a captured tree, read as the program reads it.
 fn of(name: &str) -> Budgets {
-    let root = HostRoot::at(&fixture(name)).expect("the tree is there");
+    let root = HostRoot::at(&floodline_captured::tree(name)).expect("the tree is there");
     let facts = probe(&root).facts;
     let plan = Plan::everything(&facts);
     let mut records = vec![Record::Facts(Box::new(facts))];
@@ -62,7 +57,7 @@ fn budgets_are_the_kernels_own_to_the_page() {
 
 /// What `wb_stats` says of a captured tree: inode number of the cgroup, share of the threshold in bytes.
 fn printed(name: &str, bdi: &str) -> Vec<(u64, u64)> {
-    let path = fixture(name).join("sys/kernel/debug/bdi").join(bdi).join("wb_stats");
+    let path = floodline_captured::tree(name).join("sys/kernel/debug/bdi").join(bdi).join("wb_stats");
     let text = std::fs::read_to_string(path).expect("the file is there");
     let value = |line: &str| line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
     let of = |key: &str| text.lines().filter(|line| line.starts_with(key)).filter_map(value).collect::<Vec<_>>();
@@ -74,7 +69,8 @@ fn printed(name: &str, bdi: &str) -> Vec<(u64, u64)> {
 fn shares_are_those_that_the_kernel_printed_for_the_cgroup() {
     for name in ["6.12", "6.12-bytes", "6.12-strict", "6.12.43", "7.2", "7.2-bytes"] {
         let budgets = of(name);
-        let inos = std::fs::read_to_string(fixture(name).join("cgroup-inodes.tsv")).expect("the file is there");
+        let inos = std::fs::read_to_string(floodline_captured::tree(name).join("cgroup-inodes.tsv"))
+            .expect("the file is there");
         let path_of = |ino: u64| {
             let line = inos.lines().find(|line| line.ends_with(&format!("\t{ino}")));
             line.and_then(|line| line.split('\t').next()).expect("a known cgroup").to_owned()

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn captured(name: &str) -> Probe {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
-    probe(&HostRoot::at(&folder).expect("a captured tree"))
+    probe(&HostRoot::at(&floodline_captured::tree(name)).expect("a captured tree"))
 }
 
 /// A tree made by hand.

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline budget` on captured kernels: thresholds to the page, shares where the kernel prints them.
 
-use crate::harness::floodline;
-use std::path::Path;
-
-fn tree(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/fixtures").join(name);
-    path.display().to_string()
-}
+use crate::harness::{captured, floodline};
 
 #[test]
 fn budgets_of_a_captured_kernel() {
-    insta::assert_snapshot!(floodline(&["budget", "--root", &tree("6.12-bytes")]));
+    insta::assert_snapshot!(floodline(&["budget", "--root", &captured("6.12-bytes")]));
 }
 
 #[test]
 fn version_1_has_no_budgets_per_cgroup() {
-    insta::assert_snapshot!(floodline(&["budget", "--root", &tree("6.1-v1")]));
+    insta::assert_snapshot!(floodline(&["budget", "--root", &captured("6.1-v1")]));
 }
 
 #[test]
 fn every_captured_kernel_has_exact_thresholds_within_80_columns() {
     for name in ["5.10", "6.1", "6.12", "6.12-bytes", "6.12-strict", "6.12.43", "7.2", "7.2-bytes"] {
-        let root = tree(name);
+        let root = captured(name);
         let json = floodline(&["budget", "--all", "--format", "json", "--root", &root]);
         let report: serde_json::Value = serde_json::from_str(&json.stdout).expect("valid JSON");
         let rows = report["rows"].as_array().expect("rows");
@@ -38,7 +32,7 @@ fn every_captured_kernel_has_exact_thresholds_within_80_columns() {
 #[test]
 fn orders_and_csv_agree_with_each_other() {
     let column = |sort: &str, at: usize| -> Vec<String> {
-        let run = floodline(&["budget", "--all", "--format", "csv", "--sort", sort, "--root", &tree("7.2")]);
+        let run = floodline(&["budget", "--all", "--format", "csv", "--sort", sort, "--root", &captured("7.2")]);
         let cgroups = run.stdout.lines().skip(1).filter(|line| line.starts_with('/'));
         cgroups.map(|line| line.split(',').nth(at).unwrap_or_default().to_owned()).collect()
     };

@@ -73,20 +73,9 @@ fn what_is_no_recording_is_a_usage_error() {
     }
 }
 
-/// Captured trees of several kernels, below the crate that reads them.
-fn captured() -> Vec<std::path::PathBuf> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/fixtures");
-    let mut trees: Vec<_> =
-        std::fs::read_dir(folder).expect("fixtures").map(|entry| entry.expect("entry").path()).collect();
-    trees.retain(|path| path.join("proc").is_dir());
-    trees.sort();
-    assert!(trees.len() >= 5, "{trees:?}");
-    trees
-}
-
 #[test]
 fn captured_trees_of_every_kernel_are_diagnosed_in_one_look() {
-    for tree in captured() {
+    for tree in floodline_captured::trees() {
         let run = floodline(&["doctor", "--root", &tree.to_string_lossy(), "--fail-on", "never"]);
         assert_eq!(run.code, 0, "{run}");
         // This one has a write limit on version 1, which is found in a single sample.
@@ -107,7 +96,7 @@ fn captured_trees_of_every_kernel_are_diagnosed_in_one_look() {
 fn what_was_observed_can_be_saved_and_diagnosed_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let saved = folder.path().join("saved.flr").to_string_lossy().into_owned();
-    let tree = captured().remove(0).to_string_lossy().into_owned();
+    let tree = floodline_captured::trees().remove(0).to_string_lossy().into_owned();
     let json = ["--format", "json", "--fail-on", "never"];
     let first = floodline(&[&["doctor", "--root", &tree, "--save", &saved][..], &json].concat());
     assert_eq!(first.code, 0, "{first}");
@@ -135,7 +124,7 @@ fn a_file_is_read_and_not_observed() {
 
 #[test]
 fn capabilities_name_every_source_and_what_is_lost_without_it() {
-    for tree in captured() {
+    for tree in floodline_captured::trees() {
         let tree = tree.to_string_lossy();
         let run = floodline(&["doctor", "--capabilities", "--root", &tree]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run}");

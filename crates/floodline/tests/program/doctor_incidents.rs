@@ -4,10 +4,11 @@
 
 use crate::harness::{Run, floodline, recording};
 use floodline_analysis::diagnose::rules::RULES;
+use floodline_captured::tree as captured;
 use floodline_testkit::incidents::INCIDENTS;
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the program says of a recording, as JSON.
 fn doctor(recording: &str) -> (Run, Value) {
@@ -33,10 +34,6 @@ fn answers(report: &Value) -> Vec<String> {
         .chain(list(report, "ruled_out").iter().map(clear))
         .chain(list(report, "not_checked").iter().map(blind))
         .collect()
-}
-
-fn captured(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/fixtures").join(name)
 }
 
 /// Looks at a captured tree once and checks the beginnings of answers to some rules.

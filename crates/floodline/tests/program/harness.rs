@@ -100,5 +100,5 @@ pub(crate) fn recording(fixture: &Fixture) -> RecordingFile {
 
 /// Path of a captured tree, by the name of its kernel.
 pub(crate) fn captured(kernel: &str) -> String {
-    format!("{}/../host/fixtures/{kernel}", env!("CARGO_MANIFEST_DIR"))
+    floodline_captured::tree(kernel).to_string_lossy().into_owned()
 }

@@ -2,7 +2,7 @@
 //! The recorder against everything that can end it: kill -9 at any moment, signals, a full disk, a
 //! reader that goes away. What was recorded until then is read back, every sample of it.
 
-use crate::harness::{Run, command, floodline, outcome};
+use crate::harness::{Run, captured, command, floodline, outcome};
 use floodline_record::record::Record;
 use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
 use floodline_record::sample::SampleTime;
@@ -10,13 +10,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// A captured machine, so that the tests need none.
-const TREE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host/fixtures/6.12");
+static TREE: LazyLock<String> = LazyLock::new(|| captured("6.12"));
 
 fn record<'a>(output: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["record", "--root", TREE, "--every", "1ms", "-o", output], more].concat()
+    [&["record", "--root", TREE.as_str(), "--every", "1ms", "-o", output], more].concat()
 }
 
 fn start(args: &[&str]) -> Child {
@@ -124,7 +125,7 @@ fn a_recording_has_the_length_that_was_asked_for() {
     let folder = tempfile::tempdir().expect("a folder for recordings");
     let path = folder.path().join("host.flr");
     let path = path.to_str().expect("UTF-8");
-    let run = floodline(&["record", "--root", TREE, "--for", "200ms", "--every", "50ms", "-o", path]);
+    let run = floodline(&["record", "--root", TREE.as_str(), "--for", "200ms", "--every", "50ms", "-o", path]);
     assert_eq!(run.code, 0, "{run}");
     let bytes = std::fs::read(path).expect("the file is there");
     let (times, cuts) = times(&bytes);
@@ -132,11 +133,11 @@ fn a_recording_has_the_length_that_was_asked_for() {
     let missed: u64 = missed(&bytes);
     assert_eq!(times.len() as u64 + missed, 5, "{run}");
 
-    let again = floodline(&["record", "--root", TREE, "--for", "0s", "-o", path]);
+    let again = floodline(&["record", "--root", TREE.as_str(), "--for", "0s", "-o", path]);
     assert_eq!(again.code, 2, "{again}");
     assert!(again.stderr.contains("exists already"), "{again}");
     assert_eq!(std::fs::read(path).expect("the file is there"), bytes);
-    let forced = floodline(&["record", "--root", TREE, "--for", "0s", "-o", path, "--force"]);
+    let forced = floodline(&["record", "--root", TREE.as_str(), "--for", "0s", "-o", path, "--force"]);
     assert_eq!(forced.code, 0, "{forced}");
     assert!(forced.stderr.contains("recorded 1 sample to "), "{forced}");
 }
@@ -156,7 +157,8 @@ fn missed(bytes: &[u8]) -> u64 {
 fn a_recorder_that_stands_still_says_which_samples_it_missed() {
     let folder = tempfile::tempdir().expect("a folder for recordings");
     let path = folder.path().join("host.flr");
-    let args = ["record", "--root", TREE, "--every", "50ms", "--for", "1h", "-o", path.to_str().expect("UTF-8")];
+    let args =
+        ["record", "--root", TREE.as_str(), "--every", "50ms", "--for", "1h", "-o", path.to_str().expect("UTF-8")];
     let child = start(&args);
     until_file_has(&path, 8000);
     let pid = Pid::from_child(&child);

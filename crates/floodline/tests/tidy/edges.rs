@@ -13,19 +13,20 @@ struct Edges {
 /// Nothing that observes, simulates or runs guests links the rules (`analysis`), and nothing but tests the testkit.
 const ALLOWED: &[Edges] = &[
     Edges { name: "skip", links: &[], tests: &[] },
+    Edges { name: "captured", links: &[], tests: &[] },
     Edges { name: "record", links: &[], tests: &["testkit"] },
     Edges { name: "kernel", links: &["record"], tests: &["testkit"] },
     Edges { name: "scenario", links: &["record", "kernel"], tests: &[] },
     Edges { name: "analysis", links: &["record", "kernel", "scenario"], tests: &["testkit"] },
     Edges { name: "testkit", links: &["record", "kernel"], tests: &["analysis"] },
     Edges { name: "sim", links: &["record", "kernel", "scenario"], tests: &["analysis", "testkit"] },
-    Edges { name: "host", links: &["record", "kernel"], tests: &["analysis"] },
+    Edges { name: "host", links: &["record", "kernel"], tests: &["analysis", "captured"] },
     Edges { name: "lab", links: &["record", "kernel", "scenario"], tests: &[] },
     Edges { name: "view", links: &["record", "kernel", "scenario", "analysis"], tests: &["testkit"] },
     Edges {
         name: "floodline",
         links: &["record", "kernel", "scenario", "analysis", "sim", "host", "lab", "view"],
-        tests: &["testkit"],
+        tests: &["testkit", "captured"],
     },
 ];
 
