@@ -1,8 +1,8 @@
 # Thin targets; anything clever is Rust. On a fresh Debian or Ubuntu machine with a Rust toolchain:
 #   make doctor   installs what is missing, builds, and diagnoses this host
 #   make test     everything that decides whether a change is good
-#   make lab      every scenario on every kernel, into docs/incidents.md
-#   make validate these runs against the model, into docs/validation.md
+#   make lab      every scenario on every kernel, into docs/internals/lab-results.md
+#   make validate these runs against the model, into docs/agreement.json
 
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
 PACKAGES := gcc libc6-dev clang make pkg-config libelf-dev zlib1g-dev
@@ -14,7 +14,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 .PHONY: doctor test build packages lint unit notices deny fuzz mutants lab validate bench
 
 doctor: build
-	target/release/floodline doctor
+	target/release/floodline doctor || [ $$? = 1 ]
 
 test lab: PACKAGES += $(LAB_PACKAGES)
 test: packages lint build unit
@@ -67,17 +67,17 @@ mutants:
 # run before is remembered. Exit code 1 says that something is not as expected: the page then says what.
 LAB_KERNELS := 5.10,6.1,6.12.43,6.12,7.2
 lab: packages build
-	@{ sed '/^<!-- measured -->$$/q' docs/incidents.md; echo; \
+	@{ sed '/^<!-- measured -->$$/q' docs/internals/lab-results.md; echo; \
 	target/release/floodline lab matrix scenarios/*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
 	} > target/incidents.md || [ $$? = 1 ]
-	mv target/incidents.md docs/incidents.md
+	mv target/incidents.md docs/internals/lab-results.md
 
 # What the lab remembers, or the recordings in VALIDATE, held against the model.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
 validate: build
-	@{ sed '/^<!-- measured -->$$/q' docs/validation.md; echo; \
-	target/release/floodline lab validate $(VALIDATE); } > target/validation.md
-	mv target/validation.md docs/validation.md
+	target/release/floodline lab validate $(VALIDATE) --format json > target/agreement.json
+	target/release/floodline lab validate $(VALIDATE)
+	mv target/agreement.json docs/agreement.json
 
 bench:
 	cargo bench --locked --workspace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenario and seed to recording: an executable model of Linux writeback. The recording reads like one of
-//! a real host. Deterministic: the same scenario, kernel and seed make the same records. `docs/model.md`
+//! a real host. Deterministic: the same scenario, kernel and seed make the same records. `docs/internals/model.md`
 //! tells what is modelled and where.
 
 mod admin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of `docs/model.md`, drawn from runs of the model: dirty and written-back bytes over time, as SVG without
+//! The plots of `docs/how-writeback-works.md`, drawn from runs of the model: dirty and written-back bytes over time, as SVG without
 //! anything but lines. The test holds the files of the repository against what is drawn; `FLOODLINE_DRAW=1` writes
 //! them anew.
 

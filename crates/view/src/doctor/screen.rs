@@ -354,10 +354,8 @@ fn not_checked(report: &Report) -> String {
     if !traced.is_empty() {
         parts.push(format!("{} not checked (--trace on)", traced.len()));
     }
-    if let Some(first) = others.first() {
-        let why = first.gaps.first().map_or_else(String::new, |gap| format!(" ({}: {})", gap.source, gap.cause));
-        let more = if traced.is_empty() { "not checked" } else { "more not checked" };
-        parts.push(format!("{} {more}{why}", others.len()));
+    if !others.is_empty() {
+        parts.push(format!("{} not checked (see --details)", others.len()));
     }
     format!(" {}.", parts.join(", "))
 }

@@ -156,7 +156,7 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
             write: "kernel command line".to_owned(),
             value: UNIFIED.to_owned(),
             undo: "take it off the command line and reboot".to_owned(),
-            command: format!("# add {UNIFIED} to the kernel command line and reboot"),
+            command: format!("# Add {UNIFIED} to the kernel command line and reboot."),
         }],
         trade_off: "Every limit then divides the dirty thresholds as well: with vm.dirty_bytes set to a small value, \
                     small cgroups starve (starved-dirty-budget). Use ratios before moving. Software that speaks \

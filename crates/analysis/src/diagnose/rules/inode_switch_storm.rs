@@ -317,7 +317,7 @@ fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
             write: "kernel".to_owned(),
             value: "6.18, or a stable release with commit e1b849cfa6b6 (6.12.117 and 6.1.192 have it)".to_owned(),
             undo: "boot the old kernel".to_owned(),
-            command: "# install a newer kernel package and reboot".to_owned(),
+            command: "# Install a newer kernel package and reboot.".to_owned(),
         });
     }
     let whose = match storm.largest {

@@ -223,7 +223,7 @@ fn finding(window: &Window, found: &[Impossible]) -> Finding {
             write: "kernel".to_owned(),
             value: "the newest stable release of its series, or an older one without the bug".to_owned(),
             undo: "boot the old kernel".to_owned(),
-            command: "# install another kernel package and reboot".to_owned(),
+            command: "# Install another kernel package and reboot.".to_owned(),
         }],
         trade_off: "No setting repairs a counter. A counter of a cgroup or a device goes away with it: restarting the \
                     service, or unmounting, helps until it happens again. Report it with this evidence. Other \

@@ -16,7 +16,7 @@ pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) 
         write: "the hook that tears containers down, before its umount".to_owned(),
         value: format!("sync -f {place}"),
         undo: "take the line out of the hook".to_owned(),
-        command: format!("sync -f {place}"),
+        command: format!("# Run sync -f {place} in the hook that tears containers down, before its umount."),
     }];
     let needs = threshold::Needs::of(window, upper.speed);
     let smaller = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
