@@ -36,8 +36,8 @@ Exit codes:
   70  a bug in floodline
   71  out of memory
 
-A file that meets its size limit (ulimit -f) or a full disk is a result that could
-not be written: 3. A reader of standard output that goes away is no failure.";
+A file that meets its size limit (ulimit -f) or a full disk is a result that could not be written: 3. A reader of \
+standard output that goes away is not a failure.";
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {

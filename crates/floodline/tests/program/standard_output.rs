@@ -30,7 +30,7 @@ fn check(args: &[&str], says: &str) {
 fn a_minus_is_standard_output_for_every_command_that_records() {
     let (tree, small) = (captured("6.12"), scenario(SMALL));
     check(&["record", "--root", &tree, "--for", "0s", "-o", "-"], "recorded 1 sample to standard output");
-    check(&["doctor", "--root", &tree, "--save", "-"], "1 look.");
+    check(&["doctor", "--root", &tree, "--save", "-"], "one sample");
     check(&["simulate", small.as_str(), "--variant", "remedy", "--save", "-"], "As the scenario expects.");
     let json = ["simulate", small.as_str(), "--variant", "remedy", "--format", "json", "--save", "-"];
     check(&json, "\"recording\":null");
