@@ -27,6 +27,12 @@ pub struct Machine {
     /// How fast data is copied between programs and the page cache; a real machine has what it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_bandwidth: Option<CopyBandwidth>,
+    /// Memory in use before the workload begins, by whoever else is on the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_used: Option<ByteSize>,
+    /// NUMA nodes, each with its part of the memory; one where missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
     /// Which cgroup hierarchy is mounted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cgroup_mode: CgroupMode,
@@ -55,6 +61,9 @@ pub struct CopyBandwidth {
     /// Of a `read`: out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<ByteRate>,
+    /// Of all that copy at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<ByteRate>,
 }
 
 /// Which cgroup hierarchy is mounted.

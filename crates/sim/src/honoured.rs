@@ -11,6 +11,8 @@ const HONOURED: &[&str] = &[
     "machine.cpus",
     "machine.hz",
     "machine.copy_bandwidth.**",
+    "machine.memory_used",
+    "machine.nodes",
     "machine.cgroup_mode",
     "machine.sysctl.vm.dirty_ratio",
     "machine.sysctl.vm.dirty_bytes",

@@ -13,6 +13,7 @@ mod cgroup;
 mod checks;
 mod completions;
 mod conserved;
+mod copies;
 mod cpu;
 mod dcache;
 mod domain;

@@ -60,13 +60,13 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: there is none before 4.18")));
     }
     let build = Build { hz: hz.into(), cpus_possible: machine.cpus.into(), page_size: PAGE };
-    let used = (total / 50).min(65_536);
+    let used = (total / 50).min(65_536) + machine.memory_used.map_or(0, |used| used.bytes() / PAGE);
     let watermark = min_free_pages(total) * 3 / 2;
     let memory = Memory {
         total,
         reserve: watermark,
         high_watermark: watermark,
-        free: total - used,
+        free: total.saturating_sub(used),
         kernel: used,
         ..Memory::default()
     };
@@ -117,11 +117,16 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         has_protection: false,
         cgroup_paths: BTreeMap::new(),
         next_pid: 100,
+        copies: crate::copies::Copies::default(),
         reclaim_waiters: crate::engine::Waiters::default(),
     };
     if let Some(copy) = &machine.copy_bandwidth {
         world.costs.copy_in = copy.write.map_or(world.costs.copy_in, |rate| rate.0.0);
         world.costs.copy_out = copy.read.map_or(world.costs.copy_out, |rate| rate.0.0);
+        world.copies.bandwidth = copy.total.map_or(0, |rate| rate.0.0);
+    }
+    if let Some(nodes) = machine.nodes.filter(|nodes| *nodes > 1) {
+        world.copies.first_node = world.memory.total / u64::from(nodes);
     }
     world.add_cgroup("", &machine.cgroups.get("/").cloned().unwrap_or_default());
     for copy in scenario.cgroup_copies() {

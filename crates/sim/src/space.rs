@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_filesystem_keeps_some_of_its_device_for_itself() {
         let check = |fs_type, mebibytes: u64, from, to| {
-            let has = Space::on_device(fs_type, mebibytes << 20).capacity * PAGE >> 20;
+            let has = (Space::on_device(fs_type, mebibytes << 20).capacity * PAGE) >> 20;
             assert!((from..=to).contains(&has), "{fs_type:?} on {mebibytes} MiB: {has} MiB");
         };
         check(FsType::Ext4, 512, 480, 500);

@@ -118,6 +118,7 @@ pub(crate) struct World {
     pub(crate) cgroup_paths: BTreeMap<String, CgId>,
     pub(crate) next_pid: u32,
     /// Memory throttling: who waits for reclaim to find something.
+    pub(crate) copies: crate::copies::Copies,
     pub(crate) reclaim_waiters: Waiters,
 }
 

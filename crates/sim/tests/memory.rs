@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which pages of files memory keeps: what reading does to them, and what reclaim takes first. Limits of cgroups are in
-//! stacks.rs.
+//! Which pages of files memory keeps: what reading does to them, and what reclaim takes first; how fast it is copied to, and
+//! what others have of it. Limits of cgroups are in stacks.rs.
 
 mod machine;
 
@@ -68,4 +68,44 @@ fn a_file_that_is_read_on_and_on_drives_out_the_one_that_was_read_before() {
     // What was read twice stays while something is read once.
     let kept = read_bytes(&format!("{a}, {a}, {b}, {b}, {a}"));
     assert!(kept <= before + 310, "{kept} MiB");
+}
+
+/// MB/s of programs that write at once on a machine with such keys.
+fn writing(keys: &str, writers: u32, mib: u32) -> f64 {
+    let text = format!(
+        "name = \"copies\"\nsummary = \"programs that write at once\"\n[machine]\nmemory = \"8 GiB\"\ncpus = 8\n{keys}\n\
+         sysctl.vm = {{ dirty_ratio = 90, dirty_background_ratio = 80 }}\n[machine.devices.disk]\nsize = \"40 GiB\"\n\
+         [machine.mounts.\"/data\"]\ntype = \"xfs\"\ndevice = \"disk\"\n[workload.tasks.writer]\ninstances = {writers}\n\
+         steps = [{{ write = {{ file = \"/data/{{j}}\", block = \"1 MiB\", total = \"{mib} MiB\" }} }}]\n"
+    );
+    figure(&run_of(&scenario(&text), "6.12", |_| true), "writer.write.bytes_per_second") / 1e6
+}
+
+#[test]
+fn those_who_copy_at_once_share_what_memory_can_do() {
+    let alone = writing("copy_bandwidth = { write = \"1 GB/s\", total = \"2 GB/s\" }", 1, 512);
+    assert!((900.0..1001.0).contains(&alone), "{alone} MB/s");
+    let together = writing("copy_bandwidth = { write = \"1 GB/s\", total = \"2 GB/s\" }", 6, 256);
+    assert!((1600.0..2300.0).contains(&together), "{together} MB/s");
+    let apart = writing("copy_bandwidth = { write = \"1 GB/s\" }", 6, 256);
+    assert!(apart > 5000.0, "{apart} MB/s");
+}
+
+#[test]
+fn pages_beyond_the_first_node_are_copied_slower() {
+    let (near, far) = (writing("nodes = 2", 1, 3072), writing("nodes = 2\nmemory_used = \"4 GiB\"", 1, 2048));
+    assert!((0.6..0.7).contains(&(far / near)), "{far} of {near} MB/s");
+    let one = writing("memory_used = \"4 GiB\"", 1, 2048);
+    assert!((0.99..1.01).contains(&(one / near)), "{one} of {near} MB/s");
+}
+
+#[test]
+fn what_others_use_is_no_memory_to_be_made_dirty() {
+    let threshold = |keys: &str| {
+        let text = MACHINE.replace("cpus = 2", &format!("cpus = 2\n{keys}"));
+        let run = run_of(&scenario(&format!("{text}steps = [{{ sleep = {{ for = \"3s\" }} }}]\n")), "6.12", |_| true);
+        run.window.host.first.nr_dirty_threshold.expect("known").0
+    };
+    let (all, half) = (threshold(""), threshold("memory_used = \"512 MiB\""));
+    assert!(half * 100 < all * 55, "{half} of {all} pages");
 }

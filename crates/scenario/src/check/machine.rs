@@ -15,6 +15,8 @@ const HZ: &[u32] = &[100, 250, 300, 1000];
 const MEMCGS_MAX: u64 = 65_535;
 /// Members of an array: what md keeps bitmaps for, and more than anybody mirrors to.
 const MEMBERS_MAX: usize = 32;
+/// NUMA nodes that a usual kernel is built for.
+const NODES_MAX: u32 = 64;
 /// More mounts than a mount namespace takes by default (`fs.mount-max`).
 const MOUNTS_MAX: u64 = 100_000;
 
@@ -24,6 +26,16 @@ pub(super) fn check(machine: &Machine, complaints: &mut Complaints) {
     }
     if !(1..=CPUS_MAX).contains(&machine.cpus) {
         complaints.add(&["machine", "cpus"], format!("a kernel has 1 to {CPUS_MAX} CPUs"));
+    }
+    if machine.nodes.is_some_and(|nodes| !(1..=NODES_MAX).contains(&nodes)) {
+        complaints.add(&["machine", "nodes"], format!("a kernel has 1 to {NODES_MAX} NUMA nodes"));
+    }
+    if machine.memory_used.is_some_and(|used| used.bytes() > machine.memory.bytes() / 10 * 9) {
+        complaints.add(&["machine", "memory_used"], "no more than nine tenths of the memory: nothing else would run");
+    }
+    let copies = machine.copy_bandwidth.iter().flat_map(|copy| [copy.write, copy.read, copy.total]);
+    if copies.flatten().any(|rate| rate.0.0 == 0) {
+        complaints.add(&["machine", "copy_bandwidth"], "nothing would ever be copied");
     }
     if machine.hz.is_some_and(|hz| !HZ.contains(&hz)) {
         complaints.add(&["machine", "hz"], "kernels are built with 100, 250, 300 or 1000 ticks per second");

@@ -5,7 +5,7 @@
 use super::INODE_LOCKED;
 use super::write::folio_for;
 use crate::arena::{BlockId, CgId, InodeId, PidId};
-use crate::block::{Class, Done, Entry, Request, Way, device_page, enter, submit_and_wait, time_of};
+use crate::block::{Class, Done, Entry, Request, Way, device_page, enter, submit_and_wait};
 use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
 use crate::memory_high::handle_over_high;
@@ -124,7 +124,9 @@ async fn filemap_read(
         let (cached, missing) = sim.w().find_cached(inode, page..last, before);
         if cached > 0 {
             let bytes = if page + cached < last { cached * PAGE } else { end - offset.max(page * PAGE) };
-            use_cpu(sim, pid, time_of(bytes, costs.copy_out), false).await;
+            let nanos = sim.w().begin_copy(bytes, costs.copy_out, false);
+            use_cpu(sim, pid, nanos, false).await;
+            sim.w().copies.end();
             page += cached;
             continue;
         }

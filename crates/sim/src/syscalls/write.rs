@@ -6,7 +6,6 @@ use super::read::fetch;
 use super::{INODE_LOCKED, OUT_OF_MEMORY, update_time};
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
 use crate::balance_dirty_pages::balance_dirty_pages;
-use crate::block::time_of;
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::memory::{NoMemory, make_room};
@@ -48,7 +47,7 @@ pub(crate) async fn write(
         if is_iomap && let Some((wb, pages)) = writing.has_to_look(sim) {
             balance_dirty_pages(sim, pid, wb, pages).await;
         }
-        let (stride, is_done) = {
+        let (stride, is_done, is_new) = {
             let mut world = sim.w();
             if world.pids[pid].is_killed(world.now) {
                 break;
@@ -63,13 +62,15 @@ pub(crate) async fn write(
             if is_free {
                 world.take_in(&writing, &stride, missing);
             }
-            (stride, is_free)
+            (stride, is_free, missing > 0)
         };
         if !is_done && wait_for_room(sim, &writing, &stride).await.is_err() {
             result = Err(OUT_OF_MEMORY);
             break;
         }
-        use_cpu(sim, pid, time_of(stride.bytes.end - stride.bytes.start, costs.copy_in), false).await;
+        let nanos = sim.w().begin_copy(stride.bytes.end - stride.bytes.start, costs.copy_in, is_new);
+        use_cpu(sim, pid, nanos, false).await;
+        sim.w().copies.end();
         writing.at = stride.bytes.end;
         if !is_iomap && let Some((wb, pages)) = writing.has_to_look(sim) {
             balance_dirty_pages(sim, pid, wb, pages).await;
