@@ -70,6 +70,21 @@ struct {
 	__type(value, struct dirtied_entry);
 } dirtied_unnamed SEC(".maps");
 
+/* The process that made a file dirty last, for writes of files that are too many to be told apart. Those that were dirtied
+ * longest ago make room. */
+struct owner {
+	__u64 cgroup_ino;
+	__u32 tgid;
+	__u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct file_key);
+	__type(value, struct owner);
+} owners SEC(".maps");
+
 /* What tells one dirtier of one file from the next, as cheaply as can be: addresses, and what shows that an address
  * stands for something else by now. Before 5.11 the numbers of process and cgroup stand for the first two. */
 struct identity {
@@ -86,6 +101,9 @@ struct latest {
 	struct identity asked;
 	/* What it is counted under: a kernel thread's cgroup is that of the file's wb. */
 	struct dirtied_key key;
+	/* The inode whose owner was kept last, and its number. */
+	__u64 owned;
+	__u64 owned_ino;
 	__u64 pages;
 	__u64 folios;
 	__u64 redirtied;
@@ -166,7 +184,7 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode)
 		return;
 	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
 	if (ino && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST)) {
-		remember_path(inode, ino, last->key.dev, last->key.generation);
+		remember_path(inode, ino, last->key.dev, last->key.generation, 0);
 		return;
 	}
 	last->key.ino = 0;
@@ -189,6 +207,7 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	last->key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	last->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	last->pages = last->folios = last->redirtied = 0;
+	last->owned = 0;
 	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
 		last->key.cgroup_ino = BPF_CORE_READ(inode, i_wb, memcg_css, cgroup, kn, id);
 	else
@@ -198,11 +217,11 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 }
 
 /* For how many pages it stands that this place was dirty before, if it was. */
-static __always_inline __u64 again(const struct dirtied_key *key, __u64 ino, __u64 index, __u64 pages)
+static __always_inline __u64 again(const struct dirtied_key *key, struct inode *inode, __u64 index, __u64 pages)
 {
 	struct seen_count *count;
 	struct seen *table;
-	__u64 bit, mask, *word;
+	__u64 bit, mask, file, *word;
 	__u32 zero = 0;
 
 	if (index >= SEEN_WHOLE) {
@@ -214,8 +233,10 @@ static __always_inline __u64 again(const struct dirtied_key *key, __u64 ino, __u
 	count = bpf_map_lookup_elem(&seen_count, &zero);
 	if (!table || !count)
 		return 0;
-	/* Files begin anywhere. */
-	bit = ((ino ^ (__u64)key->dev << 32 ^ (__u64)key->generation << 16) * SPREAD >> 20) + index;
+	/* Files begin anywhere. By the inode itself: a file that is not told from others has no number in the key, and its
+	 * number may have been another file's. */
+	file = inode->i_ino ^ (__u64)key->dev << 32 ^ (__u64)inode->i_generation * SPREAD >> 8;
+	bit = (file * SPREAD >> 20) + index;
 	word = &table->words[bit >> 6 & (SEEN_WORDS - 1)];
 	mask = 1ULL << (bit & 63);
 	if (*word & mask)
@@ -223,6 +244,17 @@ static __always_inline __u64 again(const struct dirtied_key *key, __u64 ino, __u
 	*word |= mask;
 	count->set += 1;
 	return 0;
+}
+
+/* Keeps who made a file dirty last, also where files are not told apart. */
+static __always_inline int keep_owner(struct latest *last, struct inode *inode)
+{
+	struct owner owner = { .cgroup_ino = last->key.cgroup_ino, .tgid = last->key.tgid };
+	struct file_key file = { .ino = inode->i_ino, .dev = last->key.dev, .generation = inode->i_generation };
+
+	last->owned = (__u64)inode;
+	last->owned_ino = file.ino;
+	return bpf_map_update_elem(&owners, &file, &owner, 0);
 }
 
 static __always_inline void identify(struct identity *asked)
@@ -271,10 +303,12 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	    last->asked.css_set != asked.css_set || last->asked.tgid != asked.tgid ||
 	    last->asked.generation != asked.generation)
 		turn_to(last, inode, &asked);
+	if (last->owned != (__u64)inode || last->owned_ino != inode->i_ino)
+		keep_owner(last, inode);
 	last->pages += pages;
 	last->folios += 1;
 	if (now->shed < SHED_AGAIN)
-		last->redirtied += again(&last->key, inode->i_ino, index, pages);
+		last->redirtied += again(&last->key, inode, index, pages);
 	if (since) {
 		since = bpf_ktime_get_ns() - since;
 		last->timed += 1;

@@ -18,6 +18,7 @@ struct hlist_head {
 } KERNEL_TYPE;
 
 struct qstr {
+	__u32 len;
 	const unsigned char *name;
 } KERNEL_TYPE;
 
@@ -163,6 +164,9 @@ struct file_path {
 	__u32 depth;
 	/* Whether the last one stands in the root. */
 	__u32 is_whole;
+	/* Names that are longer than what is kept of them, one bit each. */
+	__u32 cut;
+	__u32 zero;
 	char names[PATH_DEPTH][PATH_NAME];
 };
 
@@ -183,7 +187,7 @@ struct {
 
 /* Keeps the path of a file under one of its names, as the kernel has it in memory: nothing is looked up, so that
  * nothing can hang, and a file that is gone by the time of the next sample has had its name. */
-static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 dev, __u32 generation)
+static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 dev, __u32 generation, int anew)
 {
 	struct file_key key = { .ino = ino, .dev = dev, .generation = generation };
 	struct hlist_node *alias;
@@ -191,7 +195,7 @@ static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 d
 	struct file_path *path;
 	__u32 zero = 0;
 
-	if (bpf_map_lookup_elem(&paths, &key))
+	if (!anew && bpf_map_lookup_elem(&paths, &key))
 		return 0;
 	path = bpf_map_lookup_elem(&path_of_cpu, &zero);
 	alias = BPF_CORE_READ(inode, i_dentry.first);
@@ -203,6 +207,7 @@ static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 d
 		dentry = (void *)alias - bpf_core_field_offset(struct dentry___d_alias, d_alias);
 	path->depth = 0;
 	path->is_whole = 0;
+	path->cut = 0;
 	for (int i = 0; i < PATH_DEPTH; i++) {
 		parent = BPF_CORE_READ(dentry, d_parent);
 		if (!parent)
@@ -213,6 +218,8 @@ static __always_inline int remember_path(struct inode *inode, __u64 ino, __u32 d
 		}
 		if (bpf_probe_read_kernel_str(path->names[i], PATH_NAME, BPF_CORE_READ(dentry, d_name.name)) < 0)
 			return 0;
+		if (BPF_CORE_READ(dentry, d_name.len) >= PATH_NAME)
+			path->cut |= 1u << i;
 		path->depth = i + 1;
 		dentry = parent;
 	}

@@ -74,7 +74,7 @@ struct queued_key {
 	__u32 disk;
 	/* The superblock, of data. */
 	__u32 dev;
-	/* The process, past the page cache. */
+	/* The process, past the page cache; where files are not told apart, the one that made the file dirty last. */
 	__u32 tgid;
 	/* Of the inode. */
 	__u32 generation;
@@ -83,6 +83,10 @@ struct queued_key {
 struct queued_entry {
 	__u64 bytes;
 	__u64 bios;
+	/* The process that made the file dirty last, and its cgroup. */
+	__u64 owner_cgroup_ino;
+	__u32 owner;
+	__u32 zero;
 	char comm[TASK_COMM_LEN];
 };
 
@@ -113,6 +117,38 @@ static __always_inline __u32 own_class(__u32 opf)
 	return opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC) & 1 ? CLASS_JOURNAL : CLASS_METADATA;
 }
 
+/* Until 6.17. */
+struct page___flags {
+	unsigned long flags;
+} KERNEL_TYPE;
+
+struct page___flags_word {
+	struct folio_flags_word flags;
+} KERNEL_TYPE;
+
+enum pageflags___writeback {
+	PG_writeback = 0xffff,
+};
+
+/* Whether a folio is on its way to the disk from the page cache, by its first page. */
+static __always_inline int is_under_writeback(struct page *head)
+{
+	__u64 flags;
+
+	if (bpf_core_field_exists(struct page___flags_word, flags.f))
+		flags = BPF_CORE_READ((struct page___flags_word *)head, flags.f);
+	else
+		flags = BPF_CORE_READ((struct page___flags *)head, flags);
+	return flags >> bpf_core_enum_value(enum pageflags___writeback, PG_writeback) & 1;
+}
+
+static __always_inline int is_kernel_thread(void)
+{
+	struct task_struct___flags *task = (void *)bpf_get_current_task();
+
+	return !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+}
+
 /* What a write carries, by the page it begins with; the inode of data. That page is known by its type, and so is what
  * it leads to, so that no helper is called to read it; addresses that were computed are read by helper. */
 static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const char *comm, struct queued_key *key)
@@ -121,6 +157,7 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 	struct page *page = NULL, *tail = NULL;
 	struct inode *inode;
 	__u64 mapping = 0, info = 0;
+	int is_writeback = 0;
 	__u16 mode;
 
 	/* A request for zeroes carries no page. */
@@ -130,11 +167,19 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 		info = compound_info(page);
 	if (page && !(info & 1)) {
 		bpf_core_read(&mapping, sizeof(mapping), &page->mapping);
+		is_writeback = is_under_writeback(page);
 	} else if (page) {
 		bpf_core_read(&tail, sizeof(tail), &bio->bi_io_vec->bv_page);
 		mapping = (__u64)BPF_CORE_READ(head_of(tail, info), mapping);
+		is_writeback = is_under_writeback(head_of(tail, info));
 	}
 	key->class = CLASS_UNKNOWN;
+	/* What the journal's thread does not write back it logs: blocks of the device, copies of them in any memory, and
+	 * pages of files whose data is journalled. */
+	if (page && !is_writeback && is_jbd2(comm)) {
+		key->class = CLASS_JOURNAL;
+		return NULL;
+	}
 	/* The lowest bits of a mapping say that it is none: memory of a process. */
 	if (mapping & 3) {
 		key->class = CLASS_DIRECT;
@@ -161,15 +206,32 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 		key->ino = BPF_CORE_READ(inode, i_ino);
 		key->generation = BPF_CORE_READ(inode, i_generation);
 	}
-	if ((mode & S_IFMT) == S_IFBLK) {
-		key->class = is_jbd2(comm) ? CLASS_JOURNAL : CLASS_METADATA;
-		key->dev = 0;
-		key->ino = 0;
-		key->generation = 0;
-		return NULL;
+	/* A block device, or an inode of no kind, in which a filesystem keeps its own blocks (btrfs, f2fs). */
+	if ((mode & S_IFMT) == S_IFBLK || !(mode & S_IFMT)) {
+		key->class = CLASS_METADATA;
+	} else if (!is_writeback && !is_kernel_thread()) {
+		/* Memory that happens to be of a file, such as a pool that processes share, is written past the cache. */
+		key->class = CLASS_DIRECT;
+		key->tgid = bpf_get_current_pid_tgid() >> 32;
+	} else {
+		key->class = CLASS_DATA;
+		return inode;
 	}
-	key->class = CLASS_DATA;
-	return inode;
+	key->dev = 0;
+	key->ino = 0;
+	key->generation = 0;
+	return NULL;
+}
+
+/* The process that made a file dirty last, if it was seen. */
+static __always_inline void own(const struct file_key *file, struct queued_entry *entry)
+{
+	struct owner *owner = bpf_map_lookup_elem(&owners, file);
+
+	if (!owner)
+		return;
+	entry->owner = owner->tgid;
+	entry->owner_cgroup_ino = owner->cgroup_ino;
 }
 
 static __always_inline int queue(struct bio *bio)
@@ -178,6 +240,7 @@ static __always_inline int queue(struct bio *bio)
 	__u64 bytes = bio->bi_iter.bi_size;
 	struct queued_entry *sum, empty = {};
 	struct queued_key key = {};
+	struct file_key file = {};
 	struct blkcg_gq *group;
 	struct gendisk *disk;
 	struct inode *inode;
@@ -200,8 +263,12 @@ static __always_inline int queue(struct bio *bio)
 	if (group)
 		key.cgroup_ino = group->blkcg->css.cgroup->kn->id;
 	inode = classify(bio, opf, empty.comm, &key);
-	if (key.class == CLASS_DATA)
+	if (key.class == CLASS_DATA) {
 		count_for_waiters(key.dev, bytes);
+		file.ino = key.ino;
+		file.dev = key.dev;
+		file.generation = key.generation;
+	}
 	if (now->shed >= SHED_FILES)
 		key.ino = key.generation = 0;
 	sum = NULL;
@@ -209,12 +276,18 @@ static __always_inline int queue(struct bio *bio)
 		sum = bpf_map_lookup_elem(&queued, &key);
 		if (!sum) {
 			/* The first one in this interval. */
+			own(&file, &empty);
 			sum = entry(&queued, &key, &empty);
-			remember_path(inode, key.ino, key.dev, key.generation);
+			/* It may have another name by now. */
+			remember_path(inode, key.ino, key.dev, key.generation, 1);
 		}
 	}
 	if (!sum) {
 		key.ino = key.generation = 0;
+		if (file.ino) {
+			own(&file, &empty);
+			key.tgid = empty.owner;
+		}
 		sum = entry(&queued_unnamed, &key, &empty);
 	}
 	if (!sum)

@@ -90,29 +90,44 @@ impl Credit {
     }
 
     /// Bytes of a file were queued at a disk. `cgroup_ino` is the cgroup that was charged, where known: of
-    /// the files that are not named, it narrows down whose they were.
-    pub fn submitted(&mut self, file: FileKey, disk: DevId, cgroup_ino: Option<u64>, bytes: u64) -> Shares {
+    /// the files that are not named, it narrows down whose they were. `owner` is the process that made the file dirty
+    /// last, where the tracer knows it: a file that was not told from others is its.
+    pub fn submitted(
+        &mut self,
+        file: FileKey,
+        disk: DevId,
+        cgroup_ino: Option<u64>,
+        owner: Option<&Who>,
+        bytes: u64,
+    ) -> Shares {
         if file.1.is_some() && self.owed.contains_key(&file) {
-            return share(self.owed.entry(file).or_default().iter_mut().collect(), disk, bytes);
+            return share(self.owed.entry(file).or_default().iter_mut().collect(), disk, bytes, Owed::room);
         }
         // A file that was too small to be named when it was dirtied is among those without a name. One that has
         // none now may be any of its filesystem.
         let first = (file.0, None);
+        if let Some(owner) = owner {
+            let unnamed = self.owed.get_mut(&first).into_iter().flatten();
+            share(unnamed.filter(|one| one.who.pid == owner.pid).collect(), disk, bytes, Owed::open);
+            return vec![(owner.clone(), bytes)];
+        }
         let last =
             if file.1.is_some() { first } else { (file.0, Some(Inode { ino: u64::MAX, generation: Some(u32::MAX) })) };
         let there = || self.owed.range(first..=last).flat_map(|(_, owed)| owed);
         let charged = cgroup_ino.filter(|ino| there().any(|one| one.who.cgroup_ino == *ino && one.open(disk) > 0));
         let asked = self.owed.range_mut(first..=last).flat_map(|(_, owed)| owed);
-        share(asked.filter(|one| charged.is_none_or(|ino| one.who.cgroup_ino == ino)).collect(), disk, bytes)
+        let asked = asked.filter(|one| charged.is_none_or(|ino| one.who.cgroup_ino == ino)).collect();
+        // Of those that are known no more than what they are owed: the rest is of files that nothing is known of.
+        share(asked, disk, bytes, Owed::open)
     }
 }
 
 /// Splits bytes in proportion to what is owed; where nothing is owed any more (a page that was written
-/// twice while it stayed dirty), in proportion to what was dirtied.
-fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64) -> Shares {
+/// twice while it stayed dirty), in proportion to what was dirtied. No process gets more than its `limit`.
+fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64, limit: fn(&Owed, DevId) -> u64) -> Shares {
     let is_open = owed.iter().any(|one| one.open(disk) > 0);
-    let weight = |one: &Owed| if is_open { one.open(disk) } else { one.room(disk) };
-    let mut left = owed.iter().map(|one| one.room(disk)).fold(0, u64::saturating_add).min(bytes);
+    let weight = |one: &Owed| if is_open { one.open(disk) } else { limit(one, disk) };
+    let mut left = owed.iter().map(|one| limit(one, disk)).fold(0, u64::saturating_add).min(bytes);
     let weighed = owed.into_iter().map(|one| (weight(one), one)).filter(|(weight, _)| *weight > 0);
     let weighed: Vec<(u64, &mut Owed)> = weighed.collect();
     let mut weights: u128 = weighed.iter().map(|(weight, _)| u128::from(*weight)).sum();
@@ -160,7 +175,7 @@ mod tests {
                     credit.dirtied(file(ino), &who, Nanos(second * 1_000_000_000), bytes);
                 }
                 Write(ino, disk, cgroup, bytes, expect) => {
-                    let shares = credit.submitted(file(ino), disk, cgroup, bytes);
+                    let shares = credit.submitted(file(ino), disk, cgroup, None, bytes);
                     let shares: Vec<(u32, u64)> = shares.iter().map(|(who, bytes)| (who.pid, *bytes)).collect();
                     assert_eq!(shares, expect);
                 }
@@ -252,6 +267,40 @@ mod tests {
             // Nobody of that cgroup is known: all are asked.
             Write(None, DISK, Some(99), 14, &[(7, 10), (8, 4)]),
         ]);
+    }
+
+    #[test]
+    fn unnamed_writes_take_no_more_than_what_is_owed() {
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Dirty(1, 8, 1, None, 100),
+            // After shedding nothing else is known of the rest.
+            Write(None, DISK, None, 1000, &[(7, 100), (8, 100)]),
+            Write(None, DISK, None, 1000, &[]),
+            Write(Some(9), DISK, None, 1000, &[]),
+        ]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_told_from_others_is_its_owners() {
+        let mut credit = Credit::new(Nanos(40_000_000_000));
+        let who = |pid| Who { pid, comm: Name::from("w"), cgroup_ino: 1 };
+        let at = Nanos(1_000_000_000);
+        // Of as many files as are kept others are removed: what they are owed never comes.
+        credit.dirtied(file(None), &who(7), at, 20_492_288);
+        credit.dirtied(file(None), &who(8), at, 20_492_288);
+        credit.dirtied(file(Some(3)), &who(9), at, 4096);
+        let mut write = |ino, owner: Option<u32>, bytes| {
+            let owner = owner.map(who);
+            let shares = credit.submitted(file(ino), DISK, Some(1), owner.as_ref(), bytes);
+            shares.iter().map(|(who, bytes)| (who.pid, *bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(write(None, Some(7), 20_000_000), [(7, 20_000_000)]);
+        assert_eq!(write(Some(5), Some(7), 492_288), [(7, 492_288)]);
+        // By its name it has dirtiers of its own, all of whom count.
+        assert_eq!(write(Some(3), Some(7), 4096), [(9, 4096)]);
+        // What the first one got is owed to it no more.
+        assert_eq!(write(None, None, 4096), [(8, 4096)]);
     }
 
     #[test]

@@ -342,8 +342,15 @@ impl<'a> Sums<'a> {
 
     /// A thread's process.
     fn process_of(&mut self, who: &Who) -> Who {
-        let comm = self.comms.entry(who.pid).or_insert_with(|| who.comm.clone());
-        Who { comm: comm.clone(), ..who.clone() }
+        let comm = match self.comms.get(&who.pid) {
+            Some(comm) => comm.clone(),
+            None => who.comm.clone(),
+        };
+        // The tracer may not know the name any more.
+        if !comm.as_bytes().is_empty() {
+            self.comms.insert(who.pid, comm.clone());
+        }
+        Who { comm, ..who.clone() }
     }
 
     fn dirtied(&mut self, at: Nanos, dirtied: &Dirtied) {
@@ -371,17 +378,18 @@ impl<'a> Sums<'a> {
 
     fn submitted(&mut self, submitted: &Submitted) {
         let bytes = submitted.bytes.0;
+        let owner = submitted.who.as_ref().map(|who| self.process_of(who));
         add(self.disks.entry(submitted.disk).or_default().of(submitted.class), bytes);
         if let Some(device) = submitted.device.filter(|_| submitted.class == Class::Data) {
             add(self.written.entry((device, submitted.disk)).or_default(), bytes);
         }
         if self.loops.is_one(submitted.disk) {
-            let shares = match (submitted.device, &submitted.who) {
+            let shares = match (submitted.device, &owner) {
                 (Some(device), _) => {
                     let key = (device, submitted.file.as_ref().map(File::inode));
-                    self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes)
+                    self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, owner.as_ref(), bytes)
                 }
-                (None, Some(who)) => vec![(self.process_of(&who.clone()), bytes)],
+                (None, Some(who)) => vec![(who.clone(), bytes)],
                 (None, None) => Vec::new(),
             };
             self.loops.queued(submitted.disk, shares);
@@ -393,11 +401,11 @@ impl<'a> Sums<'a> {
         if let Some(ino) = submitted.cgroup_ino {
             add(&mut self.cgroups.entry(ino).or_default().charged, bytes);
         }
-        match (submitted.class, submitted.device, &submitted.who) {
+        match (submitted.class, submitted.device, &owner) {
             (Class::Data, Some(device), _) => {
                 let key = (device, submitted.file.as_ref().map(File::inode));
                 add(&mut self.files.entry(key).or_default().0.device, bytes);
-                let shares = self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, bytes);
+                let shares = self.credit.submitted(key, submitted.disk, submitted.cgroup_ino, owner.as_ref(), bytes);
                 let credited = shares.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes));
                 add(&mut self.totals.credited_bytes, credited);
                 add(&mut self.totals.unattributed_bytes, bytes.saturating_sub(credited));
@@ -405,10 +413,7 @@ impl<'a> Sums<'a> {
                     self.credited(&who, bytes);
                 }
             }
-            (Class::Direct, _, Some(who)) => {
-                let who = self.process_of(who);
-                self.credited(&who, bytes);
-            }
+            (Class::Direct, _, Some(who)) => self.credited(who, bytes),
             _ => {}
         }
     }

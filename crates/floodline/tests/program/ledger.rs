@@ -146,8 +146,10 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     for workload in WORKLOADS {
         shell(folder.path(), workload.command);
     }
-    // More files than the kernel hands out at once.
-    shell(folder.path(), "mkdir many; n=0; while [ $n -lt 10007 ]; do echo > many/$n; n=$((n + 1)); done; sync -f .");
+    // More files than the kernel hands out at once, kept by one process, and as many that another one removes.
+    let many = "n=0; while [ $n -lt 10007 ]; do echo > $0/$n; n=$((n + 1)); done";
+    shell(folder.path(), &format!("mkdir kept gone; sh -c 'echo $$ > kept.pid; {many}' kept"));
+    shell(folder.path(), &format!("sh -c 'echo $$ > gone.pid; {many}; exec rm -r gone' gone; sync -f ."));
     // At the end of the recording a last look is taken.
     let run = stop(recorder);
     assert_eq!(run.code, 0, "{run}");
@@ -166,9 +168,17 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
         let by = file["by"][0].as_str().expect("somebody");
         assert!(by.starts_with(&format!("{}[", workload.by)), "{}: {file}", workload.file);
     }
-    let lines = ledger["processes"].as_array().expect("a list").iter().filter(|line| line["comm"] == "sh");
-    let by_shells: u64 = lines.filter_map(|line| line["device_bytes"].as_u64()).sum();
-    assert!(by_shells >= 10_007 * PAGE / 100 * 99, "{by_shells}: {run}");
+    let by = |name: &str| {
+        let pid = std::fs::read_to_string(folder.path().join(name)).expect("a number");
+        let lines = ledger["processes"].as_array().expect("a list").iter();
+        lines
+            .filter(|line| line["pid"].as_u64() == pid.trim().parse().ok())
+            .filter_map(|line| line["device_bytes"].as_u64())
+            .sum()
+    };
+    let (kept, gone): (u64, u64) = (by("kept.pid"), by("gone.pid"));
+    assert!(kept >= 10_007 * PAGE / 100 * 95, "{kept}, {gone}: {run}");
+    assert!(gone <= 10_007 * PAGE / 100 * 5, "{kept}, {gone}: {run}");
     assert_eq!(ledger["mismatches"], serde_json::json!([]), "{run}");
     let totals = &ledger["totals"];
     assert!(totals["queued"]["direct_bytes"].as_u64().expect("a number") >= 19 * 65_536, "{run}");

@@ -9,7 +9,10 @@ use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::record::{Event, Record, What};
+use floodline_record::traced::bytes::{Class, Submitted};
 use floodline_skip::{Need, skip};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
 
@@ -107,4 +110,60 @@ fn names_of_files_are_given_up_first_where_the_tracer_costs_too_much() {
     let (bytes, named) = dirtied(&records, "head");
     assert!(bytes >= 7 * 12288, "{bytes}");
     assert_eq!(named, 0);
+}
+
+/// What a buffer that a process hands to the kernel is made of.
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    Anonymous,
+    /// As between the processes of a database.
+    Shared,
+    /// As that of a virtual machine.
+    MappedFile,
+}
+
+/// Writes a buffer of that memory past the page cache.
+#[allow(unsafe_code, reason = "memory of a given kind has no safe form")]
+fn write_directly(folder: &Path, memory: Memory, bytes: usize) -> std::io::Result<()> {
+    let flags = match memory {
+        Memory::Anonymous => libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        Memory::Shared => libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+        Memory::MappedFile => libc::MAP_SHARED,
+    };
+    let backing =
+        std::fs::File::options().create(true).truncate(true).read(true).write(true).open(folder.join("memory"))?;
+    backing.set_len(bytes as u64)?;
+    let descriptor = if matches!(memory, Memory::MappedFile) { backing.as_raw_fd() } else { -1 };
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses a free place for the new mapping.
+    let begin = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, descriptor, 0) };
+    assert_ne!(begin, libc::MAP_FAILED);
+    // SAFETY: the mapping is that long and nothing else uses it or its file.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(begin.cast::<u8>(), bytes) };
+    buffer.fill(7);
+    let mut options = std::fs::File::options();
+    let file = options.create(true).write(true).custom_flags(libc::O_DIRECT).open(folder.join("direct"))?;
+    let written = file.write_at(buffer, 0)?;
+    assert_eq!(written, bytes);
+    // SAFETY: nothing refers to the mapping any more.
+    assert_eq!(unsafe { libc::munmap(begin, bytes) }, 0);
+    Ok(())
+}
+
+#[test]
+fn writes_past_the_cache_are_the_process_whatever_their_memory_is() {
+    let folder = folder();
+    for (memory, blocks) in [(Memory::Anonymous, 1009), (Memory::Shared, 1013), (Memory::MappedFile, 1019)] {
+        let bytes = blocks * 4096;
+        let records = traced(u32::MAX, ENOUGH, |_| write_directly(folder.path(), memory, bytes).unwrap());
+        let Some(records) = records else { return };
+        let ours = |row: &&Submitted| row.who.as_ref().is_some_and(|who| who.pid == std::process::id());
+        let rows = records.iter().filter_map(|record| match record {
+            Record::Event(Event { what: What::Submitted(row), .. }) if row.class == Class::Direct => Some(row),
+            _ => None,
+        });
+        // A disk that is a layer above another counts for itself.
+        let of_one_disk = rows.filter(ours).map(|row| row.bytes.0).max().unwrap_or(0);
+        assert_eq!(of_one_disk, bytes as u64, "{memory:?}: {records:?}");
+    }
 }

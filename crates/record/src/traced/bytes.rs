@@ -62,7 +62,8 @@ pub struct Submitted {
     pub file: Option<File>,
     /// The cgroup that is charged: for buffered data that of the file's wb, else that of the task.
     pub cgroup_ino: Option<u64>,
-    /// The process, where the class is direct.
+    /// The process, where the class is direct; where it is data, the one that made the file dirty last, if it was seen.
+    /// Recordings of before the tracer kept it have none for data.
     pub who: Option<Who>,
     /// Bytes.
     pub bytes: Bytes,

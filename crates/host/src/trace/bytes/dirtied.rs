@@ -97,7 +97,12 @@ struct Known {
 #[derive(Default)]
 pub(super) struct DirtiedReader {
     known: BTreeMap<Key, Known>,
+    /// Names of the processes that made something dirty: a file may be written long after its process has ended.
+    comms: BTreeMap<u32, Name>,
 }
+
+/// Names of processes that are kept.
+const COMMS: usize = 1 << 14;
 
 impl DirtiedReader {
     pub(super) fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
@@ -118,6 +123,10 @@ impl DirtiedReader {
                 let grown = known.mark.advance(now);
                 if grown.pages > 0 {
                     known.idle = 0;
+                    if self.comms.len() >= COMMS {
+                        self.comms.clear();
+                    }
+                    self.comms.insert(key.tgid, known.comm.clone());
                     rows.push((key, known.comm.clone(), grown));
                     continue;
                 }
@@ -130,6 +139,11 @@ impl DirtiedReader {
         }
         self.tell(rows, &loaded.table("paths")?, turn, out);
         begin_again_when_full(loaded).map_err(failed)
+    }
+
+    /// The name of a process that made something dirty; empty where it is not known any more.
+    pub(super) fn comm(&self, pid: u32) -> Name {
+        self.comms.get(&pid).cloned().unwrap_or_default()
     }
 
     /// The largest with their files, the rest by process and filesystem.
@@ -170,6 +184,7 @@ fn kept_by_cpus(map: &Map<'_>) -> Result<BTreeMap<Key, Sum>, libbpf_rs::Error> {
         let mut fields = Fields(&cpu);
         let _asked = [(); 5].map(|()| fields.u64());
         let key = Key::of(&mut fields);
+        let _owned = [(); 2].map(|()| fields.u64());
         kept.entry(key).or_default().add(Sum::of(&mut fields));
     }
     Ok(kept)

@@ -34,10 +34,11 @@ pub(super) static PART: Part = Part {
     tables: &[
         Table { name: "dirtied", key: 32, entry: 40 },
         Table { name: "dirtied_unnamed", key: 32, entry: 40 },
-        Table { name: "latest", key: 4, entry: 120 },
-        Table { name: "paths", key: 16, entry: 8 + PATH_DEPTH * PATH_NAME },
-        Table { name: "queued", key: 40, entry: 32 },
-        Table { name: "queued_unnamed", key: 40, entry: 32 },
+        Table { name: "latest", key: 4, entry: 136 },
+        Table { name: "owners", key: 16, entry: 16 },
+        Table { name: "paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
+        Table { name: "queued", key: 40, entry: 48 },
+        Table { name: "queued_unnamed", key: 40, entry: 48 },
         Table { name: "waited", key: 24, entry: 40 },
         Table { name: "slow", key: 16, entry: 72 },
     ],
@@ -60,7 +61,7 @@ struct Bytes {
 impl Reader for Bytes {
     fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
         self.dirtied.read(loaded, turn, out)?;
-        queued::read(loaded, turn, out)?;
+        queued::read(loaded, turn, &self.dirtied, out)?;
         waits::read(loaded, turn, out)
     }
 }
@@ -85,13 +86,16 @@ fn known(generation: u32) -> Option<u32> {
 /// Mirrors `struct file_path`: the names lead from the file up.
 fn path(kept: &[u8]) -> Option<Name> {
     let mut fields = Fields(kept);
-    let (depth, is_whole) = (fields.u32(), fields.u32());
+    let (depth, is_whole, cut, _zero) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
     let depth = usize::try_from(depth).ok().filter(|depth| (1..=PATH_DEPTH).contains(depth))?;
     let names: Vec<Name> = (0..depth).map(|_| fields.name::<PATH_NAME>()).collect();
     let mut path = if is_whole == 1 { Vec::new() } else { "…".as_bytes().to_vec() };
-    for name in names.iter().rev() {
+    for (level, name) in names.iter().enumerate().rev() {
         path.push(b'/');
         path.extend_from_slice(name.as_bytes());
+        if cut >> level & 1 == 1 {
+            path.extend_from_slice("…".as_bytes());
+        }
     }
     Some(Name::new(path))
 }
@@ -101,7 +105,11 @@ mod tests {
     use super::*;
 
     fn check(depth: u32, is_whole: u32, names: &[&str], expect: Option<&str>) {
-        let mut kept = [depth.to_ne_bytes(), is_whole.to_ne_bytes()].concat();
+        check_cut(depth, is_whole, 0, names, expect);
+    }
+
+    fn check_cut(depth: u32, is_whole: u32, cut: u32, names: &[&str], expect: Option<&str>) {
+        let mut kept = [depth, is_whole, cut, 0].map(u32::to_ne_bytes).concat();
         for at in 0..PATH_DEPTH {
             let mut name = names.get(at).copied().unwrap_or_default().as_bytes().to_vec();
             name.resize(PATH_NAME, 0);
@@ -115,6 +123,7 @@ mod tests {
         check(3, 1, &["system.journal", "journal", "log"], Some("/log/journal/system.journal"));
         check(1, 1, &["file"], Some("/file"));
         check(2, 0, &["file", "deep"], Some("…/deep/file"));
+        check_cut(2, 1, 2, &["file", "long"], Some("/long…/file"));
         check(0, 1, &[], None);
         check(99, 1, &[], None);
     }

@@ -5,6 +5,7 @@ use super::super::drain::drain;
 use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
+use super::dirtied::DirtiedReader;
 use super::{NAMED, device, file};
 use floodline_record::gap::Cause;
 use floodline_record::name::Name;
@@ -27,11 +28,12 @@ struct Key {
     generation: u32,
 }
 
-/// Bytes, requests, and the task that queued the first of them.
+/// Bytes, requests, the task that queued the first of them, and the process that made the file dirty last, with its cgroup.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     bytes: u64,
     bios: u64,
+    owner: Option<(u32, u64)>,
     comm: Name,
 }
 
@@ -46,7 +48,12 @@ fn class(number: u32) -> Class {
     }
 }
 
-pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
+pub(super) fn read(
+    loaded: &Loaded,
+    turn: &Turn<'_>,
+    dirtied: &DirtiedReader,
+    out: &mut Vec<Event>,
+) -> Result<(), Cause> {
     let mut rows = Vec::new();
     for table in ["queued", "queued_unnamed"] {
         drain(&loaded.table(table)?, turn.epoch, |key, entry| rows.push((key_of(key), sum_of(entry))))?;
@@ -56,15 +63,17 @@ pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Re
     let mut unnamed: BTreeMap<Key, Sum> = BTreeMap::new();
     for (at, (key, sum)) in rows.into_iter().enumerate() {
         if at < NAMED && key.ino != 0 {
-            out.push(turn.event(row(key, sum, Some(file(&paths, key.dev, key.ino, key.generation)), turn)));
+            let file = file(&paths, key.dev, key.ino, key.generation);
+            out.push(turn.event(row(key, sum, Some(file), turn, dirtied)));
             continue;
         }
-        let all =
-            unnamed.entry(Key { ino: 0, generation: 0, ..key }).or_insert(Sum { comm: sum.comm, ..Sum::default() });
+        let tgid = sum.owner.map_or(key.tgid, |(owner, _)| owner);
+        let all = unnamed.entry(Key { ino: 0, generation: 0, tgid, ..key });
+        let all = all.or_insert(Sum { comm: sum.comm, owner: sum.owner, ..Sum::default() });
         all.bytes += sum.bytes;
         all.bios += sum.bios;
     }
-    out.extend(unnamed.into_iter().map(|(key, sum)| turn.event(row(key, sum, None, turn))));
+    out.extend(unnamed.into_iter().map(|(key, sum)| turn.event(row(key, sum, None, turn, dirtied))));
     Ok(())
 }
 
@@ -79,11 +88,20 @@ fn key_of(key: &[u8]) -> Key {
 /// Mirrors `struct queued_entry`.
 fn sum_of(entry: &[u8]) -> Sum {
     let mut fields = Fields(entry);
-    Sum { bytes: fields.u64(), bios: fields.u64(), comm: fields.name::<16>() }
+    let (bytes, bios, cgroup_ino, owner, _zero) =
+        (fields.u64(), fields.u64(), fields.u64(), fields.u32(), fields.u32());
+    Sum { bytes, bios, owner: (owner != 0).then_some((owner, cgroup_ino)), comm: fields.name::<16>() }
 }
 
-fn row(key: Key, sum: Sum, file: Option<File>, turn: &Turn<'_>) -> What {
+fn row(key: Key, sum: Sum, file: Option<File>, turn: &Turn<'_>, dirtied: &DirtiedReader) -> What {
     let class = class(key.class);
+    let owner = sum.owner.filter(|_| class == Class::Data);
+    let who = match owner {
+        Some((pid, cgroup_ino)) => Some(Who { pid, comm: dirtied.comm(pid), cgroup_ino }),
+        None => {
+            (class == Class::Direct).then(|| Who { pid: key.tgid, comm: sum.comm, cgroup_ino: key.cgroup_ino.max(1) })
+        }
+    };
     What::Submitted(Submitted {
         since: turn.since,
         disk: device(key.disk),
@@ -91,7 +109,7 @@ fn row(key: Key, sum: Sum, file: Option<File>, turn: &Turn<'_>) -> What {
         device: (class == Class::Data).then(|| device(key.dev)),
         file,
         cgroup_ino: (key.cgroup_ino > 0).then_some(key.cgroup_ino),
-        who: (class == Class::Direct).then(|| Who { pid: key.tgid, comm: sum.comm, cgroup_ino: key.cgroup_ino.max(1) }),
+        who,
         bytes: Bytes(sum.bytes),
         bios: sum.bios,
     })
@@ -119,7 +137,8 @@ mod tests {
         assert_eq!(key_of(&key.bytes), expect);
         let entry = Specimen::of(PART.object, "queued_entry");
         let sum = sum_of(&entry.bytes);
-        let expect = (entry.number("bytes"), entry.number("bios"), entry.name("comm"));
-        assert_eq!((sum.bytes, sum.bios, sum.comm), expect);
+        let owner = (entry.number("owner") as u32, entry.number("owner_cgroup_ino"));
+        let expect = (entry.number("bytes"), entry.number("bios"), Some(owner), entry.name("comm"));
+        assert_eq!((sum.bytes, sum.bios, sum.owner, sum.comm), expect);
     }
 }
