@@ -21,7 +21,7 @@ fn scenario(name: &str) -> String {
 
 /// The right to run a guest, and the program for it; `None` if the test is skipped.
 #[track_caller]
-fn guest() -> Option<(MutexGuard<'static, ()>, String)> {
+pub(crate) fn guest() -> Option<(MutexGuard<'static, ()>, String)> {
     let program = std::env::var("FLOODLINE_GUEST_PROGRAM").ok();
     let ours = || Need::Vm.required_by().map(|_| env!("CARGO_BIN_EXE_floodline").to_owned());
     let Some(program) = program.or_else(ours) else {
@@ -36,7 +36,7 @@ const UNAVAILABLE: i32 = 69;
 
 /// Whether a run reports that machines cannot be run here. If so, the test is skipped.
 #[track_caller]
-fn is_skipped(run: &Run) -> bool {
+pub(crate) fn is_skipped(run: &Run) -> bool {
     let is_unavailable = run.code == UNAVAILABLE;
     if is_unavailable {
         skip(Need::Vm, run);
@@ -87,7 +87,7 @@ fn finish(child: Child) -> Run {
     }
 }
 
-fn run(args: &[&str]) -> Run {
+pub(crate) fn run(args: &[&str]) -> Run {
     let mut command = lab(args);
     finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"))
 }

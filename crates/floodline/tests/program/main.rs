@@ -12,6 +12,7 @@ mod harness;
 mod hostile;
 mod lab;
 mod lab_faults;
+mod lab_trace;
 mod ledger;
 mod misuse;
 mod output_files;
