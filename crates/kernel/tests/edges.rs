@@ -3,7 +3,8 @@
 //! Expected values are worked out by hand from the formulas. `make mutants` finds what is missing here.
 
 use floodline_kernel::{
-    Algorithm, Build, DirtyRatelimit, DirtyThrottleControl, KernelVersion, RatelimitSample, WbShare, wb_calc_thresh,
+    Algorithm, Build, Cpu, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause, PauseArithmetic,
+    RatelimitSample, WbShare, wb_calc_thresh,
 };
 
 const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
@@ -142,4 +143,27 @@ fn the_floor_of_a_share_since_6_14_is_smaller_under_strictlimit() {
     check(&of(6, 14), false, 1_000_000, 25_000);
     check(&of(6, 14), true, 1_200_000, 0);
     check(&of(6, 14), true, 1_200_001, 0);
+}
+
+#[test]
+fn an_eighth_of_a_second_is_rounded_up_past_itself() {
+    // 1 + 1024 / 8 is 256 as a power of two: a device of 100 pages in that time takes 20 jiffies for 2020, and one more.
+    let pause = PauseArithmetic::of(Build { hz: 1024, ..BUILD }).wb_pause(2020, 25_600, 25_600, 25_600);
+    assert_eq!(pause.max_pause, 21);
+}
+
+#[test]
+fn a_sleep_is_lengthened_where_it_would_be_for_less_than_128_kib_only() {
+    let pause = |rate| PauseArithmetic::of(BUILD).wb_pause(1 << 30, rate, rate, rate);
+    // 2 jiffies at 4096 pages per second are 32 pages of 4096 × 2 / 256.
+    assert_eq!(pause(4096), Pause { max_pause: 50, min_pause: 2, nr_dirtied_pause: 32 });
+    // 2 jiffies are 31 pages. The longest sleep is more than 32: as long as 32 take, 250 × 32 / 4095 jiffies.
+    assert_eq!(pause(4095), Pause { max_pause: 50, min_pause: 1, nr_dirtied_pause: 32 });
+    // The longest sleep is 32 pages and stays as long.
+    assert_eq!(pause(164), Pause { max_pause: 50, min_pause: 26, nr_dirtied_pause: 32 });
+}
+
+#[test]
+fn completions_go_round_the_cpus_if_there_is_more_than_one() {
+    assert_eq!([Cpu::One.next(1), Cpu::One.next(2), Cpu::Other.next(2)], [Cpu::One, Cpu::Other, Cpu::One]);
 }
