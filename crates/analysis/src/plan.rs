@@ -8,6 +8,10 @@ use crate::report::{Finding, Plan, Severity, Step, When};
 /// The pairs of which writing one member zeroes the other: two steps for one pair are two steps for one setting.
 const PAIRS: [[&str; 2]; 2] =
     [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
+/// Settings of how old dirty data get.
+const AGE: [&str; 2] = ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"];
+/// The rule whose thresholds hold what is rewritten.
+const ROOM: &str = "starved-dirty-budget";
 /// Where sysctl settings are kept.
 pub const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/90-floodline.conf";
 
@@ -17,7 +21,11 @@ pub fn merge(findings: &[Finding]) -> Option<Plan> {
     // Beside harm, a plan does not change what is only worth knowing.
     let least = worst.min(Severity::Warning);
     let mut merged = Merged::default();
-    for finding in findings.iter().filter(|finding| finding.severity >= least && finding.explained_by.is_none()) {
+    let counts = |finding: &&Finding| finding.severity >= least && finding.explained_by.is_none();
+    let mut counted: Vec<&Finding> = findings.iter().filter(counts).collect();
+    // What starves is rewritten all the time; what piles up hurts now and then.
+    counted.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.rule != ROOM));
+    for finding in counted {
         merged.add(finding);
     }
     merged.finish()
@@ -39,7 +47,8 @@ impl Merged {
                 continue;
             }
             if let Some(name) = step.sysctl() {
-                match self.settings.iter().find(|(other, _, _)| is_one_setting(other, &name)) {
+                let taken = self.settings.iter().find(|(other, _, _)| is_one_setting(other, &name));
+                match taken.or_else(|| self.opposed(finding.rule, &name)) {
                     Some((other, value, _)) if *other == name && *value == step.value => continue,
                     Some((other, value, rule)) => {
                         self.plan.conflicts.push(format!(
@@ -61,6 +70,15 @@ impl Merged {
             push_new(&mut self.plan.expect, &finding.brief.expect);
             push_new(&mut self.plan.costs, &finding.brief.costs);
         }
+    }
+
+    /// The setting of another rule that a setting would undo: a short age writes what is rewritten as often as too small a
+    /// threshold does, and thresholds are chosen together.
+    fn opposed(&self, rule: &str, name: &str) -> Option<&(String, String, &'static str)> {
+        let is_threshold = |name: &str| PAIRS.iter().any(|pair| pair.contains(&name));
+        self.settings.iter().find(|(other, _, by)| {
+            *by != rule && is_threshold(other) && (is_threshold(name) || (*by == ROOM && AGE.contains(&name)))
+        })
     }
 
     fn finish(mut self) -> Option<Plan> {
@@ -175,6 +193,31 @@ mod tests {
             ["other asks for vm.dirty_bytes=67108864; one needs vm.dirty_ratio=10, which is kept"]
         );
         assert_eq!(plan.expect, ["one goes."]);
+    }
+
+    #[test]
+    fn what_is_rewritten_gets_its_room_and_no_short_age_undoes_it() {
+        let window = window();
+        let cliff = finding("dirty-cliff", Severity::Critical, sysctls(&window, &[("vm.dirty_bytes", 1 << 27)]));
+        let starved = finding(ROOM, Severity::Critical, sysctls(&window, &[("vm.dirty_ratio", 30)]));
+        let age = finding("other", Severity::Warning, sysctls(&window, &[("vm.dirty_expire_centisecs", 300)]));
+        let plan = merge(&[cliff, starved, age]).unwrap();
+        assert_eq!(plan.now, ["sudo sysctl -w vm.dirty_ratio=30"]);
+        assert_eq!(plan.conflicts.len(), 2, "{:?}", plan.conflicts);
+    }
+
+    #[test]
+    fn no_plan_of_an_incident_has_a_value_that_is_in_force() {
+        use crate::advise::knob::KNOBS;
+        for incident in floodline_testkit::incidents::INCIDENTS {
+            let window = (incident.make)().window();
+            let Some(plan) = crate::diagnose::diagnose(&window, None).plan else { continue };
+            for step in &plan.steps {
+                let Some(knob) = KNOBS.iter().find(|knob| knob.path == step.write) else { continue };
+                let present = knob.present(&window).map(|value| value.to_string());
+                assert_ne!(present.as_deref(), Some(step.value.as_str()), "{}: {step:?}", incident.name);
+            }
+        }
     }
 
     #[test]

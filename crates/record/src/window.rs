@@ -114,6 +114,8 @@ pub struct Window {
     pub disk_series: BTreeMap<EntityId, Vec<(Nanos, DiskRow)>>,
     /// Backing devices.
     pub bdis: Spans<BdiRow>,
+    /// The rows of backing devices one by one, in order of time.
+    pub bdi_series: BTreeMap<EntityId, Vec<(Nanos, BdiRow)>>,
     /// Writeback structures.
     pub wbs: Spans<WbRow>,
     /// Cgroups.
@@ -144,14 +146,17 @@ impl Window {
         window
     }
 
-    /// Forgets every reading, and keeps what the machine is, what of it cannot be read, what traces it, and
-    /// what the ids stand for: the next stretch starts here.
+    /// Forgets every reading but limits of cgroups and zones, and keeps what the machine is, what of it cannot be read, what traces
+    /// it, and what the ids stand for: the next stretch starts here.
     pub fn begin_again(&mut self) {
         let facts = self.facts.take();
         let entities = std::mem::take(&mut self.entities);
         let gaps = std::mem::take(&mut self.gaps);
         let traced = std::mem::take(&mut self.traced);
-        *self = Window { facts, entities, gaps, traced, ..Window::default() };
+        // Limits and zones are not in every sample: they hold until they are read again.
+        let cgroup_limits = std::mem::take(&mut self.cgroup_limits);
+        let zones = std::mem::take(&mut self.zones);
+        *self = Window { facts, entities, gaps, traced, cgroup_limits, zones, ..Window::default() };
     }
 
     /// The same, and forgets processes without a reading in the stretch that ends: over days they come
@@ -184,6 +189,9 @@ impl Window {
         self.host_series.push((sample.time, sample.host.clone()));
         for (id, row) in sample.disks.rows() {
             self.disk_series.entry(*id).or_default().push((at, row.clone()));
+        }
+        for (id, row) in sample.bdis.rows() {
+            self.bdi_series.entry(*id).or_default().push((at, row.clone()));
         }
         fold(&mut self.zones, at, &sample.zones);
         fold(&mut self.disks, at, &sample.disks);

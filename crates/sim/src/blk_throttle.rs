@@ -106,6 +106,14 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
+    /// Limits of a cgroup as `io.max` prints them: reads, then writes; bytes, then requests per second.
+    pub(crate) fn io_max(&self, cgroup: CgId) -> Option<[[floodline_record::units::Limit; 2]; 2]> {
+        use floodline_record::units::Limit as Printed;
+        let printed = |value: u64| if value == 0 { Printed::MAX } else { Printed(value) };
+        let of_way = |limit: &Limit| [printed(limit.bandwidth), printed(limit.iops)];
+        self.limits.get(&cgroup).map(|limits| [of_way(&limits[0]), of_way(&limits[1])])
+    }
+
     /// Whether anything is held back.
     pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()

@@ -181,7 +181,14 @@ impl Recorder {
                 limits.push((id, row));
             }
             for (device, block) in world.blocks.iter() {
-                let Some(counts) = block.of_cgroup(cg) else { continue };
+                let io_max = block.throttle.io_max(cg);
+                let counts = match (block.of_cgroup(cg), io_max) {
+                    (Some(counts), _) => counts,
+                    (None, Some(_)) => &[0; 4],
+                    (None, None) => continue,
+                };
+                let [[rbps_max, riops_max], [wbps_max, wiops_max]] =
+                    io_max.map_or([[None; 2]; 2], |io_max| io_max.map(|way| way.map(Some)));
                 let id = match self.cgroup_io.get(&(cg, device)) {
                     Some(id) => *id,
                     None => {
@@ -197,6 +204,10 @@ impl Recorder {
                     wios: Some(Count(counts[3])),
                     dbytes: Some(Bytes(0)),
                     dios: Some(Count(0)),
+                    rbps_max,
+                    riops_max,
+                    wbps_max,
+                    wiops_max,
                     ..CgroupIoRow::default()
                 };
                 io.push((id, row));

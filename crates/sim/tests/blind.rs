@@ -7,10 +7,10 @@
 // The table is what the test is for.
 #![allow(clippy::print_stdout)]
 
-use floodline_record::version::KernelVersion;
-use floodline_record::record::{Record, Sink, What};
-use floodline_analysis::report::{Finding, Severity};
+use floodline_analysis::report::{Finding, Report, Severity};
 use floodline_analysis::run::Run;
+use floodline_record::record::{Record, Sink, What};
+use floodline_record::version::KernelVersion;
 use floodline_scenario::{Expect, Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,7 +129,7 @@ fn wrong(expect: &Expect, findings: &[Finding]) -> Vec<String> {
     wrong
 }
 
-fn findings(scenario: &Scenario, machine: &Machine) -> Vec<Finding> {
+fn report(scenario: &Scenario, machine: &Machine) -> Report {
     let kernel: KernelVersion = machine.kernel.parse().expect("a version");
     let mut run = Run::default();
     let mut is_over = false;
@@ -149,10 +149,10 @@ fn findings(scenario: &Scenario, machine: &Machine) -> Vec<Finding> {
     };
     simulate(scenario, &Options::new(machine.variant, kernel), take, |_| true)
         .unwrap_or_else(|error| panic!("{}: {error}", machine.name()));
-    let findings = run.diagnose().findings;
-    let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &findings);
+    let report = run.diagnose();
+    let failed = floodline_analysis::run::misses(&Expect::default(), &run.window, &BTreeMap::new(), &report.findings);
     assert!(failed.is_empty(), "{}: {failed:?}", machine.name());
-    findings
+    report
 }
 
 #[test]
@@ -164,8 +164,9 @@ fn each_machine_is_told_what_is_the_matter_first_and_nothing_else() {
     for machine in machines() {
         let scenario = &variants[&(machine.file, machine.variant.to_owned())];
         let expect = &scenario.expect;
-        let findings = findings(scenario, &machine);
-        let wrong = wrong(expect, &findings);
+        let report = report(scenario, &machine);
+        let findings = &report.findings;
+        let wrong = wrong(expect, findings);
         let truth = expect.found.iter().flatten().next().map_or("well", String::as_str);
         let first = findings.first().map(|finding| format!("{} ({})", finding.rule, finding.severity.name()));
         let verdict = if wrong.is_empty() { "right".to_owned() } else { wrong.join(", ") };
@@ -175,6 +176,14 @@ fn each_machine_is_told_what_is_the_matter_first_and_nothing_else() {
         *good += u32::from(wrong.is_empty());
         if !wrong.is_empty() {
             missed.insert(machine.name());
+            for finding in findings {
+                println!("    {}: {}: {}", finding.severity.name(), finding.rule, finding.summary);
+            }
+            for ruled_out in &report.ruled_out {
+                if expect.found.iter().flatten().any(|rule| rule == ruled_out.rule) {
+                    println!("    ruled out: {}: {}", ruled_out.rule, ruled_out.reason);
+                }
+            }
         }
     }
     println!("sick: {right} of {sick} right first; well or cured: {quiet} of {well} without a false alarm");
@@ -187,7 +196,11 @@ fn each_machine_is_told_what_is_the_matter_first_and_nothing_else() {
 
 #[test]
 fn every_variant_of_the_blind_set_is_a_machine_of_the_table() {
-    let listed: BTreeSet<_> = machines().iter().map(|machine| (machine.file, machine.variant.to_owned())).collect();
+    let of_line = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        (words.next().expect("a file"), words.next().expect("a variant").to_owned())
+    };
+    let listed: BTreeSet<_> = lines(MACHINES).map(of_line).collect();
     let there: BTreeSet<_> = variants().into_keys().collect();
     assert_eq!(there.difference(&listed).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
     assert_eq!(listed.difference(&there).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());

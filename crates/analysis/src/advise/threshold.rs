@@ -29,6 +29,9 @@ const LARGEST_BACKGROUND_PERCENT: u64 = 20;
 /// What 10/5 is: the background percentage when nothing speaks against it.
 const USUAL_BACKGROUND_PERCENT: u64 = 5;
 
+/// Part of the threshold in force above which another one is no change.
+const NOTICEABLY_LESS: f64 = 0.9;
+
 /// What a small cgroup's background threshold should hold: 32 folios of the usual readahead size. With
 /// fewer, the flusher cleans each folio about as soon as it is dirtied.
 const WANTED_BY_CGROUP: u64 = 32 * (128 << 10);
@@ -88,7 +91,7 @@ impl Needs {
     }
 
     /// What a pair leaves the smallest cgroup, and what that wants.
-    fn room(&self, pair: Pair) -> Option<(u64, u64)> {
+    pub fn room(&self, pair: Pair) -> Option<(u64, u64)> {
         let of = |smallest: Absorption| pair.background_of(smallest.available_bytes, self.dirtyable_bytes);
         self.smallest.map(|smallest| (of(smallest), smallest.wanted_bytes))
     }
@@ -187,6 +190,23 @@ pub fn choose(needs: &Needs) -> Option<Advice> {
             .unwrap_or_else(|| roomy_ratios(&known, smallest)),
     };
     Some(describe(&known, pair))
+}
+
+/// The pair of an advice for a machine on which too much is dirty at a time: it may only lower what is in force, and has to
+/// make the flusher start earlier than it was seen to. `None` where it does neither: then no threshold helps.
+pub fn lowering(window: &Window, advice: &Advice) -> Option<Pair> {
+    let (background, hard) = (dirty::background_threshold(window)?.0, dirty::hard_threshold(window)?.0);
+    let dirtyable = dirty::dirtyable_roughly(window).map_or(0, |bytes| bytes.0);
+    let peak = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max()?.0;
+    let new = advice.pair.background_bytes(dirtyable);
+    if new as f64 > NOTICEABLY_LESS * background as f64 || new >= peak {
+        return None;
+    }
+    match advice.pair {
+        // Never above the limit that is in force.
+        Pair::Bytes { hard: wanted, background } => Some(Pair::Bytes { hard: wanted.min(hard), background }),
+        Pair::Ratios { hard: wanted, .. } => (percent_of(wanted, dirtyable) <= hard).then_some(advice.pair),
+    }
 }
 
 /// A background threshold that drains in [`DRAIN_TARGET_S`], as the nearest power of two; `None` when

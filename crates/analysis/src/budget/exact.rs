@@ -221,6 +221,7 @@ impl Sink for Judge {
             // Only the last readings matter.
             self.window.host_series.clear();
             self.window.disk_series.clear();
+            self.window.bdi_series.clear();
         }
         Ok(())
     }

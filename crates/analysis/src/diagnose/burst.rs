@@ -6,7 +6,8 @@
 
 use super::device::{Device, Interval};
 use super::{dirty, flusher};
-use floodline_record::sample::HostRow;
+use floodline_kernel::Behaviour;
+use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
 use floodline_record::window::Window;
 
@@ -112,7 +113,8 @@ pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
             _ => runs.push((at, at + 1)),
         }
     }
-    let history = History { window, device, totals: totals(&intervals), series: unwritten_series(window), intervals };
+    let history =
+        History { window, device, totals: totals(&intervals), series: unwritten_of(window, device), intervals };
     let of = |(start, end): (usize, usize)| {
         let is_noticed = history.intervals.get(start..end).is_some_and(|during| at_least(during, full) >= NOTICED_S);
         is_noticed.then(|| history.burst(start, end))?
@@ -150,6 +152,36 @@ fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
         before
     };
     intervals.iter().map(before).collect()
+}
+
+/// Dirty and under writeback of one device at each sample, bytes, where several write and the kernel tells them apart;
+/// otherwise the machine's.
+fn unwritten_of(window: &Window, device: &Device<'_>) -> Vec<(Nanos, u64)> {
+    let of_device = || {
+        let bdi = device.bdi_series()?;
+        let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
+        let series: Vec<(Nanos, u64)> = bdi.iter().filter_map(|(at, row)| Some((*at, unwritten(row)?))).collect();
+        // Up to 6.9 the kernel prints the root's part only.
+        let is_whole = window.cgroups.is_empty() || kernel_sums(window) || !has_cgroup_writeback(window);
+        let least = series.iter().map(|(_, bytes)| *bytes).min()?;
+        // A level that never moves is no reading of it.
+        (is_whole && series.iter().any(|(_, bytes)| *bytes != least)).then_some(series)
+    };
+    let several =
+        super::device::drains(window).iter().filter(|drain| drain.span.growth.written.is_some_and(|b| b.0 > 0)).count()
+            > 1;
+    several.then(of_device).flatten().unwrap_or_else(|| unwritten_series(window))
+}
+
+/// Whether debugfs shows a bdi with all of its wbs.
+fn kernel_sums(window: &Window) -> bool {
+    window.facts.as_ref().and_then(Behaviour::of_host).is_some_and(|kernel| kernel.files.bdi_stats_sum)
+}
+
+/// Whether any cgroup below the root has dirty pages of its own.
+fn has_cgroup_writeback(window: &Window) -> bool {
+    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    is_unified && !super::cgroup::own_amounts(window, |span| super::cgroup::dirty_and_writeback(&span.max)).is_empty()
 }
 
 /// Dirty and under writeback at each sample, bytes: what left the one count may still be in the other.
@@ -227,11 +259,10 @@ impl History<'_> {
     }
 }
 
-/// A burst has to have written what had piled up, at least half of it, and left less, whatever was dirtied meanwhile.
+/// A burst writes what had piled up, if only a part of it, and leaves less, whatever was dirtied meanwhile.
 fn has_drained(written: f64, dirty_before: u64, dirty_after: u64) -> bool {
-    let hoard = dirty_before as f64;
     let emptied = dirty_before.saturating_sub(dirty_after) as f64;
-    written >= 0.5 * hoard && emptied >= 0.3 * hoard && emptied >= 0.3 * written
+    emptied >= 0.3 * written
 }
 
 /// How long ago less than a tenth of what is dirty now was.

@@ -162,6 +162,14 @@ impl<'a> Device<'a> {
         self.window.entities.iter().find(|(_, entity)| named(entity)).and_then(|(id, _)| self.window.bdis.get(id))
     }
 
+    /// The readings of its backing device info one by one, in order of time.
+    pub fn bdi_series(&self) -> Option<&'a [(Nanos, BdiRow)]> {
+        let wanted = self.dev.to_string();
+        let named = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name.as_bytes() == wanted.as_bytes());
+        let (id, _) = self.window.entities.iter().find(|(_, entity)| named(entity))?;
+        self.window.bdi_series.get(id).map(Vec::as_slice)
+    }
+
     /// Mounts of filesystems on it or its partitions.
     pub fn mounts(&self) -> Vec<&'a Mount> {
         let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);

@@ -139,7 +139,8 @@ pub fn io_pressure_some(window: &Window) -> Option<f64> {
 /// The share of a stretch of the window in which at least one task waited for I/O.
 pub fn io_pressure_between(window: &Window, from: Nanos, to: Nanos) -> Option<f64> {
     let at = |moment: Nanos| {
-        let (at, row) = window.host_series.iter().rev().find(|(at, _)| at.monotonic <= moment)?;
+        let after = window.host_series.partition_point(|(at, _)| at.monotonic <= moment);
+        let (at, row) = window.host_series.get(after.checked_sub(1)?)?;
         Some((at.monotonic, row.psi_io_some?))
     };
     let ((start, before), (end, after)) = (at(from)?, at(to)?);

@@ -13,12 +13,14 @@ pub mod dirtying;
 mod evidence;
 pub mod flusher;
 pub mod heirs;
+pub mod load;
 pub mod missing;
 pub mod rules;
 pub mod stretches;
 pub mod switches;
 pub mod synced;
 pub mod throttle;
+pub mod waiting;
 pub mod writer;
 
 use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA, Severity};

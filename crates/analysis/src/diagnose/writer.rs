@@ -134,13 +134,19 @@ pub fn writers(window: &Window) -> Writers<'_> {
 
 /// A process whose share of what all processes dirtied is above this dominates.
 pub const DOMINANT_SHARE: f64 = 0.5;
+/// How many times as much as the next one the dominant process dirtied at least.
+const LEADS: f64 = 1.5;
 /// Bytes that have to be dirtied for any process to dominate: an idle host has no dominant writer.
 pub const DOMINANT_LEAST: u64 = 512 << 10;
 
 /// The process that dirtied more than half of all bytes, and its share; `None` when nobody did.
 pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64)> {
     let first = writers.processes.first()?;
-    Some((first, dominant_share(writers, first.dirtied_bytes?)?))
+    let bytes = first.dirtied_bytes?;
+    // Of two that write about as much none stands out.
+    let next = writers.processes.get(1).and_then(|next| next.dirtied_bytes).unwrap_or(0);
+    let leads = bytes as f64 >= LEADS * next as f64;
+    Some((first, dominant_share(writers, bytes).filter(|_| leads)?))
 }
 
 /// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share. What

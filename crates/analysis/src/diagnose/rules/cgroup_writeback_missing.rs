@@ -6,7 +6,7 @@
 
 mod weights;
 
-use crate::diagnose::{Rule, Verdict, cgroup, device, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, device, missing, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
@@ -29,6 +29,8 @@ pub const RULE: Rule = Rule {
 
 /// Boot option that puts everything on the unified hierarchy.
 const UNIFIED: &str = "systemd.unified_cgroup_hierarchy=1";
+/// Dirtied bytes, in multiples of a limit, from which it was passed.
+const PASSED: f64 = 1.2;
 /// Bits of `controllers`.
 const MEMORY: u64 = 0b01;
 const IO: u64 = 0b10;
@@ -110,7 +112,11 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
             let limit = human::plural(memory.len() as u64, "cgroup limits", "cgroups limit");
             (Severity::Info, format!("{limit} memory, which bounds no dirty pages"))
         }
-        count => (Severity::Warning, format!("Write limits of {} do not hold buffered writes", cgroups(count))),
+        count => {
+            // A limit that nobody passes is worth knowing; one that was passed did not do what it is for.
+            let severity = if passed(window, &writes).is_empty() { Severity::Info } else { Severity::Warning };
+            (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
+        }
     };
     let unified = match facts.cgroups.v2_controllers.as_slice() {
         [] => "none".to_owned(),
@@ -125,6 +131,10 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
     }
     evidence.extend(limit_rows(window, &writes));
+    evidence.extend(passed(window, &writes).into_iter().take(3).map(|(cgroup, rate)| {
+        let name = format!("Dirtied by {}", cgroup::label(window, cgroup));
+        Evidence::rate(name, rate, "/proc/PID/io write_bytes of its processes")
+    }));
     // What such a cgroup has dirty counts against the whole machine's threshold only.
     let dirty = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
     evidence.extend(dirty.first().map(|(id, bytes)| {
@@ -163,6 +173,23 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
                     version 1 only has to be replaced first."
             .to_owned(),
     })
+}
+
+/// Cgroups whose processes dirtied more than their limit lets through, with the rate, bytes per second.
+fn passed(window: &Window, limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)]) -> Vec<(EntityId, f64)> {
+    let seconds = window.seconds();
+    if !missing::has_rates(window) {
+        return Vec::new();
+    }
+    let writers = writer::writers(window);
+    let of = |(cgroup, _, row): &(EntityId, floodline_record::id::DevId, &CgroupIoRow)| {
+        let limit = row.wbps_max.and_then(Limit::bytes)?.0 as f64;
+        let its = writers.processes.iter().filter(|writer| writer.cgroup == Some(*cgroup));
+        let bytes = its.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
+        let rate = bytes as f64 / seconds;
+        (rate > PASSED * limit).then_some((*cgroup, rate))
+    };
+    limits.iter().filter_map(of).collect()
 }
 
 fn limit_rows(window: &Window, limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)]) -> Vec<Evidence> {
@@ -346,13 +373,18 @@ mod tests {
         check_rule(
             &RULE,
             &io_limited(limited(v1()), "sda"),
-            "warning: Write limits of 1 cgroup do not hold buffered writes: cgroups are version 1",
+            "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are version 1",
         );
+        // A limit that was passed did not do what it is for.
+        let passing = io_limited(limited(v1()), "sda").process("dd", 900, "/box", |t, row| {
+            row.write_bytes = Some(floodline_record::units::Bytes((40e6 * t) as u64));
+        });
+        check_rule(&RULE, &passing, "warning: Write limits of 1 cgroup do not hold buffered writes");
         let hybrid = io_limited(limited(Fixture::healthy()), "sda").facts(|facts| {
             facts.cgroups.mode = CgroupMode::Hybrid;
             facts.cgroups.v2_controllers = vec!["io".into()];
         });
-        check_rule(&RULE, &hybrid, "warning: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid");
+        check_rule(&RULE, &hybrid, "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are hybrid");
     }
 
     #[test]

@@ -235,9 +235,20 @@ fn no_periodic_writeback(window: &Window) -> Option<Finding> {
         dirty::background_threshold(window)
             .map(|bytes| Evidence::bytes("Written only above", bytes.0, "/proc/vmstat nr_dirty_background_threshold")),
     );
+    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+    let lower =
+        threshold::choose(&threshold::Needs::of(window, speed)).and_then(|advice| threshold::lowering(window, &advice));
+    let bursts = match &lower {
+        Some(_) => "The smaller thresholds keep what becomes old from going to the disk in one burst.",
+        None => {
+            "What becomes old then goes to the disk in one burst each time; where that takes the disk more than a second, \
+                 lower the background threshold too."
+        }
+    };
     Some(Finding {
-        trade_off: "The change writes out everything that is dirty now, once; disks no longer sleep for long."
-            .to_owned(),
+        trade_off: format!(
+            "The change writes out everything that is dirty now, once; disks no longer sleep for long. {bursts}"
+        ),
         ..finding(
             Severity::Warning,
             "Periodic writeback is switched off: data below the background threshold stay in memory for ever."
@@ -245,7 +256,12 @@ fn no_periodic_writeback(window: &Window) -> Option<Finding> {
             evidence,
             "vm.dirty_writeback_centisecs = 0 stops the flusher's timer, and expiry by age goes with it. What is \
              written then waits for the background threshold, and all of it goes at once.",
-            sysctls(window, &[("vm.dirty_writeback_centisecs", 500)]),
+            {
+                // Age would send a half minute's writes at once: the thresholds that bound it come with it.
+                let mut changes = lower.map_or(Vec::new(), |pair| pair.changes().to_vec());
+                changes.push(("vm.dirty_writeback_centisecs", 500));
+                sysctls(window, &changes)
+            },
         )
     })
 }

@@ -10,7 +10,7 @@ use self::hoard::{Hoard, at_most_seconds, by_class, hoard, to_come};
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, writer};
+use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, waiting, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
@@ -29,6 +29,8 @@ pub const RULE: Rule = Rule {
 const HURTS_S: f64 = 2.0;
 /// One second of the slowest disk that is still sold, bytes.
 const LITTLE: f64 = 8e6;
+/// An age that nothing shorter improves much, seconds.
+const SHORT_AGE_S: f64 = 3.5;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
 
@@ -123,11 +125,17 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
     let one_writer = by_operations && writer::dominant(&writer::writers(window)).is_some();
     // Who unmounts an overlay asks for the burst: then that is the cause.
     let unmounted = super::overlay_umount_flush::claims(window, device, burst);
+    // Who makes the burst waits for his own data, and the flusher for room in the queue.
+    let causer = writer::dominant(&writer::writers(window)).map(|(writer, _)| writer.pid);
+    let others = waiting::others(window, |waiter| causer == Some(waiter.pid));
+    let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(window, others));
+    let is_alone = others.is_some_and(|others| others.is_empty());
     let severity = match (burst.stalled(), burst.trigger) {
+        _ if is_alone => Severity::Info,
         _ if unmounted => Severity::Info,
         (false, _) => Severity::Info,
-        (true, Trigger::Asked) => Severity::Warning,
-        (true, _) if one_writer || burst.seconds < HURTS_S => Severity::Warning,
+        (true, Trigger::Asked) if !is_harm => Severity::Warning,
+        (true, _) if one_writer || (burst.seconds < HURTS_S && !is_harm) => Severity::Warning,
         (true, _) => Severity::Critical,
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
@@ -328,23 +336,44 @@ fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, Str
     let needs = threshold::Needs::of(window, Some(speed));
     let advice = threshold::choose(&needs)
         .filter(|advice| !by_operations && matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let shorter_age = sysctls(window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)]);
-    match advice {
-        Some(advice) => (
-            sysctls(window, &advice.pair.changes()),
+    let lower = advice.as_ref().and_then(|advice| threshold::lowering(window, advice));
+    if let Some((advice, pair)) = advice.as_ref().zip(lower) {
+        return (
+            sysctls(window, &pair.changes()),
             format!(
                 "{} {} Instead, at unchanged thresholds: vm.dirty_expire_centisecs=300 and \
                  vm.dirty_writeback_centisecs=100.",
                 advice.why, advice.trade_off
             ),
-        ),
-        None => (
-            shorter_age,
-            "A shorter age, because byte thresholds do not fit here: they would starve cgroups with memory limits, or \
-             the device is limited by operations. Pages that are rewritten often are written up to ten times as often."
-                .to_owned(),
-        ),
+        );
     }
+    let shorter_age = shorter_age(window);
+    let costs = " Pages that are rewritten often are written up to ten times as often.";
+    let why = match (&advice, by_operations, shorter_age.is_empty()) {
+        (_, _, true) => {
+            "The thresholds and the age in force are already as short as they help: no setting of vm cures this. Let less \
+             be written, spread it, or use a faster disk."
+        }
+        (Some(_), ..) => "A shorter age, because the thresholds in force are not what lets this pile up.",
+        (None, true, _) => {
+            "A shorter age, because the device is limited by operations, which no byte threshold counts."
+        }
+        (None, false, _) => {
+            "A shorter age, because byte thresholds do not fit here: they would starve cgroups with memory limits, or \
+             the speed of the device is not known."
+        }
+    };
+    let costs = if shorter_age.is_empty() { "" } else { costs };
+    (shorter_age, format!("{why}{costs}"))
+}
+
+/// An age of three seconds, looked at each second: nothing where the one in force is as short.
+fn shorter_age(window: &Window) -> Vec<Step> {
+    let is_short = dirty::expiry_seconds(window).is_some_and(|expiry| expiry <= SHORT_AGE_S);
+    if is_short {
+        return Vec::new();
+    }
+    sysctls(window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)])
 }
 
 #[cfg(test)]

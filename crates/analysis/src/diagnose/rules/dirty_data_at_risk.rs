@@ -150,15 +150,26 @@ fn dirtiest(window: &Window) -> impl Iterator<Item = Evidence> {
 }
 
 fn remedy(window: &Window, age: f64, speed: Option<Speed>) -> (Vec<Step>, String) {
+    let advice = threshold::choose(&threshold::Needs::of(window, speed));
+    let advice = advice.filter(|advice| matches!(advice.pair, Pair::Bytes { .. }));
+    let lower = advice.as_ref().and_then(|advice| Some((threshold::lowering(window, advice)?, advice)));
     if age >= OLD_S {
+        // Age alone would send all that is old at once.
+        let mut changes = lower.iter().flat_map(|(pair, _)| pair.changes()).collect::<Vec<_>>();
+        changes.extend([("vm.dirty_expire_centisecs", 3000), ("vm.dirty_writeback_centisecs", 500)]);
+        let at_once = match lower {
+            Some(_) => "The smaller thresholds keep what becomes old from going to the disk in one burst.",
+            None => {
+                "What is old goes to the disk at once when the age is shortened, and each half minute's writes after it."
+            }
+        };
         return (
-            sysctls(window, &[("vm.dirty_expire_centisecs", 3000), ("vm.dirty_writeback_centisecs", 500)]),
-            "Disks wake up every half minute while something is written.".to_owned(),
+            sysctls(window, &changes),
+            format!("Disks wake up every half minute while something is written. {at_once}"),
         );
     }
-    let advice = threshold::choose(&threshold::Needs::of(window, speed));
-    match advice.filter(|advice| matches!(advice.pair, Pair::Bytes { .. })) {
-        Some(advice) => (sysctls(window, &advice.pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
+    match lower {
+        Some((pair, advice)) => (sysctls(window, &pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
         None => (
             sysctls(window, &[("vm.dirty_expire_centisecs", 1000), ("vm.dirty_writeback_centisecs", 200)]),
             "Pages that are rewritten often are written up to three times as often.".to_owned(),

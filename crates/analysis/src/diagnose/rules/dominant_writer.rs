@@ -8,8 +8,9 @@ mod evidence;
 mod remedy;
 
 use crate::diagnose::device::{self, Device, Interval};
+use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -35,8 +36,16 @@ const STALL_AWAIT_S: f64 = 0.3;
 const BUSY_SHARE: f64 = 0.25;
 /// Utilisation of a disk that is worth knowing.
 const FELT_UTILISATION: f64 = 0.2;
+/// Share of the window with a saturated disk from which the writer is faster than the disk.
+const OUTRUNS_SHARE: f64 = 0.8;
+/// Utilisation from which a queue is what others wait for.
+const BUSY_UTILISATION: f64 = 0.5;
+/// Mean requests in flight while busy that are a queue: somebody waits for somebody else's.
+const QUEUED: f64 = 4.0;
 /// Dirtied bytes per application byte that are worth a sentence.
 const AMPLIFIED: f64 = 4.0;
+/// Bytes dirtied, in multiples of what a device wrote, from which a process writes mostly elsewhere.
+const ELSEWHERE: f64 = 1.5;
 /// Bytes since the start of journald that are worth knowing in one look.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
@@ -71,6 +80,16 @@ struct Trouble<'a> {
     saturated_s: f64,
     small_saturated_s: f64,
     await_max_s: f64,
+    /// Mean requests in flight while it was busy.
+    queue: f64,
+}
+
+impl Trouble<'_> {
+    /// Which of two disks suffers more.
+    fn worse(&self, other: &Trouble<'_>) -> std::cmp::Ordering {
+        let small = self.small_saturated_s.total_cmp(&other.small_saturated_s);
+        small.then(self.utilisation.total_cmp(&other.utilisation))
+    }
 }
 
 fn check(window: &Window) -> Verdict {
@@ -95,28 +114,48 @@ fn check(window: &Window) -> Verdict {
     if writers.period == Period::SinceStart {
         return since_start(window, &writers, &dominant);
     }
-    let seconds = window.seconds();
-    let rate = dominant.dirtied_bytes as f64 / seconds;
-    let trouble = device::disks(window).iter().filter_map(trouble).max_by(|one, other| {
-        (one.small_saturated_s, one.utilisation)
-            .partial_cmp(&(other.small_saturated_s, other.utilisation))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    let severity = trouble.as_ref().and_then(|trouble| severity(trouble, seconds));
-    let Some(severity) = severity else {
-        let busy = match &trouble {
-            Some(trouble) => format!("{} is {} busy", trouble.device.name, human::percent(trouble.utilisation)),
-            None => "no disk's time was read".to_owned(),
-        };
-        return Verdict::Clear(format!(
-            "{} write{} {} of all, {}, and {busy}",
-            name(window, &dominant),
-            dominant.s(),
-            human::percent(dominant.share),
-            human::bytes_per_second(rate)
-        ));
+    let findings: Vec<Finding> = device::drains(window)
+        .iter()
+        .filter_map(|drain| {
+            let trouble = drain.bottoms().iter().filter_map(trouble).max_by(|one, other| one.worse(other))?;
+            let on_it = writers_on(window, &writers, drain);
+            let dominant = self::dominant(window, &on_it)?;
+            let severity = severity(window, &trouble, &dominant, &on_it)?;
+            Some(finding(window, &on_it, &dominant, severity, Some(&trouble)))
+        })
+        .collect();
+    if !findings.is_empty() {
+        return Verdict::Found(findings);
+    }
+    let busiest = device::disks(window).iter().filter_map(trouble).max_by(|one, other| one.worse(other));
+    let busy = match &busiest {
+        Some(trouble) => format!("{} is {} busy", trouble.device.name, human::percent(trouble.utilisation)),
+        None => "no disk's time was read".to_owned(),
     };
-    Verdict::Found(vec![finding(window, &writers, &dominant, severity, trouble.as_ref())])
+    Verdict::Clear(format!(
+        "{} write{} {} of all, {}, and {busy}",
+        name(window, &dominant),
+        dominant.s(),
+        human::percent(dominant.share),
+        human::bytes_per_second(dominant.dirtied_bytes as f64 / window.seconds())
+    ))
+}
+
+/// Who may have written to a device. With one device it is everybody; with several, a process that dirtied much more than
+/// the device wrote writes mostly elsewhere.
+fn writers_on<'a>(window: &'a Window, writers: &Writers<'a>, drain: &Device<'_>) -> Writers<'a> {
+    let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
+    let is_only = device::drains(window).len() < 2;
+    let left = dirty::dirty_now(window).map_or(0, |bytes| bytes.0);
+    // What was dirtied last may still be in memory, of all devices together.
+    let most = (ELSEWHERE * written as f64) as u64 + left.min(written);
+    let fits = |writer: &&Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
+    Writers {
+        processes: writers.processes.iter().filter(fits).copied().collect(),
+        period: writers.period,
+        machine_dirtied_bytes: writers.machine_dirtied_bytes.filter(|_| is_only),
+        disk_bytes: if is_only { writers.disk_bytes } else { Some(written) },
+    }
 }
 
 /// Whether more than half of what was dirtied is by none of the processes that could be read, while
@@ -185,20 +224,51 @@ fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
         saturated_s: total(writes_mostly),
         small_saturated_s: total(small),
         await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+        queue: queue(device).unwrap_or(0.0),
     })
 }
 
-fn severity(trouble: &Trouble<'_>, seconds: f64) -> Option<Severity> {
+/// Mean requests in flight while a device was busy.
+fn queue(device: &Device<'_>) -> Option<f64> {
+    let (busy, weighted) = (device.span.growth.io_time?, device.span.growth.weighted_io_time?);
+    (busy.0 > 0).then(|| weighted.0 as f64 / busy.0 as f64)
+}
+
+/// How bad it is: what the disk went through, and whether anybody but the writer waited.
+fn severity(
+    window: &Window,
+    trouble: &Trouble<'_>,
+    dominant: &Dominant<'_, '_>,
+    writers: &Writers<'_>,
+) -> Option<Severity> {
+    let seconds = window.seconds();
     let lasts = trouble.small_saturated_s >= NOTICED_S.max(LASTS_SHARE * seconds);
-    if lasts && trouble.await_max_s >= STALL_AWAIT_S {
-        Some(Severity::Critical)
+    let is_its = |waiter: &Waiter| match dominant.cgroup {
+        Some(cgroup) => waiter.cgroup == Some(cgroup),
+        None => waiter.pid == dominant.writer.pid,
+    };
+    let others = waiting::others(window, is_its);
+    let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(window, others));
+    let is_alone = others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
+    let severity = if lasts && trouble.await_max_s >= STALL_AWAIT_S {
+        Severity::Critical
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
-        Some(Severity::Warning)
+        if is_harmed { Severity::Critical } else { Severity::Warning }
+    } else if trouble.utilisation >= BUSY_UTILISATION && trouble.queue >= QUEUED && is_harmed {
+        // Never full for long, and yet others wait behind its queue.
+        Severity::Critical
     } else if trouble.utilisation >= FELT_UTILISATION {
-        Some(Severity::Info)
+        Severity::Info
     } else {
-        None
-    }
+        return None;
+    };
+    // Who writes alone waits for himself, as he must.
+    Some(if is_alone { Severity::Info } else { severity })
+}
+
+/// Whether the disk was full nearly all the time: it takes no more, whatever is set.
+fn outruns(window: &Window, trouble: &Trouble<'_>) -> bool {
+    trouble.saturated_s >= OUTRUNS_SHARE * window.seconds()
 }
 
 /// One look: only totals since each process was started. Long-running services differ in age, so only
@@ -227,10 +297,16 @@ fn finding(
     let share = human::percent(dominant.share);
     let amount = human::bytes(dominant.dirtied_bytes as f64);
     let summary = match (severity, trouble) {
-        (Severity::Critical, Some(trouble)) => format!(
+        (Severity::Critical, Some(trouble)) if trouble.small_saturated_s >= NOTICED_S => format!(
             "{who} make{s} {share} of all writes; {its} small scattered pages kept {} saturated for {}.",
             trouble.device.name,
             human::seconds(trouble.small_saturated_s)
+        ),
+        (_, Some(trouble)) if outruns(window, trouble) => format!(
+            "{who} make{s} {share} of all writes ({amount}) as fast as {} takes them: the disk is {} busy, and no setting \
+             makes it faster.",
+            trouble.device.name,
+            human::percent(trouble.utilisation)
         ),
         (_, Some(trouble)) => format!(
             "{who} make{s} {share} of all writes ({amount}) and {} is {} busy.",
@@ -405,8 +481,8 @@ mod tests {
         let expect = "info: Children of bash[600] (in /system.slice/backup.service) make over 99 %";
         check_rule(&RULE, &elsewhere, expect);
         // Children that write somewhere unknown make no cgroup of their parent's dominant.
-        let loud = copies().process("rsync", 601, "/user.slice", |t, row| row.write_bytes = Some(Bytes(mib(29.0 * t))));
-        check_rule(&RULE, &loud, "info: Children of bash[600] make 51 %");
+        let loud = copies().process("rsync", 601, "/user.slice", |t, row| row.write_bytes = Some(Bytes(mib(19.0 * t))));
+        check_rule(&RULE, &loud, "info: Children of bash[600] make 61 %");
     }
 
     #[test]

@@ -6,8 +6,9 @@
 #![doc = include_str!("fsync_behind_writeback.md")]
 
 use crate::advise::{step::sysctls, threshold};
-use crate::diagnose::device::{self, Device, Interval};
-use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing, writer};
+use crate::diagnose::device::{self, Device};
+use crate::diagnose::waiting::{self, Waiter};
+use crate::diagnose::{Rule, Verdict, cgroup, dirty, load, missing, writer};
 use crate::ledger;
 use crate::ledger::blame::Blame;
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
@@ -32,10 +33,14 @@ const STALL_AWAIT_S: f64 = 0.1;
 /// Seconds of such intervals that are worth a finding.
 const NOTICED_S: f64 = 1.0;
 /// Share of the window in which the disk was so that makes it more than a moment.
-const LASTS_SHARE: f64 = 0.05;
+const LASTS_SHARE: f64 = 0.1;
+/// Mean time of a write from which a moment is more than a moment, seconds.
+const LONG_AWAIT_S: f64 = 0.5;
 /// Share of the window with a task waiting for I/O that hurts: of a database's cgroup, and of the machine.
 const HURTS_DATABASE: f64 = 0.1;
 const HURTS_MACHINE: f64 = 0.2;
+/// Part of the slow seconds with a task waiting from which they were felt.
+const FELT_PRESSURE: f64 = 0.5;
 /// Part of what a disk writes that has to be writeback before it is the writeback's fault.
 const MOSTLY: f64 = 0.5;
 /// Part of the dirtying by one cgroup's own processes from which it waits for itself.
@@ -69,8 +74,10 @@ struct Queue<'a> {
     /// Seconds in which it was saturated by writing and slow.
     slow_s: f64,
     await_max_s: f64,
-    /// Part of what it wrote that writeback completed, machine-wide.
+    /// Part of what it wrote in them that writeback completed.
     writeback_share: f64,
+    /// Part of them with a task waiting for I/O.
+    pressure: f64,
 }
 
 /// A database that waits.
@@ -91,8 +98,9 @@ fn check(window: &Window) -> Verdict {
     let Some(pressure) = dirty::io_pressure_some(window) else {
         return missing::not_checked(window, Source::Pressure, "io");
     };
-    let worst = disks.iter().filter_map(|disk| queue(window, disk)).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s));
-    let Some(queue) = worst.filter(|queue| queue.slow_s >= NOTICED_S) else {
+    let queues: Vec<Queue<'_>> = disks.iter().map(|disk| queue(window, disk)).collect();
+    let is_slow = |queue: &&Queue<'_>| queue.slow_s >= NOTICED_S;
+    let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
             true => format!(
                 "tasks waited for I/O {} of the time, but no disk was full of writes and slow: not a queue",
@@ -101,51 +109,47 @@ fn check(window: &Window) -> Verdict {
             false => "no disk was full of writes and slow for a second".to_owned(),
         });
     };
-    if queue.writeback_share < MOSTLY {
+    let of_writeback =
+        |queue: &&Queue<'_>| queue.writeback_share >= MOSTLY && !super::saturated_device::claims(window, &queue.device);
+    let full: Vec<&Queue<'_>> = queues.iter().filter(is_slow).filter(of_writeback).collect();
+    if full.is_empty() {
         return Verdict::Clear(format!(
-            "{} was slow under writes that are not writeback: direct I/O, or a journal",
-            queue.device.name
+            "{} was slow under requests that are not writeback: reads, direct I/O, or a journal",
+            worst.device.name
         ));
     }
     let victims = victims(window);
-    if victims.is_empty() && pressure < HURTS_MACHINE {
-        return Verdict::Clear(format!(
-            "{} was full of writeback for {} and hardly anybody waited",
-            queue.device.name,
-            human::seconds(queue.slow_s)
-        ));
-    }
-    Verdict::Found(vec![finding(window, &queue, &victims, pressure)])
+    // Who makes the writeback waits for his own data.
+    let writers = writer::writers(window);
+    let causer = writer::dominant(&writers).map(|(writer, _)| writer.pid);
+    let others = waiting::others(window, |waiter| causer == Some(waiter.pid));
+    let is_felt = |queue: &&&Queue<'_>| !victims.is_empty() || queue.pressure >= FELT_PRESSURE;
+    let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
+    let Some(first) = full.first().filter(|_| felt.is_empty() || others.as_ref().is_some_and(Vec::is_empty)) else {
+        return Verdict::Found(felt.iter().map(|queue| finding(window, queue, &victims, others.as_deref())).collect());
+    };
+    Verdict::Clear(format!(
+        "{} was full of writeback for {} and hardly anybody but its writer waited",
+        first.device.name,
+        human::seconds(first.slow_s)
+    ))
 }
 
-/// Seconds in which a disk was saturated by writes and slow; `None` where its writes were not read.
-fn queue<'a>(window: &Window, device: &Device<'a>) -> Option<Queue<'a>> {
-    let is_slow = |interval: &&Interval| {
-        interval.is_saturated()
+/// Seconds in which a disk was saturated by writes and slow.
+fn queue<'a>(window: &Window, device: &Device<'a>) -> Queue<'a> {
+    let load = load::of(window, device, |interval| {
+        (interval.is_saturated() || load::is_queued(interval))
             && interval.written_bytes >= interval.read_bytes
+            && interval.writes >= interval.reads
             && interval.write_await_s.is_some_and(|seconds| seconds >= STALL_AWAIT_S)
-    };
-    let intervals = device.intervals();
-    let slow: Vec<&Interval> = intervals.iter().filter(is_slow).collect();
-    let written: f64 = slow.iter().map(|interval| interval.written_bytes).sum();
-    let cleaned: f64 = slow.iter().filter_map(|interval| cleaned_until(window, interval)).sum();
-    Some(Queue {
+    });
+    Queue {
         device: *device,
-        slow_s: slow.iter().map(|interval| interval.seconds).sum(),
-        await_max_s: slow.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
-        writeback_share: if written > 0.0 { (cleaned / written).min(1.0) } else { 0.0 },
-    })
-}
-
-/// Bytes whose writeback completed in an interval, machine-wide.
-fn cleaned_until(window: &Window, interval: &Interval) -> Option<f64> {
-    let start = Nanos(interval.end.0.saturating_sub((interval.seconds * 1e9).round() as u64));
-    let at = |moment: Nanos| {
-        let near = |(at, _): &&(floodline_record::sample::SampleTime, _)| at.monotonic.0.abs_diff(moment.0) < 1_000_000;
-        window.host_series.iter().find(near).and_then(|(_, row)| row.nr_written)
-    };
-    let pages = at(interval.end)?.0.checked_sub(at(start)?.0)?;
-    Some(pages as f64 * dirty::page_size(window) as f64)
+        slow_s: load.seconds,
+        await_max_s: load.write_await_max_s,
+        writeback_share: load.writeback_share,
+        pressure: load.pressure.unwrap_or(0.0),
+    }
 }
 
 /// Databases whose cgroup waited for I/O, the most first; not those that wait for their own writing.
@@ -197,36 +201,53 @@ fn traced(window: &Window) -> Option<String> {
     ))
 }
 
-fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], pressure: f64) -> Finding {
+fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Option<&[Waiter]>) -> Finding {
     let disk = queue.device.name;
     // A moment in a long look is no incident, whoever waited.
     let lasts = queue.slow_s >= LASTS_SHARE * window.seconds();
-    let severity = if victims.is_empty() || !lasts { Severity::Warning } else { Severity::Critical };
-    let summary = match victims.first() {
-        Some(victim) => format!(
+    let is_harm = !victims.is_empty() || others.is_some_and(|others| waiting::is_harm(window, others));
+    let severity = match (is_harm && lasts, victims.is_empty()) {
+        (true, _) => Severity::Critical,
+        // Short, not very slow, and no client of a database waits for it.
+        (false, true) if !lasts && queue.await_max_s < LONG_AWAIT_S => Severity::Info,
+        _ => Severity::Warning,
+    };
+    let summary = match (victims.first(), others.and_then(<[Waiter]>::first)) {
+        (Some(victim), _) => format!(
             "{} waits {} of the time behind others' writeback: writes on {disk} take up to {}.",
             victim.label,
             human::percent(victim.pressure),
             human::seconds(queue.await_max_s)
         ),
-        None => format!(
+        (None, Some(waiter)) if waiter.seconds.is_some() => format!(
+            "{} waited {} behind others' writeback: for {}, writes to {disk} took up to {}.",
+            waiter.label(),
+            human::seconds(waiter.seconds.unwrap_or(0.0)),
+            human::seconds(queue.slow_s),
+            human::seconds(queue.await_max_s)
+        ),
+        (None, _) => format!(
             "fsync callers queue behind writeback: for {}, writes to {disk} took up to {}.",
             human::seconds(queue.slow_s),
             human::seconds(queue.await_max_s)
         ),
     };
     let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
-    let others = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
-    let causers: Vec<String> = others().map(|(id, _)| cgroup::label(window, *id)).collect();
-    let mut evidence = queue_rows(queue, pressure);
+    let owners = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
+    let causers: Vec<String> = owners().map(|(id, _)| cgroup::label(window, *id)).collect();
+    let mut evidence = queue_rows(queue);
     evidence.extend(victims.iter().take(3).map(|victim| {
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
             .against(HURTS_DATABASE)
     }));
+    evidence.extend(others.into_iter().flatten().take(3).filter_map(|waiter| {
+        let seconds = waiter.seconds?;
+        Some(Evidence::seconds(format!("Waited, {}", waiter.label()), seconds, waiter.source))
+    }));
     let cpu = window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / window.seconds()).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
-    evidence.extend(others().zip(&causers).map(|((_, bytes), causer)| {
+    evidence.extend(owners().zip(&causers).map(|((_, bytes), causer)| {
         Evidence::bytes(format!("Most dirty, {causer}"), *bytes, "memory.stat file_dirty + file_writeback")
     }));
     evidence.extend(writer_row(window));
@@ -285,7 +306,7 @@ fn is_outrun(window: &Window) -> bool {
 }
 
 /// How slow the disk is, and by what.
-fn queue_rows(queue: &Queue<'_>, pressure: f64) -> Vec<Evidence> {
+fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
     let full = format!("{} full of writes and slow", queue.device.name);
     let of_writes = "/proc/diskstats write_time ÷ writes";
     vec![
@@ -293,7 +314,8 @@ fn queue_rows(queue: &Queue<'_>, pressure: f64) -> Vec<Evidence> {
         Evidence::seconds("Write await, worst interval", queue.await_max_s, of_writes).against(STALL_AWAIT_S),
         Evidence::share("Part of it that is writeback", queue.writeback_share, "/proc/vmstat nr_written ÷ written")
             .against(MOSTLY),
-        Evidence::share("Time with a task waiting for I/O", pressure, "/proc/pressure/io some").against(HURTS_MACHINE),
+        Evidence::share("Part of these seconds with a task waiting", queue.pressure, "/proc/pressure/io some")
+            .against(FELT_PRESSURE),
     ]
 }
 
@@ -308,12 +330,11 @@ fn writer_row(window: &Window) -> Option<Evidence> {
 fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {
     let drain = device::drains(window).into_iter().next();
     let speed = drain.and_then(|drain| drain.write_bandwidth());
+    let outruns = matches!((dirty::dirtying_rate(window), speed), (Some(rate), Some(speed)) if rate > speed.value);
     let advice = threshold::choose(&threshold::Needs::of(window, speed))
         .filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let mut plan: Vec<Step> = advice.iter().flat_map(|advice| sysctls(window, &advice.pair.changes())).collect();
-    if plan.is_empty() {
-        plan = sysctls(window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)]);
-    }
+    let lower = advice.as_ref().and_then(|advice| threshold::lowering(window, advice));
+    let mut plan: Vec<Step> = lower.iter().flat_map(|pair| sysctls(window, &pair.changes())).collect();
     let is_off = queue.device.facts.and_then(|facts| facts.wbt_lat) == Some(Nanos(0));
     let name = queue.device.name.to_string();
     if is_off && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -326,15 +347,22 @@ fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {
             write: path,
         });
     }
-    let faster = match is_outrun(window) {
-        true => "More is dirtied than the disk writes: then no setting helps fsync, as the disk is full either way. ",
+    let faster = match (outruns, plan.is_empty()) {
+        (true, _) => {
+            "More is dirtied than the disk writes: no setting cures that, as the disk is full either way. Limit the writer \
+             or give it another disk. "
+        }
+        (false, true) => "No threshold helps: what is in force already starts the flusher early. ",
+        (false, false) => "",
+    };
+    let smaller = match plan.iter().any(|step| step.write.starts_with("/proc/sys/vm/")) {
+        true => "Smaller bursts mean that pages which are rewritten often are written more often. ",
         false => "",
     };
     (
         plan,
         format!(
-            "{faster}Smaller bursts mean that pages which are rewritten often are written more often. What helps in any \
-             case is another disk for what must be synchronous (Redis: dir of the append-only file; databases: the log). \
+            "{faster}{smaller}What helps in any case is another disk for what must be synchronous (Redis: dir of the append-only file; databases: the log). \
              A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops the \
              database as well."
         ),
@@ -400,7 +428,7 @@ mod tests {
         let nobody = backup().cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)));
         check_rule(&RULE, &nobody, "warning: fsync callers queue behind writeback");
         let calm = nobody.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.02 * t)));
-        check_rule(&RULE, &calm, "clear: sda was full of writeback for 10 s and hardly anybody waited");
+        check_rule(&RULE, &calm, "clear: sda was full of writeback for 10 s and hardly anybody but its writer waited");
     }
 
     #[test]
@@ -408,13 +436,13 @@ mod tests {
         let own = backup()
             .process("tar", 700, "/system.slice/backup.service", |_, row| row.write_bytes = Some(Bytes(0)))
             .process("redis-server", 701, "/system.slice/redis.service", |t, row| row.write_bytes = grows(t, 0, 1e8));
-        check_rule(&RULE, &own, "warning: fsync callers");
+        check_rule(&RULE, &own, "warning: fsync callers queue");
     }
 
     #[test]
     fn direct_writes_reads_and_throttling_are_told_apart() {
         let direct = backup().host(|t, row| row.nr_written = grows(t, 38_000_000, 10.0));
-        check_rule(&RULE, &direct, "clear: sda was slow under writes that are not writeback");
+        check_rule(&RULE, &direct, "clear: sda was slow under requests that are not writeback");
         let reads = backup().disk("sda", |t, row| row.read = grows(t, 0, 500e6));
         check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full of writes");
         let idle = backup().disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));

@@ -13,7 +13,9 @@ pub mod foreign_inode_thrash;
 pub mod foreign_inode_writeback;
 pub mod fsync_behind_writeback;
 pub mod inode_switch_storm;
+pub mod io_limit_throttling;
 pub mod overlay_umount_flush;
+pub mod saturated_device;
 pub mod starved_dirty_budget;
 pub mod strictlimit_throttling;
 pub mod wrapped_dirty_counter;
@@ -27,7 +29,9 @@ pub static RULES: &[Rule] = &[
     starved_dirty_budget::RULE,
     overlay_umount_flush::RULE,
     dirty_cliff::RULE,
+    io_limit_throttling::RULE,
     dominant_writer::RULE,
+    saturated_device::RULE,
     inode_switch_storm::RULE,
     fsync_behind_writeback::RULE,
     buffered_loop_device::RULE,

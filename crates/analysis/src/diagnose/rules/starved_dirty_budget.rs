@@ -10,6 +10,8 @@ mod evidence;
 mod measured;
 mod remedy;
 mod starved;
+mod storm;
+mod stormy;
 
 use crate::budget::{Budgets, CgroupBudget, Scope, Setting, budgets};
 use crate::diagnose::{Rule, Verdict, missing, writer};
@@ -32,6 +34,12 @@ pub const RULE: Rule = Rule {
 
 fn check(window: &Window) -> Verdict {
     let budgets = budgets(window);
+    let writers = writer::writers(window);
+    let occupied = starved::occupied(window, &budgets, &writers.processes);
+    let storms = storm::storms(window, &budgets, &writers, occupied.as_ref());
+    if !storms.is_empty() {
+        return Verdict::Found(stormy::findings(window, &budgets, &storms, occupied.as_ref(), writers.period));
+    }
     match budgets.scope {
         Scope::PerCgroup => {}
         Scope::NoUnifiedHierarchy => {
@@ -48,8 +56,6 @@ fn check(window: &Window) -> Verdict {
             _ => Verdict::Clear("no cgroup has a memory controller of its own".into()),
         };
     }
-    let writers = writer::writers(window);
-    let occupied = starved::occupied(window, &budgets, &writers.processes);
     let lives = |id| occupied.as_ref().is_none_or(|occupied| occupied.contains_key(&id));
     let Candidates { starved, tight } =
         starved::candidates(window, known.iter().copied().filter(|budget| lives(budget.cgroup)));
@@ -88,8 +94,9 @@ fn finding(
     let throttled = waiting.is_throttling();
     let severity = match (activity.is_amplified() || throttled, writes) {
         (true, _) => Severity::Critical,
-        (false, true) => Severity::Warning,
-        (false, false) => Severity::Info,
+        // Nothing was dirtied again as long as it was watched: worth knowing.
+        (false, true) if activity.rate.is_none() => Severity::Warning,
+        (false, _) => Severity::Info,
     };
     let setting = setting_shown(worst);
     let effect = match (activity.is_amplified(), throttled, writes) {
@@ -151,7 +158,7 @@ mod tests {
     fn the_measured_budgets_are_critical_and_get_the_measured_cure() {
         check_rule(&RULE, &starved_budget(), "critical: vm.dirty_bytes = 100 MiB leaves 8 cgroups as little as 1.7");
         let finding = first_finding(&RULE, &starved_budget());
-        assert!(finding.cause.contains("dirties its whole folio, 128 KiB on xfs"), "{}", finding.cause);
+        assert!(finding.cause.contains("dirties its whole folio, here "), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
         check_rule(&RULE, &starved_budget_6_1(), "critical:");
         check_rule(&RULE, &starved_budget_cured(), "clear:");

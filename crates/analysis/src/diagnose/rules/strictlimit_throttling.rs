@@ -3,15 +3,22 @@
 //! about the limits of the machine or of cgroups.
 #![doc = include_str!("strictlimit_throttling.md")]
 
-use crate::diagnose::{Rule, Verdict, dirty, missing, throttle};
+use crate::diagnose::{Rule, Verdict, dirty, missing, throttle, waiting};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::Entity;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
 use floodline_record::window::{Span, Window};
+
+/// What the change costs.
+const TRADE_OFF: &str = "Without it the device may fill the machine's whole dirty threshold, and a slow one then holds up \
+                         everybody: where it is slow, raise max_bytes to what it writes in a second instead. A FUSE \
+                         mount gets it back when it is mounted again.";
+/// Part of its largest share from which a device is at its limit.
+const AT_SHARE: f64 = 0.5;
 
 /// It rests on nothing else.
 const CONFIRMED: &str = "Every pause was counted where it happened, with the limit that caused it.";
@@ -34,7 +41,10 @@ fn check(window: &Window) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
     let task = |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino);
     let Some(paused) = throttle::by(window, |event| is_strict(event).then(|| task(event))) else {
-        return missing::not_checked(window, Source::TraceThrottle, "balance_dirty_pages");
+        return match untraced(window) {
+            Some(finding) => Verdict::Found(vec![finding]),
+            None => missing::not_checked(window, Source::TraceThrottle, "balance_dirty_pages"),
+        };
     };
     let Some(((bdi, comm, ..), pauses)) = paused.first() else {
         return Verdict::Clear("nobody was paused by a device's strict limit".to_owned());
@@ -96,18 +106,81 @@ fn check(window: &Window) -> Verdict {
         cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the \
                 machine has next to nothing dirty."
             .to_owned(),
-        plan: vec![Step {
-            when: When::Now,
-            write: format!("/sys/class/bdi/{bdi}/strict_limit"),
-            value: "0".to_owned(),
-            undo: format!("echo 1 > /sys/class/bdi/{bdi}/strict_limit"),
-            command: format!("echo 0 > /sys/class/bdi/{bdi}/strict_limit"),
-        }],
-        trade_off: "Without it the device may fill the machine's whole dirty threshold, and a slow one then holds up \
-                    everybody: where it is slow, raise max_bytes to what it writes in a second instead. A FUSE mount \
-                    gets it back when it is mounted again."
-            .to_owned(),
+        plan: vec![off(bdi)],
+        trade_off: TRADE_OFF.to_owned(),
     }])
+}
+
+/// What files show of it: a device with a strict limit, dirty data of it that stand still at a small part of what the
+/// machine may have, and processes that wait meanwhile.
+fn untraced(window: &Window) -> Option<Finding> {
+    let freerun = dirty::freerun_ceiling(window)?.0;
+    let most = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max()?.0;
+    let waiters = waiting::waiters(window)?;
+    let waiter = waiters.first()?;
+    let waited = waiter.seconds?;
+    if most >= freerun || waited < FELT * window.seconds() || dirty::dirtying_rate(window)? <= 0.0 {
+        return None;
+    }
+    let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match window.entities.get(id) {
+        Some(Entity::Bdi { name }) if span.last.strict_limit.is_some_and(|flag| flag.0 == 1) => {
+            // What the device may have of the hard threshold, half of which is where pausing begins.
+            let share = span.last.max_ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6);
+            let limit = dirty::hard_threshold(window)?.0 as f64 * share;
+            let series = window.bdi_series.get(id)?;
+            let held = series.iter().filter_map(|(_, row)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0)));
+            let held = held.max().unwrap_or(most);
+            (held as f64 >= AT_SHARE * limit).then_some((name.clone(), limit, held))
+        }
+        _ => None,
+    };
+    let (bdi, limit, held) = window.bdis.iter().filter_map(strict).next()?;
+    let severity = if waited >= HURTS * window.seconds() { Severity::Critical } else { Severity::Warning };
+    Some(Finding {
+        rule: RULE.name,
+        severity,
+        summary: format!(
+            "{} waited {} of {} while {bdi} was at its strict limit of {} and the machine had room.",
+            waiter.label(),
+            human::seconds(waited),
+            human::seconds(window.seconds()),
+            human::bytes(limit)
+        ),
+        confirmed: None,
+        evidence: vec![
+            Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source)
+                .against(FELT * window.seconds()),
+            Evidence::bytes("Most dirty and under writeback of the device", held, "debugfs bdi stats, or /proc/vmstat")
+                .against(limit.round()),
+            Evidence::bytes("Most dirty on the machine, against throttling", most, "freerun ceiling")
+                .against(freerun as f64),
+        ],
+        cause:
+            "strict_limit holds the writers of a device to its own share of the dirty threshold even when the machine \
+                has next to nothing dirty. Without a trace of balance_dirty_pages it is not known which part of the \
+                waiting is that."
+                .to_owned(),
+        brief: Brief {
+            because: format!("{bdi} has a strict limit, and its writers wait at it while the machine has room."),
+            who: waiter.label(),
+            expect: "Writers are no longer held at the limit of the device.".to_owned(),
+            costs: "A slow device may fill what the machine may have dirty.".to_owned(),
+        },
+        explained_by: None,
+        devices: Vec::new(),
+        plan: vec![off(&bdi)],
+        trade_off: TRADE_OFF.to_owned(),
+    })
+}
+
+fn off(bdi: &Name) -> Step {
+    Step {
+        when: When::Now,
+        write: format!("/sys/class/bdi/{bdi}/strict_limit"),
+        value: "0".to_owned(),
+        undo: format!("echo 1 > /sys/class/bdi/{bdi}/strict_limit"),
+        command: format!("echo 0 > /sys/class/bdi/{bdi}/strict_limit"),
+    }
 }
 
 /// The record of the longest pause on a device.

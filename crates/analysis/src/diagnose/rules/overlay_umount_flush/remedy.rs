@@ -19,8 +19,9 @@ pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) 
         command: format!("# Run sync -f {place} in the hook that tears containers down, before its umount."),
     }];
     let needs = threshold::Needs::of(window, upper.speed);
-    let smaller = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    plan.extend(smaller.iter().flat_map(|advice| sysctls(window, &advice.pair.changes())));
+    let advice = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    let smaller = advice.and_then(|advice| threshold::lowering(window, &advice));
+    plan.extend(smaller.iter().flat_map(|pair| sysctls(window, &pair.changes())));
     let volatile = match window.facts.as_ref().and_then(Behaviour::of_host) {
         Some(kernel) if !kernel.stack.overlay_volatile => {
             "The mount option volatile, which skips this for containers whose data may be lost, needs kernel 5.10."

@@ -8,8 +8,8 @@ use crate::diagnose::{cgroup, device};
 use floodline_record::name::Name;
 use floodline_record::window::Window;
 
-/// Bytes dirtied per fault from which the unit is a folio and not a page.
-pub(super) const FOLIO_PER_FAULT: f64 = 16_384.0;
+/// Bytes dirtied per fault from which the unit is a folio and not a page: two pages.
+pub(super) const FOLIO_PER_FAULT: f64 = 8_192.0;
 /// Bytes dirtied per application byte from which dirtying is rewriting.
 pub(super) const REWRITES: f64 = 4.0;
 /// Rate of rewriting from which it hurts, bytes per second.

@@ -23,8 +23,12 @@ pub(super) fn evidence(
         Evidence::count("Cgroups with too small a budget", starved.len() as u64, "domain_dirty_limits()"),
         Evidence::bytes(format!("Hard threshold of {path}"), worst.thresh, "domain_dirty_limits()")
             .against(worst.needed as f64),
-        Evidence::bytes(format!("Folio of its filesystem ({})", worst.fs_type), worst.folio, "readahead window"),
     ];
+    // What was dirtied per fault stands below where it was measured.
+    if did.faults == 0 {
+        let name = format!("Folio of its filesystem ({})", worst.fs_type);
+        rows.push(Evidence::bytes(name, worst.folio, "readahead window"));
+    }
     rows.extend(domain.available.map(|available| {
         Evidence::bytes(
             "Its dirtyable memory",

@@ -5,6 +5,7 @@
 use super::activity::Activity;
 use super::measured::Measured;
 use super::starved::Starved;
+use super::storm::{Reason, Storm};
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::dirty;
@@ -12,6 +13,9 @@ use crate::report::{Brief, Step};
 use floodline_record::human;
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
+
+/// Memory of a cgroup whose background threshold of a tenth holds what is rewritten, in multiples of that.
+const MEMORY_PER_REWRITTEN: f64 = 10.0;
 
 pub(super) fn cause(
     worst: &Starved<'_>,
@@ -29,9 +33,9 @@ pub(super) fn cause(
     let times = measured.and_then(Measured::times);
     if activity.is_amplified() || times.is_some() {
         cause.push_str(&format!(
-            "Amplification: a store to a mapped page that was cleaned dirties its whole folio, {} on {}; with no room to \
-             keep folios dirty, each is written and dirtied again by the next store. ",
-            human::bytes(worst.folio as f64),
+            "Amplification: a store to a mapped page that was cleaned dirties its whole folio, here {} per fault on {}; with \
+             no room to keep folios dirty, each is written and dirtied again by the next store. ",
+            human::bytes(if activity.faults > 0 { activity.per_fault() } else { worst.folio as f64 }),
             worst.fs_type
         ));
         if let Some(times) = times {
@@ -104,6 +108,47 @@ pub(super) fn remedy(window: &Window, starved: &[Starved<'_>], worst: &Starved<'
                 "Up to {} may be dirty on the whole machine: fsync, sync and unmounting wait for it.",
                 human::bytes(dirty::dirtyable_roughly(window).unwrap_or(Bytes(0)).0 as f64 / 10.0)
             ),
+        ),
+    }
+}
+
+/// The change for a storm: a background threshold that holds what is rewritten, for the domain that wants the largest part
+/// of its memory.
+pub(super) fn of_storm(window: &Window, storm: &Storm<'_, '_, '_>, reason: Reason) -> (Vec<Step>, String, String) {
+    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+    let (available_bytes, wanted_bytes) = (storm.available, storm.wanted);
+    let needs = threshold::Needs {
+        smallest: Some(threshold::Absorption { available_bytes, wanted_bytes }),
+        ..threshold::Needs::of(window, speed)
+    };
+    let advice = threshold::choose(&needs);
+    let has = advice.as_ref().and_then(|advice| needs.room(advice.pair)).map_or(0, |(has, _)| has);
+    let all = human::bytes(storm.rewritten as f64);
+    if reason == Reason::Memory || has <= storm.background {
+        return (
+            Vec::new(),
+            format!("No setting of vm gives it the room: up to {all} are rewritten there."),
+            format!(
+                "No setting of vm cures this. Give these cgroups more memory (memory.max of {} or more), or let the \
+                 program map less.",
+                human::bytes(storm.rewritten as f64 * MEMORY_PER_REWRITTEN)
+            ),
+        );
+    }
+    let partly = match has < storm.rewritten {
+        true => format!(
+            " Up to {all} are rewritten, of which this holds {}: of the storm as much as {} may remain.",
+            human::bytes(has as f64),
+            human::percent(1.0 - has as f64 / storm.rewritten.max(1) as f64)
+        ),
+        false => format!(" It holds all of the {all} that are rewritten at most."),
+    };
+    match advice {
+        Some(advice) => (sysctls(window, &advice.pair.changes()), format!("{}{partly}", advice.why), advice.trade_off),
+        None => (
+            sysctls(window, &[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
+            format!("Ratios of 10 and 5 percent give each cgroup that part of its own memory.{partly}"),
+            String::new(),
         ),
     }
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What keeps a disk busy, interval by interval: reads, writeback, or writes that go past it (direct I/O, journals,
+//! fsyncs), and how long requests and tasks waited in these very intervals. Not about who caused it.
+
+use super::device::{self, Device, Interval};
+use super::dirty;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+
+/// Part of an interval with a request in flight from which the disk counts as busy.
+pub const BUSY: f64 = 0.75;
+
+/// Mean requests in flight from which a request waits for others.
+const QUEUED: f64 = 2.0;
+
+/// What a disk did in the intervals in which it was busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Seconds of these intervals.
+    pub seconds: f64,
+    /// Part of the window that they are.
+    pub share: f64,
+    /// Requests read and written.
+    pub reads: f64,
+    /// Writes completed.
+    pub writes: f64,
+    /// Bytes read.
+    pub read_bytes: f64,
+    /// Bytes written.
+    pub written_bytes: f64,
+    /// Part of the written bytes that writeback completed.
+    pub writeback_share: f64,
+    /// Mean time of a write, seconds; 0 where none completed.
+    pub write_await_s: f64,
+    /// Mean time of a write, worst interval, seconds.
+    pub write_await_max_s: f64,
+    /// Part of these seconds with a task waiting for I/O.
+    pub pressure: Option<f64>,
+}
+
+/// What fills a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads.
+    Reads,
+    /// The flusher's writes.
+    Writeback,
+    /// Writes that somebody waits for: direct I/O, fsyncs, journal commits.
+    Waited,
+}
+
+impl Load {
+    /// What fills the disk: reads where most requests or bytes are, otherwise writes by who sent most of them.
+    pub fn kind(&self) -> Kind {
+        if self.reads > self.writes || self.read_bytes > self.written_bytes {
+            Kind::Reads
+        } else if self.writeback_share >= 0.5 {
+            Kind::Writeback
+        } else {
+            Kind::Waited
+        }
+    }
+
+    /// Mean size of a write, bytes.
+    pub fn mean_write(&self) -> f64 {
+        self.written_bytes / self.writes.max(1.0)
+    }
+}
+
+/// Whether a disk had more than one request to do for most of an interval.
+pub fn is_queued(interval: &Interval) -> bool {
+    interval.utilisation.is_some_and(|busy| busy >= BUSY) && interval.queue.is_some_and(|queue| queue >= QUEUED)
+}
+
+/// What a disk did in those intervals that are wanted.
+pub fn of(window: &Window, device: &Device<'_>, wanted: impl Fn(&Interval) -> bool) -> Load {
+    let intervals: Vec<Interval> = device.intervals().into_iter().filter(|interval| wanted(interval)).collect();
+    let sum = |of: &dyn Fn(&Interval) -> f64| intervals.iter().map(of).sum::<f64>();
+    let seconds = sum(&|interval| interval.seconds);
+    let (writes, written_bytes) = (sum(&|interval| interval.writes), sum(&|interval| interval.written_bytes));
+    let waited = sum(&|interval| interval.write_await_s.unwrap_or(0.0) * interval.writes);
+    let cleaned = Cleaned::of(window, device);
+    // What completes in one interval may be counted in the next.
+    let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0));
+    let pressed: Option<f64> = intervals
+        .iter()
+        .map(|interval| Some(dirty::io_pressure_between(window, start(interval), interval.end)? * interval.seconds))
+        .sum();
+    Load {
+        seconds,
+        share: seconds / window.seconds().max(f64::MIN_POSITIVE),
+        reads: sum(&|interval| interval.reads),
+        writes,
+        read_bytes: sum(&|interval| interval.read_bytes),
+        written_bytes,
+        writeback_share: if written_bytes > 0.0 { (cleaned / written_bytes).min(1.0) } else { 0.0 },
+        write_await_s: if writes > 0.0 { waited / writes } else { 0.0 },
+        write_await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+        pressure: pressed.filter(|_| seconds > 0.0).map(|pressed| (pressed / seconds).min(1.0)),
+    }
+}
+
+/// What a disk did while it was busy.
+pub fn busy(window: &Window, device: &Device<'_>) -> Load {
+    of(window, device, |interval| interval.utilisation.is_some_and(|utilisation| utilisation >= BUSY))
+}
+
+/// When an interval began.
+pub fn start(interval: &Interval) -> Nanos {
+    Nanos(interval.end.0.saturating_sub((interval.seconds * 1e9).round() as u64))
+}
+
+/// Bytes whose writeback completed on one device, interval by interval: what of the machine's the other devices did not
+/// write.
+pub struct Cleaned<'a> {
+    window: &'a Window,
+    /// Written by other devices until the end of an interval, bytes.
+    others: BTreeMap<Nanos, f64>,
+}
+
+impl<'a> Cleaned<'a> {
+    /// Of a device.
+    pub fn of(window: &'a Window, device: &Device<'_>) -> Cleaned<'a> {
+        let mut others = BTreeMap::new();
+        let is_other = |other: &Device<'_>| {
+            other.dev != device.dev && !other.bottoms().iter().any(|below| below.dev == device.dev)
+        };
+        for other in device::drains(window).iter().filter(|other| is_other(other)) {
+            for interval in other.intervals() {
+                *others.entry(interval.end).or_insert(0.0) += interval.written_bytes;
+            }
+        }
+        Cleaned { window, others }
+    }
+
+    /// In one interval; `None` where the machine's counter was not read.
+    pub fn during(&self, interval: &Interval) -> Option<f64> {
+        let series = &self.window.host_series;
+        let at = |moment: Nanos| {
+            let place = series.partition_point(|(at, _)| at.monotonic.0 <= moment.0.saturating_add(1_000_000));
+            series.get(place.checked_sub(1)?)?.1.nr_written
+        };
+        let pages = at(interval.end)?.0.checked_sub(at(start(interval))?.0)?;
+        let all = pages as f64 * dirty::page_size(self.window) as f64;
+        Some((all - self.others.get(&interval.end).copied().unwrap_or(0.0)).max(0.0))
+    }
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `io-limit-throttling`: a cgroup is at its own limit of I/O (`io.max`, or `blkio.throttle` of version 1) and its
+//! tasks wait for that, while the disk has room. Not about limits that do not hold (`cgroup-writeback-missing`).
+#![doc = include_str!("io_limit_throttling.md")]
+
+use crate::diagnose::device::{self, Device};
+use crate::diagnose::waiting::{self, Waiter};
+use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::sample::{CgroupIoRow, ProcessRow};
+use floodline_record::units::Limit;
+use floodline_record::window::{Span, Window};
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "io-limit-throttling",
+    summary: "A cgroup is at its own limit of I/O, and its tasks wait for that while the disk has room",
+    manual: include_str!("io_limit_throttling.md"),
+    explains: &["fsync-behind-writeback", "dirty-cliff", "dirty-data-at-risk"],
+    check,
+};
+
+/// Part of a limit that is used from which the limit is what holds.
+const AT_LIMIT: f64 = 0.8;
+/// The same, where the disk does not explain the waiting: bursts are at the limit and pauses between them are not.
+const NEAR_LIMIT: f64 = 0.5;
+/// Part of the time with a task of the cgroup waiting from which it hurts.
+const HURTS: f64 = 0.1;
+/// Utilisation of the disk up to which it has room.
+const ROOM: f64 = 0.9;
+
+/// A limit that is used up.
+struct AtLimit<'a> {
+    cgroup: EntityId,
+    device: Device<'a>,
+    what: &'static str,
+    is_write: bool,
+    limit: u64,
+    used: f64,
+    is_bytes: bool,
+    hierarchy: Hierarchy,
+}
+
+fn check(window: &Window) -> Verdict {
+    if window.cgroup_io.is_empty() {
+        return missing::not_checked(window, Source::IoStat, "io.max");
+    }
+    if !missing::has_rates(window) {
+        return Verdict::NotChecked(vec![missing::needs_time(Source::IoStat, "io.stat")]);
+    }
+    let limits = window.cgroup_io.values().filter(|span| limits(&span.last).iter().any(|(limit, ..)| limit.is_some()));
+    let count = limits.count() as u64;
+    if count == 0 {
+        return Verdict::Clear("no cgroup has a limit of I/O".to_owned());
+    }
+    let found: Vec<Finding> = at_limit(window).iter().filter_map(|at| finding(window, at)).collect();
+    if found.is_empty() {
+        let limits = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
+        let parts = window.cgroup_io.values().flat_map(|span| {
+            let part = |(limit, what, ..): (Option<u64>, &str, bool, bool)| Some(used(span, what)? / limit? as f64);
+            limits_of(span).into_iter().filter_map(part).collect::<Vec<f64>>()
+        });
+        let most = parts.fold(0.0, f64::max);
+        return Verdict::Clear(format!("{limits}; the one used most is used to {}", human::percent(most)));
+    }
+    Verdict::Found(found)
+}
+
+/// The limits of a row with their name, whether they are of writes and of bytes.
+fn limits(row: &CgroupIoRow) -> [(Option<u64>, &'static str, bool, bool); 4] {
+    let set = |limit: Option<Limit>| limit.filter(|limit| *limit != Limit::MAX).map(|limit| limit.0);
+    [
+        (set(row.wbps_max), "wbps", true, true),
+        (set(row.wiops_max), "wiops", true, false),
+        (set(row.rbps_max), "rbps", false, true),
+        (set(row.riops_max), "riops", false, false),
+    ]
+}
+
+/// The limits of a cgroup on a device.
+fn limits_of(span: &Span<CgroupIoRow>) -> [(Option<u64>, &'static str, bool, bool); 4] {
+    limits(&span.last)
+}
+
+/// What a cgroup did per second of what a limit counts.
+fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
+    let growth = match name {
+        "wbps" => span.growth.wbytes?.0,
+        "wiops" => span.growth.wios?.0,
+        "rbps" => span.growth.rbytes?.0,
+        _ => span.growth.rios?.0,
+    };
+    (span.seconds() > 0.0).then(|| growth as f64 / span.seconds())
+}
+
+fn at_limit(window: &Window) -> Vec<AtLimit<'_>> {
+    let mut found = Vec::new();
+    for (id, span) in &window.cgroup_io {
+        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
+        let Some(device) = device::by_dev(window, *dev) else { continue };
+        let hierarchy = match window.entities.get(cgroup) {
+            Some(Entity::Cgroup { hierarchy, .. }) => *hierarchy,
+            _ => Hierarchy::V2,
+        };
+        for (limit, what, is_write, is_bytes) in limits(&span.last) {
+            let (Some(limit), Some(used)) = (limit, used(span, what)) else { continue };
+            if used >= NEAR_LIMIT * limit as f64 {
+                let cgroup = *cgroup;
+                found.push(AtLimit { cgroup, device, what, is_write, limit, used, is_bytes, hierarchy });
+            }
+        }
+    }
+    found
+}
+
+/// Whether a cgroup is another or below it.
+fn is_within(window: &Window, id: EntityId, above: EntityId) -> bool {
+    let (Some(path), Some(above)) = (cgroup::path(window, id), cgroup::path(window, above)) else { return false };
+    let rest = path.as_bytes().strip_prefix(above.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// The process of the cgroup that does most of what the limit counts.
+fn largest_user(window: &Window, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Option<u32> {
+    let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match window.entities.get(id) {
+        Some(Entity::Process { pid, cgroup, .. }) if inside(*cgroup) => {
+            let bytes = if at.is_write { span.growth.write_bytes } else { span.growth.read_bytes };
+            Some((bytes?, *pid))
+        }
+        _ => None,
+    };
+    window.processes.iter().filter_map(of).max().map(|(_, pid)| pid)
+}
+
+fn finding(window: &Window, at: &AtLimit<'_>) -> Option<Finding> {
+    let utilisation = at.device.utilisation()?;
+    if utilisation >= ROOM {
+        return None;
+    }
+    let inside = |id: Option<EntityId>| id.is_some_and(|id| is_within(window, id, at.cgroup));
+    let known = waiting::waiters(window);
+    let waiters: Vec<Waiter> = known.clone().unwrap_or_default().into_iter().filter(|w| inside(w.cgroup)).collect();
+    let pressure = window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
+    let user = largest_user(window, at, inside);
+    let others: Vec<Waiter> = waiters.iter().filter(|waiter| user != Some(waiter.pid)).cloned().collect();
+    let severity = match known {
+        // Who uses the limit up alone waits for it as was meant.
+        Some(_) if others.is_empty() && waiters.is_empty() => return None,
+        Some(_) if others.is_empty() => Severity::Info,
+        Some(_) if waiting::is_harm(window, &others) => Severity::Critical,
+        Some(_) => Severity::Warning,
+        None if pressure.is_some_and(|share| share >= HURTS) => Severity::Warning,
+        None => return None,
+    };
+    let waiters = if others.is_empty() { waiters } else { others };
+    let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / window.seconds();
+    let is_unexplained = waited.max(pressure.unwrap_or(0.0)) > 2.0 * utilisation + HURTS;
+    if at.used < AT_LIMIT * at.limit as f64 && !is_unexplained {
+        return None;
+    }
+    let who = cgroup::label(window, at.cgroup);
+    let amount = |value: f64| match at.is_bytes {
+        true => human::bytes_per_second(value),
+        false => format!("{} requests/s", human::number(value)),
+    };
+    let wait = match (waiters.first(), pressure) {
+        (Some(Waiter { seconds: Some(seconds), .. }), _) => {
+            let waiter = waiters.first().map(Waiter::label).unwrap_or_default();
+            format!("{waiter} waited {}", human::seconds(*seconds))
+        }
+        (_, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
+        _ => "its tasks wait".to_owned(),
+    };
+    let summary = format!(
+        "Cgroup {who} is held to {} of {} by its own limit ({} on {}): {wait}, and the disk is {} busy.",
+        amount(at.limit as f64),
+        if at.is_write { "writes" } else { "reads" },
+        at.what,
+        at.device.name,
+        human::percent(utilisation),
+    );
+    let row = |name: String, value: f64, source: String| match at.is_bytes {
+        true => Evidence::rate(name, value, source),
+        false => Evidence::per_second(name, value, source),
+    };
+    let is_v1 = at.hierarchy != Hierarchy::V2;
+    let file = match (is_v1, at.what) {
+        (false, what) => format!("io.max {what}"),
+        (true, "wbps") => "blkio.throttle.write_bps_device".to_owned(),
+        (true, "wiops") => "blkio.throttle.write_iops_device".to_owned(),
+        (true, "rbps") => "blkio.throttle.read_bps_device".to_owned(),
+        (true, _) => "blkio.throttle.read_iops_device".to_owned(),
+    };
+    let counted = if is_v1 { "blkio.throttle.io_service_bytes, io_serviced" } else { "io.stat" };
+    let mut evidence = vec![
+        row(format!("Done by {who} on {}", at.device.name), at.used, counted.to_owned()).against(at.limit as f64),
+        row(format!("Its limit, {}", at.what), at.limit as f64, file.clone()),
+        Evidence::share(format!("{} busy", at.device.name), utilisation, "/proc/diskstats io_time").against(ROOM),
+    ];
+    evidence.extend(
+        pressure
+            .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),
+    );
+    evidence.extend(waiters.iter().take(3).filter_map(|waiter| {
+        let seconds = waiter.seconds?;
+        Some(Evidence::seconds(format!("Waited, {}", waiter.label()), seconds, waiter.source))
+    }));
+    Some(Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: None,
+        evidence,
+        cause: "The block layer holds requests of the cgroup back until its limit lets them go. An fsync waits for all \
+                that the cgroup has to write before, so a backlog of seconds is a wait of seconds. A task that holds the \
+                filesystem's journal meanwhile makes tasks outside wait as well."
+            .to_owned(),
+        brief: Brief {
+            because: format!("The cgroup's own limit ({file}) holds its I/O back. The disk has room."),
+            who: who.clone(),
+            expect: String::new(),
+            costs: String::new(),
+        },
+        explained_by: None,
+        devices: vec![at.device.name.to_string()],
+        plan: Vec::new(),
+        trade_off: format!(
+            "Raise the limit ({file} of the cgroup) to what it needs, let it write less, or bound what it can pile up \
+             with memory.high, so that its own fsyncs wait for less. No setting of writeback makes a limit larger."
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_record::units::{Bytes, Count};
+    use floodline_testkit::{Fixture, secs};
+
+    fn limited(rate: f64) -> Fixture {
+        Fixture::healthy()
+            .cgroup("/tenant", |t, row| row.io_some = Some(secs(0.9 * t)))
+            .cgroup_io("/tenant", "sda", move |t, row| {
+                row.wbytes = Some(Bytes((rate * t) as u64));
+                row.wios = Some(Count((4.0 * t) as u64));
+                row.wbps_max = Some(Limit(4_000_000));
+                row.wiops_max = Some(Limit::MAX);
+            })
+            .seconds(20)
+    }
+
+    #[test]
+    fn a_cgroup_at_its_limit_whose_tasks_wait_is_found() {
+        let expect = "warning: Cgroup /tenant is held to 3.81 MiB/s of writes by its own limit (wbps on sda)";
+        check_rule(&RULE, &limited(3.9e6), expect);
+        let with = |saver: f64| {
+            limited(3.9e6)
+                .process("upload", 800, "/tenant", |t, row| {
+                    row.write_bytes = Some(Bytes((3.8e6 * t) as u64));
+                    row.blkio_delay = Some(secs(0.9 * t));
+                })
+                .process("save", 801, "/tenant", move |t, row| {
+                    row.write_bytes = Some(Bytes((4e3 * t) as u64));
+                    row.blkio_delay = Some(secs(saver * t));
+                })
+        };
+        check_rule(&RULE, &with(0.5), "critical: Cgroup /tenant is held");
+        // Who uses the limit up waits for it, as was meant.
+        check_rule(&RULE, &with(0.0), "info: Cgroup /tenant is held");
+    }
+
+    #[test]
+    fn a_limit_with_room_and_a_host_without_limits_are_clear() {
+        check_rule(&RULE, &limited(1e6), "clear: 1 cgroup has a limit of I/O; the one used most is used to 25 %");
+        check_rule(&RULE, &Fixture::healthy().cgroup_io("/a", "sda", |_, _| {}), "clear: no cgroup has a limit");
+    }
+
+    #[test]
+    fn one_look_cannot_tell() {
+        check_rule(&RULE, &limited(3.9e6).one_look(), "not checked: ");
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rule `saturated-device`: a disk has more to do than it can, and what fills it is not writeback: reads, direct I/O, or
+//! the fsyncs of many. Others wait for the disk, and no setting of writeback is to blame. Where writeback fills the disk
+//! it is `dirty-cliff`, `dominant-writer` or `fsync-behind-writeback`.
+#![doc = include_str!("saturated_device.md")]
+
+use crate::diagnose::device::{self, Device};
+use crate::diagnose::load::{self, Kind, Load};
+use crate::diagnose::waiting::{self, Waiter};
+use crate::diagnose::{Rule, Verdict, dirty, missing, writer};
+use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::gap::Source;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::window::Window;
+
+/// See the manual page.
+pub const RULE: Rule = Rule {
+    name: "saturated-device",
+    summary: "A disk has more to do than it can, and not because of writeback: reads, direct I/O or fsyncs fill it",
+    manual: include_str!("saturated_device.md"),
+    explains: &["fsync-behind-writeback"],
+    check,
+};
+
+/// Seconds of a busy disk that are worth a finding.
+const NOTICED_S: f64 = 2.0;
+/// Part of the window in which it was so that makes it more than a moment.
+const LASTS_SHARE: f64 = 0.25;
+/// Part of the busy time with a task waiting for I/O from which it was felt.
+const FELT_PRESSURE: f64 = 0.5;
+/// Mean time of a write from which waiting for one is noticed, seconds.
+const SLOW_S: f64 = 0.02;
+/// Part of what fills the disk from which one process alone fills it.
+const ALONE: f64 = 0.8;
+
+/// A process and its part of what fills the disk.
+struct Causer {
+    id: EntityId,
+    pid: u32,
+    label: String,
+    bytes: u64,
+    share: f64,
+}
+
+fn check(window: &Window) -> Verdict {
+    if !missing::has_rates(window) {
+        return Verdict::NotChecked(vec![missing::needs_time(Source::Diskstats, "io_time")]);
+    }
+    let disks = device::disks(window);
+    if disks.is_empty() {
+        return missing::not_checked(window, Source::Diskstats, "no disk");
+    }
+    if dirty::io_pressure_some(window).is_none() {
+        return missing::not_checked(window, Source::Pressure, "io");
+    }
+    let loads: Vec<(Device<'_>, Load)> = disks.iter().map(|disk| (*disk, load::busy(window, disk))).collect();
+    let is_full = |load: &Load| load.seconds >= NOTICED_S.max(LASTS_SHARE * window.seconds());
+    let findings: Vec<Finding> = loads
+        .iter()
+        .filter(|(_, load)| is_full(load) && load.kind() != Kind::Writeback)
+        .filter_map(|(disk, load)| finding(window, disk, load))
+        .collect();
+    if !findings.is_empty() {
+        return Verdict::Found(findings);
+    }
+    Verdict::Clear(match loads.iter().max_by(|one, other| one.1.seconds.total_cmp(&other.1.seconds)) {
+        Some((disk, load)) if load.seconds > 0.0 => {
+            let by = match load.kind() {
+                Kind::Reads => "reads",
+                Kind::Writeback => "writeback",
+                Kind::Waited => "writes that are not writeback",
+            };
+            format!("{} was busy for {}, mostly with {by}", disk.name, human::seconds(load.seconds))
+        }
+        _ => "no disk was busy for a whole interval".to_owned(),
+    })
+}
+
+/// Processes by what fills the disk, most first.
+fn causers(window: &Window, kind: Kind) -> Vec<Causer> {
+    let of = |(id, span): (&EntityId, &floodline_record::window::Span<floodline_record::sample::ProcessRow>)| {
+        let bytes = match kind {
+            Kind::Reads => span.growth.read_bytes?.0,
+            _ => span.growth.write_bytes?.0,
+        };
+        match window.entities.get(id) {
+            Some(entity @ Entity::Process { pid, kthread: false, .. }) if bytes > 0 => {
+                Some(Causer { id: *id, pid: *pid, label: entity.label(), bytes, share: 0.0 })
+            }
+            _ => None,
+        }
+    };
+    let mut causers: Vec<Causer> = window.processes.iter().filter_map(of).collect();
+    let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
+    for causer in &mut causers {
+        causer.share = causer.bytes as f64 / total as f64;
+    }
+    causers.sort_by_key(|causer| (std::cmp::Reverse(causer.bytes), causer.id));
+    causers
+}
+
+fn finding(window: &Window, disk: &Device<'_>, load: &Load) -> Option<Finding> {
+    let pressure = load.pressure?;
+    let kind = load.kind();
+    let causers = causers(window, kind);
+    let alone = causers.first().filter(|causer| causer.share >= ALONE);
+    // One writer is `dominant-writer`'s, which knows what it dirtied and how to make it less.
+    if kind != Kind::Reads && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE) {
+        return None;
+    }
+    let others = waiting::others(window, |waiter| alone.is_some_and(|causer| causer.pid == waiter.pid));
+    let is_slow = load.write_await_s >= SLOW_S || kind == Kind::Reads || others.as_ref().is_some_and(|o| !o.is_empty());
+    let severity = match &others {
+        _ if pressure < FELT_PRESSURE || !is_slow => return None,
+        // Who fills a disk alone waits for nobody but himself.
+        Some(others) if others.is_empty() => Severity::Info,
+        Some(others) if waiting::is_harm(window, others) => Severity::Critical,
+        _ => Severity::Warning,
+    };
+    let with = match kind {
+        Kind::Reads => "reads",
+        _ if load.mean_write() <= device::SMALL_WRITE => "small writes that tasks wait for (fsync, direct I/O)",
+        _ => "writes past the page cache (direct I/O)",
+    };
+    let who = others.as_ref().and_then(|others| others.first()).map(|waiter| waits(window, waiter));
+    let summary = format!(
+        "{} is busy {} of the time with {with}{}. Writeback is not the reason.",
+        disk.name,
+        human::percent(load.share),
+        who.as_ref().map(|who| format!("; {who}")).unwrap_or_default(),
+    );
+    let per_second = |count: f64| count / load.seconds;
+    let mut evidence = vec![
+        Evidence::share(format!("{} busy, part of the window", disk.name), load.share, "/proc/diskstats io_time")
+            .against(LASTS_SHARE),
+        Evidence::per_second("Reads while busy", per_second(load.reads), "/proc/diskstats reads"),
+        Evidence::per_second("Writes while busy", per_second(load.writes), "/proc/diskstats writes"),
+        Evidence::rate("Read while busy", per_second(load.read_bytes), "/proc/diskstats read"),
+        Evidence::rate("Written while busy", per_second(load.written_bytes), "/proc/diskstats written"),
+        Evidence::share("Part of it that is writeback", load.writeback_share, "/proc/vmstat nr_written ÷ written")
+            .against(0.5),
+        Evidence::seconds("Mean time of a write while busy", load.write_await_s, "/proc/diskstats write_time ÷ writes")
+            .against(SLOW_S),
+        Evidence::share("Busy time with a task waiting", pressure, "/proc/pressure/io some").against(FELT_PRESSURE),
+    ];
+    evidence.extend(causers.iter().take(3).map(|causer| {
+        let (what, source) = match kind {
+            Kind::Reads => ("Read", "/proc/PID/io read_bytes"),
+            _ => ("Written", "/proc/PID/io write_bytes"),
+        };
+        Evidence::bytes(format!("{what} by {}", causer.label), causer.bytes, source)
+    }));
+    evidence.extend(others.iter().flatten().take(3).filter_map(|waiter| {
+        let name = format!("Waited, {}", waiter.label());
+        waiter.seconds.map(|seconds| Evidence::seconds(name, seconds, waiter.source))
+    }));
+    let most = match causers.as_slice() {
+        [] => "Which process does it, no counter shows.".to_owned(),
+        [one] => format!("All of it is by {}.", one.label),
+        [first, ..] if first.share >= ALONE => format!("Nearly all of it is by {}.", first.label),
+        [first, ..] => {
+            format!("{} processes share it; {} has {} of it.", causers.len(), first.label, human::percent(first.share))
+        }
+    };
+    Some(Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        confirmed: None,
+        evidence,
+        cause: format!(
+            "A disk that is always busy makes every request wait for those before it. The dirty thresholds decide when \
+             dirty data are written; they do not decide this load. {most}"
+        ),
+        brief: Brief {
+            because: format!("{} has more to do than it can: {with} fill it. Writeback does not.", disk.name),
+            who: causers.iter().take(2).map(|causer| causer.label.clone()).collect::<Vec<_>>().join(", "),
+            expect: String::new(),
+            costs: String::new(),
+        },
+        explained_by: None,
+        devices: vec![disk.name.to_string()],
+        plan: Vec::new(),
+        trade_off: trade_off(kind, load).to_owned(),
+    })
+}
+
+/// What helps instead of a setting.
+fn trade_off(kind: Kind, load: &Load) -> &'static str {
+    match kind {
+        Kind::Reads => {
+            "No setting of writeback helps. Bound the readers (io.max rbps or riops of their cgroup), give them memory \
+             to cache what they read, or move what must be durable to another disk."
+        }
+        _ if load.mean_write() <= device::SMALL_WRITE => {
+            "No setting of writeback helps: each fsync is a write and a flush of the disk's cache. Sync less often, \
+             commit in groups, or use a disk with a cache that survives a power cut."
+        }
+        _ => {
+            "No setting of writeback helps, because direct I/O does not pass it. Bound the writers (io.max of their \
+             cgroup) or move what must be durable to another disk."
+        }
+    }
+}
+
+/// Who waits, for the end of a sentence.
+fn waits(window: &Window, waiter: &Waiter) -> String {
+    match waiter.seconds {
+        Some(seconds) => format!("{} waited {}", waiting::named(window, waiter), human::seconds(seconds)),
+        None => format!("{} was seen waiting", waiting::named(window, waiter)),
+    }
+}
+
+/// Whether a disk is saturated by what is not writeback: then no rule of writeback is to blame for waits.
+pub(super) fn claims(window: &Window, disk: &Device<'_>) -> bool {
+    let load = load::busy(window, disk);
+    load.seconds >= NOTICED_S.max(LASTS_SHARE * window.seconds())
+        && load.kind() != Kind::Writeback
+        && writer::writers(window).period == writer::Period::Window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnose::check_rule;
+    use floodline_record::gap::Cause;
+    use floodline_record::units::{Bytes, Count};
+    use floodline_testkit::{Fixture, mib, secs};
+
+    /// A disk that reads at its limit all the time, and a mail server that waits for it.
+    fn reading() -> Fixture {
+        Fixture::healthy()
+            .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.98 * t)))
+            .disk("sda", |t, row| {
+                row.reads = Some(Count((150.0 * t) as u64));
+                row.read = Some(Bytes(mib(2.4 * t)));
+                row.writes = Some(Count((6.0 * t) as u64));
+                row.written = Some(Bytes(mib(0.03 * t)));
+                row.write_time = Some(secs(0.9 * t));
+                row.io_time = Some(secs(t));
+                row.weighted_io_time = Some(secs(8.0 * t));
+            })
+            .process("search", 700, "/", |t, row| {
+                row.read_bytes = Some(Bytes(mib(2.4 * t)));
+                row.blkio_delay = Some(secs(0.9 * t));
+            })
+            .process("smtpd", 701, "/", |t, row| row.blkio_delay = Some(secs(0.4 * t)))
+            .seconds(30)
+    }
+
+    #[test]
+    fn a_disk_full_of_reads_is_named_with_who_waits_for_it() {
+        check_rule(&RULE, &reading(), "critical: sda is busy 100 % of the time with reads; smtpd[701] waited 1");
+    }
+
+    #[test]
+    fn who_reads_alone_waits_for_himself() {
+        let alone = reading().process("smtpd", 701, "/", |_, row| row.blkio_delay = Some(secs(0.0)));
+        check_rule(&RULE, &alone, "info: sda is busy 100 % of the time with reads");
+    }
+
+    #[test]
+    fn a_disk_with_room_is_no_finding_and_without_pressure_it_is_not_checked() {
+        let half = reading().disk("sda", |t, row| {
+            row.io_time = Some(secs(0.5 * t));
+            row.weighted_io_time = Some(secs(0.6 * t));
+        });
+        check_rule(&RULE, &half, "clear: no disk was busy");
+        let blind = reading().without(Source::Pressure, Cause::NotRecorded);
+        check_rule(&RULE, &blind, "not checked: /proc/pressure/");
+    }
+}

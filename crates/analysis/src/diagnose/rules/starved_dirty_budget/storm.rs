@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A storm: the processes of a domain dirty whole folios by stores of a few bytes, much more than they hand to write
+//! calls, while the domain's dirty data stand at its background threshold. Then the threshold cleans what the next store
+//! dirties again, whichever setting made it so small. Found by what was dirtied, not by the size of a setting.
+
+use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
+use super::starved::Occupied;
+use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
+use crate::diagnose::writer::{Period, Writer, Writers};
+use crate::diagnose::{cgroup, dirty};
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
+use std::collections::BTreeSet;
+
+/// Part of the background threshold from which dirty data stand at it: samples are some time apart.
+const AT_THRESHOLD: f64 = 0.5;
+/// Dirtied bytes, in multiples of what age alone would have written, from which a threshold cleans.
+const AGAIN: f64 = 2.0;
+/// Rate of one domain that counts for the sum, bytes per second.
+const COUNTS: f64 = 50e3;
+/// What the kernel starts with.
+const USUAL_EXPIRY_S: f64 = 30.0;
+/// Folios that a domain should hold at least, whatever was seen.
+const FOLIOS_WANTED: u64 = 32;
+/// Room to spare above what was seen to be rewritten.
+const SPARE: f64 = 1.1;
+/// Part of a domain's memory up to which all that is rewritten should have room; above it the usual part has to do.
+const LARGEST_PART: f64 = 0.12;
+const USUAL_PART: f64 = 0.05;
+/// A threshold that is this part of a cgroup's memory is small because the cgroup is.
+const FAIR_HARD: f64 = 0.05;
+const FAIR_BACKGROUND: f64 = 0.02;
+
+/// What makes a domain's room too small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The hard threshold.
+    Hard,
+    /// The background threshold.
+    Background,
+    /// The memory of the cgroup: no setting of the machine gives it much more.
+    Memory,
+}
+
+/// A domain whose threshold cleans what is dirtied again.
+pub(super) struct Storm<'w, 'a, 'b> {
+    /// The cgroup; `None` for the whole machine.
+    pub(super) budget: Option<&'b CgroupBudget>,
+    pub(super) writers: Vec<&'w Writer<'a>>,
+    /// Bytes dirtied per second by them.
+    pub(super) rate: f64,
+    /// Bytes dirtied per fault, measured.
+    pub(super) per_fault: u64,
+    /// Background and hard threshold, at most.
+    pub(super) background: u64,
+    pub(super) hard: u64,
+    pub(super) available: u64,
+    /// Most dirty and under writeback of any sample.
+    pub(super) peak: u64,
+    /// What the background threshold should hold.
+    pub(super) wanted: u64,
+    /// All that is rewritten, at most.
+    pub(super) rewritten: u64,
+    pub(super) reason: Reason,
+}
+
+/// Every domain with a storm, the most dirtied first; none where they dirty little together, or where one look cannot tell.
+pub(super) fn storms<'w, 'a, 'b>(
+    window: &Window,
+    budgets: &'b Budgets,
+    writers: &'w Writers<'a>,
+    occupied: Option<&Occupied<'w, 'a>>,
+) -> Vec<Storm<'w, 'a, 'b>> {
+    if writers.period != Period::Window || window.seconds() <= 0.0 {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut placed = BTreeSet::new();
+    let per_cgroup = occupied.filter(|_| budgets.scope.is_per_cgroup());
+    for budget in &budgets.cgroups {
+        let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
+        placed.extend(processes.iter().map(|writer| writer.id));
+        let span = window.cgroups.get(&budget.cgroup);
+        let peak = span.and_then(|span| cgroup::dirty_and_writeback(&span.max)).unwrap_or(0);
+        let file = span.and_then(|span| span.max.file).map(|file| file.0);
+        found.extend(storm(window, Some(budget), &budget.domain, processes, peak, file));
+    }
+    let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
+    let peak = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max();
+    found.extend(storm(window, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
+    if found.iter().map(|storm| storm.rate).sum::<f64>() < HURTS_RATE {
+        return Vec::new();
+    }
+    found.sort_by(|one, other| other.rate.total_cmp(&one.rate));
+    found
+}
+
+/// Whether a process dirties folios by storing little into them.
+fn is_amplified(writer: &Writer<'_>) -> bool {
+    let (Some(dirtied), Some(faults)) = (writer.dirtied_bytes, writer.minor_faults) else { return false };
+    let application = writer.application_bytes.unwrap_or(0);
+    faults > 0
+        && dirtied as f64 >= FOLIO_PER_FAULT * faults as f64
+        && dirtied as f64 >= REWRITES * application.max(1) as f64
+}
+
+fn storm<'w, 'a, 'b>(
+    window: &Window,
+    budget: Option<&'b CgroupBudget>,
+    domain: &DomainBudget,
+    processes: &[&'w Writer<'a>],
+    peak: u64,
+    file: Option<u64>,
+) -> Option<Storm<'w, 'a, 'b>> {
+    let mut writers: Vec<&Writer<'_>> = processes.iter().copied().filter(|writer| is_amplified(writer)).collect();
+    writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
+    let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
+    let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.minor_faults));
+    let rate = dirtied as f64 / window.seconds();
+    let (background, hard) = (domain.bg_thresh?.high.0, domain.thresh?.high.0);
+    let available = domain.available.map_or(0, |available| available.high.0);
+    let expiry = dirty::expiry_seconds(window).filter(|seconds| seconds.is_finite()).unwrap_or(f64::INFINITY);
+    // Age writes what is dirty once in an expiry period.
+    let by_age = peak as f64 * (1.0 + window.seconds() / expiry);
+    let is_again = dirtied as f64 >= AGAIN * by_age;
+    if rate < COUNTS || !is_again || (peak as f64) < AT_THRESHOLD * background as f64 {
+        return None;
+    }
+    let per_fault = (dirtied / faults.max(1)).clamp(4096, 2 << 20);
+    let expiry = if expiry.is_finite() { expiry } else { USUAL_EXPIRY_S };
+    // All that is dirtied before it is old, but no more than there is in the cache.
+    let rewritten = (rate * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
+    let cached = [window.host.max.nr_inactive_file, window.host.max.nr_active_file].into_iter().flatten();
+    let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(dirty::page_size(window)).0));
+    let rewritten = if cached > 0 { rewritten.min(cached as f64) } else { rewritten };
+    let rewritten = ((SPARE * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
+    let part = |part: f64| (part * available as f64) as u64;
+    let wanted = match rewritten <= part(LARGEST_PART) {
+        true => rewritten,
+        false => part(USUAL_PART).max(background.saturating_mul(2)).max(FOLIOS_WANTED * per_fault).min(rewritten),
+    };
+    let fair = |part: f64, of: u64| of as f64 >= part * available as f64;
+    let reason = if hard < wanted && !(budget.is_some() && fair(FAIR_HARD, hard)) {
+        Reason::Hard
+    } else if budget.is_none() || !fair(FAIR_BACKGROUND, background) {
+        Reason::Background
+    } else {
+        Reason::Memory
+    };
+    Some(Storm { budget, writers, rate, per_fault, background, hard, available, peak, wanted, rewritten, reason })
+}
+
+/// The setting that makes the room too small, for a sentence.
+pub(super) fn setting(window: &Window, storm: &Storm<'_, '_, '_>, domain: &DomainBudget) -> String {
+    use floodline_record::human;
+    let row = &window.host.last;
+    match storm.reason {
+        Reason::Hard => match domain.binding.as_ref().map(|binding| binding.setting) {
+            Some(Setting::Bytes { bytes, .. }) => format!("vm.dirty_bytes = {}", human::bytes(bytes.0 as f64)),
+            Some(Setting::Ratio { percent }) => format!("vm.dirty_ratio = {percent} %"),
+            None => "The dirty setting".to_owned(),
+        },
+        Reason::Background => match (row.dirty_background_bytes, row.dirty_background_ratio) {
+            (Some(Bytes(bytes)), _) if bytes > 0 => {
+                format!("vm.dirty_background_bytes = {}", human::bytes(bytes as f64))
+            }
+            (_, Some(ratio)) => format!("vm.dirty_background_ratio = {} %", ratio.0),
+            _ => "The background setting".to_owned(),
+        },
+        Reason::Memory => "Its memory limit".to_owned(),
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said of storms: one finding for the cgroups that have one, and one for the machine's own domain, with the
+//! folio and the room as they were measured.
+
+use super::activity;
+use super::measured::Measured;
+use super::starved::{Occupied, Starved};
+use super::storm::{Reason, Storm, setting};
+use super::{RULE, evidence, remedy};
+use crate::budget::Budgets;
+use crate::diagnose::writer::Period;
+use crate::diagnose::{cgroup, device, dirty};
+use crate::report::{Brief, Evidence, Finding, Severity};
+use floodline_record::human;
+use floodline_record::window::Window;
+
+/// The findings, the most dirtied first.
+pub(super) fn findings(
+    window: &Window,
+    budgets: &Budgets,
+    storms: &[Storm<'_, '_, '_>],
+    occupied: Option<&Occupied<'_, '_>>,
+    period: Period,
+) -> Vec<Finding> {
+    let (of_cgroups, of_machine): (Vec<_>, Vec<_>) = storms.iter().partition(|storm| storm.budget.is_some());
+    let mut found = Vec::new();
+    if !of_cgroups.is_empty() {
+        found.push(in_cgroups(window, budgets, &of_cgroups, occupied, period));
+    }
+    found.extend(of_machine.iter().map(|storm| on_the_machine(window, budgets, storm)));
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    found
+}
+
+/// Two names at most, and how many more.
+fn named(storm: &Storm<'_, '_, '_>) -> String {
+    let labels: Vec<String> = storm.writers.iter().take(2).map(|writer| writer.label()).collect();
+    let more = storm.writers.len().saturating_sub(labels.len());
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", labels.join(", "))
+}
+
+fn in_cgroups(
+    window: &Window,
+    budgets: &Budgets,
+    storms: &[&Storm<'_, '_, '_>],
+    occupied: Option<&Occupied<'_, '_>>,
+    period: Period,
+) -> Finding {
+    let starved: Vec<Starved<'_>> = storms
+        .iter()
+        .filter_map(|storm| {
+            let budget = storm.budget?;
+            let fs_type = fs_type(window, budget.cgroup);
+            let (thresh, peak) = (storm.hard, Some(storm.peak));
+            let (folio, wanted) = (storm.per_fault, storm.wanted);
+            Some(Starved { budget, thresh, needed: wanted, wanted, folio, fs_type, peak })
+        })
+        .collect();
+    let room = |storm: &&&Storm<'_, '_, '_>| if storm.reason == Reason::Hard { storm.hard } else { storm.background };
+    let (Some(least), Some(worst)) =
+        (storms.iter().min_by_key(room), starved.iter().min_by_key(|one| (one.thresh, &one.budget.path)))
+    else {
+        return on_the_machine(window, budgets, storms[0]);
+    };
+    let activity = activity::activity(window, &starved, occupied, period);
+    let waiting = activity::waiting(window, &starved);
+    let rate: f64 = storms.iter().map(|storm| storm.rate).sum();
+    let dirty = human::bytes_per_second(rate);
+    let cgroups = human::plural(storms.len() as u64, "cgroup", "cgroups");
+    let as_little = human::bytes(room(&least) as f64);
+    let domain = &worst.budget.domain;
+    let summary = match least.reason {
+        Reason::Hard => format!(
+            "{} leaves {cgroups} as little as {as_little} of dirty memory each: folios are cleaned as soon as they are \
+             dirtied, so stores dirty {dirty} again and again.",
+            setting(window, least, domain)
+        ),
+        Reason::Background => format!(
+            "{} makes the flusher start at {as_little} in each of {cgroups}: folios are cleaned as soon as they are \
+             dirtied, so stores dirty {dirty} again and again.",
+            setting(window, least, domain)
+        ),
+        Reason::Memory => format!(
+            "{cgroups} with little memory rewrite more than the {as_little} that may be dirty there before the flusher \
+             starts: stores dirty {dirty} again and again."
+        ),
+    };
+    let measured = Measured::of(window, &starved);
+    let mut rows = evidence::evidence(window, budgets, &starved, worst, &activity, &waiting);
+    rows.push(
+        Evidence::bytes(
+            format!("Background threshold of {}", cgroup::label(window, worst.budget.cgroup)),
+            least.background,
+            "domain_dirty_limits()",
+        )
+        .against(least.wanted as f64),
+    );
+    rows.extend(measured.iter().flat_map(Measured::evidence));
+    let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
+    let (plan, why, trade_off) = remedy::of_storm(window, hungriest, least.reason);
+    let victims = activity::victims(&activity);
+    Finding {
+        rule: RULE.name,
+        severity: Severity::Critical,
+        summary,
+        confirmed: measured.as_ref().and_then(Measured::sentence),
+        evidence: rows,
+        cause: format!("{} {why}", remedy::cause(worst, &activity, measured.as_ref(), &victims)).trim_end().to_owned(),
+        brief: Brief {
+            because: format!(
+                "The same pages are written again and again ({dirty}). {} may be dirty before they are written, and more \
+                 than that is in use.",
+                as_little
+            ),
+            who: cgroups.clone(),
+            expect: match plan.is_empty() {
+                true => String::new(),
+                false => "Pages stay dirty until they are old, and each is written once.".to_owned(),
+            },
+            costs: match plan.is_empty() {
+                true => String::new(),
+                false => "More data is only in memory at any time.".to_owned(),
+            },
+        },
+        explained_by: None,
+        devices: Vec::new(),
+        plan,
+        trade_off,
+    }
+}
+
+/// What part of its memory a domain wants.
+fn needs(storm: &Storm<'_, '_, '_>) -> f64 {
+    storm.wanted as f64 / storm.available.max(1) as f64
+}
+
+fn fs_type(window: &Window, id: floodline_record::id::EntityId) -> &str {
+    let written = cgroup::DevicesWritten::of(window).devices(id);
+    let of = |device: &device::Device<'_>| device.mounts().first().map(|mount| mount.fs_type.clone());
+    let name = written.iter().find_map(of);
+    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    let known = mounts.map(|mount| mount.fs_type.as_str()).find(|known| Some(*known) == name.as_deref());
+    known.or_else(|| cgroup::writable_mounts(window).first().map(|mount| mount.fs_type.as_str())).unwrap_or("unknown")
+}
+
+fn on_the_machine(window: &Window, budgets: &Budgets, storm: &Storm<'_, '_, '_>) -> Finding {
+    let dirty = human::bytes_per_second(storm.rate);
+    let room = human::bytes(storm.background as f64);
+    let reason = match storm.reason {
+        Reason::Hard => Reason::Hard,
+        _ => Reason::Background,
+    };
+    let summary = format!(
+        "{} makes the flusher start at {room} for the whole machine, less than {} rewrites: its stores dirty {dirty} \
+         again and again.",
+        setting(window, storm, &budgets.global),
+        named(storm)
+    );
+    let mut rows = vec![
+        Evidence::rate("Dirtied by stores of them", storm.rate, "/proc/PID/io write_bytes")
+            .against(activity::HURTS_RATE),
+        Evidence::bytes("Dirtied per minor fault", storm.per_fault, "write_bytes ÷ minflt")
+            .against(activity::FOLIO_PER_FAULT),
+        Evidence::bytes("Background threshold", storm.background, "/proc/vmstat nr_dirty_background_threshold")
+            .against(storm.wanted as f64),
+        Evidence::bytes("Most dirty and under writeback", storm.peak, "/proc/vmstat nr_dirty + nr_writeback")
+            .against(storm.background as f64),
+    ];
+    rows.extend(storm.writers.iter().take(3).filter_map(|writer| {
+        let name = format!("Dirtied by {}", writer.label());
+        Some(Evidence::bytes(name, writer.dirtied_bytes?, "/proc/PID/io write_bytes"))
+    }));
+    rows.extend(
+        dirty::io_pressure_some(window)
+            .map(|share| Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some")),
+    );
+    let (plan, why, trade_off) = remedy::of_storm(window, storm, reason);
+    Finding {
+        rule: RULE.name,
+        severity: Severity::Critical,
+        summary,
+        confirmed: None,
+        evidence: rows,
+        cause: format!(
+            "Amplification: a store to a mapped page that was cleaned dirties its whole folio, {} as measured. The \
+             background threshold of the machine is smaller than what is rewritten, so each folio is written and dirtied \
+             again by the next store. {why}",
+            human::bytes(storm.per_fault as f64)
+        ),
+        brief: Brief {
+            because: format!(
+                "The same pages are written again and again ({dirty}). {} may be dirty before they are written, and more \
+                 than that is in use.",
+                room
+            ),
+            who: named(storm),
+            expect: match plan.is_empty() {
+                true => String::new(),
+                false => "Pages stay dirty until they are old, and each is written once.".to_owned(),
+            },
+            costs: match plan.is_empty() {
+                true => String::new(),
+                false => "More data is only in memory at any time.".to_owned(),
+            },
+        },
+        explained_by: None,
+        devices: Vec::new(),
+        plan,
+        trade_off,
+    }
+}

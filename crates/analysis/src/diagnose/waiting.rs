@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which processes waited for I/O, and for how long. Pressure counts kernel threads too: a flusher that waits for room in
+//! a queue harms nobody. A wait of a process is known from a trace, from delay accounting where it is switched on, or
+//! from the state that samples saw it in. Not about what they waited for.
+
+use super::{cgroup, synced, throttle};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::name::Name;
+use floodline_record::record::What;
+use floodline_record::sample::ProcessRow;
+use floodline_record::window::{Span, Window};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Seconds of waiting that a person notices.
+const FELT_S: f64 = 0.5;
+/// Part of the window that is felt, where it is longer.
+const FELT_SHARE: f64 = 0.02;
+/// Part of the window from which waiting is harm, whichever program waits.
+pub const HARM_SHARE: f64 = 0.1;
+/// One wait that is harm by itself, seconds.
+pub const HARM_ONCE_S: f64 = 1.0;
+/// State letter of an uninterruptible sleep.
+const ASLEEP: u64 = b'D' as u64;
+
+/// A process that waited.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waiter {
+    /// Process id.
+    pub pid: u32,
+    /// Its name.
+    pub comm: Name,
+    /// Its cgroup.
+    pub cgroup: Option<EntityId>,
+    /// Seconds it waited in all; `None` where it was only seen asleep.
+    pub seconds: Option<f64>,
+    /// Its longest single wait, seconds, where a trace has it.
+    pub longest_s: Option<f64>,
+    /// Where the numbers come from.
+    pub source: &'static str,
+}
+
+impl Waiter {
+    /// The name with the process id, as `redis-server[812]`.
+    pub fn label(&self) -> String {
+        format!("{}[{}]", self.comm, self.pid)
+    }
+}
+
+/// Processes of programs that waited long enough to be felt, the longest first; `None` where neither a trace, delay
+/// accounting nor states of processes tell.
+pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
+    let felt = FELT_S.max(FELT_SHARE * window.seconds());
+    let mut found = match traced(window) {
+        Some(traced) => traced,
+        None => accounted(window).or_else(|| seen_asleep(window))?,
+    };
+    found.retain(|waiter| waiter.seconds.is_none_or(|seconds| seconds >= felt));
+    found.sort_by(|one, other| {
+        other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)).then(one.pid.cmp(&other.pid))
+    });
+    Some(found)
+}
+
+/// The waiters that are none of the causers; `None` where waits are not known.
+pub fn others(window: &Window, is_causer: impl Fn(&Waiter) -> bool) -> Option<Vec<Waiter>> {
+    waiters(window).map(|waiters| waiters.into_iter().filter(|waiter| !is_causer(waiter)).collect())
+}
+
+/// Whether the waits of some processes are harm: a large part of the window, or one long wait.
+pub fn is_harm(window: &Window, waiters: &[Waiter]) -> bool {
+    let seconds = window.seconds();
+    waiters.iter().any(|waiter| {
+        let share = waiter.seconds.map_or(0.0, |waited| waited / seconds.max(f64::MIN_POSITIVE));
+        share >= HARM_SHARE || waiter.longest_s.is_some_and(|longest| longest >= HARM_ONCE_S)
+    })
+}
+
+/// Every process that is a program's, with its readings.
+fn processes(window: &Window) -> impl Iterator<Item = (u32, &Name, Option<EntityId>, &Span<ProcessRow>)> {
+    window.processes.iter().filter_map(|(id, span)| match window.entities.get(id) {
+        Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) => Some((*pid, comm, *cgroup, span)),
+        _ => None,
+    })
+}
+
+/// From delay accounting; `None` where no process has any.
+fn accounted(window: &Window) -> Option<Vec<Waiter>> {
+    let waited = |span: &Span<ProcessRow>| span.growth.blkio_delay.map(|delay| delay.as_secs_f64());
+    let is_on = processes(window).any(|(.., span)| waited(span).is_some_and(|seconds| seconds > 0.0));
+    let waiter = |(pid, comm, cgroup, span): (u32, &Name, Option<EntityId>, &Span<ProcessRow>)| {
+        let seconds = waited(span).filter(|seconds| *seconds > 0.0)?;
+        let source = "/proc/PID/stat delayacct_blkio_ticks";
+        Some(Waiter { pid, comm: comm.clone(), cgroup, seconds: Some(seconds), longest_s: None, source })
+    };
+    is_on.then(|| processes(window).filter_map(waiter).collect())
+}
+
+/// From the states that samples saw; `None` where none was seen asleep: then states do not explain the waiting.
+fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
+    // Of the letters that a kernel prints none is smaller.
+    let is_asleep = |span: &Span<ProcessRow>| span.min.state.is_some_and(|state| state.0 == ASLEEP);
+    let was_seen = window.processes.values().any(is_asleep);
+    let waiter = |(pid, comm, cgroup, span): (u32, &Name, Option<EntityId>, &Span<ProcessRow>)| {
+        is_asleep(span).then(|| Waiter {
+            pid,
+            comm: comm.clone(),
+            cgroup,
+            seconds: None,
+            longest_s: None,
+            source: "/proc/PID/stat state D",
+        })
+    };
+    was_seen.then(|| processes(window).filter_map(waiter).collect())
+}
+
+/// From a trace of syncs and of pauses; `None` where either was not traced.
+fn traced(window: &Window) -> Option<Vec<Waiter>> {
+    synced::waits(window)?;
+    throttle::events(window).map(drop)?;
+    let kthreads: BTreeSet<u32> = window
+        .entities
+        .values()
+        .filter_map(|entity| match entity {
+            Entity::Process { pid, kthread: true, .. } => Some(*pid),
+            _ => None,
+        })
+        .collect();
+    let mut sums: BTreeMap<u32, (Name, u64, f64, f64)> = BTreeMap::new();
+    let mut add = |pid: u32, comm: &Name, ino: u64, seconds: f64, longest: f64| {
+        let sum = sums.entry(pid).or_insert_with(|| (comm.clone(), ino, 0.0, 0.0));
+        sum.2 += seconds;
+        sum.3 = sum.3.max(longest);
+    };
+    for event in &window.events {
+        match &event.what {
+            What::Synced(synced) => add(
+                synced.who.pid,
+                &synced.who.comm,
+                synced.who.cgroup_ino,
+                synced.total.as_secs_f64(),
+                synced.longest.as_secs_f64(),
+            ),
+            What::Throttled(event) => add(
+                event.who.pid,
+                &event.who.comm,
+                event.who.cgroup_ino,
+                event.pause_ns.as_secs_f64(),
+                event.pause_ns_max.as_secs_f64(),
+            ),
+            _ => {}
+        }
+    }
+    let waiter = |(pid, (comm, ino, seconds, longest)): (u32, (Name, u64, f64, f64))| Waiter {
+        pid,
+        comm,
+        cgroup: throttle::cgroup_of(window, ino),
+        seconds: Some(seconds),
+        longest_s: Some(longest),
+        source: "trace of fsync and its like, and of balance_dirty_pages",
+    };
+    Some(sums.into_iter().filter(|(pid, _)| !kthreads.contains(pid)).map(waiter).collect())
+}
+
+/// A waiter for a sentence: who it is, where it lives if that is a container, and how long it waited.
+pub fn named(window: &Window, waiter: &Waiter) -> String {
+    let place = waiter.cgroup.filter(|id| cgroup::path(window, *id).is_some_and(|path| path.as_bytes().len() > 1));
+    match place {
+        Some(id) => format!("{} in {}", waiter.label(), cgroup::label(window, id)),
+        None => waiter.label(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::units::Count;
+    use floodline_testkit::{Fixture, secs};
+
+    fn labels(fixture: &Fixture) -> Option<Vec<String>> {
+        waiters(&fixture.window()).map(|waiters| waiters.iter().map(Waiter::label).collect())
+    }
+
+    fn two() -> Fixture {
+        Fixture::healthy()
+            .process("dd", 900, "/", |t, row| {
+                row.state = Some(Count(u64::from(b'D')));
+                row.blkio_delay = Some(secs(0.9 * t));
+            })
+            .process("bash", 901, "/", |t, row| {
+                row.state = Some(Count(u64::from(b'S')));
+                row.blkio_delay = Some(secs(0.0001 * t));
+            })
+    }
+
+    #[test]
+    fn delay_accounting_tells_who_waited_long_enough_to_feel_it() {
+        assert_eq!(labels(&two()), Some(vec!["dd[900]".to_owned()]));
+        let window = two().window();
+        assert!(is_harm(&window, &waiters(&window).unwrap()));
+    }
+
+    #[test]
+    fn without_it_states_tell_and_without_both_nothing_does() {
+        let off = |fixture: Fixture| {
+            [("dd", 900), ("bash", 901)].into_iter().fold(fixture, |fixture, (comm, pid)| {
+                fixture.process(comm, pid, "/", |_, row| row.blkio_delay = Some(secs(0.0)))
+            })
+        };
+        let seen = off(two()).process("dd", 900, "/", |t, row| {
+            row.state = Some(Count(u64::from(if t == 3.0 { b'D' } else { b'R' })));
+        });
+        assert_eq!(labels(&seen), Some(vec!["dd[900]".to_owned()]));
+    }
+}
