@@ -4,7 +4,7 @@
 //! where a behaviour can be probed, [`Behaviour::probed`] lets the probe decide instead of the version.
 
 use super::algorithm::Algorithm;
-use super::change::{Presence, changes};
+use super::change::{Change, Presence, changes};
 use floodline_record::facts::HostFacts;
 use floodline_record::version::KernelVersion;
 
@@ -254,10 +254,14 @@ impl Behaviour {
     /// The behaviour of a kernel of which some changes were probed: `shows` answers by a change's id whether the kernel has
     /// it, and `None` leaves the answer to the version.
     pub fn probed(version: KernelVersion, shows: impl Fn(&str) -> Option<bool>) -> Behaviour {
+        Behaviour::composed(|change| shows(change.id).unwrap_or_else(|| change.presence(version) == Presence::In))
+    }
+
+    /// The behaviour that a set of changes makes.
+    pub(crate) fn composed(has: impl Fn(&Change) -> bool) -> Behaviour {
         let mut behaviour = Behaviour::OLDEST;
         for change in changes() {
-            let by_version = || change.presence(version) == Presence::In;
-            if let Some(set) = change.set.filter(|_| shows(change.id).unwrap_or_else(by_version)) {
+            if let Some(set) = change.set.filter(|_| has(change)) {
                 set(&mut behaviour);
             }
         }
@@ -266,7 +270,7 @@ impl Behaviour {
 
     /// The newest behaviour known: for kernels whose version is not known.
     pub fn newest() -> Behaviour {
-        Behaviour::probed(KernelVersion::new(0, 0, 0), |_| Some(true))
+        Behaviour::composed(|_| true)
     }
 
     /// The behaviour of a host's kernel; `None` when its version is not known.

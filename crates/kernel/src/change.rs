@@ -21,6 +21,8 @@ pub struct Change {
     pub commits: &'static [Commit],
     /// Stable releases before `since` that have it.
     pub backports: &'static [Backport],
+    /// The change that this one builds on: a kernel without both does what `before` says there.
+    pub follows: Option<&'static str>,
     /// How much an operator notices of it.
     pub weight: Weight,
     /// What kernels without it do: one sentence.
@@ -165,6 +167,9 @@ impl Change {
     }
 }
 
+/// The series that changes are stated against: nothing older is known.
+pub const OLDEST_KNOWN: Series = Series(3, 2);
+
 /// The oldest series that the simulator models.
 pub const OLDEST_MODELLED: Series = Series(4, 4);
 
@@ -231,6 +236,14 @@ mod tests {
     }
 
     #[test]
+    fn a_change_follows_an_older_one() {
+        for one in changes() {
+            let follows = one.follows.map(|id| change(id).unwrap_or_else(|| panic!("{}: no change {id}", one.id)));
+            assert!(follows.is_none_or(|older| older.since < one.since), "{}", one.id);
+        }
+    }
+
+    #[test]
     fn backports_are_older_than_mainline_and_one_for_each_series() {
         for change in changes() {
             let series: BTreeSet<Series> = change.backports.iter().map(|backport| backport.series).collect();
@@ -244,7 +257,7 @@ mod tests {
 
     #[test]
     fn every_change_of_a_field_changes_it() {
-        let mut behaviour = Behaviour::probed(KernelVersion::new(0, 0, 0), |_| Some(false));
+        let mut behaviour = Behaviour::composed(|_| false);
         for change in changes() {
             let before = behaviour;
             if let Some(set) = change.set {

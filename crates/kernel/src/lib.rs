@@ -10,6 +10,7 @@ mod cgroup_writeback;
 mod change;
 mod changes;
 mod constants;
+mod difference;
 mod dirty_limit;
 mod dirty_poll_interval;
 mod dirty_ratelimit;
@@ -27,6 +28,7 @@ mod pause;
 mod percpu_counter;
 mod position_ratio;
 mod product;
+mod release;
 mod wb_calc_thresh;
 mod wb_dirty;
 mod wb_over_bg_thresh;
@@ -40,10 +42,11 @@ pub use behaviour::{
 };
 pub use cgroup_writeback::{CgroupWriteback, WhyNot, cgroup_writeback};
 pub use change::{
-    Area, Backport, Change, Commit, OLDEST_MODELLED, Presence, Weight, change, changes, is_modelled,
+    Area, Backport, Change, Commit, OLDEST_KNOWN, OLDEST_MODELLED, Presence, Weight, change, changes, is_modelled,
     is_newer_than_modelled, newest_modelled,
 };
 pub use constants::{Build, FRAC, RATELIMIT_ONE};
+pub use difference::{Difference, Uncertain, difference, instead};
 pub use dirty_limit::update_dirty_limit;
 pub use dirty_poll_interval::dirty_poll_interval;
 pub use dirty_ratelimit::{DirtyRatelimit, RatelimitSample, task_ratelimit};
@@ -62,6 +65,7 @@ pub use mdtc_calc_avail::{MdtcAvailInput, mdtc_calc_avail};
 pub use pause::{Pause, PauseArithmetic};
 pub use percpu_counter::{Cpu, PercpuCounter};
 pub use position_ratio::wb_position_ratio;
+pub use release::{Certainty, NotARelease, Release, Vendor};
 pub use wb_calc_thresh::{WbShare, wb_bg_thresh, wb_calc_thresh, wb_min_max_ratio};
 pub use wb_dirty::wb_dirty_is_exact;
 pub use wb_over_bg_thresh::{BackgroundDomain, wb_over_bg_thresh};

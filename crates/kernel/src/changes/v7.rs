@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of Linux 7.x.
 
-use crate::change::{Area, Change, Weight, commit, first, titled};
+use crate::change::{Area, Change, Weight, commit, first, seen, titled};
 use floodline_record::version::Series;
 
 pub(super) const CHANGES: &[Change] = &[
@@ -12,6 +12,7 @@ pub(super) const CHANGES: &[Change] = &[
         is_since_sure: true,
         commits: &[commit("64dd89ae01f2", "mm/block/fs: remove laptop_mode")],
         backports: &[],
+        follows: None,
         weight: Weight::Noticed,
         before: "vm.laptop_mode delays background writeback until a disk is read.",
         after: "vm.laptop_mode does nothing.",
@@ -28,6 +29,7 @@ pub(super) const CHANGES: &[Change] = &[
             "mm: start background writeback based on per-wb threshold for strictlimit BDIs",
         )],
         backports: &[],
+        follows: None,
         weight: Weight::Detail,
         before: "Writers of a strictlimit bdi are slowed before its flusher is woken.",
         after: "A strictlimit bdi wakes its flusher at its own background threshold.",
@@ -41,6 +43,7 @@ pub(super) const CHANGES: &[Change] = &[
         is_since_sure: true,
         commits: &[commit("31c1d19ead2c", "writeback: use a per-sb counter to drain inode wb switches at umount")],
         backports: &[],
+        follows: None,
         weight: Weight::Noticed,
         before: "umount waits for the inode switches of the whole machine.",
         after: "umount waits only for the inode switches of its own filesystem.",
@@ -54,11 +57,26 @@ pub(super) const CHANGES: &[Change] = &[
         is_since_sure: false,
         commits: &[],
         backports: &[],
+        follows: Some("dontcache"),
         weight: Weight::Detail,
         before: "A RWF_DONTCACHE write starts its own writeback.",
         after: "A RWF_DONTCACHE write wakes the flusher.",
         means: "The flusher's events have a new reason, dontcache.",
         set: None,
+    },
+    Change {
+        id: "switch-prepare-resumes",
+        area: Area::Cgroups,
+        since: Series(7, 3),
+        is_since_sure: false,
+        commits: &[titled("writeback: bound cleanup_offline_cgwb() rescans by rotating scanned inodes")],
+        backports: &[first(6, 1, 189), first(6, 12, 112), seen(7, 2, 13)],
+        follows: Some("dying-wb-release"),
+        weight: Weight::Noticed,
+        before: "Preparing the inodes of a removed cgroup walks over all that were prepared before, batch by batch.",
+        after: "Preparing the inodes of a removed cgroup visits each once.",
+        means: "Removing a cgroup with very many files costs CPU in proportion to them.",
+        set: Some(|kernel| kernel.switching.prepare_resumes = true),
     },
     Change {
         id: "switch-restamps-dirtied-when",
@@ -67,6 +85,7 @@ pub(super) const CHANGES: &[Change] = &[
         is_since_sure: false,
         commits: &[titled("writeback: reset dirtied_when when switching wbs")],
         backports: &[first(6, 12, 117)],
+        follows: None,
         weight: Weight::Detail,
         before: "A moved dirty inode keeps its age, behind newer inodes in the list.",
         after: "A moved dirty inode begins a new age.",

@@ -8,7 +8,7 @@
 use crate::diagnose::switches::{self, Moves, Pair};
 use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
-use floodline_kernel::{Behaviour, Presence, Switching, change};
+use floodline_kernel::{Behaviour, Switching, change};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -43,21 +43,19 @@ const MANY_INODES: u64 = 100 << 20;
 enum Cost {
     /// No release of dying wbs: nothing is switched when a cgroup goes (before 5.14).
     None,
-    /// Linear, by one worker (6.18, and stable releases with the three commits).
+    /// Linear: moved inodes are appended (6.18, and stable releases with its fix).
     Linear,
     /// Contended, and quadratic with timestamp-dirty inodes.
     Quadratic,
-    /// The version is not known, or is of a series whose stable releases differ.
+    /// The version is not known.
     Unknown,
 }
 
 /// What the kernel does, as its version and its stable release tell. Vendors carry backports in both directions.
 fn cost(facts: &HostFacts) -> Cost {
-    let (Some(version), Some(behaviour)) = (facts.kernel, Behaviour::of_host(facts)) else { return Cost::Unknown };
-    let is_unsure = change("switch-without-sorting").is_some_and(|fix| fix.presence(version) == Presence::Unsure);
+    let Some(behaviour) = Behaviour::of_host(facts) else { return Cost::Unknown };
     match behaviour.switching {
         Switching { releases_dying: false, .. } => Cost::None,
-        Switching { sorts_by_age: true, .. } if is_unsure => Cost::Unknown,
         Switching { sorts_by_age: true, .. } => Cost::Quadratic,
         _ => Cost::Linear,
     }
@@ -309,13 +307,22 @@ fn cause(storm: &Storm) -> String {
     )
 }
 
+/// Releases that have the fix, newest first.
+fn fixed_kernels() -> String {
+    let Some(fix) = change("switch-without-sorting") else { return "a newer one".to_owned() };
+    let stable = fix.backports.iter().rev().map(|backport| format!("{}.{}", backport.series, backport.patch));
+    let hashes: Vec<&str> = fix.commits.iter().filter_map(|commit| commit.hash).collect();
+    let releases: Vec<String> = std::iter::once(fix.since.to_string()).chain(stable).collect();
+    format!("{} or later (commits {})", releases.join(", "), hashes.join(" and "))
+}
+
 fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
     let mut plan = Vec::new();
     if storm.cost == Cost::Quadratic || storm.cost == Cost::Unknown {
         plan.push(Step {
             when: When::Later,
             write: "kernel".to_owned(),
-            value: "6.18, or a stable release with commit e1b849cfa6b6 (6.12.117 and 6.1.192 have it)".to_owned(),
+            value: fixed_kernels(),
             undo: "boot the old kernel".to_owned(),
             command: "# Install a newer kernel package and reboot.".to_owned(),
         });
@@ -390,12 +397,14 @@ mod tests {
         };
         check("5.10.223", Cost::None);
         check("5.15.0", Cost::Quadratic);
-        check("6.1.176", Cost::Quadratic);
-        check("6.1.180", Cost::Unknown);
+        check("6.1.156", Cost::Quadratic);
+        check("6.1.157", Cost::Linear);
+        check("6.1.176", Cost::Linear);
         check("6.1.192", Cost::Linear);
         check("6.8.0-31-generic", Cost::Quadratic);
         check("6.12.43", Cost::Quadratic);
-        check("6.12.80", Cost::Unknown);
+        check("6.12.53", Cost::Quadratic);
+        check("6.12.54", Cost::Linear);
         check("6.12.117", Cost::Linear);
         check("6.18.44", Cost::Linear);
         check("7.2.13", Cost::Linear);
