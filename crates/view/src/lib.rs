@@ -9,6 +9,7 @@ pub mod explain;
 pub mod export;
 pub mod figures;
 pub mod json;
+pub mod kernels;
 mod layout;
 pub mod ledger;
 pub mod matrix;

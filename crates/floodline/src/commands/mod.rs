@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod explain;
 mod export;
+mod kernels;
 mod lab;
 mod ledger;
 mod record;
@@ -30,6 +31,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<export::Export>(),
     Command::of::<compare::Compare>(),
     Command::of::<explain::Explain>(),
+    Command::of::<kernels::Kernels>(),
     Command::of::<scenario::ScenarioCommand>(),
     Command::of::<simulate::Simulate>(),
     Command::of::<sweep::SweepCommand>(),

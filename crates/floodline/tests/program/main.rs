@@ -10,6 +10,7 @@ mod doctor_incidents;
 mod exit_codes;
 mod harness;
 mod hostile;
+mod kernels;
 mod lab;
 mod lab_faults;
 mod lab_trace;
