@@ -48,9 +48,12 @@ impl fmt::Display for WhyNot {
     }
 }
 
+/// Name of a filesystem, what a kernel says of it, and the change that brought it.
+type Support = (&'static str, fn(&Behaviour) -> bool, &'static str);
+
 /// Filesystems that got support: what a kernel says of one, and the change that brought it. The ext4 driver has served
 /// ext3 since the release that gave it support: commit c290ea01abb7 ("fs: Remove ext3 filesystem driver").
-const SUPPORT: &[(&str, fn(&Behaviour) -> bool, &str)] = &[
+const SUPPORT: &[Support] = &[
     ("ext2", |kernel| kernel.cgroup_writeback.ext2, "cgroup-writeback-ext2"),
     ("ext3", |kernel| kernel.cgroup_writeback.ext4, "cgroup-writeback-ext4"),
     ("ext4", |kernel| kernel.cgroup_writeback.ext4, "cgroup-writeback-ext4"),
