@@ -110,12 +110,24 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_survived_and_a_cut_never_lies() {
+    fn any_bytes_are_survived_as_controllers() {
         testing::survives_anything("cpuset io memory\n", |bytes| {
             let _ = controllers(bytes);
         });
+    }
+
+    #[test]
+    fn any_bytes_are_survived_as_stat() {
         testing::survives_anything(STAT_6_18, read(stat));
+    }
+
+    #[test]
+    fn any_bytes_are_survived_as_events() {
         testing::survives_anything(EVENTS_6_12, read(events));
+    }
+
+    #[test]
+    fn a_cut_never_lies() {
         testing::a_cut_never_lies(STAT_6_18, read(stat));
         testing::a_cut_never_lies(EVENTS_6_12, read(events));
     }

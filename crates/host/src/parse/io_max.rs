@@ -91,11 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_survived_and_a_cut_never_lies() {
-        testing::survives_anything(V6_12, read);
+    fn any_bytes_are_survived_as_weights() {
         testing::survives_anything("default 100\n8:16 200\n", |bytes| {
             let _ = weight(bytes);
         });
+    }
+
+    #[test]
+    fn any_bytes_are_survived_and_a_cut_never_lies() {
+        testing::survives_anything(V6_12, read);
         testing::a_cut_never_lies(V6_12, |bytes| {
             let (rows, understood) = read(bytes);
             (rows.into_iter().nth(1).map(|(_, row)| row).unwrap_or_default(), understood)

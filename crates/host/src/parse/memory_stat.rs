@@ -158,9 +158,13 @@ total_unevictable 18501632
     }
 
     #[test]
+    fn any_bytes_are_survived_of_version_1() {
+        testing::survives_anything(V1_6_18, read(parse_v1));
+    }
+
+    #[test]
     fn any_bytes_are_survived_and_a_cut_never_lies() {
         testing::survives_anything(V6_12, read(parse));
-        testing::survives_anything(V1_6_18, read(parse_v1));
         testing::a_cut_never_lies(V6_12, read(parse));
         testing::a_cut_never_lies(V1_6_18, read(parse_v1));
     }

@@ -4,7 +4,7 @@
 
 use floodline_record::metric::Row;
 
-/// Feeds a parser random bytes, and texts made of the pieces of a good one.
+/// Feeds a parser random bytes, and texts made of the pieces of a good one. Once in a test: a fuzzer stays in the first.
 pub(super) fn survives_anything<T>(good: &str, parse: impl Fn(&[u8]) -> T + std::panic::RefUnwindSafe) {
     let pieces: Vec<&[u8]> = good.as_bytes().split_inclusive(|b| b" \n:=".contains(b)).collect();
     bolero::check!().with_type::<Vec<u16>>().with_iterations(400).for_each(|choices| {
