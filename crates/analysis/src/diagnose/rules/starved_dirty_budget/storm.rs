@@ -13,9 +13,12 @@ use floodline_record::window::Window;
 use std::collections::BTreeSet;
 
 /// Part of the background threshold from which dirty data stand at it: samples are some time apart.
-const AT_THRESHOLD: f64 = 0.5;
+const NEAR_THRESHOLD: f64 = 0.5;
+const AT_THRESHOLD: f64 = 0.75;
 /// Dirtied bytes, in multiples of what age alone would have written, from which a threshold cleans.
 const AGAIN: f64 = 2.0;
+/// The same where dirty data were seen near the threshold only.
+const OFTEN_AGAIN: f64 = 8.0;
 /// Rate of one domain that counts for the sum, bytes per second.
 const COUNTS: f64 = 50e3;
 /// What the kernel starts with.
@@ -122,8 +125,9 @@ fn storm<'w, 'a, 'b>(
     let expiry = dirty::expiry_seconds(window).filter(|seconds| seconds.is_finite()).unwrap_or(f64::INFINITY);
     // Age writes what is dirty once in an expiry period.
     let by_age = peak as f64 * (1.0 + window.seconds() / expiry);
-    let is_again = dirtied as f64 >= AGAIN * by_age;
-    if rate < COUNTS || !is_again || (peak as f64) < AT_THRESHOLD * background as f64 {
+    let is_at = peak as f64 >= AT_THRESHOLD * background as f64;
+    let is_again = dirtied as f64 >= if is_at { AGAIN } else { OFTEN_AGAIN } * by_age;
+    if rate < COUNTS || !is_again || (peak as f64) < NEAR_THRESHOLD * background as f64 {
         return None;
     }
     let per_fault = (dirtied / faults.max(1)).clamp(4096, 2 << 20);
