@@ -6,7 +6,7 @@ use crate::change::{Change, OLDEST_KNOWN, Presence, newest_modelled};
 use floodline_record::version::{KernelVersion, Series};
 use std::fmt;
 
-/// A kernel that somebody asks about.
+/// A kernel as a command names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// As it was written.
@@ -58,7 +58,7 @@ pub enum NotARelease {
     #[error("invalid kernel version: expected MAJOR.MINOR[.PATCH] or a release such as 6.1.0-28-amd64")]
     Malformed,
     /// No such series was released.
-    #[error("there is no Linux {0}: {1} was followed by {2}")]
+    #[error("Linux {0} was never released: {1} was followed by {2}")]
     NeverReleased(Series, Series, Series),
     /// Older than the table.
     #[error("Linux {0} is older than {OLDEST_KNOWN}, the oldest kernel known here")]
@@ -239,7 +239,7 @@ mod tests {
             let found = Release::parse(text).map_err(|error| error.to_string());
             assert_eq!(found.err().as_deref(), Some(expect), "{text}");
         };
-        check("5.25", "there is no Linux 5.25: 5.19 was followed by 6.0");
+        check("5.25", "Linux 5.25 was never released: 5.19 was followed by 6.0");
         check("2.6.32", "Linux 2.6 is older than 3.2, the oldest kernel known here");
         check("9.1", "Linux 9.1 is newer than 7.3, the newest kernel known here");
         let malformed = "invalid kernel version: expected MAJOR.MINOR[.PATCH] or a release such as 6.1.0-28-amd64";

@@ -218,7 +218,7 @@ mod tests {
                  instances = {cgroups}\n[workload.tasks.t]\ninstances = {tasks}\nsteps = [\"sync\"]\n"
             );
             let file = ScenarioFile::parse(&text).unwrap();
-            let checked = file.variants.values().map(check).collect::<Result<(), SimError>>();
+            let checked = file.variants.values().try_for_each(check);
             checked.map_err(|error| error.to_string()).err().unwrap_or_default()
         };
         assert_eq!(told(20_000, 20_000), "");
