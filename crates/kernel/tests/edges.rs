@@ -3,8 +3,8 @@
 //! Expected values are worked out by hand from the formulas. `make mutants` finds what is missing here.
 
 use floodline_kernel::{
-    Algorithm, Build, Cpu, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause, PauseArithmetic,
-    RatelimitSample, WbShare, wb_calc_thresh,
+    Algorithm, BackgroundDomain, Build, Cpu, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause,
+    PauseArithmetic, RatelimitSample, WbShare, WriteBandwidth, wb_calc_thresh, wb_over_bg_thresh, wb_position_ratio,
 };
 
 const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
@@ -22,8 +22,8 @@ fn a_backport_counts_for_its_own_series_only() {
     check(5, 10, 222, false);
     check(5, 10, 223, true);
     check(5, 11, 250, false);
-    check(6, 1, 191, false);
-    check(6, 1, 192, true);
+    check(6, 1, 97, false);
+    check(6, 1, 98, true);
     check(6, 2, 250, false);
 }
 
@@ -166,4 +166,58 @@ fn a_sleep_is_lengthened_where_it_would_be_for_less_than_128_kib_only() {
 #[test]
 fn completions_go_round_the_cpus_if_there_is_more_than_one() {
     assert_eq!([Cpu::One.next(1), Cpu::One.next(2), Cpu::Other.next(2)], [Cpu::One, Cpu::Other, Cpu::One]);
+}
+
+#[test]
+fn the_line_of_a_wb_and_its_reserve_end_where_they_should() {
+    // Dirty pages at the set point: 1024 before the wb's line.
+    let check = |wb_thresh, wb_dirty, expect| {
+        let dtc = DirtyThrottleControl {
+            thresh: 1000,
+            bg_thresh: 600,
+            dirty: 900,
+            wb_thresh,
+            wb_dirty,
+            ..DirtyThrottleControl::default()
+        };
+        assert_eq!(wb_position_ratio(&of(6, 14), &dtc, 10, false), expect, "{wb_dirty} of {wb_thresh}");
+    };
+    // A share of nothing has neither line nor reserve: a quarter is left.
+    check(0, 0, 256);
+    // The line of a share of 100 ends a quarter of its span before 0: at 162.
+    check(100, 161, 263);
+    check(100, 162, 256);
+    // The reserve of a share of 142 is 71: up to an eighth of it, 8, the ratio is eight times the line's 1940.
+    check(142, 8, 15_520);
+}
+
+#[test]
+fn the_average_bandwidth_follows_an_estimate_that_moves_away_or_stays() {
+    let check = |avg, written, elapsed, expect: (u64, u64)| {
+        let before = WriteBandwidth { write_bandwidth: 1000, avg_write_bandwidth: avg };
+        let after = before.update(BUILD, written, elapsed);
+        assert_eq!((after.write_bandwidth, after.avg_write_bandwidth), expect, "{avg} {written} {elapsed}");
+    };
+    // A quarter of the period of 1024 jiffies; 1024 pages in it are 1000 per second.
+    check(1800, 0, 256, (750, 1700));
+    check(1800, 1024, 256, (1000, 1700));
+    check(1800, 2048, 256, (1250, 1800));
+    check(200, 2048, 256, (1250, 300));
+    check(200, 1024, 256, (1000, 300));
+    check(200, 0, 256, (750, 200));
+    check(1000, 2048, 256, (1250, 1000));
+    // After more than a period the estimate begins again.
+    check(1800, 4096, 1024, (1000, 1700));
+    check(1800, 4096, 1025, (999, 999));
+    check(1800, 0, 1025, (0, 1));
+}
+
+#[test]
+fn background_work_begins_above_the_threshold() {
+    let algorithm = of(6, 14);
+    let over = |dirty| {
+        let share = WbShare::unlimited(&algorithm, 1, 1);
+        wb_over_bg_thresh(&algorithm, 0, &BackgroundDomain { dirty, bg_thresh: 1000, share }, None)
+    };
+    assert_eq!([1000, 1001].map(over), [false, true]);
 }
