@@ -8,6 +8,7 @@ pub mod facts;
 pub mod gap;
 pub mod human;
 pub mod id;
+pub mod lookup;
 pub mod metric;
 pub mod name;
 pub mod nearest;

@@ -6,6 +6,7 @@
 use crate::facts::HostFacts;
 use crate::gap::{Gap, Source};
 use crate::id::{Entity, EntityId};
+use crate::lookup::Lookup;
 use crate::metric::{MetricKind, Row};
 use crate::record::{Event, Record, Sink, What};
 use crate::sample::{
@@ -15,6 +16,7 @@ use crate::sample::{
 use crate::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
 
 /// All readings of one entity within a window, folded.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +38,8 @@ pub struct Span<R> {
     pub last_at: Nanos,
     /// How many samples had it.
     pub readings: u32,
+    /// Whether the last two readings were the same, so that each counter among them has a growth.
+    pub is_settled: bool,
 }
 
 impl<R: Row> Span<R> {
@@ -43,6 +47,14 @@ impl<R: Row> Span<R> {
         if self.readings == 0 {
             self.first_at = at;
         }
+        // A row that stands still grows by nothing and is neither smaller nor larger than before.
+        let stands_still = self.readings > 0 && *row == self.last;
+        if stands_still && self.is_settled {
+            self.last_at = at;
+            self.readings += 1;
+            return;
+        }
+        self.is_settled = stands_still;
         for (index, metric) in R::METRICS.iter().enumerate() {
             let Some(value) = row.get(index) else { continue };
             if metric.kind == MetricKind::Counter {
@@ -110,8 +122,8 @@ pub struct Window {
     pub zones: Spans<ZoneRow>,
     /// Block devices.
     pub disks: Spans<DiskRow>,
-    /// The rows of block devices one by one, in order of time.
-    pub disk_series: BTreeMap<EntityId, Vec<(Nanos, DiskRow)>>,
+    /// The rows of block devices one by one, in order of time. Rows that are equal and follow each other are one.
+    pub disk_series: BTreeMap<EntityId, Vec<(Nanos, Arc<DiskRow>)>>,
     /// Backing devices.
     pub bdis: Spans<BdiRow>,
     /// The rows of backing devices one by one, in order of time.
@@ -132,6 +144,8 @@ pub struct Window {
     pub traced: BTreeSet<String>,
     /// What was not read.
     pub gaps: Vec<Gap>,
+    /// Made when it is first asked for, and forgotten with every record.
+    pub lookup: OnceLock<Lookup>,
 }
 
 impl Window {
@@ -175,6 +189,11 @@ impl Window {
         }
     }
 
+    /// Devices, mounts and entities by what names them.
+    pub fn lookup(&self) -> &Lookup {
+        self.lookup.get_or_init(|| Lookup::of(self))
+    }
+
     /// The gaps of one source.
     pub fn gaps_of(&self, source: Source) -> impl Iterator<Item = &Gap> {
         self.gaps.iter().filter(move |gap| gap.source == source)
@@ -188,7 +207,9 @@ impl Window {
         self.host.push(at, &sample.host);
         self.host_series.push((sample.time, sample.host.clone()));
         for (id, row) in sample.disks.rows() {
-            self.disk_series.entry(*id).or_default().push((at, row.clone()));
+            let series = self.disk_series.entry(*id).or_default();
+            let same = series.last().filter(|(_, last)| **last == *row).map(|(_, last)| Arc::clone(last));
+            series.push((at, same.unwrap_or_else(|| Arc::new(row.clone()))));
         }
         for (id, row) in sample.bdis.rows() {
             self.bdi_series.entry(*id).or_default().push((at, row.clone()));
@@ -214,6 +235,7 @@ impl Sink for Window {
     type Error = Infallible;
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        self.lookup.take();
         match record {
             Record::Facts(facts) => self.facts = Some((**facts).clone()),
             Record::Entity(id, entity) => {
@@ -259,6 +281,19 @@ mod tests {
         check(&[1_000_000, 40], Some(40));
         check(&[1_000_000, 40, 50], Some(50));
         check(&[3, 0, 5], Some(5));
+    }
+
+    #[test]
+    fn a_reading_that_stands_still_counts_as_one_that_was_looked_at() {
+        check(&[5, 5, 5, 5], Some(0));
+        check(&[5, 9, 9, 9, 12], Some(7));
+        let mut span = Span::<HostRow>::default();
+        for (at, dirtied) in [None, Some(7), Some(7), Some(7), Some(8)].into_iter().enumerate() {
+            let row = HostRow { nr_dirtied: dirtied.map(Pages), nr_dirty: Some(Pages(3)), ..HostRow::default() };
+            span.push(Nanos(at as u64), &row);
+            assert_eq!(span.growth.nr_dirtied, [None, None, Some(Pages(0)), Some(Pages(0)), Some(Pages(1))][at]);
+            assert_eq!((span.last_at, span.readings), (Nanos(at as u64), at as u32 + 1));
+        }
     }
 
     #[test]

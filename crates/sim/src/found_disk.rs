@@ -4,6 +4,7 @@
 
 use floodline_record::sample::DiskRow;
 use floodline_record::units::Nanos;
+use std::sync::Arc;
 
 /// What a recording tells of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,7 @@ const BUSY: u64 = 100_000_000;
 impl FoundDisk {
     /// From the rows of a disk in order of time. An emulated disk is slower than it was told to be, as whoever
     /// emulates it wants the same CPUs.
-    pub fn of(series: &[(Nanos, DiskRow)]) -> FoundDisk {
+    pub fn of(series: &[(Nanos, Arc<DiskRow>)]) -> FoundDisk {
         let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
         for pair in series.windows(2) {
@@ -131,7 +132,7 @@ mod tests {
         let quiet = (0..8).map(|n| row(2 * n, 10 * n, 8192 * n, 5 * n));
         // It writes 50 MiB, and empties the cache of them in 1.8 s in all.
         let busy = row(64, 9_000, 50 << 20, 535);
-        let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), row)).collect();
+        let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), Arc::new(row))).collect();
         let found = FoundDisk::of(&series);
         // Half of the writes empty the cache too, which is counted twice.
         assert_eq!((found.latency, found.flush_latency), (Some(Nanos::from_millis(4)), Some(Nanos::from_millis(2))));

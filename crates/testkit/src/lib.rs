@@ -14,6 +14,7 @@ mod derive;
 mod every;
 pub mod flr;
 mod healthy;
+pub mod heavy;
 pub mod hostile;
 pub mod incidents;
 

@@ -12,6 +12,7 @@ use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, WbRow};
 use floodline_record::units::Bytes;
+use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
 /// All of a ratio in parts per million.
@@ -84,7 +85,7 @@ pub(super) fn of_written_devices(
     let mut found = Vec::new();
     for dev in inputs.written.get(&cgroup).into_iter().flatten() {
         let bdi = Name::from(dev.to_string().as_str());
-        if inputs.window.facts.as_ref().is_some_and(|facts| !may_have_wb(facts, *dev)) {
+        if inputs.window.facts.as_ref().is_some_and(|facts| !may_have_wb(inputs.window, facts, *dev)) {
             continue;
         }
         let knobs = Knobs::of(inputs, &bdi);
@@ -108,17 +109,16 @@ pub(super) fn of_written_devices(
 /// Whether cgroups have wbs on a device: it has a bdi, and a filesystem that takes part in cgroup
 /// writeback. (io.stat also lists the disks below a stacked device, where the pages do not belong.)
 /// True as far as the machine does not say otherwise.
-fn may_have_wb(facts: &HostFacts, dev: DevId) -> bool {
-    let whole = |dev: DevId| {
-        let partition = facts.devices.iter().find(|device| device.dev == dev);
-        partition.and_then(|device| device.partition_of).unwrap_or(dev)
-    };
+fn may_have_wb(window: &Window, facts: &HostFacts, dev: DevId) -> bool {
+    let behaviour = Behaviour::of_host(facts);
     let takes_part = |mount: &Mount| {
-        let support = Behaviour::of_host(facts).map(|kernel| cgroup_writeback(mount, &kernel, &facts.cgroups));
+        let support = behaviour.as_ref().map(|kernel| cgroup_writeback(mount, kernel, &facts.cgroups));
         !matches!(support, Some(CgroupWriteback::Unsupported(_)))
     };
+    let lookup = window.lookup();
+    let mut mounts = lookup.mounts_of_device(facts, dev).filter(|mount| mount.dev.major != 0);
     (facts.bdis.is_empty() || facts.bdis.contains_key(dev.to_string().as_str()))
-        && (facts.mounts.is_empty() || facts.mounts.iter().any(|mount| whole(mount.dev) == dev && takes_part(mount)))
+        && (facts.mounts.is_empty() || mounts.any(takes_part))
 }
 
 /// Shares of the bdis in the global domain, as debugfs prints them.
@@ -158,13 +158,8 @@ fn device_name(inputs: &Inputs, bdi: &Name) -> Option<Name> {
     let text = bdi.to_string();
     let dev: DevId =
         facts.and_then(|facts| facts.bdis.get(text.as_str()).copied().flatten()).or_else(|| text.parse().ok())?;
-    let in_facts = facts.into_iter().flat_map(|facts| &facts.devices).find(|device| device.dev == dev);
-    in_facts.map(|device| device.name.clone()).or_else(|| {
-        inputs.window.entities.values().find_map(|entity| match entity {
-            Entity::Disk { dev: known, name } if *known == dev => Some(name.clone()),
-            _ => None,
-        })
-    })
+    let lookup = inputs.window.lookup();
+    lookup.device(facts, dev).map(|device| &device.name).or_else(|| lookup.disk_name(dev)).cloned()
 }
 
 /// Settings of a bdi as far as they were read, parts per million.
@@ -177,12 +172,8 @@ struct Knobs {
 
 impl Knobs {
     fn of(inputs: &Inputs, bdi: &Name) -> Knobs {
-        let found = inputs
-            .window
-            .bdis
-            .iter()
-            .find(|(id, _)| matches!(inputs.window.entities.get(id), Some(Entity::Bdi { name }) if name == bdi));
-        found.map_or_else(Knobs::default, |(_, span)| Knobs {
+        let found = inputs.window.lookup().bdi(bdi).and_then(|id| inputs.window.bdis.get(&id));
+        found.map_or_else(Knobs::default, |span| Knobs {
             min_ratio: span.last.min_ratio.map(|ppm| ppm.0),
             max_ratio: span.last.max_ratio.map(|ppm| ppm.0),
             strictlimit: span.last.strict_limit.map(|flag| flag.0 != 0),

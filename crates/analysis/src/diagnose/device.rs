@@ -4,7 +4,7 @@
 //! they were saturated, or else by the kernel's own estimate, or else only "at least".
 //! `/proc/diskstats` counts at completion; a stacked device counts the same bytes again.
 
-use floodline_record::facts::{BlockDevice, Mount, Stack};
+use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, DiskRow};
@@ -12,6 +12,7 @@ use floodline_record::units::{Count, Nanos, Quantity};
 use floodline_record::window::{Span, Window};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Share of an interval a device must be busy to count as saturated.
 const SATURATED_UTILISATION: f64 = 0.9;
@@ -122,6 +123,9 @@ impl Basis {
     }
 }
 
+/// Most devices of one stack that are looked at.
+const STACK_MAX: usize = 512;
+
 impl<'a> Device<'a> {
     /// What it did in each interval of the window, in order of time.
     pub fn intervals(&self) -> Vec<Interval> {
@@ -157,9 +161,8 @@ impl<'a> Device<'a> {
     /// Its backing device info: the one named after its number. Filesystems with a bdi of their own
     /// (btrfs, NFS, FUSE) do not use it.
     pub fn bdi(&self) -> Option<&'a Span<BdiRow>> {
-        let wanted = self.dev.to_string();
-        let named = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name.as_bytes() == wanted.as_bytes());
-        self.window.entities.iter().find(|(_, entity)| named(entity)).and_then(|(id, _)| self.window.bdis.get(id))
+        let id = self.window.lookup().bdi(&Name::new(self.dev.to_string()))?;
+        self.window.bdis.get(&id)
     }
 
     /// The readings of its backing device info one by one, in order of time.
@@ -172,8 +175,8 @@ impl<'a> Device<'a> {
 
     /// Mounts of filesystems on it or its partitions.
     pub fn mounts(&self) -> Vec<&'a Mount> {
-        let mounts = self.window.facts.iter().flat_map(|facts| &facts.mounts);
-        mounts.filter(|mount| of_mount(self.window, mount).is_some_and(|device| device.id == self.id)).collect()
+        let of_facts = |facts: &'a HostFacts| self.window.lookup().mounts_of_device(facts, self.dev);
+        self.window.facts.iter().flat_map(of_facts).collect()
     }
 
     /// Whether it is the bottom of its stack: a driver, not a layer.
@@ -199,25 +202,25 @@ impl<'a> Device<'a> {
 
     /// Whether another block device is built on it.
     fn carries_a_device(&self) -> bool {
-        let devices = self.window.facts.iter().flat_map(|facts| &facts.devices);
-        let on_it = |slave: &DevId| *slave == self.dev || whole(self.window, *slave) == self.dev;
-        devices.filter(|other| other.dev != self.dev).any(|other| other.slaves.iter().any(on_it))
+        self.window.lookup().carries_a_device(self.dev)
     }
 
     /// The disks below it, itself when it is one.
     pub fn bottoms(&self) -> Vec<Device<'a>> {
         let mut found = Vec::new();
-        let mut seen = vec![self.dev];
+        let mut seen = BTreeSet::from([self.dev]);
         let mut next = VecDeque::from([*self]);
         while let Some(device) = next.pop_front() {
+            if seen.len() > STACK_MAX {
+                break;
+            }
             let below: &[DevId] = device.facts.map(|facts| facts.slaves.as_slice()).unwrap_or_default();
             if below.is_empty() {
                 found.push(device);
             }
             for slave in below {
-                let slave = whole(self.window, *slave);
-                if !seen.contains(&slave) {
-                    seen.push(slave);
+                let slave = self.window.lookup().whole(self.window, *slave);
+                if seen.insert(slave) {
                     next.extend(by_dev(self.window, slave));
                 }
             }
@@ -307,23 +310,15 @@ pub fn drains(window: &Window) -> Vec<Device<'_>> {
 
 /// The whole device of a number, partitions resolved.
 pub fn by_dev(window: &Window, dev: DevId) -> Option<Device<'_>> {
-    let dev = whole(window, dev);
-    devices(window).into_iter().find(|device| device.dev == dev)
+    let lookup = window.lookup();
+    let id = lookup.disk(lookup.whole(window, dev))?;
+    device(window, id, window.disks.get(&id)?)
 }
 
 /// The whole device that a filesystem is on; `None` for filesystems without one. Anonymous device
 /// numbers (btrfs) are resolved by the mount's source.
 pub fn of_mount<'a>(window: &'a Window, mount: &Mount) -> Option<Device<'a>> {
-    if mount.dev.major != 0 {
-        return by_dev(window, mount.dev);
-    }
-    let path = mount.source.as_bytes().strip_prefix(b"/dev/")?;
-    let is_source = |device: &&BlockDevice| match &device.stack {
-        Stack::Dm { name } if path.starts_with(b"mapper/") => name.as_bytes() == &path[b"mapper/".len()..],
-        _ => device.name.as_bytes() == path,
-    };
-    let device = window.facts.as_ref()?.devices.iter().find(is_source)?;
-    by_dev(window, device.dev)
+    by_dev(window, window.lookup().number_of_mount(mount)?)
 }
 
 /// Bytes written per second by all disks together.
@@ -334,51 +329,17 @@ pub fn disks_write_rate(window: &Window) -> Option<f64> {
 
 fn device<'a>(window: &'a Window, id: EntityId, span: &'a Span<DiskRow>) -> Option<Device<'a>> {
     let Some(Entity::Disk { dev, name }) = window.entities.get(&id) else { return None };
-    if is_partition(window, *dev, name) {
+    let lookup = window.lookup();
+    if lookup.is_partition(window, *dev, name) {
         return None;
     }
-    let facts = window.facts.as_ref().and_then(|facts| facts.devices.iter().find(|device| device.dev == *dev));
-    Some(Device { id, dev: *dev, name, facts, span, window })
+    Some(Device { id, dev: *dev, name, facts: lookup.device(window.facts.as_ref(), *dev), span, window })
 }
 
-fn is_partition(window: &Window, dev: DevId, name: &Name) -> bool {
-    let known = window.facts.iter().flat_map(|facts| &facts.devices).find(|device| device.dev == dev);
-    match known {
-        Some(device) => device.partition_of.is_some(),
-        None => whole_by_name(window, name).is_some(),
-    }
-}
+/// A row of a device, and when it was read.
+type Reading = (Nanos, Arc<DiskRow>);
 
-/// The whole device of a number: itself unless it is a partition.
-fn whole(window: &Window, dev: DevId) -> DevId {
-    let known = window.facts.iter().flat_map(|facts| &facts.devices).find(|device| device.dev == dev);
-    let named = || {
-        let of_number = |entity: &&Entity| matches!(entity, Entity::Disk { dev: other, .. } if *other == dev);
-        match window.entities.values().find(of_number) {
-            Some(Entity::Disk { name, .. }) => whole_by_name(window, name),
-            _ => None,
-        }
-    };
-    match known {
-        Some(device) => device.partition_of.unwrap_or(dev),
-        None => named().unwrap_or(dev),
-    }
-}
-
-/// Without facts, `sda1` is a partition when there is an `sda`, and `nvme0n1p2` when there is an `nvme0n1`.
-fn whole_by_name(window: &Window, name: &Name) -> Option<DevId> {
-    window.entities.values().find_map(|entity| match entity {
-        Entity::Disk { dev, name: whole } => {
-            let rest = name.as_bytes().strip_prefix(whole.as_bytes())?;
-            let ends_in_digit = whole.as_bytes().last().is_some_and(u8::is_ascii_digit);
-            let digits = if ends_in_digit { rest.strip_prefix(b"p")? } else { rest };
-            (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then_some(*dev)
-        }
-        _ => None,
-    })
-}
-
-fn interval((start, before): &(Nanos, DiskRow), (end, after): &(Nanos, DiskRow)) -> Option<Interval> {
+fn interval((start, before): &Reading, (end, after): &Reading) -> Option<Interval> {
     let seconds = Nanos(end.0.checked_sub(start.0)?).as_secs_f64();
     if seconds <= 0.0 {
         return None;

@@ -4,7 +4,7 @@
 
 use crate::diagnose::cgroup;
 use crate::report::Evidence;
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::traced::throttle::{Domain, Throttled};
@@ -66,8 +66,7 @@ pub fn total(window: &Window, bdi: Option<&Name>) -> Option<Pauses> {
 
 /// The cgroup with an inode number.
 pub fn cgroup_of(window: &Window, ino: u64) -> Option<EntityId> {
-    let is_it = |entity: &Entity| matches!(entity, Entity::Cgroup { ino: Some(its), .. } if *its == ino);
-    window.entities.iter().find(|(_, entity)| is_it(entity)).map(|(id, _)| *id)
+    window.lookup().cgroup(ino)
 }
 
 /// A cgroup by its inode number, for a sentence.

@@ -101,14 +101,23 @@ impl<'a> Queued<'a> {
     }
 }
 
+/// For how many waits, the longest, it is found out whose data they waited for: each looks at all that was queued.
+const BLAMED_MAX: usize = 2048;
+
 /// The long waits of a window, longest first.
 pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
     let queued = Queued::of(window);
     let mut waits: Vec<Blame> = Vec::new();
     // The latest wait of each task that is part of no other.
     let mut whole: BTreeMap<(u32, u32), usize> = BTreeMap::new();
-    for (at, wait) in outer_first(window) {
-        let blame = blame(&queued, names, at, wait);
+    let slow = outer_first(window);
+    let mut lengths: Vec<Nanos> = slow.iter().map(|(_, wait)| wait.lasted).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let shortest = lengths.get(BLAMED_MAX).copied();
+    let none = Queued { rows: Vec::new(), longest: 0 };
+    for (at, wait) in slow {
+        let is_long = shortest.is_none_or(|shortest| wait.lasted > shortest);
+        let blame = blame(if is_long { &queued } else { &none }, names, at, wait);
         let task = (wait.who.pid, wait.tid.unwrap_or(wait.who.pid));
         let around =
             whole.get(&task).and_then(|index| waits.get_mut(*index)).filter(|outer| outer.at_ns >= blame.at_ns);
@@ -179,9 +188,8 @@ fn part_within(submitted: &Submitted, end: Nanos, from: Nanos, to: Nanos) -> f64
 
 fn largest<K>(parts: BTreeMap<K, f64>, name: impl Fn(K) -> String) -> Vec<Part> {
     let all: f64 = parts.values().sum();
-    let mut parts: Vec<Part> =
-        parts.into_iter().map(|(key, bytes)| Part { name: name(key), share: bytes / all }).collect();
-    parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let mut parts: Vec<(K, f64)> = parts.into_iter().collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     parts.truncate(NAMED);
-    parts
+    parts.into_iter().map(|(key, bytes)| Part { name: name(key), share: bytes / all }).collect()
 }

@@ -11,15 +11,17 @@ use floodline_record::record::{Event, What};
 use floodline_record::traced::{File, Who};
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The loop devices of a window, by the file that each is made of.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     made_of: BTreeMap<FileKey, DevId>,
+    /// The devices of `made_of`.
+    devices: BTreeSet<DevId>,
     /// What was queued at each and has not become dirty below yet, by those who are credited with it. Not what is
     /// nobody's: zeroes that are asked for reach the device and make nothing dirty.
-    passed: BTreeMap<DevId, Shares>,
+    passed: BTreeMap<DevId, VecDeque<(Who, u64)>>,
 }
 
 impl Loops {
@@ -41,8 +43,10 @@ impl Loops {
         });
         // Most are named many times, and a path is put together each time it is asked for.
         let files: BTreeSet<FileKey> = files.collect();
-        let made_of = files.into_iter().filter_map(|key| Some((key, *backing.get(&names.file(key))?))).collect();
-        Loops { made_of, passed: BTreeMap::new() }
+        let made_of: BTreeMap<FileKey, DevId> =
+            files.into_iter().filter_map(|key| Some((key, *backing.get(&names.file(key))?))).collect();
+        let devices = made_of.values().copied().collect();
+        Loops { made_of, devices, passed: BTreeMap::new() }
     }
 
     /// The device that is made of a file.
@@ -52,7 +56,7 @@ impl Loops {
 
     /// Whether a disk is made of one of the files.
     pub(super) fn is_one(&self, disk: DevId) -> bool {
-        self.made_of.values().any(|device| *device == disk)
+        self.devices.contains(&disk)
     }
 
     /// The order of events: by interval, and in one from the top of a stack to its bottom. What became dirty is read
@@ -83,14 +87,14 @@ impl Loops {
         let mut left = bytes;
         let mut shares = Shares::new();
         while left > 0
-            && let Some((who, open)) = passed.first_mut()
+            && let Some((who, open)) = passed.front_mut()
         {
             let part = left.min(*open);
             shares.push((who.clone(), part));
             left -= part;
             *open -= part;
             if *open == 0 {
-                passed.remove(0);
+                passed.pop_front();
             }
         }
         shares.extend((left > 0).then(|| (thread.clone(), left)));

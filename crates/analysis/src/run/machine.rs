@@ -91,7 +91,7 @@ fn devices(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     let several = disks.len() > 1;
     for disk in &disks {
         let Some(series) = window.disk_series.get(&disk.id) else { continue };
-        let mut within = series.iter().filter(|(at, _)| (from..=to).contains(at)).map(|(_, row)| row);
+        let mut within = series.iter().filter(|(at, _)| (from..=to).contains(at)).map(|(_, row)| row.as_ref());
         let Some(first) = within.next() else { continue };
         let Some(last) = within.next_back() else { continue };
         let Some(done) = between(first, last) else { continue };

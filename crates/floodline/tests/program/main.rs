@@ -9,6 +9,7 @@ mod doctor;
 mod doctor_incidents;
 mod exit_codes;
 mod harness;
+mod heavy;
 mod hostile;
 mod kernels;
 mod lab;

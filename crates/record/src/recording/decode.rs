@@ -6,6 +6,7 @@
 
 use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
 use super::item::{self, Item};
+use super::limits::{Limit, Spent, Stop, check_facts};
 use super::schema::{Differences, Header, Mapping};
 use super::table::{self, Rows, Scratch};
 use super::wire::{Cursor, Malformed, unzigzag};
@@ -50,6 +51,9 @@ pub enum DecodeError {
     /// Bytes changed after they were written, in its first 32.
     #[error("the first {PREAMBLE} bytes of the recording, which say that it is one, are damaged")]
     DamagedStart,
+    /// It stands for more than its length allows: no recorder wrote it.
+    #[error("the recording is refused, as no recorder writes such: {0}")]
+    TooMuch(#[from] Limit),
     /// Bytes changed after they were written, in its only header or in all of them.
     #[error("the header of the recording is damaged, and without it nothing else can be read")]
     DamagedHeader,
@@ -142,6 +146,7 @@ pub struct Decoder<R> {
     unknown_records: u64,
     closed: bool,
     over: bool,
+    spent: Spent,
 }
 
 /// What is still to be taken from the frame in hand.
@@ -192,6 +197,7 @@ impl<R: Read> Decoder<R> {
             unknown_records: 0,
             closed: false,
             over: false,
+            spent: Spent::default(),
         };
         decoder.open()?;
         Ok(decoder)
@@ -208,7 +214,8 @@ impl<R: Read> Decoder<R> {
                     self.miss(if cut_off { Why::Truncated } else { Why::Damaged }, bytes);
                 }
                 Step::Frame { kind: kind::HEADER, bytes } => {
-                    match self.unpack().ok().and_then(|()| self.parse_header()) {
+                    let unpacked = is_whole(self.unpack(bytes))?;
+                    match unpacked.then(|| self.parse_header()).flatten() {
                         Some(header) => {
                             self.mapping = Mapping::new(&header.tables);
                             self.header = header;
@@ -273,12 +280,24 @@ impl<R: Read> Decoder<R> {
     }
 
     /// Decompresses the frame in hand into `content`.
-    fn unpack(&mut self) -> Result<(), Malformed> {
+    fn unpack(&mut self, bytes: u64) -> Result<(), Stop> {
+        self.spent.read(bytes);
+        let left = usize::try_from(self.spent.content_left()).unwrap_or(usize::MAX);
+        let result = self.decompress(left);
+        self.spent.unpacked(self.content.len() as u64)?;
+        Ok(result?)
+    }
+
+    /// Decompresses until the frame ends or more than `left` came out of it.
+    fn decompress(&mut self, left: usize) -> Result<(), Malformed> {
         self.content.clear();
         self.at = 0;
         self.zstd.reinit().map_err(|_| Malformed("cannot decompress"))?;
         let mut input = InBuffer::around(self.frames.payload());
         loop {
+            if self.content.len() > left {
+                return Ok(());
+            }
             if self.content.len() == self.content.capacity() {
                 let more = self.content.len().max(FIRST_CONTENT).min(MAX_CONTENT - self.content.len());
                 if more == 0 {
@@ -324,7 +343,7 @@ impl<R: Read> Decoder<R> {
                     self.next_frame()?;
                     None
                 }
-                Hand::Items(frame) => self.next_item(frame),
+                Hand::Items(frame) => self.next_item(frame)?,
             };
             if record.is_some() {
                 return Ok(record);
@@ -348,19 +367,22 @@ impl<R: Read> Decoder<R> {
                     self.lose_step();
                 }
             }
-            Step::Frame { kind: kind::RECORDS, bytes } => match self.unpack().and_then(|()| self.begin(bytes)) {
-                Ok(None) => {
-                    self.closed = true;
-                    self.miss(Why::AfterEnd, bytes);
+            Step::Frame { kind: kind::RECORDS, bytes } => {
+                let begun = if is_whole(self.unpack(bytes))? { self.begin(bytes).ok() } else { None };
+                match begun {
+                    Some(None) => {
+                        self.closed = true;
+                        self.miss(Why::AfterEnd, bytes);
+                    }
+                    Some(Some(frame)) => self.hand = Hand::Items(frame),
+                    None => self.malformed(bytes),
                 }
-                Ok(Some(frame)) => self.hand = Hand::Items(frame),
-                Err(_) => self.malformed(bytes),
+            }
+            Step::Frame { kind: kind::DIRECTORY, bytes } if self.lost => match is_whole(self.unpack(bytes))? {
+                true => self.hand = Hand::Items(Frame { bytes, ..Frame::default() }),
+                false => self.malformed(bytes),
             },
-            Step::Frame { kind: kind::DIRECTORY, bytes } if self.lost => match self.unpack() {
-                Ok(()) => self.hand = Hand::Items(Frame { bytes, ..Frame::default() }),
-                Err(_) => self.malformed(bytes),
-            },
-            Step::Frame { kind: kind::HEADER | kind::DIRECTORY, .. } => {}
+            Step::Frame { kind: kind::HEADER | kind::DIRECTORY, bytes } => self.spent.read(bytes),
             Step::Frame { kind: kind::END, .. } => self.closed = true,
             Step::Frame { .. } => self.unknown_records += 1,
         }
@@ -395,37 +417,46 @@ impl<R: Read> Decoder<R> {
     }
 
     /// Takes the next record out of the frame in hand.
-    fn next_item(&mut self, frame: Frame) -> Option<Record> {
+    fn next_item(&mut self, frame: Frame) -> Result<Option<Record>, Limit> {
         let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
         let item = item::get(&mut cursor);
         self.at = self.content.len() - cursor.left();
         match item {
-            Ok(Item::Record(record)) => return Some(record),
+            Ok(Item::Record(record)) => {
+                if let Record::Facts(facts) = &record {
+                    check_facts(facts)?;
+                }
+                return Ok(Some(record));
+            }
             Ok(Item::Unknown) => self.unknown_records += 1,
             Ok(Item::Stop) => {
                 self.hand = Hand::Nothing;
                 if frame.sample {
-                    return self.sample(frame).map(|sample| Record::Sample(Box::new(sample)));
+                    return Ok(self.sample(frame)?.map(|sample| Record::Sample(Box::new(sample))));
                 }
             }
             Err(_) => self.malformed(frame.bytes),
         }
-        None
+        Ok(None)
     }
 
-    fn sample(&mut self, frame: Frame) -> Option<Sample> {
+    fn sample(&mut self, frame: Frame) -> Result<Option<Sample>, Limit> {
         if frame.keyframe {
-            self.tables.clear();
             self.last = SampleTime::default();
             self.in_step = true;
         }
         if !self.in_step {
             self.miss(Why::Damaged, frame.bytes);
-            return None;
+            return Ok(None);
         }
-        let Ok(sample) = self.parse_sample() else {
-            self.malformed(frame.bytes);
-            return None;
+        self.spent.begin_sample();
+        let sample = match self.parse_sample(frame.keyframe) {
+            Ok(sample) => sample,
+            Err(Stop::TooMuch(limit)) => return Err(limit),
+            Err(Stop::Malformed) => {
+                self.malformed(frame.bytes);
+                return Ok(None);
+            }
         };
         if self.cut_open
             && let Some(cut) = self.cuts.last_mut()
@@ -439,10 +470,10 @@ impl<R: Read> Decoder<R> {
         self.samples_due = frame.sample_number.wrapping_add(1);
         self.last = sample.time;
         self.last_read = Some(sample.time);
-        Some(sample)
+        Ok(Some(sample))
     }
 
-    fn parse_sample(&mut self) -> Result<Sample, Malformed> {
+    fn parse_sample(&mut self, keyframe: bool) -> Result<Sample, Stop> {
         let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
         let mut time = |before: Nanos| cursor.varint().map(|step| Nanos(before.0.wrapping_add(unzigzag(step) as u64)));
         let time = SampleTime { monotonic: time(self.last.monotonic)?, wall: time(self.last.wall)? };
@@ -452,13 +483,15 @@ impl<R: Read> Decoder<R> {
             let number = cursor.count(usize::MAX)?;
             let section = sections.get_mut(number).ok_or(Malformed("a table is not in the header"))?;
             if section.replace(cursor.bytes()?).is_some() {
-                return Err(Malformed("a table stands twice in a sample"));
+                return Err(Malformed("a table stands twice in a sample").into());
             }
         }
         sample.visit_mut(&mut GetTables {
             sections: &sections,
             mapping: &self.mapping,
             before: &mut self.tables,
+            keyframe,
+            spent: &mut self.spent,
             scratch: &mut self.scratch,
         })?;
         Ok(sample)
@@ -472,6 +505,15 @@ impl<R: Read> Iterator for Decoder<R> {
         let next = self.next_record();
         self.over |= next.is_err();
         next.transpose()
+    }
+}
+
+/// Whether a part of a frame can be used; an error where the whole recording cannot.
+fn is_whole(result: Result<(), Stop>) -> Result<bool, Limit> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Stop::Malformed) => Ok(false),
+        Err(Stop::TooMuch(limit)) => Err(limit),
     }
 }
 
@@ -519,36 +561,52 @@ struct GetTables<'a> {
     sections: &'a [Option<&'a [u8]>],
     mapping: &'a Mapping,
     before: &'a mut BTreeMap<&'static str, Box<dyn Any + Send>>,
+    /// The sample stands alone: rows before it count for nothing.
+    keyframe: bool,
+    spent: &'a mut Spent,
     scratch: &'a mut Scratch,
 }
 
 impl GetTables<'_> {
     /// Brings the rows of one table up to date; `None` when this sample does not have it.
-    fn rows<R: Row>(&mut self) -> Result<Option<&Rows<R>>, Malformed> {
-        let Some((number, columns)) = self.mapping.tables.get(R::TABLE) else { return Ok(None) };
-        let Some(section) = self.sections.get(*number).copied().flatten() else { return Ok(None) };
+    fn rows<R: Row>(&mut self) -> Result<Option<&Rows<R>>, Stop> {
+        let found = self.mapping.tables.get(R::TABLE);
+        let section = found.and_then(|(number, _)| self.sections.get(*number).copied().flatten());
+        let (Some((_, columns)), Some(section)) = (found, section) else {
+            if self.keyframe {
+                self.before.remove(R::TABLE);
+            }
+            return Ok(None);
+        };
         let before = self.before.entry(R::TABLE).or_insert_with(|| Box::new(Rows::<R>::new()));
         let rows = before.downcast_mut::<Rows<R>>().ok_or(Malformed("two tables of one name"))?;
-        table::get(&mut Cursor::new(section), self.scratch, rows, columns)?;
+        let known: Vec<EntityId> = match self.keyframe {
+            true => rows.drain(..).map(|(id, _)| id).collect(),
+            false => Vec::new(),
+        };
+        table::get(&mut Cursor::new(section), self.scratch, rows, columns, |rows, added| {
+            let is_new = |id: &&EntityId| known.binary_search(id).is_err();
+            self.spent.rows(rows, added.iter().filter(is_new).count(), R::METRICS.len())
+        })?;
         Ok(Some(rows))
     }
 }
 
 impl TableVisitorMut for GetTables<'_> {
-    type Error = Malformed;
+    type Error = Stop;
 
-    fn host(&mut self, row: &mut HostRow) -> Result<(), Malformed> {
+    fn host(&mut self, row: &mut HostRow) -> Result<(), Stop> {
         match self.rows::<HostRow>()?.map(Vec::as_slice) {
             None => Ok(()),
             Some([(EntityId(_), only)]) => {
                 row.clone_from(only);
                 Ok(())
             }
-            Some(_) => Err(Malformed("the machine has one row")),
+            Some(_) => Err(Malformed("the machine has one row").into()),
         }
     }
 
-    fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Malformed> {
+    fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Stop> {
         if let Some(rows) = self.rows::<R>()? {
             *table = Table::read(rows.clone());
         }

@@ -4,6 +4,7 @@
 //! the encoder is done: [`Encoder::written`] says how much of what was written is whole.
 
 use super::frame::{self, kind, put_frame, put_preamble};
+use super::limits::SAMPLE_CELLS_MAX;
 use super::schema::{Header, tables_of_this_build};
 use super::table::{self, MAX_ROWS, Rows, Scratch};
 use super::wire::{put_bytes, put_varint, zigzag};
@@ -181,7 +182,8 @@ impl<W: Write> Encoder<W> {
         put_varint(&mut self.content, step(self.last.wall.0, sample.time.wall.0));
         put_varint(&mut self.content, sample.took.0);
         self.last = sample.time;
-        let mut put = PutTables { out: &mut self.content, state: &mut self.tables, keyframe, at: 0, fits: true };
+        let mut put =
+            PutTables { out: &mut self.content, state: &mut self.tables, keyframe, at: 0, cells: 0, fits: true };
         sample.visit(&mut put);
         if !put.fits {
             return Err(EncodeError::TooLarge("a sample"));
@@ -284,6 +286,7 @@ struct PutTables<'a> {
     state: &'a mut Written,
     keyframe: bool,
     at: usize,
+    cells: u64,
     fits: bool,
 }
 
@@ -301,7 +304,8 @@ impl PutTables<'_> {
             before.clear();
         }
         let Some(now) = now else { return };
-        if now.len() > MAX_ROWS {
+        self.cells = self.cells.saturating_add(now.len() as u64 * R::METRICS.len() as u64);
+        if now.len() > MAX_ROWS || self.cells > SAMPLE_CELLS_MAX {
             self.fits = false;
             return;
         }

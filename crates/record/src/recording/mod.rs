@@ -21,6 +21,7 @@ mod decode;
 mod encode;
 mod frame;
 mod item;
+mod limits;
 mod rewrite;
 mod schema;
 mod table;
@@ -30,6 +31,7 @@ mod wire;
 
 pub use decode::{Cut, DecodeError, Decoder, Why};
 pub use encode::{EncodeError, Encoder};
+pub use limits::Limit;
 pub use rewrite::{Piece, rewrite};
 
 pub use schema::{ColumnSchema, Differences, Header, TableSchema};

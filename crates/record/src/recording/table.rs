@@ -4,6 +4,7 @@
 //! order of entities before they look at columns, so a new entity is a row without readings.
 
 use super::column::{Column, Positions};
+use super::limits::{Limit, Stop};
 use super::wire::{Cursor, Malformed, put_varint};
 use crate::id::EntityId;
 use crate::metric::Row;
@@ -76,13 +77,15 @@ pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut
 }
 
 /// Reads what [`put`] wrote and brings `rows` up to date. `columns` has, for each column of the file,
-/// its index in [`Row::METRICS`], or `None` for a column that this build does not know.
+/// its index in [`Row::METRICS`], or `None` for a column that this build does not know. `may` is told how many rows there
+/// will be and which are added, before they are made.
 pub(super) fn get<R: Row>(
     cursor: &mut Cursor<'_>,
     scratch: &mut Scratch,
     rows: &mut Rows<R>,
     columns: &[Option<usize>],
-) -> Result<(), Malformed> {
+    may: impl FnOnce(usize, &[EntityId]) -> Result<(), Limit>,
+) -> Result<(), Stop> {
     let Scratch { positions, column, set, ids } = scratch;
     positions.reset();
     match cursor.byte()? {
@@ -92,7 +95,7 @@ pub(super) fn get<R: Row>(
             remove(rows, set);
         }
         1 => rows.clear(),
-        _ => return Err(Malformed("an unknown way of writing rows")),
+        _ => return Err(Malformed("an unknown way of writing rows").into()),
     }
     let added = cursor.count(MAX_ROWS.saturating_sub(rows.len()).min(cursor.left()))?;
     ids.clear();
@@ -102,6 +105,7 @@ pub(super) fn get<R: Row>(
         last = gap.and_then(|gap| last.checked_add(gap)).ok_or(Malformed("an entity's number does not fit"))?;
         ids.push(EntityId(last));
     }
+    may(rows.len() + ids.len(), ids)?;
     add(rows, ids);
     for index in columns {
         column.get(cursor, positions, rows.len())?;

@@ -11,7 +11,7 @@ use floodline_record::traced::Who;
 use floodline_record::traced::bytes::Submitted;
 use floodline_record::units::Nanos;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 /// A group of tracks; its number is what the format calls a process.
@@ -55,6 +55,8 @@ pub struct PerfettoTrace<W: Write> {
     out: W,
     begun: bool,
     tracks: BTreeMap<(Group, String), Vec<Lane>>,
+    /// Groups that are named already.
+    groups: BTreeSet<Group>,
     /// How many rows there are.
     lanes: usize,
     cgroups: BTreeMap<u64, String>,
@@ -69,6 +71,7 @@ impl<W: Write> PerfettoTrace<W> {
             out,
             begun: false,
             tracks: BTreeMap::new(),
+            groups: BTreeSet::new(),
             lanes: 0,
             cgroups: BTreeMap::new(),
             entities: BTreeMap::new(),
@@ -275,7 +278,7 @@ impl<W: Write> PerfettoTrace<W> {
 
     /// Another row of a track, named.
     fn open(&mut self, group: Group, track: String) -> Result<usize, ExportError> {
-        if !self.tracks.keys().any(|(known, _)| *known == group) {
+        if self.groups.insert(group) {
             let name = json!({"name": group.name()});
             self.write(&json!({"ph": "M", "name": "process_name", "pid": group as u32, "args": name}))?;
         }

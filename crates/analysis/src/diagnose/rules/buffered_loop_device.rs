@@ -70,7 +70,9 @@ fn check(window: &Window) -> Verdict {
     let mut unknown = 0_u64;
     let mut found: Vec<Buffered<'_>> = Vec::new();
     for (device, backing_file, dio) in loops() {
-        let Some((above, below)) = carried(window, facts, device).zip(holder(facts, backing_file)) else { continue };
+        let Some((above, below)) = carried(window, facts, device).zip(holder(window, facts, backing_file)) else {
+            continue;
+        };
         match dio {
             Some(true) => {}
             None => unknown += 1,
@@ -89,23 +91,16 @@ fn check(window: &Window) -> Verdict {
 
 /// A writable filesystem on the loop device.
 fn carried<'a>(window: &Window, facts: &'a HostFacts, device: &BlockDevice) -> Option<&'a Mount> {
-    let on_it = |mount: &&Mount| {
-        mount.dev == device.dev || device::of_mount(window, mount).is_some_and(|carrier| carrier.dev == device.dev)
-    };
-    facts.mounts.iter().filter(on_it).find(|mount| !mount.has_option("ro"))
+    let lookup = window.lookup();
+    let on_it = device::by_dev(window, device.dev).filter(|carrier| carrier.dev == device.dev);
+    let on_parts = on_it.into_iter().flat_map(|carrier| lookup.mounts_of_device(facts, carrier.dev));
+    lookup.mounts_of_number(facts, device.dev).chain(on_parts).find(|mount| !mount.has_option("ro"))
 }
 
 /// The filesystem that holds a file, if its pages are written back: by the longest mount point, the last
 /// of several mounts in one place.
-fn holder<'a>(facts: &'a HostFacts, file: &Name) -> Option<&'a Mount> {
-    let holds = |mount: &&Mount| {
-        let (at, file) = (mount.mount_point.as_bytes(), file.as_bytes());
-        match file.strip_prefix(at) {
-            Some(rest) => at == b"/" || rest.first() == Some(&b'/'),
-            None => false,
-        }
-    };
-    let holder = facts.mounts.iter().filter(holds).max_by_key(|mount| mount.mount_point.as_bytes().len())?;
+fn holder<'a>(window: &Window, facts: &'a HostFacts, file: &Name) -> Option<&'a Mount> {
+    let holder = window.lookup().mount_of_file(facts, file)?;
     (!["tmpfs", "ramfs", "rootfs", "devtmpfs"].contains(&holder.fs_type.as_str())).then_some(holder)
 }
 

@@ -95,7 +95,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     let asked = burst::longest(window, &upper.device);
     let asked = asked.filter(|burst| burst.trigger == Trigger::Asked && !seen.is_happening());
     let level = if seen.is_happening() { Level::Most } else { Level::Now };
-    let ((dirty, _), source) = upper::dirty_of(window, &upper.device, level)?;
+    let ((dirty, _), source) = upper::dirty_of(window, &upper.device, level, upper.is_one_drain)?;
     let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
         Some(speed) => dirty as f64 / speed.value,
         None => 0.0,

@@ -190,9 +190,7 @@ fn longest(window: &Window, bdi: &Name) -> Option<ThrottleState> {
 }
 
 fn knobs<'a>(window: &'a Window, bdi: &Name) -> Option<&'a Span<BdiRow>> {
-    let is_it = |entity: &Entity| matches!(entity, Entity::Bdi { name } if name == bdi);
-    let (id, _) = window.entities.iter().find(|(_, entity)| is_it(entity))?;
-    window.bdis.get(id)
+    window.bdis.get(&window.lookup().bdi(bdi)?)
 }
 
 #[cfg(test)]

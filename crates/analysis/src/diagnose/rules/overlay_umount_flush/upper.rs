@@ -8,9 +8,11 @@ use crate::report::Evidence;
 use floodline_kernel::Behaviour;
 use floodline_record::facts::Mount;
 use floodline_record::gap::{Gap, Source};
-use floodline_record::id::{DevId, Entity};
+use floodline_record::id::DevId;
+use floodline_record::name::Name;
 use floodline_record::units::{Bytes, Pages};
 use floodline_record::window::{Span, Window};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A filesystem that carries the upper directories of overlays.
@@ -19,6 +21,8 @@ pub(super) struct Upper<'a> {
     pub(super) device: Device<'a>,
     /// How many of them are synced at their unmount.
     pub(super) overlays: u64,
+    /// Whether dirty pages leave memory at its device alone.
+    pub(super) is_one_drain: bool,
     /// Dirty and under writeback, at least and at most, bytes.
     pub(super) dirty: (u64, u64),
     pub(super) speed: Option<Speed>,
@@ -34,6 +38,9 @@ impl Upper<'_> {
     }
 }
 
+/// Most filesystems that are looked at; of more, those with the most dirty data.
+const UPPERS_MAX: usize = 64;
+
 /// The filesystems on block devices that carry overlays which sync them.
 pub(super) fn uppers(window: &Window) -> Vec<Upper<'_>> {
     let mut by_upper: BTreeMap<DevId, u64> = BTreeMap::new();
@@ -43,7 +50,14 @@ pub(super) fn uppers(window: &Window) -> Vec<Upper<'_>> {
             *by_upper.entry(dev).or_default() += 1;
         }
     }
-    by_upper.iter().filter_map(|(dev, overlays)| upper(window, *dev, *overlays)).collect()
+    let is_one_drain = device::drains(window).len() == 1;
+    let upper = |(dev, overlays): (&DevId, &u64)| upper(window, *dev, *overlays, is_one_drain);
+    let mut uppers: Vec<Upper<'_>> = by_upper.iter().filter_map(upper).collect();
+    if uppers.len() > UPPERS_MAX {
+        uppers.sort_by_key(|upper| Reverse(upper.dirty.1));
+        uppers.truncate(UPPERS_MAX);
+    }
+    uppers
 }
 
 /// What the answer would take: the speed where only a bound is known, else the dirty bytes per device.
@@ -54,12 +68,12 @@ pub(super) fn gap(window: &Window, upper: &Upper<'_>) -> Gap {
     }
 }
 
-fn upper(window: &Window, dev: DevId, overlays: u64) -> Option<Upper<'_>> {
-    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
-    let mount = mounts.clone().find(|mount| mount.dev == dev && mount.overlay.is_none())?;
+fn upper(window: &Window, dev: DevId, overlays: u64, is_one_drain: bool) -> Option<Upper<'_>> {
+    let mut mounts = window.lookup().mounts_of_number(window.facts.as_ref()?, dev);
+    let mount = mounts.find(|mount| mount.overlay.is_none())?;
     let device = device::of_mount(window, mount)?;
-    let (dirty, _) = dirty_of(window, &device, Level::Now)?;
-    Some(Upper { mount, device, overlays, dirty, speed: device.write_bandwidth() })
+    let (dirty, _) = dirty_of(window, &device, Level::Now, is_one_drain)?;
+    Some(Upper { mount, device, overlays, is_one_drain, dirty, speed: device.write_bandwidth() })
 }
 
 /// Which reading of a window is meant.
@@ -80,19 +94,23 @@ impl Level {
     }
 }
 
-/// Dirty bytes of a device, at least and at most, and where the number is from.
-pub(super) fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Option<((u64, u64), &'static str)> {
-    let bdi = device.dev.to_string();
-    let of_device =
-        |id| matches!(window.entities.get(id), Some(Entity::Wb { bdi: name, .. }) if name.as_bytes() == bdi.as_bytes());
+/// Dirty bytes of a device, at least and at most, and where the number is from. `is_one_drain`: there is no other device
+/// at which dirty pages leave memory.
+pub(super) fn dirty_of(
+    window: &Window,
+    device: &Device<'_>,
+    level: Level,
+    is_one_drain: bool,
+) -> Option<((u64, u64), &'static str)> {
+    let bdi = Name::new(device.dev.to_string());
     let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| Some(dirty?.0.saturating_add(writeback?.0));
     // A wb that the last sample did not have is gone, and with it what it held.
-    let latest = window.wbs.values().map(|span| span.last_at).max();
-    let wbs: Vec<u64> = window
-        .wbs
+    let (latest, ids) = window.lookup().wbs(&bdi);
+    let wbs: Vec<u64> = ids
         .iter()
-        .filter(|(id, span)| of_device(id) && Some(span.last_at) == latest)
-        .filter_map(|(_, span)| sum(level.of(span).reclaimable, level.of(span).writeback))
+        .filter_map(|id| window.wbs.get(id))
+        .filter(|span| Some(span.last_at) == latest)
+        .filter_map(|span| sum(level.of(span).reclaimable, level.of(span).writeback))
         .collect();
     if !wbs.is_empty() {
         let dirty = wbs.into_iter().fold(0, u64::saturating_add);
@@ -108,9 +126,9 @@ pub(super) fn dirty_of(window: &Window, device: &Device<'_>, level: Level) -> Op
     let row = level.of(&window.host);
     let bytes = |pages: Option<Pages>| pages.map(|pages| pages.bytes(dirty::page_size(window)));
     let machine = sum(bytes(row.nr_dirty).or(row.mem_dirty), bytes(row.nr_writeback).or(row.mem_writeback))?;
-    match device::drains(window).len() {
-        1 => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
-        _ => Some(((root_wb.unwrap_or(0).min(machine), machine), "between its root wb and /proc/vmstat nr_dirty")),
+    match is_one_drain {
+        true => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
+        false => Some(((root_wb.unwrap_or(0).min(machine), machine), "between its root wb and /proc/vmstat nr_dirty")),
     }
 }
 
