@@ -6,7 +6,7 @@ use crate::process::TaskCounters;
 use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_record::units::Nanos;
 
-/// More stalls than this are counted, not listed.
+/// Stalls of one thread that are listed; those after them are counted.
 const STALLS_MAX: usize = 1000;
 /// Operations that are put into the histogram at once, at least.
 const FRESH_MIN: usize = 64;
@@ -34,6 +34,8 @@ pub(crate) struct Measures {
     /// By name, in the order in which they were first met.
     operations: Vec<(&'static str, Operations)>,
     stalls: Vec<(u64, &'static str, u64)>,
+    /// How many were not listed.
+    stalls_unlisted: u64,
     /// Counters when the time of the figures began.
     pub(crate) first: Option<(u64, TaskCounters)>,
 }
@@ -86,7 +88,7 @@ impl Operations {
 
 impl Measures {
     pub(crate) fn new(since: u64, stall_over: u64) -> Measures {
-        Measures { since, stall_over, operations: Vec::new(), stalls: Vec::new(), first: None }
+        Measures { since, stall_over, operations: Vec::new(), stalls: Vec::new(), stalls_unlisted: 0, first: None }
     }
 
     /// Nothing measured yet, under the same rules.
@@ -97,8 +99,11 @@ impl Measures {
     /// Takes one operation.
     pub(crate) fn took(&mut self, operation: &'static str, at: u64, now: u64, bytes: u64) {
         let lasted = now - at;
-        if lasted >= self.stall_over && self.stalls.len() < STALLS_MAX {
-            self.stalls.push((at, operation, lasted));
+        if lasted >= self.stall_over {
+            match self.stalls.len() < STALLS_MAX {
+                true => self.stalls.push((at, operation, lasted)),
+                false => self.stalls_unlisted += 1,
+            }
         }
         if at < self.since {
             return;
@@ -133,6 +138,7 @@ impl Measures {
             ours.sort();
         }
         self.stalls.extend(other.stalls);
+        self.stalls_unlisted += other.stalls_unlisted;
         self.stalls.sort_unstable();
     }
 
@@ -165,6 +171,10 @@ impl Measures {
             };
             events.push(Event { at: Nanos(at), what });
         }
+        if self.stalls_unlisted > 0 {
+            let text = format!("{}-{}: {} further stalls", task.task, task.copy, self.stalls_unlisted);
+            events.push(Event { at: Nanos(at), what: What::Note { text: text.into() } });
+        }
         if let Some((since, first)) = &self.first {
             let slept = io.throttled - first.throttled;
             let io = TaskIo {
@@ -196,6 +206,30 @@ mod tests {
         for nanos in [0, 1, 2047, 2048, 123_456_789, u64::MAX / 3] {
             let top = value(bucket(nanos));
             assert!(top >= nanos && top - nanos <= nanos >> BITS, "{nanos}: {top}");
+        }
+    }
+
+    #[test]
+    fn stalls_beyond_the_list_are_counted_in_a_note() {
+        let measures = || {
+            let mut measures = Measures::new(0, 1000);
+            (0..STALLS_MAX as u64 + 7).for_each(|at| measures.took("fsync", at, at + 1000, 0));
+            measures
+        };
+        let mut both = measures();
+        both.merge(measures());
+        let task = TaskName { task: "mail".into(), copy: 2 };
+        let events = both.events(&task, 9, &TaskCounters::default());
+        let listed = events.iter().filter(|event| matches!(event.what, What::TaskStall { .. })).count();
+        assert_eq!(listed, 2 * STALLS_MAX);
+        let notes: Vec<String> = events.iter().filter_map(|event| note(&event.what)).collect();
+        assert_eq!(notes, ["mail-2: 14 further stalls"]);
+    }
+
+    fn note(what: &What) -> Option<String> {
+        match what {
+            What::Note { text } => Some(text.to_string()),
+            _ => None,
         }
     }
 
