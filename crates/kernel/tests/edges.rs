@@ -221,3 +221,25 @@ fn background_work_begins_above_the_threshold() {
     };
     assert_eq!([1000, 1001].map(over), [false, true]);
 }
+
+#[test]
+fn under_strictlimit_a_nearly_empty_wb_has_twice_the_ratio_until_6_14() {
+    // Dirty pages at the set point: 1024 before the wb is looked at.
+    let check = |algorithm, wb_thresh, wb_dirty, expect| {
+        let dtc = DirtyThrottleControl {
+            thresh: 1000,
+            bg_thresh: 600,
+            dirty: 900,
+            wb_thresh,
+            wb_dirty,
+            ..DirtyThrottleControl::default()
+        };
+        assert_eq!(wb_position_ratio(&algorithm, &dtc, 10, true), expect, "{wb_dirty} of {wb_thresh}");
+    };
+    check(of(6, 10), 0, 0, 2048);
+    check(of(6, 10), 0, 7, 2048);
+    check(of(6, 10), 0, 8, 0);
+    check(of(6, 14), 0, 0, 0);
+    // A share of one page has its set point at 0, from where nothing can be held.
+    check(of(6, 14), 1, 0, 0);
+}
