@@ -46,7 +46,11 @@ struct AtLimit<'a> {
 
 fn check(window: &Window) -> Verdict {
     if window.cgroup_io.is_empty() {
-        return missing::not_checked(window, Source::IoStat, "io.max");
+        return match window.gaps_of(Source::IoStat).next() {
+            Some(_) => missing::not_checked(window, Source::IoStat, "io.max"),
+            None if window.facts.is_none() => missing::not_checked(window, Source::IoStat, "io.max"),
+            None => Verdict::Clear("no cgroup has a limit of I/O, or any I/O of its own".to_owned()),
+        };
     }
     if !missing::has_rates(window) {
         return Verdict::NotChecked(vec![missing::needs_time(Source::IoStat, "io.stat")]);

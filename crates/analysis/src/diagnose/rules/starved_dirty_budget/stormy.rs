@@ -72,18 +72,17 @@ fn in_cgroups(
     let domain = &worst.budget.domain;
     let summary = match least.reason {
         Reason::Hard => format!(
-            "{} leaves {cgroups} as little as {as_little} of dirty memory each: folios are cleaned as soon as they are \
-             dirtied, so stores dirty {dirty} again and again.",
+            "{} leaves {cgroups} as little as {as_little} each: the same pages are written again and again, {dirty}.",
             setting(window, least, domain)
         ),
         Reason::Background => format!(
-            "{} makes the flusher start at {as_little} in each of {cgroups}: folios are cleaned as soon as they are \
-             dirtied, so stores dirty {dirty} again and again.",
+            "{} makes the flusher start at {as_little} in each of {cgroups}: the same pages are written again and again, \
+             {dirty}.",
             setting(window, least, domain)
         ),
         Reason::Memory => format!(
             "{cgroups} with little memory rewrite more than the {as_little} that may be dirty there before the flusher \
-             starts: stores dirty {dirty} again and again."
+             starts: the same pages are written again and again, {dirty}."
         ),
     };
     let measured = Measured::of(window, &starved);
@@ -100,6 +99,15 @@ fn in_cgroups(
     let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
     let (plan, why, trade_off) = remedy::of_storm(window, hungriest, least.reason);
     let victims = activity::victims(&activity);
+    let mut brief = remedy::brief(&starved, worst, &activity, &trade_off);
+    if least.reason != Reason::Hard {
+        brief.because =
+            format!("The flusher starts at {as_little} there. More than that is stored to again and again.");
+    }
+    if plan.is_empty() {
+        brief.expect.clear();
+        brief.costs.clear();
+    }
     Finding {
         rule: RULE.name,
         severity: Severity::Critical,
@@ -107,22 +115,7 @@ fn in_cgroups(
         confirmed: measured.as_ref().and_then(Measured::sentence),
         evidence: rows,
         cause: format!("{} {why}", remedy::cause(worst, &activity, measured.as_ref(), &victims)).trim_end().to_owned(),
-        brief: Brief {
-            because: format!(
-                "The same pages are written again and again ({dirty}). {} may be dirty before they are written, and more \
-                 than that is in use.",
-                as_little
-            ),
-            who: cgroups.clone(),
-            expect: match plan.is_empty() {
-                true => String::new(),
-                false => "Pages stay dirty until they are old, and each is written once.".to_owned(),
-            },
-            costs: match plan.is_empty() {
-                true => String::new(),
-                false => "More data is only in memory at any time.".to_owned(),
-            },
-        },
+        brief,
         explained_by: None,
         devices: Vec::new(),
         plan,
@@ -152,8 +145,8 @@ fn on_the_machine(window: &Window, budgets: &Budgets, storm: &Storm<'_, '_, '_>)
         _ => Reason::Background,
     };
     let summary = format!(
-        "{} makes the flusher start at {room} for the whole machine, less than {} rewrites: its stores dirty {dirty} \
-         again and again.",
+        "{} makes the flusher start at {room} for the whole machine, less than {} rewrites: the same pages are written again \
+         and again, {dirty}.",
         setting(window, storm, &budgets.global),
         named(storm)
     );
