@@ -12,19 +12,19 @@ use std::time::Duration;
 /// What is asked of the model.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
-    /// Variant to run; without it the one called incident, or the only one
+    /// Variant to run [default: the one named incident, or the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
-    /// Change a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
+    /// Override a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// The kernel whose behaviour is modelled; without it 6.12
+    /// Kernel version to model [default: 6.12]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
-    /// How many copies of what has copies: of its cgroups, else of its tasks
+    /// Number of copies of the scenario's cgroups, or of its tasks if no cgroup has copies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     instances: Option<u32>,
-    /// How long the workload lasts
+    /// Duration of the workload
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_simulated)]
     lasting: Option<Duration>,
     /// Time between two samples
@@ -35,7 +35,9 @@ pub(crate) struct Asked {
 /// Reads a length of time that a clock of nanoseconds can count.
 fn parse_simulated(text: &str) -> Result<Duration, String> {
     let lasting = parse_duration(text)?;
-    i64::try_from(lasting.as_nanos()).map(|_| lasting).map_err(|_| "no run lasts for centuries".to_owned())
+    i64::try_from(lasting.as_nanos())
+        .map(|_| lasting)
+        .map_err(|_| "duration too long: the maximum is 292 years".to_owned())
 }
 
 /// The kernel where none is named.
@@ -57,7 +59,8 @@ impl Asked {
     /// The kernel that is modelled: `other` where something varies it.
     pub(crate) fn kernel(&self, other: Option<&str>) -> Result<KernelVersion, CliError> {
         let text = other.or(self.kernel.as_deref()).unwrap_or(KERNEL);
-        let wrong = || CliError::usage(format!("{text:?} is no kernel version; e.g. 6.12 or 5.10.223"));
+        let wrong =
+            || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
         text.parse().map_err(|_| wrong())
     }
 
@@ -77,7 +80,7 @@ impl Asked {
         }
         for text in &self.settings {
             let wrong = || {
-                CliError::usage(format!("{text:?} is no setting: KEY=VALUE"))
+                CliError::usage(format!("invalid setting {text:?}: expected KEY=VALUE"))
                     .hint("e.g. vm.dirty_ratio=10 or vm.dirty_bytes=64M")
             };
             let (key, value) = text.split_once('=').ok_or_else(wrong)?;

@@ -13,10 +13,10 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// When to colour.
+/// When to color the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorChoice {
-    /// When standard output is a terminal and `NO_COLOR` is not set.
+    /// If standard output is a terminal and `NO_COLOR` is not set.
     #[default]
     Auto,
     /// Always.
@@ -25,13 +25,13 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// How a result is printed.
+/// Output format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// For programs; the schema is versioned and stable.
+    /// JSON for programs; the schema is versioned and stable.
     Json,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Console {
     is_left: bool,
 }
 
-/// Width of the text when standard output is no terminal.
+/// Width of the text when standard output is not a terminal.
 const WIDTH_DEFAULT: u16 = 80;
 
 /// Commands that take longer than this show progress.
@@ -153,7 +153,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Says how far the command is. `message` is only made when somebody sees it.
+    /// Says how far the command is. `message` is called only if the line is shown.
     pub(crate) fn tell(&mut self, message: impl FnOnce() -> String) {
         if !self.terminal || self.since.elapsed() < PROGRESS_AFTER {
             return;

@@ -113,7 +113,7 @@ impl CliError {
     #[must_use]
     pub(crate) fn had_written(mut self, what: impl fmt::Display) -> CliError {
         if matches!(self.cause, Cause::ClosedPipe) {
-            self.text = format!("the reader of standard output went away after {what}");
+            self.text = format!("the reader closed standard output after {what}");
         }
         self
     }
@@ -204,7 +204,7 @@ impl From<KernelError> for CliError {
         let text = error.to_string();
         let is_absent = matches!(error, KernelError::NotFound { .. });
         let told = CliError::new(Cause::Kernel(Box::new(error)), text);
-        if is_absent { told.hint("floodline lab kernels --refresh lists what can be had") } else { told }
+        if is_absent { told.hint("floodline lab kernels --refresh lists the available kernels") } else { told }
     }
 }
 

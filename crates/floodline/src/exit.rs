@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Bug,
     /// The system had no memory left.
     OutOfMemory,
-    /// What a command that somebody ran in a guest ended with.
+    /// Exit code of the command that ran in a guest.
     OfGuest(u8),
 }
 
@@ -32,12 +32,12 @@ Exit codes:
   1   findings at or above --fail-on
   2   wrong usage, configuration or input file
   3   the host cannot be observed, or a result could not be written
-  69  the lab is unavailable; says nothing about the scenario
+  69  the lab is unavailable; the scenario was not judged
   70  a bug in floodline
   71  out of memory
 
-A file that meets its size limit (ulimit -f) or a full disk is a result that could not be written: 3. A reader of \
-standard output that goes away is not a failure.";
+A full disk, or a file at its size limit (ulimit -f), is exit code 3. A reader that closes standard output early is \
+not a failure.";
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {

@@ -52,7 +52,7 @@ pub(crate) fn run() -> ! {
 pub(crate) fn worker() -> Result<Exit, CliError> {
     match run_worker(BufReader::new(io::stdin()), io::stdout()) {
         Ok(()) => Ok(Exit::Done),
-        Err(error) => Err(CliError::usage(format!("a worker is started by the lab only: {error}"))),
+        Err(error) => Err(CliError::usage(format!("only the lab starts a worker: {error}"))),
     }
 }
 
@@ -72,7 +72,7 @@ fn outcome(directed: &Directed) -> Result<(), String> {
     }
 }
 
-/// Lets somebody look around, while the workload runs if that is wanted. It ends with the machine.
+/// Runs the console session, with the workload beside it if requested. The session ends with the machine.
 fn look_around(guest: &Guest, place: Place, shell: &Shell) -> Result<(), String> {
     if shell.with_workload {
         let (job, host) = (guest.job.clone(), guest.host.clone());

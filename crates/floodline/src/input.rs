@@ -18,7 +18,7 @@ use std::path::Path;
 const HOW_TO_RECORD: &str = "make a recording with: floodline record --for 1m -o FILE.flr";
 
 /// What to do when bytes have changed since they were written.
-const COPY_AGAIN: &str = "copy it once more from where it was recorded, byte by byte";
+const COPY_AGAIN: &str = "copy the file again from the host where it was recorded, in binary mode";
 
 /// A path as it is shown: its bytes may be anything.
 pub(crate) fn shown(path: &Path) -> Name {
@@ -27,7 +27,7 @@ pub(crate) fn shown(path: &Path) -> Name {
 
 /// A recording without a sample cannot answer anything.
 pub(crate) fn no_sample(path: &Path) -> CliError {
-    CliError::usage(format!("{} holds no whole sample, so nothing can be said", name(path))).hint(HOW_TO_RECORD)
+    CliError::usage(format!("{} contains no complete sample; nothing to diagnose", name(path))).hint(HOW_TO_RECORD)
 }
 
 fn name(path: &Path) -> String {
@@ -40,7 +40,8 @@ pub(crate) fn scenario_text(path: &Path) -> Result<String, CliError> {
     let limit = u64::try_from(TEXT_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(|error| {
-        CliError::usage(format!("cannot read {name}: {error}")).hint("floodline scenario list says which there are")
+        CliError::usage(format!("cannot read {name}: {error}"))
+            .hint("floodline scenario list shows the available scenarios")
     })?;
     String::from_utf8(bytes).map_err(|_| CliError::usage(format!("{name} is not UTF-8 text")))
 }
@@ -98,7 +99,7 @@ impl Input {
         }
         if self.decoder.unknown_records() > 0 {
             tell(format_args!(
-                "floodline: {}: passed over {} records of kinds that only a newer version knows",
+                "floodline: {}: skipped {} records of kinds that only a newer version supports",
                 self.name,
                 self.decoder.unknown_records()
             ));

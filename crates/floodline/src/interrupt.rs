@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Whether somebody asked the program to end.
+/// Whether a signal asked the program to end.
 pub(crate) struct Interrupt {
     asked: OwnedFd,
     ask: UnixStream,
@@ -45,7 +45,10 @@ impl Interrupt {
 
     /// A way to make the wish from within the program.
     pub(crate) fn asker(&self) -> Result<Ask, CliError> {
-        self.ask.try_clone().map(Ask).map_err(|error| CliError::cannot_observe(format!("out of descriptors: {error}")))
+        self.ask
+            .try_clone()
+            .map(Ask)
+            .map_err(|error| CliError::cannot_observe(format!("out of file descriptors: {error}")))
     }
 
     /// Whether the wish was made.

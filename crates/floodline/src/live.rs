@@ -16,22 +16,22 @@ use std::path::Path;
 /// Whether the kernel is traced too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Trace {
-    /// On kernel series on which the tracer was proved: trace what is available, report the rest as not checked
+    /// Trace what is available and report the rest as not checked, on kernel series where the tracer is proven
     #[default]
     Auto,
-    /// It must be possible
+    /// Fail if tracing is not possible
     On,
-    /// Only files are read
+    /// Read files only
     Off,
 }
 
 /// How the kernel is traced.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Tracing {
-    /// Whether to trace the kernel too, with BPF programs that go when this ends
+    /// Whether to also trace the kernel, with BPF programs that are removed on exit
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     trace: Trace,
-    /// CPU time that the tracer may take, in percent of one core; it gives up detail before it takes more
+    /// Limit on the tracer's CPU time, in percent of one core; the tracer drops detail before it exceeds the limit
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     trace_budget: Option<f64>,
 }
@@ -41,7 +41,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse().ok();
     number
         .filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
-        .ok_or_else(|| format!("not a percentage: {text:?}; write 3 or 0.5"))
+        .ok_or_else(|| format!("invalid percentage {text:?}: expected a number such as 3 or 0.5"))
 }
 
 /// An opened machine.
@@ -60,16 +60,14 @@ impl Host {
             None => HostRoot::live(),
         };
         let root = opened.map_err(|error| {
-            CliError::cannot_observe(error).hint("--root takes the folder that holds a captured proc and sys")
+            CliError::cannot_observe(error).hint("--root expects the folder that contains a captured proc and sys")
         })?;
         let Probe { facts, gaps } = floodline_host::probe(&root);
         if facts.kernel_release.is_empty() && facts.mem_total.is_none() {
             return Err(match path {
-                None => {
-                    CliError::cannot_observe("there is no readable /proc").hint("mount it: mount -t proc proc /proc")
-                }
-                Some(path) => CliError::cannot_observe(format!("there is no readable proc in {}", shown(path)))
-                    .hint("--root takes the folder that holds a captured proc and sys"),
+                None => CliError::cannot_observe("/proc is not readable").hint("mount it: mount -t proc proc /proc"),
+                Some(path) => CliError::cannot_observe(format!("{} contains no readable proc", shown(path)))
+                    .hint("--root expects the folder that contains a captured proc and sys"),
             });
         }
         Ok(Host { root, facts, gaps })
@@ -115,7 +113,7 @@ impl Host {
             Trace::Auto if !is_proved(&self.facts.kernel_release) => Ok(Some(Tracer::not_asked_for())),
             Trace::Auto => Ok(Some(Tracer::start(&self.root, &self.facts))),
             Trace::On if !self.root.is_live() => Err(CliError::usage("a captured tree cannot be traced")
-                .hint("leave --trace on out, or observe this machine without --root")),
+                .hint("omit --trace on, or observe this machine without --root")),
             Trace::On => {
                 let tracer = Tracer::start(&self.root, &self.facts);
                 // What a kernel was built without, or a detail of a part that works, cannot be asked of it.
@@ -124,8 +122,8 @@ impl Host {
                 match missing.or_else(|| tracer.gaps().first().filter(|_| tracer.parts().count() == 0)) {
                     None => Ok(Some(tracer)),
                     Some(gap) => Err(CliError::cannot_observe(format!("cannot trace: {gap}"))
-                        .hint("floodline doctor --capabilities says what can be traced here")
-                        .hint("--trace auto goes on without it")),
+                        .hint("floodline doctor --capabilities lists what can be traced here")
+                        .hint("--trace auto continues without tracing")),
                 }
             }
         }

@@ -52,9 +52,9 @@ fn run() -> Result<Exit, CliError> {
     match matches.subcommand() {
         Some((name, matches)) => match commands::find(name) {
             Some(command) => (command.run)(matches, &mut console),
-            None => Err(CliError::bug(format!("command {name} is declared and not listed"))),
+            None => Err(CliError::bug(format!("command {name} is declared but not listed"))),
         },
-        None => Err(CliError::usage("no command given").hint("floodline --help lists them")),
+        None => Err(CliError::usage("no command given").hint("floodline --help lists the commands")),
     }
 }
 
@@ -68,7 +68,7 @@ const DISPLAYED_LAST: usize = 900;
 fn arguments() -> clap::Command {
     let mut root = clap::Command::new("floodline")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Names what makes writes stall or storm on this host, and the one change that helps")
+        .about("Names the cause of write stalls and write storms on this host, and the one change that helps")
         .after_help(exit::HELP)
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -82,7 +82,7 @@ fn arguments() -> clap::Command {
                 .value_parser(clap::builder::EnumValueParser::<ColorChoice>::new())
                 .default_value("auto")
                 .display_order(DISPLAYED_LAST)
-                .help("When to colour the text"),
+                .help("When to color the text"),
         );
     for command in commands::COMMANDS {
         root = root.subcommand(judging_durations((command.build)()));

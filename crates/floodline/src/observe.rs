@@ -35,11 +35,11 @@ impl Schedule {
 pub(crate) enum Ended {
     /// The time was up.
     Complete,
-    /// Somebody asked to end.
+    /// A signal asked to end.
     Interrupted,
 }
 
-/// Looks on schedule until the time is up or somebody asks to end, which takes a last look. `look` appends the records of one
+/// Looks on schedule until the time is up or a signal asks to end, which takes a last sample. `look` appends the records of one
 /// look; `take` consumes them in order, and its error ends the loop.
 pub(crate) fn observe(
     schedule: Schedule,
@@ -98,7 +98,7 @@ fn turns(length: Duration, every: Duration) -> u64 {
 
 /// Reads a length of time such as `10s`, `500ms` or `1m30s`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("not a length of time: {text:?}; write 10s, 500ms or 1m30s");
+    let wrong = || format!("invalid duration {text:?}: expected a value such as 10s, 500ms or 1m30s");
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(parsed).map_err(|_| wrong())
 }
@@ -106,7 +106,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Reads the time between two looks: at least a millisecond, or the machine would do nothing else.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        every if every < Duration::from_millis(1) => Err("the shortest interval is 1ms".to_owned()),
+        every if every < Duration::from_millis(1) => Err("interval too short: the minimum is 1ms".to_owned()),
         every => Ok(every),
     }
 }

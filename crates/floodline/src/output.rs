@@ -27,8 +27,8 @@ pub(crate) enum Content {
 pub(crate) fn standard(content: Content) -> Result<Box<dyn Write + Send>, CliError> {
     let stdout = io::stdout();
     if content == Content::Binary && stdout.is_terminal() {
-        return Err(CliError::usage("binary data does not belong on a terminal")
-            .hint("name a file in its place, or pipe it to a program"));
+        return Err(CliError::usage("refusing to write binary data to a terminal")
+            .hint("name a file, or pipe the output to a program"));
     }
     Ok(Box::new(BufWriter::new(stdout)))
 }
@@ -105,8 +105,8 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> 
                     Err(CliError::usage(format!("{} is a folder", shown(path))).hint("name a file in it"))
                 }
                 other => Err(CliError::usage(format!("{} is {}, not a file", shown(path), kind(other)))
-                    .hint("name a file in its place; Floodline does not write to devices")
-                    .hint("standard output is -")),
+                    .hint("name a regular file; Floodline does not write to devices")
+                    .hint("use - for standard output")),
             }
         }
         Err(Errno::NOENT) => {
@@ -157,7 +157,7 @@ fn exists(path: &Path, stat: &Stat, existing: Existing) -> CliError {
 }
 
 fn exists_already(path: &Path, existing: Existing) -> CliError {
-    CliError::usage(format!("{} exists already", shown(path))).hint(match existing {
+    CliError::usage(format!("{} already exists", shown(path))).hint(match existing {
         Existing::KeepAlways => "choose another name",
         Existing::Keep | Existing::Replace => "choose another name, or add --force",
     })

@@ -15,59 +15,59 @@ use floodline_record::window::Window;
 use floodline_view::budget as view;
 use std::path::{Path, PathBuf};
 
-/// Show how many dirty pages each cgroup may have, and what sets the limit
+/// Show the dirty limit of each cgroup, its dirty pages, and the setting behind the limit
 #[derive(clap::Parser)]
 #[command(
     name = "budget",
-    after_help = "Amounts are those of the cgroup on all devices; share is the device's part of the limit. \
-        Nobody is slowed below freerun; above the limit writers stop. A number with ≤ is the most it \
-        can be: something was not read, and is named below the table.\n\n\
+    after_help = "Amounts count the cgroup's pages on all devices. Share is the device's part of the limit. \
+        Below freerun no writer is slowed. Above the limit all writers stop. A number with ≤ is an upper \
+        bound: the notes below the table name the source that was not read.\n\n\
         Examples:\n  \
         floodline budget --sort thresh\n  \
         floodline budget host.flr --all --format csv\n  \
         floodline budget --format json | jq '.rows[] | select(.over_ratio > 1)'"
 )]
 pub(crate) struct Budget {
-    /// Recording to read instead of looking at this host, its last sample; - is standard input
+    /// Recording whose last sample to read instead of this host; - is standard input
     file: Option<PathBuf>,
-    /// Look at a captured tree instead of this machine
+    /// Read a captured tree instead of this machine
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     root: Option<PathBuf>,
-    /// Also cgroups that have nothing dirty, and every device
+    /// Include cgroups without dirty pages, and every device
     #[arg(long)]
     all: bool,
-    /// What comes first
+    /// Sort order
     #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
     sort: SortBy,
-    /// Whole bytes instead of KiB, MiB, GiB (text only)
+    /// Print exact bytes instead of KiB, MiB, GiB (text only)
     #[arg(long)]
     bytes: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: BudgetFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum SortBy {
-    /// The fullest
+    /// Highest share of the limit first
     #[default]
     Over,
-    /// Most dirty
+    /// Most dirty pages first
     Dirty,
-    /// The smallest limit
+    /// Smallest limit first
     Thresh,
-    /// In order of path
+    /// By cgroup path
     Name,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum BudgetFormat {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// For programs; the schema is versioned and stable
+    /// JSON for programs; the schema is versioned and stable
     Json,
-    /// The rows alone, with a header line
+    /// CSV rows with a header line
     Csv,
 }
 

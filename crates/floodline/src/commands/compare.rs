@@ -13,24 +13,23 @@ use floodline_record::window::Window;
 use floodline_view::compare as view;
 use std::path::{Path, PathBuf};
 
-/// Compare recordings: each with the first, figure by figure
+/// Compare each recording with the first, figure by figure
 #[derive(clap::Parser)]
 #[command(
     name = "compare",
-    after_help = "Each argument is a recording, several repeats of the same separated by commas, or a directory \
-        with repeats. With repeats, a difference is held against how much they differ among \
-        themselves; * marks what is more than chance. \
-        Series are compared point by point from the start of the workload.\n\n\
+    after_help = "Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
+        With repeats, each difference is compared with the spread of the repeats; * marks a difference that \
+        exceeds chance. Series are compared point by point from the start of the workload.\n\n\
         Examples:\n  \
         floodline compare before.flr after.flr\n  \
         floodline compare real-1.flr,real-2.flr,real-3.flr simulated.flr\n  \
         floodline compare incident/ remedy/ --format json | jq '.against[0].figures[]'"
 )]
 pub(crate) struct Compare {
-    /// Recordings, or repeats; the first is what the others are compared with
+    /// Recordings, or repeats; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "RECORDING")]
     sides: Vec<String>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -44,7 +43,7 @@ impl Run for Compare {
             Format::Json => view::json(&comparison).map_err(CliError::bug)?,
         })?;
         if comparison.against.iter().flat_map(|against| &against.figures).all(|row| row.noise.is_none()) {
-            console.note("the noise is not known: give repeats of each, separated by commas, or a directory of them");
+            console.note("noise unknown: give several repeats of each, separated by commas or as a directory");
         }
         Ok(Exit::Done)
     }
@@ -71,7 +70,7 @@ fn files(text: &str) -> Result<Vec<PathBuf>, CliError> {
             .collect();
         files.sort();
         return match files.as_slice() {
-            [] => Err(CliError::usage(format!("{text} holds no recordings, files named *.flr"))),
+            [] => Err(CliError::usage(format!("{text} contains no recordings (files named *.flr)"))),
             _ => Ok(files),
         };
     }
@@ -81,9 +80,8 @@ fn files(text: &str) -> Result<Vec<PathBuf>, CliError> {
     }
     let files: Vec<PathBuf> = text.split(',').filter(|part| !part.is_empty()).map(PathBuf::from).collect();
     match files.as_slice() {
-        [] => {
-            Err(CliError::usage(format!("{text:?} names no recording")).hint("separate repeats by commas: a.flr,b.flr"))
-        }
+        [] => Err(CliError::usage(format!("invalid argument {text:?}: expected a recording"))
+            .hint("separate repeats by commas: a.flr,b.flr")),
         _ => Ok(files),
     }
 }
@@ -95,7 +93,7 @@ fn reading(file: &Path) -> Result<Reading, CliError> {
         Ok(true)
     })?;
     match window.samples {
-        0 => Err(CliError::usage(format!("{} holds no sample", file.display()))),
+        0 => Err(CliError::usage(format!("{} contains no sample", file.display()))),
         _ => Ok(Reading::of(&window)),
     }
 }

@@ -22,14 +22,14 @@ use floodline_view::{capabilities, doctor, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Say why writes stall or storm, on what evidence, and what helps
+/// Diagnose write stalls and write storms: cause, evidence and cure
 #[derive(clap::Parser)]
 #[command(
     name = "doctor",
-    after_help = "Observes this host, and changes nothing. Ctrl-C ends it early: what was seen until then is \
-        diagnosed. --for 0s is one look, from which no rates can be told; stalls that come with the \
-        expiry of dirty data are seen in full with --for 40s.\n\n\
-        What is longer than ten minutes is diagnosed in stretches, and the worst of them reported.\n\n\
+    after_help = "Observes this host without changing it. Ctrl-C ends the observation early and diagnoses the \
+        samples collected until then. --for 0s takes a single sample, which gives no rates. Use --for 40s to \
+        see a full stall that is caused by the expiry of dirty data.\n\n\
+        An observation longer than ten minutes is diagnosed in stretches, and the worst stretch is reported.\n\n\
         Examples:\n  \
         floodline doctor\n  \
         floodline doctor --for 1m --save host.flr\n  \
@@ -40,7 +40,7 @@ pub(crate) struct Doctor {
     /// Recording to read instead of observing this host; - is standard input
     #[arg(conflicts_with_all = ["root", "length", "every", "save", "trace", "trace_budget"])]
     file: Option<PathBuf>,
-    /// How long to observe
+    /// Duration of the observation
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     length: Duration,
     /// Time between two samples
@@ -48,25 +48,25 @@ pub(crate) struct Doctor {
     every: Duration,
     #[command(flatten)]
     tracing: Tracing,
-    /// Look at a captured tree instead of this machine
+    /// Read a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Keep what was observed in this new file; with -, it goes to standard output and the diagnosis to standard error
+    /// Save the observation to this new file; - writes it to standard output and the diagnosis to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Say which sources can be read here, and what is lost without the others
+    /// List the sources that are readable here, and what is not checked without the others
     #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on", "trace", "trace_budget"])]
     capabilities: bool,
-    /// Print the evidence, its sources, what was ruled out and what was not read
+    /// Also print the evidence with its sources, the causes ruled out and the sources not read
     #[arg(long)]
     details: bool,
-    /// Run only this rule; may be given again
+    /// Run only this rule; may be repeated
     #[arg(long, value_name = "RULE")]
     rule: Vec<String>,
-    /// Exit with 1 when a finding is at least this severe
+    /// Exit with code 1 if a finding is at least this severe
     #[arg(long, value_name = "SEVERITY", value_enum, default_value_t)]
     fail_on: FailOn,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -74,14 +74,14 @@ pub(crate) struct Doctor {
 /// From which severity on the exit code says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum FailOn {
-    /// Anything found
+    /// Every finding
     Info,
-    /// Harm that is likely
+    /// Likely harm
     #[default]
     Warning,
-    /// Harm that was measured
+    /// Measured harm
     Critical,
-    /// Nothing fails
+    /// Always exit with code 0 after a diagnosis
     Never,
 }
 
@@ -175,7 +175,7 @@ impl Doctor {
 
 fn progress_line(stretches: &Stretches, length: Duration) -> String {
     format!(
-        "of {}, {}, Ctrl-C diagnoses what was seen",
+        "of {}, {}, Ctrl-C diagnoses them now",
         human::seconds(length.as_secs_f64()),
         human::plural(stretches.samples(), "sample", "samples")
     )

@@ -15,7 +15,7 @@ use floodline_view::explain;
 #[derive(clap::Parser)]
 #[command(name = "explain", after_help = "Example: floodline explain dirty-cliff")]
 pub(crate) struct Explain {
-    /// Rule, as a finding of floodline doctor names it
+    /// Rule name, as in a finding of floodline doctor
     rule: Option<String>,
 }
 
@@ -34,10 +34,10 @@ impl Run for Explain {
 /// The rule of a name, or an error that says which was meant.
 pub(super) fn named(name: &str) -> Result<&'static Rule, CliError> {
     rule(name).ok_or_else(|| {
-        let error = CliError::usage(format!("there is no rule {:?}", floodline_record::name::Name::from(name)));
+        let error = CliError::usage(format!("unknown rule {:?}", floodline_record::name::Name::from(name)));
         match meant(name) {
             Some(rule) => error.hint(format!("did you mean {}?", rule.name)),
-            None => error.hint("floodline explain lists them"),
+            None => error.hint("floodline explain lists the rules"),
         }
     })
 }

@@ -23,30 +23,29 @@ use std::path::{Path, PathBuf};
 #[command(
     name = "export",
     after_help = "Tables: host, zone, disk, bdi, wb, cgroup, cgroup_limits, cgroup_io, process. \
-        A value that was not read is null or empty, never 0; a limit column holds \
-        18446744073709551615 where there is no limit. In CSV, a text that a spreadsheet would run as a formula \
-        (it begins with = + - or @) has an apostrophe in front.\n\n\
+        A value that was not read is null or empty, never 0. A limit column contains \
+        18446744073709551615 where no limit is set. In CSV, text that a spreadsheet would run as a formula \
+        (starting with = + - or @) gets a leading apostrophe.\n\n\
         Examples:\n  \
         floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \
         floodline export host.flr --format csv --table cgroup > cgroups.csv\n  \
         floodline export host.flr --format parquet -o host-tables/\n  \
         floodline export host.flr --format perfetto -o host.json\n\n\
-        ui.perfetto.dev opens the last one."
+        ui.perfetto.dev opens the last file."
 )]
 pub(crate) struct Export {
     /// Recording to convert; - is standard input
     file: PathBuf,
-    /// What to convert it to
+    /// Format to convert to
     #[arg(long, value_enum)]
     format: ExportFormat,
-    /// Only this table
+    /// Convert only this table
     #[arg(long, value_name = "TABLE", value_parser = clap::builder::PossibleValuesParser::new(TABLES))]
     table: Option<String>,
-    /// File to write, or for all tables of CSV and Parquet the folder to write them to; standard output without it, or
-    /// with -
+    /// File to write, or folder for all tables of CSV and Parquet [default: -, standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Overwrite files that exist
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
@@ -57,9 +56,9 @@ enum ExportFormat {
     Parquet,
     /// One file per table, with a header line
     Csv,
-    /// Everything, one JSON object per line
+    /// All tables, one JSON object per line
     Jsonl,
-    /// What can be drawn over time, for ui.perfetto.dev or chrome://tracing
+    /// Values over time, for ui.perfetto.dev or chrome://tracing
     Perfetto,
 }
 
@@ -87,13 +86,13 @@ impl Run for Export {
         match (self.format, &self.table, &self.output) {
             (ExportFormat::Jsonl, ..) => self.json_lines(console)?,
             (ExportFormat::Perfetto, Some(_), _) => {
-                return Err(CliError::usage("a trace has no tables").hint("leave --table out"));
+                return Err(CliError::usage("--table does not apply to a trace").hint("omit --table"));
             }
             (ExportFormat::Perfetto, None, _) => self.trace(console)?,
             (_, Some(table), _) => self.one_table(table, console)?,
             (_, None, Some(folder)) => self.all_tables(folder, console)?,
             (format, None, None) => {
-                return Err(CliError::usage(format!("{} holds one table per file", format.extension()))
+                return Err(CliError::usage(format!("{} stores one table per file", format.extension()))
                     .hint("add --table TABLE for one table")
                     .hint("add -o FOLDER for a folder with all of them"));
             }
@@ -134,7 +133,7 @@ impl Export {
     fn all_tables(&self, folder: &Path, console: &Console) -> Result<(), CliError> {
         let shown = shown(folder).to_string();
         if folder.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
-            return Err(CliError::usage(format!("{shown} is a file, and all tables need a folder"))
+            return Err(CliError::usage(format!("{shown} is a file; exporting all tables needs a folder"))
                 .hint("add --table TABLE for one table")
                 .hint("or choose another name for the folder"));
         }
@@ -161,7 +160,7 @@ impl Export {
         let inode = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
         match self.output.as_deref().and_then(inode) {
             Some(output) if inode(&self.file) == Some(output) => {
-                Err(CliError::usage(format!("{} would be written over while it is read", shown(&self.file)))
+                Err(CliError::usage(format!("{} is both the input and the output", shown(&self.file)))
                     .hint("choose another name with -o"))
             }
             _ => Ok(input),
@@ -205,7 +204,7 @@ fn failed(target: &str, error: &ExportError) -> CliError {
         Some(error) => CliError::write(target, error),
         None => CliError::cannot_observe(format!("cannot write {target}: {error}")),
     }
-    .hint("what is in it is not complete")
+    .hint("the output is incomplete")
 }
 
 /// One table in the making.

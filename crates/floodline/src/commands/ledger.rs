@@ -13,14 +13,14 @@ use floodline_record::window::Window;
 use floodline_view::ledger as view;
 use std::path::PathBuf;
 
-/// Show who wrote which bytes, what became of them, and who waited for whose
+/// Show which process wrote which bytes, where the bytes went, and which tasks waited
 #[derive(clap::Parser)]
 #[command(
     name = "ledger",
-    after_help = "Needs a recording made with the tracer (record --trace on). Application bytes were handed to \
-        write calls; dirtied bytes are folios that became dirty; bytes at disks were queued there, and are \
-        credited to those who made the file dirty, not to the kernel's threads that wrote it. \
-        ×N is bytes at disks by application bytes.\n\n\
+    after_help = "Needs a recording made with the tracer (record --trace on). Application bytes were passed to \
+        write calls. Dirtied bytes are folios that became dirty. Disk bytes were queued at a disk; they count for \
+        the process that dirtied the file, not for the kernel thread that wrote it. \
+        ×N is disk bytes divided by application bytes.\n\n\
         Examples:\n  \
         floodline record --for 1m --trace on -o host.flr && floodline ledger host.flr\n  \
         floodline ledger host.flr --rows 30\n  \
@@ -30,10 +30,10 @@ use std::path::PathBuf;
 pub(crate) struct LedgerCommand {
     /// Traced recording; - is standard input
     file: PathBuf,
-    /// Rows of a table
+    /// Number of rows per table
     #[arg(long, value_name = "N", default_value_t = 10)]
     rows: usize,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -51,8 +51,11 @@ impl Run for LedgerCommand {
             return Err(no_sample(&self.file));
         }
         let ledger = ledger::ledger(&window).ok_or_else(|| {
-            CliError::usage(format!("{} was made without the tracer, so no byte can be followed", shown(&self.file)))
-                .hint("make one with: floodline record --for 1m --trace on -o FILE.flr")
+            CliError::usage(format!(
+                "{} was recorded without the tracer; the ledger needs traced events",
+                shown(&self.file)
+            ))
+            .hint("make a traced recording with: floodline record --for 1m --trace on -o FILE.flr")
         })?;
         match self.format {
             Format::Text => {

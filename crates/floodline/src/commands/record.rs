@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `floodline record -o FILE`: writes what the machine does to a recording until the time is up,
-//! somebody asks to end, or nothing more can be written. What was recorded until then is whole.
+//! a signal asks to end, or the file cannot be written. The samples recorded until then are complete.
 
 use super::Run;
 use crate::console::{Console, Progress};
@@ -20,12 +20,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Record what this machine does
+/// Record this machine's writeback activity to a file
 #[derive(clap::Parser)]
 #[command(
     name = "record",
-    after_help = "Ends at --for, at Ctrl-C, or when nothing more can be written; a recording is whole up to its \
-        last sample even after kill -9 or a full disk.\n\n\
+    after_help = "Ends after --for, at Ctrl-C, or when the file cannot be written. A recording is readable up to \
+        its last complete sample, even after kill -9 or a full disk.\n\n\
         Examples:\n  \
         floodline record --for 10m -o host.flr\n  \
         floodline record --every 5s -o - | ssh backup 'cat > host.flr'"
@@ -34,7 +34,7 @@ pub(crate) struct RecordCommand {
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How long, e.g. 10m; without it, until Ctrl-C
+    /// Duration of the recording, e.g. 10m [default: until Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     length: Option<Duration>,
     /// Time between two samples
@@ -113,7 +113,7 @@ impl Recorder {
         let samples = human::plural(samples, "sample", "samples");
         Err(failed(&self.target, &error)
             .had_written(&samples)
-            .hint(format!("{} holds {samples}, all of them whole", self.target)))
+            .hint(format!("{} contains {samples}, all complete", self.target)))
     }
 
     /// Ends the recording and says what it holds.

@@ -18,11 +18,11 @@ use floodline_view::moment as view;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Walk through a recording by time
+/// Print the samples of a recording in order of time
 #[derive(clap::Parser)]
 #[command(
     name = "replay",
-    after_help = "TIME is a length of time since the first sample (90s, 1m30s) or a moment in UTC \
+    after_help = "TIME is a duration since the first sample (90s, 1m30s) or a date and time in UTC \
         (2026-11-21T04:00:00Z).\n\n\
         Examples:\n  \
         floodline replay host.flr --from 10m --every 10s\n  \
@@ -32,22 +32,22 @@ use std::time::{Duration, Instant};
 pub(crate) struct Replay {
     /// Recording to replay; - is standard input
     file: PathBuf,
-    /// Show the one sample nearest before this time in full
+    /// Print only the last sample before this time, in full
     #[arg(long, value_name = "TIME", value_parser = parse_point, conflicts_with_all = ["from", "to", "every", "speed"])]
     at: Option<Point>,
-    /// Start here
+    /// Start at this time
     #[arg(long, value_name = "TIME", value_parser = parse_point)]
     from: Option<Point>,
-    /// End here
+    /// End at this time
     #[arg(long, value_name = "TIME", value_parser = parse_point)]
     to: Option<Point>,
-    /// One line per this much time instead of one per sample
+    /// Print one line per this interval instead of one per sample
     #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     every: Option<Duration>,
-    /// Play with the recording's own pauses, this many times faster; without it, at once
+    /// Play at this multiple of the recorded speed [default: without pauses]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed)]
     speed: Option<f64>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -98,7 +98,7 @@ impl Run for Replay {
             (None, _) if lines > 0 => {}
             _ if walk.samples == 0 => return Err(no_sample(&self.file)),
             _ => {
-                return Err(CliError::usage("the recording holds no sample at that time").hint(format!(
+                return Err(CliError::usage("the recording contains no sample at that time").hint(format!(
                     "{} lie within the first {}",
                     human::plural(walk.samples, "sample", "samples"),
                     human::seconds(length)
@@ -214,17 +214,17 @@ fn parse_point(text: &str) -> Result<Point, String> {
     if let Ok(stamp) = text.parse::<jiff::Timestamp>() {
         return u64::try_from(stamp.as_nanosecond())
             .map(Point::Wall)
-            .map_err(|_| "a time before 1970 or after 2554".to_owned());
+            .map_err(|_| "time out of range: expected 1970 to 2554".to_owned());
     }
     parse_duration(text.strip_prefix('+').unwrap_or(text))
         .map(Point::Since)
-        .map_err(|_| format!("not a time: {text:?}; write 90s, 1m30s or 2026-11-21T04:00:00Z"))
+        .map_err(|_| format!("invalid time {text:?}: expected a value such as 90s, 1m30s or 2026-11-21T04:00:00Z"))
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {
     match text.strip_suffix(['x', '×']).unwrap_or(text).parse::<f64>() {
         Ok(speed) if speed.is_finite() && (0.001..=1e6).contains(&speed) => Ok(speed),
-        _ => Err("a factor between 0.001 and 1000000, e.g. 1 or 60".to_owned()),
+        _ => Err("invalid factor: expected a number from 0.001 to 1000000, e.g. 1 or 60".to_owned()),
     }
 }
 

@@ -30,39 +30,39 @@ pub(crate) struct ScenarioCommand {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// Say what is wrong in scenario files, with line and hint
+    /// Report the errors in scenario files, with line and hint
     Check {
         /// Scenario files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
     /// List the scenarios of a folder and their variants
     List {
-        /// The folder
+        /// Folder of scenario files
         #[arg(default_value = "scenarios", value_name = "FOLDER")]
         folder: PathBuf,
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Print one variant as it is run: laid over the base, presets written out
+    /// Print one variant as it runs: merged with the base, presets expanded
     Show {
         /// Scenario file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// The variant; not needed where there is only one
+        /// Variant to print; may be omitted if the scenario has only one
         #[arg(long)]
         variant: Option<String>,
-        /// How to print; JSON has every copy of every cgroup, mount and task
+        /// Output format; JSON lists every copy of every cgroup, mount and task
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// List the devices that a scenario can name as profile
+    /// List the device profiles that a scenario can name
     Devices {
-        /// How to print
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -167,7 +167,7 @@ fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, Cl
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     paths.sort();
     if paths.is_empty() {
-        console.note(&format!("{} holds no scenario, files named *.toml", shown(folder)));
+        console.note(&format!("{} contains no scenarios (files named *.toml)", shown(folder)));
     }
     let mut text = String::new();
     let mut exit = Exit::Done;
@@ -190,7 +190,7 @@ fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, Cl
             (Ok(Err(error)), _) => {
                 exit = Exit::Usage;
                 let problems = human::plural(error.problems.len() as u64, "problem", "problems");
-                console.note(&format!("{}: {problems}; floodline scenario check", shown(&path)));
+                console.note(&format!("{}: {problems}; run floodline scenario check", shown(&path)));
             }
             (Err(unreadable), _) => {
                 exit = Exit::Usage;

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 #[derive(clap::Parser)]
 #[command(
     name = "simulate",
-    after_help = "Exit code 1 when something is not as the scenario expects.\n\n\
+    after_help = "Exit code 1 if an expectation of the scenario was not met.\n\n\
         Examples:\n  \
         floodline simulate scenarios/dirty-cliff.toml\n  \
         floodline simulate scenarios/dirty-cliff.toml \\\n    \
@@ -41,19 +41,19 @@ pub(crate) struct Simulate {
     scenario: PathBuf,
     #[command(flatten)]
     asked: Asked,
-    /// Another variant, to be run as well and compared
+    /// Second variant to run and compare with the first
     #[arg(long, value_name = "NAME", conflicts_with = "save")]
     vs: Option<String>,
-    /// Seed of everything random; without it the scenario's
+    /// Seed of all randomness [default: the scenario's seed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Keep the recording in this file; with -, it goes to standard output and its figures to standard error
+    /// Save the recording to this file; - writes it to standard output and the figures to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Replace the file of --save where it exists
+    /// Overwrite the file of --save if it exists
     #[arg(long, requires = "save")]
     force: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

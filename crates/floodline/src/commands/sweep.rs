@@ -29,16 +29,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Run a scenario on the model for every combination of some settings
+/// Run a scenario on the model for every combination of settings
 #[derive(clap::Parser)]
 #[command(
     name = "sweep",
     after_help = "A grid varies a setting (vm.dirty_bytes), a key of the scenario (machine.memory, \
         machine.devices.data.write_bandwidth), or one of kernel, variant, instances, for, seed. \
-        Several grids are combined; the last varies fastest. K, M, G behind a number are KiB, MiB, GiB.\n\n\
-        Shown are the figures of which the scenario expects something; --figure names others. \
-        --save keeps all of them.\n\n\
-        Exit code 2 when a combination is refused, 1 when its run could not go on; its row says why.\n\n\
+        Several grids are combined; the last one varies fastest. The suffixes K, M, G mean KiB, MiB, GiB.\n\n\
+        The table shows the figures for which the scenario has an expectation. --figure selects others. \
+        --save writes all of them.\n\n\
+        Exit code 2 if a combination is refused, 1 if its run could not continue. Its row shows the reason.\n\n\
         Examples:\n  \
         floodline sweep scenarios/dirty-cliff.toml \\\n    \
         --grid vm.dirty_background_bytes=8M,32M,128M --grid kernel=6.1,6.12\n  \
@@ -50,29 +50,29 @@ use std::time::{Duration, Instant};
 pub(crate) struct SweepCommand {
     /// Scenario file
     scenario: PathBuf,
-    /// What to vary, with the values it takes; may be given several times
+    /// Key to vary, with its values; may be repeated
     #[arg(long = "grid", required = true, value_name = "KEY=VALUE,…")]
     grids: Vec<String>,
     #[command(flatten)]
     asked: Asked,
-    /// Runs side by side; without it one on each CPU
+    /// Number of concurrent runs [default: one per CPU]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Show this figure instead of those the scenario expects something of; may be given several times
+    /// Show this figure instead of those with an expectation in the scenario; may be repeated
     #[arg(long = "figure", value_name = "NAME")]
     figures: Vec<String>,
-    /// Keep the table with all figures in this file: .csv, .json or .parquet
+    /// Save the table with all figures to this file: .csv, .json or .parquet
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Replace the file of --save where it exists
+    /// Overwrite the file of --save if it exists
     #[arg(long, requires = "save")]
     force: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// More combinations than anybody waits for.
+/// Largest number of combinations of one sweep.
 const CELLS_MAX: usize = 100_000;
 /// Figures shown where the scenario expects none.
 const USUAL: &[&str] = &["host.dirty_peak_bytes", "host.dirtied_bytes", "devices.written_bytes"];
@@ -102,11 +102,12 @@ impl Run for SweepCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let axes = self.grids.iter().map(|text| axis(text)).collect::<Result<Vec<_>, _>>()?;
         if let Some(twice) = axes.iter().enumerate().find(|(at, axis)| axes[..*at].iter().any(|a| a.key == axis.key)) {
-            return Err(CliError::usage(format!("{} is varied twice", twice.1.key)).hint("give all values at once"));
+            return Err(CliError::usage(format!("{} appears in two grids", twice.1.key))
+                .hint("give all its values to one --grid"));
         }
         if let Some(fixed) = axes.iter().find(|axis| self.asked.fixes(&axis.key)) {
-            let twice = format!("{} is varied, and has one value beside that", fixed.key);
-            return Err(CliError::usage(twice).hint("give all values to --grid"));
+            let twice = format!("{} has both a grid and a fixed value", fixed.key);
+            return Err(CliError::usage(twice).hint("give all its values to --grid"));
         }
         let grid = combinations(&axes)?;
         let file = read_file(&self.scenario)?;
@@ -148,7 +149,7 @@ impl Run for SweepCommand {
             Format::Json => view::json(&sweep).map_err(CliError::bug)?,
         })?;
         tell_unknown_figures(console, &self.figures, &sweep);
-        is_kept.map_err(|error| error.hint("what is in it is not complete"))?;
+        is_kept.map_err(|error| error.hint("the table is incomplete"))?;
         Ok(worst)
     }
 }
@@ -162,7 +163,7 @@ impl SweepCommand {
         let usual = || names.iter().copied().find(|name| *name == "incident" || names.len() == 1);
         let unnamed = || CliError::usage(format!("name a --variant: {}", names.join(", ")));
         let named = wanted.or_else(usual).ok_or_else(unnamed)?;
-        let unknown = || CliError::usage(format!("no variant {named:?}; it has {}", names.join(", ")));
+        let unknown = || CliError::usage(format!("unknown variant {named:?}; the scenario has {}", names.join(", ")));
         let mut scenario = self.asked.changed(file.variants.get(named).ok_or_else(unknown)?)?;
         for (axis, value) in axes.iter().zip(at).filter(|(axis, _)| !["kernel", "variant"].contains(&&*axis.key)) {
             scenario = scenario.changed(&axis.key, value).map_err(CliError::usage)?;
@@ -200,7 +201,7 @@ fn tell_unknown_figures(console: &Console, figures: &[String], sweep: &Sweep) {
 
 fn axis(text: &str) -> Result<Axis, CliError> {
     let wrong = || {
-        CliError::usage(format!("{text:?} is no grid"))
+        CliError::usage(format!("invalid grid {text:?}: expected KEY=VALUE,VALUE"))
             .hint("--grid vm.dirty_bytes=64M,256M,1G")
             .hint("--grid kernel=6.1,6.12")
     };
@@ -217,7 +218,8 @@ fn axis(text: &str) -> Result<Axis, CliError> {
 fn combinations(axes: &[Axis]) -> Result<Vec<Vec<String>>, CliError> {
     let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > CELLS_MAX) {
-        return Err(CliError::usage(format!("more than {CELLS_MAX} combinations")).hint("vary less at once"));
+        return Err(CliError::usage(format!("too many combinations: the maximum is {CELLS_MAX}"))
+            .hint("vary fewer keys or values"));
     }
     let mut all: Vec<Vec<String>> = vec![Vec::new()];
     for axis in axes {
@@ -328,8 +330,8 @@ fn kept(path: &Path) -> Result<Kept, CliError> {
         Some("csv") => Ok(Kept::Csv),
         Some("json") => Ok(Kept::Json),
         Some("parquet") => Ok(Kept::Parquet),
-        _ => Err(CliError::usage(format!("cannot tell the format of {}", shown(path)))
-            .hint("name it .csv, .json or .parquet")),
+        _ => Err(CliError::usage(format!("unknown table format: {}", shown(path)))
+            .hint("use a name that ends in .csv, .json or .parquet")),
     }
 }
 

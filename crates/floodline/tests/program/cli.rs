@@ -32,7 +32,7 @@ fn a_negative_length_of_time_is_judged_as_one() {
     for args in [["record", "--for", "-1s"], ["lab", "shell", "--timeout=-1s"], ["simulate", "--every", "-500ms"]] {
         let run = floodline(&args);
         assert_eq!(run.code, 2);
-        assert!(run.stderr.contains("not a length of time: \"-"), "{run}");
+        assert!(run.stderr.contains("invalid duration \"-"), "{run}");
     }
 }
 

@@ -17,7 +17,7 @@ fn two_recordings_are_compared_figure_by_figure() {
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert!(line("host.dirty_peak_bytes").contains("-50.0 %"), "{run}");
     assert!(line("dirty ").contains("25.0 %"), "{run}");
-    assert!(run.stderr.contains("the noise is not known: give repeats of each"), "{run}");
+    assert!(run.stderr.contains("noise unknown: give several repeats of each"), "{run}");
 }
 
 #[test]
@@ -42,5 +42,5 @@ fn what_cannot_be_compared_is_said() {
         assert!(run.stderr.contains(says), "{run}");
     };
     check("/nowhere.flr", "/nowhere.flr");
-    check(&empty.path().to_string_lossy(), "holds no recordings");
+    check(&empty.path().to_string_lossy(), "contains no recordings");
 }

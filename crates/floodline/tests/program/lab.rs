@@ -56,7 +56,7 @@ fn as_expected(trials: &[(&str, &str, &str)], how: &[&str]) {
         let mut outcome = run(&args);
         // Emulation with several threads now and then crashes or hangs a kernel that patches its own code.
         let has_died =
-            ["the guest's kernel panicked", "said nothing for"].iter().any(|end| outcome.stderr.contains(end));
+            ["the guest's kernel panicked", "sent nothing for"].iter().any(|end| outcome.stderr.contains(end));
         if outcome.code == 1 || has_died {
             outcome = run(&args);
         }
@@ -133,7 +133,7 @@ fn a_kept_recording_is_judged_by_its_scenario_again() {
     let run = judge("exact-budgets", "throttled");
     assert_eq!(run.code, 1, "{run}");
     assert!(run.stdout.contains("budget.throttled_count is 0, expected at least 50"), "{run}");
-    assert!(run.stderr.contains("is a recording of ratio, held against throttled"), "{run}");
+    assert!(run.stderr.contains("is a recording of ratio, checked against throttled"), "{run}");
     let run = judge("overlay-umount", "incident");
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("is a recording of exact-budgets (ratio), not of overlay-umount"), "{run}");
@@ -359,7 +359,7 @@ fn real_recordings_are_held_against_the_model() {
     assert!(run.stderr.contains("no recording of a scenario on a real kernel"), "{run}");
     let run = floodline(&["lab", "validate", &recordings, "--scenarios", &recordings]);
     assert_eq!(run.code, 2, "{run}");
-    assert!(run.stderr.contains("holds none of ") && run.stderr.contains("--scenarios FOLDER"), "{run}");
+    assert!(run.stderr.contains("contains none of ") && run.stderr.contains("--scenarios FOLDER"), "{run}");
     let run = floodline(&["lab", "validate", "/nowhere.flr"]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("cannot read /nowhere.flr: No such file"), "{run}");

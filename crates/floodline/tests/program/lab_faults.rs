@@ -133,7 +133,7 @@ fn a_panic_is_told_with_the_end_of_the_console() {
 fn a_guest_that_cannot_go_on_says_why_and_what_was_killed_is_told() {
     let failed = "printf 'Memory cgroup out of memory: Killed process 9 (t)\\n' > $dir/console.log\n\
                   echo '{\"status\":\"failed\",\"stage\":\"the run\",\"cause\":\"task t-0: killed\"}'";
-    let says = ["the guest failed during the run: task t-0: killed", "killed for want of memory: 9 (t)"];
+    let says = ["the guest failed during the run: task t-0: killed", "killed a process for lack of memory: 9 (t)"];
     Lab::new(failed).check(&[], &says);
 }
 
@@ -148,11 +148,11 @@ fn a_guest_that_hangs_is_ended_and_its_recording_kept() {
 #[test]
 fn a_guest_that_hangs_before_its_init_is_silent() {
     let hangs = "printf '[ 0.5] Loading initial ramdisk\\n' > $dir/console.log; exec sleep 600";
-    let says = ["(starting the guest) said nothing for 1 s and was ended", "console: [ 0.5] Loading"];
+    let says = ["(starting the guest) sent nothing for 1 s and was stopped", "console: [ 0.5] Loading"];
     Lab::new(hangs).check(&["--silence", "1s"], &says);
     // It may also fall silent later.
     let booted = "echo '{\"status\":\"booted\",\"release\":\"6.99.0\"}'; exec sleep 600";
-    Lab::new(booted).check(&["--silence", "1s"], &["(booted 6.99.0) said nothing for 1 s and was ended"]);
+    Lab::new(booted).check(&["--silence", "1s"], &["(booted 6.99.0) sent nothing for 1 s and was stopped"]);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_full_disk_of_the_host_is_told_before_a_machine_runs_and_while_it_does() {
     let fills = "printf 'so far' > $dir/recording.flr\n\
                  fallocate -l $(($(df --output=avail -BM $dir | tail -n 1 | tr -d 'M ') - 20))MiB $dir/disk\n\
                  exec sleep 600";
-    check("560", fills, &["the disk of this host is full at", "what was recorded until then is in", "kept.flr"]);
+    check("560", fills, &["the disk of this host is full at", "the recording up to then is in", "kept.flr"]);
 }
 
 #[test]

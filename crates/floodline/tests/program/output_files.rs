@@ -37,7 +37,7 @@ fn devices_and_sockets_are_refused_with_force_too() {
             let run = floodline(args);
             assert_eq!(run.code, 2, "{args:?}: {run}");
             assert!(run.stderr.contains(&format!("{path} is {kind}, not a file")), "{args:?}: {run}");
-            assert!(run.stderr.contains("hint: name a file in its place"), "{args:?}: {run}");
+            assert!(run.stderr.contains("hint: name a regular file"), "{args:?}: {run}");
         }
     }
 }

@@ -27,7 +27,7 @@ fn an_existing_recording_is_not_overwritten_unasked() {
     let path = file.path().to_str().expect("a path of text");
     let run = floodline(&["record", "--root", &captured("6.12"), "--for", "0s", "-o", path]);
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("exists already") && run.stderr.contains("--force"), "{run}");
+    assert!(run.stderr.contains("already exists") && run.stderr.contains("--force"), "{run}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_recording_has_the_length_that_was_asked_for() {
 
     let again = floodline(&["record", "--root", TREE.as_str(), "--for", "0s", "-o", path]);
     assert_eq!(again.code, 2, "{again}");
-    assert!(again.stderr.contains("exists already"), "{again}");
+    assert!(again.stderr.contains("already exists"), "{again}");
     assert_eq!(std::fs::read(path).expect("the file is there"), bytes);
     let forced = floodline(&["record", "--root", TREE.as_str(), "--for", "0s", "-o", path, "--force"]);
     assert_eq!(forced.code, 0, "{forced}");
@@ -209,7 +209,7 @@ fn a_recording_that_meets_a_size_limit_keeps_its_samples() {
     let bytes = std::fs::read(&path).expect("the file is there");
     let (times, cuts) = times(&bytes);
     assert!(times.len() > 1, "{} samples", times.len());
-    assert!(run.stderr.contains(&format!("holds {} samples, all of them whole", times.len())), "{run}");
+    assert!(run.stderr.contains(&format!("contains {} samples, all complete", times.len())), "{run}");
     // The torn frame was taken off, so nothing is missing but the mark that the recording is whole.
     assert_eq!(cuts.iter().map(|cut| (cut.why, cut.bytes)).collect::<Vec<_>>(), [(Why::NotClosed, 0)]);
 }
@@ -223,7 +223,7 @@ fn a_reader_that_goes_away_ends_the_recording_without_a_failure() {
     assert_eq!(run.code, 0, "{run}");
     let (times, _) = times(&taken);
     assert!(!times.is_empty());
-    assert!(run.stderr.starts_with("floodline: the reader of standard output went away after "), "{run}");
+    assert!(run.stderr.starts_with("floodline: the reader closed standard output after "), "{run}");
     assert_eq!(run.stderr.lines().count(), 1, "{run}");
 }
 

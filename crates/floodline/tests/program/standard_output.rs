@@ -22,8 +22,8 @@ fn check(args: &[&str], says: &str) {
     let run = command(args).stdout(stdout).stderr(Stdio::piped()).output().expect("the program starts");
     let stderr = String::from_utf8(run.stderr).expect("text");
     assert_eq!(run.status.code(), Some(2), "{args:?}: {stderr}");
-    assert!(stderr.contains("binary data does not belong on a terminal"), "{args:?}: {stderr}");
-    assert!(stderr.contains("hint: name a file in its place, or pipe it to a program"), "{args:?}: {stderr}");
+    assert!(stderr.contains("refusing to write binary data to a terminal"), "{args:?}: {stderr}");
+    assert!(stderr.contains("hint: name a file, or pipe the output to a program"), "{args:?}: {stderr}");
 }
 
 #[test]

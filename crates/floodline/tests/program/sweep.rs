@@ -90,7 +90,7 @@ fn a_table_that_cannot_be_kept_is_shown_all_the_same() {
     let run = floodline(&[&["sweep", small.as_str()], &save[..]].concat());
     assert_eq!(run.code, 3, "{run}");
     assert!(run.stdout.contains("small: 2 runs"), "{run}");
-    assert!(run.stderr.contains("full.csv: No space left") && run.stderr.contains("is not complete"), "{run}");
+    assert!(run.stderr.contains("full.csv: No space left") && run.stderr.contains("the table is incomplete"), "{run}");
 }
 
 #[test]
@@ -102,13 +102,13 @@ fn misuse_is_answered_with_what_to_type() {
         assert!(run.stderr.contains(says), "{says}: {run}");
     };
     check(&["--grid", "vm.dirty_bytes"], "--grid vm.dirty_bytes=64M,256M,1G");
-    check(&["--grid", "kernel=6.1,"], "is no grid");
-    check(&["--grid", "kernel=6.1", "--grid", "kernel=6.12"], "kernel is varied twice");
+    check(&["--grid", "kernel=6.1,"], "invalid grid");
+    check(&["--grid", "kernel=6.1", "--grid", "kernel=6.12"], "kernel appears in two grids");
     for fixed in [["--kernel", "5.10"], ["--set", "kernel=6.1"]] {
-        check(&["--grid", "kernel=6.1,6.12", fixed[0], fixed[1]], "kernel is varied, and has one value beside that");
+        check(&["--grid", "kernel=6.1,6.12", fixed[0], fixed[1]], "kernel has both a grid and a fixed value");
     }
-    check(&["--grid", "vm.dirty_ratio=5,10", "--set", "vm.dirty_ratio=20"], "vm.dirty_ratio is varied, and");
-    check(&["--grid", "kernel=6.1", "--save", "t.xls"], "name it .csv, .json or .parquet");
+    check(&["--grid", "vm.dirty_ratio=5,10", "--set", "vm.dirty_ratio=20"], "vm.dirty_ratio has both a grid and");
+    check(&["--grid", "kernel=6.1", "--save", "t.xls"], "ends in .csv, .json or .parquet");
     check(&["--grid", "kernel=6.1", "--jobs", "0"], "--jobs");
     check(&["--grid", "dirty_bytes=1M,2M"], "no combination can be run: ");
     let unknown = "no combination can be run: the simulator cannot honour machine.sysctl.vm.dirty_byte";
@@ -116,7 +116,7 @@ fn misuse_is_answered_with_what_to_type() {
     check(&["--grid", "vm.dirty_byte=1M,2M"], "hint: did you mean vm.dirty_bytes?");
     let many: Vec<String> = (0..400).map(|n| n.to_string()).collect();
     let (a, b) = (format!("seed={}", many.join(",")), format!("vm.dirty_expire_centisecs={}", many.join(",")));
-    check(&["--grid", &a, "--grid", &b], "more than 100000 combinations");
+    check(&["--grid", &a, "--grid", &b], "too many combinations: the maximum is 100000");
 }
 
 #[test]

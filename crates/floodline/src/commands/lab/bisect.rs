@@ -14,13 +14,13 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Find between which two kernels a figure jumps
+/// Find the two adjacent kernels between which a figure changes
 #[derive(clap::Args)]
 #[command(
     override_usage = "floodline lab bisect [OPTIONS] --metric <FIGURE>\n           --kernels <KERNELS> <SCENARIO>",
-    after_help = "Without repeats, every step is believed; with --repeat, ends that differ by less than three \
-        standard deviations of the repeats are the same. What jumps and jumps back between the ends is not seen: then \
-        choose nearer ends.\n\n\
+    after_help = "Without --repeat, every difference counts as a change. With --repeat, two kernels are equal \
+        if they differ by less than three standard deviations of the repeats. A change that is reverted between \
+        the ends is not seen: choose closer ends.\n\n\
         Examples:\n  \
         floodline lab bisect scenarios/starved-budget.toml \\\n    \
         --metric writers.dirtied_bytes_per_second --kernels 5.10..7.2\n  \
@@ -33,18 +33,18 @@ pub(super) struct Bisect {
     /// Name of the figure, as lab run prints it
     #[arg(long, value_name = "FIGURE")]
     metric: String,
-    /// Kernels: OLD..NEW takes all in the cache between the two, or a list separated by commas
+    /// Kernels: OLD..NEW for all cached kernels in that range, or a list separated by commas
     #[arg(long, value_name = "KERNELS")]
     kernels: String,
-    /// Variant to run; without it the one called incident, or the only one
+    /// Variant to run [default: the one named incident, or the only one]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Runs of each kernel
+    /// Number of runs per kernel
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
     #[command(flatten)]
     how: HowRemembered,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -92,8 +92,8 @@ impl Bisect {
         kernels.sort_by(|a, b| (a.version, &a.release).cmp(&(b.version, &b.release)));
         kernels.dedup_by(|a, b| a.release == b.release);
         match kernels.len() {
-            0 | 1 => Err(CliError::usage("fewer than two kernels to choose from")
-                .hint("floodline lab kernels lists them; --fetch brings one here")),
+            0 | 1 => Err(CliError::usage("bisect needs at least two kernels")
+                .hint("floodline lab kernels lists the kernels; --fetch downloads one")),
             _ => Ok(kernels),
         }
     }

@@ -30,10 +30,10 @@ pub(super) struct How {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
     pub(super) every: Duration,
-    /// Trace the guest's kernel too, also where no figure that is expected needs it
+    /// Trace the guest's kernel even if no expected figure needs it
     #[arg(long)]
     pub(super) trace: bool,
-    /// End a run after this time, whatever it does
+    /// End a run after this time in any case
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub(super) timeout: Duration,
     #[command(flatten)]
@@ -46,10 +46,10 @@ pub(super) struct Guests {
     /// How a guest is run
     #[arg(long, value_enum, default_value_t)]
     accel: AccelChoice,
-    /// The floodline that is the guest's init, best linked statically; without it this one
+    /// Floodline binary for the guest's init, preferably static [default: this binary]
     #[arg(long, value_name = "FILE")]
     guest_program: Option<PathBuf>,
-    /// Take a guest for hung that says nothing for this long; it tells every second that it lives
+    /// Treat the guest as hung after this long without a heartbeat (sent every second)
     #[arg(long, value_name = "DURATION", default_value = "45s", value_parser = parse_duration)]
     silence: Duration,
 }
@@ -59,10 +59,10 @@ pub(super) struct Guests {
 pub(super) struct HowRemembered {
     #[command(flatten)]
     how: How,
-    /// Take recordings from this directory, named SCENARIO.VARIANT.KERNEL.flr, instead of running
+    /// Use recordings named SCENARIO.VARIANT.KERNEL.flr from this directory instead of running
     #[arg(long, value_name = "DIR")]
     recordings: Option<PathBuf>,
-    /// Run nothing: what is in that directory is all there is
+    /// Start no runs: use only the recordings of that directory
     #[arg(long, requires = "recordings")]
     no_run: bool,
 }
@@ -70,12 +70,12 @@ pub(super) struct HowRemembered {
 /// How a guest is to be run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum AccelChoice {
-    /// By KVM where it works, else emulated
+    /// KVM if it works, else emulation
     #[default]
     Auto,
-    /// By KVM
+    /// KVM
     Kvm,
-    /// Emulated
+    /// Emulation (QEMU TCG)
     Tcg,
 }
 
@@ -157,7 +157,7 @@ pub(super) fn read_run(recording: &Path, expect: &Expect) -> Result<Run, CliErro
     })?;
     match run.window.samples {
         0 | 1 => {
-            Err(CliError::usage(format!("{} holds fewer than two samples: nothing to be judged", shown(recording))))
+            Err(CliError::usage(format!("{} contains fewer than two samples; nothing to judge", shown(recording))))
         }
         _ => Ok(run),
     }
@@ -180,7 +180,7 @@ impl<'a> Bench<'a> {
         Ok(Bench { recordings: how.recordings.clone(), no_run: how.no_run, ..Bench::open(console, &how.how)? })
     }
 
-    /// Whether somebody asked to end.
+    /// Whether a signal asked to end.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interrupt.is_asked()
     }
@@ -209,7 +209,7 @@ impl<'a> Bench<'a> {
             return trial.report(&kept, None, Some(&kept));
         }
         if self.no_run {
-            return Err(CliError::lab_unavailable("there is no recording, and nothing is to be run"));
+            return Err(CliError::lab_unavailable("no recording found, and --no-run is set"));
         }
         let accel = self.accel(trial.kernel)?;
         let order = self.order(trial, accel);
@@ -266,7 +266,7 @@ impl<'a> Bench<'a> {
         Ok(*self.accel.insert(accel))
     }
 
-    /// Builds a trial's machine for somebody to look around in; `tell` hears what the guest says.
+    /// Builds a trial's machine for a console session; `tell` receives the guest's messages.
     pub(super) fn shell(
         &mut self,
         trial: Trial<'_>,
@@ -344,9 +344,11 @@ fn keep(recording: &Path, mut file: File, path: Option<&Path>) -> Result<(), Cli
 
 /// What the guest's kernel complained of.
 fn tell_console(console: &Console, guest: &GuestConsole) {
-    for (what, lines) in
-        [("killed for want of memory", &guest.oom_kills), ("hung", &guest.hung_tasks), ("warned of", &guest.warnings)]
-    {
+    for (what, lines) in [
+        ("killed a process for lack of memory", &guest.oom_kills),
+        ("hung", &guest.hung_tasks),
+        ("warned of", &guest.warnings),
+    ] {
         for line in lines {
             console.note(&format!("the guest's kernel {what}: {line}"));
         }
@@ -360,19 +362,19 @@ fn ended(outcome: &Outcome, stage: &str, save: Option<&Path>) -> Result<(), CliE
         Ended::Failed { stage, cause } => format!("the guest failed during {stage}: {cause}"),
         Ended::Died { status, says } => match &outcome.console.panic {
             Some(panic) => format!("the guest's kernel panicked: {panic}"),
-            None => format!("the guest died; QEMU ended with {status} and said: {says}"),
+            None => format!("the guest died; QEMU ended with {status}: {says}"),
         },
         Ended::Silent { patience } => {
-            format!("the guest ({stage}) said nothing for {} s and was ended", patience.as_secs())
+            format!("the guest ({stage}) sent nothing for {} s and was stopped", patience.as_secs())
         }
         Ended::TooLong { patience } => {
-            format!("the run took more than {} s and was ended; it was {stage}", patience.as_secs())
+            format!("the run took more than {} s and was stopped while {stage}", patience.as_secs())
         }
         Ended::HostDiskFull { path } => {
-            format!("the disk of this host is full at {}; the run was ended", path.display())
+            format!("the disk of this host is full at {}; the run was stopped", path.display())
         }
         Ended::Flooded { what, limit_bytes } => {
-            format!("the guest sent more than {} MiB as {what}; the run was ended", limit_bytes >> 20)
+            format!("the guest sent more than {} MiB as {what}; the run was stopped", limit_bytes >> 20)
         }
         Ended::Interrupted => "interrupted".to_owned(),
     };
@@ -383,7 +385,7 @@ fn ended(outcome: &Outcome, stage: &str, save: Option<&Path>) -> Result<(), CliE
         }
     }
     if let Some(save) = save {
-        error = error.hint(format!("what was recorded until then is in {}", called(save)));
+        error = error.hint(format!("the recording up to then is in {}", called(save)));
     }
     Err(error)
 }

@@ -13,9 +13,9 @@ use floodline_record::record::{Record, What};
 use floodline_record::version::KernelVersion;
 use std::path::{Path, PathBuf};
 
-/// Hold a kept recording against what its scenario expects
+/// Check a saved recording against the expectations of its scenario
 #[derive(clap::Args)]
-#[command(after_help = "Exit code 1 when something is not as the scenario expects.\n\n\
+#[command(after_help = "Exit code 1 if an expectation of the scenario was not met.\n\n\
         Examples:\n  \
         floodline lab judge scenarios/dirty-cliff.toml cliff.flr --variant remedy\n  \
         floodline lab judge scenarios/exact-budgets.toml budgets.flr \\\n    \
@@ -23,15 +23,15 @@ use std::path::{Path, PathBuf};
 pub(super) struct Judge {
     /// Scenario file
     scenario: PathBuf,
-    /// Recording of a run of it
+    /// Recording of a run of this scenario
     recording: PathBuf,
-    /// Variant to hold it against; without it the one that the recording is of
+    /// Variant to check against [default: the recorded variant]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Also list every budget that is not the kernel's, where the scenario asks for budgets
+    /// Also list every budget that differs from the kernel's, if the scenario expects budgets
     #[arg(long)]
     misses: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -50,11 +50,10 @@ impl Judge {
                 )));
             }
             if *was != variant {
-                console.note(&format!("{recording} is a recording of {was}, held against {variant}"));
+                console.note(&format!("{recording} is a recording of {was}, checked against {variant}"));
             }
         }
-        let kernel =
-            origin.kernel.ok_or_else(|| CliError::usage("the recording does not say which kernel it is of"))?;
+        let kernel = origin.kernel.ok_or_else(|| CliError::usage("the recording does not name its kernel"))?;
         let expect = scenario.expect.on(kernel);
         let seen = read_run(&self.recording, &expect)?;
         let (figures, report) = (seen.figures(), seen.diagnose());

@@ -9,23 +9,21 @@ use floodline_lab::cache::Cache;
 use floodline_lab::kernels::{self, Fetching, Kernel, Offer};
 use serde_json::json;
 
-/// List the kernels that are here and those that can be had
+/// List the cached kernels and those that can be downloaded
 #[derive(clap::Args)]
-#[command(
-    after_help = "A kernel is named by its version (6.12.43), the series of which the newest is meant (6.12), its \
+#[command(after_help = "Name a kernel by its version (6.12.43), its series for the newest of that series (6.12), its \
         release name, `host`, or a path to a .deb, .rpm or a directory with vmlinuz and lib/modules.\n\n\
         Examples:\n  \
         floodline lab kernels --refresh\n  \
-        floodline lab kernels --fetch 5.10"
-)]
+        floodline lab kernels --fetch 5.10")]
 pub(super) struct Kernels {
-    /// Read the package lists of suites beside this machine's own first
+    /// First update the package lists, including suites other than this machine's own
     #[arg(long)]
     refresh: bool,
-    /// Fetch this kernel into the cache
+    /// Download this kernel into the cache
     #[arg(long, value_name = "KERNEL")]
     fetch: Option<String>,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -72,20 +70,20 @@ impl Kernels {
 }
 
 fn text(here: &[Kernel], offers: &[Offer]) -> String {
-    let mut text = String::from("Here:\n");
+    let mut text = String::from("Cached:\n");
     for kernel in here {
         text.push_str(&format!("  {:<10} {:<34} {}\n", kernel.version.to_string(), kernel.release, kernel.origin));
     }
     if here.is_empty() {
         text.push_str("  none\n");
     }
-    text.push_str("Can be had:\n");
+    text.push_str("Available:\n");
     for offer in offers {
         let mib = offer.download_bytes.div_ceil(1 << 20);
         text.push_str(&format!("  {:<10} {} ({mib} MiB, {})\n", offer.version.to_string(), offer.package, offer.suite));
     }
     if offers.is_empty() {
-        text.push_str("  none (floodline lab kernels --refresh looks in more suites)\n");
+        text.push_str("  none (floodline lab kernels --refresh searches more suites)\n");
     }
     text
 }

@@ -10,11 +10,11 @@ use floodline_scenario::ScenarioFile;
 use floodline_view::matrix::{self as view, Block, Cell};
 use std::path::PathBuf;
 
-/// Run variants of scenarios on several kernels, into one table
+/// Run variants of scenarios on several kernels and print one table
 #[derive(clap::Args)]
-#[command(after_help = "Shown are the figures of which a scenario expects something. Results are remembered by the \
-        content of scenario, kernel and program; run it again to go on after an interruption.\n\n\
-        Exit code 1 when something is not as a scenario expects.\n\n\
+#[command(after_help = "The table shows the figures for which a scenario has an expectation. Results are cached by \
+        the content of scenario, kernel and program. After an interruption, the same command continues.\n\n\
+        Exit code 1 if an expectation of a scenario was not met.\n\n\
         Examples:\n  \
         floodline lab matrix scenarios/*.toml --kernels 6.1,6.12\n  \
         floodline lab matrix scenarios/overlay-umount.toml --kernels 5.10,6.12 \\\n    \
@@ -28,24 +28,24 @@ pub(super) struct Matrix {
     /// Kernels, oldest first, separated by commas
     #[arg(long, required = true, value_delimiter = ',', value_name = "KERNELS")]
     kernels: Vec<String>,
-    /// Variants, as far as a scenario has them; without it incident and remedy, or what there is
+    /// Variants to run where a scenario has them [default: incident and remedy, or all]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     variants: Vec<String>,
     #[command(flatten)]
     how: HowRemembered,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: MatrixFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum MatrixFormat {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// For programs; every run as lab run prints it
+    /// JSON for programs; every run as lab run prints it
     Json,
-    /// For a page of documentation
+    /// Markdown for documentation
     Markdown,
 }
 
@@ -67,8 +67,9 @@ impl Matrix {
                         }
                         let result = bench.remembered(trial, 0);
                         if bench.is_interrupted() {
-                            return Err(CliError::lab_unavailable("interrupted")
-                                .hint("the same command goes on where it ended"));
+                            return Err(
+                                CliError::lab_unavailable("interrupted").hint("run the same command again to continue")
+                            );
                         }
                         let expect = scenario.expect.on(kernel.version);
                         block.cells.push(Cell {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Run one variant of a scenario on a real kernel
 #[derive(clap::Args)]
-#[command(after_help = "Exit code 1 when something is not as the scenario expects, 69 when nothing could be run.\n\n\
+#[command(after_help = "Exit code 1 if an expectation of the scenario was not met, 69 if no run was possible.\n\n\
         Examples:\n  \
         floodline lab run scenarios/overlay-umount.toml --kernel 6.12\n  \
         floodline lab run scenarios/overlay-umount.toml --kernel 5.10 \\\n    \
@@ -24,25 +24,25 @@ use std::path::{Path, PathBuf};
 pub(super) struct RunScenario {
     /// Scenario file
     scenario: PathBuf,
-    /// Kernel to run: a version or series, a release name, host, or a path; see floodline lab kernels
+    /// Kernel to run: a version, a series, a release name, host, or a path (see floodline lab kernels)
     #[arg(long, value_name = "KERNEL")]
     kernel: String,
-    /// Variant to run; without it the one called incident, or the only one
+    /// Variant to run [default: the one named incident, or the only one]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Run it this often, one after the other
+    /// Number of runs, in sequence
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
-    /// Keep the recording in this file, with --repeat in FILE-1.flr and so on; with -, it goes to standard output and
-    /// its figures to standard error
+    /// Save the recording to this file (with --repeat to FILE-1.flr and so on); - writes it to standard output and the
+    /// figures to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Replace the file of --save where it exists
+    /// Overwrite the file of --save if it exists
     #[arg(long, requires = "save")]
     force: bool,
     #[command(flatten)]
     how: How,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -53,8 +53,8 @@ impl RunScenario {
         floodline_lab::run::check(&scenario)?;
         if self.save.as_deref().is_some_and(is_standard) {
             if self.repeat > 1 {
-                return Err(CliError::usage("several recordings do not go to standard output")
-                    .hint("name a file with --save FILE, or leave --repeat out"));
+                return Err(CliError::usage("--save - accepts one recording only")
+                    .hint("name a file with --save FILE, or omit --repeat"));
             }
             console.leave_standard_output();
         }

@@ -24,12 +24,12 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(
     override_usage = "floodline lab shell [OPTIONS] --kernel <KERNEL> [SCENARIO]\n           [-- <COMMAND>...]",
-    after_help = "The guest is thrown away afterwards, with everything in it. Its shell is bash with the usual \
-        programs, from this machine's package lists, and floodline itself; everybody is root there.\n\n\
-        Ctrl-A X ends the guest at once, exit or Ctrl-D in its shell too; Ctrl-A A sends Ctrl-A. A terminal that is \
-        resized is made known with stty rows R cols C.\n\n\
-        A command runs without a terminal: its output is that of lab shell, and its exit code too; 69 means that no \
-        guest could be run, 127 that there is no such command in it.\n\n\
+    after_help = "The guest and all its data are discarded afterwards. Its shell is bash, run as root. The \
+        guest contains floodline and the usual programs, from this machine's package lists.\n\n\
+        Ctrl-A X ends the guest at once. So do exit and Ctrl-D in its shell. Ctrl-A A sends Ctrl-A. After resizing \
+        the terminal, run stty rows R cols C in the guest.\n\n\
+        A command runs without a terminal. lab shell passes on its output and its exit code. Exit code 69 means that \
+        no guest could be run, 127 that the guest does not have the command.\n\n\
         Examples:\n  \
         floodline lab shell --kernel 6.12\n  \
         floodline lab shell scenarios/starved-budget.toml --kernel 7.2 --workload\n  \
@@ -38,18 +38,18 @@ use std::time::Duration;
         fio --name=a --size=64M --rw=write --directory=/data"
 )]
 pub(super) struct ShellCommand {
-    /// Scenario whose machine to build; without it two CPUs, 1 GiB, and an ext4 disk on /data
+    /// Scenario whose machine to build [default: two CPUs, 1 GiB, an ext4 disk on /data]
     scenario: Option<PathBuf>,
-    /// Kernel to run: a version or series, a release name, host, or a path; see floodline lab kernels
+    /// Kernel to run: a version, a series, a release name, host, or a path (see floodline lab kernels)
     #[arg(long, value_name = "KERNEL")]
     kernel: String,
-    /// Variant of the scenario; without it the one called incident, or the only one
+    /// Variant of the scenario [default: the one named incident, or the only one]
     #[arg(long, value_name = "NAME", requires = "scenario")]
     variant: Option<String>,
     /// Run the scenario's workload beside the shell
     #[arg(long, requires = "scenario")]
     workload: bool,
-    /// Give the guest this package too; may be repeated
+    /// Also install this package in the guest; may be repeated
     #[arg(long = "package", value_name = "PACKAGE")]
     packages: Vec<String>,
     /// End the guest after this time
@@ -62,7 +62,7 @@ pub(super) struct ShellCommand {
     command: Vec<String>,
 }
 
-/// The machine of whoever names none.
+/// The machine of a shell without a scenario.
 const PLAIN: &str = r#"
 name = "shell"
 summary = "A machine to look around in"
@@ -85,7 +85,7 @@ impl ShellCommand {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let is_console = self.command.is_empty();
         if is_console && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            return Err(CliError::usage("a console needs a terminal, and this is none")
+            return Err(CliError::usage("a console needs a terminal")
                 .hint("give a command: floodline lab shell --kernel K -- floodline doctor --for 3s"));
         }
         let (variant, scenario) = self.machine()?;
@@ -143,7 +143,7 @@ fn terminal() -> Terminal {
     }
 }
 
-/// What somebody who comes in is told.
+/// The greeting of a console session.
 fn welcome(scenario: &Scenario, kernel: &Kernel) -> String {
     let mounts: Vec<String> = scenario.mount_copies().into_iter().map(|copy| copy.point).collect();
     let (points, more) = mounts.split_at(mounts.len().min(4));
@@ -152,7 +152,7 @@ fn welcome(scenario: &Scenario, kernel: &Kernel) -> String {
     let machine = &scenario.machine;
     let memory = machine.memory.bytes() >> 20;
     let what = format!("{}: {} CPUs, {memory} MiB{mounted}", kernel.release, machine.cpus);
-    format!("{what}\r\nexit or Ctrl-A X ends the guest; everything in it goes with it\r\n")
+    format!("{what}\r\nexit or Ctrl-A X ends the guest and discards its data\r\n")
 }
 
 /// Who is in front of the guest while it runs.

@@ -100,7 +100,7 @@ fn screen(mut from: UnixStream) {
 
 /// Ctrl-A, the key that begins an escape.
 const ESCAPE: u8 = 1;
-const HELP: &[u8] = b"\r\nCtrl-A X  ends the guest\r\nCtrl-A A  sends Ctrl-A\r\nCtrl-A H  says this\r\n";
+const HELP: &[u8] = b"\r\nCtrl-A X  ends the guest\r\nCtrl-A A  sends Ctrl-A\r\nCtrl-A H  shows this help\r\n";
 
 /// What a program that was cut off would have said to the terminal: plain pasting, cursor, colours.
 const CALM: &[u8] = b"\x1b[?2004l\x1b[?25h\x1b[0m\r\n";

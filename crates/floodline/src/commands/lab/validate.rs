@@ -24,12 +24,12 @@ use floodline_view::validate as view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Hold recordings of real runs against simulated ones
+/// Compare recordings of real runs with simulated runs
 #[derive(clap::Args)]
-#[command(after_help = "The mean of the simulated runs agrees when it is within 10 % of the real mean, or within \
-        twice what the real repeats differ by; with fewer than three of those, what is within twice what the seeds differ by \
-        is called chance, and does not agree. Recordings that are of no scenario, or of a simulated run, are left out, and said. \
-        A recording is held against the scenario as it is now.\n\n\
+#[command(after_help = "The mean of the simulated runs agrees if it is within 10 % of the real mean, or within \
+        twice the spread of the real repeats. With fewer than three repeats, a difference within twice the spread of the seeds \
+        is called chance and does not agree. Recordings without a scenario and recordings of simulated runs are skipped \
+        with a note. Each recording is compared with the current scenario file.\n\n\
         Examples:\n  \
         floodline lab validate recordings/ > validation.md\n  \
         floodline lab validate run-1.flr run-2.flr run-3.flr --format json \\\n    \
@@ -41,10 +41,10 @@ pub(super) struct Validate {
     /// Folder of the scenarios
     #[arg(long, value_name = "FOLDER", default_value = "scenarios")]
     scenarios: PathBuf,
-    /// So many simulated runs of each, with seeds from 1 on
+    /// Number of simulated runs of each, with seeds from 1
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
-    /// How to print; text is Markdown
+    /// Output format; text is Markdown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -85,7 +85,7 @@ impl Validate {
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
             if interrupt.is_asked() {
-                console.note("interrupted: nothing is simulated");
+                console.note("interrupted before the first simulation");
                 return Ok(Exit::Done);
             }
             match read(&path, &interrupt) {
@@ -101,13 +101,13 @@ impl Validate {
             }
         }
         if real.is_empty() {
-            return Err(CliError::usage("no recording of a scenario on a real kernel")
+            return Err(CliError::usage("the arguments contain no recording of a scenario on a real kernel")
                 .hint("floodline lab run scenarios/dirty-cliff.toml --kernel 6.12 --save real.flr"));
         }
         if !real.keys().any(|(scenario, ..)| self.file_of(scenario).is_file()) {
             let names: BTreeSet<&str> = real.keys().map(|(scenario, ..)| scenario.as_str()).collect();
             let names: Vec<&str> = names.into_iter().collect();
-            return Err(CliError::usage(format!("{} holds none of {}", shown(&self.scenarios), names.join(", ")))
+            return Err(CliError::usage(format!("{} contains none of {}", shown(&self.scenarios), names.join(", ")))
                 .hint("name the folder of the scenarios that were run: --scenarios FOLDER"));
         }
         let mut cases = Vec::new();
@@ -138,7 +138,7 @@ impl Validate {
         }
         drop(progress);
         if cases.len() < count {
-            console.note(&format!("interrupted: {} of {count} are simulated", cases.len()));
+            console.note(&format!("interrupted after {} of {count} simulations", cases.len()));
         }
         console.print(&match self.format {
             Format::Text => view::markdown(&cases),
@@ -161,12 +161,12 @@ impl Validate {
     ) -> Result<(BTreeMap<String, Figure>, Option<Nanos>), String> {
         let path = self.file_of(scenario);
         if !path.is_file() {
-            return Err(format!("there is no {}", shown(&path)));
+            return Err(format!("{} does not exist", shown(&path)));
         }
-        let file: ScenarioFile = read_file(&path).map_err(|_| format!("{} is no good scenario", shown(&path)))?;
-        let scenario = file.variants.get(variant).ok_or("the scenario has no such variant any more")?;
+        let file: ScenarioFile = read_file(&path).map_err(|_| format!("{} is not a valid scenario", shown(&path)))?;
+        let scenario = file.variants.get(variant).ok_or("the scenario no longer has this variant")?;
         if let Some(name) = other_setting(&scenario.machine, &real.host) {
-            return Err(format!("it was recorded with another {name} than the scenario now has"));
+            return Err(format!("the recording and the current scenario differ in {name}"));
         }
         let mut scenario = as_found(scenario, real);
         scenario.workload.seed = seed;
@@ -237,7 +237,7 @@ struct One {
 /// Of what a recording is, and what it tells; why it is left out.
 fn read(path: &Path, interrupt: &Interrupt) -> Result<One, String> {
     let mut window = Window::default();
-    let broken = |error: CliError| format!("{error}; left out");
+    let broken = |error: CliError| format!("{error}; skipped");
     let input = Input::open(path).map_err(broken)?;
     input
         .each(|record: Record| {
@@ -245,7 +245,7 @@ fn read(path: &Path, interrupt: &Interrupt) -> Result<One, String> {
             Ok(!interrupt.is_asked())
         })
         .map_err(broken)?;
-    one(&window).map_err(|why| format!("{}: {why}, left out", shown(path)))
+    one(&window).map_err(|why| format!("{}: {why}; skipped", shown(path)))
 }
 
 /// The same of a recording that was read.
@@ -254,15 +254,15 @@ fn one(window: &Window) -> Result<One, &'static str> {
         What::WorkloadStarted { scenario, variant } => Some((scenario.clone(), variant.clone())),
         _ => None,
     });
-    let (scenario, variant) = started.ok_or("of no scenario")?;
+    let (scenario, variant) = started.ok_or("recorded without a scenario")?;
     if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
-        return Err("of a run that did not come to its end");
+        return Err("recorded from an incomplete run");
     }
-    let facts = window.facts.as_ref().ok_or("without facts of its machine")?;
+    let facts = window.facts.as_ref().ok_or("recorded without facts about its machine")?;
     if facts.kernel_release.contains("simulated") {
-        return Err("of a simulated run");
+        return Err("recorded from a simulated run");
     }
-    let kernel = facts.kernel.ok_or("of an unknown kernel")?;
+    let kernel = facts.kernel.ok_or("recorded from an unknown kernel")?;
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
     let began = began.map_or(Nanos(0), |event| event.at);
     let ended = |event: &Event| matches!(event.what, What::TaskEnded { .. }).then_some(Nanos(event.at.0 - began.0));
