@@ -3,8 +3,10 @@
 //! since the sample before. Derived from a short window; what was not read is `None`.
 
 use crate::diagnose::{device, dirty, writer};
+use floodline_record::holes::Holes;
 use floodline_record::id::Entity;
 use floodline_record::sample::SampleTime;
+use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -34,6 +36,14 @@ pub struct Moment {
     pub io_pressure_share: Option<f64>,
     /// Tasks blocked for I/O.
     pub blocked_tasks: Option<u64>,
+    /// Samples that were due since the moment before and were not taken.
+    pub missing_samples: u64,
+    /// Seconds in which a task waited for I/O while no sample was taken, as the kernel counted.
+    pub missing_io_pressure_some_s: Option<f64>,
+    /// Whether time stood still or ran backwards since the moment before.
+    pub is_back_in_time: bool,
+    /// By how many seconds the wall clock was set since the moment before; negative where it was set back.
+    pub wall_clock_jump_s: Option<f64>,
     /// Disks, in order of first sight.
     pub disks: Vec<DiskMoment>,
     /// Cgroups with dirty pages, most first.
@@ -78,6 +88,19 @@ pub struct WriterMoment {
 }
 
 impl Moment {
+    /// With what is missing since the moment before.
+    #[must_use]
+    pub fn with(self, holes: &Holes) -> Moment {
+        let waited = holes.longest.iter().filter_map(|hole| hole.io_some).reduce(|a, b| Nanos(a.0.saturating_add(b.0)));
+        Moment {
+            missing_samples: holes.missing,
+            missing_io_pressure_some_s: waited.map(Nanos::as_secs_f64),
+            is_back_in_time: holes.backwards > 0,
+            wall_clock_jump_s: holes.largest_jump.map(|(_, ahead)| ahead as f64 / 1e9),
+            ..self
+        }
+    }
+
     /// The last sample of a window and the rates since its first; `None` for a window without samples.
     pub fn of(window: &Window) -> Option<Moment> {
         let SampleTime { wall, .. } = window.last_at?;
@@ -92,6 +115,10 @@ impl Moment {
             bg_thresh_bytes: last.nr_dirty_background_threshold.map(pages),
             thresh_bytes: last.nr_dirty_threshold.map(pages),
             dirtied_bytes_per_second: dirty::dirtying_rate(window),
+            missing_samples: 0,
+            missing_io_pressure_some_s: None,
+            is_back_in_time: false,
+            wall_clock_jump_s: None,
             device_bytes_per_second: device::disks_write_rate(window),
             iowait_share: dirty::iowait_share(window),
             io_pressure_share: dirty::io_pressure_some(window),

@@ -32,6 +32,8 @@ pub struct Report {
     pub plan: Option<Plan>,
     /// What people on the machine notice, whatever its cause.
     pub symptom: Symptom,
+    /// What is missing of the observation, the whole recording where it was diagnosed in stretches.
+    pub observation: Observation,
     /// Which stretch of a long recording this is the report of; absent where it is all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Stretch>,
@@ -63,6 +65,44 @@ pub struct OtherStretches {
     pub stretches: u64,
     /// Where the first of them begins on the wall clock, nanoseconds since 1970 UTC.
     pub first_wall_ns: u64,
+}
+
+/// How complete an observation is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Observation {
+    /// Samples that were taken.
+    pub samples: u64,
+    /// Samples that were due and not taken: the recorder did not run in time.
+    pub missing_samples: u64,
+    /// Length of the longest hole, seconds; 0 where there is none.
+    pub longest_hole_s: f64,
+    /// The longest holes, in order of time.
+    pub holes: Vec<HoleLine>,
+    /// Whether so much is missing, or tasks waited so long meanwhile, that a stall may have happened unseen.
+    pub may_hide_stall: bool,
+    /// Samples whose monotonic time is not behind that of the sample before.
+    pub samples_back_in_time: u64,
+    /// How often the wall clock was set, seen against the monotonic clock.
+    pub wall_clock_jumps: u64,
+    /// The largest of these jumps, seconds; negative where the clock was set back.
+    pub largest_wall_clock_jump_s: Option<f64>,
+    /// Where the wall clock stood behind it, nanoseconds since 1970 UTC.
+    pub largest_wall_clock_jump_wall_ns: Option<u64>,
+}
+
+/// A stretch without the samples that were due in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HoleLine {
+    /// The sample before it on the wall clock, nanoseconds since 1970 UTC.
+    pub from_wall_ns: u64,
+    /// Seconds to the sample behind it.
+    pub length_s: f64,
+    /// Samples that were due in it.
+    pub missing_samples: u64,
+    /// Seconds of it in which a task waited for I/O, as the kernel counted.
+    pub io_pressure_some_s: Option<f64>,
+    /// Seconds of it in which a task waited for memory.
+    pub memory_pressure_some_s: Option<f64>,
 }
 
 /// The machine in a few words.

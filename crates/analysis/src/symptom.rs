@@ -78,7 +78,12 @@ fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, H
 
 /// The disk with the most busy time in these spans of the monotonic clock.
 fn busiest(window: &Window, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> {
-    let within = |end: Nanos| spans.iter().any(|(from, to)| end > *from && end.0 <= to.0.saturating_add(500_000_000));
+    // In order of time: where any span has it, the last that begins before it does.
+    let within = |end: Nanos| {
+        let before = spans.partition_point(|(from, _)| *from < end);
+        let last = before.checked_sub(1).and_then(|last| spans.get(last));
+        last.is_some_and(|(_, to)| end.0 <= to.0.saturating_add(500_000_000))
+    };
     let of = |disk: &device::Device<'_>| {
         let intervals = disk.intervals();
         let inside: Vec<_> = intervals.iter().filter(|interval| within(interval.end)).collect();

@@ -189,6 +189,11 @@ pub enum Cause {
         /// What would be long enough, e.g. `--for 10s`.
         need: Text,
     },
+    /// Samples that were due are missing, and what is asked for may have happened meanwhile.
+    SamplesMissing {
+        /// How many of how many, and the longest hole.
+        what: Text,
+    },
     /// The recording does not have it and does not say why.
     NotRecorded,
     /// A cause this build does not know: the recording is from a newer one.
@@ -211,6 +216,7 @@ impl fmt::Display for Cause {
             Cause::Refused { why } => write!(f, "refused: {why}"),
             Cause::NotPlanned => f.write_str("not asked for"),
             Cause::TooShort { need } => write!(f, "too short a look (needs {need})"),
+            Cause::SamplesMissing { what } => f.write_str(what),
             Cause::NotRecorded => f.write_str("not in the recording"),
             Cause::Unknown => f.write_str("for a reason of a newer version"),
         }

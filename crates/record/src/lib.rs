@@ -6,6 +6,7 @@
 pub mod capability;
 pub mod facts;
 pub mod gap;
+pub mod holes;
 pub mod human;
 pub mod id;
 pub mod lookup;

@@ -5,6 +5,7 @@
 
 use crate::facts::HostFacts;
 use crate::gap::{Gap, Source};
+use crate::holes::Holes;
 use crate::id::{Entity, EntityId};
 use crate::lookup::Lookup;
 use crate::metric::{MetricKind, Row};
@@ -144,6 +145,8 @@ pub struct Window {
     pub traced: BTreeSet<String>,
     /// What was not read.
     pub gaps: Vec<Gap>,
+    /// Samples that were due and not taken, and clocks that do not run straight.
+    pub holes: Holes,
     /// Made when it is first asked for, and forgotten with every record.
     pub lookup: OnceLock<Lookup>,
 }
@@ -236,6 +239,7 @@ impl Sink for Window {
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         self.lookup.take();
+        self.holes.record(record);
         match record {
             Record::Facts(facts) => self.facts = Some((**facts).clone()),
             Record::Entity(id, entity) => {

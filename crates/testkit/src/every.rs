@@ -154,7 +154,8 @@ fn next_cause(last: Option<&Cause>) -> Option<Cause> {
         Some(Cause::Exhausted { .. }) => Cause::Refused { why: "no BTF".into() },
         Some(Cause::Refused { .. }) => Cause::NotPlanned,
         Some(Cause::NotPlanned) => Cause::TooShort { need: "--for 10s".into() },
-        Some(Cause::TooShort { .. }) => Cause::NotRecorded,
+        Some(Cause::TooShort { .. }) => Cause::SamplesMissing { what: "2 of 3 samples are missing".into() },
+        Some(Cause::SamplesMissing { .. }) => Cause::NotRecorded,
         Some(Cause::NotRecorded) => Cause::Unknown,
         Some(Cause::Unknown) => return None,
     })

@@ -64,7 +64,18 @@ mod tests {
         assert_eq!(report["schema"], "floodline.doctor/1");
         assert_eq!(
             keys(&report),
-            ["findings", "gaps", "host", "not_checked", "plan", "ruled_out", "schema", "symptom", "window_s"]
+            [
+                "findings",
+                "gaps",
+                "host",
+                "not_checked",
+                "observation",
+                "plan",
+                "ruled_out",
+                "schema",
+                "symptom",
+                "window_s"
+            ]
         );
         let finding = &report["findings"][0];
         let expect =

@@ -31,8 +31,35 @@ pub fn heading() -> String {
     text
 }
 
-/// One line, cut to `width` columns.
+/// One line, cut to `width` columns; above it a line for each thing that is missing since the moment before.
 pub fn line(moment: &Moment, width: usize) -> String {
+    let above: String = missing(moment).iter().map(|sentence| format!("{:<8} {sentence}\n", "--")).collect();
+    above + &readings(moment, width)
+}
+
+/// What is missing since the moment before, a sentence each.
+fn missing(moment: &Moment) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if moment.missing_samples > 0 {
+        let waited = match moment.missing_io_pressure_some_s {
+            Some(seconds) if seconds > 0.0 => {
+                format!("; tasks waited for I/O for {} meanwhile", human::seconds(seconds))
+            }
+            _ => String::new(),
+        };
+        let samples = human::plural(moment.missing_samples, "sample is", "samples are");
+        sentences.push(format!("{samples} missing in {}{waited}", human::seconds(moment.interval_s)));
+    }
+    if moment.is_back_in_time {
+        sentences.push("time stood still or ran backwards".to_owned());
+    }
+    sentences.extend(moment.wall_clock_jump_s.map(|by| {
+        format!("the wall clock was set {} by {}", if by < 0.0 { "back" } else { "forward" }, human::seconds(by.abs()))
+    }));
+    sentences
+}
+
+fn readings(moment: &Moment, width: usize) -> String {
     let writer = moment.writers.first().map(|writer| writer.process.as_str()).unwrap_or_default();
     let mut text = format!(
         "{:<8} {:>9} {:>9} {:>11} {:>11} {:>6} {:>6}  ",
@@ -55,6 +82,9 @@ pub fn screen(moment: &Moment, width: usize) -> String {
     let mut text = String::new();
     let time = rfc3339(Nanos(moment.wall_ns)).unwrap_or_else(|| UNKNOWN.to_owned());
     let _ = writeln!(text, "{time}  (rates over {})", human::seconds(moment.interval_s));
+    for sentence in missing(moment) {
+        let _ = writeln!(text, "{sentence}");
+    }
     let _ = writeln!(text, "dirty {}, writeback {}", amount(moment.dirty_bytes), amount(moment.writeback_bytes));
     let _ = writeln!(
         text,

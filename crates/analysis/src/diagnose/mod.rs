@@ -13,6 +13,7 @@ pub mod dirtying;
 mod evidence;
 pub mod flusher;
 pub mod heirs;
+pub mod holes;
 pub mod load;
 pub mod missing;
 pub mod rules;
@@ -74,10 +75,11 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         gaps: gap_lines(&window.gaps),
         plan: None,
         symptom: symptom::symptom(window),
+        observation: holes::observation(&window.holes),
         stretch: None,
     };
     for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
-        match (rule.check)(window) {
+        match holes::judged(window, rule.name, (rule.check)(window)) {
             Verdict::Found(findings) => report.findings.extend(findings),
             Verdict::Clear(reason) => report.ruled_out.push(RuledOut { rule: rule.name, reason }),
             Verdict::NotChecked(gaps) => {

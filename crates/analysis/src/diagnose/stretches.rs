@@ -5,7 +5,9 @@
 //! diagnosed as a whole.
 
 use super::diagnose;
+use super::holes::observation;
 use crate::report::{OtherStretches, Report, Severity, Stretch};
+use floodline_record::holes::Holes;
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::SampleTime;
 use floodline_record::window::Window;
@@ -26,6 +28,8 @@ pub struct Stretches {
     /// Samples of the stretches that have ended; the one two stretches share counts once.
     samples: u64,
     ended: u64,
+    /// What is missing of the whole recording.
+    holes: Holes,
     worst: Option<Worst>,
     found: Vec<Found>,
 }
@@ -57,6 +61,7 @@ impl Stretches {
             first_at: None,
             samples: 0,
             ended: 0,
+            holes: Holes::default(),
             worst: None,
             found: Vec::new(),
         }
@@ -105,7 +110,7 @@ impl Stretches {
             of_stretches: self.ended,
             others,
         };
-        Report { stretch: Some(stretch), ..worst.report }
+        Report { stretch: Some(stretch), observation: observation(&self.holes), ..worst.report }
     }
 
     fn only(&self) -> Option<&[&str]> {
@@ -148,6 +153,7 @@ impl Sink for Stretches {
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         self.window.record(record)?;
+        self.holes.record(record);
         let Record::Sample(sample) = record else { return Ok(()) };
         self.first_at.get_or_insert(sample.time);
         if self.window.seconds() < STRETCH_S && self.window.samples < SAMPLES_MAX {

@@ -9,7 +9,9 @@ use crate::exit::Exit;
 use crate::input::{Input, no_sample};
 use crate::interrupt::Interrupt;
 use crate::observe::{parse_duration, parse_interval};
+use floodline_analysis::diagnose::holes::sentence;
 use floodline_analysis::moment::Moment;
+use floodline_record::holes::Holes;
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{Sample, SampleTime};
@@ -90,6 +92,9 @@ impl Run for Replay {
             Ok(!interrupt.is_asked())
         })?;
         let length = walk.length().as_secs_f64();
+        if let Some(sentence) = sentence(&walk.holes).filter(|_| self.format == Format::Text) {
+            console.note(&sentence);
+        }
         match (self.at, walk.at) {
             (Some(_), Some(moment)) if self.format == Format::Text => {
                 console.print(&view::screen(&moment, console.width()))?
@@ -123,6 +128,9 @@ struct Walk<'a> {
     samples: u64,
     at: Option<Moment>,
     is_over: bool,
+    /// What is missing of the recording as far as it was read, and since the line before.
+    holes: Holes,
+    since_line: Holes,
 }
 
 impl<'a> Walk<'a> {
@@ -138,11 +146,15 @@ impl<'a> Walk<'a> {
             samples: 0,
             at: None,
             is_over: false,
+            holes: Holes::default(),
+            since_line: Holes::default(),
         }
     }
 
     /// Takes a record and gives the moment to show, where one is due.
     fn take(&mut self, record: Record) -> Option<Moment> {
+        self.holes.record(&record);
+        self.since_line.record(&record);
         let Record::Sample(sample) = record else {
             fold(&mut self.window, &record);
             return None;
@@ -158,7 +170,12 @@ impl<'a> Walk<'a> {
         let is_due = time.monotonic.0 >= self.due;
         if self.is_over || is_before || !is_due {
             if is_before || self.before.is_none() {
-                self.before = Some(sample);
+                self.since_line = Holes::default();
+                let record = Record::Sample(sample);
+                self.since_line.record(&record);
+                if let Record::Sample(sample) = record {
+                    self.before = Some(sample);
+                }
             }
             return None;
         }
@@ -168,13 +185,15 @@ impl<'a> Walk<'a> {
         }
         let record = Record::Sample(sample);
         fold(&mut self.window, &record);
-        if let Record::Sample(sample) = record {
-            self.before = Some(sample);
-        }
         let every = self.wanted.every.map_or(0, |every| u64::try_from(every.as_nanos()).unwrap_or(u64::MAX));
         self.due = time.monotonic.0.saturating_add(every);
         self.shown = time;
-        let moment = Moment::of(&self.window);
+        let moment = Moment::of(&self.window).map(|moment| moment.with(&self.since_line));
+        self.since_line = Holes::default();
+        self.since_line.record(&record);
+        if let Record::Sample(sample) = record {
+            self.before = Some(sample);
+        }
         if self.wanted.at.is_some() {
             self.at = moment;
             return None;

@@ -10,6 +10,7 @@ mod doctor_incidents;
 mod exit_codes;
 mod harness;
 mod heavy;
+mod holes;
 mod hostile;
 mod kernels;
 mod lab;

@@ -2,7 +2,7 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::{BOLD, DIM, Page, color_of, is_calm, rules, time};
+use super::{BOLD, DIM, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
 use floodline_analysis::report::{Evidence, Finding, GapLine, Plan, Report, Value};
@@ -254,7 +254,8 @@ fn host_line(report: &Report, with_name: bool) -> String {
             time(stretch.to_wall_ns)
         )
     });
-    format!("{}; {time_covered}.{part}", machine.join(", "))
+    let missing: String = missing(&report.observation).iter().map(|sentence| format!(" {sentence}")).collect();
+    format!("{}; {time_covered}.{missing}{part}", machine.join(", "))
 }
 
 /// A value with its unit, for people.

@@ -7,7 +7,7 @@ mod screen;
 
 use crate::export::rfc3339;
 use anstyle::{AnsiColor, Style};
-use floodline_analysis::report::{Report, Severity};
+use floodline_analysis::report::{HoleLine, Observation, Report, Severity};
 use floodline_record::human;
 use floodline_record::units::Nanos;
 
@@ -59,6 +59,50 @@ fn color_of(severity: Severity) -> Style {
         Severity::Info => AnsiColor::Cyan,
     };
     color.on_default().bold()
+}
+
+/// What is missing of the observation, a sentence each; empty where it is whole.
+fn missing(observation: &Observation) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if observation.missing_samples > 0 {
+        let due = observation.samples.saturating_add(observation.missing_samples);
+        let verb = if observation.missing_samples == 1 { "is" } else { "are" };
+        sentences.push(format!(
+            "{} of {due} samples {verb} missing, the longest hole is {}.",
+            observation.missing_samples,
+            human::seconds(observation.longest_hole_s)
+        ));
+        let waited = |line: &&HoleLine| line.io_pressure_some_s.is_some_and(|seconds| seconds > 0.0);
+        let most = observation.holes.iter().filter(waited);
+        let most =
+            most.max_by(|a, b| a.io_pressure_some_s.unwrap_or(0.0).total_cmp(&b.io_pressure_some_s.unwrap_or(0.0)));
+        sentences.extend(most.map(|hole| {
+            let waited = human::seconds(hole.io_pressure_some_s.unwrap_or(0.0));
+            let length = human::seconds(hole.length_s);
+            format!(
+                "Tasks waited for I/O for {waited} of the {length} without samples from {}.",
+                time(hole.from_wall_ns)
+            )
+        }));
+    }
+    match observation.samples_back_in_time {
+        0 => {}
+        1 => sentences.push("Time stood still or ran backwards at 1 sample.".to_owned()),
+        samples => sentences.push(format!("Time stood still or ran backwards at {samples} samples.")),
+    }
+    if let Some((by, at)) = observation.largest_wall_clock_jump_s.zip(observation.largest_wall_clock_jump_wall_ns) {
+        let way = if by < 0.0 { "back" } else { "forward" };
+        let others = match observation.wall_clock_jumps {
+            0 | 1 => String::new(),
+            jumps => format!(", and {} more", human::plural(jumps - 1, "time", "times")),
+        };
+        sentences.push(format!(
+            "The wall clock was set {way} by {} to {}{others}.",
+            human::seconds(by.abs()),
+            time(at)
+        ));
+    }
+    sentences
 }
 
 /// A moment on the wall clock.

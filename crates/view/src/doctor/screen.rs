@@ -3,7 +3,7 @@
 //! that does and costs, and how to undo it. The verdict stands first and its count last. Plain words; the kernel's words
 //! and every source are in the details.
 
-use super::{BOLD, DIM, Page, color_of, is_calm, rules, time};
+use super::{BOLD, DIM, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{command, wrap};
 use anstyle::Style;
 use floodline_analysis::report::{BusyDisk, Finding, Plan, Report, Severity, Symptom};
@@ -72,6 +72,7 @@ impl Page {
             self.labelled("  Who", &first.brief.who, Style::new());
         }
         self.labelled("  When", &when(report), Style::new());
+        self.labelled("  Missing", &missing(&report.observation).join(" "), Style::new());
         self.others(report, brevity);
         self.out.push('\n');
         match &report.plan {
@@ -184,6 +185,9 @@ impl Page {
                 _ => format!("nothing stalls or storms in these {watched}{from}."),
             };
             self.headline(&format!("NOTHING SEEN on {host}: "), &sentence, BOLD);
+        } else if report.observation.may_hide_stall {
+            let sentence = format!("nothing stalls or storms in the samples of {watched}{from}.");
+            self.headline(&format!("NOTHING SEEN on {host}: "), &sentence, BOLD);
         } else {
             self.headline(
                 &format!("OK on {host}: "),
@@ -191,7 +195,9 @@ impl Page {
                 BOLD,
             );
         }
-        let readings = readings(report);
+        let missing = missing(&report.observation).join(" ");
+        let mut readings = readings(report);
+        readings.extend((!missing.is_empty()).then_some(("Missing", missing)));
         if !readings.is_empty() {
             self.out.push('\n');
         }
@@ -411,6 +417,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_missing_stands_on_the_first_screen() {
+        use floodline_record::record::{Record, What};
+        let holed = |fixture: Fixture, io: u64| {
+            let mut records = fixture.records();
+            let second = |record: &Record| matches!(record, Record::Sample(_));
+            let at = records.iter().rposition(second).expect("samples");
+            if let Record::Sample(sample) = &mut records[at] {
+                let some = sample.host.psi_io_some.get_or_insert_default();
+                some.0 += io;
+                sample.time.monotonic.0 += 3_000_000_000;
+                sample.time.wall.0 += 3_000_000_000;
+            }
+            let at_time = floodline_record::units::Nanos(0);
+            let event = floodline_record::record::Event { at: at_time, what: What::Missed { samples: 3 } };
+            records.insert(at, Record::Event(event));
+            let window = floodline_record::window::Window::from_records(&records);
+            render(&diagnose(&window, None), Options::default())
+        };
+        let quiet = holed(Fixture::healthy().seconds(30), 0);
+        assert!(quiet.starts_with("OK on "), "{quiet}");
+        assert!(quiet.contains("3 of 34 samples are missing, the longest hole is 4.0"), "{quiet}");
+        let waited = holed(Fixture::healthy().seconds(30), 2_400_000_000);
+        assert!(waited.starts_with("NOTHING SEEN on "), "{waited}");
+        assert!(waited.contains("Tasks waited for I/O for 2.4"), "{waited}");
+        assert!(waited.replace('\n', " ").contains("not checked (see --details)"), "{waited}");
+        let sick = holed(dirty_cliff(), 0);
+        assert!(sick.contains("3 of "), "{sick}");
+        assert!(sick.lines().count() <= 25, "{sick}");
     }
 
     #[test]
