@@ -240,14 +240,16 @@ fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
         let _ = match format {
             Format::Text => {
                 let rate = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
-                let latency = latency_ms.map_or(String::new(), |ms| format!(", {ms} ms"));
-                let seek = seek_us.map_or(String::new(), |us| format!(", a seek {}.{} ms", us / 1000, us % 1000 / 100));
-                let stream = read_stream.map_or(String::new(), |bytes| format!(", one reader {}", rate(bytes)));
-                let together = if is_volume { ", both ways together" } else { "" };
+                let latency = latency_ms.map(|ms| format!("{ms} ms"));
+                let seek = seek_us.map(|us| format!("a seek {}.{} ms", us / 1000, us % 1000 / 100));
+                let stream = read_stream.map(|bytes| format!("one reader {}", rate(bytes)));
+                let together = is_volume.then(|| "both ways together".to_owned());
+                let more: Vec<String> = [together, latency, seek, stream].into_iter().flatten().collect();
+                let more = if more.is_empty() { String::new() } else { format!("\n  {}", more.join(", ")) };
                 let gigabytes = size / 1_000_000_000;
                 writeln!(
                     text,
-                    "{name}\n  {about}, {gigabytes} GB\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{together}{latency}{seek}{stream}",
+                    "{name}\n  {about}, {gigabytes} GB\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{more}",
                     rate(bandwidth.0),
                     iops.0,
                     rate(bandwidth.1),
