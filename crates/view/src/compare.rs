@@ -131,7 +131,7 @@ mail.fsync.max_seconds                    1.00 s   250.0 ms   -75.0 %   10.0 % *
 a-task-with-a-very-long-name-indeed.…     1.00 s   250.0 ms   -75.0 %          ?
 
 series             peak of both   mean |A-B| / peak   among repeats
-dirty                  300.0 MB              50.0 %               ?
+dirty                   286 MiB              50.0 %               ?
 
 Only in one of them: only.here
 ";

@@ -3,6 +3,7 @@
 //! the JSON form; one that fits neither line stands on its own, so that nothing is left out.
 
 use crate::layout::wrap;
+use floodline_record::human;
 use floodline_scenario::Figure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,11 +75,8 @@ pub fn short(figure: Figure) -> String {
         "seconds" if value < 0.001 => format!("{:.0} us", value * 1e6),
         "seconds" if value < 1.0 => format!("{:.1} ms", value * 1e3),
         "seconds" => format!("{value:.2} s"),
-        "bytes_per_second" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
-        "bytes_per_second" => format!("{:.1} kB", value / 1e3),
-        "bytes" if value >= 1e9 => format!("{:.2} GB", value / 1e9),
-        "bytes" if value >= 1e6 => format!("{:.1} MB", value / 1e6),
-        "bytes" => format!("{:.1} kB", value / 1e3),
+        "bytes" | "bytes_per_second" if value.abs() < 1.0 => format!("{value:.2} B"),
+        "bytes" | "bytes_per_second" => human::bytes(value),
         "share" => format!("{:.2} %", value * 100.0),
         "ratio" => format!("{value:.2}"),
         _ if value.fract() == 0.0 => format!("{value:.0}"),
@@ -102,7 +100,9 @@ mod tests {
         }
         check(4e-7, "seconds", "400 ns");
         check(4e-6, "seconds", "4 us");
-        check(300.0, "bytes_per_second", "0.3 kB");
+        check(300.0, "bytes_per_second", "300 B");
+        check(0.3, "bytes_per_second", "0.30 B");
+        check(25e6, "bytes", "23.8 MiB");
         check(0.25, "share", "25.00 %");
     }
 
@@ -123,7 +123,7 @@ mod tests {
             "\
 \x20 operation     count     per s   bytes/s       p50       p90       p99     p99.9       max
 \x20 t.umount         10         -         -    400 us         -         -         -    2.74 s
-\x20 t.dirtied_bytes_per_second: 25.6 MB
+\x20 t.dirtied_bytes_per_second: 24.4 MiB
 ",
         );
         check(
@@ -133,7 +133,7 @@ mod tests {
 \x20 operation     count     per s   bytes/s       p50       p99       max
 \x20 t.umount         10         -         -    400 us         -    2.74 s
 \x20 A wider terminal also shows p90, p99.9; --format json has all.
-\x20 t.dirtied_bytes_per_second: 25.6 MB
+\x20 t.dirtied_bytes_per_second: 24.4 MiB
 ",
         );
         check(&BTreeMap::new(), 80, "");

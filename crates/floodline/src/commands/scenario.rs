@@ -239,17 +239,17 @@ fn devices(console: &mut Console, format: Format) -> Result<Exit, CliError> {
         let (is_volume, read_stream) = (device.is_volume, device.read_stream);
         let _ = match format {
             Format::Text => {
-                let rate = |bytes: u64| format!("{} MB/s", bytes / 1_000_000);
+                let rate = |bytes: u64| human::bytes_per_second(bytes as f64);
                 let latency = latency_ms.map(|ms| format!("{ms} ms"));
                 let seek = seek_us.map(|us| format!("a seek {}.{} ms", us / 1000, us % 1000 / 100));
                 let stream = read_stream.map(|bytes| format!("one reader {}", rate(bytes)));
                 let together = is_volume.then(|| "both ways together".to_owned());
                 let more: Vec<String> = [together, latency, seek, stream].into_iter().flatten().collect();
                 let more = if more.is_empty() { String::new() } else { format!("\n  {}", more.join(", ")) };
-                let gigabytes = size / 1_000_000_000;
+                let size = human::bytes(*size as f64);
                 writeln!(
                     text,
-                    "{name}\n  {about}, {gigabytes} GB\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{more}",
+                    "{name}\n  {about}, {size}\n  {source}\n  reads {}, {} IO/s; writes {}, {} IO/s{more}",
                     rate(bandwidth.0),
                     iops.0,
                     rate(bandwidth.1),

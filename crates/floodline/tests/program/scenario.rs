@@ -197,6 +197,7 @@ fn devices_are_listed_with_their_figures_and_where_they_are_from() {
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.contains("nvme-boot\n") && run.stdout.contains("iocost-benchmarks"), "{run}");
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run}");
+    assert!(run.stdout.contains(" MiB/s") && !run.stdout.contains(" MB/s"), "{run}");
     let run = floodline(&["scenario", "devices", "--format", "json"]);
     let first: serde_json::Value = serde_json::from_str(run.stdout.lines().next().expect("a line")).expect("JSON");
     assert_eq!((&first["name"], &first["write_requests_per_second"]), (&"hdd-5400".into(), &90.into()));

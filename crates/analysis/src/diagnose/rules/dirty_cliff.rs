@@ -59,16 +59,16 @@ fn check(window: &Window) -> Verdict {
     let known = hoard(&drains, most);
     let spare = match &known {
         Some(hoard) => format!(
-            "{} at most, {} of writing for {}",
+            "at the rate of this window up to {} are dirty when the flusher starts, {} of writing for {}",
             human::bytes(hoard.bytes),
             human::seconds(hoard.seconds),
             hoard.device.name
         ),
-        None => format!("{} at most", human::bytes(most)),
+        None => format!("at the rate of this window up to {} are dirty when the flusher starts", human::bytes(most)),
     };
     let quickest = known.as_ref().map_or_else(|| at_most_seconds(&drains, most), |hoard| Some(hoard.seconds));
     if quickest.is_some_and(|seconds| seconds < NOTICED_S) || (known.is_none() && most < LITTLE) {
-        return Verdict::Clear(format!("little piles up until the flusher starts: {spare}"));
+        return Verdict::Clear(format!("too little accumulates to stall: {spare}"));
     }
     if whole_cycle {
         return Verdict::Clear(format!("a whole expiry cycle was seen and no burst took a second: {spare}"));
@@ -458,7 +458,11 @@ mod tests {
             "warning: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s",
         );
         check_rule(&RULE, &rising(190.0), "info: Unwritten data pile up");
-        check_rule(&RULE, &rising(910.0), "clear: little piles up until the flusher starts: 297 MiB at most, 327 ms");
+        check_rule(
+            &RULE,
+            &rising(910.0),
+            "clear: too little accumulates to stall: at the rate of this window up to 297 MiB are dirty when the flusher starts, 327 ms",
+        );
     }
 
     /// Without debugfs and without a disk at its limit: ten seconds of a machine whose writer is faster.
@@ -480,13 +484,21 @@ mod tests {
         check_rule(&RULE, &turning(blind(60.0)), expect);
         // Even the fastest of its kind may be fast enough.
         check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
-        check_rule(&RULE, &blind(0.1), "clear: little piles up until the flusher starts: 3.00 MiB at most");
+        check_rule(
+            &RULE,
+            &blind(0.1),
+            "clear: too little accumulates to stall: at the rate of this window up to 3.00 MiB are dirty",
+        );
         // It was seen to write so much that the rest is told from that.
         let writes = blind(5.0).disk("sda", |t, row| {
             row.written = Some(Bytes(mib(30.0 * t)));
             row.io_time = Some(secs(0.1 * t));
         });
-        check_rule(&RULE, &writes, "clear: little piles up until the flusher starts: 150 MiB at most");
+        check_rule(
+            &RULE,
+            &writes,
+            "clear: too little accumulates to stall: at the rate of this window up to 150 MiB are dirty",
+        );
     }
 
     #[test]
@@ -526,7 +538,7 @@ mod tests {
         let large = Fixture::healthy().memory_gib(128.0).bdi("8:0", |_, row| {
             row.write_bandwidth = Some(BytesPerSecond(mib(42.0)));
         });
-        check_rule(&RULE, &large, "clear: little piles up");
+        check_rule(&RULE, &large, "clear: too little accumulates");
     }
 
     #[test]

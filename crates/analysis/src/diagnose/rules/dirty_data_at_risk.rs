@@ -51,9 +51,12 @@ fn check(window: &Window) -> Verdict {
             None => String::new(),
         };
         return Verdict::Clear(format!(
-            "{} at most are only in memory{drained}, for {} at most",
+            "the most that was dirty or under writeback in a sample is {}{drained}; {}",
             human::bytes(at_risk as f64),
-            shown_age(age)
+            match age.is_finite() {
+                true => format!("it gets no older than {}", human::seconds(age)),
+                false => "its age has no limit".to_owned(),
+            }
         ));
     };
     Verdict::Found(vec![finding(window, severity, at_risk, age, known.zip(seconds))])
@@ -69,10 +72,6 @@ fn at_risk(window: &Window) -> Option<u64> {
 fn oldest_seconds(window: &Window) -> Option<f64> {
     let period = window.host.last.dirty_writeback_centisecs.map_or(0.0, |interval| interval.0 as f64 / 100.0);
     dirty::expiry_seconds(window).map(|expiry| expiry + period)
-}
-
-fn shown_age(age: f64) -> String {
-    if age.is_finite() { human::seconds(age) } else { "ever".to_owned() }
 }
 
 /// The device that most is written to, and its speed.
@@ -192,7 +191,11 @@ mod tests {
 
     #[test]
     fn amounts_are_held_against_the_time_to_write_them() {
-        check_rule(&RULE, &dirty_mib(100.0), "clear: 100 MiB at most are only in memory, 243 ms of writing, for 35 s");
+        check_rule(
+            &RULE,
+            &dirty_mib(100.0),
+            "clear: the most that was dirty or under writeback in a sample is 100 MiB, 243 ms of writing; it gets no older than 35 s",
+        );
         check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
         // A counter that fell below zero is not data: what meminfo says counts.
         let wrapped =
@@ -203,7 +206,7 @@ mod tests {
         check_rule(&RULE, &slow(400.0), "warning: 400 MiB are only in memory, up to 35 s old");
         check_rule(&RULE, &slow(200.0), "clear:");
         check_rule(&RULE, &dirty_cliff_published(), "warning: 11.0 GiB");
-        check_rule(&RULE, &dirty_cliff(), "clear: 298 MiB");
+        check_rule(&RULE, &dirty_cliff(), "clear: the most that was dirty or under writeback in a sample is 298 MiB");
     }
 
     #[test]
@@ -220,7 +223,11 @@ mod tests {
     fn an_age_without_end_matters_when_there_is_something_to_lose() {
         let off = |amount: f64| dirty_mib(amount).host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
         check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and never written for their age");
-        check_rule(&RULE, &off(2.0), "clear: 2.00 MiB at most are only in memory, 4.85 ms of writing, for ever");
+        check_rule(
+            &RULE,
+            &off(2.0),
+            "clear: the most that was dirty or under writeback in a sample is 2.00 MiB, 4.85 ms of writing; its age has no limit",
+        );
     }
 
     #[test]
