@@ -5,6 +5,7 @@
 
 pub mod advise;
 pub mod budget;
+pub mod change;
 pub mod compare;
 pub mod container;
 pub mod diagnose;

@@ -22,10 +22,13 @@ const ALLOWED: &[Edges] = &[
     Edges { name: "sim", links: &["record", "kernel", "scenario"], tests: &["analysis", "testkit"] },
     Edges { name: "host", links: &["record", "kernel"], tests: &["analysis", "captured"] },
     Edges { name: "lab", links: &["record", "kernel", "scenario"], tests: &[] },
+    Edges { name: "twin", links: &["record", "kernel", "scenario", "analysis", "sim"], tests: &["testkit"] },
+    Edges { name: "tune", links: &["record", "analysis"], tests: &[] },
+    Edges { name: "serve", links: &["record", "kernel", "analysis", "host", "view"], tests: &["testkit"] },
     Edges { name: "view", links: &["record", "kernel", "scenario", "analysis"], tests: &["testkit"] },
     Edges {
         name: "floodline",
-        links: &["record", "kernel", "scenario", "analysis", "sim", "host", "lab", "view"],
+        links: &["record", "kernel", "scenario", "analysis", "sim", "twin", "host", "lab", "view", "tune", "serve"],
         tests: &["testkit", "captured"],
     },
 ];
@@ -42,6 +45,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("analysis", VALUES),
     ("testkit", VALUES),
     ("sim", VALUES),
+    ("twin", VALUES),
     ("view", &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn"]),
 ];
 
