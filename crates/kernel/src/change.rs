@@ -178,6 +178,11 @@ pub fn newest_modelled() -> Series {
     changes().map(|change| change.since).max().unwrap_or(OLDEST_MODELLED)
 }
 
+/// Whether a kernel is as new as the oldest that changes are stated against.
+pub fn is_known(version: KernelVersion) -> bool {
+    version.series() >= OLDEST_KNOWN
+}
+
 /// Whether the simulator models a kernel.
 pub fn is_modelled(version: KernelVersion) -> bool {
     version.series() >= OLDEST_MODELLED

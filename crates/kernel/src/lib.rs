@@ -42,8 +42,8 @@ pub use behaviour::{
 };
 pub use cgroup_writeback::{CgroupWriteback, WhyNot, cgroup_writeback};
 pub use change::{
-    Area, Backport, Change, Commit, OLDEST_KNOWN, OLDEST_MODELLED, Presence, Weight, change, changes, is_modelled,
-    is_newer_than_modelled, newest_modelled,
+    Area, Backport, Change, Commit, OLDEST_KNOWN, OLDEST_MODELLED, Presence, Weight, change, changes, is_known,
+    is_modelled, is_newer_than_modelled, newest_modelled,
 };
 pub use constants::{Build, FRAC, RATELIMIT_ONE};
 pub use difference::{Difference, Uncertain, difference, instead};

@@ -21,6 +21,10 @@ pub(super) fn available(
     missing: &mut Vec<Gap>,
     disagreements: &mut Vec<Evidence>,
 ) -> Option<PageBound> {
+    if let Some((pages, unread)) = &inputs.dirtyable {
+        missing.extend_from_slice(unread);
+        return Some(*pages);
+    }
     let counters = counters(inputs, missing);
     let printed = kernel.zip(inputs.tunables).and_then(|(kernel, tunables)| bracket(inputs, kernel, &tunables));
     let Some(printed) = printed else {

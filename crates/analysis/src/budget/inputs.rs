@@ -48,6 +48,8 @@ pub(super) struct Inputs<'a> {
     pub(super) written: BTreeMap<EntityId, Vec<DevId>>,
     /// Bandwidth of all wbs of a bdi that have dirty inodes, together; `None` where one was not read.
     pub(super) busy_bandwidth: BTreeMap<&'a Name, Option<u64>>,
+    /// Dirtyable memory of the machine where it is given, with what was not read for it.
+    pub(super) dirtyable: Option<(PageBound, Vec<Gap>)>,
     /// What every number here suffers from: an unknown kernel or page size.
     pub(super) missing: Vec<Gap>,
 }
@@ -105,6 +107,7 @@ impl<'a> Inputs<'a> {
             paths,
             written,
             busy_bandwidth,
+            dirtyable: None,
             missing,
         }
     }

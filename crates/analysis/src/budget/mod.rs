@@ -4,6 +4,9 @@
 //! window. Where an input was not read the result is a stated bound and the input is named; nothing
 //! here is estimated.
 
+mod as_if;
+#[cfg(test)]
+mod as_if_tests;
 mod available;
 mod domain;
 mod exact;
@@ -19,6 +22,7 @@ mod throttled;
 mod wb;
 
 use crate::report::Evidence;
+pub use as_if::{AS_IF_SCHEMA, AsIf, AsIfReport, AsIfRow, NotAsIf, as_if};
 pub use exact::{Exactness, Judge, Miss};
 use floodline_kernel::DirtyTunables;
 use floodline_record::gap::Gap;
@@ -365,9 +369,13 @@ impl Bound {
 
 /// The budgets of the machine and of every cgroup, at the last readings of a window.
 pub fn budgets(window: &Window) -> Budgets {
-    let inputs = Inputs::of(window);
-    let (global, mut disagreements) = domain::global(&inputs);
-    let mut printed = wb::printed(&inputs);
+    budgets_of(&Inputs::of(window))
+}
+
+fn budgets_of(inputs: &Inputs) -> Budgets {
+    let window = inputs.window;
+    let (global, mut disagreements) = domain::global(inputs);
+    let mut printed = wb::printed(inputs);
     // Wbs name their cgroups by number; a copy of a cgroup tree has none.
     let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
     let are_printed = numbered && !printed.is_empty();
@@ -380,9 +388,9 @@ pub fn budgets(window: &Window) -> Budgets {
                 Some(Entity::Cgroup { ino: Some(ino), .. }) => printed.remove(ino),
                 _ => None,
             };
-            let Some(mut budget) = domain::cgroup(&inputs, &global, path, id) else { continue };
+            let Some(mut budget) = domain::cgroup(inputs, &global, path, id) else { continue };
             if let Some(wbs) = ino {
-                budget.wbs = wb::of_printed(&inputs, &wbs, Some(&budget.domain));
+                budget.wbs = wb::of_printed(inputs, &wbs, Some(&budget.domain));
             }
             cgroups.push(budget);
         }
@@ -393,22 +401,22 @@ pub fn budgets(window: &Window) -> Budgets {
         budget.is_inner = inner.contains(budget.path.as_bytes());
         // An inner cgroup has no processes; what io.stat says of it is the sum of those below.
         if !are_printed && !budget.is_inner {
-            budget.wbs = wb::of_written_devices(&inputs, budget.cgroup, &budget.domain, &global);
+            budget.wbs = wb::of_written_devices(inputs, budget.cgroup, &budget.domain, &global);
         }
     }
     for budget in &mut cgroups {
-        budget.outlook = outlook::outlook(&inputs, budget, |pages| domain::thresh_at(&inputs, &global, pages));
+        budget.outlook = outlook::outlook(inputs, budget, |pages| domain::thresh_at(inputs, &global, pages));
         disagreements.extend(domain::disagreement(budget));
     }
     // A wb is dying when its cgroup is not among those that were read.
-    let dying = printed.values().filter(|_| are_printed).flat_map(|wbs| wb::of_printed(&inputs, wbs, None)).collect();
+    let dying = printed.values().filter(|_| are_printed).flat_map(|wbs| wb::of_printed(inputs, wbs, None)).collect();
     Budgets {
         page_size: inputs.page_size,
         tunables: inputs.tunables,
         scope: inputs.scope,
         wb_stat_error: inputs.wb_stat_error,
-        bdis: wb::of_bdis(&inputs, &global),
-        shares_unread: (!are_printed).then(|| wb::unread(&inputs, !printed.is_empty())),
+        bdis: wb::of_bdis(inputs, &global),
+        shares_unread: (!are_printed).then(|| wb::unread(inputs, !printed.is_empty())),
         global,
         cgroups,
         dying,

@@ -256,7 +256,7 @@ fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-fn flag_name(flag: Flag) -> &'static str {
+pub(super) fn flag_name(flag: Flag) -> &'static str {
     match flag {
         Flag::BelowTwoLooks => "below_two_looks",
         Flag::BelowLargestFolio => "below_largest_folio",

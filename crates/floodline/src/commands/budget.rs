@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample};
 use crate::live::Host;
-use floodline_analysis::budget::{Choice, Sort, budgets, rows};
+use floodline_analysis::budget::{AsIf, Choice, NotAsIf, Sort, as_if, budgets, rows};
 use floodline_host::Needs;
 use floodline_record::record::{Record, Sink};
 use floodline_record::window::Window;
@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
         Examples:\n  \
         floodline budget --sort thresh\n  \
         floodline budget host.flr --all --format csv\n  \
+        floodline budget --as-if cgroup=v2,vm.dirty_ratio=10,kernel=6.12 host.flr\n  \
         floodline budget --format json | jq '.rows[] | select(.over_ratio > 1)'"
 )]
 pub(crate) struct Budget {
@@ -36,6 +37,10 @@ pub(crate) struct Budget {
     /// Include cgroups without dirty pages, and every device
     #[arg(long)]
     all: bool,
+    /// Show the limits under other conditions beside those of now: cgroup=v2 or v1, kernel=VERSION,
+    /// vm.dirty_*=VALUE, cgroup/PATH/memory.max=SIZE, separated by commas
+    #[arg(long, value_name = "CONDITIONS", conflicts_with = "sort")]
+    as_if: Option<String>,
     /// Sort order
     #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
     sort: SortBy,
@@ -80,6 +85,9 @@ impl Run for Budget {
             Some(file) => read(file)?,
             None => look(self.root.as_deref())?,
         };
+        if let Some(conditions) = &self.as_if {
+            return self.print_as_if(console, &window, conditions);
+        }
         let sort = match self.sort {
             SortBy::Over => Sort::Over,
             SortBy::Dirty => Sort::Dirty,
@@ -96,6 +104,23 @@ impl Run for Budget {
             BudgetFormat::Csv => view::csv(&report).map_err(CliError::bug)?,
         };
         console.print(&text)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Budget {
+    /// The limits under other conditions beside those of now.
+    fn print_as_if(&self, console: &mut Console, window: &Window, conditions: &str) -> Result<Exit, CliError> {
+        let refused = |error: NotAsIf| CliError::usage(&error).hint(&error.hint);
+        let conditions: AsIf = conditions.parse().map_err(refused)?;
+        let report = as_if(window, &conditions, self.all).map_err(refused)?;
+        console.print(&match self.format {
+            BudgetFormat::Text => floodline_view::as_if::text(&report, console.width(), self.bytes),
+            BudgetFormat::Json => floodline_view::as_if::json(&report).map_err(CliError::bug)?,
+            BudgetFormat::Csv => {
+                return Err(CliError::usage("--as-if has no CSV form").hint("use --format json"));
+            }
+        })?;
         Ok(Exit::Done)
     }
 }

@@ -51,3 +51,38 @@ fn a_folder_that_is_no_machine_is_refused() {
     assert!(run.stderr.contains("hint:"), "{run}");
     assert_eq!(floodline(&["budget", "host.flr", "--root", "/"]).code, 2);
 }
+
+#[test]
+fn a_move_to_version_2_shows_the_limits_beside_those_of_now() {
+    insta::assert_snapshot!(floodline(&["budget", "--as-if", "cgroup=v2", "--root", &captured("6.1-v1")]));
+}
+
+#[test]
+fn conditions_that_hold_already_give_the_limits_that_a_kernel_prints() {
+    for (name, conditions) in [
+        ("6.12", "cgroup=v2,vm.dirty_ratio=20"),
+        ("6.12-bytes", "cgroup=v2"),
+        ("7.2", "cgroup=v2,kernel=7.2"),
+        ("5.10", "kernel=5.10"),
+    ] {
+        let args = ["budget", "--as-if", conditions, "--all", "--format", "json", "--root", &captured(name)];
+        let report: serde_json::Value = serde_json::from_str(&floodline(&args).stdout).expect("valid JSON");
+        let rows = report["rows"].as_array().expect("rows");
+        assert!(rows.len() > 5, "{name}");
+        for row in rows {
+            let (now, then) = (row["now_thresh_bytes"].as_u64(), row["then_thresh_bytes"].as_u64());
+            let (now, then) = (now.expect("a limit"), then.expect("a limit"));
+            assert!(now.abs_diff(then) <= now / 200 + 8192, "{name}: {row}");
+        }
+    }
+}
+
+#[test]
+fn conditions_that_mean_nothing_are_refused_with_a_hint() {
+    let root = captured("6.12");
+    for conditions in ["cgroup=v3", "vm.dirty_ratio=200", "colour=red", "cgroup/nowhere/memory.max=1G"] {
+        let run = floodline(&["budget", "--as-if", conditions, "--root", &root]);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("hint:"), "{run}");
+    }
+}

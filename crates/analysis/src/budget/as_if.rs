@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The budgets a host would have with another cgroup hierarchy, other settings or another kernel: the last readings of a
+//! window, changed, through the same arithmetic. Nothing is simulated: free memory, page cache and dirty pages stay as
+//! they were read, and shares of devices, which follow completions, become bounds.
+
+use super::inputs::Inputs;
+use super::{Bound, Budgets, Choice, Flag, SCHEMA as BUDGET_SCHEMA, Scope, available, budgets, budgets_of, rows};
+use super::{BudgetReport, Sort};
+use crate::advise::knob::KNOBS;
+use crate::container::identify;
+use floodline_kernel::{Behaviour, OLDEST_KNOWN, is_known, is_newer_than_modelled};
+use floodline_record::facts::CgroupMode;
+use floodline_record::human;
+use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::name::Name;
+use floodline_record::nearest::nearest;
+use floodline_record::units::{Bytes, Limit, Percent};
+use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// Version of the serialized form.
+pub const AS_IF_SCHEMA: &str = "floodline.budget-as-if/1";
+
+/// What is taken to be otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AsIf {
+    /// Another cgroup hierarchy.
+    pub unified: Option<bool>,
+    /// Another kernel.
+    pub kernel: Option<KernelVersion>,
+    /// Settings of virtual memory by name, such as `vm.dirty_bytes`, in the order they were named.
+    pub settings: Vec<(&'static str, u64)>,
+    /// Limits of cgroups: path, `memory.max` or `memory.high`, bytes (`None`: no limit).
+    pub limits: Vec<(String, &'static str, Option<u64>)>,
+}
+
+/// A condition that cannot be assumed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct NotAsIf {
+    what: String,
+    /// What to type instead.
+    pub hint: String,
+}
+
+fn wrong(what: impl Into<String>, hint: impl Into<String>) -> NotAsIf {
+    NotAsIf { what: what.into(), hint: hint.into() }
+}
+
+/// Settings that budgets depend on.
+const SETTINGS: [&str; 4] =
+    ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
+const USUAL: &str = "e.g. --as-if cgroup=v2,vm.dirty_ratio=10,kernel=6.12";
+
+impl FromStr for AsIf {
+    type Err = NotAsIf;
+
+    /// Reads `cgroup=v2,vm.dirty_ratio=10,kernel=6.12,cgroup/PATH/memory.max=512M`.
+    fn from_str(text: &str) -> Result<AsIf, NotAsIf> {
+        let mut as_if = AsIf::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| wrong(format!("invalid condition {part:?}: expected KEY=VALUE"), USUAL))?;
+            as_if.assume(key.trim(), value.trim())?;
+        }
+        if as_if == AsIf::default() {
+            return Err(wrong("no condition is given", USUAL));
+        }
+        Ok(as_if)
+    }
+}
+
+impl AsIf {
+    fn assume(&mut self, key: &str, value: &str) -> Result<(), NotAsIf> {
+        let invalid = |expected: &str| wrong(format!("invalid value {value:?} of {key}: expected {expected}"), USUAL);
+        match key {
+            "cgroup" | "machine.cgroup_mode" => {
+                self.unified = Some(match value {
+                    "v2" | "2" => true,
+                    "v1" | "1" => false,
+                    _ => return Err(invalid("v1 or v2")),
+                });
+            }
+            "kernel" => {
+                let kernel: KernelVersion = value.parse().map_err(|_| invalid("a version such as 6.12"))?;
+                if !is_known(kernel) {
+                    return Err(invalid(&format!("{OLDEST_KNOWN} or newer")));
+                }
+                self.kernel = Some(kernel);
+            }
+            _ if key.starts_with("vm.") => {
+                let name = SETTINGS.into_iter().find(|name| *name == key).ok_or_else(|| {
+                    let meant = nearest(key, SETTINGS).map_or_else(|| SETTINGS.join(", "), str::to_owned);
+                    wrong(format!("no budget depends on {key}"), format!("known here: {meant}"))
+                })?;
+                let number = size(value).ok_or_else(|| invalid("a number, with K, M or G for bytes"))?;
+                let knob = KNOBS.iter().find(|knob| knob.name == name);
+                if let Some(knob) = knob.filter(|knob| !(knob.min..=knob.max).contains(&number)) {
+                    return Err(invalid(&format!("{} to {}, which the kernel accepts", knob.min, knob.max)));
+                }
+                self.settings.push((name, number));
+            }
+            _ if key.starts_with("cgroup/") => {
+                let (path, file) = key["cgroup".len()..].rsplit_once('/').unwrap_or_default();
+                let file = match file {
+                    "memory.max" => "memory.max",
+                    "memory.high" => "memory.high",
+                    _ => return Err(wrong(format!("unknown limit {key:?}"), "e.g. cgroup/app.slice/memory.max=512M")),
+                };
+                let bytes = match value {
+                    "max" => None,
+                    value => Some(size(value).ok_or_else(|| invalid("a size such as 512M, or max"))?),
+                };
+                self.limits.push((if path.is_empty() { "/".to_owned() } else { path.to_owned() }, file, bytes));
+            }
+            _ => {
+                let known = ["cgroup", "kernel"].into_iter().chain(SETTINGS);
+                let meant = nearest(key, known).map_or_else(
+                    || "known: cgroup, kernel, vm.dirty_*, cgroup/PATH/memory.max".to_owned(),
+                    |near| format!("did you mean {near}?"),
+                );
+                return Err(wrong(format!("unknown condition {key:?}"), meant));
+            }
+        }
+        Ok(())
+    }
+
+    /// The conditions in a few words.
+    pub fn label(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.unified.map(|unified| format!("cgroup {}", if unified { "v2" } else { "v1" })));
+        parts.extend(self.kernel.map(|kernel| format!("kernel {kernel}")));
+        parts.extend(self.settings.iter().map(|(name, value)| format!("{name}={value}")));
+        for (path, file, bytes) in &self.limits {
+            let value = bytes.map_or_else(|| "max".to_owned(), |bytes| human::bytes(bytes as f64));
+            parts.push(format!("{file}={value} of {}", Name::from(path.as_str())));
+        }
+        parts.join(", ")
+    }
+
+    /// A window in which the conditions hold, without what the kernel printed under the old ones.
+    fn applied(&self, window: &Window) -> Result<Window, NotAsIf> {
+        let mut then = window.clone();
+        let facts = then.facts.get_or_insert_default();
+        if let Some(kernel) = self.kernel {
+            facts.kernel = Some(kernel);
+            facts.kernel_release = kernel.to_string().as_str().into();
+        }
+        if let Some(unified) = self.unified {
+            facts.cgroups.mode = if unified { CgroupMode::V2 } else { CgroupMode::V1 };
+            facts.cgroups.v2_controllers_unread = false;
+            facts.cgroups.v2_controllers = if unified { vec!["memory".into(), "io".into()] } else { Vec::new() };
+            if unified {
+                unify(&mut then);
+            }
+        }
+        let host = &mut then.host.last;
+        for &(name, value) in &self.settings {
+            let (bytes, percent) = (Some(Bytes(value)), Some(Percent(value)));
+            match name {
+                "vm.dirty_ratio" => (host.dirty_ratio, host.dirty_bytes) = (percent, Some(Bytes(0))),
+                "vm.dirty_bytes" => (host.dirty_bytes, host.dirty_ratio) = (bytes, Some(Percent(0))),
+                "vm.dirty_background_ratio" => {
+                    (host.dirty_background_ratio, host.dirty_background_bytes) = (percent, Some(Bytes(0)));
+                }
+                _ => (host.dirty_background_bytes, host.dirty_background_ratio) = (bytes, Some(Percent(0))),
+            }
+        }
+        // The kernel printed these under the old conditions.
+        (host.nr_dirty_threshold, host.nr_dirty_background_threshold) = (None, None);
+        then.wbs.clear();
+        then.bdis.values_mut().for_each(|span| span.last.dirty_thresh = None);
+        for (path, file, bytes) in &self.limits {
+            let id = cgroup_named(&then, path)?;
+            let limit = bytes.map_or(Limit::MAX, Limit);
+            let row = &mut then.cgroup_limits.entry(id).or_default().last;
+            match *file {
+                "memory.max" => row.memory_max = Some(limit),
+                _ => row.memory_high = Some(limit),
+            }
+        }
+        then.lookup.take();
+        Ok(then)
+    }
+}
+
+/// Moves the cgroups of version 1 onto the unified hierarchy: each memory cgroup keeps its path and its limit, has no
+/// `memory.high`, and gets the I/O of the blkio cgroup with the same path.
+fn unify(then: &mut Window) {
+    let mut memory: BTreeMap<Name, EntityId> = BTreeMap::new();
+    let mut blkio: BTreeMap<EntityId, Name> = BTreeMap::new();
+    for (&id, entity) in &mut then.entities {
+        if let Entity::Cgroup { path, hierarchy, .. } = entity {
+            match *hierarchy {
+                Hierarchy::V1Memory => {
+                    *hierarchy = Hierarchy::V2;
+                    memory.insert(path.clone(), id);
+                    let limits = then.cgroup_limits.entry(id).or_default();
+                    if limits.last.memory_max.is_some() {
+                        limits.last.memory_high.get_or_insert(Limit::MAX);
+                    }
+                }
+                Hierarchy::V1Blkio => {
+                    blkio.insert(id, path.clone());
+                }
+                Hierarchy::V2 => {}
+            }
+        }
+    }
+    for entity in then.entities.values_mut() {
+        if let Entity::CgroupIo { cgroup, .. } = entity
+            && let Some(same) = blkio.get(cgroup).and_then(|path| memory.get(path))
+        {
+            *cgroup = *same;
+        }
+    }
+}
+
+fn cgroup_named(window: &Window, path: &str) -> Result<EntityId, NotAsIf> {
+    let paths = || {
+        window.entities.iter().filter_map(|(id, entity)| match entity {
+            Entity::Cgroup { path, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => Some((path.to_string(), id)),
+            _ => None,
+        })
+    };
+    let found = paths().find_map(|(known, id)| (known == path).then_some(*id));
+    found.ok_or_else(|| {
+        let known: Vec<String> = paths().map(|(path, _)| path).collect();
+        let hint = nearest(path, known.iter().map(String::as_str)).map_or_else(
+            || "floodline budget --all lists the cgroups".to_owned(),
+            |near| format!("did you mean {near}?"),
+        );
+        wrong(format!("no cgroup {} was read", Name::from(path)), hint)
+    })
+}
+
+fn size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.chars().last()? {
+        'K' | 'k' => (&text[..text.len() - 1], 10),
+        'M' | 'm' => (&text[..text.len() - 1], 20),
+        'G' | 'g' => (&text[..text.len() - 1], 30),
+        'T' | 't' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The budgets of now beside those under other conditions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AsIfReport {
+    /// [`AS_IF_SCHEMA`].
+    pub schema: &'static str,
+    /// The conditions (escaped).
+    pub as_if: String,
+    /// What changes, in a sentence or two.
+    pub headline: String,
+    /// The machine first, then cgroups: those that exceed a limit, then the smallest limits.
+    pub rows: Vec<AsIfRow>,
+    /// Rows left out.
+    pub hidden: u64,
+    /// What has to be said beside the rows.
+    pub notes: Vec<String>,
+    /// Budgets as they are, whole.
+    pub now: BudgetReport,
+    /// Budgets under the conditions, whole.
+    pub then: BudgetReport,
+}
+
+/// One cgroup, or the machine, on all its devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AsIfRow {
+    /// Path of the cgroup (escaped); `None` is the machine.
+    pub cgroup: Option<String>,
+    /// Name of the container (escaped), where it is one.
+    pub container: Option<String>,
+    /// The most dirty and writeback pages of any sample, bytes.
+    pub peak_bytes: Option<u64>,
+    /// Hard threshold now; `None`: it has none of its own, or it was not read.
+    pub now_thresh_bytes: Option<u64>,
+    /// Background threshold then, at most.
+    pub then_bg_thresh_bytes: Option<u64>,
+    /// Free-run ceiling then, at most: writers are slowed above it.
+    pub then_freerun_bytes: Option<u64>,
+    /// Hard threshold then, at most; `None`: none of its own.
+    pub then_thresh_bytes: Option<u64>,
+    /// Hard threshold then, at least.
+    pub then_thresh_bytes_min: Option<u64>,
+    /// Hard threshold once the page cache has grown to the memory limit, at most.
+    pub then_grown_bytes: Option<u64>,
+    /// What the peak would be to the limit: `over` (its writers stop), `slowed`, `fits`, or `unknown`.
+    pub verdict: &'static str,
+    /// What decides the limit then.
+    pub binding: String,
+    /// Peculiarities then, as in `floodline budget`.
+    pub flags: Vec<&'static str>,
+}
+
+/// Rows that a screen shows.
+const ROWS_MAX: usize = 10;
+
+/// Compares the budgets of a window with those under other conditions.
+pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, NotAsIf> {
+    let changed = as_if.applied(window)?;
+    let old = Inputs::of(window);
+    let mut inputs = Inputs::of(&changed);
+    // Dirtyable memory stays what it is. The thresholds that the kernel printed under its own settings narrow it.
+    let host = old.host();
+    let printed = host.nr_dirty_threshold.zip(host.nr_dirty_background_threshold);
+    let printed = printed.map(|(thresh, bg)| floodline_kernel::DomainLimits { thresh: thresh.0, bg_thresh: bg.0 });
+    let mut missing = Vec::new();
+    inputs.dirtyable = available::available(&old, printed, &mut missing, &mut Vec::new()).map(|pages| (pages, missing));
+    let (now, then) = (budgets(window), budgets_of(&inputs));
+    let choice = Choice { all, sort: Sort::Over };
+    let rows_then = compare(window, &changed, &now, &then);
+    let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then));
+    let shown = if all { rows_then.len() } else { rows_then.len().min(ROWS_MAX) };
+    let hidden = rows_then.len() - shown;
+    let mut then_report = rows(&changed, &then, choice);
+    // Shares are bounds because conditions are assumed, not because a file was not read.
+    then_report.gaps.retain(|gap| !gap.source.contains("wb_stats"));
+    debug_assert_eq!(then_report.schema, BUDGET_SCHEMA);
+    Ok(AsIfReport {
+        schema: AS_IF_SCHEMA,
+        as_if: as_if.label(),
+        headline,
+        rows: rows_then.into_iter().take(shown).collect(),
+        hidden: hidden as u64,
+        notes,
+        now: rows(window, &now, choice),
+        then: then_report,
+    })
+}
+
+fn compare(window: &Window, changed: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
+    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0).filter(|bytes| *bytes < u64::MAX / 2);
+    let low = |bound: Option<Bound>| bound.map(|bound| bound.low.0);
+    let page = then.page_size;
+    let peak =
+        window.host_series.iter().filter_map(|(_, row)| Some(row.nr_dirty?.0.saturating_add(row.nr_writeback?.0)));
+    let mut machine = AsIfRow {
+        peak_bytes: peak.max().map(|pages| pages.saturating_mul(page)),
+        now_thresh_bytes: high(now.global.thresh),
+        then_bg_thresh_bytes: high(then.global.bg_thresh),
+        then_freerun_bytes: high(then.global.freerun),
+        then_thresh_bytes: high(then.global.thresh),
+        then_thresh_bytes_min: low(then.global.thresh),
+        binding: then.global.binding.as_ref().map(super::Binding::label).unwrap_or_default(),
+        ..AsIfRow::default()
+    };
+    machine.verdict = verdict(&machine);
+    let mut found = Vec::new();
+    let ids: BTreeMap<EntityId, (Option<&super::CgroupBudget>, Option<&super::CgroupBudget>)> = now
+        .cgroups
+        .iter()
+        .map(|budget| (budget.cgroup, true, budget))
+        .chain(then.cgroups.iter().map(|budget| (budget.cgroup, false, budget)))
+        .fold(BTreeMap::new(), |mut map: BTreeMap<_, (Option<_>, Option<_>)>, (id, is_now, budget)| {
+            let entry = map.entry(id).or_default();
+            if is_now {
+                entry.0 = Some(budget)
+            } else {
+                entry.1 = Some(budget)
+            }
+            map
+        });
+    for (id, (now, then)) in ids {
+        let Some(any) = then.or(now).filter(|budget| !budget.is_inner) else { continue };
+        let domain = then.map(|then| &then.domain);
+        let max = window.cgroups.get(&id).map(|span| &span.max);
+        let peak = max.and_then(|row| Some(row.file_dirty?.0.saturating_add(row.file_writeback?.0)));
+        let identity = identify(&any.path);
+        let is_container = identity.kind.is_container() || identity.inside.is_some();
+        let mut row = AsIfRow {
+            cgroup: Some(any.path.to_string()),
+            container: is_container.then(|| identity.label(changed.facts.as_ref())),
+            peak_bytes: peak,
+            now_thresh_bytes: now.and_then(|now| high(now.domain.thresh)),
+            then_bg_thresh_bytes: domain.and_then(|domain| high(domain.bg_thresh)),
+            then_freerun_bytes: domain.and_then(|domain| high(domain.freerun)),
+            then_thresh_bytes: domain.and_then(|domain| high(domain.thresh)),
+            then_thresh_bytes_min: domain.and_then(|domain| low(domain.thresh)),
+            then_grown_bytes: then.and_then(|then| high(then.outlook.grown)),
+            binding: domain.and_then(|domain| domain.binding.as_ref()).map(super::Binding::label).unwrap_or_default(),
+            flags: then
+                .map(|then| then.outlook.flags.iter().map(|flag| super::rows::flag_name(*flag)).collect())
+                .unwrap_or_default(),
+            verdict: "",
+        };
+        row.verdict = verdict(&row);
+        found.push(row);
+    }
+    let rank = |row: &AsIfRow| ["over", "slowed", "unknown", "fits"].iter().position(|known| *known == row.verdict);
+    found.sort_by(|a, b| {
+        let thresh = |row: &AsIfRow| row.then_thresh_bytes.unwrap_or(u64::MAX);
+        // A cgroup that never held a dirty page comes behind those that did.
+        let idle = |row: &AsIfRow| row.peak_bytes.unwrap_or(0) == 0;
+        (rank(a), idle(a), thresh(a), &a.cgroup).cmp(&(rank(b), idle(b), thresh(b), &b.cgroup))
+    });
+    found.insert(0, machine);
+    found
+}
+
+fn verdict(row: &AsIfRow) -> &'static str {
+    match (row.peak_bytes, row.then_freerun_bytes, row.then_thresh_bytes) {
+        (Some(peak), _, Some(thresh)) if peak > 0 && peak >= thresh => "over",
+        (Some(peak), Some(freerun), _) if peak > freerun => "slowed",
+        (Some(_), Some(_), Some(_)) => "fits",
+        // Without a limit of its own only the machine's counts.
+        (_, None, None) if row.cgroup.is_some() => "fits",
+        _ => "unknown",
+    }
+}
+
+fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> String {
+    let mut said = Vec::new();
+    let cgroups = || rows.iter().filter(|row| row.cgroup.is_some());
+    let limited = cgroups().filter(|row| row.then_thresh_bytes.is_some()).count() as u64;
+    let were = cgroups().filter(|row| row.now_thresh_bytes.is_some()).count() as u64;
+    let name = |row: &AsIfRow| row.container.clone().or_else(|| row.cgroup.clone()).unwrap_or_default();
+    match (were, limited) {
+        (0, 0) => {}
+        (0, limited) => {
+            let get = if limited == 1 { "gets" } else { "get" };
+            said.push(format!("{} {get} a dirty limit", human::plural(limited, "cgroup", "cgroups")));
+        }
+        (were, 0) => {
+            let lose = if were == 1 { "loses its dirty limit" } else { "lose their dirty limits" };
+            said.push(format!("{} {lose}", human::plural(were, "cgroup", "cgroups")));
+        }
+        _ => {}
+    }
+    if let Some(least) = cgroups().filter(|row| row.then_thresh_bytes.is_some()).min_by_key(|row| row.then_thresh_bytes)
+    {
+        let bytes = least.then_thresh_bytes.unwrap_or(0);
+        said.push(format!("the smallest limit is {} ({})", human::bytes(bytes as f64), name(least)));
+    }
+    let high = |budgets: &Budgets| budgets.global.thresh.map(|bound| bound.high.0);
+    if let (Some(now), Some(then)) = (high(now), high(then))
+        && now.abs_diff(then) > now / 100
+    {
+        let (now, then) = (human::bytes(now as f64), human::bytes(then as f64));
+        said.push(format!("the machine's limit changes from {now} to {then}"));
+    }
+    let of = |word: &str| rows.iter().filter(|row| row.verdict == word).count() as u64;
+    let (over, slowed) = (of("over"), of("slowed"));
+    let mut text = match said.is_empty() {
+        true => "No limit changes by more than 1 %.".to_owned(),
+        false => sentence(&said),
+    };
+    if over > 0 {
+        let (rows, have) = (human::plural(over, "row", "rows"), if over == 1 { "has" } else { "have" });
+        text.push_str(&format!(
+            " {rows} below {have} held more dirty data than the new limit: writers will stop there."
+        ));
+    } else if slowed > 0 {
+        let (rows, have) = (human::plural(slowed, "row", "rows"), if slowed == 1 { "has" } else { "have" });
+        text.push_str(&format!(" {rows} below {have} held enough dirty data for writers to be slowed."));
+    } else {
+        text.push_str(" The dirty data seen here fits below every new limit.");
+    }
+    text
+}
+
+fn sentence(parts: &[String]) -> String {
+    let mut text = parts.join("; ");
+    if let Some(first) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &first);
+    }
+    text.push('.');
+    text
+}
+
+fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
+    let mut notes = Vec::new();
+    match then.scope {
+        Scope::NoUnifiedHierarchy => {
+            notes.push(
+                "No cgroup has a dirty limit of its own then: add cgroup=v2 to see those of version 2.".to_owned(),
+            );
+        }
+        Scope::KernelTooOld => notes.push("Kernels before 4.2 have no dirty limits of cgroups.".to_owned()),
+        Scope::Unknown => notes.push("The cgroup setup was not read: add cgroup=v2 or cgroup=v1.".to_owned()),
+        Scope::PerCgroup if then.cgroups.is_empty() => {
+            notes.push("No memory cgroup was read here, so none gets a limit.".to_owned());
+        }
+        Scope::PerCgroup => {}
+    }
+    let small = then.cgroups.iter().filter(|budget| budget.outlook.flags.contains(&Flag::BelowLargestFolio)).count();
+    if small > 0 {
+        notes.push(format!(
+            "{} a limit below one folio of 2 MiB: one store or write can exceed it.",
+            human::plural(small as u64, "cgroup has", "cgroups have")
+        ));
+    }
+    if let Some(kernel) = as_if.kernel.filter(|kernel| is_newer_than_modelled(*kernel)) {
+        notes.push(format!("{kernel} is newer than any kernel known here: its arithmetic is taken to be unchanged."));
+    }
+    let changes_arithmetic = as_if.kernel.is_some_and(|kernel| {
+        window
+            .facts
+            .as_ref()
+            .and_then(Behaviour::of_host)
+            .is_some_and(|now| now.arithmetic != Behaviour::of(kernel).arithmetic)
+    });
+    if changes_arithmetic {
+        notes.push(
+            "The arithmetic of limits differs between the two kernels: floodline kernels OLD NEW lists how.".to_owned(),
+        );
+    }
+    notes.push(
+        "Arithmetic only: page cache, free memory and dirty pages as in the last sample. floodline predict simulates."
+            .to_owned(),
+    );
+    notes
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of budgets under other conditions.
+
+use super::as_if::{AsIf, AsIfReport, as_if};
+use floodline_record::id::Hierarchy;
+use floodline_record::units::{Bytes, Limit};
+use floodline_testkit::Fixture;
+
+const MIB: u64 = 1 << 20;
+
+fn host(hierarchy: Hierarchy) -> Fixture {
+    Fixture::healthy()
+        .settings((20, 0, 10, 0))
+        .hierarchy(hierarchy)
+        .cgroup("/app", |_, row| {
+            row.memory_current = Some(Bytes(250 * MIB));
+            row.inactive_file = Some(Bytes(100 * MIB));
+            row.active_file = Some(Bytes(0));
+            row.file_dirty = Some(Bytes(60 * MIB));
+            row.file_writeback = Some(Bytes(0));
+        })
+        .limits("/app", move |_, row| {
+            row.memory_max = Some(Limit(256 * MIB));
+            row.memory_high = (hierarchy == Hierarchy::V2).then_some(Limit::MAX);
+        })
+}
+
+fn report(fixture: &Fixture, conditions: &str) -> AsIfReport {
+    as_if(&fixture.window(), &conditions.parse::<AsIf>().unwrap(), true).unwrap()
+}
+
+#[test]
+fn a_move_to_version_2_gives_the_limits_that_a_host_of_version_2_has() {
+    let moved = report(&host(Hierarchy::V1Memory), "cgroup=v2");
+    let is = report(&host(Hierarchy::V2), "vm.dirty_ratio=20");
+    assert_eq!(moved.rows[1].now_thresh_bytes, None);
+    assert_eq!(moved.rows[1].then_thresh_bytes, is.rows[1].now_thresh_bytes);
+    assert_eq!(moved.rows[1].verdict, "over");
+    assert!(moved.headline.contains("writers will stop there"), "{}", moved.headline);
+    assert_eq!(moved.then.scope, "per_cgroup");
+}
+
+#[test]
+fn conditions_that_hold_already_change_nothing() {
+    let same = report(&host(Hierarchy::V2), "cgroup=v2,vm.dirty_ratio=20,vm.dirty_background_ratio=10");
+    for row in &same.rows {
+        assert_eq!(row.then_thresh_bytes, row.now_thresh_bytes, "{row:?}");
+    }
+    assert!(same.headline.starts_with("The smallest limit is"), "{}", same.headline);
+}
+
+#[test]
+fn settings_scale_the_limits_and_a_move_back_removes_them() {
+    let half = report(&host(Hierarchy::V2), "vm.dirty_ratio=10,vm.dirty_background_ratio=5");
+    let (now, then) = (half.rows[1].now_thresh_bytes.unwrap(), half.rows[1].then_thresh_bytes.unwrap());
+    // The kernel rounds a ratio to 1/4096.
+    assert!(then.abs_diff(now / 2) <= now / 400, "{then} {now}");
+    let back = report(&host(Hierarchy::V2), "cgroup=v1");
+    assert_eq!(back.rows[1].then_thresh_bytes, None);
+    assert!(back.headline.contains("5 cgroups lose their dirty limits"), "{}", back.headline);
+    let wide = report(&host(Hierarchy::V2), "cgroup/app/memory.max=1G");
+    assert!(wide.rows[1].then_thresh_bytes > wide.rows[1].now_thresh_bytes);
+}
+
+#[test]
+fn a_kernel_without_limits_of_cgroups_is_named() {
+    let old = report(&host(Hierarchy::V2), "kernel=4.1");
+    assert_eq!(old.rows[1].then_thresh_bytes, None);
+    assert!(old.notes.iter().any(|note| note.contains("4.2")), "{:?}", old.notes);
+}
+
+#[test]
+fn conditions_that_cannot_hold_are_refused_with_what_to_type() {
+    let check = |text: &str, expect: &str| {
+        let error = match text.parse::<AsIf>() {
+            Err(error) => error,
+            Ok(conditions) => as_if(&host(Hierarchy::V2).window(), &conditions, true).unwrap_err(),
+        };
+        let told = format!("{error} | {}", error.hint);
+        assert!(told.contains(expect), "{text}: {told}");
+    };
+    check("", "no condition is given | e.g. --as-if");
+    check("cgroup", "expected KEY=VALUE");
+    check("cgroup=v3", "expected v1 or v2");
+    check("kernel=new", "expected a version such as 6.12");
+    check("kernel=2.6.32", "or newer");
+    check("vm.dirty_ratio=101", "0 to 100, which the kernel accepts");
+    check("vm.dirty_bytes=1", "8192 to");
+    check("vm.swappiness=1", "no budget depends on vm.swappiness");
+    check("krenel=6.12", "did you mean kernel?");
+    check("cgroup/ap/memory.max=1G", "did you mean /app?");
+    check("cgroup/app/memory.low=1G", "unknown limit");
+}
