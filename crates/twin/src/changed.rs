@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A change of a host, applied to its twin: settings, knobs of devices, limits of cgroups, another kernel or cgroup
+//! hierarchy, other memory, filesystems or mount options. Names are those of a host (`bdi/8:0/max_ratio`,
+//! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
+//! what the kernel refuses.
+
+use floodline_analysis::report::{Step, When};
+use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled};
+use floodline_record::id::DevId;
+use floodline_record::nearest::nearest;
+use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
+use floodline_scenario::{CgroupMode, Scenario};
+use std::str::FromStr;
+
+/// One setting and its new value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Setting {
+    /// Name, of the host or of the scenario.
+    pub key: String,
+    /// New value.
+    pub value: String,
+}
+
+impl Setting {
+    /// A setting of a name.
+    pub fn new(key: impl Into<String>, value: impl ToString) -> Setting {
+        Setting { key: key.into(), value: value.to_string() }
+    }
+}
+
+impl FromStr for Setting {
+    type Err = NotChanged;
+
+    fn from_str(text: &str) -> Result<Setting, NotChanged> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+                Ok(Setting::new(key.trim(), value.trim()))
+            }
+            _ => Err(NotChanged::new(
+                format!("invalid setting {text:?}: expected KEY=VALUE"),
+                "e.g. --set vm.dirty_background_bytes=64M",
+            )),
+        }
+    }
+}
+
+/// A change that cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct NotChanged {
+    what: String,
+    /// What to type instead.
+    pub hint: String,
+}
+
+impl NotChanged {
+    fn new(what: impl Into<String>, hint: impl Into<String>) -> NotChanged {
+        NotChanged { what: what.into(), hint: hint.into() }
+    }
+}
+
+/// A twin after a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// The changed scenario.
+    pub scenario: Scenario,
+    /// The kernel that it runs on.
+    pub kernel: KernelVersion,
+}
+
+/// What names of the host stand for in the twin.
+#[derive(Clone, Copy, Debug)]
+pub struct Host<'a> {
+    /// The recording, which knows numbers and names of devices.
+    pub window: &'a Window,
+    /// Tasks of the scenario that stand for journald.
+    pub journald: &'a [String],
+}
+
+const KNOWN: &str = "vm.dirty_bytes, machine.memory, cgroup=v2, kernel=6.12, bdi/8:0/max_ratio, \
+    queue/sda/wbt_lat_usec, cgroup/PATH/memory.max, mount/PATH/options, loop/loop0/direct_io, journald/Storage";
+
+/// Applies settings to a scenario, in order.
+///
+/// # Errors
+///
+/// The kernel refuses a value, a name does not exist on this host, or nothing changes.
+pub fn change(
+    scenario: &Scenario,
+    kernel: KernelVersion,
+    settings: &[Setting],
+    host: Host<'_>,
+) -> Result<Changed, NotChanged> {
+    let mut changed = Changed { scenario: scenario.clone(), kernel };
+    for setting in settings {
+        apply(&mut changed, setting, host)?;
+    }
+    if changed.scenario == *scenario && changed.kernel == kernel {
+        let named: Vec<String> = settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
+        return Err(NotChanged::new(
+            format!("nothing changes: {} is in force already", named.join(", ")),
+            "floodline twin host.flr shows the settings of the recording",
+        ));
+    }
+    let behaviour = Behaviour::of(changed.kernel);
+    for (name, device) in &changed.scenario.machine.devices {
+        if let Some(knob) = device.bdi.missing_on(&behaviour) {
+            return Err(NotChanged::new(
+                format!("kernel {} has no {knob}, which {name} needs", changed.kernel),
+                "use max_ratio, or a kernel since 6.2",
+            ));
+        }
+    }
+    Ok(changed)
+}
+
+fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(), NotChanged> {
+    let (key, value) = (setting.key.as_str(), setting.value.as_str());
+    let invalid = |expected: &str| NotChanged::new(format!("{key}={value}: expected {expected}"), KNOWN);
+    let parts: Vec<&str> = key.split('/').collect();
+    match parts.as_slice() {
+        ["kernel"] => {
+            let kernel: KernelVersion = value.parse().map_err(|_| invalid("a version such as 6.12"))?;
+            if !is_modelled(kernel) {
+                return Err(NotChanged::new(
+                    format!("kernel {kernel} is older than {OLDEST_MODELLED}, the oldest that is modelled"),
+                    format!("use --kernel {OLDEST_MODELLED} or newer"),
+                ));
+            }
+            changed.kernel = kernel;
+            Ok(())
+        }
+        ["cgroup"] => dotted(changed, "machine.cgroup_mode", value, setting),
+        ["memory"] => dotted(changed, "machine.memory", value, setting),
+        ["bdi", name, knob] => {
+            let device = device(&changed.scenario, name, host, setting)?;
+            let knob = match *knob {
+                "min_ratio" | "max_ratio" | "max_bytes" => *knob,
+                "strict_limit" => {
+                    let flag = match value {
+                        "0" | "false" => "false",
+                        "1" | "true" => "true",
+                        _ => return Err(invalid("0 or 1")),
+                    };
+                    return dotted(changed, &format!("machine.devices.{device}.bdi.strict_limit"), flag, setting);
+                }
+                "read_ahead_kb" => {
+                    let kib = format!("{value} KiB");
+                    return dotted(changed, &format!("machine.devices.{device}.bdi.read_ahead"), &kib, setting);
+                }
+                _ => return Err(invalid("min_ratio, max_ratio, max_bytes, strict_limit or read_ahead_kb")),
+            };
+            let value = if knob == "max_bytes" { bytes(value) } else { value.to_owned() };
+            dotted(changed, &format!("machine.devices.{device}.bdi.{knob}"), &value, setting)
+        }
+        ["queue", name, knob] => {
+            let device = device(&changed.scenario, name, host, setting)?;
+            let turning = changed.scenario.machine.devices.get(&device).is_some_and(|device| device.rotational);
+            let (knob, value) = match *knob {
+                "wbt_lat_usec" => {
+                    let latency = match value {
+                        // The kernel's default: 2 ms, or 75 ms on disks that turn.
+                        "-1" if turning => "75ms".to_owned(),
+                        "-1" => "2ms".to_owned(),
+                        _ => format!("{}us", value.parse::<u32>().map_err(|_| invalid("microseconds, or -1"))?),
+                    };
+                    ("wbt_latency", latency)
+                }
+                "scheduler" | "nr_requests" => (*knob, value.to_owned()),
+                _ => return Err(invalid("wbt_lat_usec, scheduler or nr_requests")),
+            };
+            dotted(changed, &format!("machine.devices.{device}.queue.{knob}"), &value, setting)
+        }
+        ["loop", name, "direct_io"] => {
+            let device = device(&changed.scenario, name, host, setting)?;
+            let flag = match value {
+                "1" | "true" | "on" => "true",
+                "0" | "false" | "off" => "false",
+                _ => return Err(invalid("0 or 1")),
+            };
+            dotted(changed, &format!("machine.devices.{device}.backing.loop.direct_io"), flag, setting)
+        }
+        ["cgroup", path @ .., file] if !path.is_empty() => {
+            let path = cgroup(&changed.scenario, &path.join("/"), setting)?;
+            let knob = match *file {
+                "memory.max" => "memory_max",
+                "memory.high" => "memory_high",
+                "memory.low" => "memory_low",
+                "memory.min" => "memory_min",
+                "io.weight" => "io_weight",
+                _ => return Err(invalid("memory.max, memory.high, memory.low, memory.min or io.weight")),
+            };
+            let value = if knob == "io_weight" { value.to_owned() } else { bytes(value) };
+            dotted(changed, &format!("machine.cgroups.{path:?}.{knob}"), &value, setting)
+        }
+        ["mount", path @ .., what] if !path.is_empty() => {
+            let path = mount(&changed.scenario, &path.join("/"), setting)?;
+            match *what {
+                "type" => dotted(changed, &format!("machine.mounts.{path:?}.type"), value, setting),
+                "options" => {
+                    let mut scenario = changed.scenario.clone();
+                    if let Some(mount) = scenario.machine.mounts.get_mut(&path) {
+                        let words =
+                            value.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "defaults");
+                        mount.options = words.map(str::to_owned).collect();
+                    }
+                    changed.scenario = checked(scenario, setting)?;
+                    Ok(())
+                }
+                _ => Err(invalid("type or options")),
+            }
+        }
+        ["journald", "Storage"] => journald(changed, value, host),
+        _ => dotted(changed, key, value, setting),
+    }
+}
+
+/// Changes a key of the scenario.
+fn dotted(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Result<(), NotChanged> {
+    let refused = |error: String| {
+        let hint = if error.contains("no such key") { format!("known: {KNOWN}") } else { hint(&error) };
+        NotChanged::new(
+            match error.split_once(": ") {
+                Some((_, why)) => format!("{}={}: {why}", setting.key, setting.value),
+                None => error,
+            },
+            hint,
+        )
+    };
+    changed.scenario = changed.scenario.changed(key, value).map_err(|error| refused(error.to_string()))?;
+    Ok(())
+}
+
+fn hint(error: &str) -> String {
+    match error.contains("(known here") || error.contains("did you mean") {
+        true => "floodline twin host.flr lists the names of the recording".to_owned(),
+        false => "choose a value that the kernel accepts, or another key".to_owned(),
+    }
+}
+
+/// The same scenario after all the checks of a file.
+fn checked(scenario: Scenario, setting: &Setting) -> Result<Scenario, NotChanged> {
+    let seed = scenario.workload.seed.to_string();
+    // Changing a key parses the text anew.
+    let duration = scenario.workload.duration.map(|time| time.to_string());
+    let same = match duration {
+        Some(duration) => scenario.changed("for", &duration),
+        None => scenario.changed("seed", &seed),
+    };
+    same.map_err(|error| NotChanged::new(format!("{}={}: {error}", setting.key, setting.value), KNOWN))
+}
+
+/// A device of the scenario by its name on the host, by its number, or by its own name.
+fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &Setting) -> Result<String, NotChanged> {
+    let devices = &scenario.machine.devices;
+    let word = |bytes: &[u8]| -> String {
+        bytes.iter().map(|&byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
+    };
+    let of_number = || {
+        let dev: DevId = name.parse().ok()?;
+        let facts = host.window.facts.as_ref();
+        let lookup = host.window.lookup();
+        let known = lookup.device(facts, dev).map(|device| &device.name).or_else(|| lookup.disk_name(dev))?;
+        Some(word(known.as_bytes()))
+    };
+    let found = [Some(name.to_owned()), of_number(), Some(word(name.as_bytes()))]
+        .into_iter()
+        .flatten()
+        .find(|name| devices.contains_key(name));
+    found.ok_or_else(|| unknown("device", name, devices.keys().map(String::as_str), setting))
+}
+
+fn cgroup(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, NotChanged> {
+    let cgroups = &scenario.machine.cgroups;
+    let bare = path.trim_matches('/');
+    let found = cgroups.keys().find(|known| known.trim_matches('/') == bare);
+    found.cloned().ok_or_else(|| unknown("cgroup", bare, cgroups.keys().map(String::as_str), setting))
+}
+
+fn mount(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, NotChanged> {
+    let mounts = &scenario.machine.mounts;
+    let bare = path.trim_matches('/');
+    // The root filesystem has another name in a scenario, which mounts nothing at its root.
+    let bare = if bare.is_empty() { "rootfs" } else { bare };
+    let found = mounts.keys().find(|known| known.trim_matches('/') == bare);
+    found.cloned().ok_or_else(|| unknown("mount", bare, mounts.keys().map(String::as_str), setting))
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone, setting: &Setting) -> NotChanged {
+    let hint = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("known here: {}", known.take(8).collect::<Vec<_>>().join(", ")),
+    };
+    NotChanged::new(
+        format!("{}={}: the recording has no {what} {name:?} that was written to", setting.key, setting.value),
+        hint,
+    )
+}
+
+/// A journal in memory writes nothing to a disk: the tasks that stand for journald go.
+fn journald(changed: &mut Changed, value: &str, host: Host<'_>) -> Result<(), NotChanged> {
+    if !matches!(value, "volatile" | "none") {
+        return Err(NotChanged::new(
+            format!("journald/Storage={value}: a twin knows volatile and none"),
+            "e.g. --set journald/Storage=volatile",
+        ));
+    }
+    let tasks = &mut changed.scenario.workload.tasks;
+    let before = tasks.len();
+    tasks.retain(|name, _| !host.journald.contains(name));
+    if tasks.len() == before {
+        return Err(NotChanged::new(
+            "journald/Storage: no journald wrote to a disk in this recording",
+            "record while messages are logged: floodline record --for 1m -o host.flr",
+        ));
+    }
+    if tasks.is_empty() {
+        return Err(NotChanged::new(
+            "journald/Storage: without journald nothing is written, so nothing is left to simulate",
+            "record while other programs write: floodline record --for 1m -o host.flr",
+        ));
+    }
+    Ok(())
+}
+
+/// Bytes without a unit get one, so that the scenario reads them.
+fn bytes(value: &str) -> String {
+    match value.parse::<u64>() {
+        Ok(bytes) => format!("{bytes} B"),
+        Err(_) => value.to_owned(),
+    }
+}
+
+/// The settings that the steps of a plan write now, and the steps that a twin cannot simulate.
+pub fn of_steps(steps: &[Step]) -> (Vec<Setting>, Vec<String>) {
+    let (mut settings, mut unknown) = (Vec::new(), Vec::new());
+    for step in steps.iter().filter(|step| step.when != When::Keep) {
+        match of_step(step) {
+            Some(setting) => settings.push(setting),
+            None => unknown.push(step.command.clone()),
+        }
+    }
+    (settings, unknown)
+}
+
+fn of_step(step: &Step) -> Option<Setting> {
+    if let Some(name) = step.sysctl() {
+        return Some(Setting::new(name, &step.value));
+    }
+    if let Some(rest) = step.write.strip_prefix("/sys/class/bdi/") {
+        return Some(Setting::new(format!("bdi/{rest}"), &step.value));
+    }
+    if let Some(rest) = step.write.strip_prefix("/sys/block/") {
+        let (name, knob) = rest.split_once("/queue/")?;
+        return Some(Setting::new(format!("queue/{name}/{knob}"), &step.value));
+    }
+    if let Some(name) = step.write.strip_prefix("/dev/loop") {
+        return step.value.starts_with("direct I/O on").then(|| Setting::new(format!("loop/loop{name}/direct_io"), 1));
+    }
+    if step.write.ends_with("journald.conf.d/90-floodline.conf") {
+        return Some(Setting::new("journald/Storage", "volatile"));
+    }
+    match step.write.as_str() {
+        "kernel command line" => Some(Setting::new("cgroup", "v2")),
+        // The first release that has the fix is the first version in the text.
+        "kernel" => {
+            let version = step.value.split([' ', ',']).find_map(|word| word.parse::<KernelVersion>().ok())?;
+            Some(Setting::new("kernel", version))
+        }
+        _ => None,
+    }
+}
+
+/// The settings of a kernel that nobody configured.
+pub fn kernel_default() -> Vec<Setting> {
+    vec![
+        Setting::new("vm.dirty_ratio", 20),
+        Setting::new("vm.dirty_background_ratio", 10),
+        Setting::new("vm.dirty_expire_centisecs", 3000),
+        Setting::new("vm.dirty_writeback_centisecs", 500),
+    ]
+}
+
+/// Whether a scenario has version 2 of cgroups.
+pub fn is_unified(scenario: &Scenario) -> bool {
+    scenario.machine.cgroup_mode == CgroupMode::V2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_scenario::ScenarioFile;
+    use floodline_testkit::Fixture;
+
+    const BASE: &str = r#"
+name = "twin"
+summary = "a disk, a writer and a journal"
+[machine]
+memory = "2 GiB"
+cgroup_mode = "v1"
+sysctl.vm.dirty_ratio = 20
+[machine.devices.sda]
+size = "4 GiB"
+write_bandwidth = "50 MB/s"
+[machine.mounts."/rootfs"]
+type = "ext4"
+device = "sda"
+[machine.cgroups."app.slice"]
+memory_max = "256 MiB"
+[workload]
+duration = "5s"
+[workload.tasks.w]
+cgroup = "app.slice"
+steps = [{ write = { file = "/rootfs/x", total = "1 MiB" } }]
+[workload.tasks.journal]
+steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
+"#;
+
+    fn base() -> Scenario {
+        ScenarioFile::parse(BASE).unwrap().variants.remove("default").unwrap()
+    }
+
+    fn changed(settings: &[&str]) -> Result<Changed, NotChanged> {
+        let window = Fixture::healthy().window();
+        let journald = ["journal".to_owned()];
+        let settings: Result<Vec<Setting>, NotChanged> = settings.iter().map(|text| text.parse()).collect();
+        let host = Host { window: &window, journald: &journald };
+        change(&base(), KernelVersion::new(6, 12, 0), &settings?, host)
+    }
+
+    fn check(setting: &str, expect: Result<&str, &str>) {
+        let told = changed(&[setting]).map(|changed| changed.scenario.to_toml().unwrap());
+        match (told, expect) {
+            (Ok(text), Ok(part)) => assert!(text.contains(part), "{setting}: {text}"),
+            (Err(error), Err(part)) => {
+                let told = format!("{error} | {}", error.hint);
+                assert!(told.contains(part), "{setting}: {told}");
+            }
+            (told, expect) => panic!("{setting}: {told:?}, expected {expect:?}"),
+        }
+    }
+
+    #[test]
+    fn names_of_the_host_and_of_the_scenario_are_taken() {
+        check("vm.dirty_bytes=64M", Ok("dirty_bytes = 67108864"));
+        check("memory=8G", Ok("memory = \"8 GiB\""));
+        check("bdi/8:0/max_ratio=40", Ok("max_ratio = 40"));
+        check("bdi/sda/strict_limit=1", Ok("strict_limit = true"));
+        check("queue/sda/wbt_lat_usec=-1", Ok("wbt_latency = \"2 ms\""));
+        check("cgroup/app.slice/memory.max=1G", Ok("memory_max = \"1 GiB\""));
+        check("cgroup//app.slice/memory.max=536870912", Ok("memory_max = \"512 MiB\""));
+        check("mount//options=noatime,lazytime", Ok("options = [\"noatime\", \"lazytime\"]"));
+        check("mount//type=xfs", Ok("type = \"xfs\""));
+        check("machine.devices.sda.write_bandwidth=90 MB/s", Ok("write_bandwidth = \"90 MB/s\""));
+        let moved = changed(&["cgroup=v2", "kernel=6.1"]).unwrap();
+        assert!(is_unified(&moved.scenario) && moved.kernel == KernelVersion::new(6, 1, 0));
+        let old = changed(&["kernel=6.1", "bdi/sda/max_bytes=64M"]).unwrap_err();
+        assert_eq!(old.to_string(), "kernel 6.1.0 has no max_bytes, which sda needs");
+        let volatile = changed(&["journald/Storage=volatile"]).unwrap();
+        assert_eq!(volatile.scenario.workload.tasks.keys().collect::<Vec<_>>(), ["w"]);
+    }
+
+    #[test]
+    fn what_a_kernel_refuses_or_this_host_does_not_have_is_refused_with_what_to_type() {
+        check("vm.dirty_bytes=1", Err("the kernel refuses 1 here (EINVAL)"));
+        check("vm.dirty_ratio=20", Err("nothing changes: vm.dirty_ratio=20 is in force already"));
+        check("vm.dirty_ratio", Err("expected KEY=VALUE"));
+        check("bdi/8:99/max_ratio=40", Err("no device \"8:99\" that was written to | known here: sda"));
+        check("queue/sda/depth=1", Err("expected wbt_lat_usec, scheduler or nr_requests"));
+        check("cgroup/ap.slice/memory.max=1G", Err("did you mean \"app.slice\"?"));
+        check("kernel=3.10", Err("the oldest that is modelled"));
+        check("kernel=new", Err("expected a version"));
+        check("colour=red", Err("no such key"));
+        check("journald/Storage=persistent", Err("a twin knows volatile and none"));
+        check("loop/loop0/direct_io=1", Err("no device \"loop0\""));
+        check("machine.devices.sda.write_bandwidth=0 B/s", Err("nothing would ever complete"));
+    }
+
+    #[test]
+    fn steps_of_every_rule_are_settings_or_named_as_unknown() {
+        for incident in floodline_testkit::incidents::INCIDENTS {
+            let report = floodline_analysis::diagnose::diagnose(&(incident.make)().window(), None);
+            for finding in &report.findings {
+                let (settings, unknown) = of_steps(&finding.plan);
+                let written = finding.plan.iter().filter(|step| step.when != When::Keep).count();
+                assert_eq!(settings.len() + unknown.len(), written, "{}", finding.rule);
+                for setting in &settings {
+                    assert!(!setting.value.contains('\n') && !setting.key.is_empty(), "{setting:?}");
+                }
+            }
+        }
+    }
+}
