@@ -335,6 +335,9 @@ pub struct GapLine {
     pub source: String,
     /// Why it was not.
     pub cause: String,
+    /// The cause in one word ([`floodline_record::gap::Cause::kind`]), for metrics; not in the JSON form.
+    #[serde(skip)]
+    pub kind: &'static str,
     /// What cannot be said without it.
     pub lost: String,
 }
@@ -349,6 +352,6 @@ impl From<&Gap> for GapLine {
             0 | 1 => gap.cause.to_string(),
             times => format!("{} ({times} times)", gap.cause),
         };
-        GapLine { source, cause, lost: gap.source.lost_without().to_owned() }
+        GapLine { source, cause, kind: gap.cause.kind(), lost: gap.source.lost_without().to_owned() }
     }
 }

@@ -201,6 +201,29 @@ pub enum Cause {
     Unknown,
 }
 
+impl Cause {
+    /// The kind in one word, as in the JSON form: a label of few values, where the whole text has many.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Cause::NotFound => "not_found",
+            Cause::PermissionDenied { .. } => "permission_denied",
+            Cause::NotMounted { .. } => "not_mounted",
+            Cause::Unsupported { .. } => "unsupported",
+            Cause::Malformed { .. } => "malformed",
+            Cause::Vanished => "vanished",
+            Cause::TooLarge { .. } => "too_large",
+            Cause::Io { .. } => "io",
+            Cause::Exhausted { .. } => "exhausted",
+            Cause::Refused { .. } => "refused",
+            Cause::NotPlanned => "not_planned",
+            Cause::TooShort { .. } => "too_short",
+            Cause::SamplesMissing { .. } => "samples_missing",
+            Cause::NotRecorded => "not_recorded",
+            Cause::Unknown => "unknown",
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

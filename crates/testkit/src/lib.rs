@@ -12,6 +12,7 @@
 
 mod derive;
 mod every;
+pub mod exposition;
 pub mod flr;
 mod healthy;
 pub mod heavy;

@@ -14,6 +14,7 @@ pub mod kernels;
 mod layout;
 pub mod ledger;
 pub mod matrix;
+pub mod metrics;
 pub mod moment;
 pub mod run;
 pub mod sweep;

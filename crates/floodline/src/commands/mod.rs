@@ -13,6 +13,7 @@ mod ledger;
 mod record;
 mod replay;
 pub(crate) mod scenario;
+mod serve;
 mod simulate;
 mod sweep;
 
@@ -26,6 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<doctor::Doctor>(),
     Command::of::<budget::Budget>(),
     Command::of::<record::RecordCommand>(),
+    Command::of::<serve::ServeCommand>(),
     Command::of::<replay::Replay>(),
     Command::of::<ledger::LedgerCommand>(),
     Command::of::<export::Export>(),

@@ -22,6 +22,7 @@ mod output_files;
 mod record;
 mod recorder;
 mod scenario;
+mod serve;
 mod simulate;
 mod standard_output;
 mod sweep;

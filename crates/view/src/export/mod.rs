@@ -57,7 +57,7 @@ impl From<::csv::Error> for ExportError {
 }
 
 /// A wall-clock time as RFC 3339 in UTC with milliseconds; `None` outside of the calendar.
-pub(crate) fn rfc3339(wall: Nanos) -> Option<String> {
+pub fn rfc3339(wall: Nanos) -> Option<String> {
     let stamp = jiff::Timestamp::from_nanosecond(i128::from(wall.0)).ok()?;
     Some(format!("{stamp:.3}"))
 }
