@@ -1,5 +1,113 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Twin: a scenario made from a recording, the error of its back-test, and what a change of a setting would do on this
-//! host. Pure: it reads no file and starts no thread; the program runs the simulations it asks for.
+//! host. Pure: it reads no file and starts no thread. It runs the simulator, which is pure as well.
 
+pub mod backtest;
 pub mod changed;
+mod derive;
+mod error;
+mod provenance;
+mod recorded;
+pub mod run;
+mod text;
+
+pub use error::TwinError;
+pub use provenance::{Origin, Provenance};
+pub use recorded::{Did, Recorded};
+pub use text::{scenario_to_toml, to_toml};
+
+use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::Scenario;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How a twin is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Kernel to model instead of the recorded one.
+    pub kernel: Option<KernelVersion>,
+}
+
+/// A host as a scenario.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    /// Machine and workload. Without a trace its writers are *open*: they write on an absolute clock.
+    pub scenario: Scenario,
+    /// How the demand of the writers is known.
+    pub demand: Demand,
+    /// Kernel to simulate.
+    pub kernel: KernelVersion,
+    /// Origin of every key.
+    pub provenance: Vec<Provenance>,
+    /// What a twin of this recording cannot know, one sentence each.
+    pub unknown: Vec<String>,
+    /// How fast each device was seen to be.
+    pub ceilings: Vec<Ceiling>,
+    /// What each task of the scenario stands for, by the name of the task.
+    pub programs: Programs,
+    /// Time between two samples of the recording.
+    pub every: Nanos,
+    /// Length of the recording.
+    pub seconds: f64,
+}
+
+/// How the demand of throttled writers is known.
+#[derive(Clone, Debug)]
+pub enum Demand {
+    /// Pauses were traced: demand is bytes divided by the time without pauses.
+    Traced,
+    /// No trace: the demand lies between that of the open twin and that of the closed one.
+    Bounded {
+        /// The same machine with writers that write, then work, then write again.
+        closed: Box<Scenario>,
+    },
+}
+
+impl Demand {
+    /// The closed twin, if there are two.
+    pub fn closed(&self) -> Option<&Scenario> {
+        match self {
+            Demand::Traced => None,
+            Demand::Bounded { closed } => Some(closed),
+        }
+    }
+}
+
+/// How fast a device was seen to be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ceiling {
+    /// Name of the device in the scenario.
+    pub device: String,
+    /// Whether it was saturated in the recording: otherwise it may be faster than the twin.
+    pub is_known: bool,
+    /// Bytes per second written while it was busy.
+    pub write_bytes_per_second: Option<f64>,
+    /// Small requests per second while it was saturated.
+    pub requests_per_second: Option<f64>,
+    /// One sentence for people.
+    pub text: String,
+}
+
+/// What a task stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// Name of the processes, escaped.
+    pub comm: String,
+    /// Their cgroup, escaped; `/` is the root.
+    pub cgroup: String,
+    /// How many processes it stands for.
+    pub processes: u64,
+}
+
+/// Programs by the name of their task.
+pub type Programs = BTreeMap<String, Program>;
+
+/// Makes a twin from a recording.
+///
+/// # Errors
+///
+/// The recording has no facts, is too short, shows no I/O, or is of a machine that the model does not carry.
+pub fn of(recorded: &Recorded, options: &Options) -> Result<Twin, TwinError> {
+    derive::twin(recorded, options)
+}

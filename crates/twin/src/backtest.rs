@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The back-test: the twin under the unchanged settings against its own recording, figure by figure.
+
+use crate::Programs;
+use floodline_analysis::budget::budgets;
+use floodline_analysis::diagnose::{device, dirty};
+use floodline_record::id::Entity;
+use floodline_record::record::What;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A figure that misses by more is not predicted.
+pub const MISS_MAX: f64 = 0.25;
+
+/// A figure of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Value {
+    /// Value.
+    pub value: f64,
+    /// Unit: `seconds`, `bytes`, `bytes_per_second`, `count`.
+    pub unit: &'static str,
+}
+
+/// A figure of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Name.
+    pub name: String,
+    /// Unit.
+    pub unit: &'static str,
+    /// In the recording.
+    pub real: f64,
+    /// In the run of the twin.
+    pub simulated: f64,
+    /// How far the twin is off, as a share of the real value.
+    pub off_share: f64,
+}
+
+impl Figure {
+    /// Whether the twin is near enough for a prediction.
+    pub fn is_predictable(&self) -> bool {
+        self.off_share <= MISS_MAX
+    }
+}
+
+/// The figures that people care about, of a window. `programs` are those of a twin where the window is a run of one: its
+/// tasks are then named as the programs that they stand for. Bytes are over the whole window.
+pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let mut put = |name: String, unit: &'static str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            found.insert(name, Value { value, unit });
+        }
+    };
+    let page = dirty::page_size(window) as f64;
+    let host = &window.host.growth;
+    put("host.dirtied_bytes".to_owned(), "bytes", host.nr_dirtied.map(|pages| pages.0 as f64 * page));
+    put("host.written_bytes".to_owned(), "bytes", host.nr_written.map(|pages| pages.0 as f64 * page));
+    let levels = || {
+        window
+            .host_series
+            .iter()
+            .filter_map(|(_, row)| Some((row.nr_dirty?.0 + row.nr_writeback.map_or(0, |pages| pages.0)) as f64 * page))
+    };
+    put("host.dirty_peak_bytes".to_owned(), "bytes", levels().reduce(f64::max));
+    put("host.io_pressure_seconds".to_owned(), "seconds", host.psi_io_some.map(|time| time.as_secs_f64()));
+    let drains = device::drains(window);
+    let sum = |of: fn(&device::Device<'_>) -> Option<f64>| drains.iter().filter_map(of).reduce(|a, b| a + b);
+    put("devices.written_bytes".to_owned(), "bytes", sum(|drain| Some(drain.span.growth.written?.0 as f64)));
+    put("devices.busy_seconds".to_owned(), "seconds", sum(|drain| Some(drain.span.growth.io_time?.as_secs_f64())));
+    waits(window, &mut put);
+    by_program(window, programs, &mut put);
+    for cgroup in &budgets(window).cgroups {
+        let bytes = cgroup.domain.thresh.and_then(floodline_analysis::budget::Bound::exact);
+        put(
+            format!("budget.{}.bytes", cgroup_name(&cgroup.path.to_string())),
+            "bytes",
+            bytes.map(|bytes| bytes.0 as f64),
+        );
+    }
+    found
+}
+
+/// Waits for stable storage: as tasks measured them themselves, else as a trace counted them.
+fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>)) {
+    let (mut longest, mut p99, mut seen) = (0.0_f64, 0.0_f64, false);
+    for event in &window.events {
+        if let What::TaskOperations { operation, latency, count, .. } = &event.what
+            && matches!(operation.as_str(), "fsync" | "fdatasync" | "msync" | "sync" | "syncfs")
+            && *count > 0
+        {
+            longest = longest.max(latency.max.as_secs_f64());
+            p99 = p99.max(latency.p99.as_secs_f64());
+            seen = true;
+        }
+    }
+    if seen {
+        put("durable.longest_wait_seconds".to_owned(), "seconds", Some(longest));
+        put("durable.p99_wait_seconds".to_owned(), "seconds", Some(p99));
+        return;
+    }
+    let synced = window.events.iter().filter_map(|event| match &event.what {
+        What::Synced(synced) => Some(synced.longest.as_secs_f64()),
+        _ => None,
+    });
+    put("durable.longest_wait_seconds".to_owned(), "seconds", synced.reduce(f64::max));
+}
+
+/// What each program did, all its processes together.
+fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut(String, &'static str, Option<f64>)) {
+    let first = window.first_at.map_or(Nanos(0), |first| first.monotonic);
+    let mut sums: BTreeMap<String, [Option<f64>; 3]> = BTreeMap::new();
+    let (mut waited, mut is_read) = (0.0, false);
+    for (id, span) in &window.processes {
+        let Some(Entity::Process { comm, kthread: false, start_ticks, .. }) = window.entities.get(id) else { continue };
+        // What was born within the window started from zero.
+        let is_born = programs.is_none() && start_ticks.saturating_mul(10_000_000) >= first.0;
+        let grew = |growth: Option<u64>, first: Option<u64>| -> Option<f64> {
+            let before = if is_born { first.unwrap_or(0) } else { 0 };
+            (growth.is_some() || is_born).then(|| growth.unwrap_or(0).saturating_add(before) as f64)
+        };
+        let (growth, first) = (&span.growth, &span.first);
+        let dirtied = grew(growth.write_bytes.map(|n| n.0), first.write_bytes.map(|n| n.0));
+        let called = grew(growth.wchar.map(|n| n.0), first.wchar.map(|n| n.0));
+        let delay = grew(growth.blkio_delay.map(|n| n.0), first.blkio_delay.map(|n| n.0)).map(|ns| ns / 1e9);
+        if let Some(delay) = delay {
+            waited += delay;
+            is_read = true;
+        }
+        let name = match programs {
+            None => comm.to_string(),
+            Some(programs) => match programs.get(&comm.to_string()) {
+                Some(program) => program.comm.clone(),
+                None => continue,
+            },
+        };
+        let sums = sums.entry(name).or_default();
+        for (sum, value) in sums.iter_mut().zip([dirtied, called, delay]) {
+            if let Some(value) = value {
+                *sum = Some(sum.unwrap_or(0.0) + value);
+            }
+        }
+    }
+    put("stall_seconds".to_owned(), "seconds", is_read.then_some(waited));
+    for (name, [dirtied, _, delay]) in sums {
+        put(format!("program.{name}.dirtied_bytes"), "bytes", dirtied);
+        put(format!("program.{name}.waited_seconds"), "seconds", delay);
+    }
+}
+
+/// A path as a part of a name of a figure; the twin's names have no unusual signs.
+fn cgroup_name(path: &str) -> String {
+    path.trim_start_matches('/').to_owned()
+}
+
+/// Holds a run of a twin against its recording.
+pub fn backtest(real: &Window, simulated: &Window, programs: &Programs) -> Vec<Figure> {
+    let (real, simulated) = (figures(real, None), figures(simulated, Some(programs)));
+    real.iter()
+        .filter_map(|(name, real)| {
+            let simulated = simulated.get(name)?;
+            let off_share = off(real.value, simulated.value, real.unit);
+            Some(Figure {
+                name: name.clone(),
+                unit: real.unit,
+                real: real.value,
+                simulated: simulated.value,
+                off_share,
+            })
+        })
+        .collect()
+}
+
+/// Relative difference; a difference too small to matter is none.
+fn off(real: f64, simulated: f64, unit: &str) -> f64 {
+    let floor = match unit {
+        "seconds" => 0.02,
+        "bytes" | "bytes_per_second" => 1_048_576.0,
+        _ => 1.0,
+    };
+    (simulated - real).abs() / real.abs().max(floor)
+}
+
+/// Median of the errors; 0 without figures.
+pub fn median_error(figures: &[Figure]) -> f64 {
+    let mut errors: Vec<f64> = figures.iter().map(|figure| figure.off_share).collect();
+    errors.sort_by(f64::total_cmp);
+    match errors.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => errors[n / 2],
+        n => (errors[n / 2 - 1] + errors[n / 2]) / 2.0,
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Devices and mounts of the twin: the block devices with a filesystem that did something in the recording. A stack (md,
+//! dm) is one device, as fast as its top was seen to be. Of several filesystems on one device the twin has one.
+
+use super::names;
+use crate::provenance::Notes;
+use crate::{Ceiling, TwinError};
+use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval};
+use floodline_record::facts::{BlockDevice, Mount as Mounted, Stack};
+use floodline_record::id::DevId;
+use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
+use floodline_record::window::Window;
+use floodline_scenario::{
+    BdiKnobs, ByteRate, ByteSize, Device, FsType, IoRate, Mount, QueueKnobs, RequestsPerSecond, Time,
+};
+use std::collections::BTreeMap;
+
+/// A filesystem that tasks can write to.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The whole device.
+    pub(super) dev: DevId,
+    /// Its name in the scenario.
+    pub(super) device: String,
+    /// Mount point in the scenario.
+    pub(super) point: String,
+    /// Type of the filesystem.
+    pub(super) fs_type: FsType,
+    /// Flushes of the device in the recording.
+    pub(super) flushes: u64,
+}
+
+/// All of them, most written first; never empty.
+#[derive(Clone, Debug)]
+pub(super) struct Places(pub(super) Vec<Place>);
+
+impl Places {
+    /// The place of a device.
+    pub(super) fn of(&self, dev: DevId) -> Option<&Place> {
+        self.0.iter().find(|place| place.dev == dev)
+    }
+}
+
+/// Most devices of a twin.
+const DEVICES_MAX: usize = 64;
+/// Writes at least this large are limited by bytes.
+const LARGE: f64 = 65_536.0;
+/// Busy time between two samples that says something.
+const BUSY_SECONDS: f64 = 0.05;
+
+type Made = (BTreeMap<String, Device>, BTreeMap<String, Mount>, Places, Vec<Ceiling>);
+
+pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<String>) -> Result<Made, TwinError> {
+    let mut made: Made = (BTreeMap::new(), BTreeMap::new(), Places(Vec::new()), Vec::new());
+    let (mut taken, mut points) = (names::Taken::default(), names::Taken::default());
+    for seen in device::drains(window) {
+        let mounts = seen.mounts();
+        let Some(mounted) = main_mount(&mounts) else { continue };
+        let did = |n: Option<u64>| n.unwrap_or(0);
+        let written = did(seen.span.growth.written.map(|n| n.0));
+        let read = did(seen.span.growth.read.map(|n| n.0));
+        let is_first = made.2.0.is_empty();
+        if (written == 0 && read == 0 && !is_first) || made.2.0.len() >= DEVICES_MAX {
+            continue;
+        }
+        let name = taken.unique(&names::word(seen.name.as_bytes()), 20);
+        let key = format!("machine.devices.{name}");
+        let (device, ceiling) = device(window, &seen, &name, &key, notes);
+        let (point, mount, fs_type) = mount(mounted, &name, &mut points, notes);
+        if mounts.len() > 1 {
+            let others = mounts.iter().filter(|other| other.dev != mounted.dev).count();
+            if others > 0 {
+                unknown.push(format!("{name} carries several filesystems; the twin has one, {point}."));
+            }
+        }
+        let flushes = did(seen.span.growth.flushes.map(|n| n.0));
+        made.0.insert(name.clone(), device);
+        made.1.insert(point.clone(), mount);
+        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, flushes });
+        made.3.push(ceiling);
+    }
+    if made.2.0.is_empty() {
+        return Err(TwinError::NoDevice);
+    }
+    Ok(made)
+}
+
+/// The mount that stands for a device: the first of a type that the scenario knows, else the first of any.
+fn main_mount<'a>(mounts: &[&'a Mounted]) -> Option<&'a Mounted> {
+    let is_known = |mount: &&&Mounted| matches!(mount.fs_type.as_str(), "ext4" | "xfs" | "btrfs");
+    mounts.iter().find(is_known).or(mounts.first()).copied()
+}
+
+fn mount(mounted: &Mounted, device: &str, points: &mut names::Taken, notes: &mut Notes) -> (String, Mount, FsType) {
+    let path = names::path(mounted.mount_point.as_bytes());
+    // A scenario mounts nothing at its root, and what is below /tmp and /run is in memory.
+    let in_memory = ["tmp", "run"].iter().any(|top| path == *top || path.starts_with(&format!("{top}/")));
+    let path = match path.as_str() {
+        "" => "rootfs".to_owned(),
+        _ if in_memory => format!("on/{path}"),
+        _ => path,
+    };
+    let point = format!("/{}", points.unique(&path, 500));
+    let key = format!("machine.mounts.\"{point}\"");
+    let fs_type = match mounted.fs_type.as_str() {
+        "ext4" => FsType::Ext4,
+        "xfs" => FsType::Xfs,
+        "btrfs" => FsType::Btrfs,
+        _ => {
+            notes.assumed(format!("{key}.type"), "the scenario language does not have this filesystem: ext4 instead");
+            FsType::Ext4
+        }
+    };
+    notes.measured(&key, format!("mounted at {}", mounted.mount_point));
+    let kept = ["noatime", "lazytime", "nodiratime"].into_iter().filter(|option| mounted.has_option(option));
+    let mount = Mount {
+        fs_type,
+        device: Some(device.to_owned()),
+        mkfs: floodline_scenario::Mkfs::default(),
+        options: kept.map(str::to_owned).collect(),
+        overlay: None,
+        instances: None,
+        at_start: true,
+    };
+    (point, mount, fs_type)
+}
+
+fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut Notes) -> (Device, Ceiling) {
+    let facts: Option<&BlockDevice> = seen.facts;
+    let size = facts.and_then(|facts| facts.size).map_or(64 << 30, |size| size.0).max(1 << 30);
+    notes.measured(format!("{key}.size"), "size of the device, at least 1 GiB");
+    let is_turning = facts.and_then(|facts| facts.rotational).unwrap_or(false);
+    let intervals = seen.intervals();
+    let bandwidth = seen.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
+    let iops = seen.small_write_iops().filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
+    let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
+    let read = read_bandwidth(&intervals);
+    let rate = |value: f64| Some(ByteRate(BytesPerSecond((value as u64).max(1))));
+    let requests = |value: f64| Some(IoRate(RequestsPerSecond((value.round() as u64).max(1))));
+    if bandwidth.is_some() {
+        notes.measured(format!("{key}.write_bandwidth"), "bytes per second while it was saturated by large writes");
+    } else if busy.is_some() {
+        notes.derived(format!("{key}.write_bandwidth"), "bytes per busy second; never saturated, so it may be faster");
+    }
+    if iops.is_some() {
+        notes.measured(format!("{key}.write_iops"), "requests per second while it was saturated by small writes");
+        notes.assumed(format!("{key}.read_iops"), "as many as writes");
+    }
+    let write_bandwidth = bandwidth.or(busy).and_then(rate);
+    let read_bandwidth = match (read, bandwidth) {
+        (Some(read), _) => {
+            notes.measured(format!("{key}.read_bandwidth"), "bytes per second while it was saturated by large reads");
+            rate(read)
+        }
+        (None, Some(write)) => {
+            notes.assumed(format!("{key}.read_bandwidth"), "as fast as writes");
+            rate(write)
+        }
+        (None, None) => None,
+    };
+    let latency = latency(window, seen, key, notes);
+    let device = Device {
+        profile: None,
+        size: Some(ByteSize(Bytes(size))),
+        write_bandwidth,
+        read_bandwidth,
+        write_iops: iops.and_then(requests),
+        read_iops: iops.and_then(requests),
+        latency,
+        rotational: is_turning,
+        bdi: bdi(seen, key, notes),
+        queue: queue(facts, key, notes),
+        ..blank()
+    };
+    let text = match (bandwidth, iops, busy) {
+        (Some(bandwidth), Some(iops), _) => {
+            format!("{name} was saturated at {:.1} MB/s and at {iops:.0} small requests per second", bandwidth / 1e6)
+        }
+        (Some(bandwidth), None, _) => format!("{name} was saturated at {:.1} MB/s", bandwidth / 1e6),
+        (None, Some(iops), _) => format!("{name} was saturated at {iops:.0} small requests per second"),
+        (None, None, Some(busy)) => {
+            format!("{name} was never saturated; while busy it wrote {:.1} MB/s, its ceiling is unknown", busy / 1e6)
+        }
+        (None, None, None) => format!("{name} was never saturated; its ceiling is unknown"),
+    };
+    let ceiling = Ceiling {
+        device: name.to_owned(),
+        is_known: bandwidth.is_some() || iops.is_some(),
+        write_bytes_per_second: bandwidth.or(busy),
+        requests_per_second: iops,
+        text,
+    };
+    (device, ceiling)
+}
+
+fn blank() -> Device {
+    Device {
+        profile: None,
+        size: None,
+        backing: floodline_scenario::Backing::Disk,
+        write_bandwidth: None,
+        read_bandwidth: None,
+        write_iops: None,
+        read_iops: None,
+        bandwidth: None,
+        iops: None,
+        burst: None,
+        read_stream: None,
+        read_preference: None,
+        latency: None,
+        rotational: false,
+        seek: None,
+        bdi: BdiKnobs::default(),
+        queue: QueueKnobs::default(),
+    }
+}
+
+/// Most bytes per busy second in an interval of large writes.
+fn while_busy(intervals: &[Interval]) -> Option<f64> {
+    let rate = |interval: &Interval| {
+        let busy = interval.utilisation? * interval.seconds;
+        let is_large = interval.mean_write()? >= LARGE && interval.written_bytes > interval.read_bytes;
+        (busy >= BUSY_SECONDS && is_large).then(|| interval.written_bytes / busy)
+    };
+    intervals.iter().filter_map(rate).reduce(f64::max)
+}
+
+/// Bytes per second in intervals that reads saturated.
+fn read_bandwidth(intervals: &[Interval]) -> Option<f64> {
+    let is_read = |interval: &&Interval| {
+        interval.is_saturated()
+            && interval.reads > 0.0
+            && interval.read_bytes / interval.reads >= LARGE
+            && interval.read_bytes > 4.0 * interval.written_bytes
+    };
+    let (mut bytes, mut seconds) = (0.0, 0.0);
+    for interval in intervals.iter().filter(is_read) {
+        bytes += interval.read_bytes;
+        seconds += interval.seconds;
+    }
+    (seconds > 0.0).then(|| bytes / seconds)
+}
+
+/// What a small request takes while few are under way: the median over intervals.
+fn latency(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> Option<Time> {
+    /// Requests of an interval that are few.
+    const FEW: u64 = 8;
+    /// The model's own value where a scenario has none, and what is near it.
+    const USUAL: std::ops::Range<u64> = 250_000..1_000_000;
+    let series = window.disk_series.get(&seen.id)?;
+    let mut times: Vec<u64> = series
+        .windows(2)
+        .filter_map(|pair| {
+            let (before, now) = (&pair[0].1, &pair[1].1);
+            let requests = (now.writes?.0.checked_sub(before.writes?.0)?)
+                .saturating_add(now.reads?.0.checked_sub(before.reads?.0)?);
+            let moved = (now.written?.0.checked_sub(before.written?.0)?)
+                .saturating_add(now.read?.0.checked_sub(before.read?.0)?);
+            let time = (now.write_time?.0.checked_sub(before.write_time?.0)?)
+                .saturating_add(now.read_time?.0.checked_sub(before.read_time?.0)?);
+            let busy = now.io_time?.0.checked_sub(before.io_time?.0)?;
+            let one_by_one = requests <= FEW || time <= busy + busy / 5;
+            (requests > 0 && one_by_one && moved <= requests * 65_536).then(|| time / requests)
+        })
+        .collect();
+    if times.len() < 5 {
+        return None;
+    }
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).copied()?;
+    if USUAL.contains(&median) || median < 20_000 {
+        return None;
+    }
+    notes.measured(format!("{key}.latency"), "median time of a small request while few were under way");
+    let rounded =
+        if median >= 1_000_000 { (median + 500_000) / 1_000_000 * 1_000_000 } else { median / 10_000 * 10_000 };
+    Some(Time(Nanos(rounded.min(1_000_000_000))))
+}
+
+fn bdi(seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {
+    let Some(span) = seen.bdi() else { return BdiKnobs::default() };
+    let row = &span.last;
+    let percent = |ppm: Option<floodline_record::units::Ppm>| {
+        ppm.map(|ppm| u32::try_from(ppm.0.div_ceil(10_000)).unwrap_or(100).min(100))
+    };
+    let knobs = BdiKnobs {
+        min_ratio: percent(row.min_ratio).filter(|ratio| *ratio > 0),
+        max_ratio: percent(row.max_ratio).filter(|ratio| *ratio < 100),
+        max_bytes: None,
+        strict_limit: row.strict_limit.map(|flag| flag.0 > 0).filter(|is_set| *is_set),
+        read_ahead: row.read_ahead.filter(|bytes| bytes.0 != 128 << 10).map(ByteSize),
+    };
+    if knobs != BdiKnobs::default() {
+        notes.measured(format!("{key}.bdi"), "/sys/class/bdi");
+    }
+    knobs
+}
+
+fn queue(facts: Option<&BlockDevice>, key: &str, notes: &mut Notes) -> QueueKnobs {
+    let Some(facts) = facts.filter(|facts| facts.stack == Stack::Bottom) else { return QueueKnobs::default() };
+    let scheduler = facts.scheduler.as_ref().map(ToString::to_string);
+    let known = |name: &String| ["none", "mq-deadline", "kyber", "bfq"].contains(&name.as_str());
+    let knobs = QueueKnobs {
+        scheduler: scheduler.filter(known).filter(|name| name != "none"),
+        nr_requests: facts.nr_requests.and_then(|n| u32::try_from(n).ok()).filter(|n| (4..=4096).contains(n)),
+        wbt_latency: facts.wbt_lat.map(Time),
+    };
+    if knobs != QueueKnobs::default() {
+        notes.measured(format!("{key}.queue"), "/sys/block/NAME/queue");
+    }
+    knobs
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes of one name in one cgroup, as one writer: what they did in each interval, added up, and which of it was by
+//! write calls, by stores to mappings and past the page cache.
+
+use super::machine::Cgroups;
+use crate::recorded::{Did, Recorded};
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::record::What;
+use floodline_record::traced::waits::Operation;
+use floodline_record::units::Nanos;
+use std::collections::BTreeMap;
+
+/// Bytes of a page.
+pub(super) const PAGE: f64 = 4096.0;
+/// Most processes of a group that are taken to work at the same time.
+const CONCURRENT_MAX: u64 = 16;
+
+/// One interval of a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bin {
+    /// End, seconds since the recording began.
+    pub(super) end: f64,
+    /// Length, seconds.
+    pub(super) length: f64,
+    /// Bytes passed to write calls.
+    pub(super) wchar: f64,
+    /// Write calls.
+    pub(super) calls: f64,
+    /// Bytes dirtied by write calls.
+    pub(super) by_calls: f64,
+    /// Bytes dirtied by stores to mappings.
+    pub(super) mapped: f64,
+    /// Bytes written past the page cache.
+    pub(super) direct: f64,
+    /// Bytes read from devices, and read calls.
+    pub(super) read: f64,
+    pub(super) reads: f64,
+    /// Bytes dropped before they were written.
+    pub(super) cancelled: f64,
+    /// Minor faults.
+    pub(super) faults: f64,
+    /// Seconds of waiting, all processes together.
+    pub(super) waited: f64,
+    /// Processes that did something.
+    pub(super) active: u64,
+}
+
+impl Bin {
+    pub(super) fn dirtied(&self) -> f64 {
+        self.by_calls + self.mapped + self.direct
+    }
+
+    /// Whether it wrote.
+    pub(super) fn is_active(&self) -> bool {
+        self.dirtied() > 0.0
+    }
+}
+
+/// Processes of one name in one cgroup.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// Name of the processes, raw and escaped.
+    pub(super) comm: Vec<u8>,
+    pub(super) shown: String,
+    /// Their cgroup.
+    pub(super) cgroup: Option<EntityId>,
+    /// Processes with activity.
+    pub(super) processes: u64,
+    /// One per sample interval of the recording, active or not.
+    pub(super) bins: Vec<Bin>,
+    /// Sums.
+    pub(super) total: Bin,
+    /// fsync and its like, by the trace: how many, and how many of them only of data.
+    pub(super) synced: Option<Synced>,
+    /// Seconds in dirty throttling, by the trace, all threads together.
+    pub(super) paused: f64,
+}
+
+/// Waits for stable storage that a trace saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Synced {
+    pub(super) fsyncs: u64,
+    pub(super) fdatasyncs: u64,
+    pub(super) ranges: u64,
+    pub(super) whole: u64,
+}
+
+impl Synced {
+    pub(super) fn all(self) -> u64 {
+        self.fsyncs + self.fdatasyncs + self.ranges + self.whole
+    }
+}
+
+impl Group {
+    /// Processes that work at the same time.
+    pub(super) fn concurrent(&self) -> u64 {
+        self.bins.iter().map(|bin| bin.active).max().unwrap_or(1).clamp(1, CONCURRENT_MAX)
+    }
+
+    /// What decides which groups a twin has: bytes it moved.
+    pub(super) fn weight(&self) -> f64 {
+        self.total.dirtied() + self.total.read
+    }
+
+    /// Share of the intervals with writes in which it waited too.
+    pub(super) fn waiting_share(&self) -> f64 {
+        let active = self.bins.iter().filter(|bin| bin.is_active()).count();
+        let waiting = self.bins.iter().filter(|bin| bin.is_active() && bin.waited > 1e-4).count();
+        if active == 0 { 0.0 } else { waiting as f64 / active as f64 }
+    }
+}
+
+/// All groups that did something, in order of cgroup and name; `ends` are the ends of intervals.
+pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
+    let window = &recorded.window;
+    let start = window.first_at.map_or(0, |first| first.monotonic.0);
+    let times: Vec<u64> = window.host_series.iter().map(|(time, _)| time.monotonic.0).collect();
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
+    let mut found: BTreeMap<(String, Vec<u8>), Group> = BTreeMap::new();
+    let mut of_pid: BTreeMap<u32, (String, Vec<u8>)> = BTreeMap::new();
+    let blank = || -> Vec<Bin> {
+        let seconds = |nanos: u64| nanos.saturating_sub(start) as f64 / 1e9;
+        times
+            .windows(2)
+            .map(|pair| Bin {
+                end: seconds(pair[1]),
+                length: (seconds(pair[1]) - seconds(pair[0])).max(1e-3),
+                ..Bin::default()
+            })
+            .collect()
+    };
+    for (id, list) in &recorded.processes {
+        let Some(Entity::Process { comm, cgroup, kthread: false, pid, .. }) = window.entities.get(id) else { continue };
+        let key = (cgroups.path(*cgroup).to_owned(), comm.as_bytes().to_vec());
+        of_pid.insert(*pid, key.clone());
+        let group = found.entry(key).or_insert_with(|| Group {
+            comm: comm.as_bytes().to_vec(),
+            shown: comm.to_string(),
+            cgroup: *cgroup,
+            bins: blank(),
+            ..Group::default()
+        });
+        group.processes += 1;
+        for did in list {
+            add(&mut group.bins, &times, did);
+        }
+    }
+    let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
+    take_direct(&mut groups, recorded, page);
+    traced(&mut groups, recorded, &of_pid);
+    for (_, group) in &mut groups {
+        group.total = sum(&group.bins);
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Adds what a process did to the interval that ends with it; what took several samples is spread over them.
+fn add(bins: &mut [Bin], times: &[u64], did: &Did) {
+    let first = times.partition_point(|time| *time <= did.from.0).saturating_sub(1);
+    let last = times.partition_point(|time| *time < did.to.0).saturating_sub(1);
+    let last = last.min(bins.len().saturating_sub(1));
+    let first = first.min(last);
+    let Some(bins) = bins.get_mut(first..=last) else { return };
+    let part = 1.0 / bins.len().max(1) as f64;
+    // What calls dirty is at most their bytes and a page for each: the rest came through a mapping.
+    let most = did.wchar as f64 + did.syscw as f64 * PAGE;
+    let by_calls = (did.dirtied as f64).min(most);
+    let mapped = did.dirtied as f64 - by_calls;
+    for bin in bins {
+        bin.wchar += did.wchar as f64 * part;
+        bin.calls += did.syscw as f64 * part;
+        bin.by_calls += by_calls * part;
+        bin.mapped += mapped * part;
+        bin.read += did.read as f64 * part;
+        bin.reads += did.syscr as f64 * part;
+        bin.cancelled += did.cancelled as f64 * part;
+        bin.faults += did.faults as f64 * part;
+        bin.waited += did.waited as f64 / 1e9 * part;
+        bin.active += 1;
+    }
+}
+
+/// Bytes that processes wrote and that never were dirty went past the page cache: they are those of groups that waited
+/// while they wrote.
+fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
+    let series = &recorded.window.host_series;
+    let total = |row: &floodline_record::sample::HostRow| row.nr_dirtied.map(|pages| pages.0 as f64 * page);
+    let written: f64 = groups.iter().flat_map(|(_, group)| &group.bins).map(|bin| bin.by_calls + bin.mapped).sum();
+    let ends = (series.first().and_then(|(_, row)| total(row)), series.last().and_then(|(_, row)| total(row)));
+    let (Some(first), Some(last)) = ends else { return };
+    // Counters of processes that ended in between are lost, those of the machine are not: less is no surprise.
+    if written - (last - first) < 0.02 * written + 4.0 * 1048576.0 {
+        return;
+    }
+    for (at, pair) in series.windows(2).enumerate() {
+        let (Some(before), Some(now)) = (total(&pair[0].1), total(&pair[1].1)) else { continue };
+        let of = |bin: &Bin| bin.by_calls;
+        let all: f64 =
+            groups.iter().filter_map(|(_, group)| group.bins.get(at)).map(|bin| bin.by_calls + bin.mapped).sum();
+        let direct = all - (now - before).max(0.0);
+        if direct <= 0.05 * all {
+            continue;
+        }
+        let waiting: f64 =
+            groups.iter().filter_map(|(_, group)| group.bins.get(at)).filter(|bin| bin.waited > 0.0).map(of).sum();
+        if waiting <= 0.0 {
+            continue;
+        }
+        for (_, group) in groups.iter_mut() {
+            let Some(bin) = group.bins.get_mut(at).filter(|bin| bin.waited > 0.0) else { continue };
+            let part = (direct * bin.by_calls / waiting).min(bin.by_calls);
+            bin.by_calls -= part;
+            bin.direct += part;
+        }
+    }
+}
+
+/// What a trace saw of each group.
+fn traced(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, of_pid: &BTreeMap<u32, (String, Vec<u8>)>) {
+    let window = &recorded.window;
+    let has = |part: &str| window.traced.iter().any(|traced| traced.contains(part));
+    let sees_waits = has("waits") || window.events.iter().any(|event| matches!(event.what, What::Synced(_)));
+    let at = |groups: &[((String, Vec<u8>), Group)], pid: u32| {
+        let key = of_pid.get(&pid)?;
+        groups.iter().position(|(known, _)| known == key)
+    };
+    if sees_waits {
+        groups.iter_mut().for_each(|(_, group)| group.synced = Some(Synced::default()));
+    }
+    for event in &window.events {
+        match &event.what {
+            What::Synced(synced) => {
+                let Some(at) = at(groups, synced.who.pid) else { continue };
+                let counts = groups[at].1.synced.get_or_insert_default();
+                match synced.operation {
+                    Operation::Fsync => counts.fsyncs += synced.count,
+                    Operation::Fdatasync => counts.fdatasyncs += synced.count,
+                    Operation::Range => counts.ranges += synced.count,
+                    Operation::Sync | Operation::SyncFilesystem => counts.whole += synced.count,
+                }
+            }
+            What::Throttled(throttled) => {
+                let Some(at) = at(groups, throttled.who.pid) else { continue };
+                groups[at].1.paused += Nanos(throttled.pause_ns.0).as_secs_f64();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn sum(bins: &[Bin]) -> Bin {
+    let mut total = Bin::default();
+    for bin in bins {
+        total.length += bin.length;
+        total.wchar += bin.wchar;
+        total.calls += bin.calls;
+        total.by_calls += bin.by_calls;
+        total.mapped += bin.mapped;
+        total.direct += bin.direct;
+        total.read += bin.read;
+        total.reads += bin.reads;
+        total.cancelled += bin.cancelled;
+        total.faults += bin.faults;
+        total.waited += bin.waited;
+        total.active = total.active.max(bin.active);
+    }
+    total
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and what became dirty
+//! without a process that was seen.
+
+use super::group::{Group, PAGE, groups};
+use super::machine::{Ground, Place};
+use super::names::{self, Taken};
+use super::writer::{self, Writer};
+use crate::provenance::Notes;
+use crate::{Program, Programs, Recorded, TwinError};
+use floodline_record::id::Entity;
+use floodline_record::units::{Bytes, Nanos};
+use floodline_record::window::Window;
+use floodline_scenario::{Anon, ByteSize, Lasting, Machine, Step, Task, Time, Write};
+use std::collections::BTreeMap;
+
+/// What runs.
+pub(super) struct Load {
+    /// With writers on an absolute clock.
+    pub(super) open: BTreeMap<String, Task>,
+    /// With writers that wait for themselves; `None` if the pauses were traced.
+    pub(super) closed: Option<BTreeMap<String, Task>>,
+    /// What each task stands for.
+    pub(super) programs: Programs,
+}
+
+/// Most programs of a twin; those that move the most bytes.
+const PROGRAMS_MAX: usize = 1000;
+/// A program that moved less than this, and less than a thousandth of all, is left out unless it waited.
+const BYTES_MIN: f64 = 65_536.0;
+/// Characters of a task's name that its processes show.
+const COMM_MAX: usize = 15;
+/// Memory that is worth a task.
+const MEMORY_MIN: u64 = 64 << 20;
+
+pub(super) fn workload(
+    recorded: &Recorded,
+    ground: &Ground,
+    machine: &mut Machine,
+    notes: &mut Notes,
+    unknown: &mut Vec<String>,
+) -> Result<Load, TwinError> {
+    let window = &recorded.window;
+    let mut all = groups(recorded, &ground.cgroups);
+    all.extend(unattributed(recorded, &all));
+    let moved: f64 = all.iter().map(Group::weight).sum();
+    let is_kept = |group: &Group| {
+        let bytes = group.weight();
+        bytes >= BYTES_MIN.max(moved / 1000.0) || (bytes > 0.0 && group.total.waited > 0.05)
+    };
+    let seen = all.len();
+    all.retain(is_kept);
+    all.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
+    all.truncate(PROGRAMS_MAX);
+    if all.iter().all(|group| group.total.dirtied() <= 0.0) {
+        return Err(TwinError::Idle);
+    }
+    if seen > all.len() {
+        let left = seen - all.len();
+        unknown.push(format!("{left} programs that wrote next to nothing are left out."));
+    }
+    let syncs = writer::syncs(&all, &ground.places.0);
+    let is_traced = all.iter().any(|group| group.synced.is_some()) || window.traced.contains("throttle");
+    let (mut taken, mut programs) = (Taken::default(), Programs::new());
+    let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
+    let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
+    let mut needs_prepared = Vec::new();
+    for (group, syncs) in all.iter().zip(syncs) {
+        let cgroup = ground.cgroups.path(group.cgroup);
+        ground.cgroups.add(cgroup, machine, device, notes);
+        let task = taken.unique(&names::task(&group.comm), COMM_MAX);
+        let place = place_of(window, ground, group);
+        let writer = Writer::of(group, syncs, place, &task, window, notes);
+        let make = |steps: Vec<Step>| {
+            let n = writer.copies;
+            Task {
+                cgroup: (!cgroup.is_empty()).then(|| cgroup.to_owned()),
+                instances: (n > 1).then(|| u32::try_from(n).unwrap_or(1)),
+                stagger: (n > 1).then_some(Time(Nanos(20_000_000))),
+                setup: writer.setup.clone(),
+                steps,
+                ..Task::default()
+            }
+        };
+        needs_prepared.extend(writer.prepared.clone());
+        open.insert(task.clone(), make(writer.open));
+        closed.insert(task.clone(), make(writer.closed));
+        programs.insert(
+            task,
+            Program {
+                comm: group.shown.clone(),
+                cgroup: ground.cgroups.shown(group.cgroup).to_owned(),
+                processes: group.processes,
+            },
+        );
+    }
+    let idle = ground.cgroups.count.saturating_sub(machine.cgroups.len() + 1);
+    if idle > 0 {
+        unknown.push(format!("{idle} cgroups in which nothing was written are left out."));
+    }
+    let mut extra = BTreeMap::new();
+    if !needs_prepared.is_empty() {
+        extra.insert(taken.unique("prepare", COMM_MAX), writer::prepare(needs_prepared));
+    }
+    if let Some(task) = other_memory(window, machine) {
+        let name = taken.unique("other-memory", COMM_MAX);
+        notes.derived(format!("workload.tasks.{name}"), "MemTotal without free memory and page cache");
+        extra.insert(name, task);
+    }
+    if let Some(task) = dirty_before(window, &ground.places.0) {
+        let name = taken.unique("dirty-before", COMM_MAX);
+        notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
+        extra.insert(name, task);
+    }
+    open.extend(extra.clone());
+    closed.extend(extra);
+    let is_same = open == closed;
+    Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs })
+}
+
+/// Where a group writes: the device that its cgroup sent most to, else the one that was written to most.
+fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> &'a Place {
+    let sent = window.cgroup_io.iter().filter_map(|(id, span)| {
+        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { return None };
+        if Some(*cgroup) != group.cgroup {
+            return None;
+        }
+        Some((span.growth.wbytes?.0, ground.places.of(window.lookup().whole(window, *dev))?))
+    });
+    let most = sent.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes);
+    most.map_or(&ground.places.0[0], |(_, place)| place)
+}
+
+/// What became dirty and is no process's that was read, as a program of its own.
+fn unattributed(recorded: &Recorded, groups: &[Group]) -> Option<Group> {
+    let window = &recorded.window;
+    let page = window.facts.as_ref().map_or(PAGE, |facts| facts.page_size.max(1) as f64);
+    let mut bins = groups.first().map(|group| group.bins.clone()).unwrap_or_default();
+    if bins.is_empty() {
+        let start = window.first_at?.monotonic.0;
+        let seconds = |nanos: u64| nanos.saturating_sub(start) as f64 / 1e9;
+        bins = window
+            .host_series
+            .windows(2)
+            .map(|pair| super::group::Bin {
+                end: seconds(pair[1].0.monotonic.0),
+                length: (seconds(pair[1].0.monotonic.0) - seconds(pair[0].0.monotonic.0)).max(1e-3),
+                ..Default::default()
+            })
+            .collect();
+    }
+    let (mut rest, mut all) = (0.0, 0.0);
+    for (at, pair) in window.host_series.windows(2).enumerate() {
+        let grew = pair[1].1.nr_dirtied?.0.saturating_sub(pair[0].1.nr_dirtied?.0) as f64 * page;
+        let known: f64 =
+            groups.iter().filter_map(|group| group.bins.get(at)).map(|bin| bin.by_calls + bin.mapped).sum();
+        let bin = bins.get_mut(at)?;
+        let (end, length) = (bin.end, bin.length);
+        let missing = (grew - known).max(0.0);
+        *bin = super::group::Bin {
+            end,
+            length,
+            wchar: missing,
+            calls: (missing / 65_536.0).ceil(),
+            by_calls: missing,
+            active: u64::from(missing > 0.0),
+            ..Default::default()
+        };
+        rest += missing;
+        all += grew;
+    }
+    let known: f64 = groups.iter().map(|group| group.total.by_calls + group.total.mapped).sum();
+    // Counters of processes are read a moment before or after those of the machine.
+    if rest < 0.1 * all || all - known < 0.1 * all || all - known < 4.0 * 1_048_576.0 {
+        return None;
+    }
+    let scale = (all - known) / rest;
+    for bin in &mut bins {
+        bin.wchar *= scale;
+        bin.by_calls *= scale;
+        bin.calls = (bin.wchar / 65_536.0).ceil();
+    }
+    let mut group = Group {
+        comm: b"unattributed".to_vec(),
+        shown: "unattributed".to_owned(),
+        processes: 1,
+        bins,
+        ..Group::default()
+    };
+    for bin in &group.bins {
+        group.total.length += bin.length;
+        group.total.wchar += bin.wchar;
+        group.total.by_calls += bin.by_calls;
+        group.total.calls += bin.calls;
+        group.total.active = 1;
+    }
+    Some(group)
+}
+
+/// A task that holds the memory which neither is free nor page cache.
+fn other_memory(window: &Window, machine: &Machine) -> Option<Task> {
+    let row = &window.host.first;
+    let total = row.mem_total?.0;
+    let cache = (row.nr_inactive_file?.0.saturating_add(row.nr_active_file?.0)).saturating_mul(4096);
+    let used = total.saturating_sub(row.mem_free?.0).saturating_sub(cache);
+    // The model's kernel holds a fiftieth by itself, at most 256 MiB.
+    let own = (machine.memory.bytes() / 50).min(256 << 20);
+    let rest = used.saturating_sub(own).min(total / 10 * 8);
+    if rest < MEMORY_MIN {
+        return None;
+    }
+    Some(Task {
+        setup: vec![Step::Anon(Anon { size: ByteSize(Bytes(rest)) })],
+        steps: vec![Step::Sleep(Lasting { lasting: Time(Nanos((window.seconds() * 1e9) as u64)) })],
+        ..Task::default()
+    })
+}
+
+/// A task that leaves the pages dirty that were dirty when the recording began.
+fn dirty_before(window: &Window, places: &[Place]) -> Option<Task> {
+    let dirty = window.host.first.nr_dirty?.0.saturating_mul(4096);
+    if dirty < 1 << 20 {
+        return None;
+    }
+    let place = places.first()?;
+    let total = Some(ByteSize(Bytes(dirty)));
+    let write = Write {
+        file: format!("{}/twin/before", place.point),
+        block: ByteSize(Bytes(1 << 16)),
+        total,
+        ..Write::default()
+    };
+    Some(Task {
+        setup: vec![Step::Write(write)],
+        steps: vec![Step::Sleep(Lasting { lasting: Time(Nanos(1_000_000)) })],
+        ..Task::default()
+    })
+}

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One program as a task: write calls, stores to mappings, direct writes, files that are dropped before they are written,
+//! and reads, each a branch of its own with the arrival times that were recorded. `open` is on a clock; `closed` works
+//! for as long as the program did between its writes, and then writes again.
+
+use super::group::{Bin, Group, PAGE, Synced};
+use super::machine::Place;
+use crate::provenance::Notes;
+use floodline_record::units::{Bytes, Nanos};
+use floodline_record::window::Window;
+use floodline_scenario::{
+    Barrier, ByteSize, Frequency, FsType, Lasting, MmapStore, OnFile, Order, Pace, Parallel, Read, Repeat, Step,
+    SyncCall, SyncEvery, Task, Time, Truncate, Write,
+};
+
+/// A task in the making.
+pub(super) struct Writer {
+    /// How many copies of it run.
+    pub(super) copies: u64,
+    /// What is there before it starts.
+    pub(super) setup: Vec<Step>,
+    pub(super) open: Vec<Step>,
+    pub(super) closed: Vec<Step>,
+    /// A mapped file that must be read from the device, so that it is in large folios: file and size.
+    pub(super) prepared: Option<(String, u64)>,
+}
+
+/// Calls for stable storage of one program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Syncs {
+    /// How many in the recording.
+    pub(super) count: f64,
+    /// Which.
+    pub(super) call: Option<SyncCall>,
+    /// Whether a trace counted them.
+    pub(super) is_traced: bool,
+}
+
+/// Share of its writes in which a program that makes them durable waits.
+const DURABLE_SHARE: f64 = 0.6;
+/// Bytes that are dirtied by a fault of a large folio, at least.
+const LARGE_FAULT: f64 = 8192.0;
+/// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
+const SHORT_LIVED: f64 = 0.2;
+/// Life of a file that is dropped before it is written.
+const LIFE_SECONDS: f64 = 2.0;
+/// Name of the barrier behind which mapped files are on the device.
+const PREPARED: &str = "prepared";
+
+/// How often each group makes its writes durable. With a trace that is counted; without one, it is a program that waits
+/// in most intervals in which it writes, and the flushes of the device bound how often.
+pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
+    let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
+    if syncs.iter().any(|syncs| syncs.is_traced) {
+        return syncs;
+    }
+    let seconds = groups.first().map_or(0.0, |group| group.total.length);
+    // A journal that commits by itself every five seconds flushes too.
+    let flushes: f64 = places.iter().map(|place| place.flushes as f64).sum::<f64>() - seconds / 5.0;
+    let calls = |group: &Group| buffered_calls(group);
+    let mut candidates: Vec<usize> = (0..groups.len())
+        .filter(|at| groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0)
+        .collect();
+    candidates.sort_by(|a, b| calls(&groups[*a]).total_cmp(&calls(&groups[*b])));
+    let mut left = flushes.max(0.0);
+    let mut after = candidates.len();
+    for at in candidates {
+        // The rarest first; who calls often has what is left.
+        let share = left / after as f64;
+        let all = calls(&groups[at]);
+        let count = if all <= 1.2 * left { all } else { share.min(all) };
+        after -= 1;
+        if count < 1.0 || count * 200.0 < all {
+            continue;
+        }
+        left = (left - count).max(0.0);
+        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), is_traced: false };
+    }
+    syncs
+}
+
+fn traced(group: &Group) -> Syncs {
+    let Some(counts) = group.synced else { return Syncs::default() };
+    let Synced { fsyncs, fdatasyncs, ranges, .. } = counts;
+    let call = match (fsyncs, fdatasyncs, ranges) {
+        _ if counts.all() == 0 => None,
+        (fsync, data, range) if fsync >= data && fsync >= range => Some(SyncCall::Fsync),
+        _ => Some(SyncCall::Fdatasync),
+    };
+    Syncs { count: counts.all() as f64, call, is_traced: true }
+}
+
+/// Write calls that are not direct, as far as they dirtied something.
+fn buffered_calls(group: &Group) -> f64 {
+    let total = &group.total;
+    let all = total.by_calls + total.direct;
+    if all <= 0.0 { 0.0 } else { total.calls * total.by_calls / all }
+}
+
+/// A stretch of time with a steady rate.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    from: f64,
+    to: f64,
+    amount: f64,
+}
+
+/// Shortest stretch of a steady writer, and most stretches of one.
+const BURSTS_MAX: usize = 120;
+
+/// The arrival times of an amount: one stretch if it is steady, else its bursts.
+fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) -> Vec<Burst> {
+    let active: Vec<usize> = (0..bins.len()).filter(|at| amount(&bins[*at]) > 0.0).collect();
+    let (Some(&first), Some(&last)) = (active.first(), active.last()) else { return Vec::new() };
+    let begin = |at: usize| bins[at].end - bins[at].length;
+    let span = &bins[first..=last];
+    let total: f64 = span.iter().map(&amount).sum();
+    let whole = Burst { from: begin(first), to: bins[last].end, amount: total };
+    if is_steady(span, &amount, unit) {
+        // A writer that is there from the first to the last sample, but for what rounding hides.
+        return vec![whole];
+    }
+    let mut bursts: Vec<Burst> = Vec::new();
+    for at in active {
+        let bin = Burst { from: begin(at), to: bins[at].end, amount: amount(&bins[at]) };
+        match bursts.last_mut() {
+            // Neighbours of about the same rate are one.
+            Some(last) if bin.from - last.to < 1e-6 && alike(*last, bin) => {
+                last.to = bin.to;
+                last.amount += bin.amount;
+            }
+            _ => bursts.push(bin),
+        }
+    }
+    while bursts.len() > BURSTS_MAX {
+        bursts = bursts
+            .chunks(2)
+            .map(|pair| Burst {
+                from: pair[0].from,
+                to: pair[pair.len() - 1].to,
+                amount: pair.iter().map(|burst| burst.amount).sum(),
+            })
+            .collect();
+    }
+    bursts
+}
+
+fn rate(burst: Burst) -> f64 {
+    burst.amount / (burst.to - burst.from).max(1e-3)
+}
+
+fn alike(a: Burst, b: Burst) -> bool {
+    let (a, b) = (rate(a), rate(b));
+    (a - b).abs() <= 0.5 * a.max(b)
+}
+
+/// Whether an amount comes at one rate, apart from intervals in which the writer was held up and those after.
+fn is_steady(bins: &[Bin], amount: &impl Fn(&Bin) -> f64, unit: f64) -> bool {
+    let active = bins.iter().filter(|bin| amount(bin) > 0.0).count();
+    if bins.len() < 4 || active < 4 {
+        return false;
+    }
+    let free: Vec<&Bin> = bins.iter().filter(|bin| bin.waited < 0.05 * bin.length).collect();
+    // The last interval is cut by the end.
+    let chosen: Vec<&Bin> = if free.len() >= 6 { free } else { bins.iter().collect() };
+    let rates: Vec<f64> = chosen.iter().map(|bin| amount(bin) / bin.length).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
+    // How many operations come in an interval: few of them are uneven by themselves.
+    let length = chosen.iter().map(|bin| bin.length).sum::<f64>() / chosen.len() as f64;
+    let count = (mean * length / unit.max(1e-9)).max(1e-3);
+    let gaps = longest_gap(bins, amount);
+    let usual = bins.len() as f64 / active as f64;
+    let is_regular = gaps as f64 <= 4.0 * usual + 1.0;
+    let held = bins.iter().map(|bin| bin.waited).sum::<f64>() > 0.2 * bins.iter().map(|bin| bin.length).sum::<f64>();
+    variance.sqrt() / mean.max(1e-9) <= 0.35 + 1.2 / count.sqrt() && (is_regular || held)
+}
+
+fn longest_gap(bins: &[Bin], amount: &impl Fn(&Bin) -> f64) -> usize {
+    let (mut longest, mut gap) = (0, 0);
+    for bin in bins {
+        gap = if amount(bin) > 0.0 { 0 } else { gap + 1 };
+        longest = longest.max(gap);
+    }
+    longest
+}
+
+fn size(bytes: f64) -> ByteSize {
+    ByteSize(Bytes((bytes.max(1.0)) as u64))
+}
+
+fn time(seconds: f64) -> Time {
+    Time(Nanos((seconds.max(0.0) * 1e9) as u64))
+}
+
+/// So many times per second, to three digits behind the point.
+fn frequency(per_second: f64) -> Frequency {
+    let mut value = per_second.clamp(1e-6, 1e6);
+    let mut per = 1_000_000_000_u64;
+    while value < 1000.0 && per < 1_000_000_000_000_000 {
+        value *= 10.0;
+        per *= 10;
+    }
+    let mut times = (value.round() as u32).max(1);
+    while times.is_multiple_of(10) && per > 1_000_000_000 {
+        times /= 10;
+        per /= 10;
+    }
+    Frequency { times, per: Nanos(per) }
+}
+
+/// What one branch does with each of its bursts.
+struct Branch {
+    bursts: Vec<Burst>,
+    /// Bytes or calls of one operation.
+    unit: f64,
+    /// The operation so many times at that rate; without a rate, once.
+    step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
+}
+
+impl Branch {
+    /// On a clock.
+    fn open(&self, copies: f64) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut now = 0.0;
+        for burst in &self.bursts {
+            let count = (burst.amount / self.unit / copies).round().max(1.0);
+            if burst.from > now + 1e-3 {
+                steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
+            }
+            let length = (burst.to - burst.from).max(1e-3);
+            steps.extend((self.step)(count as u64, Some(frequency(count / length))));
+            now = burst.to.max(now);
+        }
+        steps
+    }
+
+    /// Write, then work for as long as the program did not wait, and again.
+    fn closed(&self, copies: f64, waited_share: f64) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut now = 0.0;
+        for burst in &self.bursts {
+            let count = (burst.amount / self.unit / copies).round().max(1.0);
+            if burst.from > now + 1e-3 {
+                steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
+            }
+            let length = (burst.to - burst.from).max(1e-3);
+            let work = length * (1.0 - waited_share) / count;
+            // Rounds shorter than a millisecond cost more than they say: several operations at a time.
+            let at_once = (1e-3 / work.max(1e-7)).ceil().clamp(1.0, 256.0);
+            let mut inner = (self.step)(at_once as u64, None);
+            inner.push(Step::Sleep(Lasting { lasting: time(work * at_once) }));
+            let (times, lasting) = match self.bursts.len() {
+                // A steady writer writes as often as it gets to until the end.
+                1 => (None, None),
+                _ => (Some(((count / at_once).round() as u64).max(1)), None),
+            };
+            steps.push(Step::Repeat(Repeat { times, lasting, every: None, steps: inner }));
+            now = burst.to.max(now);
+        }
+        steps
+    }
+}
+
+impl Writer {
+    pub(super) fn of(
+        group: &Group,
+        syncs: Syncs,
+        place: &Place,
+        task: &str,
+        window: &Window,
+        notes: &mut Notes,
+    ) -> Writer {
+        let key = format!("workload.tasks.{task}");
+        let copies = group.concurrent();
+        let number = if copies > 1 { "-{j}" } else { "" };
+        let base = format!("{}/twin/{task}", place.point);
+        let file = |what: &str| format!("{base}/{what}{number}");
+        notes.derived(&key, format!("{} as its counters show it", group.shown));
+        let mut writer = Writer { copies, setup: Vec::new(), open: Vec::new(), closed: Vec::new(), prepared: None };
+        let mut branches = Vec::new();
+        branches.extend(calls(group, syncs, file("data"), &key, notes));
+        branches.extend(temporary(group, file("temporary"), &key, notes));
+        if let Some((branch, bytes, is_large)) = mapped(group, place, file("mapped"), window, &key, notes) {
+            let path = file("mapped");
+            // A copy of the task for each number is not known to the task that prepares the files.
+            if is_large && copies == 1 {
+                writer.prepared = Some((path.clone(), bytes));
+                writer.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
+                let block = ByteSize(Bytes(128 << 10));
+                writer.setup.push(Step::Read(Read { file: path, block, ..Read::default() }));
+            } else {
+                let block = ByteSize(Bytes(if is_large { 128 << 10 } else { 4096 }));
+                let total = Some(ByteSize(Bytes(bytes)));
+                writer.setup.push(Step::Write(Write { file: path.clone(), block, total, ..Write::default() }));
+                writer.setup.push(Step::Fsync(OnFile { file: path }));
+            }
+            branches.push(branch);
+        }
+        branches.extend(direct(group, file("direct"), &key, notes));
+        if let Some((branch, bytes)) = reads(group, file("read"), &key, notes) {
+            let total = Some(ByteSize(Bytes(bytes)));
+            let block = ByteSize(Bytes(1 << 20));
+            writer.setup.push(Step::Write(Write { file: file("read"), block, total, ..Write::default() }));
+            writer.setup.push(Step::Fsync(OnFile { file: file("read") }));
+            branches.push(branch);
+        }
+        let n = copies as f64;
+        let busy: f64 = group.bins.iter().filter(|bin| bin.is_active()).map(|bin| bin.length).sum();
+        let held = if group.paused > 0.0 { group.paused } else { group.total.waited };
+        let waited = (held / n / busy.max(1e-3)).clamp(0.0, 0.98);
+        let is_held = waited >= 0.02;
+        writer.open = joined(branches.iter().map(|branch| branch.open(n)).collect());
+        writer.closed = match is_held {
+            true => joined(branches.iter().map(|branch| branch.closed(n, waited)).collect()),
+            false => writer.open.clone(),
+        };
+        writer
+    }
+}
+
+fn joined(mut branches: Vec<Vec<Step>>) -> Vec<Step> {
+    branches.retain(|steps| !steps.is_empty());
+    match branches.len() {
+        0 => vec![Step::Sleep(Lasting { lasting: Time(Nanos(1_000_000)) })],
+        1 => branches.remove(0),
+        _ => vec![Step::Parallel(Parallel { branches })],
+    }
+}
+
+/// Write calls to a file that grows.
+fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
+    let total = &group.total;
+    let kept = 1.0 - short_lived(group);
+    let bytes = total.by_calls * kept;
+    if bytes < PAGE {
+        return None;
+    }
+    let calls = buffered_calls(group).max(1.0);
+    // Bytes of a call: what it passed, but not what dirtied nothing.
+    let passed = total.wchar * total.by_calls / (total.by_calls + total.direct).max(1.0);
+    let block = (passed / calls).clamp(1.0, 16_777_216.0).round();
+    let is_less = total.by_calls < 0.8 * passed;
+    if is_less {
+        let part = 100.0 * (1.0 - total.by_calls / passed.max(1.0));
+        let text = format!(
+            "{part:.0} % of the bytes passed to write calls dirtied nothing (pipes, sockets, pages that were dirty) and are left out"
+        );
+        notes.assumed(format!("{key}.steps"), text);
+    }
+    notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls");
+    notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
+    let per_call = if is_less { block } else { total.by_calls / calls };
+    let bursts: Vec<Burst> = arrivals(&group.bins, |bin| bin.by_calls * kept, per_call);
+    let sync = sync_of(syncs, calls, key, notes);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let write = Write {
+            file: file.clone(),
+            order: Order::Append,
+            block: size(block),
+            rate: rate.map(Pace::Blocks),
+            count: Some(count),
+            sync: sync.clone().filter(|_| rate.is_some()),
+            ..Write::default()
+        };
+        let mut steps = vec![Step::Write(write)];
+        if let (None, Some(sync)) = (rate, &sync) {
+            let on = OnFile { file: file.clone() };
+            steps.push(match sync.call {
+                SyncCall::Fsync => Step::Fsync(on),
+                _ => Step::Fdatasync(on),
+            });
+        }
+        steps
+    };
+    Some(Branch { bursts, unit: per_call, step: Box::new(step) })
+}
+
+fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
+    let call = syncs.call?;
+    let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
+    let key = format!("{key}.steps.write.sync");
+    match syncs.is_traced {
+        true => notes.measured(key, "calls for stable storage in the trace"),
+        false => notes.derived(key, "it waits whenever it writes; flushes of the device bound how often"),
+    }
+    Some(SyncEvery { call, every: None, after: Some(after) })
+}
+
+/// Share of the bytes that are dropped before they are written.
+fn short_lived(group: &Group) -> f64 {
+    let share = group.total.cancelled / group.total.by_calls.max(1.0);
+    if share >= SHORT_LIVED { share.min(1.0) } else { 0.0 }
+}
+
+/// Files that are dropped before they are written.
+fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
+    let share = short_lived(group);
+    if share <= 0.0 {
+        return None;
+    }
+    notes.derived(format!("{key}.steps.truncate"), "cancelled_write_bytes: dirty bytes that were dropped unwritten");
+    notes.assumed(format!("{key}.steps.repeat.every"), "life of a file that is dropped before it is written");
+    let total = &group.total;
+    let seconds: f64 = group.bins.iter().filter(|bin| bin.by_calls > 0.0).map(|bin| bin.length).sum();
+    let rounds = (seconds / LIFE_SECONDS).max(1.0);
+    let round = (total.by_calls * share / rounds / group.concurrent() as f64).max(PAGE);
+    let bursts = arrivals(&group.bins, |bin| bin.by_calls * share, round);
+    let block = (total.wchar / total.calls.max(1.0)).clamp(512.0, 1_048_576.0);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let write = Write { file: file.clone(), block: size(block), total: Some(size(round)), ..Write::default() };
+        let empty = Truncate { file: file.clone(), size: ByteSize(Bytes(0)) };
+        let sleep = Step::Sleep(Lasting { lasting: time(LIFE_SECONDS / 2.0) });
+        let every = rate.map(|rate| time(1.0 / rate.per_second()));
+        vec![Step::Repeat(Repeat {
+            times: Some(count),
+            lasting: None,
+            every,
+            steps: vec![Step::Write(write), sleep, Step::Truncate(empty)],
+        })]
+    };
+    Some(Branch { bursts, unit: round, step: Box::new(step) })
+}
+
+/// Stores to a mapped file; with its size and whether its folios are large.
+fn mapped(
+    group: &Group,
+    place: &Place,
+    file: String,
+    window: &Window,
+    key: &str,
+    notes: &mut Notes,
+) -> Option<(Branch, u64, bool)> {
+    let total = &group.total;
+    if total.mapped < 4.0 * PAGE {
+        return None;
+    }
+    let faults: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.faults).sum();
+    let per_fault = total.mapped / faults.max(1.0);
+    let is_large = per_fault >= LARGE_FAULT && place.fs_type != FsType::Ext4;
+    let stores = if is_large { faults.max(1.0) } else { total.mapped / PAGE };
+    let per_store = total.mapped / stores;
+    // The page cache of the cgroup holds the file; without one of its own it is a journal of the usual size.
+    let cache = group.cgroup.and_then(|id| window.cgroups.get(&id)).and_then(|span| {
+        let is_root = group.cgroup.is_some_and(|id| {
+            matches!(window.entities.get(&id), Some(floodline_record::id::Entity::Cgroup { path, .. }) if path.as_bytes() == b"/")
+        });
+        span.max.file.filter(|_| !is_root)
+    });
+    let bytes = match cache {
+        Some(cache) => {
+            notes.derived(format!("{key}.steps.mmap_store.size"), "page cache of its cgroup");
+            cache.0.clamp(1 << 20, 64 << 20)
+        }
+        None => {
+            notes.assumed(format!("{key}.steps.mmap_store.size"), "8 MiB, as journald's files begin");
+            8 << 20
+        }
+    };
+    let bytes = bytes / 4096 * 4096;
+    notes.derived(format!("{key}.steps.mmap_store.rate"), "faults that dirtied, over time");
+    let bursts = arrivals(&group.bins, |bin| bin.mapped, per_store);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let store = MmapStore {
+            file: file.clone(),
+            size: ByteSize(Bytes(bytes)),
+            rate,
+            count: Some(count),
+            ..MmapStore::default()
+        };
+        vec![Step::MmapStore(store)]
+    };
+    Some((Branch { bursts, unit: per_store, step: Box::new(step) }, bytes, is_large))
+}
+
+/// Writes past the page cache.
+fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
+    let total = &group.total;
+    if total.direct < 4.0 * PAGE {
+        return None;
+    }
+    let calls: f64 = group.bins.iter().filter(|bin| bin.direct > 0.0).map(|bin| bin.calls).sum();
+    let passed: f64 = group.bins.iter().filter(|bin| bin.direct > 0.0).map(|bin| bin.direct + bin.by_calls).sum();
+    let block = ((passed / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
+    notes.derived(format!("{key}.steps.write.direct"), "bytes written by processes that never were dirty");
+    let bursts = arrivals(&group.bins, |bin| bin.direct, block);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let write = Write {
+            file: file.clone(),
+            block: size(block),
+            rate: rate.map(Pace::Blocks),
+            count: Some(count),
+            direct: true,
+            order: Order::Random,
+            size: Some(ByteSize(Bytes(64 << 20))),
+            ..Write::default()
+        };
+        vec![Step::Write(write)]
+    };
+    Some(Branch { bursts, unit: block, step: Box::new(step) })
+}
+
+/// Reads that reached a device, with the size of the file.
+fn reads(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<(Branch, u64)> {
+    let total = &group.total;
+    let calls: f64 = group.bins.iter().filter(|bin| bin.read > 0.0).map(|bin| bin.reads).sum();
+    let is_for_mapping = total.mapped > 0.0 && total.read < total.mapped;
+    if total.read < 262_144.0 || is_for_mapping {
+        return None;
+    }
+    let block = ((total.read / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
+    notes.derived(format!("{key}.steps.read.rate"), "bytes read from devices, over time");
+    notes.assumed(format!("{key}.steps.read.direct"), "each read that reached a device does so again");
+    let bytes = ((2.0 * total.read).clamp(16_777_216.0, 268_435_456.0) / PAGE) as u64 * 4096;
+    let bursts = arrivals(&group.bins, |bin| bin.read, block);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        let read = Read {
+            file: file.clone(),
+            order: Order::Random,
+            block: size(block),
+            rate: rate.map(Pace::Blocks),
+            count: Some(count),
+            direct: true,
+            ..Read::default()
+        };
+        vec![Step::Read(read)]
+    };
+    Some((Branch { bursts, unit: block, step: Box::new(step) }, bytes))
+}
+
+/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios.
+pub(super) fn prepare(files: Vec<(String, u64)>) -> Task {
+    let mut setup: Vec<Step> = files
+        .into_iter()
+        .map(|(file, bytes)| {
+            let total = Some(ByteSize(Bytes(bytes)));
+            Step::Write(Write { file, block: ByteSize(Bytes(1 << 20)), total, ..Write::default() })
+        })
+        .collect();
+    setup.extend([Step::Sync, Step::DropCaches, Step::Barrier(Barrier { name: PREPARED.to_owned() })]);
+    Task { setup, ..Task::default() }
+}

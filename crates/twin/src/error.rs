@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why no twin can be made of a recording, and what to type next.
+
+use floodline_record::version::KernelVersion;
+use floodline_sim::SimError;
+
+/// No twin can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TwinError {
+    /// The first record is missing: what machine it was is not known.
+    #[error("the recording does not say what machine it was made on: its facts are missing")]
+    NoFacts,
+    /// Too few samples.
+    #[error(
+        "the recording is too short for a twin: {samples} samples in {seconds:.1} s; it needs at least 5 samples and 3 s"
+    )]
+    TooShort {
+        /// Samples.
+        samples: u64,
+        /// Seconds from the first to the last.
+        seconds: f64,
+    },
+    /// More than the model carries.
+    #[error("the recording lasts {hours:.1} h; a twin carries at most {most} h")]
+    TooLong {
+        /// Its length.
+        hours: f64,
+        /// The most.
+        most: u64,
+    },
+    /// A reading that every twin needs is missing.
+    #[error("the recording has no reading of {0}")]
+    Missing(&'static str),
+    /// No writes.
+    #[error("nothing was written in the recording, so a twin of it would predict nothing")]
+    Idle,
+    /// No filesystem on a device.
+    #[error("the recording has no filesystem on a block device that was written to")]
+    NoDevice,
+    /// An old kernel.
+    #[error("the oldest kernel that is modelled is {oldest}, and the recording is of {kernel}")]
+    TooOld {
+        /// The kernel.
+        kernel: KernelVersion,
+        /// The oldest.
+        oldest: String,
+    },
+    /// A scenario that the language refuses.
+    #[error("the twin of this recording is not a valid scenario: {0}")]
+    Invalid(String),
+    /// The model failed.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+impl TwinError {
+    /// What to type next.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            TwinError::NoFacts | TwinError::Missing(_) => {
+                "make a recording on the host itself with: floodline record --for 1m -o host.flr"
+            }
+            TwinError::TooShort { .. } => "record for longer: floodline record --for 1m -o host.flr",
+            TwinError::TooLong { .. } => "record a shorter stretch: floodline record --for 10m -o host.flr",
+            TwinError::Idle | TwinError::NoDevice => {
+                "record while the host is under load: floodline record --for 1m -o host.flr"
+            }
+            TwinError::TooOld { .. } => "model another kernel: floodline twin host.flr --kernel 5.10",
+            TwinError::Invalid(_) | TwinError::Sim(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recording, folded as a window, and beside it what each process did between two samples: a window keeps sums only,
+//! and a twin keeps the arrival times of bursts.
+
+use floodline_record::facts::HostFacts;
+use floodline_record::id::{Entity, EntityId};
+use floodline_record::record::{Record, Sink};
+use floodline_record::sample::{ProcessRow, Sample};
+use floodline_record::units::Nanos;
+use floodline_record::window::{Window, step};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// Most intervals of processes that are kept: about 100 MiB.
+const INTERVALS_MAX: usize = 1_000_000;
+
+/// What one process did between two samples. Intervals without activity are not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Did {
+    /// Begin, on the monotonic clock of the samples.
+    pub from: Nanos,
+    /// End.
+    pub to: Nanos,
+    /// Bytes passed to write calls.
+    pub wchar: u64,
+    /// Write calls.
+    pub syscw: u64,
+    /// Bytes that became dirty or were written directly.
+    pub dirtied: u64,
+    /// Bytes read from devices.
+    pub read: u64,
+    /// Read calls.
+    pub syscr: u64,
+    /// Bytes that were dropped before they were written.
+    pub cancelled: u64,
+    /// Minor faults.
+    pub faults: u64,
+    /// Nanoseconds of waiting for block I/O, throttling included.
+    pub waited: u64,
+}
+
+impl Did {
+    fn between(from: Nanos, to: Nanos, before: &ProcessRow, now: &ProcessRow) -> Did {
+        let grew = |before: Option<u64>, now: Option<u64>| match (before, now) {
+            (Some(before), Some(now)) => step(before, now),
+            _ => 0,
+        };
+        Did {
+            from,
+            to,
+            wchar: grew(before.wchar.map(|n| n.0), now.wchar.map(|n| n.0)),
+            syscw: grew(before.syscw.map(|n| n.0), now.syscw.map(|n| n.0)),
+            dirtied: grew(before.write_bytes.map(|n| n.0), now.write_bytes.map(|n| n.0)),
+            read: grew(before.read_bytes.map(|n| n.0), now.read_bytes.map(|n| n.0)),
+            syscr: grew(before.syscr.map(|n| n.0), now.syscr.map(|n| n.0)),
+            cancelled: grew(before.cancelled_write_bytes.map(|n| n.0), now.cancelled_write_bytes.map(|n| n.0)),
+            faults: grew(before.minflt.map(|n| n.0), now.minflt.map(|n| n.0)),
+            waited: grew(before.blkio_delay.map(|n| n.0), now.blkio_delay.map(|n| n.0)),
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.wchar == 0 && self.dirtied == 0 && self.read == 0 && self.waited == 0 && self.cancelled == 0
+    }
+}
+
+/// A recording as a twin is made from it.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// The recording, folded.
+    pub window: Window,
+    /// What each process did, in order of time.
+    pub processes: BTreeMap<EntityId, Vec<Did>>,
+    /// Whether there were more intervals than are kept: the twin covers the first of them.
+    pub is_cut: bool,
+    last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
+    intervals: usize,
+}
+
+impl Recorded {
+    /// Folds a whole stream.
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Recorded {
+        let mut recorded = Recorded::default();
+        for record in records {
+            let Ok(()) = recorded.record(record);
+        }
+        recorded
+    }
+
+    fn push(&mut self, sample: &Sample) {
+        let now = sample.time.monotonic;
+        let first = self.window.first_at.map_or(now, |first| first.monotonic);
+        for (id, row) in sample.processes.rows() {
+            let known = self.last.insert(*id, (now, row.clone()));
+            let before = match known {
+                Some(before) => before,
+                // Born since the recording began: its counters started from zero.
+                None => match born(self.window.facts.as_ref(), self.window.entities.get(id)) {
+                    Some(at) if at >= first && at <= now => (at, zero()),
+                    _ => continue,
+                },
+            };
+            let did = Did::between(before.0, now, &before.1, row);
+            if did.is_nothing() {
+                continue;
+            }
+            if self.intervals >= INTERVALS_MAX {
+                self.is_cut = true;
+                continue;
+            }
+            self.intervals += 1;
+            self.processes.entry(*id).or_default().push(did);
+        }
+    }
+}
+
+/// When a process started, on the clock of the samples.
+fn born(facts: Option<&HostFacts>, entity: Option<&Entity>) -> Option<Nanos> {
+    // USER_HZ is 100 on every architecture that has /proc/PID/stat in ticks here, whatever CONFIG_HZ is.
+    const TICK: u64 = 10_000_000;
+    facts?;
+    match entity? {
+        Entity::Process { start_ticks, .. } => Some(Nanos(start_ticks.saturating_mul(TICK))),
+        _ => None,
+    }
+}
+
+/// The counters of a process that has done nothing.
+fn zero() -> ProcessRow {
+    use floodline_record::units::{Bytes, Count};
+    ProcessRow {
+        wchar: Some(Bytes(0)),
+        syscw: Some(Count(0)),
+        write_bytes: Some(Bytes(0)),
+        read_bytes: Some(Bytes(0)),
+        syscr: Some(Count(0)),
+        cancelled_write_bytes: Some(Bytes(0)),
+        minflt: Some(Count(0)),
+        blkio_delay: Some(Nanos(0)),
+        ..ProcessRow::default()
+    }
+}
+
+impl Sink for Recorded {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        self.window.record(record)?;
+        if let Record::Sample(sample) = record {
+            self.push(sample);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a scenario on the model, folded from the start of its workload to its end: what the setup does is not a
+//! part of it, so that it can be held against a recording.
+
+use floodline_record::record::{Record, Sink, What};
+use floodline_record::sample::Sample;
+use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
+use floodline_scenario::Scenario;
+use floodline_sim::{Options, SimError, simulate};
+use std::convert::Infallible;
+
+/// A window over the workload of a run.
+#[derive(Debug, Default)]
+pub struct Simulated {
+    /// The window.
+    pub window: Window,
+    last: Option<Box<Sample>>,
+    is_over: bool,
+}
+
+impl Sink for Simulated {
+    type Error = Infallible;
+
+    fn record(&mut self, record: &Record) -> Result<(), Infallible> {
+        if let Record::Sample(sample) = record {
+            if self.is_over {
+                return Ok(());
+            }
+            self.last = Some(sample.clone());
+        }
+        self.window.record(record)?;
+        let Record::Event(event) = record else { return Ok(()) };
+        match event.what {
+            What::WorkloadStarted { .. } => {
+                // Growth is counted from the sample before the start.
+                self.window.begin_again();
+                if let Some(sample) = self.last.take() {
+                    self.window.record(&Record::Sample(sample))?;
+                }
+                self.window.record(record)?;
+            }
+            What::WorkloadEnded => self.is_over = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Runs a scenario and returns the window over its workload.
+///
+/// # Errors
+///
+/// The simulator refuses the scenario or cannot finish it.
+pub fn run(scenario: &Scenario, kernel: KernelVersion, every: Nanos) -> Result<Window, SimError> {
+    let options = Options { every, ..Options::new("twin", kernel) };
+    let mut simulated = Simulated::default();
+    simulate(
+        scenario,
+        &options,
+        |record| {
+            let Ok(()) = simulated.record(&record);
+            Ok(())
+        },
+        |_| true,
+    )?;
+    Ok(simulated.window)
+}

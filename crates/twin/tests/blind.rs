@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Twins of simulated machines, made from the records alone and held against them.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use floodline_record::record::{Record, Sink};
+use floodline_record::version::KernelVersion;
+use floodline_scenario::{Scenario, ScenarioFile};
+use floodline_sim::simulate;
+use floodline_twin::backtest::{Figure, backtest, median_error};
+use floodline_twin::{Options, Recorded, Twin, of, run, to_toml};
+
+fn scenario(text: &str, variant: &str) -> Scenario {
+    ScenarioFile::parse(text).unwrap().variants.remove(variant).unwrap()
+}
+
+fn recorded(scenario: &Scenario) -> Recorded {
+    let mut recorded = Recorded::default();
+    let options = floodline_sim::Options::new("v", KernelVersion::new(6, 12, 0));
+    let take = |record: Record| {
+        let Ok(()) = recorded.record(&record);
+        Ok(())
+    };
+    simulate(scenario, &options, take, |_| true).unwrap();
+    recorded
+}
+
+/// Makes a twin and its back-test; the twin's file is a good scenario that is the twin.
+fn backtested(name: &str, text: &str, variant: &str) -> (Twin, Vec<Figure>) {
+    let recorded = recorded(&scenario(text, variant));
+    let twin = of(&recorded, &Options::default()).unwrap();
+    let text = to_toml(&twin).unwrap();
+    assert_eq!(scenario(&text, "default"), twin.scenario, "{text}");
+    let simulated = run::run(&twin.scenario, twin.kernel, twin.every).unwrap();
+    let figures = backtest(&recorded.window, &simulated, &twin.programs);
+    println!("=== {name} {variant}\n{text}");
+    for figure in &figures {
+        let Figure { name, real, simulated, off_share, .. } = figure;
+        println!("{name:<40} {real:>16.3} {simulated:>16.3} {:>6.0} %", off_share * 100.0);
+    }
+    println!("{name} {variant}: median error {:.1} %", median_error(&figures) * 100.0);
+    (twin, figures)
+}
+
+fn check(name: &str, text: &str, variant: &str, most: f64) {
+    let (_, figures) = backtested(name, text, variant);
+    let error = median_error(&figures);
+    assert!(error <= most, "{name}: median error {:.0} %", error * 100.0);
+}
+
+#[test]
+fn a_twin_of_a_cliff_shows_the_cliff() {
+    check("dirty-cliff", include_str!("../../../scenarios/dirty-cliff.toml"), "incident-short", 0.25);
+}
+
+#[test]
+fn a_twin_of_a_database_that_is_well_is_well() {
+    check("healthy-database", include_str!("../../../scenarios/healthy-database.toml"), "default", 0.15);
+}
+
+#[test]
+fn a_twin_of_a_slow_disk_is_slow() {
+    check("slow-disk-journal", include_str!("../../../scenarios/slow-disk-journal.toml"), "incident-short", 0.15);
+}
