@@ -20,6 +20,7 @@ mod mkfs;
 mod preset;
 mod problem;
 mod profile;
+pub mod program;
 mod quantity;
 mod random;
 mod schema;

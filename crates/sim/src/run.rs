@@ -15,7 +15,8 @@ use floodline_record::record::{Event, Record, TaskName, What};
 use floodline_record::text::Text;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Random, Scenario, Step, TaskCopy};
+use floodline_scenario::program::Barriers;
+use floodline_scenario::{Random, Scenario, TaskCopy};
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -110,11 +111,9 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     {
         let mut world = sim.w();
         world.meeting.unprepared = u64::try_from(copies.len()).unwrap_or(u64::MAX);
+        world.meeting.barriers = Barriers::of(&copies);
         for copy in &copies {
             *world.meeting.live.entry(copy.task.clone()).or_default() += 1;
-            for name in barriers(&copy.setup).into_iter().chain(barriers(&copy.steps)) {
-                world.meeting.barriers.entry(name).or_default().0 += 1;
-            }
         }
     }
     let journals = setup::journals(&sim.w());
@@ -144,8 +143,8 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
         variant: options.variant.clone(),
         quiet: options.found.quiet.filter(|_| !has_setup).map_or(QUIET, |quiet| quiet.0),
     };
-    for copy in copies {
-        sim.spawn(&copy.label(), false, one_task(sim.clone(), copy, timing.clone()));
+    for (number, copy) in copies.into_iter().enumerate() {
+        sim.spawn(&copy.label(), false, one_task(sim.clone(), number, copy, timing.clone()));
     }
 }
 
@@ -161,20 +160,6 @@ struct Timing {
 
 fn name_of(copy: &TaskCopy) -> TaskName {
     TaskName { task: copy.task.clone().into(), copy: copy.copy }
-}
-
-/// Every barrier of a program, once for each of its threads that comes there.
-fn barriers(steps: &[Step]) -> Vec<String> {
-    let mut names = Vec::new();
-    for step in steps {
-        match step {
-            Step::Barrier(barrier) if !names.contains(&barrier.name) => names.push(barrier.name.clone()),
-            Step::Repeat(repeat) => names.extend(barriers(&repeat.steps)),
-            Step::Parallel(parallel) => names.extend(parallel.branches.iter().flat_map(|branch| barriers(branch))),
-            _ => {}
-        }
-    }
-    names
 }
 
 async fn memcg_stats(sim: Sim) {
@@ -206,7 +191,7 @@ async fn observer(sim: Sim, per_second: u64, every: u64) {
 }
 
 /// One copy of a task from its setup to its end.
-async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
+async fn one_task(sim: Sim, number: usize, copy: TaskCopy, timing: Timing) {
     let pid = {
         let mut world = sim.w();
         let cgroup = world.cgroup_at(&copy.cgroup).unwrap_or(crate::arena::CgId::ROOT);
@@ -216,7 +201,7 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
     // As in a guest, the machine is looked at before anything runs.
     sim.sleep_until(timing.quiet, "its start").await;
     let unmeasured = Measures::new(u64::MAX, u64::MAX);
-    let mut hand = Hand::new(&sim, pid, copy.seed, unmeasured, None);
+    let mut hand = Hand::new(&sim, number, pid, copy.seed, unmeasured);
     let mut failure = hand.all(&copy.setup).await.err().map(|error| format!("setup{error}"));
     let began = {
         let mut world = sim.w();
@@ -283,6 +268,7 @@ async fn one_task(sim: Sim, copy: TaskCopy, timing: Timing) {
     if let Some(live) = world.meeting.live.get_mut(&copy.task) {
         *live -= 1;
     }
+    world.meeting.barriers.end(number);
     let waiting = world.meeting.changed.take();
     world.wake_all(waiting);
 }

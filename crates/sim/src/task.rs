@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs: the steps of one task copy, run as the guest's worker runs them. The main thread of a task and
-//! each of its parallel branches is a [`Hand`] with its own open files, randomness and measures.
+//! Task copies: each thread's [`Program`] says what it does next, and a [`Hand`] does it with the simulated kernel. The
+//! worker in a guest does the same operations with system calls. The main thread of a task and each of its parallel
+//! branches is a hand with its own open files, choices and measures.
 
-mod io;
+mod files;
 mod meeting;
 
 pub(crate) use meeting::Meeting;
 
-use crate::arena::{CgId, InodeId, PidId};
+use crate::arena::{CgId, PidId};
 use crate::engine::Sim;
 use crate::measure::Measures;
 use crate::memory::make_room;
@@ -19,18 +20,42 @@ use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
 use floodline_record::record::{Event, What};
 use floodline_record::units::Nanos;
-use floodline_scenario::{Mounting, Random, Repeat, Step, SyncCall, fill};
-use std::collections::BTreeMap;
+use floodline_scenario::program::{Answer, Op, Program};
+use floodline_scenario::{Parallel, Step};
+use std::cell::RefCell;
 use std::pin::Pin;
+use std::rc::Rc;
 
-/// How to go on after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Go,
-    Stop,
+/// A step that failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// Where in the steps, as [`Program::place`] has it.
+    place: String,
+    why: String,
 }
 
-type Outcome = Result<Flow, String>;
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.why)
+    }
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Failed {
+        Failed { place: String::new(), why }
+    }
+}
+
+impl From<&str> for Failed {
+    fn from(why: &str) -> Failed {
+        why.to_owned().into()
+    }
+}
+
+/// What came of an operation; `None` if it is time to stop.
+type Outcome = Result<Option<Answer>, Failed>;
+
+const DONE: Outcome = Ok(Some(Answer::Done));
 
 /// A mount point, when its unmount was done, and what it came to.
 type Unmounted = (String, u64, Result<(), Refusal>);
@@ -39,42 +64,29 @@ type Unmounted = (String, u64, Result<(), Refusal>);
 #[derive(Debug)]
 struct Open {
     file: Opened,
-    cursor: u64,
     ahead: Readahead,
-}
-
-/// How a file is open: for reading, for writing, for appending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
-    Read,
-    Write,
-    Append,
+    is_direct: bool,
+    path: String,
 }
 
 /// One thread of a task.
-pub(crate) struct Hand {
+pub(crate) struct Hand<'s> {
     pub(crate) sim: Sim,
+    /// Of its task copy among all.
+    number: usize,
     pub(crate) pid: PidId,
     /// When everything stops.
     pub(crate) end: Option<u64>,
-    pub(crate) random: Random,
     pub(crate) measures: Measures,
-    /// Open files by path and [`Way`].
-    files: BTreeMap<String, [Option<Open>; 3]>,
-    created: BTreeMap<String, u64>,
+    program: Program<'s>,
+    /// Open files by the number that the program gave them.
+    files: Vec<Option<Open>>,
 }
 
-impl Hand {
-    pub(crate) fn new(sim: &Sim, pid: PidId, seed: u64, measures: Measures, end: Option<u64>) -> Hand {
-        Hand {
-            sim: sim.clone(),
-            pid,
-            end,
-            random: Random::new(seed),
-            measures,
-            files: BTreeMap::new(),
-            created: BTreeMap::new(),
-        }
+impl<'s> Hand<'s> {
+    pub(crate) fn new(sim: &Sim, number: usize, pid: PidId, seed: u64, measures: Measures) -> Hand<'s> {
+        let program = Program::new(seed);
+        Hand { sim: sim.clone(), number, pid, end: None, measures, program, files: Vec::new() }
     }
 
     fn now(&self) -> u64 {
@@ -96,136 +108,134 @@ impl Hand {
         self.sim.w().pids[self.pid].cgroup
     }
 
-    async fn open(&mut self, path: &str, way: Way) -> Result<&mut Open, String> {
-        if self.files.get(path).is_none_or(|ways| ways[way as usize].is_none()) {
-            let file = syscalls::open(&self.sim, self.pid, path, way != Way::Read).await;
-            let file = file.map_err(|errno| format!("open {path}: {errno}"))?;
-            let open = Open { file, cursor: 0, ahead: Readahead::default() };
-            self.files.entry(path.to_owned()).or_default()[way as usize] = Some(open);
-        }
-        let open = self.files.get_mut(path).and_then(|ways| ways[way as usize].as_mut());
-        open.ok_or_else(|| "not open".to_owned())
-    }
-
-    fn opened(&self, path: &str) -> Option<InodeId> {
-        let ways = self.files.get(path)?;
-        [Way::Write, Way::Append, Way::Read]
-            .iter()
-            .find_map(|way| ways[*way as usize].as_ref())
-            .map(|open| open.file.inode)
-    }
-
-    pub(crate) async fn all(&mut self, steps: &[Step]) -> Outcome {
-        for (index, step) in steps.iter().enumerate() {
-            if self.is_stopped() {
-                return Ok(Flow::Stop);
-            }
-            // What works on files in a loop is woken more than anything else: without a box on the way.
-            let outcome = match step {
-                Step::Write(step) => self.write(step).await,
-                Step::Read(step) => self.read(step).await,
-                Step::MmapStore(step) => self.mmap_store(step).await,
-                Step::CreateFiles(step) => self.create_files(step).await,
-                _ => self.other_step(step).await,
+    /// Runs steps to their end, or until it is time to stop.
+    pub(crate) async fn all(&mut self, steps: &'s [Step]) -> Result<(), Failed> {
+        self.program.run(steps);
+        let mut answer = Answer::Done;
+        loop {
+            let op = self.program.next(Nanos(self.now()), self.is_stopped(), answer);
+            let outcome = match op {
+                Ok(None) => return Ok(()),
+                Ok(Some(op)) => self.perform(op).await,
+                Err(why) => Err(why.into()),
             };
-            if outcome.map_err(|error| format!("[{index}].{}: {error}", step.verb()))? == Flow::Stop {
-                return Ok(Flow::Stop);
+            let place = |failed: Failed| Failed { place: self.program.place() + &failed.place, why: failed.why };
+            match outcome.map_err(place)? {
+                Some(next) => answer = next,
+                None => return Ok(()),
             }
         }
-        Ok(Flow::Go)
     }
 
-    /// A step that holds others, or is over soon.
-    fn other_step<'a>(&'a mut self, step: &'a Step) -> Pin<Box<dyn Future<Output = Outcome> + 'a>> {
+    async fn perform(&mut self, op: Op<'s>) -> Outcome {
+        // What works on files in a loop is woken more than anything else: without a box on the way.
+        match op {
+            Op::SleepUntil(at) => return Ok((!self.sleep_until(at.0).await).then_some(Answer::Done)),
+            Op::Write { slot, offset, length } => self.write(slot, offset, length).await?,
+            Op::Read { slot, offset, length, keep } => return self.read(slot, offset, length, keep).await,
+            Op::Store { slot, page, length } => self.store(slot, page, length).await?,
+            Op::EndOfRound(since) => self.take_time_since(since.0).await,
+            Op::CreateFile { path, step } => self.create_file(&path, step).await?,
+            _ => return self.other(op).await,
+        }
+        DONE
+    }
+
+    /// An operation that holds others, or is rare.
+    fn other<'a>(&'a mut self, op: Op<'s>) -> Pin<Box<dyn Future<Output = Outcome> + 'a>> {
         Box::pin(async move {
-            match step {
-                Step::Write(_) | Step::Read(_) | Step::MmapStore(_) | Step::CreateFiles(_) => {
-                    return Err("this is done without a box".to_owned());
+            match op {
+                Op::Open { slot, path, way, is_measured } => self.open(slot, &path, way, is_measured).await?,
+                Op::Close { slots } => self.close(&slots).await,
+                Op::Release(slot) => self.release(slot).await,
+                Op::Length(slot) => {
+                    let inode = self.at(slot)?.file.inode;
+                    return Ok(Some(Answer::Bytes(self.sim.w().inodes[inode].size)));
                 }
-                Step::Repeat(step) => return self.repeat(step).await,
-                Step::Parallel(step) => return self.parallel(&step.branches).await,
-                Step::Unlink(step) => return self.unlink(step).await,
-                Step::Fsync(step) => self.make_durable(SyncCall::Fsync, &step.file).await?,
-                Step::Fdatasync(step) => self.make_durable(SyncCall::Fdatasync, &step.file).await?,
-                Step::Msync(step) => self.make_durable(SyncCall::Msync, &step.file).await?,
-                Step::Syncfs(step) => {
-                    let at = self.now();
-                    let sb = { self.sim.w().mount_of(&step.path) };
-                    io_wait(&self.sim, Some(self.pid), sync::sync_filesystem(&self.sim, sb)).await;
-                    self.measures.took("syncfs", at, self.sim.now(), 0);
-                }
-                Step::Sync => {
-                    let at = self.now();
-                    io_wait(&self.sim, Some(self.pid), sync::sync_all(&self.sim)).await;
-                    self.measures.took("sync", at, self.sim.now(), 0);
-                }
-                Step::Rename(step) => {
-                    let at = self.now();
-                    let done = namespace::rename(&self.sim, self.pid, &step.from, &step.to).await;
-                    self.answered("rename", &step.from, at, done)?;
-                }
-                Step::Truncate(step) => {
-                    let at = self.now();
-                    let inode = self.open(&step.file, Way::Write).await?.file.inode;
-                    syscalls::truncate(&self.sim, self.pid, inode, step.size.bytes()).await;
-                    self.measures.took("truncate", at, self.sim.now(), 0);
-                }
-                Step::Mkdir(step) => {
-                    let at = self.now();
-                    let done = namespace::mkdir(&self.sim, self.pid, &step.path).await;
-                    self.answered("mkdir", &step.path, at, done)?;
-                }
-                Step::Rmdir(step) => {
-                    let at = self.now();
-                    let done = namespace::rmdir(&self.sim, self.pid, &step.path).await;
-                    self.answered("rmdir", &step.path, at, done)?;
-                }
-                Step::Close(step) => self.close(&step.file).await,
-                Step::Mount(step) => self.mount(step).await?,
-                Step::Umount(step) => self.umount(step).await?,
-                Step::Burn(step) => {
-                    let at = self.now();
-                    let lasting = self.end.map_or(step.lasting.nanos(), |end| step.lasting.nanos().min(end - at));
-                    use_cpu(&self.sim, self.pid, lasting, true).await;
-                    self.measures.took("burn", at, self.sim.now(), 0);
-                }
-                Step::Sleep(step) => {
-                    let at = self.now().saturating_add(step.lasting.nanos());
-                    return Ok(if self.sleep_until(at).await { Flow::Stop } else { Flow::Go });
-                }
-                Step::Anon(step) => self.hold(step.size.bytes().div_ceil(PAGE)).await?,
-                Step::DropCaches => {
-                    self.sim.w().drop_caches();
-                }
-                Step::WaitFor(step) => self.wait_for(&step.task).await,
-                Step::Barrier(step) => self.barrier(&step.name).await,
-                Step::CreateCgroup(step) => {
-                    let at = self.now();
-                    self.sim.w().create_cgroup(&step.cgroup)?;
-                    self.measures.took("create_cgroup", at, self.sim.now(), 0);
-                }
-                Step::RemoveCgroup(step) => {
-                    let at = self.now();
-                    self.sim.w().remove_cgroup(&step.cgroup)?;
-                    self.measures.took("remove_cgroup", at, self.sim.now(), 0);
-                }
-                Step::MoveTo(step) => {
+                Op::SetLength(slot, length) => self.set_length(slot, length).await?,
+                Op::Map { slot, size } => {
+                    let inode = self.at(slot)?.file.inode;
                     let mut world = self.sim.w();
-                    let to = world.cgroup_at(&step.cgroup).ok_or_else(|| format!("no cgroup {}", step.cgroup))?;
-                    world.move_process(self.pid, to);
+                    let i = &mut world.inodes[inode];
+                    i.size = i.size.max(size);
                 }
-                Step::SetLimits(step) => self.sim.w().set_limits(&step.cgroup, &step.limits)?,
-                Step::SetSysctl(step) => self.sim.w().set_sysctls(step)?,
-                Step::Syslog(_) | Step::RedisSet(_) | Step::Sql(_) => return Err("not simulated".to_owned()),
-                Step::Note(step) => {
-                    let mut world = self.sim.w();
-                    let at = Nanos(world.now);
-                    world.events.push(Event { at, what: What::Note { text: step.text.clone().into() } });
-                }
-                Step::Exit => return Ok(Flow::Stop),
+                Op::Durable(call, target) => self.make_durable(call, &target).await?,
+                Op::Unlink(path) => self.unlink(&path).await?,
+                Op::Mounts { step: Step::Mount(_), points, .. } => self.mount(points).await?,
+                Op::Mounts { points, at_once, .. } => self.umount(points, at_once).await?,
+                Op::Parallel(parallel, seeds) => self.parallel(parallel, seeds).await?,
+                Op::Plain(step) => return self.plain(step).await,
+                Op::Request { .. } => return Err("not simulated".into()),
+                Op::SleepUntil(_)
+                | Op::Write { .. }
+                | Op::Read { .. }
+                | Op::Store { .. }
+                | Op::EndOfRound(_)
+                | Op::CreateFile { .. } => return Err("this is done without a box".into()),
             }
-            Ok(Flow::Go)
+            DONE
         })
+    }
+
+    /// A step that is one operation.
+    async fn plain(&mut self, step: &Step) -> Outcome {
+        let at = self.now();
+        match step {
+            Step::Syncfs(step) => {
+                let sb = { self.sim.w().mount_of(&step.path) };
+                io_wait(&self.sim, Some(self.pid), sync::sync_filesystem(&self.sim, sb)).await;
+                self.measures.took("syncfs", at, self.sim.now(), 0);
+            }
+            Step::Sync => {
+                io_wait(&self.sim, Some(self.pid), sync::sync_all(&self.sim)).await;
+                self.measures.took("sync", at, self.sim.now(), 0);
+            }
+            Step::Rename(step) => {
+                let done = namespace::rename(&self.sim, self.pid, &step.from, &step.to).await;
+                self.answered("rename", &step.from, at, done)?;
+            }
+            Step::Mkdir(step) => {
+                let done = namespace::mkdir(&self.sim, self.pid, &step.path).await;
+                self.answered("mkdir", &step.path, at, done)?;
+            }
+            Step::Rmdir(step) => {
+                let done = namespace::rmdir(&self.sim, self.pid, &step.path).await;
+                self.answered("rmdir", &step.path, at, done)?;
+            }
+            Step::Burn(step) => {
+                let lasting = self.end.map_or(step.lasting.nanos(), |end| step.lasting.nanos().min(end - at));
+                use_cpu(&self.sim, self.pid, lasting, true).await;
+                self.measures.took("burn", at, self.sim.now(), 0);
+            }
+            Step::Anon(step) => self.hold(step.size.bytes().div_ceil(PAGE)).await?,
+            Step::DropCaches => {
+                self.sim.w().drop_caches();
+            }
+            Step::WaitFor(step) => self.wait_for(&step.task).await,
+            Step::Barrier(step) => self.barrier(&step.name).await,
+            Step::CreateCgroup(step) => {
+                self.sim.w().create_cgroup(&step.cgroup)?;
+                self.measures.took("create_cgroup", at, self.sim.now(), 0);
+            }
+            Step::RemoveCgroup(step) => {
+                self.sim.w().remove_cgroup(&step.cgroup)?;
+                self.measures.took("remove_cgroup", at, self.sim.now(), 0);
+            }
+            Step::MoveTo(step) => {
+                let mut world = self.sim.w();
+                let to = world.cgroup_at(&step.cgroup).ok_or_else(|| format!("no cgroup {}", step.cgroup))?;
+                world.move_process(self.pid, to);
+            }
+            Step::SetLimits(step) => self.sim.w().set_limits(&step.cgroup, &step.limits)?,
+            Step::SetSysctl(step) => self.sim.w().set_sysctls(step)?,
+            Step::Note(step) => {
+                let mut world = self.sim.w();
+                let at = Nanos(world.now);
+                world.events.push(Event { at, what: What::Note { text: step.text.clone().into() } });
+            }
+            _ => return Err(format!("{} is more than one operation", step.verb()).into()),
+        }
+        DONE
     }
 
     /// Takes a call into account that the kernel may have refused.
@@ -248,43 +258,26 @@ impl Hand {
         use_cpu(&self.sim, self.pid, short, false).await;
     }
 
-    async fn repeat(&mut self, step: &Repeat) -> Outcome {
-        let start = self.now();
-        let end = step.lasting.map(|lasting| start.saturating_add(lasting.nanos()));
-        let mut due = start;
-        for _ in 0..step.times.unwrap_or(u64::MAX) {
-            if end.is_some_and(|end| due >= end || self.now() >= end) {
-                break;
-            }
-            if self.sleep_until(due).await {
-                return Ok(Flow::Stop);
-            }
-            let before = self.now();
-            if self.all(&step.steps).await? == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
-            self.take_time_since(before).await;
-            due = step.every.map_or(due, |every| due.saturating_add(every.nanos()));
-        }
-        Ok(Flow::Go)
-    }
-
-    async fn parallel(&mut self, branches: &[Vec<Step>]) -> Outcome {
-        let ended: std::rc::Rc<std::cell::RefCell<Vec<Result<Measures, String>>>> = std::rc::Rc::default();
-        for branch in branches {
-            let seed = self.random.number();
-            let mut hand = Hand::new(&self.sim, self.pid, seed, self.measures.fresh(), self.end);
+    async fn parallel(&mut self, parallel: &Parallel, seeds: Vec<u64>) -> Result<(), Failed> {
+        let ended: Rc<RefCell<Vec<Result<Measures, Failed>>>> = Rc::default();
+        for (number, (branch, seed)) in parallel.branches.iter().zip(seeds).enumerate() {
+            let (sim, copy, pid, end) = (self.sim.clone(), self.number, self.pid, self.end);
+            let measures = self.measures.fresh();
             let (branch, ended) = (branch.clone(), ended.clone());
             self.sim.spawn("a branch", false, async move {
+                let mut hand = Hand::new(&sim, copy, pid, seed, measures);
+                hand.end = end;
                 let outcome = hand.all(&branch).await;
                 hand.close_all().await;
-                let mut world = hand.sim.w();
-                ended.borrow_mut().push(outcome.map(|_| hand.measures.clone()));
+                let failed =
+                    |failed: Failed| Failed { place: format!(".branches[{number}]{}", failed.place), ..failed };
+                let mut world = sim.w();
+                ended.borrow_mut().push(outcome.map(|()| hand.measures.clone()).map_err(failed));
                 let waiting = world.meeting.changed.take();
                 world.wake_all(waiting);
             });
         }
-        while ended.borrow().len() < branches.len() {
+        while ended.borrow().len() < parallel.branches.len() {
             self.sim.wait("the branches of a parallel step", |world| &mut world.meeting.changed).await;
         }
         let mut failed = None;
@@ -294,46 +287,7 @@ impl Hand {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        failed.map_or(Ok(Flow::Go), Err)
-    }
-
-    async fn make_durable(&mut self, call: SyncCall, path: &str) -> Result<(), String> {
-        let (inode, for_this) = match self.opened(path) {
-            Some(inode) => (inode, None),
-            None => {
-                let file = syscalls::open(&self.sim, self.pid, path, false).await;
-                let file = file.map_err(|errno| format!("open {path}: {errno}"))?;
-                (file.inode, Some(file))
-            }
-        };
-        let at = self.now();
-        let datasync = call == SyncCall::Fdatasync;
-        io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, datasync)).await;
-        let name = match call {
-            SyncCall::Fsync => "fsync",
-            SyncCall::Fdatasync => "fdatasync",
-            SyncCall::Msync => "msync",
-        };
-        self.measures.took(name, at, self.sim.now(), 0);
-        if let Some(file) = for_this {
-            syscalls::close(&self.sim, self.pid, file).await;
-        }
-        Ok(())
-    }
-
-    async fn close(&mut self, path: &str) {
-        let at = self.now();
-        for open in self.files.remove(path).into_iter().flatten().flatten() {
-            syscalls::close(&self.sim, self.pid, open.file).await;
-        }
-        self.measures.took("close", at, self.sim.now(), 0);
-    }
-
-    /// Closes everything, as an exit does.
-    pub(crate) async fn close_all(&mut self) {
-        for open in std::mem::take(&mut self.files).into_values().flatten().flatten() {
-            syscalls::close(&self.sim, self.pid, open.file).await;
-        }
+        failed.map_or(Ok(()), Err)
     }
 
     async fn hold(&mut self, pages: u64) -> Result<(), String> {
@@ -348,9 +302,8 @@ impl Hand {
         Ok(())
     }
 
-    async fn mount(&mut self, step: &Mounting) -> Result<(), String> {
-        for number in 0..step.count {
-            let point = fill(&step.point, 'n', number);
+    async fn mount(&mut self, points: Vec<String>) -> Result<(), String> {
+        for point in points {
             let at = self.now();
             let done = namespace::mount(&self.sim, self.pid, &point).await;
             self.answered("mount", &point, at, done)?;
@@ -358,10 +311,9 @@ impl Hand {
         Ok(())
     }
 
-    async fn umount(&mut self, step: &Mounting) -> Result<(), String> {
-        let points: Vec<String> = (0..step.count).map(|number| fill(&step.point, 'n', number)).collect();
+    async fn umount(&mut self, points: Vec<String>, at_once: bool) -> Result<(), String> {
         let start = self.now();
-        if !step.at_once {
+        if !at_once {
             for point in points {
                 let at = self.now();
                 let done = io_wait(&self.sim, Some(self.pid), namespace::umount(&self.sim, &point)).await;
@@ -369,7 +321,7 @@ impl Hand {
             }
             return Ok(());
         }
-        let ended: std::rc::Rc<std::cell::RefCell<Vec<Unmounted>>> = std::rc::Rc::default();
+        let ended: Rc<RefCell<Vec<Unmounted>>> = Rc::default();
         let count = points.len();
         for point in points {
             let (sim, ended) = (self.sim.clone(), ended.clone());

@@ -5,74 +5,89 @@
 
 use super::clock::{later, now};
 use super::error::StepError;
-use super::io::End;
-use super::runner::{Flow, Hand};
+use super::runner::Hand;
 use super::stop::Stop;
-use floodline_record::units::{Bytes, Nanos};
-use floodline_scenario::{ByteSize, Frequency, Random, RedisSet, Sql, Time};
+use floodline_record::units::Nanos;
+use floodline_scenario::{Random, Step};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 
 /// How long a server may take to have its socket.
 const CONNECT_WAIT: Nanos = Nanos(60 * Nanos::SECOND.0);
 
-/// A schedule of requests.
-struct Schedule {
-    rate: Option<Frequency>,
-    count: Option<u64>,
-    lasting: Option<Time>,
+/// A server that requests go to.
+#[derive(Debug)]
+pub(super) enum Server {
+    /// A syslog socket.
+    Syslog(UnixDatagram),
+    /// A Redis.
+    Redis(BufReader<UnixStream>),
+    /// A MariaDB.
+    Sql(BufReader<UnixStream>),
+}
+
+impl Server {
+    /// Connects to the server of a step; `None` when it is time to stop before it is there.
+    fn of(step: &Step, stop: &Stop) -> Result<Option<Server>, StepError> {
+        Ok(match step {
+            Step::RedisSet(step) => connect(&step.socket, stop)?.map(Server::Redis),
+            Step::Sql(step) => {
+                let Some(mut server) = connect(&step.socket, stop)? else { return Ok(None) };
+                log_in(&mut server).map_err(|error| StepError::call("log in at", &step.socket, error))?;
+                Some(Server::Sql(server))
+            }
+            Step::Syslog(step) => {
+                let socket = UnixDatagram::unbound().map_err(|error| StepError::call("socket", &step.socket, error))?;
+                socket.connect(&step.socket).map_err(|error| StepError::call("connect", &step.socket, error))?;
+                Some(Server::Syslog(socket))
+            }
+            _ => return Err(StepError::Senseless(format!("{} has no server", step.verb()))),
+        })
+    }
 }
 
 impl Hand<'_> {
-    pub(super) fn redis_set(&mut self, step: &RedisSet) -> Result<Flow, StepError> {
-        let Some(mut server) = connect(&step.socket, self.stop)? else { return Ok(Flow::Stop) };
-        let mut value = vec![0; usize::try_from(step.value.bytes()).unwrap_or(0)];
-        let schedule = Schedule { rate: step.rate, count: step.count, lasting: step.lasting };
-        let (name, bytes) = ("redis_set", step.value.bytes());
-        self.requests(&schedule, name, bytes, &step.socket, |random| {
-            random.fill(&mut value);
-            let command = set_command(random.below(step.keys), &value);
-            server.get_mut().write_all(&command)?;
-            set_answer(&mut server)
-        })
-    }
-
-    pub(super) fn sql(&mut self, step: &Sql) -> Result<Flow, StepError> {
-        let Some(mut server) = connect(&step.socket, self.stop)? else { return Ok(Flow::Stop) };
-        log_in(&mut server).map_err(|error| StepError::call("log in at", &step.socket, error))?;
-        let schedule = Schedule { rate: step.rate, count: step.count, lasting: step.lasting };
-        self.requests(&schedule, "sql", 0, &step.socket, |_| query(&mut server, &step.statement))
-    }
-
-    /// Makes requests as the schedule has them. One that fails when the workload is over anyway has lost
-    /// its server to that end.
-    fn requests(
-        &mut self,
-        schedule: &Schedule,
-        name: &'static str,
-        bytes: u64,
-        socket: &str,
-        mut request: impl FnMut(&mut Random) -> io::Result<()>,
-    ) -> Result<Flow, StepError> {
-        let start = now();
-        let end = End::new(start, schedule.lasting, schedule.count, None, ByteSize(Bytes(1)));
-        for n in 0.. {
-            let due = schedule.rate.map_or(start, |rate| later(start, rate.due(n)));
-            if end.is_reached(n, due) {
-                return Ok(Flow::Go);
-            }
-            if self.stop.sleep_until(due) {
-                return Ok(Flow::Stop);
-            }
-            let random = &mut self.random;
-            match self.measures.time(name, bytes, || request(random)) {
-                Ok(()) => {}
-                Err(_) if self.stop.is_due() => return Ok(Flow::Stop),
-                Err(error) => return Err(StepError::call("request to", socket, error)),
-            }
+    /// Makes one request. One that fails when the workload is over anyway has lost its server to that end. Returns
+    /// whether to go on.
+    pub(super) fn request(&mut self, step: &Step, is_first: bool) -> Result<bool, StepError> {
+        if is_first {
+            self.server = Server::of(step, self.stop)?;
         }
-        Ok(Flow::Go)
+        let Some(server) = &mut self.server else { return Ok(false) };
+        let content = &mut self.content;
+        let (made, socket) = match (step, server) {
+            (Step::Syslog(step), Server::Syslog(socket)) => {
+                let message = message(step.message.bytes(), content);
+                let sent = self.measures.time("syslog", step.message.bytes(), || socket.send(&message));
+                (sent.map(|_| ()), &step.socket)
+            }
+            (Step::RedisSet(step), Server::Redis(server)) => {
+                let mut value = vec![0; usize::try_from(step.value.bytes()).unwrap_or(0)];
+                content.fill(&mut value);
+                let command = set_command(content.below(step.keys), &value);
+                let made = self.measures.time("redis_set", step.value.bytes(), || {
+                    server.get_mut().write_all(&command)?;
+                    set_answer(server)
+                });
+                (made, &step.socket)
+            }
+            (Step::Sql(step), Server::Sql(server)) => {
+                (self.measures.time("sql", 0, || query(server, &step.statement)), &step.socket)
+            }
+            _ => return Err(StepError::Senseless(format!("{} has another server", step.verb()))),
+        };
+        match made {
+            Ok(()) => Ok(true),
+            Err(_) if self.stop.is_due() => Ok(false),
+            Err(error) => Err(StepError::call("request to", socket, error)),
+        }
     }
+}
+
+/// A syslog message: facility user, severity notice. The text differs from all before and is printable.
+fn message(length: u64, random: &mut Random) -> Vec<u8> {
+    let text = std::iter::from_fn(|| Some(b'a' + u8::try_from(random.below(26)).unwrap_or(0)));
+    b"<13>x: ".iter().copied().chain(text).take(usize::try_from(length).unwrap_or(0)).collect()
 }
 
 /// Connects as soon as the server is there; `None` when it is time to stop before that.

@@ -12,7 +12,8 @@ use super::wire::{Order, Said, Wish, hear, say};
 use floodline_record::record::{Event, What};
 use floodline_record::text::Text;
 use floodline_record::units::Nanos;
-use floodline_scenario::{Scenario, Step, TaskCopy};
+use floodline_scenario::program::Barriers;
+use floodline_scenario::{Scenario, TaskCopy};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -96,10 +97,12 @@ impl Director<'_> {
     /// Runs a scenario's workload to its end. `take` gets the events as they are told.
     pub fn run(&self, scenario: &Scenario, variant: &str, take: &mut dyn FnMut(Event)) -> Directed {
         let (tell, told) = channel();
+        let copies = scenario.task_copies();
         let mut session = Session {
             director: self,
             members: Vec::new(),
             asks: Vec::new(),
+            barriers: Barriers::of(&copies),
             removals: Vec::new(),
             remove_after: removals_of(scenario),
             end_by: None,
@@ -107,7 +110,7 @@ impl Director<'_> {
             directed: Directed::default(),
             take,
         };
-        for task in scenario.task_copies() {
+        for task in copies {
             session.hire(task, &tell);
         }
         drop(tell);
@@ -132,8 +135,9 @@ fn removals_of(scenario: &Scenario) -> BTreeMap<String, Nanos> {
 struct Session<'a, 'b> {
     director: &'a Director<'a>,
     members: Vec<Member>,
-    /// Who waits for what: member, number of its question, wish.
-    asks: Vec<(usize, u64, Wish)>,
+    /// Threads that wait.
+    asks: Vec<Ask>,
+    barriers: Barriers,
     /// Cgroups to remove, and when.
     removals: Vec<(Nanos, String)>,
     /// From the end of which cgroups on they are to be removed, and how much later.
@@ -143,6 +147,15 @@ struct Session<'a, 'b> {
     is_stopping: bool,
     directed: Directed,
     take: &'b mut dyn FnMut(Event),
+}
+
+/// A thread that waits.
+struct Ask {
+    member: usize,
+    number: u64,
+    wish: Wish,
+    /// How often its barrier had opened when it came.
+    round: u64,
 }
 
 impl Session<'_, '_> {
@@ -196,7 +209,11 @@ impl Session<'_, '_> {
         match heard {
             Heard::Said(Said::Ready) => self.set(index, State::Preparing, State::Ready),
             Heard::Said(Said::Ask { ask, wish }) => {
-                self.asks.push((index, ask, wish));
+                let round = match &wish {
+                    Wish::Barrier(name) => self.barriers.arrive(index, name),
+                    Wish::Task(_) => 0,
+                };
+                self.asks.push(Ask { member: index, number: ask, wish, round });
                 self.answer();
             }
             Heard::Said(Said::Event(event)) => (self.take)(event),
@@ -245,7 +262,8 @@ impl Session<'_, '_> {
         if is_failed && was_preparing {
             self.stop_all();
         }
-        self.asks.retain(|(asker, ..)| *asker != index);
+        self.asks.retain(|ask| ask.member != index);
+        self.barriers.end(index);
         let is_last = self.members.iter().all(|member| member.state == State::Ended || member.task.cgroup != cgroup);
         if let Some(after) = self.remove_after.get(&cgroup).filter(|_| is_last) {
             self.removals.push((later(now(), *after), cgroup));
@@ -253,30 +271,19 @@ impl Session<'_, '_> {
         self.answer();
     }
 
-    /// Answers whoever need not wait any longer.
+    /// Answers the threads that need not wait any longer.
     fn answer(&mut self) {
-        let is_met = |wish: &Wish| match wish {
-            Wish::Barrier(name) => {
-                let waiting = self.asks.iter().filter(|(.., other)| other == wish).count();
-                let alive = self.members.iter().filter(|member| member.state != State::Ended);
-                waiting >= alive.map(|member| parties_of(&member.task, name)).sum()
-            }
+        let is_met = |ask: &Ask| match &ask.wish {
+            Wish::Barrier(name) => self.barriers.round(name) != ask.round,
             Wish::Task(name) => {
                 !self.members.iter().any(|member| member.task.task == *name && member.state != State::Ended)
             }
         };
-        let met: Vec<bool> = self.asks.iter().map(|(.., wish)| is_met(wish)).collect();
-        let mut met = met.into_iter();
-        let mut go = Vec::new();
-        self.asks.retain(|(index, ask, _)| {
-            let is_met = met.next().unwrap_or(false);
-            if is_met {
-                go.push((*index, *ask));
-            }
-            !is_met
-        });
-        for (index, ask) in go {
-            self.tell(index, &Order::Go { ask });
+        let (met, waiting) = std::mem::take(&mut self.asks).into_iter().partition(is_met);
+        self.asks = waiting;
+        let met: Vec<Ask> = met;
+        for ask in met {
+            self.tell(ask.member, &Order::Go { ask: ask.number });
         }
     }
 
@@ -414,19 +421,4 @@ fn listen(index: usize, mut output: Box<dyn BufRead + Send>, tell: &Sender<(usiz
             return;
         }
     }
-}
-
-/// How many threads of a task copy come to a barrier.
-fn parties_of(task: &TaskCopy, name: &str) -> usize {
-    parties(&task.setup, name).max(parties(&task.steps, name))
-}
-
-fn parties(steps: &[Step], name: &str) -> usize {
-    let of = |step: &Step| match step {
-        Step::Barrier(barrier) => usize::from(barrier.name == name),
-        Step::Repeat(repeat) => parties(&repeat.steps, name),
-        Step::Parallel(parallel) => parallel.branches.iter().map(|branch| parties(branch, name)).sum(),
-        _ => 0,
-    };
-    steps.iter().map(of).max().unwrap_or(0)
 }

@@ -1,83 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files a task has open, each with the place where the task is in it. Opened at first use, closed by
-//! a `close` step or at the end.
+//! The files a thread of a task has open, by the number that its program gave them.
 
 use super::error::StepError;
 use super::mapping::Shared;
+use floodline_scenario::program::{Access, Slot, Way};
 use rustix::fs::OFlags;
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// How a file is open. A task may have one file open in several ways.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Way {
-    /// For reading.
-    Read,
-    /// For reading past the page cache.
-    ReadDirect,
-    /// For reading and writing.
-    Write,
-    /// For writing past the page cache.
-    WriteDirect,
-    /// For writing at the end.
-    Append,
-}
 
 /// An open file.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) file: File,
-    /// Where the task is in it.
-    pub(super) cursor: u64,
+    pub(super) path: String,
     pub(super) mapping: Option<Shared>,
 }
 
 /// All open files of one thread of a task.
 #[derive(Debug, Default)]
-pub(super) struct Files(BTreeMap<(String, Way), Open>);
+pub(super) struct Files(Vec<Option<Open>>);
 
 impl Files {
-    /// The file, opened where it is not.
-    pub(super) fn open(&mut self, path: &str, way: Way) -> Result<&mut Open, StepError> {
-        let key = (path.to_owned(), way);
-        if !self.0.contains_key(&key) {
-            let file = open(path, way)?;
-            self.0.insert(key.clone(), Open { file, cursor: 0, mapping: None });
+    pub(super) fn put(&mut self, slot: Slot, path: &str, file: File) {
+        if self.0.len() <= slot.0 {
+            self.0.resize_with(slot.0 + 1, || None);
         }
-        self.0.get_mut(&key).ok_or_else(|| StepError::Senseless(format!("{path} is not open")))
+        self.0[slot.0] = Some(Open { file, path: path.to_owned(), mapping: None });
     }
 
-    /// The file in whatever way it is open.
-    pub(super) fn any(&self, path: &str) -> Option<&Open> {
-        let ways = [Way::Write, Way::Append, Way::WriteDirect, Way::Read, Way::ReadDirect];
-        ways.iter().find_map(|&way| self.0.get(&(path.to_owned(), way)))
+    pub(super) fn at(&mut self, slot: Slot) -> Result<&mut Open, StepError> {
+        let open = self.0.get_mut(slot.0).and_then(Option::as_mut);
+        open.ok_or_else(|| StepError::Senseless("a file that is not open".to_owned()))
     }
 
-    /// The task's mapping of the file.
-    pub(super) fn mapping(&self, path: &str) -> Option<&Shared> {
-        self.any(path).and_then(|open| open.mapping.as_ref())
-    }
-
-    /// Takes the file out in every way it is open.
-    pub(super) fn close(&mut self, path: &str) -> Vec<Open> {
-        let keys: Vec<_> = self.0.keys().filter(|(name, _)| name == path).cloned().collect();
-        keys.iter().filter_map(|key| self.0.remove(key)).collect()
+    /// Takes a file out, which closes it when it is dropped.
+    pub(super) fn take(&mut self, slot: Slot) -> Option<Open> {
+        self.0.get_mut(slot.0).and_then(Option::take)
     }
 }
 
 /// Opens a file; one that is written is created, with its directories, where it is missing.
 pub(super) fn open(path: &str, way: Way) -> Result<File, StepError> {
     let mut options = OpenOptions::new();
-    match way {
-        Way::Read => options.read(true),
-        Way::ReadDirect => options.read(true).custom_flags(direct()),
-        Way::Write => options.read(true).write(true).create(true),
-        Way::WriteDirect => options.read(true).write(true).create(true).custom_flags(direct()),
-        Way::Append => options.append(true).create(true),
+    match way.access {
+        Access::Read => options.read(true),
+        Access::Write => options.read(true).write(true).create(true),
+        Access::Append => options.append(true).create(true),
     };
-    if matches!(way, Way::Write | Way::WriteDirect | Way::Append) {
+    if way.is_direct {
+        options.custom_flags(direct());
+    }
+    if way.access != Access::Read {
         parents(path)?;
     }
     options.open(path).map_err(|error| StepError::call("open", path, error))

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the steps of one task. The main thread of a task and each of its parallel branches is a [`Hand`]
-//! with its own open files, randomness and measures.
+//! Runs one task: each thread's [`Program`] says what it does next, and a [`Hand`] does it with system calls and measures
+//! it. The simulator does the same operations with its own kernel. The main thread of a task and each of its parallel
+//! branches is a hand with its own open files, choices and measures.
 
-use super::clock::{later, now, until};
+use super::client::Server;
+use super::clock::{now, until};
 use super::error::{Failure, StepError};
 use super::files::Files;
-use super::io::make_durable;
+use super::io::Block;
 use super::mapping::Anonymous;
 use super::measure::Measures;
 use super::meeting::Meeting;
 use super::stop::Stop;
 use super::system::{self, Place};
 use floodline_record::units::Nanos;
-use floodline_scenario::{Anon, Lasting, Parallel, Random, Repeat, Step, SyncCall, TaskCopy};
+use floodline_scenario::program::{Answer, Op, Program};
+use floodline_scenario::{Anon, Lasting, Parallel, Random, Step, TaskCopy};
 use rustix::param::page_size;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -30,19 +33,22 @@ pub struct Run<'a> {
     pub since: Nanos,
 }
 
-/// How to go on after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    /// With the next.
-    Go,
-    /// Not at all: the task ended itself, or it is time.
-    Stop,
+/// What came of an operation; `None` if it is time to stop.
+pub(super) type Outcome = Result<Option<Answer>, Failed>;
+
+const DONE: Outcome = Ok(Some(Answer::Done));
+
+/// A step that failed.
+pub(super) struct Failed {
+    /// Where in the steps, as [`Program::place`] has it.
+    place: String,
+    error: StepError,
 }
 
-/// A step that failed, with its place from the inside out.
-struct Failed {
-    place: Vec<String>,
-    error: StepError,
+impl From<StepError> for Failed {
+    fn from(error: StepError) -> Failed {
+        Failed { place: String::new(), error }
+    }
 }
 
 /// Anonymous memory that a thread of a task holds.
@@ -53,12 +59,17 @@ pub(super) struct Memory(Vec<Anonymous>);
 pub(super) struct Hand<'a> {
     pub(super) run: &'a Run<'a>,
     pub(super) stop: &'a Stop,
-    pub(super) random: Random,
+    /// Of what is written. The choices are the program's.
+    pub(super) content: Random,
     pub(super) files: Files,
     pub(super) measures: Measures,
-    /// How many files were created by each name.
-    pub(super) created: std::collections::BTreeMap<String, u64>,
     pub(super) anon: Memory,
+    /// What is written, and where what is read goes.
+    pub(super) block: Block,
+    pub(super) buffer: Block,
+    /// The server that requests go to.
+    pub(super) server: Option<Server>,
+    program: Program<'a>,
 }
 
 /// Everything a task holds between its setup and its program.
@@ -77,7 +88,7 @@ pub(super) fn perform(prepared: Prepared<'_>, since: Nanos) -> (Measures, Result
     let Prepared(mut hand) = prepared;
     hand.measures = Measures::new(since, hand.run.task.stall_over.0);
     let ended = hand.all(&hand.run.task.steps).map_err(|failed| failed.named("steps"));
-    (hand.measures, ended.map(|_| ()))
+    (hand.measures, ended)
 }
 
 /// Runs a whole task in this thread: setup, then the program. For tests and single tasks; the director
@@ -92,65 +103,85 @@ pub fn run_task(run: &Run<'_>) -> (Vec<floodline_record::record::Event>, Result<
 }
 
 impl Failed {
-    fn named(mut self, root: &str) -> Failure {
-        let mut step = root.to_owned();
-        while let Some(part) = self.place.pop() {
-            step.push_str(&part);
-        }
-        Failure { step, error: self.error }
+    fn named(self, root: &str) -> Failure {
+        Failure { step: format!("{root}{}", self.place), error: self.error }
     }
 }
+
+/// Tells the randomness of contents from that of choices.
+const CONTENT: u64 = 0x636f_6e74_656e_7400;
 
 impl<'a> Hand<'a> {
     fn new(run: &'a Run<'a>, seed: u64) -> Hand<'a> {
         Hand {
             run,
             stop: run.stop,
-            random: Random::new(seed),
+            content: Random::new(seed ^ CONTENT),
             files: Files::default(),
             measures: Measures::new(run.since, run.task.stall_over.0),
-            created: std::collections::BTreeMap::new(),
             anon: Memory::default(),
+            block: Block::default(),
+            buffer: Block::default(),
+            server: None,
+            program: Program::new(seed),
         }
     }
 
-    fn all(&mut self, steps: &[Step]) -> Result<Flow, Failed> {
-        for (index, step) in steps.iter().enumerate() {
-            let flow = self.step(step).map_err(|mut failed| {
-                failed.place.push(format!("[{index}].{}", step.verb()));
-                failed
-            })?;
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
+    /// Runs steps to their end, or until it is time to stop.
+    fn all(&mut self, steps: &'a [Step]) -> Result<(), Failed> {
+        self.program.run(steps);
+        let mut answer = Answer::Done;
+        loop {
+            let outcome = match self.program.next(now(), self.stop.is_due(), answer) {
+                Ok(None) => return Ok(()),
+                Ok(Some(op)) => self.perform(op),
+                Err(why) => Err(StepError::Senseless(why).into()),
+            };
+            match outcome {
+                Ok(Some(next)) => answer = next,
+                Ok(None) => return Ok(()),
+                Err(failed) => return Err(Failed { place: self.program.place() + &failed.place, ..failed }),
             }
         }
-        Ok(Flow::Go)
     }
 
-    fn step(&mut self, step: &Step) -> Result<Flow, Failed> {
-        if self.stop.is_due() {
-            return Ok(Flow::Stop);
+    fn perform(&mut self, op: Op<'a>) -> Outcome {
+        match op {
+            Op::SleepUntil(at) => return Ok((!self.stop.sleep_until(at)).then_some(Answer::Done)),
+            Op::Open { slot, path, way, is_measured } => self.open(slot, &path, way, is_measured)?,
+            Op::Close { slots } => self.close(&slots)?,
+            Op::Release(slot) => drop(self.files.take(slot)),
+            Op::Length(slot) => return Ok(Some(Answer::Bytes(self.length(slot)?))),
+            Op::SetLength(slot, length) => self.set_length(slot, length)?,
+            Op::Write { slot, offset, length } => self.write(slot, offset, length)?,
+            Op::Read { slot, offset, length, keep } => {
+                return Ok(Some(Answer::Bytes(self.read(slot, offset, length, keep)?)));
+            }
+            Op::Map { slot, size } => self.map(slot, size)?,
+            Op::Store { slot, page, length } => self.store(slot, page, length)?,
+            Op::Durable(call, target) => self.make_durable(call, &target)?,
+            Op::CreateFile { path, step } => self.create_file(&path, step)?,
+            Op::Unlink(path) => self
+                .measures
+                .time("unlink", 0, || std::fs::remove_file(&path))
+                .map_err(|error| StepError::call("unlink", &path, error))?,
+            Op::Request { step, is_first } => return Ok(self.request(step, is_first)?.then_some(Answer::Done)),
+            Op::Mounts { step: Step::Mount(_), points, at_once } => {
+                system::mount_all(&mut self.measures, self.run.place, &points, at_once)?;
+            }
+            Op::Mounts { points, at_once, .. } => system::umount_all(&mut self.measures, &points, at_once)?,
+            Op::Parallel(parallel, seeds) => self.parallel(parallel, &seeds)?,
+            // A round takes its time by itself.
+            Op::EndOfRound(_) => {}
+            Op::Plain(step) => return self.plain(step),
         }
-        match step {
-            Step::Repeat(repeat) => return self.repeat(repeat),
-            Step::Parallel(parallel) => return self.parallel(parallel),
-            _ => {}
-        }
-        self.plain(step).map_err(|error| Failed { place: Vec::new(), error })
+        DONE
     }
 
-    /// A step without steps in it.
-    fn plain(&mut self, step: &Step) -> Result<Flow, StepError> {
-        let measures = &mut self.measures;
+    /// A step that is one operation.
+    fn plain(&mut self, step: &Step) -> Outcome {
+        let (measures, place) = (&mut self.measures, self.run.place);
         match step {
-            Step::Write(step) => return self.write(step),
-            Step::Read(step) => return self.read(step),
-            Step::MmapStore(step) => return self.mmap_store(step),
-            Step::CreateFiles(step) => return self.create_files(step),
-            Step::Unlink(step) => return self.unlink(step),
-            Step::Fsync(step) => make_durable(&self.files, measures, SyncCall::Fsync, &step.file)?,
-            Step::Fdatasync(step) => make_durable(&self.files, measures, SyncCall::Fdatasync, &step.file)?,
-            Step::Msync(step) => make_durable(&self.files, measures, SyncCall::Msync, &step.file)?,
             Step::Syncfs(step) => system::syncfs(measures, &step.path)?,
             Step::Sync => measures.time("sync", 0, || -> Result<(), StepError> {
                 rustix::fs::sync();
@@ -159,78 +190,32 @@ impl<'a> Hand<'a> {
             Step::Rename(step) => measures
                 .time("rename", 0, || std::fs::rename(&step.from, &step.to))
                 .map_err(|error| StepError::call("rename", &step.from, error))?,
-            Step::Truncate(step) => {
-                let open = self.files.open(&step.file, super::files::Way::Write)?;
-                measures
-                    .time("truncate", 0, || open.file.set_len(step.size.bytes()))
-                    .map_err(|error| StepError::call("truncate", &step.file, error))?;
-            }
             Step::Mkdir(step) => measures
                 .time("mkdir", 0, || std::fs::create_dir_all(&step.path))
                 .map_err(|error| StepError::call("mkdir", &step.path, error))?,
             Step::Rmdir(step) => measures
                 .time("rmdir", 0, || std::fs::remove_dir(&step.path))
                 .map_err(|error| StepError::call("rmdir", &step.path, error))?,
-            Step::Close(step) => {
-                let open = self.files.close(&step.file);
-                measures.time("close", 0, || -> Result<(), StepError> {
-                    drop(open);
-                    Ok(())
-                })?;
-            }
-            Step::Mount(step) => system::mount_all(measures, self.run.place, step)?,
-            Step::Umount(step) => system::umount_all(measures, step)?,
-            Step::Burn(step) => return Ok(self.burn(step)),
-            Step::Sleep(step) => {
-                let is_stopped = self.stop.sleep_until(later(now(), step.lasting.0));
-                return Ok(if is_stopped { Flow::Stop } else { Flow::Go });
-            }
+            Step::Burn(step) => return Ok(self.burn(step).then_some(Answer::Done)),
             Step::Anon(step) => self.anon.set(step)?,
             Step::DropCaches => system::drop_caches()?,
             Step::WaitFor(step) => self.run.meeting.wait_for(&step.task)?,
             Step::Barrier(step) => self.run.meeting.barrier(&step.name)?,
-            Step::CreateCgroup(step) => system::create_cgroup(measures, self.run.place, &step.cgroup)?,
-            Step::RemoveCgroup(step) => system::remove_cgroup(measures, self.run.place, &step.cgroup)?,
-            Step::MoveTo(step) => system::move_self(self.run.place, &step.cgroup)?,
-            Step::SetLimits(step) => system::set_limits(self.run.place, &step.cgroup, &step.limits)?,
+            Step::CreateCgroup(step) => system::create_cgroup(measures, place, &step.cgroup)?,
+            Step::RemoveCgroup(step) => system::remove_cgroup(measures, place, &step.cgroup)?,
+            Step::MoveTo(step) => system::move_self(place, &step.cgroup)?,
+            Step::SetLimits(step) => system::set_limits(place, &step.cgroup, &step.limits)?,
             Step::SetSysctl(step) => system::set_sysctls(step)?,
-            Step::Syslog(step) => return self.syslog(step),
-            Step::RedisSet(step) => return self.redis_set(step),
-            Step::Sql(step) => return self.sql(step),
             Step::Note(step) => self.run.meeting.note(&step.text)?,
-            Step::Exit => return Ok(Flow::Stop),
-            Step::Repeat(_) | Step::Parallel(_) => {}
+            _ => return Err(StepError::Senseless(format!("{} is more than one operation", step.verb())).into()),
         }
-        Ok(Flow::Go)
+        DONE
     }
 
-    fn repeat(&mut self, repeat: &Repeat) -> Result<Flow, Failed> {
-        let start = now();
-        let end = repeat.lasting.map(|lasting| later(start, lasting.0));
-        let mut due = start;
-        for _ in 0..repeat.times.unwrap_or(u64::MAX) {
-            if end.is_some_and(|end| due >= end || now() >= end) {
-                break;
-            }
-            if self.stop.sleep_until(due) {
-                return Ok(Flow::Stop);
-            }
-            let flow = self.all(&repeat.steps).map_err(|mut failed| {
-                failed.place.push(".steps".to_owned());
-                failed
-            })?;
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
-            }
-            due = repeat.every.map_or(due, |every| later(due, every.0));
-        }
-        Ok(Flow::Go)
-    }
-
-    fn parallel(&mut self, parallel: &Parallel) -> Result<Flow, Failed> {
+    fn parallel(&mut self, parallel: &'a Parallel, seeds: &[u64]) -> Result<(), Failed> {
         let mut hands = Vec::new();
-        for _ in &parallel.branches {
-            let mut hand = Hand::new(self.run, self.random.number());
+        for seed in seeds {
+            let mut hand = Hand::new(self.run, *seed);
             hand.measures = self.measures.fresh();
             hands.push(hand);
         }
@@ -254,20 +239,16 @@ impl<'a> Hand<'a> {
                     self.measures.merge(measures);
                     ended.err()
                 }
-                Err(_) => Some(Failed {
-                    place: Vec::new(),
-                    error: StepError::Senseless("the branch's thread panicked".into()),
-                }),
+                Err(_) => Some(StepError::Senseless("the branch's thread panicked".into()).into()),
             };
-            if let Some(mut failed) = failed {
-                failed.place.push(format!(".branches[{index}]"));
-                first.get_or_insert(failed);
-            }
+            let named = |failed: Failed| Failed { place: format!(".branches[{index}]{}", failed.place), ..failed };
+            first = first.or(failed.map(named));
         }
-        first.map_or(Ok(Flow::Go), Err)
+        first.map_or(Ok(()), Err)
     }
 
-    fn burn(&mut self, step: &Lasting) -> Flow {
+    /// Returns whether to go on.
+    fn burn(&mut self, step: &Lasting) -> bool {
         let cpu = || {
             let time = clock_gettime(ClockId::ThreadCPUTime);
             u64::try_from(time.tv_sec).unwrap_or(0) * Nanos::SECOND.0 + u64::try_from(time.tv_nsec).unwrap_or(0)
@@ -280,12 +261,12 @@ impl<'a> Hand<'a> {
                 value = std::hint::black_box(value.wrapping_mul(31).wrapping_add(round));
             }
             if self.stop.is_due() {
-                return Flow::Stop;
+                return false;
             }
         }
         // In wall time: what it took beyond its CPU time was somebody else's.
         self.measures.took("burn", at, until(at, now()), 0);
-        Flow::Go
+        true
     }
 }
 

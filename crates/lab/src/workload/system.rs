@@ -6,7 +6,7 @@ use super::clock::{now, until};
 use super::error::StepError;
 use super::measure::Measures;
 use floodline_record::id::DevId;
-use floodline_scenario::{Cgroup, CgroupMode, MountCopy, Mounting, SizeLimit, Sysctls, fill};
+use floodline_scenario::{Cgroup, CgroupMode, MountCopy, SizeLimit, Sysctls};
 use rustix::mount::{MountFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -164,15 +164,20 @@ pub fn mount(mount: &MountCopy, place: &Place) -> Result<(), StepError> {
         .map_err(|error| StepError::call("mount", &mount.point, error))
 }
 
-pub(super) fn mount_all(measures: &mut Measures, place: &Place, step: &Mounting) -> Result<(), StepError> {
-    each(measures, "mount", step, &|point| match place.mounts.iter().find(|mount| mount.point == point) {
+pub(super) fn mount_all(
+    measures: &mut Measures,
+    place: &Place,
+    points: &[String],
+    at_once: bool,
+) -> Result<(), StepError> {
+    each(measures, "mount", points, at_once, &|point| match place.mounts.iter().find(|mount| mount.point == point) {
         Some(found) => mount(found, place),
         None => Err(StepError::Senseless(format!("{point:?} is no mount of this machine"))),
     })
 }
 
-pub(super) fn umount_all(measures: &mut Measures, step: &Mounting) -> Result<(), StepError> {
-    each(measures, "umount", step, &|point| {
+pub(super) fn umount_all(measures: &mut Measures, points: &[String], at_once: bool) -> Result<(), StepError> {
+    each(measures, "umount", points, at_once, &|point| {
         rustix::mount::unmount(point, UnmountFlags::empty()).map_err(|error| StepError::call("umount", point, error))
     })
 }
@@ -181,11 +186,11 @@ pub(super) fn umount_all(measures: &mut Measures, step: &Mounting) -> Result<(),
 fn each(
     measures: &mut Measures,
     name: &'static str,
-    step: &Mounting,
+    points: &[String],
+    at_once: bool,
     act: &(dyn Fn(&str) -> Result<(), StepError> + Sync),
 ) -> Result<(), StepError> {
-    let points: Vec<String> = (0..step.count).map(|n| fill(&step.point, 'n', n)).collect();
-    if !step.at_once {
+    if !at_once {
         return points.iter().try_for_each(|point| measures.time(name, 0, || act(point)));
     }
     let timed = |point: &str| {

@@ -2,7 +2,7 @@
 //! Where the tasks of a scenario wait for each other: barriers, the end of another task, and the start of all.
 
 use super::Hand;
-use crate::world::World;
+use floodline_scenario::program::Barriers;
 use std::collections::BTreeMap;
 
 /// Where tasks meet.
@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Meeting {
     /// Copies of each task that have not ended.
     pub(crate) live: BTreeMap<String, u64>,
-    /// How many come to each barrier, how many have come, and how often it opened.
-    pub(crate) barriers: BTreeMap<String, (u64, u64, u64)>,
+    pub(crate) barriers: Barriers,
     /// Tasks in their setup.
     pub(crate) unprepared: u64,
     pub(crate) changed: crate::engine::Waiters,
@@ -23,27 +22,9 @@ impl Meeting {
     fn is_over(&self, task: &str) -> bool {
         self.live.get(task).is_none_or(|live| *live == 0)
     }
-
-    fn is_waiting(&self, name: &str, round: u64) -> bool {
-        self.barriers.get(name).is_some_and(|(.., opened)| *opened == round)
-    }
 }
 
-impl World {
-    fn meeting_arrive(&mut self, name: &str) -> u64 {
-        let Some((parties, come, opened)) = self.meeting.barriers.get_mut(name) else { return u64::MAX };
-        let round = *opened;
-        *come += 1;
-        if *come >= *parties {
-            (*come, *opened) = (0, round + 1);
-            let waiting = self.meeting.changed.take();
-            self.wake_all(waiting);
-        }
-        round
-    }
-}
-
-impl Hand {
+impl Hand<'_> {
     pub(super) async fn wait_for(&self, task: &str) {
         while !self.is_stopped() && !self.sim.w().meeting.is_over(task) {
             self.sim.wait("the end of another task", |world| &mut world.meeting.changed).await;
@@ -51,8 +32,16 @@ impl Hand {
     }
 
     pub(super) async fn barrier(&self, name: &str) {
-        let round = self.sim.w().meeting_arrive(name);
-        while self.sim.w().meeting.is_waiting(name, round) {
+        let round = {
+            let mut world = self.sim.w();
+            let round = world.meeting.barriers.arrive(self.number, name);
+            if world.meeting.barriers.round(name) > round {
+                let waiting = world.meeting.changed.take();
+                world.wake_all(waiting);
+            }
+            round
+        };
+        while self.sim.w().meeting.barriers.round(name) == round {
             self.sim.wait("others at a barrier", |world| &mut world.meeting.changed).await;
         }
     }

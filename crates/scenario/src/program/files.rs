@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The steps on sets of files: `create_files` and `unlink`.
+
+use super::frame::Turn;
+use super::repeat::End;
+use super::{Op, State, later, numbered};
+use crate::step::{CreateFiles, Files};
+use floodline_record::units::Nanos;
+
+/// A `create_files` in progress.
+#[derive(Debug)]
+pub(super) struct Creating<'s> {
+    step: &'s CreateFiles,
+    start: Nanos,
+    end: End,
+    n: u64,
+    is_due: bool,
+}
+
+impl<'s> Creating<'s> {
+    pub(super) fn new(step: &'s CreateFiles, now: Nanos) -> Creating<'s> {
+        Creating { step, start: now, end: End::new(now, step.lasting, step.files), n: 0, is_due: false }
+    }
+
+    pub(super) fn advance(&mut self, state: &mut State, now: Nanos) -> Turn<'s> {
+        let step = self.step;
+        if std::mem::take(&mut self.is_due) {
+            let number = state.created.entry(step.file.clone()).or_insert(0);
+            let path = numbered(&step.file, *number, step.files_per_dir);
+            *number += 1;
+            self.n += 1;
+            return Turn::Op(Op::CreateFile { path, step });
+        }
+        let due = step.rate.map_or(self.start, |rate| later(self.start, rate.due(self.n)));
+        if self.end.is_reached(self.n, due, now) {
+            return Turn::Pop;
+        }
+        self.is_due = true;
+        Turn::Op(Op::SleepUntil(due))
+    }
+}
+
+/// An `unlink` in progress.
+#[derive(Debug)]
+pub(super) struct Unlinking<'s> {
+    step: &'s Files,
+    number: u64,
+}
+
+impl<'s> Unlinking<'s> {
+    pub(super) fn new(step: &'s Files) -> Unlinking<'s> {
+        Unlinking { step, number: 0 }
+    }
+
+    pub(super) fn advance(&mut self, is_stopped: bool) -> Turn<'s> {
+        let step = self.step;
+        if self.number >= step.files {
+            return Turn::Pop;
+        }
+        if is_stopped {
+            return Turn::End;
+        }
+        let path = numbered(&step.file, self.number, step.files_per_dir);
+        self.number += 1;
+        Turn::Op(Op::Unlink(path))
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One level of a program: a list of steps, or a step that is in progress. Steps that are one operation have no level.
+
+use super::files::{Creating, Unlinking};
+use super::repeat::Repeating;
+use super::requests::Requesting;
+use super::store::Storing;
+use super::transfer::{Reading, ReadingFiles, Writing};
+use super::{Answer, Op, State, Way, later};
+use crate::fill;
+use crate::step::{Mounting, Step, SyncCall};
+use floodline_record::units::Nanos;
+
+/// What a frame wants.
+pub(super) enum Turn<'s> {
+    /// This operation.
+    Op(Op<'s>),
+    /// Another level, and its turn when that is done.
+    Push(Frame<'s>),
+    /// It is done.
+    Pop,
+    /// The program is done.
+    End,
+}
+
+/// One level.
+#[derive(Debug)]
+pub(super) enum Frame<'s> {
+    /// A list, and the number of the step that comes next.
+    Steps(&'s [Step], usize),
+    /// `truncate`, once the file is open.
+    Truncate(&'s str, u64),
+    Repeat(Repeating<'s>),
+    Write(Writing<'s>),
+    Read(Reading<'s>),
+    ReadFiles(ReadingFiles<'s>),
+    Store(Storing<'s>),
+    Create(Creating<'s>),
+    Unlink(Unlinking<'s>),
+    Request(Requesting<'s>),
+    /// An operation that was given out: done.
+    Done,
+}
+
+impl<'s> Frame<'s> {
+    pub(super) fn steps(steps: &'s [Step]) -> Frame<'s> {
+        Frame::Steps(steps, 0)
+    }
+
+    pub(super) fn advance(
+        &mut self,
+        state: &mut State,
+        now: Nanos,
+        is_stopped: bool,
+        answer: Answer,
+    ) -> Result<Turn<'s>, String> {
+        match self {
+            Frame::Steps(steps, next) => {
+                let Some(step) = steps.get(*next) else { return Ok(Turn::Pop) };
+                *next += 1;
+                if is_stopped {
+                    return Ok(Turn::End);
+                }
+                begin(step, state, now)
+            }
+            Frame::Truncate(path, length) => {
+                let (slot, open) = state.open(path, Way::WRITE);
+                if let Some(open) = open {
+                    return Ok(Turn::Op(open));
+                }
+                let length = *length;
+                *self = Frame::Done;
+                Ok(Turn::Op(Op::SetLength(slot, length)))
+            }
+            Frame::Repeat(frame) => Ok(frame.advance(now)),
+            Frame::Write(frame) => frame.advance(state, now),
+            Frame::Read(frame) => Ok(frame.advance(state, now, answer)),
+            Frame::ReadFiles(frame) => Ok(frame.advance(state, now, answer)),
+            Frame::Store(frame) => frame.advance(state, now),
+            Frame::Create(frame) => Ok(frame.advance(state, now)),
+            Frame::Unlink(frame) => Ok(frame.advance(is_stopped)),
+            Frame::Request(frame) => Ok(frame.advance(now)),
+            Frame::Done => Ok(Turn::Pop),
+        }
+    }
+
+    pub(super) fn place(&self) -> String {
+        match self {
+            Frame::Steps(steps, next) => {
+                let at = next.saturating_sub(1);
+                steps.get(at).map_or(String::new(), |step| format!("[{at}].{}", step.verb()))
+            }
+            Frame::Repeat(_) => ".steps".to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Begins a step.
+fn begin<'s>(step: &'s Step, state: &mut State, now: Nanos) -> Result<Turn<'s>, String> {
+    let mount = |mounting: &Mounting| Op::Mounts {
+        step,
+        points: (0..mounting.count).map(|number| fill(&mounting.point, 'n', number)).collect(),
+        at_once: mounting.at_once,
+    };
+    let frame = match step {
+        Step::Write(write) => Frame::Write(Writing::new(write)),
+        Step::Read(read) => match read.files {
+            Some(files) => Frame::ReadFiles(ReadingFiles::new(read, files, now)),
+            None => Frame::Read(Reading::new(read)),
+        },
+        Step::MmapStore(store) => Frame::Store(Storing::new(store, now)?),
+        Step::CreateFiles(create) => Frame::Create(Creating::new(create, now)),
+        Step::Unlink(files) => Frame::Unlink(Unlinking::new(files)),
+        Step::Truncate(truncate) => Frame::Truncate(&truncate.file, truncate.size.bytes()),
+        Step::Repeat(repeat) => Frame::Repeat(Repeating::new(repeat, now)),
+        Step::Syslog(_) | Step::RedisSet(_) | Step::Sql(_) => Frame::Request(Requesting::new(step, now)),
+        Step::Parallel(parallel) => {
+            let seeds = parallel.branches.iter().map(|_| state.random.number()).collect();
+            return Ok(Turn::Op(Op::Parallel(parallel, seeds)));
+        }
+        Step::Fsync(on) => return Ok(Turn::Op(state.durable(SyncCall::Fsync, &on.file)?)),
+        Step::Fdatasync(on) => return Ok(Turn::Op(state.durable(SyncCall::Fdatasync, &on.file)?)),
+        Step::Msync(on) => return Ok(Turn::Op(state.durable(SyncCall::Msync, &on.file)?)),
+        Step::Close(on) => {
+            let slots = state.open.remove(&on.file).map(|ways| ways.into_values().collect());
+            return Ok(Turn::Op(Op::Close { slots: slots.unwrap_or_default() }));
+        }
+        Step::Mount(mounting) | Step::Umount(mounting) => return Ok(Turn::Op(mount(mounting))),
+        Step::Sleep(sleep) => return Ok(Turn::Op(Op::SleepUntil(later(now, sleep.lasting.0)))),
+        Step::Exit => return Ok(Turn::End),
+        Step::Syncfs(_)
+        | Step::Sync
+        | Step::Rename(_)
+        | Step::Mkdir(_)
+        | Step::Rmdir(_)
+        | Step::Burn(_)
+        | Step::Anon(_)
+        | Step::DropCaches
+        | Step::WaitFor(_)
+        | Step::Barrier(_)
+        | Step::CreateCgroup(_)
+        | Step::RemoveCgroup(_)
+        | Step::MoveTo(_)
+        | Step::SetLimits(_)
+        | Step::SetSysctl(_)
+        | Step::Note(_) => return Ok(Turn::Op(Op::Plain(step))),
+    };
+    Ok(Turn::Push(frame))
+}
