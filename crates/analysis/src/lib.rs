@@ -12,6 +12,7 @@ pub mod diagnose;
 pub mod ledger;
 pub mod moment;
 pub mod plan;
+pub mod prediction;
 pub mod report;
 pub mod run;
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod memory;
 mod model;
 mod observe;
 mod output;
+mod twins;
 
 use console::{ColorChoice, Console};
 use error::CliError;

@@ -4,6 +4,7 @@
 //! `cgroup/PATH/memory.max`) or of the scenario (`vm.dirty_bytes`, `machine.memory`). The scenario's own checks refuse
 //! what the kernel refuses.
 
+use floodline_analysis::prediction::Setting;
 use floodline_analysis::report::{Step, When};
 use floodline_kernel::{Behaviour, OLDEST_MODELLED, is_modelled};
 use floodline_record::id::DevId;
@@ -11,37 +12,21 @@ use floodline_record::nearest::nearest;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{CgroupMode, Scenario};
-use std::str::FromStr;
 
-/// One setting and its new value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub struct Setting {
-    /// Name, of the host or of the scenario.
-    pub key: String,
-    /// New value.
-    pub value: String,
-}
-
-impl Setting {
-    /// A setting of a name.
-    pub fn new(key: impl Into<String>, value: impl ToString) -> Setting {
-        Setting { key: key.into(), value: value.to_string() }
-    }
-}
-
-impl FromStr for Setting {
-    type Err = NotChanged;
-
-    fn from_str(text: &str) -> Result<Setting, NotChanged> {
-        match text.split_once('=') {
-            Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
-                Ok(Setting::new(key.trim(), value.trim()))
-            }
-            _ => Err(NotChanged::new(
-                format!("invalid setting {text:?}: expected KEY=VALUE"),
-                "e.g. --set vm.dirty_background_bytes=64M",
-            )),
+/// Reads `KEY=VALUE`.
+///
+/// # Errors
+///
+/// There is no key or no value.
+pub fn setting(text: &str) -> Result<Setting, NotChanged> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok(Setting::new(key.trim(), value.trim()))
         }
+        _ => Err(NotChanged::new(
+            format!("invalid setting {text:?}: expected KEY=VALUE"),
+            "e.g. --set vm.dirty_background_bytes=64M",
+        )),
     }
 }
 
@@ -424,7 +409,7 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
     fn changed(settings: &[&str]) -> Result<Changed, NotChanged> {
         let window = Fixture::healthy().window();
         let journald = ["journal".to_owned()];
-        let settings: Result<Vec<Setting>, NotChanged> = settings.iter().map(|text| text.parse()).collect();
+        let settings: Result<Vec<Setting>, NotChanged> = settings.iter().map(|text| setting(text)).collect();
         let host = Host { window: &window, journald: &journald };
         change(&base(), KernelVersion::new(6, 12, 0), &settings?, host)
     }

@@ -6,9 +6,11 @@ pub mod backtest;
 pub mod changed;
 mod derive;
 mod error;
+pub mod predict;
 mod provenance;
 mod recorded;
 pub mod run;
+pub mod shown;
 mod text;
 
 pub use error::TwinError;

@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod matrix;
 pub mod metrics;
 pub mod moment;
+pub mod predict;
 pub mod run;
 pub mod sweep;
 pub mod validate;

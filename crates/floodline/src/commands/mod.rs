@@ -10,6 +10,7 @@ mod export;
 mod kernels;
 mod lab;
 mod ledger;
+mod predict;
 mod record;
 mod replay;
 pub(crate) mod scenario;
@@ -35,6 +36,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<explain::Explain>(),
     Command::of::<kernels::Kernels>(),
     Command::of::<scenario::ScenarioCommand>(),
+    Command::of::<predict::Predict>(),
     Command::of::<simulate::Simulate>(),
     Command::of::<sweep::SweepCommand>(),
     Command::of::<lab::Lab>(),

@@ -19,6 +19,7 @@ mod lab_trace;
 mod ledger;
 mod misuse;
 mod output_files;
+mod predict;
 mod record;
 mod recorder;
 mod scenario;

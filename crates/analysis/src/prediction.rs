@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a change is predicted to do: figures before and after with an interval, findings that appear and vanish. Plain
+//! data; the twin fills it and the view shows it. The JSON form is a stable interface: fields are added, never renamed.
+
+use crate::report::Severity;
+use floodline_record::human;
+use floodline_record::version::KernelVersion;
+use serde::Serialize;
+
+/// Version of the JSON form.
+pub const SCHEMA: &str = "floodline.predict/1";
+
+/// One setting and its new value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Setting {
+    /// Name, of the host or of the scenario.
+    pub key: String,
+    /// New value.
+    pub value: String,
+}
+
+impl Setting {
+    /// A setting of a name.
+    pub fn new(key: impl Into<String>, value: impl ToString) -> Setting {
+        Setting { key: key.into(), value: value.to_string() }
+    }
+}
+
+/// Which direction of a figure is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// A smaller value.
+    Less,
+    /// A larger value.
+    More,
+}
+
+/// A rule that found something in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+}
+
+/// Why a figure is not predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// The back-test of this figure misses by more than 25 %.
+    BackTest,
+    /// The two bounds of demand disagree in direction.
+    Demand,
+}
+
+/// One figure before and after.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Name; throughput of a program is `program NAME`.
+    pub figure: String,
+    /// Name for people (escaped).
+    pub label: String,
+    /// Unit: `seconds`, `bytes` or `bytes_per_second`.
+    pub unit: &'static str,
+    /// Which direction is good.
+    pub better: Better,
+    /// Value now: as recorded where the recording has it, else as simulated.
+    pub now: f64,
+    /// Whether `now` is from the recording.
+    pub is_measured: bool,
+    /// Predicted value.
+    pub then: f64,
+    /// Lower end of the 90 % interval.
+    pub low: f64,
+    /// Upper end of the 90 % interval.
+    pub high: f64,
+    /// Error of the back-test, as a share; absent where the recording does not have the figure.
+    pub off_share: Option<f64>,
+    /// The least difference that people notice, in the unit.
+    pub least: f64,
+    /// Why the figure is not predicted, if it is not.
+    pub doubt: Option<Doubt>,
+}
+
+impl Row {
+    /// Whether the change improves the figure by more than people notice, over the whole interval.
+    pub fn improves(&self) -> bool {
+        self.doubt.is_none() && self.differs() && (self.then < self.now) == (self.better == Better::Less)
+    }
+
+    /// Whether the change makes it worse.
+    pub fn worsens(&self) -> bool {
+        self.doubt.is_none() && self.differs() && (self.then > self.now) == (self.better == Better::Less)
+    }
+
+    /// Whether the whole interval lies on one side of the present value.
+    pub fn is_certain(&self) -> bool {
+        self.high < self.now || self.low > self.now
+    }
+
+    fn differs(&self) -> bool {
+        differ(self.least, self.now, self.then)
+    }
+}
+
+/// Whether two values differ by more than people notice: by `least` and by 5 %.
+pub fn differ(least: f64, one: f64, other: f64) -> bool {
+    let difference = (one - other).abs();
+    difference > least && difference > 0.05 * one.abs().max(other.abs())
+}
+
+/// What a change will do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The change.
+    pub settings: Vec<Setting>,
+    /// Kernel of the recording, and the predicted one where it changes.
+    pub kernel: KernelVersion,
+    /// Kernel after the change.
+    pub kernel_then: KernelVersion,
+    /// One sentence in front.
+    pub headline: String,
+    /// Median error of the back-test, as a share; absent without one.
+    pub back_test_error: Option<f64>,
+    /// Figures of the back-test that miss by more than 25 %.
+    pub missed: Vec<String>,
+    /// Figures.
+    pub rows: Vec<Row>,
+    /// Rules that find something now and will not.
+    pub vanish: Vec<Seen>,
+    /// Rules that will find something and do not now.
+    pub appear: Vec<Seen>,
+    /// Rules that find something before and after.
+    pub stay: Vec<Seen>,
+    /// Findings of the recording that the twin does not show.
+    pub not_reproduced: Vec<&'static str>,
+    /// Runs of the model.
+    pub runs: usize,
+    /// Whether a run was ended before its time.
+    pub is_cut: bool,
+    /// What holds of the prediction: ceilings of devices, demand, steps that were not simulated.
+    pub notes: Vec<String>,
+}
+
+/// A value for people.
+pub fn shown_value(unit: &str, value: f64) -> String {
+    match unit {
+        "seconds" => human::seconds(value),
+        "bytes_per_second" => human::bytes_per_second(value),
+        _ => human::bytes(value),
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline predict FILE --set KEY=VALUE`: what a change will do on the host of a recording. Wiring only: the twin, its
+//! runs and the conclusion are `floodline_twin`. Nothing of this host is read or changed.
+
+use super::Run;
+use super::explain::named;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::twins::{Budget, Studied, answer, study};
+use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::prediction::Setting;
+use floodline_twin::changed::{NotChanged, of_steps, setting};
+use floodline_twin::predict::Question;
+use std::path::PathBuf;
+
+/// Predict what a change will do on the host of a recording
+#[derive(clap::Parser)]
+#[command(
+    name = "predict",
+    after_help = "The recording is turned into a twin: a scenario of this host and its load. The twin runs on a model of \
+        the kernel, as it is and changed. First it is held against the recording itself; a figure that misses by more \
+        than 25 % is not predicted.\n\n\
+        Keys: vm.dirty_bytes and the other vm settings, machine.memory, cgroup=v2, bdi/8:0/max_ratio, \
+        queue/sda/wbt_lat_usec, cgroup/PATH/memory.max, mount/PATH/type, mount/PATH/options, loop/loop0/direct_io, \
+        journald/Storage, and every key that floodline twin prints.\n\n\
+        Examples:\n  \
+        floodline predict host.flr --set vm.dirty_background_bytes=64M\n  \
+        floodline predict host.flr --set cgroup=v2 --kernel 6.12\n  \
+        floodline predict host.flr --finding starved-dirty-budget"
+)]
+pub(crate) struct Predict {
+    /// Recording of the host, made with floodline record
+    file: PathBuf,
+    /// Setting to change; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Kernel version to move to
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<String>,
+    /// Make the changes that doctor prints for this rule; may be repeated
+    #[arg(long = "finding", value_name = "RULE")]
+    findings: Vec<String>,
+    /// Also print every figure, the back-test and what the twin cannot know
+    #[arg(long)]
+    details: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl From<NotChanged> for CliError {
+    fn from(error: NotChanged) -> CliError {
+        CliError::usage(&error).hint(&error.hint)
+    }
+}
+
+impl Run for Predict {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        if self.settings.is_empty() && self.kernel.is_none() && self.findings.is_empty() {
+            return Err(CliError::usage("no change is given")
+                .hint("e.g. --set vm.dirty_background_bytes=64M, --kernel 6.12 or --finding dirty-cliff"));
+        }
+        let rules =
+            self.findings.iter().map(|name| named(name).map(|rule| rule.name)).collect::<Result<Vec<_>, _>>()?;
+        let mut settings: Vec<Setting> =
+            self.settings.iter().map(|text| setting(text)).collect::<Result<_, NotChanged>>()?;
+        settings.extend(self.kernel.iter().map(|version| Setting::new("kernel", version)));
+        let interrupt = Interrupt::watch()?;
+        let studied = study(&self.file)?;
+        let unknown = self.add_findings(&studied, &rules, &mut settings)?;
+        let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
+        let budget = Budget { interrupt: Some(&interrupt), until: None };
+        let mut progress = console.progress();
+        let answered = answer(&studied, &question, false, &budget, Some(&mut progress))?;
+        drop(progress);
+        if interrupt.is_asked() {
+            return Err(CliError::cannot_observe("interrupted before all runs had ended, so nothing is predicted"));
+        }
+        let mut prediction = answered.ok_or_else(|| CliError::bug("a prediction without a run"))?;
+        prediction.notes.extend(unknown.iter().map(|step| format!("Not simulated: {step}")));
+        console.print(&match self.format {
+            Format::Text => {
+                floodline_view::predict::text(&prediction, &studied.twin.unknown, console.width(), self.details)
+            }
+            Format::Json => floodline_view::predict::json(&prediction).map_err(CliError::bug)?,
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Predict {
+    /// Adds the changes of findings, and returns their steps that a twin cannot make.
+    fn add_findings(
+        &self,
+        studied: &Studied,
+        rules: &[&'static str],
+        settings: &mut Vec<Setting>,
+    ) -> Result<Vec<String>, CliError> {
+        if rules.is_empty() {
+            return Ok(Vec::new());
+        }
+        let report = diagnose(&studied.recorded.window, None);
+        let mut unknown = Vec::new();
+        for rule in rules {
+            let Some(finding) = report.findings.iter().find(|finding| finding.rule == *rule) else {
+                let found: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+                let hint = match found.is_empty() {
+                    true => "the recording has no finding; use --set KEY=VALUE".to_owned(),
+                    false => format!("found here: {}", found.join(", ")),
+                };
+                return Err(CliError::usage(format!("{rule} is not found in this recording")).hint(hint));
+            };
+            let (known, rest) = of_steps(&finding.plan);
+            if known.is_empty() {
+                return Err(CliError::usage(format!("the plan of {rule} has no step that a twin can make"))
+                    .hint("give the change with --set KEY=VALUE"));
+            }
+            settings.extend(known);
+            unknown.extend(rest);
+        }
+        Ok(unknown)
+    }
+}

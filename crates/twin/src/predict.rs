@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a change will do on a host: its twin as it is and changed, each run with several seeds and device speeds, with
+//! writers on a clock and with writers that wait for themselves. A figure of which the back-test misses is not predicted.
+//! Pure: the program runs the trials, in threads, and hands the results back.
+
+use crate::Twin;
+use crate::backtest;
+use crate::changed::{Changed, Host, NotChanged, change};
+use crate::shown::{FIGURES, Figures, Shown, Trial};
+use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, SCHEMA, Seen, Setting, differ, shown_value};
+use floodline_record::window::Window;
+
+/// A twin before and after a change.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Settings that change.
+    pub settings: Vec<Setting>,
+    /// The twin as it is: writers on a clock, then writers that wait for themselves where they are bounded.
+    now: Vec<Changed>,
+    /// The same after the change.
+    then: Vec<Changed>,
+}
+
+/// One run that an answer needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run {
+    /// Which of the twins: 0 is the open one.
+    pub demand: usize,
+    /// Whether it is changed.
+    pub is_changed: bool,
+    /// How it is run.
+    pub trial: Trial,
+}
+
+/// Tasks of a twin that stand for journald.
+pub fn journald(twin: &Twin) -> Vec<String> {
+    let is_journald = |comm: &str| comm.starts_with("systemd-journal");
+    twin.programs.iter().filter(|(_, program)| is_journald(&program.comm)).map(|(task, _)| task.clone()).collect()
+}
+
+/// Device speeds beside that of the twin, percent, with their seeds.
+const VARIED: [(u64, u64); 2] = [(1, 80), (2, 120)];
+
+impl Question {
+    /// Applies settings to a twin.
+    ///
+    /// # Errors
+    ///
+    /// A setting that the kernel refuses, or that means nothing on this host.
+    pub fn new(twin: &Twin, window: &Window, settings: &[Setting]) -> Result<Question, NotChanged> {
+        let journald = journald(twin);
+        let host = Host { window, journald: &journald };
+        let scenarios = || std::iter::once(&twin.scenario).chain(twin.demand.closed());
+        let now = scenarios().map(|scenario| Changed { scenario: scenario.clone(), kernel: twin.kernel }).collect();
+        let then =
+            scenarios().map(|scenario| change(scenario, twin.kernel, settings, host)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Question { settings: settings.to_vec(), now, then })
+    }
+
+    /// The runs that an answer needs; `few` leaves out other seeds and device speeds.
+    pub fn runs(&self, few: bool) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for demand in 0..self.now.len() {
+            for is_changed in [false, true] {
+                runs.push(Run { demand, is_changed, trial: Trial { diagnosed: demand == 0, ..Trial::NOMINAL } });
+            }
+        }
+        for (seed, device_percent) in VARIED.into_iter().filter(|_| !few) {
+            for is_changed in [false, true] {
+                runs.push(Run { demand: 0, is_changed, trial: Trial { seed, device_percent, diagnosed: false } });
+            }
+        }
+        runs
+    }
+
+    /// The scenario of a run.
+    pub fn scenario(&self, run: &Run) -> Option<&Changed> {
+        if run.is_changed { self.then.get(run.demand) } else { self.now.get(run.demand) }
+    }
+}
+
+/// What the recording tells, to hold predictions against.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Figures of the back-test.
+    pub back_test: Vec<backtest::Figure>,
+    /// What the rules find in the recording.
+    pub seen: Vec<Seen>,
+}
+
+/// Draws the conclusion from all runs.
+pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: &[(Run, Shown)]) -> Option<Prediction> {
+    let nominal = |is_changed, demand| {
+        let is_it = |run: &Run| run.is_changed == is_changed && run.demand == demand && run.trial.device_percent == 100;
+        results.iter().find(|(run, _)| is_it(run)).map(|(_, shown)| shown)
+    };
+    let (now, then) = (nominal(false, 0)?, nominal(true, 0)?);
+    let closed = nominal(false, 1).zip(nominal(true, 1));
+    let mut rows = Vec::new();
+    for named in FIGURES {
+        let of =
+            Of { name: named.name, label: named.label, unit: named.unit, better: named.better, least: named.least() };
+        rows.extend(row(&of, measured, results, closed));
+    }
+    for name in now.figures.keys().filter(|name| name.starts_with("program ")) {
+        let label = format!("throughput of {}", name.trim_start_matches("program "));
+        let of = Of { name, label: &label, unit: "bytes_per_second", better: Better::More, least: 1024.0 };
+        rows.extend(row(&of, measured, results, closed));
+    }
+    let is_in = |seen: &[Seen], rule: &Seen| seen.iter().any(|one| one.rule == rule.rule);
+    let (gone, stay): (Vec<Seen>, Vec<Seen>) = now.seen.iter().cloned().partition(|seen| !is_in(&then.seen, seen));
+    let appear: Vec<Seen> = then.seen.iter().filter(|seen| !is_in(&now.seen, seen)).cloned().collect();
+    let not_reproduced =
+        measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).map(|seen| seen.rule).collect::<Vec<_>>();
+    let error = (!measured.back_test.is_empty()).then(|| backtest::median_error(&measured.back_test));
+    let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
+    let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
+    let mut prediction = Prediction {
+        schema: SCHEMA,
+        settings: question.settings.clone(),
+        kernel: twin.kernel,
+        kernel_then,
+        headline: String::new(),
+        back_test_error: error,
+        missed: missed.map(|figure| figure.name.clone()).collect(),
+        rows,
+        vanish: gone,
+        appear,
+        stay,
+        not_reproduced,
+        runs: results.len(),
+        is_cut: results.iter().any(|(_, shown)| shown.is_cut),
+        notes: Vec::new(),
+    };
+    prediction.notes = notes(twin, &prediction);
+    prediction.headline = headline(&prediction);
+    Some(prediction)
+}
+
+/// Values of a figure before and after, of the runs that differ in nothing else.
+fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
+    let value = |shown: &Shown| shown.figures.get(name).copied();
+    let changed =
+        |of: &Run| results.iter().find(|(run, _)| run.is_changed && run.demand == of.demand && run.trial == of.trial);
+    results
+        .iter()
+        .filter(|(run, _)| !run.is_changed)
+        .filter_map(|(run, now)| Some((value(now)?, value(&changed(run)?.1)?)))
+        .collect()
+}
+
+/// The least error that a prediction is given.
+const ERROR_MIN: f64 = 0.05;
+
+/// A figure to predict.
+struct Of<'a> {
+    name: &'a str,
+    label: &'a str,
+    unit: &'static str,
+    better: Better,
+    least: f64,
+}
+
+fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Option<(&Shown, &Shown)>) -> Option<Row> {
+    let &Of { name, label, unit, better, least } = of;
+    let pairs = pairs(name, results);
+    let &(sim_now, sim_then) = pairs.first()?;
+    if sim_now == 0.0 && sim_then == 0.0 {
+        return None;
+    }
+    let tested = measured.back_test.iter().find(|figure| figure.name == name);
+    // A limit is arithmetic: it does not scale with the error of a run.
+    let is_arithmetic = name == "smallest_budget_bytes";
+    let scale = match tested {
+        Some(figure) if figure.is_predictable() && sim_now > 0.0 && !is_arithmetic => figure.real / sim_now,
+        _ => 1.0,
+    };
+    let now = tested.map_or(sim_now, |figure| figure.real);
+    let then = sim_then * scale;
+    let all = || pairs.iter().map(|(_, then)| then * scale);
+    let error = if is_arithmetic { 0.0 } else { tested.map_or(ERROR_MIN, |figure| figure.off_share).max(ERROR_MIN) };
+    let low = all().reduce(f64::min).unwrap_or(then) / (1.0 + error);
+    let high = all().reduce(f64::max).unwrap_or(then) * (1.0 + error);
+    let differ = |one, other| differ(least, one, other);
+    let of = |figures: &Figures| figures.get(name).copied();
+    let disagree = closed.and_then(|(now, then)| of(&now.figures).zip(of(&then.figures))).is_some_and(|(now, then)| {
+        differ(sim_now, sim_then) && differ(now, then) && (sim_then > sim_now) != (then > now)
+    });
+    let doubt = match tested {
+        Some(figure) if !figure.is_predictable() => Some(Doubt::BackTest),
+        _ if disagree => Some(Doubt::Demand),
+        _ => None,
+    };
+    Some(Row {
+        figure: name.to_owned(),
+        label: label.to_owned(),
+        unit,
+        better,
+        now,
+        is_measured: tested.is_some(),
+        then,
+        low,
+        high,
+        off_share: tested.map(|figure| figure.off_share),
+        least,
+        doubt,
+    })
+}
+
+fn change_of(row: &Row) -> String {
+    format!("{} {} → about {}", row.label, shown_value(row.unit, row.now), shown_value(row.unit, row.then))
+}
+
+/// Figures that a headline names first.
+const LEADS: [&str; 5] = [
+    "durable.longest_wait_seconds",
+    "stall_seconds",
+    "longest_write_wait_seconds",
+    "host.dirtied_bytes",
+    "host.dirty_peak_bytes",
+];
+
+fn headline(prediction: &Prediction) -> String {
+    let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
+    let better: Vec<String> = LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(change_of).collect();
+    let worse: Vec<String> = LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(change_of).collect();
+    let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
+    match (better.is_empty(), worse.is_empty()) {
+        (false, true) => format!("It helps: {}.", better.join("; ")),
+        (false, false) => format!("It helps: {}. It costs: {}.", better.join("; "), worse.join("; ")),
+        (true, false) => format!("It makes this host worse: {}.", worse.join("; ")),
+        (true, true) if unclear => {
+            "It is not known in which direction it works: record with --trace on and predict again.".to_owned()
+        }
+        (true, true) if prediction.rows.iter().all(|row| row.doubt.is_some()) => {
+            "Nothing can be predicted: the twin does not reproduce this recording.".to_owned()
+        }
+        (true, true) => "It changes nothing that people would notice here.".to_owned(),
+    }
+}
+
+fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
+    let mut notes = Vec::new();
+    if prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand)) {
+        notes.push(
+            "The pauses of writers were not traced, so their demand is known only between two bounds, and these disagree \
+             on some figures: record with --trace on."
+                .to_owned(),
+        );
+    }
+    let unknown: Vec<&str> =
+        twin.ceilings.iter().filter(|ceiling| !ceiling.is_known).map(|ceiling| ceiling.device.as_str()).collect();
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "{} never saturated here: the prediction holds if the device is about as fast as it was seen.",
+            match unknown.as_slice() {
+                [one] => format!("{one} was"),
+                many => format!("{} were", many.join(", ")),
+            }
+        ));
+    }
+    if !prediction.not_reproduced.is_empty() {
+        notes.push(format!(
+            "The twin does not show what was found in the recording: {}.",
+            prediction.not_reproduced.join(", ")
+        ));
+    }
+    if prediction.is_cut {
+        notes.push("The simulation exceeded its budget: only its beginning counts.".to_owned());
+    }
+    notes
+}

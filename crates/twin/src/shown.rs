@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a twin and the figures people care about: how long durable writers wait, how long writers are stalled, what
+//! is dirtied and written, how much is at risk, and how small budgets are. Also which rules find something in the run.
+
+use crate::backtest;
+use crate::changed::Changed;
+use crate::{Programs, run::Simulated};
+use floodline_analysis::budget::budgets;
+use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::prediction::{Better, Seen};
+use floodline_analysis::report::Severity;
+use floodline_analysis::run::figures as of_run;
+use floodline_record::record::{Sink, What};
+use floodline_record::units::{BytesPerSecond, Nanos};
+use floodline_record::window::Window;
+use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Time};
+use floodline_sim::{Options, SimError, simulate};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Operations after which data is durable.
+const DURABLE: &[&str] = &["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range", "umount"];
+
+/// A figure that is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Named {
+    /// Name in JSON; the unit is at its end.
+    pub name: &'static str,
+    /// Name for people.
+    pub label: &'static str,
+    /// Unit: `seconds` or `bytes`.
+    pub unit: &'static str,
+    /// Which direction is good.
+    pub better: Better,
+    /// The least difference that people notice, in milliseconds or bytes.
+    pub least: u64,
+}
+
+const fn named(name: &'static str, label: &'static str, unit: &'static str, better: Better, least: u64) -> Named {
+    Named { name, label, unit, better, least }
+}
+
+/// Least differences, in milliseconds and bytes.
+const MS20: u64 = 20;
+const MIB: u64 = 1 << 20;
+
+/// Every figure of the machine, in the order in which they are shown.
+pub const FIGURES: &[Named] = &[
+    named("durable.longest_wait_seconds", "longest fsync", "seconds", Better::Less, MS20),
+    named("durable.p99_wait_seconds", "fsync, 99th percentile", "seconds", Better::Less, MS20),
+    named("longest_write_wait_seconds", "longest write call", "seconds", Better::Less, MS20),
+    named("stall_seconds", "tasks waiting, in all", "seconds", Better::Less, 200),
+    named("host.dirty_peak_bytes", "data at risk, peak", "bytes", Better::Less, MIB),
+    named("host.dirtied_bytes", "dirtied", "bytes", Better::Less, MIB),
+    named("devices.written_bytes", "written to disks", "bytes", Better::Less, MIB),
+    named("smallest_budget_bytes", "smallest cgroup limit", "bytes", Better::More, 4096),
+];
+
+/// The figure of a name.
+pub fn figure(name: &str) -> Option<&'static Named> {
+    FIGURES.iter().find(|figure| figure.name == name)
+}
+
+impl Named {
+    /// The least difference that people notice, in the unit.
+    pub fn least(&self) -> f64 {
+        if self.unit == "seconds" { self.least as f64 / 1e3 } else { self.least as f64 }
+    }
+}
+
+/// Figures of one run by name; throughput of programs as `program NAME`.
+pub type Figures = BTreeMap<String, f64>;
+
+/// What one run shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shown {
+    /// Figures over the whole run.
+    pub figures: Figures,
+    /// The same of each part of the run, in order of time: stalls, longest waits and data at risk.
+    pub parts: Vec<Figures>,
+    /// Findings, warnings and worse; empty where the run was not diagnosed.
+    pub seen: Vec<Seen>,
+    /// Whether the run ended before its time, because it was told to.
+    pub is_cut: bool,
+}
+
+/// How a twin is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Trial {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Speed of all devices, percent of that of the twin.
+    pub device_percent: u64,
+    /// Whether the rules look at the run.
+    pub diagnosed: bool,
+}
+
+impl Trial {
+    /// The twin as it is.
+    pub const NOMINAL: Trial = Trial { seed: 0, device_percent: 100, diagnosed: true };
+}
+
+/// Parts of a run.
+pub const PARTS: usize = 4;
+
+/// Runs a twin and returns its figures and its window. `go_on` is asked after every sample.
+///
+/// # Errors
+///
+/// The simulator refuses the scenario or cannot finish it.
+pub fn run(
+    changed: &Changed,
+    trial: Trial,
+    every: Nanos,
+    programs: &Programs,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<(Shown, Window), SimError> {
+    let mut scenario = changed.scenario.clone();
+    scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
+    faster(&mut scenario, trial.device_percent);
+    let mut simulated = Simulated::default();
+    let options = Options { every, ..Options::new("twin", changed.kernel) };
+    let take = |record| {
+        let Ok(()) = simulated.record(&record);
+        Ok(())
+    };
+    let summary = simulate(&scenario, &options, take, |_| go_on())?;
+    let window = simulated.window;
+    let figures = figures(&window, programs);
+    let seen = if trial.diagnosed { seen(&window) } else { Vec::new() };
+    let shown = Shown { figures, parts: parts(&window), seen, is_cut: summary.is_interrupted };
+    Ok((shown, window))
+}
+
+/// Makes all devices faster or slower.
+fn faster(scenario: &mut Scenario, percent: u64) {
+    if percent == 100 {
+        return;
+    }
+    let scaled = |value: u64| (u128::from(value) * u128::from(percent) / 100).clamp(1, u128::from(u64::MAX)) as u64;
+    let rate = |rate: &mut Option<ByteRate>| {
+        if let Some(ByteRate(BytesPerSecond(bytes))) = rate {
+            *bytes = scaled(*bytes);
+        }
+    };
+    let requests = |rate: &mut Option<IoRate>| {
+        if let Some(IoRate(RequestsPerSecond(requests))) = rate {
+            *requests = scaled(*requests);
+        }
+    };
+    for device in scenario.machine.devices.values_mut() {
+        rate(&mut device.write_bandwidth);
+        rate(&mut device.read_bandwidth);
+        rate(&mut device.bandwidth);
+        rate(&mut device.read_stream);
+        requests(&mut device.write_iops);
+        requests(&mut device.read_iops);
+        requests(&mut device.iops);
+        if let Some(Time(Nanos(latency))) = &mut device.latency {
+            *latency = (u128::from(*latency) * 100 / u128::from(percent.max(1))).clamp(1, u128::from(u64::MAX)) as u64;
+        }
+    }
+}
+
+/// Rules that find something that hurts.
+pub fn seen(window: &Window) -> Vec<Seen> {
+    let mut seen: Vec<Seen> = Vec::new();
+    for finding in diagnose(window, None).findings {
+        if finding.severity >= Severity::Warning && !seen.iter().any(|known| known.rule == finding.rule) {
+            seen.push(Seen { rule: finding.rule, severity: finding.severity });
+        }
+    }
+    seen
+}
+
+/// The figures of a simulated run: those of the back-test, and what only a run tells.
+pub fn figures(window: &Window, programs: &Programs) -> Figures {
+    let tested = backtest::figures(window, Some(programs));
+    let mut figures: Figures = tested.into_iter().map(|(name, figure)| (name, figure.value)).collect();
+    let of_run = of_run(window);
+    let longest = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskOperations { operation, latency, count, .. } if *count > 0 => {
+            matches!(operation.as_str(), "write" | "mmap_store").then(|| latency.max.as_secs_f64())
+        }
+        _ => None,
+    });
+    figures.extend(longest.reduce(f64::max).map(|longest| ("longest_write_wait_seconds".to_owned(), longest)));
+    for (task, program) in programs {
+        let rate = |operation: &str| of_run.get(&format!("{task}.{operation}.bytes_per_second")).map(|rate| rate.value);
+        if let Some(rate) = ["write", "mmap_store"].into_iter().filter_map(rate).reduce(|a, b| a + b) {
+            *figures.entry(format!("program {}", program.comm)).or_default() += rate;
+        }
+    }
+    figures.extend(smallest_budget(window).map(|bytes| ("smallest_budget_bytes".to_owned(), bytes)));
+    figures
+}
+
+/// The smallest hard threshold of a cgroup that has dirty pages of its own.
+pub fn smallest_budget(window: &Window) -> Option<f64> {
+    let budgets = budgets(window);
+    let own = budgets.cgroups.iter().filter(|one| !one.is_inner && one.path.as_bytes() != b"/");
+    own.filter_map(|one| one.domain.thresh).map(|thresh| thresh.high.0 as f64).reduce(f64::min)
+}
+
+/// The figures of each part of a run that depend on the moment: stalls and data at risk.
+fn parts(window: &Window) -> Vec<Figures> {
+    let (Some(first), Some(last)) = (window.first_at, window.last_at) else { return Vec::new() };
+    let (from, length) = (first.monotonic.0, last.monotonic.0.saturating_sub(first.monotonic.0).max(1));
+    let part = |at: u64| {
+        let part = u128::from(at.saturating_sub(from)) * PARTS as u128 / u128::from(length);
+        (part as usize).min(PARTS - 1)
+    };
+    let mut parts = vec![Figures::new(); PARTS];
+    for part in &mut parts {
+        part.insert("stall_seconds".to_owned(), 0.0);
+        part.insert("durable.longest_wait_seconds".to_owned(), 0.0);
+    }
+    for event in &window.events {
+        let What::TaskStall { operation, lasted, .. } = &event.what else { continue };
+        let figures = &mut parts[part(event.at.0)];
+        let seconds = lasted.as_secs_f64();
+        *figures.entry("stall_seconds".to_owned()).or_default() += seconds;
+        if DURABLE.contains(&operation.as_str()) {
+            let longest = figures.entry("durable.longest_wait_seconds".to_owned()).or_default();
+            *longest = longest.max(seconds);
+        }
+    }
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1)) as f64;
+    for (time, row) in &window.host_series {
+        if let Some(dirty) = row.nr_dirty {
+            let at_risk = dirty.0.saturating_add(row.nr_writeback.map_or(0, |pages| pages.0));
+            let peak = parts[part(time.monotonic.0)].entry("host.dirty_peak_bytes".to_owned()).or_default();
+            *peak = peak.max(at_risk as f64 * page);
+        }
+    }
+    parts
+}
