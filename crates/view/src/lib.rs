@@ -19,6 +19,7 @@ pub mod moment;
 pub mod predict;
 pub mod run;
 pub mod sweep;
+pub mod twin;
 pub mod validate;
 
 /// A paragraph in so many columns, each line indented.

@@ -17,6 +17,7 @@ pub(crate) mod scenario;
 mod serve;
 mod simulate;
 mod sweep;
+mod twin;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -39,6 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<predict::Predict>(),
     Command::of::<simulate::Simulate>(),
     Command::of::<sweep::SweepCommand>(),
+    Command::of::<twin::TwinCommand>(),
     Command::of::<lab::Lab>(),
     Command::of::<completions::Completions>(),
 ];

@@ -25,7 +25,7 @@ const ALLOWED: &[Edges] = &[
     Edges { name: "twin", links: &["record", "kernel", "scenario", "analysis", "sim"], tests: &["testkit"] },
     Edges { name: "tune", links: &["record", "analysis"], tests: &[] },
     Edges { name: "serve", links: &["record", "kernel", "analysis", "host", "view"], tests: &["testkit"] },
-    Edges { name: "view", links: &["record", "kernel", "scenario", "analysis"], tests: &["testkit"] },
+    Edges { name: "view", links: &["record", "kernel", "scenario", "analysis", "twin"], tests: &["testkit"] },
     Edges {
         name: "floodline",
         links: &["record", "kernel", "scenario", "analysis", "sim", "twin", "host", "lab", "view", "tune", "serve"],

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline twin FILE`: a scenario made from a recording, held against that recording at once. Wiring only: the twin is
+//! made by `floodline_twin`.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::{Input, no_sample, shown};
+use crate::output::{self, Existing, called, is_standard};
+use floodline_record::record::Sink;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::Scenario;
+use floodline_twin::backtest::backtest;
+use floodline_twin::{Options, Recorded, Twin, TwinError, of, run, scenario_to_toml};
+use floodline_view::twin as view;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Make a scenario from a recording: this host, as the model and the lab can run it
+#[derive(clap::Parser)]
+#[command(
+    name = "twin",
+    after_help = "The twin runs once under the unchanged settings and is compared with its recording. A figure that \
+        misses by more than 25 % is marked. Each key of the file has a comment that says where it comes from: measured, \
+        derived or assumed.\n\n\
+        Examples:\n  \
+        floodline record --for 1m --trace on -o host.flr\n  \
+        floodline twin host.flr -o twin.toml\n  \
+        floodline simulate twin.toml --set vm.dirty_bytes=64M\n  \
+        floodline twin host.flr --format json | jq '.twins[].median_off_share'"
+)]
+pub(crate) struct TwinCommand {
+    /// Recording; - is standard input
+    file: PathBuf,
+    /// Scenario file to write; - is standard output, with the summary on standard error
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the output file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Writers of the scenario file: on a clock, or write, work, write. Both are tested if nothing was traced
+    #[arg(long, value_enum, default_value_t)]
+    demand: Demand,
+    /// Kernel version to model [default: that of the recording]
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<String>,
+    /// Output format of the summary
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Which of two twins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Demand {
+    /// Writers on an absolute clock
+    #[default]
+    Open,
+    /// Writers that write, then work, then write again
+    Closed,
+}
+
+impl Run for TwinCommand {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let kernel = kernel(self.kernel.as_deref())?;
+        let recorded = read(&self.file)?;
+        let is_piped = self.output.as_deref().is_some_and(is_standard);
+        let twin = of(&recorded, &Options { kernel }).map_err(|error| refused(&self.file, &error))?;
+        let tested = test(&recorded, &twin);
+        if let Some(path) = &self.output {
+            let scenario = match (self.demand, twin.demand.closed()) {
+                (Demand::Closed, Some(closed)) => closed,
+                _ => &twin.scenario,
+            };
+            let text = scenario_to_toml(&twin, scenario).map_err(CliError::bug)?;
+            if is_piped {
+                console.print(&text)?;
+                console.leave_standard_output();
+            } else {
+                let mut file = output::create(path, Existing::by_force(self.force))?;
+                file.write_all(text.as_bytes()).map_err(|error| CliError::write(&called(path), &error))?;
+            }
+        }
+        console.print(&match self.format {
+            Format::Text => view::text(&twin, &tested, console.width()),
+            Format::Json => view::json(&twin, &tested).map_err(CliError::bug)?,
+        })?;
+        if let Some(path) = self.output.as_ref().filter(|_| !is_piped) {
+            let (path, kernel) = (shown(path), twin.kernel);
+            console.note(&format!("wrote {path}; run it with: floodline simulate {path} --kernel {kernel}"));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Kernel version of an argument.
+fn kernel(text: Option<&str>) -> Result<Option<KernelVersion>, CliError> {
+    let Some(text) = text else { return Ok(None) };
+    let wrong =
+        || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
+    text.parse().map(Some).map_err(|_| wrong())
+}
+
+/// Reads a recording for a twin.
+pub(crate) fn read(path: &Path) -> Result<Recorded, CliError> {
+    let mut recorded = Recorded::default();
+    Input::open(path)?.each(|record| {
+        let Ok(()) = recorded.record(&record);
+        Ok(true)
+    })?;
+    if recorded.window.samples == 0 {
+        return Err(no_sample(path));
+    }
+    Ok(recorded)
+}
+
+/// Why a recording has no twin, with what to type next.
+pub(crate) fn refused(path: &Path, error: &TwinError) -> CliError {
+    let told = CliError::usage(format!("{}: {error}", shown(path)));
+    match error.hint() {
+        Some(hint) => told.hint(hint),
+        None => told,
+    }
+}
+
+/// Each scenario of a twin, run under the unchanged settings.
+fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<view::Tested<'a>> {
+    let test = |demand, scenario: &'a Scenario| {
+        let figures = run::run(scenario, twin.kernel, twin.every)
+            .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
+            .map_err(|error| error.to_string());
+        view::Tested { demand, scenario, figures }
+    };
+    match twin.demand.closed() {
+        None => vec![test("traced", &twin.scenario)],
+        Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
+    }
+}
