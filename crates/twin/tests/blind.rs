@@ -49,7 +49,7 @@ fn check(name: &str, text: &str, variant: &str, most: f64) {
 
 #[test]
 fn a_twin_of_a_cliff_shows_the_cliff() {
-    check("dirty-cliff", include_str!("../../../scenarios/dirty-cliff.toml"), "incident-short", 0.25);
+    check("dirty-cliff", include_str!("../../../scenarios/dirty-cliff.toml"), "incident-short", 0.15);
 }
 
 #[test]
@@ -60,4 +60,24 @@ fn a_twin_of_a_database_that_is_well_is_well() {
 #[test]
 fn a_twin_of_a_slow_disk_is_slow() {
     check("slow-disk-journal", include_str!("../../../scenarios/slow-disk-journal.toml"), "incident-short", 0.15);
+}
+
+#[test]
+fn a_twin_of_an_unmount_waits_for_what_others_wrote() {
+    check("overlay-umount", include_str!("../../../scenarios/overlay-umount.toml"), "incident-short", 0.15);
+}
+
+#[test]
+fn a_twin_of_many_small_files_dirties_as_many_pages() {
+    check("inode-switch-storm", include_str!("../../../scenarios/inode-switch-storm.toml"), "incident-short", 0.15);
+}
+
+#[test]
+fn a_twin_of_starved_containers_has_their_budgets() {
+    check("starved-budget", include_str!("../../../scenarios/starved-budget.toml"), "incident-short", 0.35);
+}
+
+#[test]
+fn a_twin_of_containers_that_are_well_is_well() {
+    check("healthy-containers", include_str!("../../../scenarios/healthy-containers.toml"), "default", 0.15);
 }

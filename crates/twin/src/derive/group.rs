@@ -15,6 +15,9 @@ pub(super) const PAGE: f64 = 4096.0;
 /// Most processes of a group that are taken to work at the same time.
 const CONCURRENT_MAX: u64 = 16;
 
+/// Shortest wait of a program that writes nothing that is taken for a sync.
+const WAIT_MIN: f64 = 0.1;
+
 /// One interval of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bin {
@@ -102,6 +105,16 @@ impl Group {
         self.total.dirtied() + self.total.read
     }
 
+    /// Moments, in seconds, at which it began to wait though it neither wrote nor read: it waited for what others wrote.
+    pub(super) fn syncs_of_others(&self) -> Vec<f64> {
+        if self.total.dirtied() + self.total.read > 0.0 {
+            return Vec::new();
+        }
+        // The kernel counts a wait when it ends.
+        let waits = self.bins.iter().filter(|bin| bin.waited >= WAIT_MIN);
+        waits.map(|bin| (bin.end - bin.waited / bin.active.max(1) as f64).max(0.0)).collect()
+    }
+
     /// Share of the intervals with writes in which it waited too.
     pub(super) fn waiting_share(&self) -> f64 {
         let active = self.bins.iter().filter(|bin| bin.is_active()).count();
@@ -141,8 +154,9 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             ..Group::default()
         });
         group.processes += 1;
+        let has_mapping = has_mapping(list);
         for did in list {
-            add(&mut group.bins, &times, did);
+            add(&mut group.bins, &times, did, has_mapping);
         }
     }
     let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
@@ -154,17 +168,30 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
+/// What calls dirty is at most their bytes and a page for each: the rest came through a mapping.
+fn by_calls(did: &Did) -> f64 {
+    (did.dirtied as f64).min(did.wchar as f64 + did.syscw as f64 * PAGE)
+}
+
+/// Whether a process stores to mappings. A call that blocks is counted in one interval and dirties in the next, which
+/// looks like a store but is none over the whole recording.
+fn has_mapping(list: &[Did]) -> bool {
+    let sum = |of: fn(&Did) -> f64| list.iter().map(of).sum::<f64>();
+    let most = sum(|did| did.wchar as f64 + did.syscw as f64 * PAGE);
+    let excess = sum(|did| did.dirtied as f64) - most;
+    let by_interval = sum(|did| did.dirtied as f64 - by_calls(did));
+    excess > 0.25 * by_interval
+}
+
 /// Adds what a process did to the interval that ends with it; what took several samples is spread over them.
-fn add(bins: &mut [Bin], times: &[u64], did: &Did) {
+fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
     let first = times.partition_point(|time| *time <= did.from.0).saturating_sub(1);
     let last = times.partition_point(|time| *time < did.to.0).saturating_sub(1);
     let last = last.min(bins.len().saturating_sub(1));
     let first = first.min(last);
     let Some(bins) = bins.get_mut(first..=last) else { return };
     let part = 1.0 / bins.len().max(1) as f64;
-    // What calls dirty is at most their bytes and a page for each: the rest came through a mapping.
-    let most = did.wchar as f64 + did.syscw as f64 * PAGE;
-    let by_calls = (did.dirtied as f64).min(most);
+    let by_calls = if has_mapping { by_calls(did) } else { did.dirtied as f64 };
     let mapped = did.dirtied as f64 - by_calls;
     for bin in bins {
         bin.wchar += did.wchar as f64 * part;

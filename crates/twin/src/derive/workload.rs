@@ -46,7 +46,9 @@ pub(super) fn workload(
     let moved: f64 = all.iter().map(Group::weight).sum();
     let is_kept = |group: &Group| {
         let bytes = group.weight();
-        bytes >= BYTES_MIN.max(moved / 1000.0) || (bytes > 0.0 && group.total.waited > 0.05)
+        bytes >= BYTES_MIN.max(moved / 1000.0)
+            || (bytes > 0.0 && group.total.waited > 0.05)
+            || !group.syncs_of_others().is_empty()
     };
     let seen = all.len();
     all.retain(is_kept);

@@ -9,8 +9,8 @@ use crate::provenance::Notes;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    Barrier, ByteSize, Frequency, FsType, Lasting, MmapStore, OnFile, Order, Pace, Parallel, Read, Repeat, Step,
-    SyncCall, SyncEvery, Task, Time, Truncate, Write,
+    Barrier, ByteSize, CreateFiles, Frequency, FsType, Lasting, MmapStore, OnFile, OnPath, Order, Pace, Parallel, Read,
+    Repeat, Step, SyncCall, SyncEvery, Task, Time, Truncate, Write,
 };
 
 /// A task in the making.
@@ -251,8 +251,8 @@ impl Branch {
             let mut inner = (self.step)(at_once as u64, None);
             inner.push(Step::Sleep(Lasting { lasting: time(work * at_once) }));
             let (times, lasting) = match self.bursts.len() {
-                // A steady writer writes as often as it gets to until the end.
-                1 => (None, None),
+                // A steady writer writes as often as it gets to.
+                1 if count > 3.0 => (None, Some(time(length))),
                 _ => (Some(((count / at_once).round() as u64).max(1)), None),
             };
             steps.push(Step::Repeat(Repeat { times, lasting, every: None, steps: inner }));
@@ -305,18 +305,42 @@ impl Writer {
             writer.setup.push(Step::Fsync(OnFile { file: file("read") }));
             branches.push(branch);
         }
+        let syncs_of_others = syncs_of_others(group, place, &key, notes);
         let n = copies as f64;
         let busy: f64 = group.bins.iter().filter(|bin| bin.is_active()).map(|bin| bin.length).sum();
         let held = if group.paused > 0.0 { group.paused } else { group.total.waited };
         let waited = (held / n / busy.max(1e-3)).clamp(0.0, 0.98);
         let is_held = waited >= 0.02;
-        writer.open = joined(branches.iter().map(|branch| branch.open(n)).collect());
+        let with = |mut branches: Vec<Vec<Step>>| {
+            branches.push(syncs_of_others.clone());
+            joined(branches)
+        };
+        writer.open = with(branches.iter().map(|branch| branch.open(n)).collect());
         writer.closed = match is_held {
-            true => joined(branches.iter().map(|branch| branch.closed(n, waited)).collect()),
+            true => with(branches.iter().map(|branch| branch.closed(n, waited)).collect()),
             false => writer.open.clone(),
         };
         writer
     }
+}
+
+/// A program that waits and neither writes nor reads, as sync, syncfs and unmounting do.
+fn syncs_of_others(group: &Group, place: &Place, key: &str, notes: &mut Notes) -> Vec<Step> {
+    let (mut steps, mut now) = (Vec::new(), 0.0);
+    for at in group.syncs_of_others() {
+        if at > now + 1e-3 {
+            steps.push(Step::Sleep(Lasting { lasting: time(at - now) }));
+        }
+        now = at;
+        steps.push(Step::Syncfs(OnPath { path: place.point.clone() }));
+    }
+    if !steps.is_empty() {
+        notes.assumed(
+            format!("{key}.steps.syncfs"),
+            "it waited and neither wrote nor read: taken for a sync of the filesystem",
+        );
+    }
+    steps
 }
 
 fn joined(mut branches: Vec<Vec<Step>>) -> Vec<Step> {
@@ -353,6 +377,13 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     let per_call = if is_less { block } else { total.by_calls / calls };
     let bursts: Vec<Burst> = arrivals(&group.bins, |bin| bin.by_calls * kept, per_call);
     let sync = sync_of(syncs, calls, key, notes);
+    // Each call dirties a page of its own and none is made durable: files of a block each.
+    let is_small_files = sync.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
+    if is_small_files {
+        notes
+            .assumed(format!("{key}.steps.create_files"), "each call dirtied a page of its own: taken for small files");
+        return Some(small_files(file, block, bursts, per_call));
+    }
     let step = move |count: u64, rate: Option<Frequency>| {
         let write = Write {
             file: file.clone(),
@@ -374,6 +405,25 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         steps
     };
     Some(Branch { bursts, unit: per_call, step: Box::new(step) })
+}
+
+/// Files of one block each.
+fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branch {
+    let number = std::cell::Cell::new(0_u64);
+    let step = move |count: u64, rate: Option<Frequency>| {
+        // Each burst has a folder of its own.
+        number.set(number.get() + 1);
+        vec![Step::CreateFiles(CreateFiles {
+            file: format!("{file}-{}/{{d}}/{{n}}", number.get()),
+            files: Some(count),
+            files_per_dir: Some(500),
+            size: size(block),
+            rate,
+            lasting: None,
+            fsync: false,
+        })]
+    };
+    Branch { bursts, unit, step: Box::new(step) }
 }
 
 fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<SyncEvery> {
