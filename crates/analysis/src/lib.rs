@@ -18,4 +18,5 @@ pub mod run;
 #[cfg(test)]
 mod strangers;
 pub mod symptom;
+pub mod timeline;
 pub mod validate;

@@ -17,6 +17,7 @@ pub mod matrix;
 pub mod metrics;
 pub mod moment;
 pub mod predict;
+pub mod page;
 pub mod run;
 pub mod sweep;
 pub mod twin;

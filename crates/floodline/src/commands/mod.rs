@@ -13,6 +13,7 @@ mod ledger;
 mod predict;
 mod record;
 mod replay;
+mod report;
 pub(crate) mod scenario;
 mod serve;
 mod simulate;
@@ -34,6 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<ledger::LedgerCommand>(),
     Command::of::<export::Export>(),
     Command::of::<compare::Compare>(),
+    Command::of::<report::ReportCommand>(),
     Command::of::<explain::Explain>(),
     Command::of::<kernels::Kernels>(),
     Command::of::<scenario::ScenarioCommand>(),

@@ -229,7 +229,7 @@ impl Page {
 }
 
 /// "web-1, Linux 6.12.117, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s."
-fn host_line(report: &Report, with_name: bool) -> String {
+pub(crate) fn host_line(report: &Report, with_name: bool) -> String {
     let host = &report.host;
     let mut machine: Vec<String> = Vec::new();
     machine.extend((with_name && !host.hostname.is_empty()).then(|| host.hostname.clone()));
@@ -259,7 +259,7 @@ fn host_line(report: &Report, with_name: bool) -> String {
 }
 
 /// A value with its unit, for people.
-fn shown(value: &Value, unit: &str) -> String {
+pub(crate) fn shown(value: &Value, unit: &str) -> String {
     let number = match value {
         Value::Text(text) => return text.clone(),
         Value::Integer(number) => *number as f64,

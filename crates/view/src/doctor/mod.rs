@@ -2,8 +2,8 @@
 //! The report as text, in two forms: one screen for a tired person ([`screen`]), and everything it rests on ([`details`]).
 //! Computes nothing.
 
-mod details;
-mod screen;
+pub(crate) mod details;
+pub(crate) mod screen;
 
 use crate::export::rfc3339;
 use anstyle::{AnsiColor, Style};
@@ -44,7 +44,7 @@ pub fn render(report: &Report, options: Options) -> String {
 }
 
 /// Whether nothing found hurts or will hurt.
-fn is_calm(report: &Report) -> bool {
+pub(crate) fn is_calm(report: &Report) -> bool {
     report.findings.iter().all(|finding| finding.severity == Severity::Info)
 }
 
@@ -62,7 +62,7 @@ fn color_of(severity: Severity) -> Style {
 }
 
 /// What is missing of the observation, a sentence each; empty where it is whole.
-fn missing(observation: &Observation) -> Vec<String> {
+pub(crate) fn missing(observation: &Observation) -> Vec<String> {
     let mut sentences = Vec::new();
     if observation.missing_samples > 0 {
         let due = observation.samples.saturating_add(observation.missing_samples);
@@ -106,7 +106,7 @@ fn missing(observation: &Observation) -> Vec<String> {
 }
 
 /// A moment on the wall clock.
-fn time(wall_ns: u64) -> String {
+pub(crate) fn time(wall_ns: u64) -> String {
     rfc3339(Nanos(wall_ns)).unwrap_or_else(|| "an unknown time".to_owned())
 }
 

@@ -168,33 +168,16 @@ impl Page {
     }
 
     fn calm(&mut self, report: &Report) {
-        let host = if report.host.hostname.is_empty() { "this host" } else { &report.host.hostname };
         let checked = report.ruled_out.len() + report.findings.len();
         let all = checked + report.not_checked.len();
-        let from = report.symptom.from_wall_ns.map_or_else(String::new, |at| format!(" from {}", clock(at)));
         let watched = human::seconds(report.window_s);
-        if checked == 0 {
-            self.headline(
-                "UNKNOWN: ",
-                &format!("nothing can be said about {host}. None of {} could check it.", rules(all)),
-                BOLD,
-            );
-        } else if report.window_s < SHORT_S {
-            let sentence = match report.window_s {
-                0.0 => "nothing conspicuous in one sample. It shows no rates.".to_owned(),
-                _ => format!("nothing stalls or storms in these {watched}{from}."),
-            };
-            self.headline(&format!("NOTHING SEEN on {host}: "), &sentence, BOLD);
-        } else if report.observation.may_hide_stall {
-            let sentence = format!("nothing stalls or storms in the samples of {watched}{from}.");
-            self.headline(&format!("NOTHING SEEN on {host}: "), &sentence, BOLD);
-        } else {
-            self.headline(
-                &format!("OK on {host}: "),
-                &format!("nothing stalls or storms. {watched} watched{from}."),
-                BOLD,
-            );
-        }
+        let (verdict, sentence) = calm_verdict(report);
+        let verdict = match (verdict, report.host.hostname.as_str()) {
+            ("UNKNOWN", _) => "UNKNOWN: ".to_owned(),
+            (verdict, "") => format!("{verdict} on this host: "),
+            (verdict, host) => format!("{verdict} on {host}: "),
+        };
+        self.headline(&verdict, &sentence, BOLD);
         let missing = missing(&report.observation).join(" ");
         let mut readings = readings(report);
         readings.extend((!missing.is_empty()).then_some(("Missing", missing)));
@@ -262,8 +245,30 @@ impl Page {
     }
 }
 
+/// The verdict on a host on which nothing hurts: its word and its sentence.
+pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
+    let checked = report.ruled_out.len() + report.findings.len();
+    let from = report.symptom.from_wall_ns.map_or_else(String::new, |at| format!(" from {}", clock(at)));
+    let watched = human::seconds(report.window_s);
+    if checked == 0 {
+        let host = if report.host.hostname.is_empty() { "this host" } else { &report.host.hostname };
+        let all = rules(report.not_checked.len());
+        return ("UNKNOWN", format!("nothing can be said about {host}. None of {all} could check it."));
+    }
+    if report.window_s < SHORT_S {
+        return match report.window_s {
+            0.0 => ("NOTHING SEEN", "nothing conspicuous in one sample. It shows no rates.".to_owned()),
+            _ => ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}.")),
+        };
+    }
+    match report.observation.may_hide_stall {
+        true => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
+        false => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
+    }
+}
+
 /// "Tasks wait for I/O 69 % of the time (iowait 43 to 74 %). vda is 9 % busy, a write takes 2 ms."
-fn you_see(symptom: &Symptom) -> String {
+pub(crate) fn you_see(symptom: &Symptom) -> String {
     let mut sentences = Vec::new();
     if let Some(share) = symptom.io_some_share.filter(|_| symptom.waiting_s > 0.0) {
         let iowait = match symptom.iowait_share {
@@ -287,7 +292,7 @@ fn busy(disk: &BusyDisk) -> String {
     format!("{} is {} busy{takes}.", disk.name, human::percent(disk.busy_share))
 }
 
-fn when(report: &Report) -> String {
+pub(crate) fn when(report: &Report) -> String {
     let symptom = &report.symptom;
     let stretch = match &report.stretch {
         Some(stretch) => {
@@ -314,7 +319,7 @@ fn when(report: &Report) -> String {
 }
 
 /// "03:12:04 UTC".
-fn clock(wall_ns: u64) -> String {
+pub(crate) fn clock(wall_ns: u64) -> String {
     match time(wall_ns).get(11..19) {
         Some(clock) => format!("{clock} UTC"),
         None => "an unknown time".to_owned(),
@@ -322,7 +327,7 @@ fn clock(wall_ns: u64) -> String {
 }
 
 /// The key readings of a calm machine.
-fn readings(report: &Report) -> Vec<(&'static str, String)> {
+pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
     let symptom = &report.symptom;
     let amount = |bytes: u64| human::bytes(bytes as f64);
     let mut lines = Vec::new();
@@ -349,7 +354,7 @@ fn readings(report: &Report) -> Vec<(&'static str, String)> {
 }
 
 /// " 2 not checked (need --trace on)."
-fn not_checked(report: &Report) -> String {
+pub(crate) fn not_checked(report: &Report) -> String {
     if report.not_checked.is_empty() {
         return String::new();
     }

@@ -1,0 +1,154 @@
+"use strict";
+// Zoom and hover for the plots of the page. Without it, or where the browser cannot unpack the data, they stay pictures.
+(async () => {
+  const packed = document.getElementById("data").textContent;
+  if (!("DecompressionStream" in window)) return;
+  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const sets = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  const three = (v) => String(Number(Math.abs(v) >= 99.95 ? v.toFixed(0) : Math.abs(v) >= 9.995 ? v.toFixed(1) : v.toFixed(2)));
+  const amount = (v) => {
+    let at = 0;
+    while (Math.abs(v) >= 999.5 && at < 5) { v /= 1024; at += 1; }
+    return (three(v)) + " " + ["B", "KiB", "MiB", "GiB", "TiB", "PiB"][at];
+  };
+  const time = (v) => (v === 0 ? "0 s" : Math.abs(v) < 1e-3 ? (v * 1e6).toFixed(0) + " µs" : Math.abs(v) < 1 ? three(v * 1e3) + " ms" : three(v) + " s");
+  const units = { bytes: amount, bytes_per_second: (v) => amount(v) + "/s", share: (v) => three(v * 100) + " %", seconds: time, count: (v) => (Number.isInteger(v) ? String(v) : three(v)) };
+  const summed = (deltas, scale) => {
+    let sum = 0;
+    return deltas.map((d) => (d === null ? null : (sum += d) * scale));
+  };
+  const style = () => getComputedStyle(document.documentElement);
+  const dashes = { s4: [8, 2], s5: [2, 2], s6: [8, 2, 2, 2], s7: [4, 2], l0: [2, 3], l1: [6, 3], l2: [12, 3] };
+  const clock = (set, second) => {
+    if (set.start === null) return String(Math.round(second * 1000) / 1000);
+    const text = new Date(set.start + second * 1000).toISOString();
+    return text.slice(11, 19);
+  };
+  const charts = [];
+  const reset = document.createElement("button");
+  const draw = (figure, set, plot, x) => {
+    figure.querySelector(".chart")?.remove();
+    const holder = document.createElement("div");
+    holder.className = "chart";
+    const picture = figure.querySelector("svg");
+    const color = style();
+    const show = units[plot.unit];
+    const texts = [...figure.querySelectorAll(".legend .most")];
+    const still = texts.map((text) => text.dataset.still ?? (text.dataset.still = text.textContent));
+    const axis = { stroke: color.getPropertyValue("--soft"), grid: { stroke: color.getPropertyValue("--edge"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const options = {
+      width: figure.clientWidth,
+      height: Math.max(180, Math.min(260, Math.round(figure.clientWidth / 3))),
+      legend: { show: false },
+      cursor: { sync: { key: set.key }, drag: { x: true, y: false }, focus: { prox: 30 } },
+      scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
+      axes: [
+        { ...axis, space: 80, values: (_, ticks) => ticks.map((tick) => clock(set, tick)) },
+        { ...axis, size: 78, ...(plot.unit.startsWith("bytes") && { incrs: Array.from({ length: 60 }, (_, power) => 2 ** power) }), values: (_, ticks) => ticks.map(show) },
+      ],
+      series: [{}].concat(plot.lines.map((line) => ({
+        label: line.name,
+        stroke: color.getPropertyValue(line.limit ? "--limit" : "--" + line.class),
+        width: line.limit ? 1.2 : 1.6,
+        dash: dashes[line.class],
+        points: { show: false },
+        spanGaps: line.gaps,
+      }))),
+      hooks: {
+        setCursor: [(chart) => {
+          const at = chart.cursor.idx;
+          plot.lines.forEach((line, number) => {
+            const value = at === null || at === undefined ? null : chart.data[number + 1][at];
+            texts[number].textContent = at === null || at === undefined ? still[number] : ": " + (value === null || value === undefined ? "not read" : show(value)) + " at " + clock(set, chart.data[0][at]);
+          });
+        }],
+        setScale: [(chart, key) => {
+          const { min, max } = chart.scales.x;
+          if (key !== "x" || (set.min === min && set.max === max)) return;
+          const isFirst = set.min === undefined;
+          Object.assign(set, { min, max });
+          charts.filter((other) => other.set === set && other.chart !== chart).forEach((other) => other.chart.setScale("x", { min, max }));
+          const whole = min <= x[0] && max >= x[x.length - 1];
+          if (!isFirst) reset.disabled = whole;
+          if (!isFirst && !set.quiet && set === sets[0]) history.replaceState(null, "", whole ? "#timeline" : "#t=" + min.toFixed(1) + "-" + max.toFixed(1));
+          set.quiet = false;
+        }],
+        draw: [(chart) => {
+          const { ctx, bbox } = chart;
+          ctx.save();
+          ctx.strokeStyle = style().getPropertyValue("--mark");
+          ctx.globalAlpha = 0.6;
+          ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+          for (const [second] of set.marks) {
+            const left = chart.valToPos(second, "x", true);
+            if (left < bbox.left || left > bbox.left + bbox.width) continue;
+            ctx.beginPath();
+            ctx.moveTo(left, bbox.top);
+            ctx.lineTo(left, bbox.top + bbox.height);
+            ctx.stroke();
+          }
+          ctx.restore();
+        }],
+      },
+    };
+    picture.after(holder);
+    const chart = new uPlot(options, [x].concat(plot.values), holder);
+    holder.querySelectorAll("canvas").forEach((canvas) => {
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", picture.getAttribute("aria-label"));
+    });
+    figure.classList.add("live");
+    return chart;
+  };
+  const tools = document.createElement("p");
+  tools.className = "tools";
+  reset.type = "button";
+  reset.textContent = "Whole recording";
+  reset.disabled = true;
+  tools.append(reset, "Drag across a plot to zoom, point to read values.");
+  document.querySelector(".plots")?.before(tools);
+  const figures = [...document.querySelectorAll("figure.plot")];
+  const build = () => {
+    charts.length = 0;
+    sets.forEach((set) => delete set.min);
+    figures.forEach((figure) => {
+      const [number, at] = figure.dataset.plot.split(".").map(Number);
+      const set = sets[number];
+      const plot = set.plots[at];
+      set.key ??= "set" + number;
+      set.x ??= summed(set.at, set.step);
+      plot.values ??= plot.lines.map((line) => summed(line.values, line.step));
+      charts.push({ set, figure, chart: draw(figure, set, plot, set.x) });
+    });
+  };
+  const zoom = (min, max) => charts.filter((one) => one.set === sets[0]).slice(0, 1).forEach((one) => one.chart.setScale("x", { min, max }));
+  const follow = () => {
+    const asked = /^#t=([\d.]+)(?:-([\d.]+))?$/.exec(decodeURIComponent(location.hash));
+    if (!asked || !charts.length) return;
+    const x = charts[0].set.x;
+    const [first, last] = [x[0], x[x.length - 1]];
+    const from = Number(asked[1]);
+    const around = Math.max(15, (last - first) / 60);
+    const [min, max] = asked[2] ? [from, Number(asked[2])] : [Math.max(first, from - around), Math.min(last, from + around)];
+    if (!(max > min)) return;
+    charts[0].set.quiet = true;
+    zoom(min, max);
+    reset.disabled = min <= first && max >= last;
+    charts[0].figure.scrollIntoView({ block: "nearest" });
+  };
+  reset.addEventListener("click", () => {
+    const x = charts[0].set.x;
+    zoom(x[0], x[x.length - 1]);
+  });
+  build();
+  follow();
+  addEventListener("hashchange", follow);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", build);
+  let waiting = 0;
+  addEventListener("resize", () => {
+    cancelAnimationFrame(waiting);
+    waiting = requestAnimationFrame(() => charts.forEach(({ chart, figure }) => {
+      if (figure.clientWidth !== chart.width && figure.clientWidth > 0) chart.setSize({ width: figure.clientWidth, height: chart.height });
+    }));
+  });
+})();
