@@ -11,7 +11,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny fuzz mutants lab validate bench
+.PHONY: doctor test build packages lint unit notices deny fuzz mutants lab validate bench page-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -81,3 +81,16 @@ validate: build
 
 bench:
 	cargo bench --locked --workspace
+
+# Pages of a scenario, of two and of a sweep in a headless browser: no console message, no request, no complaint of axe-core.
+# Needs node, npm and Chromium (packages nodejs, npm and chromium).
+PAGES := target/pages
+page-check: build
+	mkdir -p $(PAGES) && cp .ci/page-check.mjs $(PAGES) && cd $(PAGES) && rm -f *.flr *.json *.html && \
+	npm install --silent --no-save --prefix . puppeteer-core@24 axe-core@4
+	cd $(PAGES) && for name in slow-disk-journal dirty-cliff; do \
+	../release/floodline simulate ../../scenarios/$$name.toml --every 1s --save $$name.flr > $$name.txt && \
+	../release/floodline report $$name.flr -o $$name.html || exit 1; done
+	cd $(PAGES) && ../release/floodline report dirty-cliff.flr slow-disk-journal.flr -o two.html && \
+	../release/floodline sweep ../../scenarios/dirty-cliff.toml --grid vm.dirty_bytes=64M,256M,1G --format json | \
+	../release/floodline report - -o sweep.html && node page-check.mjs *.html

@@ -24,6 +24,12 @@
     const text = new Date(set.start + second * 1000).toISOString();
     return text.slice(11, 19);
   };
+  // A limit far above everything measured would flatten it.
+  const top = (plot, high) => {
+    const most = (limits) => plot.lines.reduce((most, line, at) => (line.limit === limits ? plot.values[at].reduce((a, b) => (b > a ? b : a), most) : most), 0);
+    const measured = most(false);
+    return measured > 0 && most(true) > measured * 20 ? measured * 1.1 : high > 0 ? high * 1.05 : 1;
+  };
   const charts = [];
   const reset = document.createElement("button");
   const draw = (figure, set, plot, x) => {
@@ -41,9 +47,9 @@
       height: Math.max(180, Math.min(260, Math.round(figure.clientWidth / 3))),
       legend: { show: false },
       cursor: { sync: { key: set.key }, drag: { x: true, y: false }, focus: { prox: 30 } },
-      scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
+      scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), top(plot, high)] } },
       axes: [
-        { ...axis, space: 80, values: (_, ticks) => ticks.map((tick) => clock(set, tick)) },
+        { ...axis, space: 80, size: 30, values: (_, ticks) => ticks.map((tick) => clock(set, tick)) },
         { ...axis, size: 78, ...(plot.unit.startsWith("bytes") && { incrs: Array.from({ length: 60 }, (_, power) => 2 ** power) }), values: (_, ticks) => ticks.map(show) },
       ],
       series: [{}].concat(plot.lines.map((line) => ({
@@ -76,10 +82,10 @@
         draw: [(chart) => {
           const { ctx, bbox } = chart;
           ctx.save();
-          ctx.strokeStyle = style().getPropertyValue("--mark");
-          ctx.globalAlpha = 0.6;
-          ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-          for (const [second] of set.marks) {
+          for (const [second, , isFound] of set.marks) {
+            ctx.strokeStyle = color.getPropertyValue(isFound ? "--mark" : "--soft");
+            ctx.globalAlpha = isFound ? 0.8 : 0.6;
+            ctx.setLineDash((isFound ? [5, 3] : [2, 4]).map((length) => length * devicePixelRatio));
             const left = chart.valToPos(second, "x", true);
             if (left < bbox.left || left > bbox.left + bbox.width) continue;
             ctx.beginPath();

@@ -44,6 +44,8 @@ fn every_command_that_reads_a_recording_shows_its_strings_escaped() {
             &["replay", file],
             &["replay", file, "--at", "5s"],
             &["replay", file, "--format", "json"],
+            &["report", file, "-o", "-"],
+            &["report", file, file, "-o", "-"],
             &["compare", file, file],
             &["compare", file, file, "--format", "json"],
             &["export", file, "--format", "jsonl"],

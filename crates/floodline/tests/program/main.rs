@@ -22,6 +22,7 @@ mod output_files;
 mod predict;
 mod record;
 mod recorder;
+mod report;
 mod scenario;
 mod serve;
 mod simulate;

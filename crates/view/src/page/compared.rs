@@ -44,7 +44,7 @@ pub fn compared(before: &Host<'_>, after: &Host<'_>, comparison: &Comparison) ->
         }
     }
     for ((_, side), plots) in sides.iter().zip(&plots) {
-        sets.push(Set::new(axis(side.timeline), plots, &[]));
+        sets.push(Set::new(axis(side.timeline), plots, &[], &[]));
     }
     if !figures.is_empty() {
         sections.push(Section::new("timeline", "Both over time", vec![Block::Plots(figures)]));

@@ -170,7 +170,7 @@ pub(super) fn marks(axis: Axis<'_>, anchored: &[Mark], others: &[Mark]) -> Vec<M
             continue;
         }
         let at = format!("{:.1}", axis.x(mark.second).clamp(LEFT, RIGHT));
-        out.push(Marked { id, at, text: format!("{} {}", axis.shown(mark.second), mark.label) });
+        out.push(Marked { id, at, text: format!("{} {}", axis.shown(mark.second), mark.label), is_found: has_anchor });
     }
     out
 }

@@ -55,7 +55,7 @@ pub fn host(host: &Host<'_>) -> String {
     let plots = host.timeline.plots(host.window);
     let of_findings: Vec<Mark> = found.iter().flatten().cloned().collect();
     let others = host.timeline.marks();
-    let set = Set::new(axis, &plots, &of_findings.iter().chain(&others).collect::<Vec<&Mark>>());
+    let set = Set::new(axis, &plots, &of_findings, &others);
     page.sections = vec![
         findings(report, &found),
         timeline(axis, &plots, &of_findings, &others, ""),
@@ -152,7 +152,7 @@ fn findings(report: &Report, found: &[Option<Mark>]) -> Section {
             (!finding.trade_off.is_empty()).then(|| format!("{lead}: {}", finding.trade_off)),
             Some(format!("Manual page: floodline explain {}", finding.rule)),
         ];
-        blocks.push(Block::Finding(Finding {
+        let shown = Finding {
             id: format!("finding-{}", number + 1),
             class: class_of(finding.severity),
             word: finding.severity.name().to_owned(),
@@ -162,7 +162,8 @@ fn findings(report: &Report, found: &[Option<Mark>]) -> Section {
             evidence: evidence(&finding.evidence),
             steps: finding.plan.iter().map(|step| step.command.clone()).collect(),
             after: after.into_iter().flatten().collect(),
-        }));
+        };
+        blocks.push(Block::Finding(Box::new(shown)));
     }
     Section::new("findings", "Findings and evidence", blocks)
 }

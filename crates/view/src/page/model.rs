@@ -44,7 +44,7 @@ pub(super) enum Block {
     /// Commands below a label.
     Commands(String, Vec<String>),
     /// A finding.
-    Finding(Finding),
+    Finding(Box<Finding>),
     /// A table.
     Table(Table),
     /// Plots side by side.
@@ -153,6 +153,8 @@ pub(super) struct Marked {
     pub(super) id: String,
     pub(super) at: String,
     pub(super) text: String,
+    /// Whether a finding shows there.
+    pub(super) is_found: bool,
 }
 
 /// A curve of a plot.

@@ -20,7 +20,8 @@ pub(super) struct Set {
     step: f64,
     /// The axis: differences.
     at: Vec<i64>,
-    marks: Vec<(f64, String)>,
+    /// Second, what is seen, and whether a finding shows there.
+    marks: Vec<(f64, String, bool)>,
     plots: Vec<Packed>,
 }
 
@@ -45,7 +46,7 @@ struct PackedLine {
 
 impl Set {
     /// The plots of an axis and what is marked in them.
-    pub(super) fn new(axis: Axis<'_>, plots: &[Plot], marks: &[&Mark]) -> Set {
+    pub(super) fn new(axis: Axis<'_>, plots: &[Plot], found: &[Mark], others: &[Mark]) -> Set {
         // A stretch of more than one sample has two points.
         let points: Vec<f64> = axis.stretches.iter().flat_map(|(from, to)| both(*from, *to)).collect();
         let step = if axis.wall_ns.is_some() { 0.001 } else { smallest_step(&points) };
@@ -55,7 +56,11 @@ impl Set {
             start: axis.wall_ns.map(|wall| wall / 1_000_000),
             step,
             at,
-            marks: marks.iter().map(|mark| (mark.second, mark.label.clone())).collect(),
+            marks: [(found, true), (others, false)]
+                .into_iter()
+                .flat_map(|(marks, is_found)| marks.iter().map(move |mark| (mark, is_found)))
+                .map(|(mark, is_found)| (mark.second, mark.label.clone(), is_found))
+                .collect(),
             plots: plots.iter().map(|plot| pack(axis, plot)).collect(),
         }
     }
@@ -152,7 +157,7 @@ mod tests {
             lines: vec![line],
             left_out: String::new(),
         };
-        let text = pack_all(&[Set::new(axis, &[plot], &[])]);
+        let text = pack_all(&[Set::new(axis, &[plot], &[], &[])]);
         assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c)), "{text}");
         let set = &unpacked(&text)[0];
         assert_eq!(set["start"], 5000);

@@ -326,7 +326,7 @@ fn curves(first: &str, others: &[&str], rows: &[&Value], ranked: &[(String, Stri
         figures.push(drawn);
         plots.push(plot);
     }
-    let data = pack_all(&[Set::new(axis, &plots, &[])]);
+    let data = pack_all(&[Set::new(axis, &plots, &[], &[])]);
     (figures, data)
 }
 
