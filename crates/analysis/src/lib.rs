@@ -3,6 +3,7 @@
 //! comparisons and the report. Values in, values out: no files, no clock, no threads, no terminal (`clippy.toml` beside
 //! this crate holds the line). The crates that observe, simulate or run guests never link it.
 
+pub mod advice;
 pub mod advise;
 pub mod budget;
 pub mod change;

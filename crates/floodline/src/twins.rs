@@ -124,7 +124,7 @@ pub(crate) fn parallel<T: Sync, R: Send>(
     results.into_iter().flatten().collect()
 }
 
-/// Runs what a question needs and answers it.
+/// Runs what a question needs and answers it; `None` where a run is missing.
 pub(crate) fn answer(
     studied: &Studied,
     question: &Question,
@@ -132,6 +132,17 @@ pub(crate) fn answer(
     budget: &Budget<'_>,
     progress: Option<&mut Progress>,
 ) -> Result<Option<Prediction>, CliError> {
+    answered(studied, question, few, budget, progress).map(|(_, prediction)| prediction)
+}
+
+/// The same, with what the recording tells.
+pub(crate) fn answered(
+    studied: &Studied,
+    question: &Question,
+    few: bool,
+    budget: &Budget<'_>,
+    progress: Option<&mut Progress>,
+) -> Result<(Measured, Option<Prediction>), CliError> {
     let twin = &studied.twin;
     let runs = question.runs(few);
     type Ran = Result<(Shown, Vec<Figure>), SimError>;
@@ -156,5 +167,6 @@ pub(crate) fn answer(
         measured.back_test.extend(back_test);
         results.push((*run, shown));
     }
-    Ok(conclude(twin, question, &measured, &results))
+    let prediction = conclude(twin, question, &measured, &results);
+    Ok((measured, prediction))
 }

@@ -2,10 +2,12 @@
 //! Twin: a scenario made from a recording, the error of its back-test, and what a change of a setting would do on this
 //! host. Pure: it reads no file and starts no thread. It runs the simulator, which is pure as well.
 
+pub mod advise;
 pub mod backtest;
 pub mod changed;
 mod derive;
 mod error;
+pub mod plan;
 pub mod predict;
 mod provenance;
 mod recorded;

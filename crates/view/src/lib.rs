@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
+pub mod advise;
 pub mod as_if;
 pub mod budget;
 pub mod capabilities;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
+mod advise;
 mod budget;
 mod compare;
 mod completions;
@@ -40,6 +41,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<kernels::Kernels>(),
     Command::of::<scenario::ScenarioCommand>(),
     Command::of::<predict::Predict>(),
+    Command::of::<advise::Advise>(),
     Command::of::<simulate::Simulate>(),
     Command::of::<sweep::SweepCommand>(),
     Command::of::<twin::TwinCommand>(),

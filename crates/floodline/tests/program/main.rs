@@ -2,6 +2,7 @@
 //! The program from outside: one test binary, one module a topic. The environment is cleared; width,
 //! host tree and time are fixed by arguments.
 
+mod advise;
 mod budget;
 mod cli;
 mod compare;

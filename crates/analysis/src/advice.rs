@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which settings would serve a host best, tried on its twin: the candidates, the trade-off between data at risk and
+//! stalls, and the plan. Plain data; the twin fills it and the view shows it. The JSON form is a stable interface: fields
+//! are added, never renamed.
+
+use crate::change::ChangePlan;
+use crate::prediction::{Prediction, Setting};
+use serde::Serialize;
+
+/// Version of the JSON form.
+pub const SCHEMA: &str = "floodline.advice/1";
+
+/// What is wanted, once the constraints hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Short waits.
+    #[default]
+    Latency,
+    /// Many bytes.
+    Throughput,
+    /// Little data at risk.
+    Safety,
+}
+
+impl Goal {
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Goal::Latency => "latency",
+            Goal::Throughput => "throughput",
+            Goal::Safety => "safety",
+        }
+    }
+}
+
+/// What no candidate may exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Constraints {
+    /// Most bytes at risk.
+    pub at_risk_bytes: f64,
+    /// Smallest limit of a cgroup; absent where no cgroup has one.
+    pub smallest_budget_bytes: Option<f64>,
+    /// Longest pause of a write call, seconds.
+    pub pause_seconds: f64,
+}
+
+/// One candidate, as its run shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tried {
+    /// Its settings; empty for the host as it is.
+    pub settings: Vec<Setting>,
+    /// Name for people: `as it is`, `kernel default`, or the settings.
+    pub label: String,
+    /// Peak of dirty and writeback pages, bytes.
+    pub at_risk_bytes: f64,
+    /// Seconds that tasks waited, all together.
+    pub stall_seconds: f64,
+    /// Longest wait of an fsync; absent without any.
+    pub longest_wait_seconds: Option<f64>,
+    /// Longest write call.
+    pub pause_seconds: f64,
+    /// Bytes written to disks.
+    pub written_bytes: f64,
+    /// Bytes that programs wrote and stored per second.
+    pub throughput: f64,
+    /// Smallest limit of a cgroup.
+    pub smallest_budget_bytes: Option<f64>,
+    /// Most stall over what the best candidate has in the same part of the recording, seconds.
+    pub regret_seconds: f64,
+    /// Which constraint it breaks, if any.
+    pub breaks: Option<&'static str>,
+    /// Whether no other candidate has both less data at risk and less stall.
+    pub on_curve: bool,
+}
+
+/// The advice.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// What is wanted.
+    pub goal: Goal,
+    /// One sentence in front.
+    pub headline: String,
+    /// What no candidate may exceed.
+    pub constraints: Constraints,
+    /// Every candidate; the host as it is first.
+    pub tried: Vec<Tried>,
+    /// Number of the chosen one; absent: leave it as it is.
+    pub chosen: Option<usize>,
+    /// By how much the chosen one is better at the goal, as a share.
+    pub gain_share: Option<f64>,
+    /// How much better it has to be: the error of the back-test of that figure, as a share.
+    pub error_share: f64,
+    /// What is expected of the best candidate.
+    pub prediction: Option<Prediction>,
+    /// The plan, for `floodline apply`.
+    pub plan: Option<ChangePlan>,
+    /// What has to be said beside it.
+    pub notes: Vec<String>,
+}

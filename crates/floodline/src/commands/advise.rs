@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline advise FILE`: tries settings on the twin of a recording and prints the best, or says that none is better.
+//! Wiring only: the search is `floodline_twin::advise`. Nothing of this host is read or changed.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::output::{Existing, create};
+use crate::twins::{Budget, Studied, answered, parallel, study};
+use floodline_analysis::advice::{Advice, Goal};
+use floodline_analysis::diagnose::diagnose;
+use floodline_scenario::{ByteSize, Time};
+use floodline_twin::advise::{Candidate, FOLIOS, Search, Wanted};
+use floodline_twin::changed::of_steps;
+use floodline_twin::predict::{Measured, Question};
+use floodline_twin::shown;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Find the settings that serve the host of a recording best
+#[derive(clap::Parser)]
+#[command(
+    name = "advise",
+    after_help = "Tries settings on the twin of the recording. Constraints come first: data at risk, the smallest cgroup \
+        limit, the longest pause. Then the goal decides, by the worst part of the recording. Leaving the host as it is and \
+        the kernel's default are always candidates. Settings are advised only if they are better by more than the error \
+        of the back-test.\n\n\
+        Examples:\n  \
+        floodline advise host.flr\n  \
+        floodline advise host.flr --goal safety --max-at-risk 256M -o plan.json"
+)]
+pub(crate) struct Advise {
+    /// Recording of the host, made with floodline record
+    file: PathBuf,
+    /// What to improve once the constraints hold
+    #[arg(long, value_enum, default_value_t)]
+    goal: Wish,
+    /// Most data at risk, e.g. 256M [default: about as much as now]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_at_risk: Option<u64>,
+    /// Longest pause of a write call, e.g. 200ms [default: as long as now, at least 200ms]
+    #[arg(long, value_name = "DURATION", value_parser = parse_pause)]
+    max_pause: Option<f64>,
+    /// Folios of 2 MiB that the smallest cgroup limit holds
+    #[arg(long, value_name = "N", default_value_t = FOLIOS)]
+    min_folios: u64,
+    /// Number of settings to try
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(2..=5000))]
+    settings: u64,
+    /// Save the plan to this file, for floodline apply
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the file of --output if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Also print every setting that was tried
+    #[arg(long)]
+    details: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Wish {
+    /// Short waits
+    #[default]
+    Latency,
+    /// Many bytes
+    Throughput,
+    /// Little data at risk
+    Safety,
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let short = [('K', "KiB"), ('M', "MiB"), ('G', "GiB"), ('T', "TiB")];
+    let long = short.iter().find_map(|(letter, unit)| Some(format!("{} {unit}", text.strip_suffix(*letter)?)));
+    let size: ByteSize =
+        long.as_deref().unwrap_or(text).parse().map_err(|_| "expected a size such as 256M".to_owned())?;
+    Ok(size.bytes())
+}
+
+fn parse_pause(text: &str) -> Result<f64, String> {
+    let pause: Time = text.parse().map_err(|_| "expected a duration such as 200ms".to_owned())?;
+    Ok(pause.nanos() as f64 / 1e9)
+}
+
+impl Run for Advise {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let interrupt = Interrupt::watch()?;
+        let studied = study(&self.file)?;
+        let budget = Budget { interrupt: Some(&interrupt), until: None };
+        let advice = self.advise(console, &studied, &budget)?;
+        if interrupt.is_asked() {
+            return Err(CliError::cannot_observe("interrupted before all settings were tried, so nothing is advised"));
+        }
+        console.print(&match self.format {
+            Format::Text => floodline_view::advise::text(&advice, console.width(), self.details),
+            Format::Json => floodline_view::advise::json(&advice).map_err(CliError::bug)?,
+        })?;
+        self.save(console, &advice)?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Advise {
+    fn advise(&self, console: &Console, studied: &Studied, budget: &Budget<'_>) -> Result<Advice, CliError> {
+        let wanted = Wanted {
+            goal: match self.goal {
+                Wish::Latency => Goal::Latency,
+                Wish::Throughput => Goal::Throughput,
+                Wish::Safety => Goal::Safety,
+            },
+            at_risk_bytes: self.max_at_risk,
+            folios: self.min_folios,
+            pause_seconds: self.max_pause,
+            most: usize::try_from(self.settings).unwrap_or(usize::MAX),
+        };
+        let (twin, window) = (&studied.twin, &studied.recorded.window);
+        // What doctor would print is a candidate too, as far as it takes effect now.
+        let plan = diagnose(window, None).plan;
+        let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
+        let plan: Vec<_> = plan.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
+        let mut search = Search::new(twin, window, wanted);
+        let mut progress = console.progress();
+        loop {
+            let next = search.next(&plan);
+            if next.is_empty() || !budget.is_left() {
+                break;
+            }
+            let run = |candidate: &Candidate| {
+                let go_on = || budget.is_left();
+                shown::run(&candidate.changed, Candidate::TRIAL, twin.every, &twin.programs, go_on)
+            };
+            let shown = parallel(&next, Some(&mut progress), run);
+            let mut results = Vec::new();
+            for (at, (candidate, result)) in next.into_iter().zip(shown).enumerate() {
+                match result {
+                    Ok((shown, _)) => results.push((candidate, shown)),
+                    // Without the host as it is there is nothing to compare with.
+                    Err(error) if at == 0 => return Err(error.into()),
+                    // A setting under which the load cannot go on is no advice.
+                    Err(_) => {}
+                }
+            }
+            search.take(results);
+        }
+        // With nothing to change the back-test is that of a question without an answer.
+        let best = search.best().map(|best| best.settings.clone()).filter(|_| budget.is_left());
+        let question = best.map(|settings| Question::new(twin, window, &settings)).transpose()?;
+        let (prediction, measured) = match question {
+            Some(question) => {
+                let (measured, prediction) = answered(studied, &question, false, budget, Some(&mut progress))?;
+                (prediction, measured)
+            }
+            None => (None, Measured { back_test: Vec::new(), seen: studied.seen.clone() }),
+        };
+        Ok(search.advice(prediction, &measured))
+    }
+
+    fn save(&self, console: &Console, advice: &Advice) -> Result<(), CliError> {
+        let Some(path) = &self.output else { return Ok(()) };
+        let Some(plan) = &advice.plan else {
+            console.note("no plan is written, because nothing is advised");
+            return Ok(());
+        };
+        let text = serde_json::to_string_pretty(plan).map_err(CliError::bug)?;
+        let target = path.display().to_string();
+        let mut file = create(path, Existing::by_force(self.force))?;
+        file.write_all(format!("{text}\n").as_bytes())
+            .and_then(|()| file.flush())
+            .map_err(|error| CliError::write(&target, &error))?;
+        console.note(&format!("plan written to {target}; try it with: floodline apply {target} --dry-run"));
+        Ok(())
+    }
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Settings tried on a twin: first a grid, then a search around the best. Constraints come first (data at risk, smallest
+//! cgroup limit, longest pause), then the goal, as the worst regret over the parts of the recording, then the bytes
+//! written. The host as it is and the kernel's default are always candidates. Pure: the program runs the candidates.
+
+use crate::Twin;
+use crate::changed::{Changed, Host, change, kernel_default};
+use crate::plan::plan;
+use crate::predict::{Measured, journald};
+use crate::shown::{Figures, Shown, Trial};
+use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
+use floodline_analysis::prediction::{Doubt, Prediction, Setting};
+use floodline_record::human;
+use floodline_record::window::Window;
+use std::collections::BTreeSet;
+
+/// Folios of 2 MiB that the smallest cgroup limit should hold.
+pub const FOLIOS: u64 = 4;
+const FOLIO: f64 = 2_097_152.0;
+/// Pause of a write call that is always allowed, seconds.
+const PAUSE: f64 = 0.2;
+/// Rounds of the search around the best.
+const ROUNDS: usize = 3;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The goal.
+    pub goal: Goal,
+    /// Most bytes at risk; by default what is at risk as it is, or what the goal needs.
+    pub at_risk_bytes: Option<u64>,
+    /// Folios of 2 MiB that the smallest cgroup limit holds.
+    pub folios: u64,
+    /// Longest pause of a write call, seconds.
+    pub pause_seconds: Option<f64>,
+    /// Most settings that are tried.
+    pub most: usize,
+}
+
+/// One candidate.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Its settings; empty for the host as it is.
+    pub settings: Vec<Setting>,
+    label: String,
+    /// The changed twin.
+    pub changed: Changed,
+}
+
+impl Candidate {
+    /// How it is run.
+    pub const TRIAL: Trial = Trial { diagnosed: false, ..Trial::NOMINAL };
+}
+
+/// A search that is under way.
+pub struct Search<'a> {
+    twin: &'a Twin,
+    window: &'a Window,
+    wanted: Wanted,
+    journald: Vec<String>,
+    tried: Vec<(Candidate, Shown)>,
+    known: BTreeSet<String>,
+    rounds: usize,
+}
+
+impl<'a> Search<'a> {
+    /// A search on a twin.
+    pub fn new(twin: &'a Twin, window: &'a Window, wanted: Wanted) -> Search<'a> {
+        let (tried, known) = (Vec::new(), BTreeSet::new());
+        Search { twin, window, wanted, journald: journald(twin), tried, known, rounds: 0 }
+    }
+
+    /// A candidate that was not tried before; `None` for one that the kernel refuses or that changes nothing.
+    fn candidate(&mut self, settings: Vec<Setting>, label: Option<&str>) -> Option<Candidate> {
+        let host = Host { window: self.window, journald: &self.journald };
+        let changed = match settings.is_empty() {
+            true => Changed { scenario: self.twin.scenario.clone(), kernel: self.twin.kernel },
+            false => change(&self.twin.scenario, self.twin.kernel, &settings, host).ok()?,
+        };
+        let key = format!("{:?}", changed.scenario.machine);
+        // Settings without effect on the machine may still change its tasks.
+        let key = format!("{key}{}", changed.scenario.workload.tasks.len());
+        if !self.known.insert(key) {
+            return None;
+        }
+        let words = || settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect::<Vec<_>>().join(" ");
+        let label = label.map_or_else(words, str::to_owned);
+        Some(Candidate { settings, label, changed })
+    }
+
+    /// The next candidates to run, none when the search is over. `plan` are the settings of doctor's plan.
+    pub fn next(&mut self, plan: &[Setting]) -> Vec<Candidate> {
+        let left = self.wanted.most.saturating_sub(self.tried.len());
+        let mut next = Vec::new();
+        if self.tried.is_empty() {
+            next.extend(self.candidate(Vec::new(), Some("as it is")));
+            next.extend(self.candidate(kernel_default(), Some("kernel default")));
+            if !plan.is_empty() {
+                next.extend(self.candidate(plan.to_vec(), None));
+            }
+            // A quarter is left for the search around the best of them.
+            let grid = self.grid();
+            let room = (self.wanted.most - self.wanted.most / 4).saturating_sub(next.len());
+            let stride = grid.len().div_ceil(room.max(1)).max(1);
+            for settings in grid.into_iter().step_by(stride) {
+                next.extend(self.candidate(settings, None));
+            }
+        } else if self.rounds < ROUNDS && left > 0 {
+            self.rounds += 1;
+            let best =
+                self.judged().1.and_then(|best| self.tried.get(best)).map(|(candidate, _)| candidate.settings.clone());
+            for settings in best.iter().flat_map(|best| around(best)) {
+                next.extend(self.candidate(settings, None));
+            }
+            next.truncate(left);
+        }
+        next
+    }
+
+    /// Takes the results of candidates.
+    pub fn take(&mut self, results: impl IntoIterator<Item = (Candidate, Shown)>) {
+        self.tried.extend(results);
+    }
+
+    /// Thresholds from small to large, with the background threshold at a half to an eighth of them, and two ages.
+    fn grid(&self) -> Vec<Vec<Setting>> {
+        let memory = self.twin.scenario.machine.memory.bytes();
+        let expire = self.window.host.last.dirty_expire_centisecs.map_or(3000, |age| age.0);
+        let sizes = (24..44).map(|shift| 1_u64 << shift).filter(|bytes| *bytes <= memory / 5 * 2);
+        let ages = || [expire, 1500, 500].into_iter().enumerate().filter(|(at, age)| *at == 0 || *age < expire);
+        let mut grid = Vec::new();
+        for (_, age) in ages() {
+            let aged = |mut settings: Vec<Setting>| {
+                if age != expire {
+                    settings.push(Setting::new("vm.dirty_expire_centisecs", age));
+                }
+                settings
+            };
+            for hard in sizes.clone() {
+                for part in [2, 4, 8] {
+                    grid.push(aged(vec![
+                        Setting::new("vm.dirty_background_bytes", hard / part),
+                        Setting::new("vm.dirty_bytes", hard),
+                    ]));
+                }
+            }
+            for (hard, background) in [(5, 2), (10, 5), (20, 5), (30, 10), (40, 20)] {
+                grid.push(aged(vec![
+                    Setting::new("vm.dirty_background_ratio", background),
+                    Setting::new("vm.dirty_ratio", hard),
+                ]));
+            }
+        }
+        grid
+    }
+
+    /// All candidates with their figures and the constraints, and the best of those that keep them.
+    fn judged(&self) -> ((Vec<Tried>, Constraints), Option<usize>) {
+        let of = |shown: &Shown, name: &str| shown.figures.get(name).copied();
+        let Some((_, as_is)) = self.tried.first() else {
+            let none = Constraints { at_risk_bytes: 0.0, smallest_budget_bytes: None, pause_seconds: 0.0 };
+            return ((Vec::new(), none), None);
+        };
+        let constraints = self.constraints(as_is);
+        let stall = |figures: &Figures| {
+            let value = |name: &str| figures.get(name).copied().unwrap_or(0.0);
+            value("stall_seconds").max(value("durable.longest_wait_seconds"))
+        };
+        let parts = as_is.parts.len();
+        let least: Vec<f64> = (0..parts)
+            .map(|part| {
+                let all = self.tried.iter().filter_map(|(_, shown)| shown.parts.get(part)).map(stall);
+                all.fold(f64::INFINITY, f64::min)
+            })
+            .collect();
+        let mut tried: Vec<Tried> = Vec::new();
+        for (candidate, shown) in &self.tried {
+            let regrets = shown.parts.iter().zip(&least).map(|(part, least)| stall(part) - least);
+            let programs = shown.figures.iter().filter(|(name, _)| name.starts_with("program "));
+            let mut one = Tried {
+                settings: candidate.settings.clone(),
+                label: candidate.label.clone(),
+                at_risk_bytes: of(shown, "host.dirty_peak_bytes").unwrap_or(0.0),
+                stall_seconds: stall_seconds(shown),
+                longest_wait_seconds: of(shown, "durable.longest_wait_seconds"),
+                pause_seconds: of(shown, "longest_write_wait_seconds").unwrap_or(0.0),
+                written_bytes: of(shown, "devices.written_bytes").unwrap_or(0.0),
+                throughput: programs.map(|(_, rate)| rate).sum(),
+                smallest_budget_bytes: of(shown, "smallest_budget_bytes"),
+                regret_seconds: regrets.fold(0.0, f64::max),
+                breaks: None,
+                on_curve: false,
+            };
+            one.breaks = breaks(&one, &constraints);
+            tried.push(one);
+        }
+        let beats = |one: &Tried, other: &Tried| {
+            one.at_risk_bytes <= other.at_risk_bytes
+                && one.stall_seconds <= other.stall_seconds
+                && (one.at_risk_bytes < other.at_risk_bytes || one.stall_seconds < other.stall_seconds)
+        };
+        let on_curve: Vec<bool> = tried.iter().map(|one| !tried.iter().any(|other| beats(other, one))).collect();
+        tried.iter_mut().zip(on_curve).for_each(|(one, on_curve)| one.on_curve = on_curve);
+        let allowed = tried.iter().enumerate().filter(|(at, one)| *at == 0 || one.breaks.is_none());
+        let stalled = tried.first().map_or(0.0, |one| one.stall_seconds);
+        // Less data at risk is no gain if tasks wait longer for it.
+        let allowed = allowed.filter(|(at, one)| {
+            *at == 0 || self.wanted.goal != Goal::Safety || one.stall_seconds <= stalled * 1.05 + 0.2
+        });
+        let best = allowed.min_by(|(a_at, a), (b_at, b)| {
+            let key = |one: &Tried| rank(self.wanted.goal, one);
+            let (a_key, b_key) = (key(a), key(b));
+            // Of equals the earlier: nothing changes without need.
+            a_key.iter().zip(&b_key).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(a_at.cmp(b_at))
+        });
+        let best = best.map(|(at, _)| at);
+        ((tried, constraints), best)
+    }
+
+    fn constraints(&self, as_is: &Shown) -> Constraints {
+        let of = |name: &str| as_is.figures.get(name).copied();
+        let at_risk = of("host.dirty_peak_bytes").unwrap_or(0.0);
+        // Ten seconds of the fastest device.
+        let ceilings = self.twin.ceilings.iter().filter_map(|ceiling| ceiling.write_bytes_per_second);
+        let drained = ceilings.fold(0.0, f64::max) * 10.0;
+        let default = match self.wanted.goal {
+            Goal::Safety => at_risk,
+            Goal::Latency => (at_risk * 1.1).max(drained),
+            Goal::Throughput => (at_risk * 1.1).max(3.0 * drained),
+        };
+        let budget = of("smallest_budget_bytes");
+        Constraints {
+            at_risk_bytes: self.wanted.at_risk_bytes.map_or(default, |bytes| bytes as f64),
+            // What is smaller already may not shrink further.
+            smallest_budget_bytes: budget.map(|now| now.min(self.wanted.folios as f64 * FOLIO)),
+            pause_seconds: self
+                .wanted
+                .pause_seconds
+                .unwrap_or_else(|| of("longest_write_wait_seconds").unwrap_or(0.0).max(PAUSE)),
+        }
+    }
+
+    /// The best candidate, where it is not the host as it is.
+    pub fn best(&self) -> Option<&Candidate> {
+        self.judged().1.filter(|at| *at > 0).and_then(|at| self.tried.get(at)).map(|(candidate, _)| candidate)
+    }
+
+    /// The advice. `prediction` is that of the best candidate.
+    pub fn advice(&self, prediction: Option<Prediction>, measured: &Measured) -> Advice {
+        let ((tried, constraints), best) = self.judged();
+        let goal = self.wanted.goal;
+        let figure = match goal {
+            Goal::Latency => "stall_seconds",
+            Goal::Throughput => "host.dirtied_bytes",
+            Goal::Safety => "host.dirty_peak_bytes",
+        };
+        let tested = measured.back_test.iter().find(|tested| tested.name == figure).map(|tested| tested.off_share);
+        let error_share = tested.unwrap_or_else(|| crate::backtest::median_error(&measured.back_test)).max(0.05);
+        let found = best.filter(|at| *at > 0).and_then(|at| Some((at, tried.get(at)?, tried.first()?)));
+        let gain_share = found.map(|(_, best, as_is)| gain(goal, best, as_is));
+        let unclear = prediction.as_ref().is_some_and(|prediction| {
+            prediction.rows.iter().any(|row| row.figure == figure && row.doubt == Some(Doubt::Demand))
+        });
+        let harm = prediction.as_ref().and_then(|prediction| prediction.appear.first()).map(|seen| seen.rule);
+        let small = gain_share.is_none_or(|gain| gain <= error_share);
+        let chosen = found.map(|(at, _, _)| at).filter(|_| !small && !unclear && harm.is_none());
+        let share = |share: f64| human::percent(share);
+        let headline = match (found, chosen) {
+            (_, Some(at)) => {
+                let (best, as_is) = (&tried[at], &tried[0]);
+                format!("Set {}: {}.", best.label, effect(goal, best, as_is))
+            }
+            (None, _) => format!("Leave it as it is: no other setting serves {} better here.", goal.name()),
+            (Some(_), _) if unclear => {
+                "No advice: the demand of throttled writers is not known. Record with --trace on.".to_owned()
+            }
+            (Some((_, best, _)), _) if harm.is_some() => {
+                format!("Leave it as it is: with {} a new finding appears, {}.", best.label, harm.unwrap_or_default())
+            }
+            (Some((_, best, _)), _) => format!(
+                "Leave it as it is: {} is better by {}, which is less than the error of the twin ({}).",
+                best.label,
+                share(gain_share.unwrap_or(0.0).max(0.0)),
+                share(error_share)
+            ),
+        };
+        let mut notes = Vec::new();
+        let breaking = tried.iter().filter(|one| one.breaks.is_some()).count();
+        if breaking > 0 {
+            notes.push(format!(
+                "{} a constraint: at most {} at risk, no write call over {}{}.",
+                human::plural(breaking as u64, "candidate breaks", "candidates break"),
+                human::bytes(constraints.at_risk_bytes),
+                human::seconds(constraints.pause_seconds),
+                constraints
+                    .smallest_budget_bytes
+                    .map_or_else(String::new, |bytes| { format!(", no cgroup limit below {}", human::bytes(bytes)) })
+            ));
+        }
+        let plan = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| {
+            plan(self.window, &candidate.settings, prediction.as_ref(), measured, constraints.pause_seconds)
+        });
+        Advice {
+            schema: SCHEMA,
+            goal,
+            headline,
+            constraints,
+            tried,
+            chosen,
+            gain_share,
+            error_share,
+            prediction,
+            plan,
+            notes,
+        }
+    }
+}
+
+/// Seconds that tasks waited: as their counters say, or as their stalls do where these are longer.
+fn stall_seconds(shown: &Shown) -> f64 {
+    let counted = shown.figures.get("stall_seconds").copied().unwrap_or(0.0);
+    let stalls: f64 = shown.parts.iter().filter_map(|part| part.get("stall_seconds")).sum();
+    counted.max(stalls)
+}
+
+fn breaks(one: &Tried, constraints: &Constraints) -> Option<&'static str> {
+    let is_less =
+        |bytes: Option<f64>, least: Option<f64>| bytes.zip(least).is_some_and(|(bytes, least)| bytes < least * 0.99);
+    if one.at_risk_bytes > constraints.at_risk_bytes * 1.01 {
+        return Some("data at risk");
+    }
+    if is_less(one.smallest_budget_bytes, constraints.smallest_budget_bytes) {
+        return Some("smallest cgroup limit");
+    }
+    (one.pause_seconds > constraints.pause_seconds * 1.01).then_some("longest pause")
+}
+
+/// What decides between candidates, the most important first; less is better. Values that people cannot tell apart are
+/// made equal.
+fn rank(goal: Goal, one: &Tried) -> [f64; 4] {
+    let coarse = |value: f64, step: f64| (value / step).round();
+    let (regret, stall) = (coarse(one.regret_seconds, 0.1), coarse(one.stall_seconds, 0.2));
+    let written = coarse(one.written_bytes, 4_194_304.0);
+    let at_risk = coarse(one.at_risk_bytes, 4_194_304.0);
+    match goal {
+        Goal::Latency => [regret, stall, written, at_risk],
+        Goal::Throughput => [-coarse(one.throughput, 65_536.0), regret, written, at_risk],
+        Goal::Safety => [at_risk, regret, stall, written],
+    }
+}
+
+/// By how much a candidate is better at the goal, as a share of the host as it is.
+fn gain(goal: Goal, best: &Tried, as_is: &Tried) -> f64 {
+    let less = |then: f64, now: f64| if now > 0.0 { (now - then) / now } else { 0.0 };
+    match goal {
+        Goal::Latency => less(best.stall_seconds, as_is.stall_seconds),
+        Goal::Throughput if as_is.throughput > 0.0 => best.throughput / as_is.throughput - 1.0,
+        Goal::Throughput => 0.0,
+        Goal::Safety => less(best.at_risk_bytes, as_is.at_risk_bytes),
+    }
+}
+
+fn effect(goal: Goal, best: &Tried, as_is: &Tried) -> String {
+    let risk = format!("data at risk {} → {}", human::bytes(as_is.at_risk_bytes), human::bytes(best.at_risk_bytes));
+    let stall = format!("tasks wait {} → {}", human::seconds(as_is.stall_seconds), human::seconds(best.stall_seconds));
+    match goal {
+        Goal::Latency => format!("{stall}, {risk}"),
+        Goal::Safety => format!("{risk}, {stall}"),
+        Goal::Throughput => format!(
+            "throughput {} → {}, {stall}",
+            human::bytes_per_second(as_is.throughput),
+            human::bytes_per_second(best.throughput)
+        ),
+    }
+}
+
+/// Settings near others: each number a half, three quarters, one and a half times and twice as large.
+fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
+    let mut near = Vec::new();
+    for (at, setting) in best.iter().enumerate() {
+        let Ok(value) = setting.value.parse::<u64>() else { continue };
+        for (times, by) in [(1, 2), (3, 4), (3, 2), (2, 1)] {
+            let Some(changed) = value.checked_mul(times).map(|value| value / by).filter(|value| *value > 0) else {
+                continue;
+            };
+            // Sizes in whole MiB read better.
+            let changed = if changed > 4 << 20 { changed >> 20 << 20 } else { changed };
+            let mut settings = best.to_vec();
+            settings[at].value = changed.to_string();
+            near.push(settings);
+        }
+    }
+    near
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plan file of a change that was tried on a twin: the host it was made for, each knob with its old and new value, the
+//! evidence, and what is expected.
+
+use crate::predict::Measured;
+use floodline_analysis::advise::knob::knob;
+use floodline_analysis::change::{Change, ChangePlan, Expected, Fingerprint, SCHEMA};
+use floodline_analysis::prediction::{Prediction, Setting, shown_value};
+use floodline_record::window::Window;
+
+/// Figure that decides if a change helped.
+const ENDPOINT: &str = "stall_seconds_per_hour";
+
+/// The plan of settings. `longest_pause_s` is the longest pause that the change itself may cause.
+pub fn plan(
+    window: &Window,
+    settings: &[Setting],
+    prediction: Option<&Prediction>,
+    measured: &Measured,
+    longest_pause_s: f64,
+) -> ChangePlan {
+    let facts = window.facts.as_ref();
+    let fingerprint = Fingerprint {
+        hostname: facts.map(|facts| facts.hostname.to_string()).filter(|name| !name.is_empty()),
+        kernel: facts.map(|facts| facts.kernel_release.to_string()).filter(|release| !release.is_empty()),
+        boot_id: None,
+        mem_total_bytes: facts.and_then(|facts| facts.mem_total).map(|bytes| bytes.0),
+    };
+    let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
+    let changes = settings
+        .iter()
+        .map(|setting| Change { knob: setting.key.clone(), old: old(&setting.key), new: setting.value.clone() })
+        .filter(|change| change.old.as_deref() != Some(change.new.as_str()))
+        .collect();
+    let rows = || prediction.iter().flat_map(|prediction| &prediction.rows);
+    let expected = rows()
+        .filter(|row| row.doubt.is_none() && !row.figure.starts_with("program "))
+        .map(|row| Expected {
+            figure: row.figure.clone(),
+            unit: if row.unit == "seconds" { "s".to_owned() } else { row.unit.to_owned() },
+            now: row.now,
+            then: row.then,
+            low: row.low,
+            high: row.high,
+        })
+        .collect();
+    let evidence = rows()
+        .filter(|row| row.is_measured && !row.figure.starts_with("program "))
+        .map(|row| format!("{} was {} in the recording.", row.label, shown_value(row.unit, row.now)))
+        .collect();
+    let missed = prediction
+        .is_none_or(|prediction| prediction.back_test_error.is_none_or(|error| error > crate::backtest::MISS_MAX));
+    ChangePlan {
+        schema: SCHEMA.to_owned(),
+        fingerprint,
+        changes,
+        rules: measured.seen.iter().map(|seen| seen.rule.to_owned()).collect(),
+        evidence,
+        expected,
+        arithmetic_only: missed
+            .then(|| "the back-test of the twin misses the recording by more than 25 % (median)".to_owned()),
+        longest_pause_s,
+        endpoint: ENDPOINT.to_owned(),
+        boot: Vec::new(),
+    }
+}
