@@ -232,9 +232,9 @@ mod tests {
         );
         let facts = HostFacts { mounts: vec![proc.clone(), debugfs], ..facts };
         let gaps = [
-            &format!("{stats}not allowed (needs root)"),
-            &format!("{wb_stats}not allowed (needs root)"),
-            "/proc/PID: not allowed (needs root, as /proc is mounted hidepid)",
+            &format!("{stats}permission denied (needs root)"),
+            &format!("{wb_stats}permission denied (needs root)"),
+            "/proc/PID: permission denied (needs root, as /proc is mounted hidepid)",
         ];
         check(&facts, "/unified -", &gaps);
         let facts = HostFacts { privileged: Some(true), debugfs: None, mounts: vec![proc], ..facts };

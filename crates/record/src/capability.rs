@@ -98,15 +98,15 @@ mod tests {
         let of_one = Gap { entity: Some(EntityId(3)), ..Gap::new(Source::ProcessIo, Cause::Vanished) };
         check(&[], &[], Source::Vmstat, State::Available, &[]);
         check(std::slice::from_ref(&whole), &[], Source::Meminfo, State::Available, &[]);
-        check(std::slice::from_ref(&whole), &[], Source::Vmstat, State::Missing, &["not there"]);
+        check(std::slice::from_ref(&whole), &[], Source::Vmstat, State::Missing, &["does not exist here"]);
         check(
             std::slice::from_ref(&piece),
             &[],
             Source::Vmstat,
             State::Partial,
-            &["nr_dirty: gone before it was read"],
+            &["nr_dirty: removed before it was read"],
         );
-        check(&[of_one.clone(), of_one], &[], Source::ProcessIo, State::Partial, &["gone before it was read"]);
+        check(&[of_one.clone(), of_one], &[], Source::ProcessIo, State::Partial, &["removed before it was read"]);
     }
 
     #[test]

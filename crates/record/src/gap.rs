@@ -227,21 +227,21 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::NotFound => f.write_str("not there"),
-            Cause::PermissionDenied { need } => write!(f, "not allowed (needs {need})"),
+            Cause::NotFound => f.write_str("does not exist here"),
+            Cause::PermissionDenied { need } => write!(f, "permission denied (needs {need})"),
             Cause::NotMounted { fs_type } => write!(f, "{fs_type} is not mounted"),
             Cause::Unsupported { since } => write!(f, "not in this kernel ({since})"),
-            Cause::Malformed { what } => write!(f, "not understood, expected {what}"),
-            Cause::Vanished => f.write_str("gone before it was read"),
+            Cause::Malformed { what } => write!(f, "invalid content, expected {what}"),
+            Cause::Vanished => f.write_str("removed before it was read"),
             Cause::TooLarge { limit_bytes } => write!(f, "longer than {limit_bytes} bytes"),
             Cause::Io { errno } => write!(f, "read failed (errno {errno})"),
             Cause::Exhausted { what } => write!(f, "ran out of {what}"),
             Cause::Refused { why } => write!(f, "refused: {why}"),
-            Cause::NotPlanned => f.write_str("not asked for"),
-            Cause::TooShort { need } => write!(f, "too short a look (needs {need})"),
+            Cause::NotPlanned => f.write_str("not requested"),
+            Cause::TooShort { need } => write!(f, "observation too short (use {need})"),
             Cause::SamplesMissing { what } => f.write_str(what),
             Cause::NotRecorded => f.write_str("not in the recording"),
-            Cause::Unknown => f.write_str("for a reason of a newer version"),
+            Cause::Unknown => f.write_str("reason unknown to this version of floodline"),
         }
     }
 }

@@ -9,12 +9,13 @@ use crate::holes::Holes;
 use crate::id::{Entity, EntityId};
 use crate::lookup::Lookup;
 use crate::metric::{MetricKind, Row};
+use crate::name::Name;
 use crate::record::{Event, Record, Sink, What};
 use crate::sample::{
     BdiRow, CgroupIoRow, CgroupLimitsRow, CgroupRow, DiskRow, HostRow, ProcessRow, Sample, SampleTime, Table, WbRow,
     ZoneRow,
 };
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
@@ -139,6 +140,11 @@ pub struct Window {
     pub cgroup_io: Spans<CgroupIoRow>,
     /// Processes.
     pub processes: Spans<ProcessRow>,
+    /// The most bytes that were dirty or under writeback in one sample, of each cgroup: not the sum of the most of both,
+    /// which are not of one moment.
+    pub unwritten_max: BTreeMap<EntityId, u64>,
+    /// The same of each backing device, over its writeback structures, by its name.
+    pub wbs_unwritten_max: BTreeMap<Name, u64>,
     /// What happened.
     pub events: Vec<Event>,
     /// Parts of a tracer that were in use: what they did not see did not happen.
@@ -225,6 +231,35 @@ impl Window {
         fold(&mut self.cgroup_limits, at, &sample.cgroup_limits);
         fold(&mut self.cgroup_io, at, &sample.cgroup_io);
         fold(&mut self.processes, at, &sample.processes);
+        self.push_unwritten(sample);
+    }
+
+    fn push_unwritten(&mut self, sample: &Sample) {
+        let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| match (dirty, writeback) {
+            (None, None) => None,
+            (one, other) => Some(one.map_or(0, |bytes| bytes.0).saturating_add(other.map_or(0, |bytes| bytes.0))),
+        };
+        for (id, row) in sample.cgroups.rows() {
+            if let Some(now) = sum(row.file_dirty, row.file_writeback) {
+                let most = self.unwritten_max.entry(*id).or_default();
+                *most = now.max(*most);
+            }
+        }
+        let mut by_bdi: BTreeMap<&Name, u64> = BTreeMap::new();
+        for (id, row) in sample.wbs.rows() {
+            if let Some(Entity::Wb { bdi, .. }) = self.entities.get(id)
+                && let Some(now) = sum(row.reclaimable, row.writeback)
+            {
+                let all = by_bdi.entry(bdi).or_default();
+                *all = all.saturating_add(now);
+            }
+        }
+        for (bdi, now) in by_bdi {
+            match self.wbs_unwritten_max.get_mut(bdi) {
+                Some(most) => *most = now.max(*most),
+                None => drop(self.wbs_unwritten_max.insert(bdi.clone(), now)),
+            }
+        }
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Burst {
     pub age_s: Option<f64>,
     /// What it was for.
     pub trigger: Trigger,
+    /// Whether a trace shows what it was for: otherwise amount and age make it likely.
+    pub is_traced: bool,
 }
 
 impl Burst {
@@ -98,8 +100,47 @@ impl Burst {
     }
 }
 
+/// A stretch in which a device was full, and why it is no burst.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Full {
+    /// Length of its intervals, seconds.
+    pub seconds: f64,
+    /// Why it is none.
+    pub why: NoBurst,
+}
+
+/// Why a stretch in which a device was full is no burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoBurst {
+    /// By what its first and last interval wrote, it may have been shorter than a second.
+    Short,
+    /// It began before the window, or the levels of dirty data were not read.
+    FromTheStart,
+    /// The device wrote nearly as much before.
+    NotQuiet,
+    /// What was dirty did not get less.
+    NotDrained,
+    /// It is one.
+    IsBurst,
+}
+
+/// The longest stretch in which a device was full, whether a burst or not; `None` where it never was for an interval.
+pub fn fullest(window: &Window, device: &Device<'_>) -> Option<Full> {
+    let all = stretches(window, device);
+    let why = |stretch: &Result<Burst, Full>| {
+        stretch.map_or_else(|full| full, |burst| Full { seconds: burst.seconds, why: NoBurst::IsBurst })
+    };
+    all.iter().map(why).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
 /// The longest burst of a device in the window; `None` when there was none of a second.
 pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
+    let bursts = stretches(window, device).into_iter().filter_map(Result::ok);
+    bursts.max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// Each stretch in which a device was full: a burst, or why it is none.
+fn stretches(window: &Window, device: &Device<'_>) -> Vec<Result<Burst, Full>> {
     let intervals = device.intervals();
     let full = full_rate(&intervals);
     let is_full = |interval: &Interval| {
@@ -116,10 +157,14 @@ pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
     let history =
         History { window, device, totals: totals(&intervals), series: unwritten_of(window, device), intervals };
     let of = |(start, end): (usize, usize)| {
-        let is_noticed = history.intervals.get(start..end).is_some_and(|during| at_least(during, full) >= NOTICED_S);
-        is_noticed.then(|| history.burst(start, end))?
+        let during = history.intervals.get(start..end).unwrap_or_default();
+        let seconds = during.iter().map(|interval| interval.seconds).sum();
+        match at_least(during, full) >= NOTICED_S {
+            true => history.burst(start, end).map_err(|why| Full { seconds, why }),
+            false => Err(Full { seconds, why: NoBurst::Short }),
+        }
     };
-    runs.into_iter().filter_map(of).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+    runs.into_iter().map(of).collect()
 }
 
 /// Seconds that a burst lasts at least: it begins somewhere in its first interval and ends somewhere in its last, as far
@@ -181,7 +226,7 @@ fn kernel_sums(window: &Window) -> bool {
 /// Whether any cgroup below the root has dirty pages of its own.
 fn has_cgroup_writeback(window: &Window) -> bool {
     let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
-    is_unified && !super::cgroup::own_amounts(window, |span| super::cgroup::dirty_and_writeback(&span.max)).is_empty()
+    is_unified && !super::cgroup::own_parts(window, &window.unwritten_max).is_empty()
 }
 
 /// Dirty and under writeback at each sample, bytes: what left the one count may still be in the other.
@@ -207,25 +252,36 @@ struct History<'a> {
 
 impl History<'_> {
     /// The burst of a run of full intervals, if it is one: it follows a quiet time and drains what had piled up.
-    fn burst(&self, start: usize, end: usize) -> Option<Burst> {
-        let during = self.intervals.get(start..end)?;
-        let (quiet_s, quiet_bytes) = *self.totals.get(start)?;
+    fn burst(&self, start: usize, end: usize) -> Result<Burst, NoBurst> {
+        let from_the_start = NoBurst::FromTheStart;
+        let during = self.intervals.get(start..end).ok_or(from_the_start)?;
+        let (quiet_s, quiet_bytes) = *self.totals.get(start).ok_or(from_the_start)?;
         let sum = |of: fn(&Interval) -> f64| -> f64 { during.iter().map(of).sum() };
         let seconds = sum(|interval| interval.seconds);
         let written = sum(|interval| interval.written_bytes);
         let writes = sum(|interval| interval.writes);
-        if quiet_s <= 0.0 || writes <= 0.0 {
-            return None;
+        if quiet_s <= 0.0 {
+            return Err(from_the_start);
+        }
+        if writes <= 0.0 {
+            return Err(NoBurst::NotDrained);
         }
         let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
-        let (from, to) = (self.intervals.get(start.checked_sub(1)?)?.end, during.last()?.end);
-        let (first, last) = (self.sample_at(from)?, self.sample_at(to)?);
-        let (dirty_before, dirty_after) = (self.series.get(first)?.1, self.series.get(last)?.1);
-        if quiet_rate > QUIET_SHARE * rate || !has_drained(written, dirty_before, dirty_after) {
-            return None;
+        let before = start.checked_sub(1).and_then(|before| self.intervals.get(before));
+        let (from, to) =
+            before.zip(during.last()).map(|(before, last)| (before.end, last.end)).ok_or(from_the_start)?;
+        let level = |at: Nanos| Some(self.series.get(self.sample_at(at)?)?.1);
+        let (dirty_before, dirty_after) = level(from).zip(level(to)).ok_or(from_the_start)?;
+        if quiet_rate > QUIET_SHARE * rate {
+            return Err(NoBurst::NotQuiet);
         }
-        let age_s = age_seconds(self.series.get(..=first)?);
-        Some(Burst {
+        if !has_drained(written, dirty_before, dirty_after) {
+            return Err(NoBurst::NotDrained);
+        }
+        let first = self.sample_at(from).ok_or(from_the_start)?;
+        let age_s = self.series.get(..=first).and_then(age_seconds);
+        let traced = self.traced_trigger(from, to, written);
+        Ok(Burst {
             from,
             to,
             seconds,
@@ -238,9 +294,8 @@ impl History<'_> {
             dirty_after,
             pressure: dirty::io_pressure_between(self.window, from, to),
             age_s,
-            trigger: self
-                .traced_trigger(from, to, written)
-                .unwrap_or_else(|| trigger(self.window, dirty_before, age_s)),
+            trigger: traced.unwrap_or_else(|| trigger(self.window, dirty_before, age_s)),
+            is_traced: traced.is_some(),
         })
     }
 

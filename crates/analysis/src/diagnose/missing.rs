@@ -53,6 +53,6 @@ mod tests {
     #[test]
     fn one_look_says_that_it_needs_time() {
         let gap = rate_gap(&Window::default(), Source::Vmstat, "nr_dirtied");
-        assert_eq!(gap.to_string(), "/proc/vmstat (nr_dirtied): too short a look (needs --for 10s)");
+        assert_eq!(gap.to_string(), "/proc/vmstat (nr_dirtied): observation too short (use --for 10s)");
     }
 }

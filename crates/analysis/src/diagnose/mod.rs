@@ -7,6 +7,7 @@
 
 pub mod burst;
 pub mod cgroup;
+pub mod cycle;
 pub mod device;
 pub mod dirty;
 pub mod dirtying;
@@ -79,7 +80,8 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         stretch: None,
     };
     for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
-        match holes::judged(window, rule.name, (rule.check)(window)) {
+        let verdict = cycle::judged(window, rule.name, (rule.check)(window));
+        match holes::judged(window, rule.name, verdict) {
             Verdict::Found(findings) => report.findings.extend(findings),
             Verdict::Clear(reason) => report.ruled_out.push(RuledOut { rule: rule.name, reason }),
             Verdict::NotChecked(gaps) => {
@@ -297,6 +299,6 @@ mod tests {
         let lines = gap_lines(&gaps);
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0].source, "/proc/PID/io (/proc/1/io, /proc/2/io, /proc/3/io, …)");
-        assert_eq!(lines[0].cause, "gone before it was read (300 times)");
+        assert_eq!(lines[0].cause, "removed before it was read (300 times)");
     }
 }

@@ -131,7 +131,7 @@ mod tests {
             }
         };
         denied(&mut book, 100);
-        assert_eq!(report(&mut book), ["/proc/PID/io: not allowed (needs CAP_SYS_PTRACE) (×100) None"]);
+        assert_eq!(report(&mut book), ["/proc/PID/io: permission denied (needs CAP_SYS_PTRACE) (×100) None"]);
         denied(&mut book, 101);
         assert_eq!(report(&mut book), [""; 0]);
         denied(&mut book, 200);
@@ -144,7 +144,7 @@ mod tests {
     fn a_single_one_names_its_entity_and_file() {
         let mut book = GapBook::default();
         book.add(Source::MemoryLimits, "memory.max", Flaw("max or a number"), Some(EntityId(7)));
-        let gap = "CGROUP/memory.{max,high,min,low} (memory.max): not understood, expected max or a number Some(7)";
+        let gap = "CGROUP/memory.{max,high,min,low} (memory.max): invalid content, expected max or a number Some(7)";
         assert_eq!(report(&mut book), [gap]);
     }
 

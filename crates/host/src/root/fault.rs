@@ -92,14 +92,14 @@ mod tests {
 
     #[test]
     fn an_error_number_becomes_the_cause_a_person_can_act_on() {
-        check(Errno::NOENT, "/proc/vmstat", "not there");
-        check(Errno::NOTDIR, "/proc/vmstat/x", "not there");
-        check(Errno::NODEV, "/sys/fs/cgroup/a/memory.stat", "gone before it was read");
-        check(Errno::SRCH, "/proc/12/io", "gone before it was read");
-        check(Errno::ACCESS, "/proc/12/io", "not allowed (needs CAP_SYS_PTRACE)");
-        check(Errno::ACCESS, "/proc/PID/io", "not allowed (needs CAP_SYS_PTRACE)");
-        check(Errno::PERM, "/sys/kernel/debug/bdi", "not allowed (needs root)");
-        check(Errno::ACCESS, "/etc/systemd/journald.conf", "not allowed (needs CAP_DAC_READ_SEARCH)");
+        check(Errno::NOENT, "/proc/vmstat", "does not exist here");
+        check(Errno::NOTDIR, "/proc/vmstat/x", "does not exist here");
+        check(Errno::NODEV, "/sys/fs/cgroup/a/memory.stat", "removed before it was read");
+        check(Errno::SRCH, "/proc/12/io", "removed before it was read");
+        check(Errno::ACCESS, "/proc/12/io", "permission denied (needs CAP_SYS_PTRACE)");
+        check(Errno::ACCESS, "/proc/PID/io", "permission denied (needs CAP_SYS_PTRACE)");
+        check(Errno::PERM, "/sys/kernel/debug/bdi", "permission denied (needs root)");
+        check(Errno::ACCESS, "/etc/systemd/journald.conf", "permission denied (needs CAP_DAC_READ_SEARCH)");
         check(Errno::MFILE, "/proc/1/io", "ran out of file descriptors");
         check(Errno::OPNOTSUPP, "/sys/fs/cgroup/cpu.pressure", "not in this kernel (or switched off at boot)");
         check(Errno::IO, "/sys/block/sda/size", "read failed (errno 5)");

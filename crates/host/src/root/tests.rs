@@ -40,8 +40,8 @@ fn links_inside_a_captured_tree_are_followed() {
     check(&roots, "sys//class/./bdi/8:0/min_ratio", Ok("3\n"));
     check(&roots, "/absolute/bdi/8:0/min_ratio", Ok("3\n"));
     check(&roots, "/chain1/bdi/8:0/min_ratio", Ok("3\n"));
-    check(&roots, "/sys/class/bdi/8:0/absent", Err("not there"));
-    check(&roots, "/sys/class/bdi/8:0/min_ratio/below", Err("not there"));
+    check(&roots, "/sys/class/bdi/8:0/absent", Err("does not exist here"));
+    check(&roots, "/sys/class/bdi/8:0/min_ratio/below", Err("does not exist here"));
     for root in &roots {
         assert_eq!(root.read_link("/sys/class/bdi/8:0").unwrap(), b"../../devices/virtual/bdi/8:0");
         assert_eq!(root.exists("/sys/class/bdi/8:0/min_ratio"), Ok(true));
@@ -61,9 +61,9 @@ fn no_link_leads_out_of_a_captured_tree() {
     });
     symlink(outer.path().join("secret"), outer.path().join("tree/absolute")).unwrap();
     for path in ["/up", "/sys/up", "/absolute", "/dotdot/secret", "/../secret", "/magic/Cargo.toml"] {
-        check(&roots, path, Err("not there"));
+        check(&roots, path, Err("does not exist here"));
     }
-    check(&roots, "/circle", Err("not understood, expected a path without a circle of links"));
+    check(&roots, "/circle", Err("invalid content, expected a path without a circle of links"));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn only_regular_files_are_read_and_nothing_blocks() {
         std::os::unix::net::UnixListener::bind(tree.join("socket")).unwrap();
     });
     for path in ["/pipe", "/link", "/socket", "/sys", "/"] {
-        check(&roots, path, Err("not understood, expected a regular file"));
+        check(&roots, path, Err("invalid content, expected a regular file"));
     }
     assert_eq!(roots[0].dir(b"/pipe").unwrap_err(), Fault::NotDirectory);
     assert_eq!(roots[0].dir(b"/").unwrap().open_file(b"pipe").unwrap_err(), Fault::NotRegular);
@@ -153,7 +153,7 @@ fn the_live_machine_is_read_through_the_same_door() {
 #[test]
 fn what_is_not_a_tree_is_refused_with_its_name_escaped() {
     let missing = HostRoot::at(Path::new("/no/such\n")).unwrap_err();
-    assert_eq!(missing.to_string(), "cannot open /no/such\\x0a as the root of a host: not there");
+    assert_eq!(missing.to_string(), "cannot open /no/such\\x0a as the root of a host: does not exist here");
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let file = HostRoot::at(&dir.path().join("file")).unwrap_err();

@@ -466,7 +466,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = HostRoot::at(folder.path()).unwrap();
         let check = |errno, expect: &str| assert_eq!(refused(&root, errno, "text").to_string(), expect);
-        check(Some(EPERM), "not allowed (needs CAP_BPF and CAP_PERFMON; run as root)");
+        check(Some(EPERM), "permission denied (needs CAP_BPF and CAP_PERFMON; run as root)");
         let nothing = "CAP_BPF and CAP_PERFMON; run as root";
         assert_eq!((needed(&root, false), needed(&root, true)), (nothing, nothing));
         fs::create_dir_all(folder.path().join("proc/self")).unwrap();
@@ -480,7 +480,7 @@ mod tests {
         check(Some(22), "refused: R1 off=72 disallowed");
         fs::create_dir_all(folder.path().join("sys/kernel/security")).unwrap();
         fs::write(folder.path().join("sys/kernel/security/lockdown"), "none integrity [confidentiality]\n").unwrap();
-        check(Some(EPERM), "not allowed (needs a kernel not locked down for confidentiality)");
+        check(Some(EPERM), "permission denied (needs a kernel not locked down for confidentiality)");
     }
 
     #[test]

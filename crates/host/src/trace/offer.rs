@@ -141,7 +141,7 @@ mod tests {
         let both = "this process has no CAP_BPF; run as root; this process has no CAP_PERFMON; run as root";
         check(&[("proc/self/status", &status("0000000000000000"))], name, both);
         check(&[("proc/self/status", "Name:\tx\n")], name, "no mask of capabilities in /proc/self/status");
-        check(&[], name, "not there");
+        check(&[], name, "does not exist here");
     }
 
     #[test]

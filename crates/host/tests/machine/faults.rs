@@ -357,9 +357,9 @@ fn what_may_not_be_read_is_one_gap_with_a_number() {
     };
     let first = std::thread::scope(|scope| scope.spawn(run).join().unwrap());
     let expect = [
-        "/proc/PID/io: not allowed (needs CAP_SYS_PTRACE) (×20)",
-        "/sys/kernel/debug/bdi/NAME/stats: not allowed (needs root)",
-        "CGROUP/memory.stat (memory.stat): not allowed (needs CAP_DAC_READ_SEARCH)",
+        "/proc/PID/io: permission denied (needs CAP_SYS_PTRACE) (×20)",
+        "/sys/kernel/debug/bdi/NAME/stats: permission denied (needs root)",
+        "CGROUP/memory.stat (memory.stat): permission denied (needs CAP_DAC_READ_SEARCH)",
     ];
     assert_eq!(first, expect);
 }

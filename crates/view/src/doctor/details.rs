@@ -332,7 +332,7 @@ mod tests {
         Linux 6.12.117+deb13-amd64, 8 CPUs, 16.0 GiB, cgroup v2; 11 samples in 10 s.
 
         Not checked
-          dirty-cliff: /proc/vmstat: not allowed (needs root)
+          dirty-cliff: /proc/vmstat: permission denied (needs root)
 
         Not seen
           /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted; without it: the

@@ -261,9 +261,12 @@ pub(crate) fn calm_verdict(report: &Report) -> (&'static str, String) {
             _ => ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}.")),
         };
     }
-    match report.observation.may_hide_stall {
-        true => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
-        false => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
+    match (report.observation.may_hide_stall, blind(report)) {
+        (true, _) => ("NOTHING SEEN", format!("nothing stalls or storms in the samples of {watched}{from}.")),
+        (false, Some(blind)) => {
+            ("NOTHING SEEN", format!("nothing stalls or storms in these {watched}{from}, as far as {blind}."))
+        }
+        (false, None) => ("OK", format!("nothing stalls or storms. {watched} watched{from}.")),
     }
 }
 
@@ -353,15 +356,43 @@ pub(crate) fn readings(report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// " 2 not checked (need --trace on)."
+/// What keeps a calm observation from being proof of health, beside a tracer that is not in use: as the end of "as far
+/// as". `None` where nothing does.
+fn blind(report: &Report) -> Option<&'static str> {
+    let is_for = |kind: &str| {
+        report.not_checked.iter().any(|rule| rule.gaps.iter().any(|gap| gap.kind == kind && !of_trace(gap)))
+    };
+    if is_for("permission_denied") {
+        return Some("this user may see");
+    }
+    is_for("too_short").then_some("an observation this short shows")
+}
+
+fn of_trace(gap: &floodline_analysis::report::GapLine) -> bool {
+    gap.source.starts_with("trace of ")
+}
+
+/// How many rules could not look, and what would let them.
 pub(crate) fn not_checked(report: &Report) -> String {
     if report.not_checked.is_empty() {
         return String::new();
     }
-    let needs_trace =
-        |gaps: &[floodline_analysis::report::GapLine]| gaps.iter().all(|gap| gap.source.starts_with("trace of "));
+    let needs_trace = |gaps: &[floodline_analysis::report::GapLine]| gaps.iter().all(of_trace);
     let (traced, others): (Vec<_>, Vec<_>) = report.not_checked.iter().partition(|rule| needs_trace(&rule.gaps));
+    let is_short = |gaps: &[floodline_analysis::report::GapLine]| gaps.iter().all(|gap| gap.kind == "too_short");
+    let (short, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|rule| is_short(&rule.gaps));
     let mut parts = Vec::new();
+    if !short.is_empty() {
+        let gaps = || short.iter().flat_map(|rule| &rule.gaps);
+        let longest = gaps().max_by_key(|gap| {
+            gap.cause
+                .bytes()
+                .filter(u8::is_ascii_digit)
+                .fold(0_u64, |number, digit| number.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
+        });
+        let need = longest.and_then(|gap| gap.cause.split_once("(use ")?.1.strip_suffix(')')).unwrap_or("--for 1m");
+        parts.push(format!("{} not checked ({need})", short.len()));
+    }
     if !traced.is_empty() {
         parts.push(format!("{} not checked (--trace on)", traced.len()));
     }
@@ -380,6 +411,30 @@ mod tests {
 
     fn page(fixture: &Fixture) -> String {
         render(&diagnose(&fixture.window(), None), Options::default())
+    }
+
+    #[test]
+    fn an_observation_that_is_too_short_or_blind_is_not_called_healthy() {
+        use floodline_record::gap::{Cause, Source};
+        use floodline_record::units::Pages;
+        let rising = || {
+            let dirty = |t: f64| Pages(2_000 + 100 * t as u64);
+            Fixture::healthy().seconds(12).facts(|facts| facts.devices[0].rotational = Some(true)).host(
+                move |t, row| {
+                    (row.nr_dirty, row.nr_dirtied) = (Some(dirty(t)), Some(Pages(40_000_000 + dirty(t).0)));
+                },
+            )
+        };
+        let short = page(&rising());
+        assert!(short.starts_with("NOTHING SEEN on web-1:"), "{short}");
+        assert!(short.contains("3 not checked (--for 36s)"), "{short}");
+        let blind = Fixture::healthy()
+            .seconds(40)
+            .without(Source::ProcessIo, Cause::PermissionDenied { need: "CAP_SYS_PTRACE".into() });
+        let blind = page(&blind);
+        assert!(blind.starts_with("NOTHING SEEN on web-1:") && blind.contains("this user may see"), "{blind}");
+        let whole = page(&rising().seconds(40));
+        assert!(whole.starts_with("OK on web-1:"), "{whole}");
     }
 
     #[test]

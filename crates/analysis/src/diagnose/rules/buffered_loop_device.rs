@@ -11,7 +11,8 @@ use floodline_kernel::Behaviour;
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
 use floodline_record::name::Name;
-use floodline_record::units::Bytes;
+use floodline_record::sample::BdiRow;
+use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -112,11 +113,9 @@ fn buffered<'a>(
     below: &'a Mount,
 ) -> Buffered<'a> {
     let seen: Option<Device<'_>> = device::by_dev(window, device.dev);
-    let bdi = seen.and_then(|seen| seen.bdi());
-    let dirty = bdi.and_then(|span| {
-        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
-        Some(bytes(span.max.reclaimable)?.saturating_add(bytes(span.max.writeback)?))
-    });
+    // Of one moment: the largest of each are not.
+    let unwritten = |(_, row): &(Nanos, BdiRow)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
+    let dirty = seen.and_then(|seen| seen.bdi_series()?.iter().filter_map(unwritten).max());
     Buffered { name: &device.name, backing_file, below, above, rate: seen.and_then(|seen| seen.write_rate()), dirty }
 }
 
@@ -217,6 +216,7 @@ fn direct(name: &Name) -> Option<Step> {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
+    use floodline_record::units::Bytes;
     use floodline_testkit::{Fixture, grows, mib, secs};
 
     fn image(fs_type: &str, options: &str) -> Fixture {

@@ -136,7 +136,7 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         Evidence::rate(name, rate, "/proc/PID/io write_bytes of its processes")
     }));
     // What such a cgroup has dirty counts against the whole machine's threshold only.
-    let dirty = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
+    let dirty = cgroup::own_parts(window, &window.unwritten_max);
     evidence.extend(dirty.first().map(|(id, bytes)| {
         Evidence::bytes(format!("Most dirty, {}", cgroup::label(window, *id)), *bytes, "memory.stat dirty + writeback")
     }));

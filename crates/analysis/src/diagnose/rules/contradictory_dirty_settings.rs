@@ -468,6 +468,6 @@ mod tests {
     #[test]
     fn without_sysctls_it_says_so() {
         let fixture = Fixture::healthy().without(Source::SysctlVm, Cause::PermissionDenied { need: "root".into() });
-        check_rule(&RULE, &fixture, "not checked: /proc/sys/vm/NAME: not allowed (needs root)");
+        check_rule(&RULE, &fixture, "not checked: /proc/sys/vm/NAME: permission denied (needs root)");
     }
 }

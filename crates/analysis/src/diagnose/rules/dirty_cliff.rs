@@ -5,15 +5,18 @@
 #![doc = include_str!("dirty_cliff.md")]
 
 mod hoard;
+mod unseen;
 
-use self::hoard::{Hoard, at_most_seconds, by_class, hoard, to_come};
+use self::hoard::{Hoard, by_class, hoard};
+use self::unseen::{longest_seen, too_short};
 use crate::advise::{step::sysctls, threshold};
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, dirty, dirtying, flusher, missing, synced, throttle, waiting, writer};
+use crate::diagnose::{Rule, Verdict, cycle, dirty, dirtying, flusher, missing, synced, throttle, waiting, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
-use floodline_record::gap::{Cause, Gap, Source};
+use floodline_record::gap::Source;
 use floodline_record::human;
+use floodline_record::units::Bytes;
 use floodline_record::window::Window;
 
 /// See the manual page.
@@ -27,8 +30,6 @@ pub const RULE: Rule = Rule {
 
 /// A stall that breaks time limits, seconds.
 const HURTS_S: f64 = 2.0;
-/// One second of the slowest disk that is still sold, bytes.
-const LITTLE: f64 = 8e6;
 /// An age that nothing shorter improves much, seconds.
 const SHORT_AGE_S: f64 = 3.5;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
@@ -54,54 +55,33 @@ fn check(window: &Window) -> Verdict {
     if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
         return Verdict::Found(vec![confirmed(window, &device, &burst, rate)]);
     }
-    let most = (background.0 as f64).min(to_come(window, rate, expiry));
-    let whole_cycle = window.seconds() >= expiry + period_seconds(window);
+    let most = (background.0 as f64).min(cycle::to_come(window, rate, expiry));
     let known = hoard(&drains, most);
-    let spare = match &known {
-        Some(hoard) => format!(
-            "at the rate of this window up to {} are dirty when the flusher starts, {} of writing for {}",
-            human::bytes(hoard.bytes),
-            human::seconds(hoard.seconds),
-            hoard.device.name
-        ),
-        None => format!("at the rate of this window up to {} are dirty when the flusher starts", human::bytes(most)),
-    };
-    let quickest = known.as_ref().map_or_else(|| at_most_seconds(&drains, most), |hoard| Some(hoard.seconds));
-    if quickest.is_some_and(|seconds| seconds < NOTICED_S) || (known.is_none() && most < LITTLE) {
-        return Verdict::Clear(format!("too little accumulates to stall: {spare}"));
+    let amount = format!("at the rate of this window up to {} are dirty when the flusher starts", human::bytes(most));
+    if cycle::is_whole(window) {
+        let was_timed = |drain: &Device<'_>| drain.intervals().iter().any(|interval| interval.utilisation.is_some());
+        if !drains.iter().any(was_timed) {
+            return missing::not_checked(window, Source::Diskstats, "io_time");
+        }
+        return Verdict::Clear(format!(
+            "a whole expiry cycle was seen, and {}: {amount}",
+            longest_seen(window, &drains)
+        ));
     }
-    if whole_cycle {
-        return Verdict::Clear(format!("a whole expiry cycle was seen and no burst took a second: {spare}"));
+    let hoard = known.or_else(|| by_class(&drains, most)).filter(|hoard| hoard.seconds >= NOTICED_S);
+    if let Some(hoard) = hoard.filter(|_| piles_up(window, rate)) {
+        return Verdict::Found(vec![foretold(window, &hoard, rate, expiry)]);
     }
-    if !piles_up(window, rate) {
-        return Verdict::Clear(format!("dirty data are written about as fast as they are made: {spare}"));
+    // What was not seen, the slowest disk that is plausible must be able to write in no time.
+    let slowest = cycle::slowest_seconds(window, cycle::most(window).unwrap_or(most));
+    if slowest < NOTICED_S {
+        let least = human::seconds(slowest);
+        return Verdict::Clear(format!("too little accumulates to stall: {amount}, {least} of writing at most"));
     }
-    match known.or_else(|| by_class(&drains, most)) {
-        Some(hoard) => Verdict::Found(vec![foretold(window, &hoard, rate, expiry)]),
-        None => Verdict::NotChecked(unknown_speed(window, expiry)),
+    match cycle::keeps_up(window) {
+        true => Verdict::Clear(format!("dirty data are written about as fast as they are made: {amount}")),
+        false => Verdict::NotChecked(too_short(window)),
     }
-}
-
-/// What would be needed to tell how long the writing takes: the device's speed, or a look that is long
-/// enough to see it happen or not.
-fn unknown_speed(window: &Window, expiry: f64) -> Vec<Gap> {
-    // Where the kernel's estimate was read, it is still the value that every estimate starts from.
-    let was_read = window.bdis.values().any(|span| span.last.write_bandwidth.is_some());
-    let mut gaps = Vec::new();
-    if !was_read {
-        gaps.push(missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"));
-    }
-    let cycle = expiry + period_seconds(window);
-    if cycle.is_finite() {
-        let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
-        let what = "a disk at its limit, or a whole cycle of expiry";
-        gaps.push(Gap::detailed(Source::Diskstats, Cause::TooShort { need: need.into() }, what));
-    }
-    gaps
-}
-
-fn period_seconds(window: &Window) -> f64 {
-    window.host.last.dirty_writeback_centisecs.map_or(5.0, |interval| interval.0 as f64 / 100.0)
 }
 
 /// Whether what is dirtied stays: more than half of it was not cleaned, and the level shows it.
@@ -120,9 +100,14 @@ fn is_by_operations(burst: &Burst) -> bool {
     burst.mean_write <= device::SMALL_WRITE
 }
 
+/// Whether operations of one process are what piles up: that process is the cause then.
+fn is_of_one(window: &Window, by_operations: bool) -> bool {
+    by_operations && writer::dominant(&writer::writers(window)).is_some()
+}
+
 fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
     let by_operations = is_by_operations(burst);
-    let one_writer = by_operations && writer::dominant(&writer::writers(window)).is_some();
+    let one_writer = is_of_one(window, by_operations);
     // Who unmounts an overlay asks for the burst: then that is the cause.
     let unmounted = super::overlay_umount_flush::claims(window, device, burst);
     // Who makes the burst waits for his own data, and the flusher for room in the queue.
@@ -140,7 +125,8 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
     };
     let what = if by_operations { "of scattered small pages" } else { "of dirty data" };
     let who = match (burst.stalled(), burst.trigger) {
-        (_, Trigger::Asked) => ", triggered by a sync. Other writers waited behind it",
+        (_, Trigger::Asked) if burst.is_traced => ", triggered by a sync. Other writers waited behind it",
+        (_, Trigger::Asked) => ", triggered by a sync, an fsync or an unmount. Other writers waited behind it",
         (true, _) => ". All writers waited behind it",
         (false, _) => ". Few tasks waited",
     };
@@ -168,7 +154,7 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
     }));
     evidence.extend(common_evidence(window, rate));
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
-    let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger) };
+    let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger), is_traced: burst.is_traced };
     Finding {
         confirmed: traced(window, device, burst),
         devices: vec![device.name.to_string()],
@@ -236,8 +222,9 @@ fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Findi
         ),
     });
     evidence.extend(common_evidence(window, rate));
-    let by_operations = hoard.by_operations.is_some();
-    let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None };
+    // So few bytes per second no disk writes but in small pieces.
+    let by_operations = hoard.by_operations.is_some() || hoard.speed.value < cycle::SLOWEST;
+    let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None, is_traced: false };
     Finding { devices: vec![hoard.device.name.to_string()], ..finish(window, severity, summary, evidence, pile) }
 }
 
@@ -266,28 +253,44 @@ struct Pile {
     rate: f64,
     /// What the burst was for, where there was one.
     trigger: Option<Trigger>,
+    /// Whether a trace shows that.
+    is_traced: bool,
 }
 
 fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Evidence>, pile: Pile) -> Finding {
-    let Pile { by_operations, speed, rate, trigger } = pile;
+    let Pile { by_operations, speed, rate, trigger, is_traced } = pile;
     let reached = dirty::dirty_peak(window).zip(dirty::background_threshold(window));
-    let (trigger, plain) = match reached {
-        _ if trigger == Some(Trigger::Asked) => (
-            "Neither the amount of dirty data nor, as far as was seen, their age was enough to wake the flusher: sync, \
+    let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
+    let (cause, plain) = match trigger {
+        Some(Trigger::Asked) => (
+            "Neither the amount of dirty data nor, by the levels seen, their age was enough to wake the flusher: a sync, an \
              fsync of a large file, or an unmount asked for it",
             "A sync, an fsync of a large file or an unmount asked for the data",
         ),
-        Some((peak, background)) if trigger == Some(Trigger::Amount) || peak.0 as f64 >= 0.95 * background.0 as f64 => {
-            (
-                "Dirty data reached the background threshold, which is more than this device writes in a second",
-                "The kernel starts writing late: at an amount that this disk needs more than a second for",
-            )
-        }
+        _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
+            "Dirty data reached the background threshold, which is more than this device writes in a second",
+            "The kernel starts writing late: at an amount that this disk needs more than a second for",
+        ),
+        Some(Trigger::Unknown) => (
+            "Dirty data stayed below the background threshold, and were there before the first sample: their age may have \
+             woken the flusher, or a sync, an fsync of a large file or an unmount",
+            "The kernel writes nothing until the data are old enough or a sync asks for them, and then all of it",
+        ),
         _ => (
-            "Dirty data stay below the background threshold, so nothing but their age wakes the flusher, which then \
-             takes all that has expired",
+            "Dirty data stay below the background threshold, so that their age wakes the flusher, which then takes all that \
+             has expired",
             "The kernel writes nothing until the data are old enough, and then all of it",
         ),
+    };
+    // By level and age alone another cause is possible.
+    let likely = match trigger {
+        Some(_) if !is_traced && window.traced.contains("flusher") => {
+            " Amount and age make this likely; the flusher itself wrote too little of it for its reason to be the reason."
+        }
+        Some(_) if !is_traced => {
+            " Amount and age make this likely; only a trace shows what woke the flusher: floodline doctor --trace on."
+        }
+        _ => "",
     };
     // Counted where it was traced, otherwise what the level allows.
     let paused = throttle::total(window, None).map(|pauses| pauses.count > 0);
@@ -303,17 +306,29 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
     } else {
         ""
     };
-    let (plan, trade_off) = remedy(window, by_operations, speed);
+    let one_writer = is_of_one(window, by_operations);
+    let (plan, trade_off) = match one_writer {
+        true => (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned()),
+        false => remedy(window, by_operations, speed),
+    };
     let brief = Brief {
         because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
         who: String::new(),
         expect: match too_fast {
+            _ if one_writer => {
+                "No setting makes a program write less. Let it write less or in larger pieces, move its \
+                                files to another disk, or set MemoryHigh= for its unit."
+                    .to_owned()
+            }
             true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
             false => {
                 "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
             }
         },
-        costs: "Pages that are rewritten often are written more often.".to_owned(),
+        costs: match one_writer {
+            true => String::new(),
+            false => "Pages that are rewritten often are written more often.".to_owned(),
+        },
     };
     Finding {
         rule: RULE.name,
@@ -321,7 +336,7 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
         severity,
         summary,
         evidence,
-        cause: format!("{trigger}.{throttled}{faster}"),
+        cause: format!("{cause}.{likely}{throttled}{faster}"),
         brief,
         explained_by: None,
         devices: Vec::new(),
@@ -381,7 +396,7 @@ mod tests {
     use super::*;
     use crate::diagnose::{check_rule, first_finding};
     use floodline_record::gap::Cause;
-    use floodline_record::units::{Bytes, BytesPerSecond, Count, Pages};
+    use floodline_record::units::{BytesPerSecond, Count, Pages};
     use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
     use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
@@ -461,7 +476,7 @@ mod tests {
         check_rule(
             &RULE,
             &rising(910.0),
-            "clear: too little accumulates to stall: at the rate of this window up to 297 MiB are dirty when the flusher starts, 327 ms",
+            "not checked: /proc/diskstats (a disk at its limit, or a whole cycle of expiry)",
         );
     }
 
@@ -503,7 +518,11 @@ mod tests {
 
     #[test]
     fn a_whole_cycle_without_a_burst_clears_without_any_speed() {
-        check_rule(&RULE, &blind(60.0).seconds(36), "clear: a whole expiry cycle was seen and no burst took a second");
+        check_rule(
+            &RULE,
+            &blind(60.0).seconds(36),
+            "clear: a whole expiry cycle was seen, and no disk was full for a second",
+        );
     }
 
     #[test]
@@ -586,7 +605,7 @@ mod tests {
         check_rule(
             &RULE,
             &dirty_cliff().one_look(),
-            "not checked: /proc/vmstat (nr_dirtied): too short a look (needs --for 10s)",
+            "not checked: /proc/vmstat (nr_dirtied): observation too short (use --for 10s)",
         );
         let unsupported = || Cause::NotMounted { fs_type: "debugfs".into() };
         let blind = dirty_cliff().seconds(10).without(Source::DebugBdiStats, unsupported());
@@ -594,9 +613,9 @@ mod tests {
             &RULE,
             &blind,
             "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted\nnot checked: /proc/diskstats (a disk at \
-             its limit, or a whole cycle of expiry): too short a look (needs --for 36s)",
+             its limit, or a whole cycle of expiry): observation too short (use --for 36s)",
         );
         let vanished = dirty_cliff().without(Source::Vmstat, Cause::Vanished);
-        check_rule(&RULE, &vanished, "not checked: /proc/vmstat: gone before it was read");
+        check_rule(&RULE, &vanished, "not checked: /proc/vmstat: removed before it was read");
     }
 }

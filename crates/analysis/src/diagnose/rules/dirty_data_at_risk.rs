@@ -54,8 +54,8 @@ fn check(window: &Window) -> Verdict {
             "the most that was dirty or under writeback in a sample is {}{drained}; {}",
             human::bytes(at_risk as f64),
             match age.is_finite() {
-                true => format!("it gets no older than {}", human::seconds(age)),
-                false => "its age has no limit".to_owned(),
+                true => format!("the flusher takes it once it is {} old", human::seconds(age)),
+                false => "the flusher does not go by its age".to_owned(),
             }
         ));
     };
@@ -194,7 +194,7 @@ mod tests {
         check_rule(
             &RULE,
             &dirty_mib(100.0),
-            "clear: the most that was dirty or under writeback in a sample is 100 MiB, 243 ms of writing; it gets no older than 35 s",
+            "clear: the most that was dirty or under writeback in a sample is 100 MiB, 243 ms of writing; the flusher takes it once it is 35 s old",
         );
         check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
         // A counter that fell below zero is not data: what meminfo says counts.
@@ -226,7 +226,7 @@ mod tests {
         check_rule(
             &RULE,
             &off(2.0),
-            "clear: the most that was dirty or under writeback in a sample is 2.00 MiB, 4.85 ms of writing; its age has no limit",
+            "clear: the most that was dirty or under writeback in a sample is 2.00 MiB, 4.85 ms of writing; the flusher does not go by its age",
         );
     }
 
@@ -250,8 +250,8 @@ mod tests {
     fn without_its_inputs_it_says_so() {
         let vanished =
             Fixture::healthy().without(Source::Vmstat, Cause::Vanished).without(Source::Meminfo, Cause::Vanished);
-        check_rule(&RULE, &vanished, "not checked: /proc/vmstat: gone before it was read");
+        check_rule(&RULE, &vanished, "not checked: /proc/vmstat: removed before it was read");
         let no_sysctl = Fixture::healthy().without(Source::SysctlVm, Cause::NotFound);
-        check_rule(&RULE, &no_sysctl, "not checked: /proc/sys/vm/NAME: not there");
+        check_rule(&RULE, &no_sysctl, "not checked: /proc/sys/vm/NAME: does not exist here");
     }
 }

@@ -106,9 +106,12 @@ fn check(window: &Window) -> Verdict {
         }
         return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
             Some((label, Some(bytes))) => {
-                format!("nobody stands out: {label} wrote most, {}", human::bytes(bytes as f64))
+                format!(
+                    "no process made most of the writes or 512 KiB of them: {label} dirtied most, {}",
+                    human::bytes(bytes as f64)
+                )
             }
-            _ => "nobody writes".to_owned(),
+            _ => "no process dirtied anything".to_owned(),
         });
     };
     if writers.period == Period::SinceStart {
@@ -427,7 +430,7 @@ mod tests {
             row.wchar = Some(Bytes(mib(5.0 * t)));
         });
         check_rule(&RULE, &copies, "clear: cp[900] writes over 99 % of all, 5.00 MiB/s, and sda is 0.30 % busy");
-        check_rule(&RULE, &Fixture::healthy(), "clear: nobody stands out");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no process made most of the writes or 512 KiB");
     }
 
     #[test]
@@ -501,11 +504,11 @@ mod tests {
     fn without_process_counters_it_says_so() {
         let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".into() };
         let fixture = slow_journal().without(Source::ProcessIo, denied());
-        check_rule(&RULE, &fixture, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
+        check_rule(&RULE, &fixture, "not checked: /proc/PID/io: permission denied (needs CAP_SYS_PTRACE)");
         // One that can be read does not speak for those that cannot.
         let one_unreadable = dirty_cliff()
             .process("copier", 900, "/", |_, row| row.write_bytes = None)
             .gap(floodline_record::gap::Gap::new(Source::ProcessIo, denied()));
-        check_rule(&RULE, &one_unreadable, "not checked: /proc/PID/io: not allowed (needs CAP_SYS_PTRACE)");
+        check_rule(&RULE, &one_unreadable, "not checked: /proc/PID/io: permission denied (needs CAP_SYS_PTRACE)");
     }
 }

@@ -60,7 +60,7 @@ fn check(window: &Window) -> Verdict {
         Some((_, folios)) => {
             Verdict::Clear(format!("{} in inodes of others", human::plural(folios.folios, "folio", "folios")))
         }
-        None => Verdict::Clear("nobody wrote to inodes of another cgroup".to_owned()),
+        None => Verdict::Clear("no task dirtied an inode of another cgroup".to_owned()),
     }
 }
 
@@ -197,8 +197,12 @@ mod tests {
         let both = vec![switched(7, 9, 41), switched(9, 7, 37), foreign(7, 9, 1009)];
         let expect = "warning: cgroup 7 and cgroup 9 write the same files on 8:0: 78 inodes were moved between them";
         check_rule(&RULE, &traced(both), expect);
-        check_rule(&RULE, &traced(vec![switched(7, 9, 20_000)]), "clear: nobody wrote");
-        check_rule(&RULE, &traced(vec![switched(7, 9, 41), switched(9, 7, 2)]), "clear: nobody wrote");
+        check_rule(&RULE, &traced(vec![switched(7, 9, 20_000)]), "clear: no task dirtied an inode of another");
+        check_rule(
+            &RULE,
+            &traced(vec![switched(7, 9, 41), switched(9, 7, 2)]),
+            "clear: no task dirtied an inode of another",
+        );
     }
 
     #[test]

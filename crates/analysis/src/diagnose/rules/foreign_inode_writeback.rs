@@ -87,10 +87,11 @@ fn check(window: &Window) -> Verdict {
     };
     let Some((bytes, owner)) = deepest(Split::elsewhere) else {
         return Verdict::Clear(match splits.len() as u64 {
-            0 => "no cgroup has dirty pages".to_owned(),
+            0 => "no cgroup had dirty pages in the last sample".to_owned(),
             count => format!(
-                "dirty pages of {} are in inodes of their own cgroups",
-                human::plural(count, "cgroup", "cgroups")
+                "of {} none has most of its dirty pages, and {}, in inodes of others",
+                human::plural(count, "cgroup", "cgroups"),
+                human::bytes(LEAST as f64)
             ),
         });
     };
@@ -249,7 +250,7 @@ mod tests {
     fn a_difference_that_errors_explain_is_none() {
         check_rule(&RULE, &two((60.0, 1.0), (55.0, 6.0)), "clear:");
         check_rule(&RULE, &two((8.0, 0.0), (0.5, 7.5)), "clear:");
-        check_rule(&RULE, &Fixture::healthy(), "clear: no cgroup has dirty pages");
+        check_rule(&RULE, &Fixture::healthy(), "clear: no cgroup had dirty pages in the last sample");
     }
 
     #[test]

@@ -103,10 +103,10 @@ fn check(window: &Window) -> Verdict {
     let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
             true => format!(
-                "tasks waited for I/O {} of the time, but no disk was full of writes and slow: not a queue",
+                "tasks waited for I/O {} of the time, but no disk was full of writes and slow for a second in all",
                 human::percent(pressure)
             ),
-            false => "no disk was full of writes and slow for a second".to_owned(),
+            false => "no disk was full of writes and slow for a second in all".to_owned(),
         });
     };
     let of_writeback =
@@ -114,8 +114,9 @@ fn check(window: &Window) -> Verdict {
     let full: Vec<&Queue<'_>> = queues.iter().filter(is_slow).filter(of_writeback).collect();
     if full.is_empty() {
         return Verdict::Clear(format!(
-            "{} was slow under requests that are not writeback: reads, direct I/O, or a journal",
-            worst.device.name
+            "{} was full and slow for {}, mostly by requests that are not writeback: reads, direct I/O, or a journal",
+            worst.device.name,
+            human::seconds(worst.slow_s)
         ));
     }
     let victims = victims(window);
@@ -128,11 +129,12 @@ fn check(window: &Window) -> Verdict {
     let Some(first) = full.first().filter(|_| felt.is_empty() || others.as_ref().is_some_and(Vec::is_empty)) else {
         return Verdict::Found(felt.iter().map(|queue| finding(window, queue, &victims, others.as_deref())).collect());
     };
-    Verdict::Clear(format!(
-        "{} was full of writeback for {} and hardly anybody but its writer waited",
-        first.device.name,
-        human::seconds(first.slow_s)
-    ))
+    let waited = match felt.is_empty() {
+        true => format!("tasks waited for I/O {} of that time", human::percent(first.pressure)),
+        false => "no program but its writer waited for long".to_owned(),
+    };
+    let (disk, slow) = (first.device.name, human::seconds(first.slow_s));
+    Verdict::Clear(format!("{disk} was full of writeback and slow for {slow}, and {waited}"))
 }
 
 /// Seconds in which a disk was saturated by writes and slow.
@@ -232,7 +234,7 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Optio
             human::seconds(queue.await_max_s)
         ),
     };
-    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.max));
+    let owned = cgroup::own_parts(window, &window.unwritten_max);
     let owners = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
     let causers: Vec<String> = owners().map(|(id, _)| cgroup::label(window, *id)).collect();
     let mut evidence = queue_rows(queue);
@@ -428,7 +430,11 @@ mod tests {
         let nobody = backup().cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)));
         check_rule(&RULE, &nobody, "warning: fsync callers queue behind writeback");
         let calm = nobody.host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.02 * t)));
-        check_rule(&RULE, &calm, "clear: sda was full of writeback for 10 s and hardly anybody but its writer waited");
+        check_rule(
+            &RULE,
+            &calm,
+            "clear: sda was full of writeback and slow for 10 s, and tasks waited for I/O 2.0 % of that time",
+        );
     }
 
     #[test]
@@ -442,7 +448,7 @@ mod tests {
     #[test]
     fn direct_writes_reads_and_throttling_are_told_apart() {
         let direct = backup().host(|t, row| row.nr_written = grows(t, 38_000_000, 10.0));
-        check_rule(&RULE, &direct, "clear: sda was slow under requests that are not writeback");
+        check_rule(&RULE, &direct, "clear: sda was full and slow for 10 s, mostly by requests that are not writeback");
         let reads = backup().disk("sda", |t, row| row.read = grows(t, 0, 500e6));
         check_rule(&RULE, &reads, "clear: tasks waited for I/O 50 % of the time, but no disk was full of writes");
         let idle = backup().disk("sda", |t, row| row.io_time = Some(secs(600.0 + 0.2 * t)));
@@ -461,7 +467,7 @@ mod tests {
 
     #[test]
     fn without_its_inputs_it_says_so() {
-        check_rule(&RULE, &backup().one_look(), "not checked: /proc/diskstats (write await): too short a look");
+        check_rule(&RULE, &backup().one_look(), "not checked: /proc/diskstats (write await): observation too short");
         let no_psi = backup().without(Source::Pressure, Cause::Unsupported { since: "since 4.20".into() });
         check_rule(&RULE, &no_psi, "not checked: /proc/pressure/RESOURCE: not in this kernel (since 4.20)");
     }

@@ -106,14 +106,14 @@ fn check(window: &Window) -> Verdict {
     match (storm.cost, storm.cpu_s, storm.dying) {
         (Cost::None, _, _) => Verdict::Clear("this kernel does not switch inodes of removed cgroups".to_owned()),
         (_, Some(cpu), _) if storm.moves.as_ref().is_some_and(|moves| !moves.is_empty()) => Verdict::Clear(format!(
-            "kworkers used {} for it{}",
+            "kworkers seen at it used {} of CPU{}",
             human::seconds(cpu),
             storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
         )),
         (_, None, _) => Verdict::NotChecked(vec![missing::rate_gap(window, Source::ProcessStat, "CPU of kworkers")]),
         (_, Some(_), None) => missing::not_checked(window, Source::CgroupStat, "nr_dying_descendants"),
         (_, Some(cpu), Some(dying)) => Verdict::Clear(format!(
-            "kworkers used {} for it, {}",
+            "kworkers seen at it used {} of CPU, {}",
             human::seconds(cpu),
             human::plural(dying, "removed cgroup lingers", "removed cgroups linger")
         )),
@@ -359,8 +359,12 @@ mod tests {
             "critical: Kworkers moving inodes of removed cgroups used 11 s of CPU in 9.00 s",
         );
         check_rule(&RULE, &inode_switch_storm_published(), "critical: Kworkers moving inodes");
-        check_rule(&RULE, &inode_switch_fixed(), "clear: kworkers used 110 ms for it, 1 removed cgroup lingers");
-        check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers used 200 ms for it");
+        check_rule(
+            &RULE,
+            &inode_switch_fixed(),
+            "clear: kworkers seen at it used 110 ms of CPU, 1 removed cgroup lingers",
+        );
+        check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers seen at it used 200 ms of CPU");
         // A longer look at the same storm.
         check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
     }
@@ -385,8 +389,12 @@ mod tests {
                       cgroup 77 to /.";
         check_rule(&RULE, &inode_switch_storm().traced(&["switches"], vec![switched()]), expect);
         let little = inode_switch_fixed().traced(&["switches"], vec![switched()]);
-        check_rule(&RULE, &little, "clear: kworkers used 110 ms for it: 20011 inodes went from cgroup 77");
-        check_rule(&RULE, &inode_switch_fixed().traced(&["switches"], vec![]), "clear: kworkers used 110 ms for it, 1");
+        check_rule(&RULE, &little, "clear: kworkers seen at it used 110 ms of CPU: 20011 inodes went from cgroup 77");
+        check_rule(
+            &RULE,
+            &inode_switch_fixed().traced(&["switches"], vec![]),
+            "clear: kworkers seen at it used 110 ms of CPU, 1",
+        );
     }
 
     #[test]
@@ -445,13 +453,13 @@ mod tests {
         check_rule(
             &RULE,
             &one_look,
-            "not checked: /proc/PID/stat (CPU of kworkers): too short a look (needs --for 10s)",
+            "not checked: /proc/PID/stat (CPU of kworkers): observation too short (use --for 10s)",
         );
         let denied = || Cause::PermissionDenied { need: "root".into() };
         check_rule(
             &RULE,
             &Fixture::healthy().without(Source::ProcessStat, denied()),
-            "not checked: /proc/PID/stat: not allowed (needs root)",
+            "not checked: /proc/PID/stat: permission denied (needs root)",
         );
         check_rule(&RULE, &Fixture::healthy().without(Source::CgroupStat, denied()), "not checked: CGROUP/cgroup.stat");
     }

@@ -7,7 +7,7 @@ use crate::diagnose::device::{self, Device};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
 use crate::report::{Brief, Evidence, Finding, Severity};
-use floodline_record::gap::Source;
+use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
@@ -46,8 +46,8 @@ struct AtLimit<'a> {
 
 fn check(window: &Window) -> Verdict {
     if window.cgroup_io.is_empty() {
-        return match window.gaps_of(Source::IoStat).next() {
-            Some(_) => missing::not_checked(window, Source::IoStat, "io.max"),
+        return match unread(window).filter(|_| window.facts.is_some()) {
+            Some(gap) => Verdict::NotChecked(vec![gap]),
             None if window.facts.is_none() => missing::not_checked(window, Source::IoStat, "io.max"),
             None => Verdict::Clear("no cgroup has a limit of I/O, or any I/O of its own".to_owned()),
         };
@@ -58,6 +58,9 @@ fn check(window: &Window) -> Verdict {
     let limits = window.cgroup_io.values().filter(|span| limits(&span.last).iter().any(|(limit, ..)| limit.is_some()));
     let count = limits.count() as u64;
     if count == 0 {
+        if let Some(gap) = unread(window) {
+            return Verdict::NotChecked(vec![gap]);
+        }
         return Verdict::Clear("no cgroup has a limit of I/O".to_owned());
     }
     let found: Vec<Finding> = at_limit(window).iter().filter_map(|at| finding(window, at)).collect();
@@ -71,6 +74,12 @@ fn check(window: &Window) -> Verdict {
         return Verdict::Clear(format!("{limits}; the one used most is used to {}", human::percent(most)));
     }
     Verdict::Found(found)
+}
+
+/// What keeps limits of I/O from being known: a whole file of them that was not read.
+fn unread(window: &Window) -> Option<Gap> {
+    let of = |source| window.gaps_of(source).find(|gap| gap.entity.is_none() && gap.cause != Cause::NotPlanned);
+    [Source::IoStat, Source::IoLimits, Source::BlkioLimits].into_iter().find_map(of).cloned()
 }
 
 /// The limits of a row with their name, whether they are of writes and of bytes.

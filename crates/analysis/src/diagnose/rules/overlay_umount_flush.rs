@@ -158,7 +158,7 @@ fn summary(upper: &Upper<'_>, seen: &Seen, asked: Option<&Burst>, dirty: u64, fo
     match asked {
         Some(burst) => format!(
             "Everything dirty on {device}, {}, was written at once for {}: an unmount of one of {overlays}, or a sync, \
-             asked.",
+             triggered it.",
             human::bytes(burst.dirty_before as f64),
             human::seconds(burst.seconds)
         ),

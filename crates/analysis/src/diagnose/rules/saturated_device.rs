@@ -71,9 +71,9 @@ fn check(window: &Window) -> Verdict {
                 Kind::Writeback => "writeback",
                 Kind::Waited => "writes that are not writeback",
             };
-            format!("{} was busy for {}, mostly with {by}", disk.name, human::seconds(load.seconds))
+            format!("{}, the busiest disk, was busy for {}, mostly with {by}", disk.name, human::seconds(load.seconds))
         }
-        _ => "no disk was busy for a whole interval".to_owned(),
+        _ => "no disk was busy for three quarters of any interval".to_owned(),
     })
 }
 

@@ -61,22 +61,28 @@ fn check(window: &Window) -> Verdict {
         starved::candidates(window, known.iter().copied().filter(|budget| lives(budget.cgroup)));
     let of = |some: &[Starved<'_>]| activity::activity(window, some, occupied.as_ref(), writers.period);
     // A budget that some writers could live with has to be seen hurting.
+    let tight_ones = tight.len() as u64;
     let starved = if starved.is_empty() && of(&tight).is_amplified() { tight } else { starved };
     let activity = of(&starved);
     let Some(worst) = starved.iter().min_by_key(|starved| (starved.thresh, &starved.budget.path)) else {
-        return Verdict::Clear(smallest(&known));
+        return Verdict::Clear(smallest(&known, tight_ones));
     };
     Verdict::Found(vec![finding(window, &budgets, &starved, worst, &activity)])
 }
 
 /// The smallest budget of all, for the reason why nothing was found.
-fn smallest(known: &[&CgroupBudget]) -> String {
+fn smallest(known: &[&CgroupBudget], tight: u64) -> String {
     let least = known.iter().filter_map(|budget| Some((budget.domain.thresh?.low.0, &budget.path))).min();
     match least {
         Some((thresh, path)) => format!(
-            "{} with budgets of their own, the smallest {} ({path}), none of them small by a machine-wide setting",
+            "{} with budgets of their own, the smallest {} ({path}), {}",
             human::plural(known.len() as u64, "cgroup", "cgroups"),
-            human::bytes(thresh as f64)
+            human::bytes(thresh as f64),
+            match tight {
+                0 => "none of them small by a machine-wide setting".to_owned(),
+                tight =>
+                    format!("{tight} of them small by a machine-wide setting, but hardly anything is written again"),
+            }
         ),
         None => "no budget is small".to_owned(),
     }

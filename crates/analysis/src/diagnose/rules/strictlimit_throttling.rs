@@ -47,14 +47,17 @@ fn check(window: &Window) -> Verdict {
         };
     };
     let Some(((bdi, comm, ..), pauses)) = paused.first() else {
-        return Verdict::Clear("nobody was paused by a device's strict limit".to_owned());
+        return Verdict::Clear("no task was paused by a device's strict limit".to_owned());
     };
     let (seconds, window_s) = (pauses.total.as_secs_f64(), window.seconds());
     if window_s <= 0.0 {
         return Verdict::NotChecked(vec![missing::needs_time(Source::TraceThrottle, "balance_dirty_pages")]);
     }
     if seconds < FELT * window_s {
-        return Verdict::Clear(format!("{comm} was paused for {} by a strict limit", human::seconds(seconds)));
+        return Verdict::Clear(format!(
+            "{comm}, paused most by a strict limit, was so for {}",
+            human::seconds(seconds)
+        ));
     }
     let severity = if seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
     let all = throttle::total(window, Some(bdi)).unwrap_or_default();
@@ -221,9 +224,13 @@ mod tests {
 
     #[test]
     fn short_pauses_and_those_of_other_limits_are_not() {
-        check_rule(&RULE, &paused(Domain::Strictlimit, 900), "clear: dd was paused for 900 ms by a strict limit");
-        check_rule(&RULE, &paused(Domain::Global, 7000), "clear: nobody was paused by a device's strict limit");
-        check_rule(&RULE, &paused(Domain::Unknown, 7000), "clear: nobody");
+        check_rule(
+            &RULE,
+            &paused(Domain::Strictlimit, 900),
+            "clear: dd, paused most by a strict limit, was so for 900 ms",
+        );
+        check_rule(&RULE, &paused(Domain::Global, 7000), "clear: no task was paused by a device's strict limit");
+        check_rule(&RULE, &paused(Domain::Unknown, 7000), "clear: no task was paused");
     }
 
     #[test]
@@ -232,6 +239,10 @@ mod tests {
         check_rule(&RULE, &Fixture::healthy(), expect);
         let need = "CAP_BPF and CAP_PERFMON; run as root";
         let refused = Fixture::healthy().without(Source::TraceThrottle, Cause::PermissionDenied { need: need.into() });
-        check_rule(&RULE, &refused, "not checked: trace of writeback/balance_dirty_pages: not allowed (needs CAP_BPF");
+        check_rule(
+            &RULE,
+            &refused,
+            "not checked: trace of writeback/balance_dirty_pages: permission denied (needs CAP_BPF",
+        );
     }
 }

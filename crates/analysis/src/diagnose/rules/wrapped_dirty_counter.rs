@@ -314,6 +314,6 @@ mod tests {
     fn without_its_inputs_it_says_so() {
         let blind =
             Fixture::healthy().without(Source::Vmstat, Cause::Vanished).without(Source::Meminfo, Cause::Vanished);
-        check_rule(&RULE, &blind, "not checked: /proc/vmstat: gone before it was read");
+        check_rule(&RULE, &blind, "not checked: /proc/vmstat: removed before it was read");
     }
 }

@@ -3,8 +3,6 @@
 
 use crate::diagnose::burst::NOTICED_S;
 use crate::diagnose::device::{Basis, Device, Speed};
-use crate::diagnose::dirty;
-use floodline_record::window::Window;
 
 /// Bytes per second of one turning disk at its outer edge: none is faster.
 const FASTEST_TURNING: f64 = 300e6;
@@ -18,23 +16,6 @@ pub(super) struct Hoard<'a> {
     pub(super) by_operations: Option<f64>,
     /// Time to write it.
     pub(super) seconds: f64,
-}
-
-/// What is dirty when the oldest of it expires, if the dirtying goes on as in the last third of the window.
-/// In a steady state, and in a short look at its beginning, that is rate times expiry.
-pub(super) fn to_come(window: &Window, rate: f64, expiry: f64) -> f64 {
-    let steady = rate * expiry;
-    let now = dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64);
-    let recent = dirty::recent_dirtying_rate(window).unwrap_or(rate);
-    let left = (expiry - window.seconds()).max(0.0);
-    let grown = if recent > 0.0 { now + recent * left } else { now };
-    // Never less than a period of the recent rate, nor of what was piled up in this window.
-    if recent < 0.5 * rate { grown.max(recent * expiry).min(steady) } else { steady }
-}
-
-/// Seconds that the writing takes at most, where the device was seen to write at least so much.
-pub(super) fn at_most_seconds(drains: &[Device<'_>], most: f64) -> Option<f64> {
-    drains.first().and_then(Device::write_bandwidth).map(|speed| most / speed.value)
 }
 
 /// The device that needs the longest for its part of what piles up; `None` when no speed is known.

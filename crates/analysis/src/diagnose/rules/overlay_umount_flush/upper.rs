@@ -10,8 +10,9 @@ use floodline_record::facts::Mount;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::DevId;
 use floodline_record::name::Name;
-use floodline_record::units::{Bytes, Pages};
-use floodline_record::window::{Span, Window};
+use floodline_record::sample::{BdiRow, HostRow};
+use floodline_record::units::Bytes;
+use floodline_record::window::Window;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -85,15 +86,6 @@ pub(super) enum Level {
     Most,
 }
 
-impl Level {
-    fn of<R>(self, span: &Span<R>) -> &R {
-        match self {
-            Level::Now => &span.last,
-            Level::Most => &span.max,
-        }
-    }
-}
-
 /// Dirty bytes of a device, at least and at most, and where the number is from. `is_one_drain`: there is no other device
 /// at which dirty pages leave memory.
 pub(super) fn dirty_of(
@@ -110,22 +102,34 @@ pub(super) fn dirty_of(
         .iter()
         .filter_map(|id| window.wbs.get(id))
         .filter(|span| Some(span.last_at) == latest)
-        .filter_map(|span| sum(level.of(span).reclaimable, level.of(span).writeback))
+        .filter_map(|span| sum(span.last.reclaimable, span.last.writeback))
         .collect();
+    let most = || window.wbs_unwritten_max.get(&bdi).copied();
     if !wbs.is_empty() {
-        let dirty = wbs.into_iter().fold(0, u64::saturating_add);
+        let now = wbs.into_iter().fold(0, u64::saturating_add);
+        let dirty = match level {
+            Level::Now => now,
+            // The largest of each wb are not of one moment.
+            Level::Most => most().unwrap_or(now),
+        };
         return Some(((dirty, dirty), "wb_stats WbReclaimable + WbWriteback"));
     }
-    let root_wb = device.bdi().and_then(|span| sum(level.of(span).reclaimable, level.of(span).writeback));
+    let of_row = |row: &BdiRow| sum(row.reclaimable, row.writeback);
+    let root_wb = match level {
+        Level::Now => device.bdi().and_then(|span| of_row(&span.last)),
+        Level::Most => device.bdi_series().and_then(|rows| rows.iter().filter_map(|(_, row)| of_row(row)).max()),
+    };
     // Where the bdi's own numbers are those of its root wb, they are a lower bound.
     let behaviour = window.facts.as_ref().and_then(Behaviour::of_host);
     let is_sum = behaviour.is_some_and(|kernel| kernel.files.bdi_stats_sum);
     if let Some(dirty) = root_wb.filter(|_| is_sum) {
         return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));
     }
-    let row = level.of(&window.host);
-    let bytes = |pages: Option<Pages>| pages.map(|pages| pages.bytes(dirty::page_size(window)));
-    let machine = sum(bytes(row.nr_dirty).or(row.mem_dirty), bytes(row.nr_writeback).or(row.mem_writeback))?;
+    let unwritten = |row: &HostRow| dirty::unwritten_of(window, row).map(|bytes| bytes.0);
+    let machine = match level {
+        Level::Now => unwritten(&window.host.last),
+        Level::Most => window.host_series.iter().filter_map(|(_, row)| unwritten(row)).max(),
+    }?;
     match is_one_drain {
         true => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
         false => Some(((root_wb.unwrap_or(0).min(machine), machine), "between its root wb and /proc/vmstat nr_dirty")),
@@ -138,7 +142,10 @@ pub(super) fn owners<'a>(
     upper: &'a Upper<'_>,
     level: Level,
 ) -> impl Iterator<Item = Evidence> + 'a {
-    let owned = cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(level.of(span)));
+    let owned = match level {
+        Level::Now => cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.last)),
+        Level::Most => cgroup::own_parts(window, &window.unwritten_max),
+    };
     let written = cgroup::DevicesWritten::of(window);
     let writes_there = move |id| {
         let devices = written.devices(id);

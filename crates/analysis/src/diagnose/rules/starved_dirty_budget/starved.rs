@@ -94,7 +94,7 @@ fn of_cgroup<'a>(
     let room_for = |folios: u64| folio.saturating_mul(folios).max(LEAST_NEEDED);
     let needed = room_for(folios_needed);
     let wanted = needed.max(room_for(FOLIOS_NEEDED).saturating_mul(2));
-    let peak = window.cgroups.get(&budget.cgroup).and_then(|span| cgroup::dirty_and_writeback(&span.max));
+    let peak = window.unwritten_max.get(&budget.cgroup).copied();
     (thresh < needed).then_some(Starved { budget, thresh, needed, wanted, folio, fs_type, peak })
 }
 

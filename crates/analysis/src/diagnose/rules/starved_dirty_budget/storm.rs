@@ -6,8 +6,8 @@
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
 use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
+use crate::diagnose::dirty;
 use crate::diagnose::writer::{Period, Writer, Writers};
-use crate::diagnose::{cgroup, dirty};
 use floodline_record::units::Bytes;
 use floodline_record::window::Window;
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ pub(super) fn storms<'w, 'a, 'b>(
         let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
         placed.extend(processes.iter().map(|writer| writer.id));
         let span = window.cgroups.get(&budget.cgroup);
-        let peak = span.and_then(|span| cgroup::dirty_and_writeback(&span.max)).unwrap_or(0);
+        let peak = window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let file = span.and_then(|span| span.max.file).map(|file| file.0);
         found.extend(storm(window, Some(budget), &budget.domain, processes, peak, file));
     }

@@ -90,7 +90,7 @@ fn a_pipe_or_device_in_the_place_of_a_list_is_never_opened() {
 
     let direct = Machine::new(EXT4);
     let was_opened = watched_pipe(&direct.list);
-    direct.check_refused("not understood, expected a regular file");
+    direct.check_refused("invalid content, expected a regular file");
     assert!(!was_opened());
 
     // The watch does see an open.
@@ -150,9 +150,9 @@ fn links_and_other_files_are_refused_without_openat2_too() {
         };
         check("link", "refused: a symbolic link is on the way to a user's file");
         check(&LIST.replacen(".local", "folder", 1), "refused: a symbolic link is on the way to a user's file");
-        check("pipe", "not understood, expected a regular file");
-        check(".local", "not understood, expected a regular file");
-        check("none", "not there");
+        check("pipe", "invalid content, expected a regular file");
+        check(".local", "invalid content, expected a regular file");
+        check("none", "does not exist here");
         assert!(home.read_owned(b"../../proc/self/mountinfo", machine.uid(), CONFIG_MAX).is_err());
     }
     assert!(!was_opened());
@@ -170,7 +170,7 @@ fn links_and_other_files_are_refused_without_openat2_too() {
 fn a_directory_or_a_huge_file_in_the_place_of_a_list_is_refused() {
     let directory = Machine::new(EXT4);
     fs::create_dir(&directory.list).unwrap();
-    directory.check_refused("not understood, expected a regular file");
+    directory.check_refused("invalid content, expected a regular file");
     let huge = Machine::new(EXT4);
     fs::File::create(&huge.list).unwrap().set_len(1 << 40).unwrap();
     huge.check_refused("longer than 1048576 bytes");
