@@ -253,7 +253,8 @@ impl Session<'_, '_> {
         let (label, cgroup) = (member.task.label(), member.task.cgroup.clone());
         // Whoever was interrupted by our own stopping has not failed by itself.
         let failure = failure.filter(|_| !self.is_stopping);
-        if self.directed.started.is_some() {
+        // A task that failed in its setup is part of the recording too.
+        if self.directed.started.is_some() || failure.is_some() {
             let what = What::TaskEnded { task: name(&member.task), failure: failure.as_ref().map(Text::from) };
             (self.take)(Event { at: now(), what });
         }
