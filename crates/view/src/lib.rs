@@ -2,6 +2,7 @@
 //! Reports and recordings to bytes. Computes nothing, reads nothing.
 
 pub mod advise;
+pub mod advised;
 pub mod as_if;
 pub mod budget;
 pub mod capabilities;

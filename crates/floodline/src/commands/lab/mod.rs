@@ -2,6 +2,7 @@
 //! `floodline lab …`: scenarios on real kernels in throw-away virtual machines. Never needs root, and
 //! never touches this host's cgroups, settings or mounts.
 
+mod advise;
 mod bisect;
 pub(super) mod execute;
 mod judge;
@@ -31,6 +32,7 @@ pub(crate) struct Lab {
 enum Verb {
     Run(run::RunScenario),
     Matrix(matrix::Matrix),
+    Advise(advise::Advise),
     Bisect(bisect::Bisect),
     Judge(judge::Judge),
     Validate(validate::Validate),
@@ -46,6 +48,7 @@ impl Run for Lab {
         match self.verb {
             Verb::Run(run) => run.run(console),
             Verb::Matrix(matrix) => matrix.run(console),
+            Verb::Advise(advise) => advise.run(console),
             Verb::Bisect(bisect) => bisect.run(console),
             Verb::Judge(judge) => judge.run(console),
             Verb::Validate(validate) => validate.run(console),

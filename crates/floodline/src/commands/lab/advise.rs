@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline lab advise SCENARIO… --kernels …`: does what `doctor` prints help? Runs a scenario on a real kernel, makes the
+//! changes that `doctor` prints for its recording, runs it again, and holds the result against the twin's prediction from
+//! the first recording alone. Runs are remembered, as those of `lab matrix` are.
+
+use super::execute::{Bench, HowRemembered, Trial, read_file, read_run};
+use crate::console::Console;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::twins::{Budget, answer, study};
+use floodline_analysis::prediction::Setting;
+use floodline_analysis::run::RunReport;
+use floodline_lab::kernels::Kernel;
+use floodline_scenario::Scenario;
+use floodline_twin::backtest::{self, Value};
+use floodline_twin::changed::{Host, change, of_steps};
+use floodline_twin::predict::Question;
+use floodline_view::advised::{self as view, Advised, Row, Verdict, verdict};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Make the changes that doctor prints for a scenario, run it again and compare with the prediction
+#[derive(clap::Args)]
+#[command(
+    after_help = "Each scenario runs twice on each kernel: as it is, and with the changes that doctor prints for \
+        the first recording. The prediction comes from that recording alone. Results are cached by the content of \
+        scenario, kernel and program.\n\n\
+        Exit code 1 if a change made something worse.\n\n\
+        Examples:\n  \
+        floodline lab advise scenarios/dirty-cliff.toml --kernels 6.1,6.12\n  \
+        floodline lab advise scenarios/*.toml --kernels 6.12 --format markdown > advice.md"
+)]
+pub(super) struct Advise {
+    /// Scenario files
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+    /// Kernels, separated by commas
+    #[arg(long, required = true, value_delimiter = ',', value_name = "KERNELS")]
+    kernels: Vec<String>,
+    /// Variants to run where a scenario has them [default: incident, or all but remedy]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    variants: Vec<String>,
+    #[command(flatten)]
+    how: HowRemembered,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: AdviseFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum AdviseFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+    /// Markdown for documentation
+    Markdown,
+}
+
+/// The figures that people feel.
+const FELT: &[&str] = &[
+    "durable.longest_wait_seconds",
+    "stall_seconds",
+    "host.dirty_peak_bytes",
+    "host.dirtied_bytes",
+    "devices.written_bytes",
+];
+
+impl Advise {
+    pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let files = self.scenarios.iter().map(|path| read_file(path)).collect::<Result<Vec<_>, _>>()?;
+        let mut rows = Vec::new();
+        {
+            let mut bench = Bench::remembering(console, &self.how)?;
+            let kernels = self.kernels.iter().map(|wanted| bench.kernel(wanted)).collect::<Result<Vec<_>, _>>()?;
+            for file in &files {
+                for (variant, scenario) in &file.variants {
+                    if !self.is_asked(variant, file.variants.contains_key("incident")) {
+                        continue;
+                    }
+                    for kernel in &kernels {
+                        let trial = Trial { scenario, variant, kernel };
+                        if !bench.has(trial) {
+                            continue;
+                        }
+                        let row = one(&mut bench, trial);
+                        if bench.is_interrupted() {
+                            return Err(
+                                CliError::lab_unavailable("interrupted").hint("run the same command again to continue")
+                            );
+                        }
+                        rows.push(row.unwrap_or_else(|error| failed(trial, &error)));
+                    }
+                }
+            }
+        }
+        console.print(&match self.format {
+            AdviseFormat::Text => view::text(&rows),
+            AdviseFormat::Json => view::json(&rows).map_err(CliError::bug)?,
+            AdviseFormat::Markdown => view::markdown(&rows),
+        })?;
+        let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
+        Ok(if is_worse { Exit::Findings } else { Exit::Done })
+    }
+
+    fn is_asked(&self, variant: &str, has_incident: bool) -> bool {
+        match (self.variants.is_empty(), has_incident) {
+            (false, _) => self.variants.iter().any(|asked| asked == variant),
+            (true, true) => variant == "incident",
+            (true, false) => variant != "remedy",
+        }
+    }
+}
+
+/// What the figures of people are in a recording of the lab, from the start of its workload.
+fn felt(trial: Trial<'_>, recording: &Path) -> Result<BTreeMap<String, Value>, CliError> {
+    let seen = read_run(recording, &trial.scenario.expect.on(trial.kernel.version))?;
+    Ok(backtest::figures(&seen.window, None))
+}
+
+fn found(report: &RunReport) -> Vec<String> {
+    use floodline_analysis::report::Severity;
+    let counts = report.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
+    counts.map(|finding| finding.rule.to_owned()).collect()
+}
+
+fn failed(trial: Trial<'_>, error: &CliError) -> Advised {
+    Advised { note: Some(format!("No result: {error}")), ..nothing(trial) }
+}
+
+fn nothing(trial: Trial<'_>) -> Advised {
+    Advised {
+        scenario: trial.scenario.name.clone(),
+        variant: trial.variant.to_owned(),
+        kernel: trial.kernel.version.to_string(),
+        found_before: Vec::new(),
+        changes: Vec::new(),
+        not_taken: Vec::new(),
+        found_after: Vec::new(),
+        figures: Vec::new(),
+        verdict: Verdict::NoPlan,
+        note: None,
+    }
+}
+
+fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
+    let before = bench.remembered(trial, 0)?;
+    let recording = before.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
+    let seen = read_run(&recording, &trial.scenario.expect.on(trial.kernel.version))?;
+    let plan = seen.diagnose().plan;
+    let (settings, not_taken) = plan.as_ref().map(|plan| of_steps(&plan.steps)).unwrap_or_default();
+    let told = |setting: &Setting| format!("{}={}", setting.key, setting.value);
+    let mut advised = Advised {
+        found_before: found(&before),
+        changes: settings.iter().map(told).collect(),
+        not_taken,
+        ..nothing(trial)
+    };
+    let figures = felt(trial, &recording)?;
+    let predicted = predict(&recording, &settings);
+    if let Err(error) = &predicted {
+        advised.note = Some(format!("No prediction: {error}"));
+    }
+    let after = match changed(trial, &seen.window, &settings) {
+        Ok(None) => None,
+        Ok(Some((scenario, kernel))) => {
+            let kernel = match kernel {
+                Some(kernel) => bench.kernel(&kernel)?,
+                None => trial.kernel.clone(),
+            };
+            let again = Trial { scenario: &scenario, variant: trial.variant, kernel: &kernel };
+            let report = bench.remembered(again, 0)?;
+            let recording = report.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
+            advised.found_after = found(&report);
+            Some(felt(again, &recording)?)
+        }
+        Err(why) => {
+            advised.note = Some(why);
+            None
+        }
+    };
+    for name in FELT {
+        let Some(value) = figures.get(*name) else { continue };
+        advised.figures.push(Row {
+            name: (*name).to_owned(),
+            unit: value.unit,
+            before: value.value,
+            after: after.as_ref().and_then(|after| after.get(*name)).map(|value| value.value),
+            predicted: predicted.as_ref().ok().and_then(|predicted| predicted.get(*name)).copied(),
+        });
+    }
+    if after.is_some() {
+        let harm: Vec<Row> =
+            advised.figures.iter().filter(|row| row.name != "host.dirty_peak_bytes").cloned().collect();
+        advised.verdict = verdict(&harm, !advised.found_after.is_empty());
+    }
+    Ok(advised)
+}
+
+/// The scenario after the change, with the kernel it runs on if that changes.
+type Again = (Scenario, Option<String>);
+
+fn changed(
+    trial: Trial<'_>,
+    window: &floodline_record::window::Window,
+    settings: &[Setting],
+) -> Result<Option<Again>, String> {
+    if settings.is_empty() {
+        return Ok(None);
+    }
+    let journald: Vec<String> =
+        trial.scenario.workload.tasks.keys().filter(|name| name.contains("journal")).cloned().collect();
+    let host = Host { window, journald: &journald };
+    let kernel: &Kernel = trial.kernel;
+    let changed =
+        change(trial.scenario, kernel.version, settings, host).map_err(|error| format!("Not run: {error}"))?;
+    let moved = (changed.kernel != kernel.version).then(|| changed.kernel.to_string());
+    Ok(Some((changed.scenario, moved)))
+}
+
+/// The figures after the change, as the twin of the recording predicts them.
+fn predict(recording: &Path, settings: &[Setting]) -> Result<BTreeMap<String, f64>, CliError> {
+    if settings.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let studied = study(recording)?;
+    let question = Question::new(&studied.twin, &studied.recorded.window, settings)
+        .map_err(|error| CliError::usage(&error).hint(error.hint.clone()))?;
+    let prediction = answer(&studied, &question, true, &Budget { interrupt: None, until: None }, None)?;
+    let rows = prediction.map(|prediction| prediction.rows).unwrap_or_default();
+    Ok(rows.into_iter().filter(|row| row.doubt.is_none()).map(|row| (row.figure, row.then)).collect())
+}
