@@ -364,3 +364,67 @@ fn real_recordings_are_held_against_the_model() {
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("cannot read /nowhere.flr: No such file"), "{run}");
 }
+
+#[test]
+fn a_change_that_doctor_prints_is_made_and_judged() {
+    let Some(kernel) = kernel_in_cache() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().to_str().expect("UTF-8");
+    // Recordings of the model stand for those of a kernel.
+    let simulate = |variant: &str, kernel: &str, settings: &[String]| {
+        let save = format!("{dir}/dirty-cliff.{variant}.{kernel}.flr");
+        let path = scenario("dirty-cliff");
+        let mut args = vec!["simulate", &path, "--variant", "incident-short", "--kernel", "6.12", "--save", &save];
+        settings.iter().for_each(|setting| args.extend(["--set", setting]));
+        let run = floodline(&args);
+        assert!(run.code <= 1, "{run}");
+    };
+    let advise = || {
+        let path = scenario("dirty-cliff");
+        let args = ["advise", &path, "--variants", "incident-short", "--kernels", &kernel, "--recordings", dir];
+        let run = run(&[&args[..], &["--no-run", "--format", "json"]].concat());
+        assert_eq!(run.code, 0, "{run}");
+        serde_json::from_str::<serde_json::Value>(&run.stdout).expect("JSON")["runs"].clone()
+    };
+    assert_eq!(advise(), serde_json::json!([]), "nothing was run");
+    let release = Path::new(&kernel).file_name().and_then(|name| name.to_str()).expect("UTF-8");
+    let version = release.split(['-', '+']).find(|part| part.starts_with("6.12.")).expect("a version");
+    simulate("incident-short", version, &[]);
+    let first = advise();
+    assert!(first[0]["note"].as_str().is_some_and(|note| note.contains("no recording found")), "{first}");
+    let shown = run(&["judge", &scenario("dirty-cliff"), &format!("{dir}/dirty-cliff.incident-short.{version}.flr")]);
+    assert!(shown.stdout.contains("dirty-cliff"), "{shown}");
+    simulate("incident-short.advised", version, &["vm.dirty_bytes=64M".into(), "vm.dirty_background_bytes=16M".into()]);
+    let second = &advise()[0];
+    assert_eq!(second["found_before"][0], "dirty-cliff", "{second}");
+    assert!(second["changes"].as_array().is_some_and(|changes| !changes.is_empty()), "{second}");
+    let longest = &second["figures"][0];
+    assert_eq!(longest["name"], "durable.longest_wait_seconds", "{second}");
+    assert!(longest["after"].as_f64() < longest["before"].as_f64(), "{second}");
+    assert!(["cured", "helped"].contains(&second["verdict"].as_str().unwrap_or_default()), "{second}");
+}
+
+#[test]
+fn vm_a_task_that_fails_is_judged_and_its_figures_are_kept() {
+    let Some((_guest, program)) = guest() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("failing.toml");
+    let text = "name = \"failing\"\nsummary = \"One task fails, the other goes on.\"\n\
+        [machine]\nmemory = \"512 MiB\"\ncpus = 1\n[machine.devices.sda]\nsize = \"256 MiB\"\n\
+        [machine.mounts.\"/data\"]\ntype = \"ext4\"\ndevice = \"sda\"\n[workload]\nduration = \"3s\"\n\
+        [workload.tasks.failing]\nsteps = [{ read = { file = \"/data/missing\" } }]\n\
+        [workload.tasks.well]\nsteps = [{ write = { file = \"/data/a\", rate = \"100/s\" } }]\n";
+    std::fs::write(&path, text).expect("a file");
+    let path = path.to_str().expect("UTF-8");
+    let run = run(&["run", path, "--kernel", "6.12", "--timeout", "5m", "--guest-program", &program]);
+    if is_skipped(&run) {
+        return;
+    }
+    assert_eq!(run.code, 1, "{run}");
+    assert!(run.stdout.contains("steps[0].read: open /data/missing"), "{run}");
+    assert!(run.stdout.contains("well.write"), "{run}");
+    // The model reports the same step by the same name.
+    let simulated = floodline(&["simulate", path]);
+    assert_eq!(simulated.code, 1, "{simulated}");
+    assert!(simulated.stdout.contains("steps[0].read: open /data/missing"), "{simulated}");
+}

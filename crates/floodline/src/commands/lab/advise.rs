@@ -169,7 +169,8 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
                 Some(kernel) => bench.kernel(&kernel)?,
                 None => trial.kernel.clone(),
             };
-            let again = Trial { scenario: &scenario, variant: trial.variant, kernel: &kernel };
+            let variant = format!("{}.advised", trial.variant);
+            let again = Trial { scenario: &scenario, variant: &variant, kernel: &kernel };
             let report = bench.remembered(again, 0)?;
             let recording = report.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
             advised.found_after = found(&report);
