@@ -11,7 +11,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny fuzz mutants lab validate bench page-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab validate bench page-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -52,6 +52,11 @@ notices:
 deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --locked check
+
+# Kills the processes of `floodline apply` at random moments, on folders that imitate a host.
+KILLS := 1000
+kills:
+	FLOODLINE_KILLS=$(KILLS) cargo test --locked --package floodline --test program -- tune::no_kill
 
 # Coverage-guided, for FUZZ_MINUTES. The tests run the same targets for a moment each.
 fuzz:

@@ -23,6 +23,8 @@ enum Cause {
     Usage,
     CannotObserve,
     ClosedPipe,
+    PutBack,
+    NotPutBack,
     LabUnavailable,
     Bug,
     Simulator(Box<SimError>),
@@ -38,6 +40,8 @@ impl Cause {
             Cause::CannotObserve => Exit::CannotObserve,
             // The reader has what it wanted.
             Cause::ClosedPipe => Exit::Done,
+            Cause::PutBack => Exit::PutBack,
+            Cause::NotPutBack => Exit::NotPutBack,
             Cause::LabUnavailable => Exit::LabUnavailable,
             Cause::Bug => Exit::Bug,
             Cause::Simulator(error) => match error.as_ref() {
@@ -88,6 +92,16 @@ impl CliError {
     /// The host cannot be observed.
     pub(crate) fn cannot_observe(cause: impl fmt::Display) -> CliError {
         CliError::new(Cause::CannotObserve, cause)
+    }
+
+    /// A change failed, and the old values are in force.
+    pub(crate) fn put_back(cause: impl fmt::Display) -> CliError {
+        CliError::new(Cause::PutBack, cause)
+    }
+
+    /// A change failed, and not all of the old values are in force.
+    pub(crate) fn not_put_back(cause: impl fmt::Display) -> CliError {
+        CliError::new(Cause::NotPutBack, cause)
     }
 
     /// No kernel can be run here.

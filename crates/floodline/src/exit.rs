@@ -15,6 +15,10 @@ pub(crate) enum Exit {
     Usage,
     /// The host cannot be observed, or a result could not be written.
     CannotObserve,
+    /// A change failed, or was not confirmed, and the old values are in force.
+    PutBack,
+    /// A change failed, and not all of the old values are in force.
+    NotPutBack,
     /// The lab is unavailable; says nothing about the scenario.
     LabUnavailable,
     /// A bug of ours.
@@ -30,8 +34,10 @@ pub(crate) const HELP: &str = "\
 Exit codes:
   0   done; nothing at or above --fail-on
   1   findings at or above --fail-on
-  2   wrong usage, configuration or input file
+  2   wrong usage, configuration or input file; a change that was refused
   3   the host cannot be observed, or a result could not be written
+  4   a change failed; the old values are in force
+  5   a change failed; not all of the old values are in force
   69  the lab is unavailable; the scenario was not judged
   70  a bug in floodline
   71  out of memory
@@ -46,6 +52,8 @@ impl Exit {
             Exit::Findings => 1,
             Exit::Usage => 2,
             Exit::CannotObserve => 3,
+            Exit::PutBack => 4,
+            Exit::NotPutBack => 5,
             Exit::LabUnavailable => 69,
             Exit::Bug => 70,
             Exit::OutOfMemory => 71,

@@ -15,6 +15,7 @@ mod memory;
 mod model;
 mod observe;
 mod output;
+mod tuning;
 mod twins;
 
 use console::{ColorChoice, Console};
@@ -27,6 +28,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     if guest::is_here() {
         guest::run();
+    }
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == floodline_tune::guard::ARGUMENT) {
+        return ExitCode::from(floodline_tune::guard::main(&arguments.collect::<Vec<_>>()));
     }
     interrupt::survive_file_size_limit();
     let result = std::panic::catch_unwind(run);

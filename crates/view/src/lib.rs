@@ -6,6 +6,7 @@ pub mod advised;
 pub mod as_if;
 pub mod budget;
 pub mod capabilities;
+pub mod change;
 pub mod compare;
 pub mod doctor;
 pub mod explain;

@@ -2,12 +2,15 @@
 //! The commands. To add one: a file beside this one, its `mod` line, and its place in [`COMMANDS`].
 
 mod advise;
+mod apply;
 mod budget;
 mod compare;
 mod completions;
+mod confirm;
 mod doctor;
 mod explain;
 mod export;
+mod history;
 mod kernels;
 mod lab;
 mod ledger;
@@ -15,6 +18,7 @@ mod predict;
 mod record;
 mod replay;
 mod report;
+mod rollback;
 pub(crate) mod scenario;
 mod serve;
 mod simulate;
@@ -37,6 +41,10 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<export::Export>(),
     Command::of::<compare::Compare>(),
     Command::of::<report::ReportCommand>(),
+    Command::of::<apply::Apply>(),
+    Command::of::<confirm::Confirm>(),
+    Command::of::<rollback::Rollback>(),
+    Command::of::<history::History>(),
     Command::of::<explain::Explain>(),
     Command::of::<kernels::Kernels>(),
     Command::of::<scenario::ScenarioCommand>(),

@@ -30,3 +30,4 @@ mod simulate;
 mod standard_output;
 mod sweep;
 mod trace;
+mod tune;

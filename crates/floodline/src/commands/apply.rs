@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline apply`: makes the change of a plan under a guard that undoes it unless it is confirmed. Wiring only: the
+//! change is made by `floodline_tune`.
+
+use super::Run;
+use super::explain::named;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::shown;
+use crate::interrupt::Interrupt;
+use crate::live::Host;
+use crate::observe::{Schedule, observe, parse_duration};
+use crate::tuning::{SiteArgs, tell_settled};
+use floodline_analysis::change::ChangePlan;
+use floodline_analysis::diagnose::stretches::Stretches;
+use floodline_analysis::report::When;
+use floodline_host::Needs;
+use floodline_record::record::Sink;
+use floodline_tune::apply::{Prepared, Request, plan_of, prepare, run};
+use floodline_view::change as view;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Change settings of this host, and undo it unless it is confirmed
+#[derive(clap::Parser)]
+#[command(
+    name = "apply",
+    after_help = "A guard starts before the first write. It puts every old value back when the time to confirm is \
+        over, when tasks of the host stall on I/O, when --probe fails, and when this program dies. A value that \
+        another program changed meanwhile is left. A reboot also brings the old values back: files are written by \
+        floodline confirm, and only with --persist.\n\n\
+        Examples:\n  \
+        floodline apply plan.json --dry-run\n  \
+        floodline apply plan.json --yes --confirm-within 10m\n  \
+        floodline apply --set vm.dirty_bytes=268435456 --yes --persist\n  \
+        floodline apply --finding dirty-cliff --yes --probe 'curl -fs localhost/health'"
+)]
+pub(crate) struct Apply {
+    /// Plan that floodline advise wrote; - is standard input
+    #[arg(required_unless_present_any = ["set", "finding"], conflicts_with_all = ["set", "finding"])]
+    plan: Option<PathBuf>,
+    /// Observe this host for 10 s and apply what helps against the finding of this rule
+    #[arg(long, value_name = "RULE", conflicts_with = "set")]
+    finding: Option<String>,
+    /// Set this knob to this value; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Write. Without it, the writes are printed and nothing is changed
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Print every write and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Undo the change unless floodline confirm succeeds within this time
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_within)]
+    confirm_within: Duration,
+    /// When it is confirmed, also write files that set it at boot
+    #[arg(long)]
+    persist: bool,
+    /// Shell command to run every 5 s; undo the change if it fails
+    #[arg(long, value_name = "CMD")]
+    probe: Option<String>,
+    #[command(flatten)]
+    site: SiteArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Longest plan that is read.
+const PLAN_MAX: u64 = 4 << 20;
+
+/// How long `--finding` observes.
+const OBSERVED: Schedule = Schedule { length: Some(Duration::from_secs(10)), every: Duration::from_secs(1) };
+
+/// Reads a time to confirm: long enough for a login, short enough to end.
+fn parse_within(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        within if within < Duration::from_secs(1) => Err("too short: the minimum is 1s".to_owned()),
+        within if within > Duration::from_secs(7 * 86_400) => Err("too long: the maximum is 168h".to_owned()),
+        within => Ok(within),
+    }
+}
+
+impl Run for Apply {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let site = self.site.site();
+        let plan = match (&self.plan, &self.finding) {
+            (Some(path), _) => read(path)?,
+            (None, Some(rule)) => {
+                let mut plan = plan_of(&site, &self.settings_for(rule)?)?;
+                plan.rules.push(rule.clone());
+                plan
+            }
+            (None, None) => plan_of(&site, &self.set)?,
+        };
+        let request = Request { plan, within: self.confirm_within, persist: self.persist, probe: self.probe.clone() };
+        let prepared = prepare(&site, &request, !self.yes)?;
+        tell_settled(console, &prepared.settled);
+        if !self.yes {
+            console.print(&self.shown(&writes(&prepared))?)?;
+            if self.dry_run {
+                return Ok(Exit::Done);
+            }
+            return Err(CliError::usage("nothing was changed: --yes was not given")
+                .hint("apply the writes above: add --yes; print them only: add --dry-run"));
+        }
+        let applied = run(&site, &request, prepared)?;
+        let answer = view::Applied {
+            schema: view::APPLIED,
+            id: applied.id,
+            set: applied.set,
+            confirm_within_s: applied.left.as_secs_f64(),
+        };
+        match self.format {
+            Format::Text => console.print(&view::applied(&answer))?,
+            Format::Json => console.print(&view::json(&answer).map_err(CliError::bug)?)?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Apply {
+    fn shown(&self, writes: &view::Writes) -> Result<String, CliError> {
+        match self.format {
+            Format::Text => Ok(view::writes(writes)),
+            Format::Json => view::json(writes).map_err(CliError::bug),
+        }
+    }
+
+    /// What helps against a finding, as settings.
+    fn settings_for(&self, rule: &str) -> Result<Vec<String>, CliError> {
+        let rule = named(rule)?.name;
+        let interrupt = Interrupt::watch()?;
+        let root = self.site.root();
+        let host = Host::open(root)?;
+        let mut stretches = Stretches::new(vec![rule]);
+        let length = if root.is_some() { Some(Duration::ZERO) } else { OBSERVED.length };
+        observe(Schedule { length, ..OBSERVED }, &interrupt, host.looks(Needs::ALL, None), |record| {
+            match stretches.record(record) {
+                Ok(()) => Ok(()),
+            }
+        })?;
+        let report = stretches.finish();
+        let Some(finding) = report.findings.iter().find(|finding| finding.rule == rule) else {
+            return Err(CliError::usage(format!("{rule} is not found on this host; nothing was changed"))
+                .hint(format!("floodline doctor --rule {rule} --details shows why")));
+        };
+        let knob = |path: &str| floodline_tune::knob::name_of_path(path);
+        let steps = finding.plan.iter().filter(|step| step.when == When::Now);
+        let sets: Vec<String> =
+            steps.clone().filter_map(|step| Some(format!("{}={}", knob(&step.write)?, step.value))).collect();
+        if sets.is_empty() {
+            let told = CliError::usage(format!("the plan of {rule} changes no knob that apply can set"));
+            return Err(steps.fold(told, |told, step| told.hint(format!("do it by hand: {}", step.command))));
+        }
+        Ok(sets)
+    }
+}
+
+/// The writes of a prepared plan, for people and programs.
+fn writes(prepared: &Prepared) -> view::Writes {
+    let of = |slot: &floodline_tune::slot::Slot| {
+        slot.writes
+            .iter()
+            .filter_map(|write| {
+                let path = slot.attributes.get(write.at).map(|attribute| format!("/{}", attribute.path))?;
+                Some(view::Write { path, value: write.value.clone() })
+            })
+            .collect::<Vec<_>>()
+    };
+    let slots = prepared.slots.iter().map(|slot| view::Setting {
+        old: slot.old_shown(),
+        new: slot.new_shown(),
+        writes: of(slot),
+    });
+    let files = prepared.files.iter().map(|(path, text)| view::Write { path: path.clone(), value: text.clone() });
+    view::Writes { schema: view::WRITES, settings: slots.collect(), files_at_confirm: files.collect() }
+}
+
+/// Reads a plan.
+fn read(path: &Path) -> Result<ChangePlan, CliError> {
+    let name = if path == Path::new("-") { "standard input".to_owned() } else { shown(path).to_string() };
+    let open: Result<Box<dyn Read>, io::Error> = match path == Path::new("-") {
+        true => Ok(Box::new(io::stdin().lock())),
+        false => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    let mut text = Vec::new();
+    open.and_then(|file| file.take(PLAN_MAX).read_to_end(&mut text)).map_err(|error| {
+        CliError::usage(format!("cannot read {name}: {error}")).hint("make a plan with: floodline advise")
+    })?;
+    let again = |error: CliError| error.hint("nothing was changed; make a new plan: floodline advise");
+    let value: serde_json::Value = serde_json::from_slice(&text)
+        .map_err(|error| again(CliError::usage(format!("{name} is not a plan: {error}"))))?;
+    // A newer form has fields that this program does not know: its version explains more than they do.
+    let schema = value.get("schema").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    if schema != floodline_analysis::change::SCHEMA {
+        let wanted = floodline_analysis::change::SCHEMA;
+        return Err(again(CliError::usage(format!("{name} has schema {schema:?}; this program applies {wanted}"))));
+    }
+    serde_json::from_value(value).map_err(|error| again(CliError::usage(format!("{name} is not a plan: {error}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_confirm_has_ends() {
+        assert_eq!(parse_within("10m"), Ok(Duration::from_secs(600)));
+        assert!(parse_within("999ms").is_err());
+        assert!(parse_within("169h").is_err());
+    }
+}

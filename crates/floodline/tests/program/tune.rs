@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changes of a host, on folders that imitate one: what is written, put back, confirmed and refused, also when the
+//! programs that do it are killed. No test writes to this host.
+
+use crate::harness::{Run, floodline};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder that imitates a host, with its journals.
+struct Imitated {
+    folder: tempfile::TempDir,
+}
+
+const OLD: [(&str, &str); 4] =
+    [("dirty_bytes", "0"), ("dirty_ratio", "20"), ("dirty_background_bytes", "0"), ("dirty_background_ratio", "10")];
+const SET: [&str; 4] = ["--set", "vm.dirty_bytes=268435456", "--set", "vm.dirty_background_bytes=67108864"];
+
+impl Imitated {
+    fn new() -> Imitated {
+        let host = Imitated { folder: tempfile::tempdir().expect("a folder") };
+        for (name, value) in OLD {
+            host.write(&format!("proc/sys/vm/{name}"), value);
+        }
+        host.write("proc/sys/vm/dirty_expire_centisecs", "3000");
+        host.write("proc/sys/kernel/hostname", "db1");
+        host.write("proc/sys/kernel/osrelease", "6.12.0");
+        host.write("proc/sys/kernel/random/boot_id", "boot-1");
+        host.write("proc/meminfo", "MemTotal:       16384 kB");
+        host.write("proc/vmstat", "nr_free_pages 1000\nnr_dirty 0\nnr_writeback 0\nnr_dirty_threshold 200000\nnr_dirty_background_threshold 100000");
+        host.write(
+            "proc/pressure/io",
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0",
+        );
+        host.write("etc/hostname", "db1");
+        host
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, format!("{text}\n")).expect("a file");
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap_or_default().trim().to_owned()
+    }
+
+    /// Values of the four thresholds, in the order of `OLD`.
+    fn values(&self) -> Vec<String> {
+        OLD.iter().map(|(name, _)| self.read(&format!("proc/sys/vm/{name}"))).collect()
+    }
+
+    fn arguments<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        let root = self.folder.path().to_str().expect("UTF-8");
+        [args, &["--root", root]].concat()
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        floodline(&self.arguments(args))
+    }
+
+    fn apply(&self, more: &[&str]) -> Run {
+        self.run(&[&["apply", "--yes"], &SET[..], more].concat())
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floodline"));
+        command.env_clear().args(self.arguments(args)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("it starts")
+    }
+
+    /// Processes that guard a change of this host: the guard and its keeper.
+    fn guards(&self) -> Vec<i32> {
+        let state = self.path("var/lib/floodline");
+        let is_ours = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let mut words = line.split(|byte| *byte == 0);
+            words.nth(1) == Some(b"--guard-of-a-change") && words.next() == Some(state.as_os_str().as_encoded_bytes())
+        };
+        let pids = std::fs::read_dir("/proc").expect("proc").flatten();
+        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+    }
+
+    /// Waits until something holds; panics after 20 s.
+    fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !holds() {
+            assert!(started.elapsed() < Duration::from_secs(20), "{what}: {:?}", self.values());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Imitated {
+    fn drop(&mut self) {
+        // A test that failed leaves no process behind.
+        while let Some(pid) = self.guards().first() {
+            kill(*pid);
+        }
+    }
+}
+
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+}
+
+fn old() -> Vec<&'static str> {
+    OLD.iter().map(|(_, value)| *value).collect()
+}
+
+const NEW: [&str; 4] = ["268435456", "0", "67108864", "0"];
+
+#[test]
+fn a_change_is_applied_confirmed_kept_and_rolled_back() {
+    let host = Imitated::new();
+    let run = host.apply(&["--persist"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("vm.dirty_bytes=268435456 (was vm.dirty_ratio=20)"), "{run}");
+    assert_eq!(host.values(), NEW);
+    // A reboot in the window starts with the old setting.
+    assert!(!host.path("etc/sysctl.d/99-zz-floodline.conf").exists());
+
+    let run = host.run(&["confirm"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("open a new login"), "{run}");
+    let run = host.run(&["confirm", "--same-login"]);
+    assert_eq!(run.code, 0, "{run}");
+    host.until("the guard ends", || host.guards().is_empty());
+    assert_eq!(host.values(), NEW);
+    let file = host.read("etc/sysctl.d/99-zz-floodline.conf");
+    assert!(file.ends_with("vm.dirty_background_bytes = 67108864\nvm.dirty_bytes = 268435456"), "{file}");
+    let run = host.run(&["history"]);
+    assert!(run.stdout.contains("confirmed, and set at boot"), "{run}");
+
+    let run = host.run(&["rollback"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert_eq!(host.values(), old());
+    assert!(!host.path("etc/sysctl.d/99-zz-floodline.conf").exists());
+    assert_eq!(host.run(&["rollback"]).code, 2);
+}
+
+#[test]
+fn a_change_that_is_not_confirmed_is_put_back() {
+    let host = Imitated::new();
+    assert_eq!(host.apply(&["--confirm-within", "1s"]).code, 0);
+    host.until("the guard ends", || host.guards().is_empty());
+    assert_eq!(host.values(), old());
+    let run = host.run(&["confirm", "1", "--same-login"]);
+    assert_eq!(run.code, 4, "{run}");
+    assert!(run.stderr.contains("it was not confirmed in time"), "{run}");
+}
+
+#[test]
+fn a_pending_change_is_rolled_back_by_its_guard() {
+    let host = Imitated::new();
+    assert_eq!(host.apply(&[]).code, 0);
+    let run = host.apply(&[]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("change 1 waits for its confirmation"), "{run}");
+    let run = host.run(&["rollback"]);
+    assert_eq!((run.code, host.values()), (0, old().iter().map(ToString::to_string).collect()), "{run}");
+    assert!(host.run(&["history"]).stdout.contains("put back: it was rolled back"));
+}
+
+#[test]
+fn a_value_of_an_administrator_is_left() {
+    let host = Imitated::new();
+    assert_eq!(host.apply(&[]).code, 0);
+    host.write("proc/sys/vm/dirty_bytes", "1073741824");
+    let run = host.run(&["confirm", "--same-login"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("vm.dirty_bytes=268435456 is not in force: found 1073741824 0"), "{run}");
+    let run = host.run(&["rollback"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("vm.dirty_bytes=268435456 was changed by another program, which is left"), "{run}");
+    assert_eq!(host.values(), ["1073741824", "0", "0", "10"]);
+}
+
+#[test]
+fn what_must_not_be_applied_is_refused_and_nothing_is_changed() {
+    let host = Imitated::new();
+    let check = |args: &[&str], code: i32, text: &str| {
+        let run = host.run(&[&["apply"], args].concat());
+        assert_eq!(run.code, code, "{args:?}: {run}");
+        assert!(run.stderr.contains(text), "{args:?}: {run}");
+        assert!(run.stderr.contains("hint: ") || code == 0, "{run}");
+        assert_eq!(host.values(), old(), "{args:?}");
+    };
+    check(&["--set", "vm.dirty_ratio=101", "--yes"], 2, "expected a number from 0 to 100");
+    check(&["--set", "kernel.panic=1", "--yes"], 2, "unknown knob \"kernel.panic\"");
+    check(
+        &["--set", "vm.dirty_ratio=5", "--set", "vm.dirty_bytes=8192", "--yes"],
+        2,
+        "perhaps as bytes and as a ratio",
+    );
+    check(&["--set", "vm.dirty_ratio=20", "--yes"], 2, "every value of the plan is in force");
+    check(&["--set", "vm.dirty_ratio=5"], 2, "--yes was not given");
+    check(&["--set", "vm.dirty_ratio=5", "--yes", "--probe", "false"], 2, "the probe fails already");
+    check(&["--set", "cgroup/a/memory.high=max", "--yes"], 2, "cannot read cgroup/a/memory.high");
+    check(&["--set", "vm.dirty_ratio=5", "--dry-run"], 0, "");
+    let plan = |from: &str, to: &str| {
+        let text = r#"{"schema":"floodline.plan/1","fingerprint":{"hostname":"db1","kernel":"6.12.0","boot_id":"boot-1",
+            "mem_total_bytes":16777216},"changes":[{"knob":"vm.dirty_ratio","old":"20","new":"5"}],"rules":[],"evidence":[],
+            "expected":[],"arithmetic_only":null,"longest_pause_s":0.2,"endpoint":"stall_seconds_per_hour","boot":[]}"#;
+        assert!(text.contains(from));
+        let path = host.path("plan.json");
+        std::fs::write(&path, text.replace(from, to)).expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    check(&[&plan("db1", "db2"), "--yes"], 2, "the plan was made for another host: \"db2\", found \"db1\"");
+    check(&[&plan("boot-1", "boot-0"), "--yes"], 2, "the plan was made for another boot");
+    check(&[&plan("6.12.0", "6.1.0"), "--yes"], 2, "the plan was made for another kernel");
+    check(&[&plan("\"20\"", "\"30\""), "--yes"], 2, "vm.dirty_ratio is 20, and was 30 when the plan was made");
+    check(&[&plan("plan/1", "plan/2"), "--yes"], 2, "has schema \"floodline.plan/2\"");
+    check(&[&plan("\"rules\"", "\"rulez\""), "--yes"], 2, "is not a plan");
+    check(&[&plan("0.2", "-1"), "--yes"], 2, "longest_pause_s");
+    host.write("proc/77/comm", "bpftune");
+    check(&["--set", "vm.dirty_ratio=5", "--yes"], 2, "bpftune (process 77) changes sysctls");
+    std::fs::remove_dir_all(host.path("proc/77")).expect("it is there");
+
+    // A journal that cannot be read.
+    assert_eq!(host.apply(&[]).code, 0);
+    assert_eq!(host.run(&["rollback"]).code, 0);
+    let journal = host.path("var/lib/floodline/journal/0001.journal");
+    let text = std::fs::read_to_string(&journal).expect("a journal");
+    std::fs::write(&journal, text.replacen("268435456", "268435457", 1)).expect("it is written");
+    check(&["--set", "vm.dirty_ratio=5", "--yes"], 2, "is damaged at line 1: its hash does not match");
+}
+
+#[test]
+fn a_host_that_suffers_gets_its_old_values_back() {
+    let host = Imitated::new();
+    assert_eq!(host.apply(&["--probe", &format!("test ! -e {}", host.path("sick").display())]).code, 0);
+    host.write("sick", "");
+    host.until("the guard ends", || host.guards().is_empty());
+    assert_eq!(host.values(), old());
+    assert!(host.run(&["history"]).stdout.contains("put back: the probe failed"));
+}
+
+#[test]
+fn after_a_reboot_nothing_is_pending() {
+    let host = Imitated::new();
+    assert_eq!(host.apply(&["--persist"]).code, 0);
+    // A power cut: every process is gone, and boot sets the old values.
+    while let Some(pid) = host.guards().first() {
+        kill(*pid);
+    }
+    for (name, value) in OLD {
+        host.write(&format!("proc/sys/vm/{name}"), value);
+    }
+    host.write("proc/sys/kernel/random/boot_id", "boot-2");
+    let run = host.run(&["history"]);
+    assert!(run.stderr.contains("the host was started again before it was confirmed"), "{run}");
+    assert_eq!((run.code, host.values()), (0, old().iter().map(ToString::to_string).collect()), "{run}");
+    assert!(!host.path("etc/sysctl.d").exists());
+}
+
+/// Kills some of the applier, the guard and its keeper at a moment, and checks that the host ends with the old values.
+/// Where all of them died, the next command finishes the change.
+fn check_kill(seed: u64) {
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let host = Imitated::new();
+    let arguments = [&["apply", "--yes", "--confirm-within", "2s"], &SET[..]].concat();
+    let mut applier = host.spawn(&arguments);
+    let (kills_applier, kills_guards) = match next(4) {
+        0 => (true, 0),
+        1 => (false, 1),
+        2 => (true, 1),
+        _ => (true, 2),
+    };
+    // Most of what can go wrong happens within the first moments.
+    let window = if next(3) == 0 { 400_000 } else { 40_000 };
+    std::thread::sleep(Duration::from_micros(next(window)));
+    if kills_applier {
+        let _ = applier.kill();
+    }
+    let guards = host.guards();
+    for pid in guards.iter().take(kills_guards) {
+        kill(*pid);
+    }
+    let _ = applier.wait();
+    let started = Instant::now();
+    let limit = Duration::from_secs(2 + 5 + 15);
+    while !host.guards().is_empty() {
+        assert!(started.elapsed() < limit, "seed {seed}: a guard is left: {:?}", host.values());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if kills_applier && guards.len() <= kills_guards {
+        let run = host.run(&["history"]);
+        assert_eq!(run.code, 0, "seed {seed}: {run}");
+    }
+    assert_eq!(host.values(), old(), "seed {seed}, applier {kills_applier}, guards {kills_guards}");
+    let run = host.run(&["history"]);
+    assert!(!run.stdout.contains("waits"), "seed {seed}: {run}");
+}
+
+/// `FLOODLINE_KILLS` says how many; `make kills` runs 1,000.
+#[test]
+fn no_kill_leaves_a_host_on_an_unconfirmed_setting() {
+    let count = std::env::var("FLOODLINE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
+    let threads = 4;
+    std::thread::scope(|scope| {
+        for first in 0..threads {
+            scope.spawn(move || (first..count).step_by(4).for_each(check_kill));
+        }
+    });
+}
+
+#[test]
+fn a_folder_of_journals_that_cannot_be_made_is_an_error() {
+    let host = Imitated::new();
+    let file = host.path("file");
+    std::fs::write(&file, "").expect("a file");
+    let run = host.apply(&["--state-dir", Path::new(&file).join("x").to_str().expect("UTF-8")]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("cannot create folder"), "{run}");
+    assert_eq!(host.values(), old());
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Applies a plan: checks, journal, guard, writes. Until the guard is ready nothing is written. A write that fails, or a
+//! guard that dies, puts everything back.
+
+use crate::error::TuneError;
+use crate::guard;
+use crate::guard::wire::{self, Client};
+use crate::host::boottime;
+use crate::journal::{Entry, Journal, Lock, Planned, Who, sha256};
+use crate::knob::{Knob, KnobError, NAMES};
+use crate::manager::managers;
+use crate::ramp::{self, Memory};
+use crate::recover::{Settled, Site, by_hand, restore, shown};
+use crate::slot::{Live, Slot};
+use crate::{persist, rollback};
+use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
+use std::io;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time that the guard has for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Time that the guard has to put everything back and to write its journal.
+const GUARD_MAX: Duration = Duration::from_secs(30);
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The plan.
+    pub plan: ChangePlan,
+    /// Time in which it must be confirmed.
+    pub within: Duration,
+    /// Whether it is to survive a reboot.
+    pub persist: bool,
+    /// Command that must go on succeeding.
+    pub probe: Option<String>,
+}
+
+/// A plan that may be applied: checked against the host, and not written yet.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Settings in the order of their writes.
+    pub slots: Vec<Slot>,
+    /// Changes that were finished first.
+    pub settled: Vec<Settled>,
+    /// Files that a confirmation would write.
+    pub files: Vec<(String, String)>,
+    _lock: Lock,
+}
+
+/// A change that waits for its confirmation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Number of the change.
+    pub id: u32,
+    /// Settings, each as old and new `NAME=VALUE`.
+    pub set: Vec<(String, String)>,
+    /// Time left to confirm it.
+    pub left: Duration,
+}
+
+/// A plan of settings given by hand.
+pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
+    let changes = sets.iter().map(|set| {
+        let (knob, new) = set.split_once('=').ok_or_else(|| {
+            TuneError::refused(format!("invalid setting {set:?}: expected NAME=VALUE"))
+                .hint("for example vm.dirty_bytes=268435456")
+        })?;
+        let (knob, new) = (knob.trim().to_owned(), new.trim().to_owned());
+        let resolved = Knob::resolve(&site.host, &knob).map_err(of_knob)?;
+        let old = Slot::read(&site.host, &resolved, new.clone())
+            .ok()
+            .and_then(|slot| resolved.place().and_then(|place| slot.old.get(place).cloned()));
+        Ok(Change { knob: resolved.written.name, old, new })
+    });
+    Ok(ChangePlan {
+        schema: SCHEMA.to_owned(),
+        fingerprint: site.host.fingerprint(),
+        changes: changes.collect::<Result<_, TuneError>>()?,
+        rules: Vec::new(),
+        evidence: Vec::new(),
+        expected: Vec::new(),
+        arithmetic_only: Some("the values were given on the command line".to_owned()),
+        longest_pause_s: 0.2,
+        endpoint: "stall_seconds_per_hour".to_owned(),
+        boot: Vec::new(),
+    })
+}
+
+fn of_knob(error: KnobError) -> TuneError {
+    let told = TuneError::refused(&error);
+    match error {
+        KnobError::Unknown { .. } => told.hint(format!("knobs: {NAMES}")),
+        KnobError::Value { .. } => told.hint("nothing was changed; give a value that the kernel takes"),
+    }
+}
+
+/// Checks a plan against the host. Nothing is written.
+pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepared, TuneError> {
+    let host = &site.host;
+    if !host.is_imitated() && !is_trial && !rustix::process::geteuid().is_root() {
+        return Err(TuneError::refused("only root can change settings of the host")
+            .hint("run it as root: sudo floodline apply …"));
+    }
+    check_plan(site, &request.plan)?;
+    if let Some(manager) = managers(host).into_iter().next() {
+        return Err(TuneError::refused(format!("{}: it would fight with the change", manager.text)).hint(manager.hint));
+    }
+    let store = site.store()?;
+    let Some(lock) = store.lock()? else {
+        return Err(TuneError::refused("another floodline changes this host").hint("try again when it has ended"));
+    };
+    let settled = site.settle()?;
+    if let Some(pending) = site.journals()?.into_iter().find(|journal| journal.phase().is_pending()) {
+        return Err(TuneError::refused(format!("change {} waits for its confirmation", pending.id))
+            .hint("keep it: floodline confirm (from a new login)")
+            .hint(format!("or undo it: floodline rollback {}", pending.id)));
+    }
+    let mut slots = slots(site, &request.plan)?;
+    if slots.is_empty() {
+        return Err(TuneError::refused("nothing to change: every value of the plan is in force")
+            .hint("floodline verify shows whether it stays in force after a reboot"));
+    }
+    ramp::plan(&mut slots, Memory::read(host));
+    let files = persist::render(host, &slots)
+        .map(|files| files.into_iter().map(|file| (format!("/{}", file.path), file.after)).collect::<Vec<_>>());
+    let files = match (request.persist, files) {
+        (false, _) => Vec::new(),
+        (true, Err(why)) => {
+            return Err(TuneError::refused(format!("cannot keep the change over a reboot: {why}"))
+                .hint("apply it without --persist"));
+        }
+        (true, Ok(files)) => {
+            if let Some(why) = persist::refusal(host) {
+                let told = TuneError::refused(why)
+                    .hint("apply it without --persist, and put this into the image of the host:");
+                return Err(files.iter().fold(told, |told, (path, text)| {
+                    told.hint(format!("{path}: {}", text.lines().skip(1).collect::<Vec<_>>().join(", ")))
+                }));
+            }
+            files
+        }
+    };
+    if let Some(probe) = &request.probe {
+        let ran = Command::new("sh")
+            .args(["-c", probe])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if !ran.is_ok_and(|status| status.success()) {
+            return Err(TuneError::refused(format!("the probe fails already, before the change: {probe}"))
+                .hint("give a command that succeeds on this host"));
+        }
+    }
+    Ok(Prepared { slots, settled, files, _lock: lock })
+}
+
+/// What of a plan does not fit the host.
+fn check_plan(site: &Site, plan: &ChangePlan) -> Result<(), TuneError> {
+    if plan.schema != SCHEMA {
+        return Err(TuneError::refused(format!(
+            "the plan has schema {:?}; this program applies {SCHEMA}",
+            plan.schema
+        ))
+        .hint("use the version of floodline that wrote the plan, or make a new one: floodline advise"));
+    }
+    if !(plan.longest_pause_s.is_finite() && plan.longest_pause_s > 0.0) {
+        return Err(
+            TuneError::refused("the plan has no valid longest_pause_s").hint("make a new one: floodline advise")
+        );
+    }
+    let Fingerprint { hostname, kernel, boot_id, mem_total_bytes } = site.host.fingerprint();
+    let text = |number: Option<u64>| number.map(|number| number.to_string());
+    let print = &plan.fingerprint;
+    for (what, planned, found) in [
+        ("host", &print.hostname, hostname),
+        ("kernel", &print.kernel, kernel),
+        ("boot", &print.boot_id, boot_id),
+        ("memory in bytes", &text(print.mem_total_bytes), text(mem_total_bytes)),
+    ] {
+        if planned.is_some() && *planned != found {
+            let (planned, found) = (planned.clone().unwrap_or_default(), found.unwrap_or_else(|| "unknown".to_owned()));
+            return Err(TuneError::refused(format!(
+                "the plan was made for another {what}: {planned:?}, found {found:?}"
+            ))
+            .hint("record this host and make a new plan: floodline advise"));
+        }
+    }
+    Ok(())
+}
+
+/// The settings of a plan as they are now, without those that are in force already.
+fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
+    let host = &site.host;
+    let mut slots: Vec<Slot> = Vec::new();
+    for change in &plan.changes {
+        let knob = Knob::resolve(host, &change.knob).map_err(of_knob)?;
+        // Of a pair, the member that is not in force reads 0: setting the other one does that.
+        if knob.is_pair()
+            && change.new.trim() == "0"
+            && plan.changes.iter().any(|other| is_partner(&knob, change, other))
+        {
+            continue;
+        }
+        let value = knob.canonical(&change.new).map_err(of_knob)?;
+        let slot = Slot::read(host, &knob, value).map_err(|error| {
+            let name = &change.knob;
+            let told = TuneError::refused(format!("cannot read {name}: {error}"));
+            match error.kind() {
+                io::ErrorKind::NotFound => {
+                    told.hint("this kernel or host does not have it; make a new plan: floodline advise")
+                }
+                _ => told.hint("run it as root: sudo floodline apply …"),
+            }
+        })?;
+        if let (Some(old), Some(place)) = (&change.old, knob.place())
+            && slot.old.get(place).is_some_and(|found| found != old.trim())
+        {
+            let found = slot.old.get(place).cloned().unwrap_or_default();
+            return Err(TuneError::refused(format!(
+                "{} is {found}, and was {old} when the plan was made",
+                change.knob
+            ))
+            .hint("record this host and make a new plan: floodline advise"));
+        }
+        if slots.iter().any(|other| other.attributes.first() == slot.attributes.first()) {
+            return Err(TuneError::refused(format!(
+                "the plan sets {} twice, perhaps as bytes and as a ratio",
+                change.knob
+            ))
+            .hint("keep one of them"));
+        }
+        if slot.wanted().as_ref() != Some(&slot.old) {
+            slots.push(slot);
+        }
+    }
+    Ok(slots)
+}
+
+/// Whether another change of a plan sets the other member of a pair.
+fn is_partner(knob: &Knob, change: &Change, other: &Change) -> bool {
+    other.knob != change.knob
+        && other.new.trim() != "0"
+        && knob.state.iter().any(|attribute| attribute.name == other.knob.replacen("vm/", "vm.", 1))
+}
+
+/// Writes a plan that was prepared.
+pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied, TuneError> {
+    let store = site.store()?;
+    let json = serde_json::to_vec(&request.plan).unwrap_or_default();
+    let within = u64::try_from(request.within.as_nanos()).unwrap_or(u64::MAX);
+    let planned = Planned {
+        id: 0,
+        boot_id: site.host.fingerprint().boot_id,
+        deadline_ns: boottime().saturating_add(within),
+        who: Who::here(),
+        plan_sha256: sha256(&json),
+        plan: request.plan.clone(),
+        slots: prepared.slots,
+        persist: request.persist,
+        probe: request.probe.clone(),
+    };
+    let mut journal = store.create(planned)?;
+    let mut client = guard::start(&site.host, &site.state, journal.id).map_err(|error| {
+        let _ = journal.append(Entry::PutBack {
+            why: crate::journal::Why::NeverStarted,
+            outcomes: Vec::new(),
+            took_ns: None,
+        });
+        TuneError::refused(format!("{error}; nothing was changed"))
+            .hint("floodline apply … --dry-run prints the writes")
+    })?;
+    let written = write_all(site, &mut journal, &client);
+    let lock = prepared._lock;
+    if let Err(why) = written {
+        return Err(fail(site, journal, client, lock, &why));
+    }
+    if let Err(error) = journal.append(Entry::Applied) {
+        return Err(fail(site, journal, client, lock, &error.to_string()));
+    }
+    match client.ask(wire::APPLIED, ANSWER_MAX) {
+        Ok(answer) if answer == wire::WAITING => {}
+        _ => return Err(fail(site, journal, client, lock, "the guard ended")),
+    }
+    let set = journal.planned.slots.iter().map(|slot| (slot.old_shown(), slot.new_shown())).collect();
+    let left = Duration::from_nanos(journal.planned.deadline_ns.saturating_sub(boottime()));
+    Ok(Applied { id: journal.id, set, left })
+}
+
+/// Writes every value and reads it back.
+fn write_all(site: &Site, journal: &mut Journal, client: &Client) -> Result<(), String> {
+    let slots = journal.planned.slots.clone();
+    for slot in &slots {
+        let live =
+            Live::open(&site.host, slot).map_err(|error| format!("cannot open {}: {error}", slot.new_shown()))?;
+        for write in &slot.writes {
+            ramp::wait(&site.host, slot, write, || client.is_guarding());
+            if !client.is_guarding() {
+                return Err("the guard ended".to_owned());
+            }
+            let set = format!("{}={}", slot.name(write), write.value);
+            live.write(write).map_err(|error| format!("cannot write {set}: {error}"))?;
+            let reading = live.values().map_err(|error| format!("cannot read {set} back: {error}"))?;
+            if slot.is_exact && reading != slot.after(write) {
+                return Err(format!("{set} was written, and {} was read back", reading.join(" ")));
+            }
+            journal.note(Entry::Wrote { set, reading }).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Has everything put back, and says how the host was left.
+fn fail(site: &Site, mut journal: Journal, mut client: Client, lock: Lock, why: &str) -> TuneError {
+    // A guard that puts back by itself waits for the end of this lock.
+    drop(lock);
+    let _ = client.ask(wire::RESTORE, GUARD_MAX);
+    drop(client);
+    let started = Instant::now();
+    while started.elapsed() < GUARD_MAX && site.is_guarded(journal.id) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // What the guard has done already is found unchanged.
+    let outcomes = restore(&site.host, &journal.planned);
+    let _ = journal.refresh();
+    if journal.phase().is_pending() {
+        let why = crate::journal::Why::WriteFailed;
+        let _ = journal.append(Entry::PutBack { why, outcomes: outcomes.clone(), took_ns: None });
+    }
+    let because = match journal.phase() {
+        crate::journal::Phase::Ended(reason) if reason != crate::journal::Why::WriteFailed => {
+            format!("{why}: {}", rollback::because(&reason))
+        }
+        _ => why.to_owned(),
+    };
+    let text = format!("{because}; {}", shown(&journal.planned, &outcomes));
+    if outcomes.iter().all(|outcome| outcome.is_undone()) {
+        TuneError::put_back(text).hint("floodline history shows the change")
+    } else {
+        TuneError::not_put_back(text).hint(format!("set the old values by hand: {}", by_hand(&journal.planned)))
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When a host suffers: share of time in which every task that could run waited for I/O (PSI `io`, `full`), over the last
+//! ten seconds, against what it was before the change. Pure, and without memory of its own: the guard decides by it.
+
+/// Seconds over which the share is taken.
+pub const SECONDS: usize = 10;
+/// Shares up to this are not harm, in millionths.
+const ALWAYS_FINE_PPM: u64 = 200_000;
+/// Shares up to this many times the baseline are not harm.
+const TIMES: u64 = 3;
+
+/// Readings of the last ten seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Harm {
+    limit_ppm: u64,
+    /// Time and total of each sample, both in microseconds.
+    samples: [(u64, u64); SECONDS + 1],
+    count: usize,
+}
+
+impl Harm {
+    /// Judges against a baseline: the share before the change, in millionths.
+    pub fn new(baseline_ppm: u64) -> Harm {
+        let limit_ppm = (baseline_ppm * TIMES).clamp(ALWAYS_FINE_PPM, 1_000_000);
+        Harm { limit_ppm, samples: [(0, 0); SECONDS + 1], count: 0 }
+    }
+
+    /// Takes a sample, one per second. Returns true once the share over ten seconds is beyond the limit.
+    pub fn sample(&mut self, now_us: u64, total_us: u64) -> bool {
+        self.samples.rotate_right(1);
+        self.samples[0] = (now_us, total_us);
+        self.count = (self.count + 1).min(self.samples.len());
+        if self.count < self.samples.len() {
+            return false;
+        }
+        let (first_at, first) = self.samples[SECONDS];
+        let elapsed = now_us.saturating_sub(first_at);
+        // A process that was stopped has samples of another time: it starts anew.
+        if elapsed > 3 * SECONDS as u64 * 1_000_000 {
+            self.count = 1;
+            return false;
+        }
+        let stalled = total_us.saturating_sub(first);
+        elapsed > 0 && stalled.saturating_mul(1_000_000) / elapsed > self.limit_ppm
+    }
+}
+
+/// Total of the `full` line of a pressure file, in microseconds.
+pub fn full_total(text: &[u8]) -> Option<u64> {
+    number(field(text, b"total=")?)
+}
+
+/// Share of the last minute from the `full` line, in millionths: the baseline.
+pub fn full_avg60_ppm(text: &[u8]) -> Option<u64> {
+    let percent = field(text, b"avg60=")?;
+    let mut parts = percent.split(|byte| *byte == b'.');
+    let (whole, part) = (number(parts.next()?)?, parts.next().and_then(number).unwrap_or(0));
+    Some(whole * 10_000 + part * 100)
+}
+
+fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"full "))?;
+    line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(key))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds after which a constant share is harm, in a minute.
+    fn check(baseline_ppm: u64, share_ppm: u64, expect: Option<u64>) {
+        let mut harm = Harm::new(baseline_ppm);
+        let found = (0..60).find(|second| harm.sample(second * 1_000_000, second * share_ppm));
+        assert_eq!(found, expect, "baseline {baseline_ppm}, share {share_ppm}");
+    }
+
+    #[test]
+    fn a_host_suffers_after_ten_seconds_beyond_three_times_its_baseline_and_a_fifth() {
+        check(0, 0, None);
+        check(0, 200_000, None);
+        check(0, 210_000, Some(10));
+        check(100_000, 290_000, None);
+        check(100_000, 310_000, Some(10));
+        // A host that is stalled always cannot be told apart from one that suffers.
+        check(500_000, 1_000_000, None);
+    }
+
+    #[test]
+    fn a_short_stall_and_a_stopped_guard_are_not_harm() {
+        let mut harm = Harm::new(0);
+        for second in 0..40 {
+            let total = if second < 20 { 0 } else { 1_500_000 };
+            assert!(!harm.sample(second * 1_000_000, total));
+        }
+        // A minute without a sample: what happened meanwhile is not what happens now.
+        assert!(!harm.sample(100_000_000, 60_000_000));
+        assert!(!harm.sample(101_000_000, 60_000_000));
+    }
+
+    #[test]
+    fn the_full_line_is_read() {
+        let text =
+            b"some avg10=1.00 avg60=9.00 avg300=0.00 total=7\nfull avg10=0.00 avg60=1.25 avg300=0.00 total=12345\n";
+        assert_eq!(full_total(text), Some(12_345));
+        assert_eq!(full_avg60_ppm(text), Some(12_500));
+        assert_eq!(full_total(b"some avg10=0"), None);
+        assert_eq!(full_total(b""), None);
+    }
+}

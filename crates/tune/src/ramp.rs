@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ramp. A hard threshold that jumps below the dirty pages stops every writer until the disk has caught up. So the
+//! background threshold goes first, which makes the flusher write, and the hard one follows in steps. Each step waits
+//! until the dirty pages are below the freerun ceiling of the next one, where no writer is slowed, or for a time.
+
+use crate::host::Host;
+use crate::slot::{Slot, Write};
+use std::time::{Duration, Instant};
+
+/// Each step keeps this much of the one before.
+const KEEP: (u64, u64) = (3, 4);
+/// Most steps.
+const STEPS_MAX: usize = 24;
+/// Longest wait before a step.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+/// Time between two readings of the dirty pages.
+const READ_EVERY: Duration = Duration::from_millis(20);
+
+const HARD: [&str; 2] = ["vm.dirty_bytes", "vm.dirty_ratio"];
+const BACKGROUND: [&str; 2] = ["vm.dirty_background_bytes", "vm.dirty_background_ratio"];
+
+/// What the kernel counts, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Hard threshold in force.
+    pub hard: u64,
+    /// Background threshold in force.
+    pub background: u64,
+    /// Memory that ratios are ratios of, about.
+    pub available: u64,
+}
+
+impl Memory {
+    /// As the host has it; `None` without `/proc/vmstat`.
+    pub fn read(host: &Host) -> Option<Memory> {
+        let page = u64::try_from(rustix::param::page_size()).ok()?;
+        let bytes = |name| Some(host.vmstat(name)?.saturating_mul(page));
+        let parts = ["nr_free_pages", "nr_active_file", "nr_inactive_file"];
+        Some(Memory {
+            hard: bytes("nr_dirty_threshold")?,
+            background: bytes("nr_dirty_background_threshold")?,
+            available: parts.into_iter().filter_map(bytes).sum(),
+        })
+    }
+
+    /// Threshold that a write of a pair sets. The first member of a pair counts bytes, the second percent.
+    fn threshold(&self, write: &Write) -> Option<u64> {
+        let value: u64 = write.value.parse().ok()?;
+        Some(if write.at == 0 { value } else { self.available / 100 * value })
+    }
+}
+
+/// Thresholds between two, each a part of the one before, both ends left out.
+pub fn steps(from: u64, to: u64) -> Vec<u64> {
+    let next = |limit: &u64| Some(limit / KEEP.1 * KEEP.0);
+    let page = |limit: u64| limit - limit % 4096;
+    std::iter::successors(next(&from), next)
+        .map(page)
+        .take_while(|limit| *limit > to.max(8192))
+        .take(STEPS_MAX)
+        .collect()
+}
+
+/// Puts slots in order and adds the steps of a ramp where a hard threshold is lowered.
+pub fn plan(slots: &mut [Slot], memory: Option<Memory>) {
+    let is = |slot: &Slot, names: [&str; 2]| {
+        slot.attributes.first().is_some_and(|first| names.contains(&first.name.as_str()))
+    };
+    let Some(memory) = memory else { return };
+    let lowers = |slot: &Slot, from: u64| {
+        let to = slot.writes.last().and_then(|write| memory.threshold(write))?;
+        (to < from).then_some(to)
+    };
+    if let Some(slot) = slots.iter_mut().find(|slot| is(slot, HARD))
+        && let Some(to) = lowers(slot, memory.hard)
+    {
+        let ramp = steps(memory.hard, to).into_iter().map(|limit| Write { at: 0, value: limit.to_string() });
+        slot.writes.splice(0..0, ramp);
+    }
+    // Lowering: background first. Raising: the hard one first, so that the kernel does not cap the background.
+    let is_lowered = slots.iter().find(|slot| is(slot, HARD)).is_some_and(|slot| lowers(slot, memory.hard).is_some());
+    slots.sort_by_key(|slot| match (is(slot, BACKGROUND), is(slot, HARD)) {
+        (true, _) if is_lowered => 0,
+        (_, true) if is_lowered => 1,
+        (_, true) => 0,
+        (true, _) => 1,
+        _ => 2,
+    });
+}
+
+/// Waits until a write that lowers the hard threshold would slow no writer, or for two seconds.
+pub fn wait(host: &Host, slot: &Slot, write: &Write, keep_on: impl Fn() -> bool) {
+    if !slot.attributes.first().is_some_and(|first| HARD.contains(&first.name.as_str())) {
+        return;
+    }
+    let started = Instant::now();
+    while started.elapsed() < WAIT_MAX && keep_on() {
+        let Some(memory) = Memory::read(host) else { return };
+        let Some(limit) = memory.threshold(write).filter(|limit| *limit < memory.hard) else { return };
+        let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+        let dirty: u64 = ["nr_dirty", "nr_writeback"].into_iter().filter_map(|name| host.vmstat(name)).sum();
+        if dirty.saturating_mul(page) < limit / 2 + memory.background.min(limit / 2) / 2 {
+            return;
+        }
+        std::thread::sleep(READ_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knob::{Access, Attribute};
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn no_step_takes_more_than_a_quarter_and_the_ramp_ends() {
+        for (from, to) in [(1024 * MIB, 16 * MIB), (20 * MIB, 19 * MIB), (1 << 44, 8192), (5, 8192), (MIB, MIB)] {
+            let steps = steps(from, to);
+            assert!(steps.len() <= STEPS_MAX);
+            let mut before = from;
+            for step in &steps {
+                assert!(*step > to && *step < before && *step + 8192 >= before / 4 * 3, "{from} {to}: {steps:?}");
+                before = *step;
+            }
+        }
+        assert_eq!(steps(100 * MIB, 50 * MIB), [75 * MIB, 58_982_400]);
+        assert!(steps(100 * MIB, 200 * MIB).is_empty());
+    }
+
+    fn pair(name: &str, value: &str) -> Slot {
+        let attribute =
+            |member| Attribute { name: format!("vm.{name}_{member}"), path: String::new(), access: Access::File };
+        Slot {
+            attributes: ["bytes", "ratio"].map(attribute).to_vec(),
+            state: 2,
+            is_exact: true,
+            old: ["0", "20"].map(str::to_owned).to_vec(),
+            writes: vec![Write { at: 0, value: value.to_owned() }],
+            undo: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn lowering_starts_with_the_background_and_raising_with_the_hard_threshold() {
+        let memory = Memory { hard: 400 * MIB, background: 200 * MIB, available: 2000 * MIB };
+        let ordered = |hard: u64| {
+            let mut slots = [pair("dirty", &hard.to_string()), pair("dirty_background", "8388608")];
+            plan(&mut slots, Some(memory));
+            slots.map(|slot| (slot.attributes[0].name.clone(), slot.writes.len()))
+        };
+        let named = |name: &str, writes| (format!("vm.{name}_bytes"), writes);
+        assert_eq!(ordered(100 * MIB), [named("dirty_background", 1), named("dirty", 5)]);
+        assert_eq!(ordered(800 * MIB), [named("dirty", 1), named("dirty_background", 1)]);
+    }
+}
