@@ -36,7 +36,7 @@ use std::time::Duration;
         floodline apply plan.json --dry-run\n  \
         floodline apply plan.json --yes --confirm-within 10m\n  \
         floodline apply --set vm.dirty_bytes=268435456 --yes --persist\n  \
-        floodline apply --finding dirty-cliff --yes --probe 'curl -fs localhost/health'"
+        floodline apply --finding dirty-cliff --yes --probe 'test -e /srv/ok'"
 )]
 pub(crate) struct Apply {
     /// Plan that floodline advise wrote; - is standard input
