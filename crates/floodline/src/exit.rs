@@ -36,7 +36,7 @@ Exit codes:
   1   findings at or above --fail-on
   2   wrong usage, configuration or input file; a change that was refused
   3   the host cannot be observed, or a result could not be written
-  4   a change failed; the old values are in force
+  4   a change failed, or was not confirmed; the old values are in force
   5   a change failed; not all of the old values are in force
   69  the lab is unavailable; the scenario was not judged
   70  a bug in floodline
