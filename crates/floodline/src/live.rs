@@ -10,6 +10,7 @@ use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use floodline_record::capability::Capabilities;
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap};
+use floodline_record::id::Entity;
 use floodline_record::record::Record;
 use std::path::Path;
 
@@ -43,6 +44,9 @@ fn parse_percent(text: &str) -> Result<f64, String> {
         .filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
         .ok_or_else(|| format!("invalid percentage {text:?}: expected a number such as 3 or 0.5"))
 }
+
+/// Samples after which new cgroups are a reason to ask again what the machine is.
+const PROBE_EVERY: u32 = 30;
 
 /// An opened machine.
 pub(crate) struct Host {
@@ -127,6 +131,49 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// Something that appends the records of one sample each time it is called, and traces the kernel while it is told to.
+    /// Containers that appear later are named too: what the machine is, is asked again at times.
+    pub(crate) fn samples_traced_at_times(&self, trace: Trace) -> impl FnMut(&mut Vec<Record>, bool) {
+        let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, Needs::ALL));
+        let mut facts = self.facts.clone();
+        let mut preface = Some((self.facts.clone(), self.gaps.clone()));
+        let (mut since_probe, mut is_new) = (0_u32, false);
+        move |records, wants_trace| {
+            if let Some((facts, gaps)) = preface.take() {
+                records.push(Record::Facts(Box::new(facts)));
+                records.extend(gaps.into_iter().map(Record::Gap));
+            }
+            let wants_trace = trace == Trace::On || wants_trace && trace == Trace::Auto;
+            if wants_trace != collector.has_tracer() {
+                let tracer = wants_trace.then(|| self.started(trace).ok().flatten()).flatten();
+                collector.set_tracer(tracer);
+            }
+            since_probe += 1;
+            if is_new && since_probe >= PROBE_EVERY {
+                (since_probe, is_new) = (0, false);
+                let now = floodline_host::probe(&self.root).facts;
+                if now != facts {
+                    facts = now;
+                    records.push(Record::Facts(Box::new(facts.clone())));
+                }
+            }
+            let before = records.len();
+            collector.collect(records);
+            is_new |=
+                records.iter().skip(before).any(|record| matches!(record, Record::Entity(_, Entity::Cgroup { .. })));
+        }
+    }
+
+    /// Fails where tracing was asked for and is not possible.
+    pub(crate) fn check_trace(&self, trace: Trace) -> Result<(), CliError> {
+        if trace == Trace::On { self.started(trace).map(drop) } else { Ok(()) }
+    }
+
+    /// Whether it is the machine that this program runs on.
+    pub(crate) fn is_live(&self) -> bool {
+        self.root.is_live()
     }
 
     /// What can be seen of it, from one look at everything.

@@ -4,12 +4,26 @@
 
 pub mod board;
 pub mod clock;
+mod control;
 mod error;
+mod hook;
 mod http;
+mod incident;
 pub mod listen;
+mod lock;
 mod minute;
+mod pressure;
+mod recorder;
+mod ring;
 mod serve;
+mod trigger;
+mod writer;
 
+pub use control::mark;
 pub use error::ServeError;
 pub use http::Listener;
+pub use lock::lock_memory;
+pub use recorder::RingOptions;
+pub use ring::disk::LIMIT_MIN;
 pub use serve::{Options, Serve};
+pub use trigger::Limits;

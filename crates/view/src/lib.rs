@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod figures;
+pub mod incidents;
 pub mod json;
 pub mod kernels;
 mod layout;

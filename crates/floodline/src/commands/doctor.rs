@@ -4,6 +4,8 @@
 
 use super::Run;
 use super::explain::named;
+use super::incidents::newest;
+use super::mark::RING;
 use super::record::Recorder;
 use crate::console::{Console, Format};
 use crate::error::CliError;
@@ -34,12 +36,16 @@ use std::time::Duration;
         floodline doctor\n  \
         floodline doctor --for 1m --save host.flr\n  \
         floodline doctor --capabilities\n  \
+        floodline doctor last\n  \
         floodline doctor host.flr --rule dirty-cliff --format json | jq .findings"
 )]
 pub(crate) struct Doctor {
-    /// Recording to read instead of observing this host; - is standard input
+    /// Recording to read instead of observing this host; - is standard input, last is the newest incident
     #[arg(conflicts_with_all = ["root", "length", "every", "save", "trace", "trace_budget"])]
     file: Option<PathBuf>,
+    /// Folder of the flight recorder, for: doctor last
+    #[arg(long, value_name = "DIR", default_value = RING, requires = "file")]
+    ring: PathBuf,
     /// Duration of the observation
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     length: Duration,
@@ -114,6 +120,7 @@ impl Run for Doctor {
             console.leave_standard_output();
         }
         let report = match &self.file {
+            Some(file) if file == Path::new("last") && !file.exists() => read(&newest(&self.ring)?, rules)?,
             Some(file) => read(file, rules)?,
             None => self.observe(console, rules)?,
         };

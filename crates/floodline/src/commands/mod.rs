@@ -11,9 +11,11 @@ mod doctor;
 mod explain;
 mod export;
 mod history;
+mod incidents;
 mod kernels;
 mod lab;
 mod ledger;
+mod mark;
 mod predict;
 mod record;
 mod replay;
@@ -36,6 +38,8 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<budget::Budget>(),
     Command::of::<record::RecordCommand>(),
     Command::of::<serve::ServeCommand>(),
+    Command::of::<incidents::IncidentsCommand>(),
+    Command::of::<mark::MarkCommand>(),
     Command::of::<replay::Replay>(),
     Command::of::<ledger::LedgerCommand>(),
     Command::of::<export::Export>(),

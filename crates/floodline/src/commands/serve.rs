@@ -3,16 +3,22 @@
 //! Wiring only: what happens with a sample is `floodline_serve`.
 
 use super::Run;
-use crate::console::Console;
+use crate::console::{Console, tell};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::shown;
 use crate::interrupt::Interrupt;
-use crate::live::Host;
-use crate::observe::{Schedule, observe, parse_interval};
-use floodline_host::Needs;
+use crate::live::{Host, Trace};
+use crate::observe::{Schedule, observe, parse_duration, parse_interval};
+use floodline_record::human;
+use floodline_record::record::Record;
+use floodline_record::units::Nanos;
 use floodline_serve::listen::{HandedIn, bind};
-use floodline_serve::{Listener, Options, Serve, ServeError};
-use std::path::PathBuf;
+use floodline_serve::{Limits, Listener, Options, RingOptions, Serve, ServeError, lock_memory};
+use floodline_view::metrics;
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Export metrics, keep a flight recorder, and record incidents
@@ -21,9 +27,14 @@ use std::time::Duration;
     name = "serve",
     after_help = "Takes a sample every second until Ctrl-C. Metrics are at /metrics in the text formats of \
         Prometheus and OpenMetrics. A scrape formats the last sample and reads nothing.\n\n\
+        With --ring, samples are also kept in a folder: all of the last minutes, and fewer of the time before. \
+        I/O pressure, a rule that begins to hold, a task that waits too long, and floodline mark each \
+        start an incident: the recording from a minute before to a minute after, and its report.\n\n\
         Examples:\n  \
         floodline serve\n  \
-        floodline serve --listen 127.0.0.1:9470 --every 5s"
+        floodline serve --ring /var/lib/floodline --ring-size 200M\n  \
+        floodline serve --print-alerts > floodline-alerts.yml\n  \
+        floodline serve --print-dashboard > floodline-dashboard.json"
 )]
 pub(crate) struct ServeCommand {
     /// Address for scrapers, or none; a socket that systemd hands in is used instead
@@ -32,6 +43,39 @@ pub(crate) struct ServeCommand {
     /// Time between two samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_interval)]
     every: Duration,
+    /// Folder of the flight recorder; it is made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    ring: Option<PathBuf>,
+    /// Limit of all files in that folder, e.g. 50M
+    #[arg(long, value_name = "SIZE", default_value = "50M", value_parser = parse_size)]
+    ring_size: u64,
+    /// Limit of the samples in memory
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    ring_memory: u64,
+    /// Share of 10 s in which tasks waited for I/O that starts an incident, in percent; 0 is never
+    #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
+    on_pressure: u8,
+    /// Wait of one task that starts an incident
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    on_wait: Duration,
+    /// Time in which a trigger of the same kind and subject is counted instead of kept
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    cooldown: Duration,
+    /// Incidents kept in 24 hours
+    #[arg(long, value_name = "COUNT", default_value = "10")]
+    incidents_per_day: usize,
+    /// Command to run after each incident, with the incident as JSON on standard input; takes all further arguments
+    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true, requires = "ring")]
+    on_incident: Vec<OsString>,
+    /// Whether to trace the kernel: auto traces the minute after a trigger
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    trace: Trace,
+    /// Print a Grafana dashboard for these metrics, and stop
+    #[arg(long, conflicts_with = "print_alerts")]
+    print_dashboard: bool,
+    /// Print alert rules for Prometheus, and stop
+    #[arg(long)]
+    print_alerts: bool,
     /// Observe a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -39,20 +83,70 @@ pub(crate) struct ServeCommand {
 
 impl Run for ServeCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        if self.print_dashboard {
+            console.print(&metrics::dashboard_json().map_err(CliError::bug)?)?;
+            return Ok(Exit::Done);
+        }
+        if self.print_alerts {
+            console.print(&metrics::alerts_yaml())?;
+            return Ok(Exit::Done);
+        }
         let interrupt = Interrupt::watch()?;
         let listeners = self.listeners(console)?;
         let host = Host::open(self.root.as_deref())?;
-        let mut serve = Serve::start(Options { version: env!("CARGO_PKG_VERSION"), listeners }).map_err(failed)?;
+        host.check_trace(self.trace)?;
+        if let Err(why) = lock_memory() {
+            console.note(&why);
+        }
+        let options = Options {
+            version: env!("CARGO_PKG_VERSION"),
+            listeners,
+            ring: self.ring.as_ref().map(|folder| self.ring(folder)),
+            is_live: host.is_live(),
+        };
+        let mut serve = Serve::start(options).map_err(failed)?;
+        if let Some(folder) = &self.ring {
+            let size = human::bytes(self.ring_size as f64);
+            console.note(&format!("keeping samples and incidents in {}, at most {size}", shown(folder)));
+        }
         let schedule = Schedule { length: None, every: self.every };
-        observe(schedule, &interrupt, host.looks(Needs::ALL, None), |record| {
-            serve.record(record);
-            Ok(())
-        })?;
+        let mut sample = host.samples_traced_at_times(self.trace);
+        let is_traced = Cell::new(false);
+        observe(
+            schedule,
+            &interrupt,
+            |records| sample(records, is_traced.get()),
+            |record| {
+                serve.record(record);
+                if matches!(record, Record::Sample(_)) && is_traced.replace(serve.wants_trace()) && !is_traced.get() {
+                    serve.trace_ended();
+                }
+                Ok(())
+            },
+        )?;
+        serve.finish();
         Ok(Exit::Done)
     }
 }
 
 impl ServeCommand {
+    fn ring(&self, folder: &Path) -> RingOptions {
+        let nanos = |length: Duration| Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        RingOptions {
+            folder: folder.to_owned(),
+            limit: self.ring_size,
+            memory: usize::try_from(self.ring_memory).unwrap_or(usize::MAX).max(1 << 20),
+            every: nanos(self.every),
+            limits: Limits {
+                wait: nanos(self.on_wait),
+                io_pressure: if self.on_pressure == 0 { f64::INFINITY } else { f64::from(self.on_pressure) / 100.0 },
+                cooldown: nanos(self.cooldown),
+                per_day: self.incidents_per_day,
+            },
+            hook: self.on_incident.clone(),
+            tell: Box::new(|text| tell(format_args!("floodline: {text}"))),
+        }
+    }
     /// Where scrapers connect to. Says it, and who can.
     fn listeners(&self, console: &Console) -> Result<Vec<Listener>, CliError> {
         let environment = |name: &str| std::env::var(name).ok();
@@ -83,4 +177,37 @@ pub(crate) fn failed(error: ServeError) -> CliError {
         false => CliError::cannot_observe(&error),
     };
     error.hints().iter().fold(told, |told, hint| told.hint(hint))
+}
+
+/// Reads a size such as `50M`.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("invalid size {text:?}: expected a value such as 50M or 1G");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let unit: u64 = match text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let check = |text: &str, expect: Option<u64>| assert_eq!(parse_size(text).ok(), expect, "{text}");
+        check("50M", Some(50 << 20));
+        check("1g", Some(1 << 30));
+        check("4096", Some(4096));
+        check("2KiB", Some(2048));
+        check("-1M", None);
+        check("M", None);
+        check("99999999999G", None);
+        check("5X", None);
+    }
 }

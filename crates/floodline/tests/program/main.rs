@@ -9,6 +9,7 @@ mod compare;
 mod doctor;
 mod doctor_incidents;
 mod exit_codes;
+mod flight;
 mod harness;
 mod heavy;
 mod holes;

@@ -17,8 +17,13 @@ pub(crate) struct Server {
 impl Server {
     /// Starts it over a captured machine, with a sample every 50 ms.
     pub(crate) fn start(args: &[&str]) -> Server {
+        Server::start_every("50ms", args)
+    }
+
+    /// Starts it over a captured machine.
+    pub(crate) fn start_every(every: &str, args: &[&str]) -> Server {
         let root = captured("6.12");
-        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--every", "50ms", "--root", &root];
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--every", every, "--root", &root];
         all.extend(args);
         let mut child = command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut said = String::new();

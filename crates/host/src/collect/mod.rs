@@ -77,6 +77,16 @@ impl<'root> Collector<'root> {
         Collector { tracer: Some(tracer), ..self }
     }
 
+    /// Traces the kernel from the next sample on, or no longer.
+    pub fn set_tracer(&mut self, tracer: Option<Tracer>) {
+        self.tracer = tracer;
+    }
+
+    /// Whether the kernel is traced.
+    pub fn has_tracer(&self) -> bool {
+        self.tracer.is_some()
+    }
+
     /// Takes one sample. Appends what it needs to be understood (new entities), what could not be read,
     /// and then the sample itself.
     pub fn collect(&mut self, out: &mut Vec<Record>) {

@@ -231,7 +231,7 @@ mod tests {
         let gauge = family("floodline_b_ratio", Kind::Gauge);
         page.family(&gauge).add(&Labels::none(), Number::Decimal(0.25));
         let empty = family("floodline_empty", Kind::Gauge);
-        drop(page.family(&empty));
+        let _ = page.family(&empty);
         let waits = family("floodline_wait_seconds", Kind::Histogram);
         page.family(&waits).add_histogram(&Labels::one("op", "fsync"), &[(0.125, 3), (1.0, 4)], 5, 9_000_000_000);
         assert_eq!(page.series(), 8);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keeps this program's memory, its code included, from being given away: on a machine whose root disk hangs, a page that
+//! has to be read back hangs too.
+
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, getrlimit};
+
+/// Bit of CAP_IPC_LOCK.
+const CAP_IPC_LOCK: u64 = 14;
+
+/// Locks pages as they are touched. The reason where it cannot.
+pub fn lock_memory() -> Result<(), String> {
+    let is_unlimited = getrlimit(Resource::Memlock).current.is_none();
+    if !is_unlimited && !has_capability(CAP_IPC_LOCK) {
+        // With a limit, locking what comes later would make later allocations fail.
+        return Err("memory is not locked (needs LimitMEMLOCK=infinity or CAP_IPC_LOCK)".to_owned());
+    }
+    let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
+    mlockall(flags).map_err(|error| format!("memory is not locked: {error}"))
+}
+
+fn has_capability(number: u64) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    bits >> number & 1 == 1
+}
