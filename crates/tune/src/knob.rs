@@ -180,6 +180,11 @@ pub fn name_of_path(path: &str) -> Option<String> {
     Some(format!("cgroup/{cgroup}"))
 }
 
+/// Smallest and largest value of a `vm` sysctl of the table.
+pub fn sysctl_range(name: &str) -> Option<(u64, u64)> {
+    VM.iter().find(|row| row.0 == name).map(|row| (row.2, row.3))
+}
+
 fn sysctl_of(row: &Row) -> Knob {
     let attribute = |name: &str| Attribute {
         name: format!("vm.{name}"),

@@ -3,6 +3,7 @@
 //! host. It decides nothing about values: the plan comes from `floodline_analysis::change`.
 
 pub mod apply;
+pub mod boot;
 pub mod confirm;
 pub mod error;
 pub mod guard;

@@ -3,6 +3,7 @@
 //! confirmed and never before, so that a reboot while it waits starts with the old setting. A file is replaced as a
 //! whole (new file, sync, rename), and taken back only if it is still as it was written.
 
+use crate::boot::{self, Outcome, Tree};
 use crate::host::Host;
 use crate::journal::{Filed, Planned};
 use crate::slot::Slot;
@@ -21,7 +22,44 @@ const HEAD: &str = "# Written by floodline when a change was confirmed. floodlin
 
 /// The files of a change, or why its settings cannot be kept over a reboot.
 pub fn files(host: &Host, planned: &Planned) -> Result<Vec<Filed>, String> {
-    render(host, &planned.slots)
+    checked(host, &planned.slots)
+}
+
+/// The files of settings, if every program that applies `sysctl.d` on this host would leave the wanted values with them.
+/// Otherwise the line that wins.
+pub fn checked(host: &Host, slots: &[Slot]) -> Result<Vec<Filed>, String> {
+    let files = render(host, slots)?;
+    let mut tree = Tree::read(host);
+    for file in files.iter().filter(|file| file.path == SYSCTL) {
+        tree = tree.with(SYSCTL, &file.after);
+    }
+    for outcome in boot::outcomes(host, &tree) {
+        for slot in slots {
+            if let Some(why) = contradiction(&outcome, slot) {
+                return Err(why);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Why boot would leave another value than a slot wants.
+pub fn contradiction(outcome: &Outcome, slot: &Slot) -> Option<String> {
+    for (attribute, wanted) in slot.attributes.iter().zip(slot.wanted()?) {
+        let key = format!("vm/{}", attribute.name.strip_prefix("vm.")?);
+        let found = outcome.boot.value(&key);
+        if found != wanted.parse().ok() {
+            let by = outcome.boot.by(&key).unwrap_or("the kernel's default");
+            let found = found.map_or_else(|| "another value".to_owned(), |found| found.to_string());
+            return Some(format!(
+                "at boot {} would set {}={found}, by {by}; wanted is {}",
+                outcome.applier.name(),
+                attribute.name,
+                slot.new_shown()
+            ));
+        }
+    }
+    None
 }
 
 /// The files of settings.
@@ -165,6 +203,28 @@ mod tests {
         assert_eq!(host.read(SYSCTL).unwrap(), first[0].after);
         assert!(take_back(&host, &first[0]).unwrap());
         assert!(!host.path(SYSCTL).exists());
+    }
+
+    #[test]
+    fn a_line_that_wins_over_ours_at_boot_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        assert!(checked(&host, &[slot(DIRTY, 0, "8388608")]).is_ok());
+        // systemd-sysctl does not read it, and procps reads it last.
+        replace(&host.path("etc/sysctl.conf"), "# local\nvm.dirty_ratio = 30\n").unwrap();
+        let why = checked(&host, &[slot(DIRTY, 0, "8388608")]).unwrap_err();
+        assert_eq!(
+            why,
+            "at boot sysctl --system would set vm.dirty_bytes=0, by /etc/sysctl.conf:2; wanted is vm.dirty_bytes=8388608"
+        );
+        // The pair trap: an equal value in an earlier file takes ours out of its place.
+        std::fs::remove_file(host.path("etc/sysctl.conf")).unwrap();
+        replace(&host.path("etc/sysctl.d/10-a.conf"), "vm.dirty_bytes = 8388608\nvm.dirty_ratio = 30\n").unwrap();
+        let why = checked(&host, &[slot(DIRTY, 0, "8388608")]).unwrap_err();
+        assert!(
+            why.starts_with("at boot systemd-sysctl would set vm.dirty_bytes=0, by /etc/sysctl.d/10-a.conf:2"),
+            "{why}"
+        );
     }
 
     #[test]
