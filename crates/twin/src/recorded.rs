@@ -33,8 +33,10 @@ pub struct Did {
     pub syscr: u64,
     /// Bytes that were dropped before they were written.
     pub cancelled: u64,
-    /// Minor faults.
+    /// Faults.
     pub faults: u64,
+    /// Of them, those that read from a device.
+    pub major: u64,
     /// Nanoseconds of waiting for block I/O, throttling included.
     pub waited: u64,
 }
@@ -54,7 +56,9 @@ impl Did {
             read: grew(before.read_bytes.map(|n| n.0), now.read_bytes.map(|n| n.0)),
             syscr: grew(before.syscr.map(|n| n.0), now.syscr.map(|n| n.0)),
             cancelled: grew(before.cancelled_write_bytes.map(|n| n.0), now.cancelled_write_bytes.map(|n| n.0)),
-            faults: grew(before.minflt.map(|n| n.0), now.minflt.map(|n| n.0)),
+            faults: grew(before.minflt.map(|n| n.0), now.minflt.map(|n| n.0))
+                .saturating_add(grew(before.majflt.map(|n| n.0), now.majflt.map(|n| n.0))),
+            major: grew(before.majflt.map(|n| n.0), now.majflt.map(|n| n.0)),
             waited: grew(before.blkio_delay.map(|n| n.0), now.blkio_delay.map(|n| n.0)),
         }
     }
@@ -136,6 +140,7 @@ fn zero() -> ProcessRow {
         syscr: Some(Count(0)),
         cancelled_write_bytes: Some(Bytes(0)),
         minflt: Some(Count(0)),
+        majflt: Some(Count(0)),
         blkio_delay: Some(Nanos(0)),
         ..ProcessRow::default()
     }

@@ -74,7 +74,7 @@ fn a_twin_of_many_small_files_dirties_as_many_pages() {
 
 #[test]
 fn a_twin_of_starved_containers_has_their_budgets() {
-    check("starved-budget", include_str!("../../../scenarios/starved-budget.toml"), "incident-short", 0.35);
+    check("starved-budget", include_str!("../../../scenarios/starved-budget.toml"), "incident-short", 0.25);
 }
 
 #[test]

@@ -40,8 +40,9 @@ pub(super) struct Bin {
     pub(super) reads: f64,
     /// Bytes dropped before they were written.
     pub(super) cancelled: f64,
-    /// Minor faults.
+    /// Faults, and those of them that read from a device.
     pub(super) faults: f64,
+    pub(super) major: f64,
     /// Seconds of waiting, all processes together.
     pub(super) waited: f64,
     /// Processes that did something.
@@ -57,6 +58,15 @@ impl Bin {
     pub(super) fn is_active(&self) -> bool {
         self.dirtied() > 0.0
     }
+}
+
+/// What stores to mappings did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stored {
+    /// Faults.
+    pub(super) faults: f64,
+    /// Bytes dirtied by the whole program.
+    pub(super) dirtied: f64,
 }
 
 /// Processes of one name in one cgroup.
@@ -103,6 +113,12 @@ impl Group {
     /// What decides which groups a twin has: bytes it moved.
     pub(super) fn weight(&self) -> f64 {
         self.total.dirtied() + self.total.read
+    }
+
+    /// What its stores to mappings did.
+    pub(super) fn stored(&self) -> Stored {
+        let faults = self.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.faults).sum();
+        Stored { faults, dirtied: self.total.dirtied() }
     }
 
     /// Moments, in seconds, at which it began to wait though it neither wrote nor read: it waited for what others wrote.
@@ -202,6 +218,7 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
         bin.reads += did.syscr as f64 * part;
         bin.cancelled += did.cancelled as f64 * part;
         bin.faults += did.faults as f64 * part;
+        bin.major += did.major as f64 * part;
         bin.waited += did.waited as f64 / 1e9 * part;
         bin.active += 1;
     }
@@ -288,6 +305,7 @@ fn sum(bins: &[Bin]) -> Bin {
         total.reads += bin.reads;
         total.cancelled += bin.cancelled;
         total.faults += bin.faults;
+        total.major += bin.major;
         total.waited += bin.waited;
         total.active = total.active.max(bin.active);
     }

@@ -9,16 +9,27 @@ mod names;
 mod workload;
 mod writer;
 
+use self::group::Stored;
 use crate::provenance::Notes;
 use crate::{Demand, Options, Recorded, Twin, TwinError};
 use floodline_kernel::{OLDEST_MODELLED, is_modelled};
+use floodline_record::id::Entity;
 use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Expect, Scenario, ScenarioFile, Time, Workload};
+use std::collections::BTreeMap;
 
 /// Fewest samples and shortest time that say anything of a load.
 const SAMPLES_MIN: u64 = 5;
 const SECONDS_MIN: f64 = 3.0;
+/// Most runs of a twin that is fitted, how near is near enough (as a logarithm), and tasks times seconds from which on a
+/// run takes too long.
+const FITS_MAX: usize = 3;
+const FIT_NEAR: f64 = 0.08;
+const FIT_SIZE_MAX: f64 = 20_000.0;
+/// Stores of a burst, at first.
+const STORES: u64 = 8;
 /// Longest recording.
 const HOURS_MAX: u64 = 2;
 
@@ -36,10 +47,94 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
     if !is_modelled(kernel) {
         return Err(TwinError::TooOld { kernel, oldest: OLDEST_MODELLED.to_string() });
     }
+    fit(recorded, kernel)
+}
+
+/// What is fitted by running the twin.
+#[derive(Clone, Debug)]
+pub(super) struct Fit {
+    /// How many times as many stores as the first guess, by task.
+    pub(super) factors: BTreeMap<String, f64>,
+    /// Stores of a burst: samples do not tell how many come at once.
+    pub(super) stores: u64,
+}
+
+/// A twin, and what its tasks with mappings did in the recording.
+struct Made {
+    twin: Twin,
+    stored: BTreeMap<String, Stored>,
+}
+
+/// Makes the twin, and again with other stores to mappings where their effect is not that of the recording: first their
+/// number is fitted to the faults, then the stores of a burst to the bytes that they dirtied.
+fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
+    let (first, error) = fit_number(recorded, kernel, STORES)?;
+    let Some(ratio) = error.filter(|ratio| ratio.ln().abs() > FIT_NEAR) else { return Ok(first) };
+    let stores = if ratio > 1.0 { STORES * 2 } else { STORES / 2 };
+    let (second, other) = fit_number(recorded, kernel, stores)?;
+    let is_better = other.is_some_and(|other| other.ln().abs() < ratio.ln().abs());
+    Ok(if is_better { second } else { first })
+}
+
+/// Fits the number of stores. Returns the recorded bytes over those of the twin as well, where there was something to fit.
+fn fit_number(recorded: &Recorded, kernel: KernelVersion, stores: u64) -> Result<(Twin, Option<f64>), TwinError> {
+    let mut fit = Fit { factors: BTreeMap::new(), stores };
+    let mut best: Option<(f64, Twin, f64)> = None;
+    for _ in 0..FITS_MAX {
+        let Made { twin, stored } = made(recorded, kernel, &fit)?;
+        let size = twin.scenario.number_of_tasks() as f64 * twin.seconds;
+        let is_nothing = stored.is_empty() || size > FIT_SIZE_MAX;
+        let run = (!is_nothing).then(|| crate::run::run(&twin.scenario, kernel, twin.every));
+        let Some(Ok(window)) = run else {
+            return Ok(best.map_or((twin, None), |(_, twin, bytes)| (twin, Some(bytes))));
+        };
+        let seen = stored_by_task(&window);
+        let ratios: BTreeMap<&String, f64> = stored
+            .iter()
+            .filter_map(|(task, real)| Some((task, real.faults / seen.get(task)?.faults)))
+            .filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0)
+            .collect();
+        let error = ratios.values().map(|ratio| ratio.ln().abs()).sum::<f64>() / ratios.len().max(1) as f64;
+        let sum =
+            |of: &BTreeMap<String, Stored>| stored.keys().filter_map(|task| of.get(task)).map(|did| did.dirtied).sum();
+        let (real, simulated): (f64, f64) = (sum(&stored), sum(&seen));
+        let is_better = best.as_ref().is_none_or(|(least, ..)| error < *least);
+        for (task, ratio) in ratios {
+            let factor = fit.factors.entry(task.clone()).or_insert(1.0);
+            *factor = (*factor * ratio).clamp(0.02, 50.0);
+        }
+        if is_better {
+            best = Some((error, twin, real.max(1.0) / simulated.max(1.0)));
+        }
+        if error < FIT_NEAR || !is_better {
+            break;
+        }
+    }
+    best.map(|(_, twin, bytes)| (twin, Some(bytes))).ok_or(TwinError::Idle)
+}
+
+/// Faults and dirtied bytes of the processes of each task.
+fn stored_by_task(window: &Window) -> BTreeMap<String, Stored> {
+    let mut sums: BTreeMap<String, Stored> = BTreeMap::new();
+    for (id, span) in &window.processes {
+        let Some(Entity::Process { comm, kthread: false, .. }) = window.entities.get(id) else { continue };
+        let (minor, major) = (span.growth.minflt, span.growth.majflt);
+        let faults = minor.map_or(0, |n| n.0).saturating_add(major.map_or(0, |n| n.0));
+        let sum = sums.entry(comm.to_string()).or_default();
+        sum.faults += faults as f64;
+        sum.dirtied += span.growth.write_bytes.map_or(0, |bytes| bytes.0) as f64;
+    }
+    sums
+}
+
+fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, TwinError> {
+    let window = &recorded.window;
+    let facts = window.facts.as_ref().ok_or(TwinError::NoFacts)?;
+    let seconds = window.seconds();
     let mut notes = Notes::default();
     let mut unknown = Vec::new();
     let (mut machine, places, ceilings) = machine::machine(window, facts, &mut notes, &mut unknown)?;
-    let load = workload::workload(recorded, &places, &mut machine, &mut notes, &mut unknown)?;
+    let load = workload::workload(recorded, &places, &mut machine, &mut notes, &mut unknown, fit)?;
     let duration = Time(Nanos((seconds * 1e9) as u64));
     notes.measured("workload.duration", "length of the recording");
     let scenario = |tasks| Scenario {
@@ -56,7 +151,7 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
         None => Demand::Traced,
     };
     unknown.extend(limits_of_knowledge(window, recorded));
-    Ok(Twin {
+    let twin = Twin {
         scenario: open,
         demand,
         kernel,
@@ -66,7 +161,8 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
         programs: load.programs,
         every: interval(window),
         seconds,
-    })
+    };
+    Ok(Made { twin, stored: load.stored })
 }
 
 /// A scenario after all checks of a file: `floodline scenario check` must find it good.

@@ -2,7 +2,8 @@
 //! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and what became dirty
 //! without a process that was seen.
 
-use super::group::{Group, PAGE, groups};
+use super::Fit;
+use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
 use super::writer::{self, Writer};
@@ -22,6 +23,8 @@ pub(super) struct Load {
     pub(super) closed: Option<BTreeMap<String, Task>>,
     /// What each task stands for.
     pub(super) programs: Programs,
+    /// What each task with a mapping did in the recording.
+    pub(super) stored: BTreeMap<String, Stored>,
 }
 
 /// Most programs of a twin; those that move the most bytes.
@@ -39,6 +42,7 @@ pub(super) fn workload(
     machine: &mut Machine,
     notes: &mut Notes,
     unknown: &mut Vec<String>,
+    fit: &Fit,
 ) -> Result<Load, TwinError> {
     let window = &recorded.window;
     let mut all = groups(recorded, &ground.cgroups);
@@ -66,13 +70,16 @@ pub(super) fn workload(
     let (mut taken, mut programs) = (Taken::default(), Programs::new());
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
-    let mut needs_prepared = Vec::new();
+    let (mut needs_prepared, mut stored) = (Vec::new(), BTreeMap::new());
     for (group, syncs) in all.iter().zip(syncs) {
         let cgroup = ground.cgroups.path(group.cgroup);
         ground.cgroups.add(cgroup, machine, device, notes);
         let task = taken.unique(&names::task(&group.comm), COMM_MAX);
         let place = place_of(window, ground, group);
-        let writer = Writer::of(group, syncs, place, &task, window, notes);
+        let writer = Writer::of(group, syncs, place, &task, window, notes, fit);
+        if writer.is_mapped {
+            stored.insert(task.clone(), group.stored());
+        }
         let make = |steps: Vec<Step>| {
             let n = writer.copies;
             Task {
@@ -117,7 +124,7 @@ pub(super) fn workload(
     open.extend(extra.clone());
     closed.extend(extra);
     let is_same = open == closed;
-    Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs })
+    Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored })
 }
 
 /// Where a group writes: the device that its cgroup sent most to, else the one that was written to most.

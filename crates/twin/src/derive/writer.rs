@@ -3,6 +3,7 @@
 //! and reads, each a branch of its own with the arrival times that were recorded. `open` is on a clock; `closed` works
 //! for as long as the program did between its writes, and then writes again.
 
+use super::Fit;
 use super::group::{Bin, Group, PAGE, Synced};
 use super::machine::Place;
 use crate::provenance::Notes;
@@ -23,6 +24,8 @@ pub(super) struct Writer {
     pub(super) closed: Vec<Step>,
     /// A mapped file that must be read from the device, so that it is in large folios: file and size.
     pub(super) prepared: Option<(String, u64)>,
+    /// Whether it stores to a mapping: how often is fitted by running the twin.
+    pub(super) is_mapped: bool,
 }
 
 /// Calls for stable storage of one program.
@@ -38,6 +41,10 @@ pub(super) struct Syncs {
 
 /// Share of its writes in which a program that makes them durable waits.
 const DURABLE_SHARE: f64 = 0.6;
+/// Intervals with writes that tell a habit from a chance.
+const ACTIVE_MIN: usize = 4;
+/// Share of the faults that read from a device where a mapped file is not in the page cache.
+const MAJOR_SHARE: f64 = 0.05;
 /// Bytes that are dirtied by a fault of a large folio, at least.
 const LARGE_FAULT: f64 = 8192.0;
 /// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
@@ -68,7 +75,13 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
         // The rarest first; who calls often has what is left.
         let share = left / after as f64;
         let all = calls(&groups[at]);
-        let count = if all <= 1.2 * left { all } else { share.min(all) };
+        let active = groups[at].bins.iter().filter(|bin| bin.is_active()).count();
+        let count = match active {
+            // A burst or two are made durable once each, at their ends.
+            0..ACTIVE_MIN => (active as f64).min(all),
+            _ if all <= 1.2 * left => all,
+            _ => share.min(all),
+        };
         after -= 1;
         if count < 1.0 || count * 200.0 < all {
             continue;
@@ -270,6 +283,7 @@ impl Writer {
         task: &str,
         window: &Window,
         notes: &mut Notes,
+        fit: &Fit,
     ) -> Writer {
         let key = format!("workload.tasks.{task}");
         let copies = group.concurrent();
@@ -277,20 +291,38 @@ impl Writer {
         let base = format!("{}/twin/{task}", place.point);
         let file = |what: &str| format!("{base}/{what}{number}");
         notes.derived(&key, format!("{} as its counters show it", group.shown));
-        let mut writer = Writer { copies, setup: Vec::new(), open: Vec::new(), closed: Vec::new(), prepared: None };
+        let mut writer = Writer {
+            copies,
+            setup: Vec::new(),
+            open: Vec::new(),
+            closed: Vec::new(),
+            prepared: None,
+            is_mapped: false,
+        };
         let mut branches = Vec::new();
         branches.extend(calls(group, syncs, file("data"), &key, notes));
         branches.extend(temporary(group, file("temporary"), &key, notes));
-        if let Some((branch, bytes, is_large)) = mapped(group, place, file("mapped"), window, &key, notes) {
+        if let Some((branch, bytes, cached)) = mapped(
+            group,
+            place,
+            file("mapped"),
+            window,
+            &key,
+            notes,
+            (fit.factors.get(task).copied().unwrap_or(1.0), fit.stores),
+        ) {
+            writer.is_mapped = true;
             let path = file("mapped");
             // A copy of the task for each number is not known to the task that prepares the files.
-            if is_large && copies == 1 {
+            if cached != Cached::InPages && copies == 1 {
                 writer.prepared = Some((path.clone(), bytes));
                 writer.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
-                let block = ByteSize(Bytes(128 << 10));
-                writer.setup.push(Step::Read(Read { file: path, block, ..Read::default() }));
+                if cached == Cached::InLargeFolios {
+                    let block = ByteSize(Bytes(128 << 10));
+                    writer.setup.push(Step::Read(Read { file: path, block, ..Read::default() }));
+                }
             } else {
-                let block = ByteSize(Bytes(if is_large { 128 << 10 } else { 4096 }));
+                let block = ByteSize(Bytes(if cached == Cached::InPages { 4096 } else { 128 << 10 }));
                 let total = Some(ByteSize(Bytes(bytes)));
                 writer.setup.push(Step::Write(Write { file: path.clone(), block, total, ..Write::default() }));
                 writer.setup.push(Step::Fsync(OnFile { file: path }));
@@ -480,16 +512,25 @@ fn mapped(
     window: &Window,
     key: &str,
     notes: &mut Notes,
-) -> Option<(Branch, u64, bool)> {
+    (factor, at_once): (f64, u64),
+) -> Option<(Branch, u64, Cached)> {
     let total = &group.total;
     if total.mapped < 4.0 * PAGE {
         return None;
     }
     let faults: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.faults).sum();
     let per_fault = total.mapped / faults.max(1.0);
+    let major: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.major).sum();
     let is_large = per_fault >= LARGE_FAULT && place.fs_type != FsType::Ext4;
-    let stores = if is_large { faults.max(1.0) } else { total.mapped / PAGE };
-    let per_store = total.mapped / stores;
+    let cached = match (major >= MAJOR_SHARE * faults, is_large) {
+        (true, _) => Cached::Not,
+        (false, true) => Cached::InLargeFolios,
+        (false, false) => Cached::InPages,
+    };
+    let stores = (if is_large { faults.max(1.0) } else { total.mapped / PAGE }) * factor;
+    // Few stores are single ones.
+    let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
+    let per_store = total.mapped / stores * pages as f64;
     // The page cache of the cgroup holds the file; without one of its own it is a journal of the usual size.
     let cache = group.cgroup.and_then(|id| window.cgroups.get(&id)).and_then(|span| {
         let is_root = group.cgroup.is_some_and(|id| {
@@ -514,13 +555,25 @@ fn mapped(
         let store = MmapStore {
             file: file.clone(),
             size: ByteSize(Bytes(bytes)),
+            pages,
             rate,
             count: Some(count),
             ..MmapStore::default()
         };
         vec![Step::MmapStore(store)]
     };
-    Some((Branch { bursts, unit: per_store, step: Box::new(step) }, bytes, is_large))
+    Some((Branch { bursts, unit: per_store, step: Box::new(step) }, bytes, cached))
+}
+
+/// How a mapped file is in the page cache when the recording begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cached {
+    /// It is not: faults read it from the device.
+    Not,
+    /// As reading it made it.
+    InLargeFolios,
+    /// As small writes made it.
+    InPages,
 }
 
 /// Writes past the page cache.
