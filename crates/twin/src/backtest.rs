@@ -9,7 +9,7 @@ use floodline_record::record::What;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure that misses by more is not predicted.
 pub const MISS_MAX: f64 = 0.25;
@@ -112,7 +112,10 @@ fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>
 fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut(String, &'static str, Option<f64>)) {
     let first = window.first_at.map_or(Nanos(0), |first| first.monotonic);
     let mut sums: BTreeMap<String, [Option<f64>; 3]> = BTreeMap::new();
+    let mut parents: BTreeSet<String> = BTreeSet::new();
     let (mut waited, mut is_read) = (0.0, false);
+    // Without delay accounting the kernel leaves the counter at zero.
+    let has_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
     for (id, span) in &window.processes {
         let Some(Entity::Process { comm, kthread: false, start_ticks, .. }) = window.entities.get(id) else { continue };
         // What was born within the window started from zero.
@@ -124,7 +127,9 @@ fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut
         let (growth, first) = (&span.growth, &span.first);
         let dirtied = grew(growth.write_bytes.map(|n| n.0), first.write_bytes.map(|n| n.0));
         let called = grew(growth.wchar.map(|n| n.0), first.wchar.map(|n| n.0));
-        let delay = grew(growth.blkio_delay.map(|n| n.0), first.blkio_delay.map(|n| n.0)).map(|ns| ns / 1e9);
+        let delay = grew(growth.blkio_delay.map(|n| n.0), first.blkio_delay.map(|n| n.0))
+            .filter(|_| has_delays)
+            .map(|ns| ns / 1e9);
         if let Some(delay) = delay {
             waited += delay;
             is_read = true;
@@ -136,6 +141,10 @@ fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut
                 None => continue,
             },
         };
+        // The kernel adds the counters of children to those of the parent that waits for them: they would count twice.
+        if growth.cminflt.is_some_and(|n| n.0 > 0) || growth.children_time.is_some_and(|time| time.0 > 0) {
+            parents.insert(name.clone());
+        }
         let sums = sums.entry(name).or_default();
         for (sum, value) in sums.iter_mut().zip([dirtied, called, delay]) {
             if let Some(value) = value {
@@ -144,6 +153,7 @@ fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut
         }
     }
     put("stall_seconds".to_owned(), "seconds", is_read.then_some(waited));
+    sums.retain(|name, _| !parents.contains(name));
     for (name, [dirtied, _, delay]) in sums {
         put(format!("program.{name}.dirtied_bytes"), "bytes", dirtied);
         put(format!("program.{name}.waited_seconds"), "seconds", delay);

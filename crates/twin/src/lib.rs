@@ -61,6 +61,8 @@ pub struct Twin {
 pub enum Demand {
     /// Pauses were traced: demand is bytes divided by the time without pauses.
     Traced,
+    /// No writer waited, as far as was recorded: there is nothing to bound.
+    Free,
     /// No trace: the demand lies between that of the open twin and that of the closed one.
     Bounded {
         /// The same machine with writers that write, then work, then write again.
@@ -69,10 +71,19 @@ pub enum Demand {
 }
 
 impl Demand {
+    /// The word for the twin that is there in any case.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Demand::Traced => "traced",
+            Demand::Free => "as recorded",
+            Demand::Bounded { .. } => "open",
+        }
+    }
+
     /// The closed twin, if there are two.
     pub fn closed(&self) -> Option<&Scenario> {
         match self {
-            Demand::Traced => None,
+            Demand::Traced | Demand::Free => None,
             Demand::Bounded { closed } => Some(closed),
         }
     }

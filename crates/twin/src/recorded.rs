@@ -8,11 +8,14 @@ use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{ProcessRow, Sample};
 use floodline_record::units::Nanos;
 use floodline_record::window::{Window, step};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 /// Most intervals of processes that are kept: about 100 MiB.
 const INTERVALS_MAX: usize = 1_000_000;
+
+/// Deepest tree of processes that ends between two samples.
+const DEPTH_MAX: usize = 16;
 
 /// What one process did between two samples. Intervals without activity are not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +66,21 @@ impl Did {
         }
     }
 
+    /// Counters of I/O of children.
+    fn io(&mut self) -> [&mut u64; 6] {
+        [&mut self.wchar, &mut self.syscw, &mut self.dirtied, &mut self.read, &mut self.syscr, &mut self.cancelled]
+    }
+
+    fn with(&mut self, other: &Did) {
+        let mut other = *other;
+        self.io().into_iter().zip(other.io()).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+    }
+
+    fn without(&mut self, other: &Did) {
+        let mut other = *other;
+        self.io().into_iter().zip(other.io()).for_each(|(sum, less)| *sum = sum.saturating_sub(*less));
+    }
+
     fn is_nothing(&self) -> bool {
         self.wchar == 0 && self.dirtied == 0 && self.read == 0 && self.waited == 0 && self.cancelled == 0
     }
@@ -75,10 +93,14 @@ pub struct Recorded {
     pub window: Window,
     /// What each process did, in order of time.
     pub processes: BTreeMap<EntityId, Vec<Did>>,
+    /// Processes that waited for children, whose counters were added to theirs.
+    pub parents: BTreeSet<EntityId>,
     /// Whether there were more intervals than are kept: the twin covers the first of them.
     pub is_cut: bool,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
     intervals: usize,
+    /// Counters of processes that are gone, by the process that reaps them.
+    left: BTreeMap<u32, Did>,
 }
 
 impl Recorded {
@@ -92,8 +114,12 @@ impl Recorded {
     }
 
     fn push(&mut self, sample: &Sample) {
+        if !sample.processes.was_read() {
+            return;
+        }
         let now = sample.time.monotonic;
         let first = self.window.first_at.map_or(now, |first| first.monotonic);
+        self.bury(sample);
         for (id, row) in sample.processes.rows() {
             let known = self.last.insert(*id, (now, row.clone()));
             let before = match known {
@@ -104,7 +130,15 @@ impl Recorded {
                     _ => continue,
                 },
             };
-            let did = Did::between(before.0, now, &before.1, row);
+            let mut did = Did::between(before.0, now, &before.1, row);
+            if has_reaped(&before.1, row) {
+                self.parents.insert(*id);
+                if let Some(Entity::Process { pid, .. }) = self.window.entities.get(id)
+                    && let Some(left) = self.left.remove(pid)
+                {
+                    did.without(&left);
+                }
+            }
             if did.is_nothing() {
                 continue;
             }
@@ -116,6 +150,39 @@ impl Recorded {
             self.processes.entry(*id).or_default().push(did);
         }
     }
+
+    /// Takes note of what processes leave to the parents that reaped them: the kernel adds the counters of a child to those
+    /// of its parent, and what was seen of the child must not count twice.
+    fn bury(&mut self, sample: &Sample) {
+        let gone: Vec<EntityId> = self.last.keys().filter(|id| sample.processes.get(**id).is_none()).copied().collect();
+        let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
+        for id in gone {
+            let Some((at, row)) = self.last.remove(&id) else { continue };
+            let Some(parent) = row.ppid.and_then(|ppid| u32::try_from(ppid.0).ok()) else { continue };
+            self.left.entry(parent).or_default().with(&Did::between(at, at, &zero(), &row));
+            if let Some(Entity::Process { pid, .. }) = self.window.entities.get(&id) {
+                parents.insert(*pid, parent);
+            }
+        }
+        // A parent that is gone as well leaves what its children left to it. Trees of processes are not deep.
+        for _ in 0..DEPTH_MAX {
+            let moved: Vec<(u32, Did)> =
+                parents.iter().filter_map(|(pid, parent)| Some((*parent, self.left.remove(pid)?))).collect();
+            if moved.is_empty() {
+                break;
+            }
+            for (parent, left) in moved {
+                self.left.entry(parent).or_default().with(&left);
+            }
+        }
+    }
+}
+
+/// Whether a process waited for children.
+fn has_reaped(before: &ProcessRow, now: &ProcessRow) -> bool {
+    let grew = |before: Option<u64>, now: Option<u64>| before.zip(now).is_some_and(|(before, now)| now > before);
+    grew(before.cminflt.map(|n| n.0), now.cminflt.map(|n| n.0))
+        || grew(before.children_time.map(|n| n.0), now.children_time.map(|n| n.0))
 }
 
 /// When a process started, on the clock of the samples.
@@ -142,6 +209,8 @@ fn zero() -> ProcessRow {
         minflt: Some(Count(0)),
         majflt: Some(Count(0)),
         blkio_delay: Some(Nanos(0)),
+        cminflt: Some(Count(0)),
+        children_time: Some(Nanos(0)),
         ..ProcessRow::default()
     }
 }

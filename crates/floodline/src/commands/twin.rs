@@ -132,7 +132,7 @@ fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<view::Tested<'a>> {
         view::Tested { demand, scenario, figures }
     };
     match twin.demand.closed() {
-        None => vec![test("traced", &twin.scenario)],
+        None => vec![test(twin.demand.name(), &twin.scenario)],
         Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
     }
 }

@@ -8,6 +8,7 @@ use crate::{Ceiling, TwinError};
 use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval};
 use floodline_record::facts::{BlockDevice, Mount as Mounted, Stack};
 use floodline_record::id::DevId;
+use floodline_record::sample::DiskRow;
 use floodline_record::units::{Bytes, BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
@@ -26,6 +27,8 @@ pub(super) struct Place {
     pub(super) point: String,
     /// Type of the filesystem.
     pub(super) fs_type: FsType,
+    /// Mean size of a read, bytes.
+    pub(super) mean_read: Option<f64>,
     /// Flushes of the device in the recording.
     pub(super) flushes: u64,
 }
@@ -74,9 +77,11 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
             }
         }
         let flushes = did(seen.span.growth.flushes.map(|n| n.0));
+        let reads = did(seen.span.growth.reads.map(|n| n.0));
+        let mean_read = (reads > 0).then(|| read as f64 / reads as f64);
         made.0.insert(name.clone(), device);
         made.1.insert(point.clone(), mount);
-        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, flushes });
+        made.2.0.push(Place { dev: seen.dev, device: name, point, fs_type, mean_read, flushes });
         made.3.push(ceiling);
     }
     if made.2.0.is_empty() {
@@ -264,17 +269,33 @@ fn latency(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> Op
         })
         .collect();
     if times.len() < 5 {
-        return None;
+        // Always busy with several: the interval in which a request took least is the nearest to one by itself.
+        let least = series.windows(2).filter_map(|pair| time_of_a_request(&pair[0].1, &pair[1].1)).min()?;
+        if !(10_000..USUAL.start).contains(&least) {
+            return None;
+        }
+        notes.derived(format!("{key}.latency"), "time of a request in the interval in which it was shortest");
+        return Some(Time(Nanos(least / 10_000 * 10_000)));
     }
     times.sort_unstable();
     let median = times.get(times.len() / 2).copied()?;
-    if USUAL.contains(&median) || median < 20_000 {
+    if USUAL.contains(&median) || median < 10_000 {
         return None;
     }
     notes.measured(format!("{key}.latency"), "median time of a small request while few were under way");
     let rounded =
         if median >= 1_000_000 { (median + 500_000) / 1_000_000 * 1_000_000 } else { median / 10_000 * 10_000 };
     Some(Time(Nanos(rounded.min(1_000_000_000))))
+}
+
+/// Mean time of a request between two samples that have several.
+fn time_of_a_request(before: &DiskRow, now: &DiskRow) -> Option<u64> {
+    let grew = |before: Option<u64>, now: Option<u64>| now?.checked_sub(before?);
+    let requests = grew(before.writes.map(|n| n.0), now.writes.map(|n| n.0))?
+        .saturating_add(grew(before.reads.map(|n| n.0), now.reads.map(|n| n.0))?);
+    let time = grew(before.write_time.map(|n| n.0), now.write_time.map(|n| n.0))?
+        .saturating_add(grew(before.read_time.map(|n| n.0), now.read_time.map(|n| n.0))?);
+    (requests >= 8).then(|| time / requests)
 }
 
 fn bdi(seen: &Seen<'_>, key: &str, notes: &mut Notes) -> BdiKnobs {

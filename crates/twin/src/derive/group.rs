@@ -77,6 +77,8 @@ pub(super) struct Group {
     pub(super) shown: String,
     /// Their cgroup.
     pub(super) cgroup: Option<EntityId>,
+    /// Whether one of them waited for children: their counters are in its own.
+    pub(super) is_parent: bool,
     /// Processes with activity.
     pub(super) processes: u64,
     /// One per sample interval of the recording, active or not.
@@ -170,6 +172,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             ..Group::default()
         });
         group.processes += 1;
+        group.is_parent |= recorded.parents.contains(id);
         let has_mapping = has_mapping(list);
         for did in list {
             add(&mut group.bins, &times, did, has_mapping);
@@ -177,6 +180,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     }
     let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
     take_direct(&mut groups, recorded, page);
+    take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);
     for (_, group) in &mut groups {
         group.total = sum(&group.bins);
@@ -255,6 +259,33 @@ fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, p
             let part = (direct * bin.by_calls / waiting).min(bin.by_calls);
             bin.by_calls -= part;
             bin.direct += part;
+        }
+    }
+}
+
+/// What parents inherited from children whose last moments no sample saw counts twice. The machine's counter tells how
+/// much that is: it is taken from the parents.
+fn take_inherited(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
+    let host = recorded.window.host.growth.nr_dirtied.map(|pages| pages.0 as f64 * page);
+    let Some(host) = host else { return };
+    let buffered = |is_parent: Option<bool>| -> f64 {
+        let chosen = groups.iter().filter(|(_, group)| is_parent.is_none_or(|wanted| group.is_parent == wanted));
+        chosen.flat_map(|(_, group)| &group.bins).map(|bin| bin.by_calls + bin.mapped).sum()
+    };
+    let (all, parents) = (buffered(None), buffered(Some(true)));
+    let surplus = all - host;
+    if surplus < 0.05 * all || parents <= 0.0 {
+        return;
+    }
+    let kept = (1.0 - surplus / parents).max(0.02);
+    for (_, group) in groups.iter_mut().filter(|(_, group)| group.is_parent) {
+        for bin in &mut group.bins {
+            for part in [&mut bin.by_calls, &mut bin.mapped, &mut bin.wchar, &mut bin.calls, &mut bin.cancelled] {
+                *part *= kept;
+            }
+            for part in [&mut bin.read, &mut bin.reads] {
+                *part *= kept;
+            }
         }
     }
 }

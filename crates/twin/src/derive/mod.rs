@@ -148,7 +148,8 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
     let open = checked(scenario(load.open))?;
     let demand = match load.closed {
         Some(closed) => Demand::Bounded { closed: Box::new(checked(scenario(closed))?) },
-        None => Demand::Traced,
+        None if load.is_traced => Demand::Traced,
+        None => Demand::Free,
     };
     unknown.extend(limits_of_knowledge(window, recorded));
     let twin = Twin {
@@ -192,6 +193,13 @@ fn limits_of_knowledge(window: &Window, recorded: &Recorded) -> Vec<String> {
             "Nothing was traced: which files were written and which calls were fsync is inferred from counters. \
              Record with --trace on to know it."
                 .to_owned(),
+        );
+    }
+    if window.facts.as_ref().is_none_or(|facts| facts.task_delayacct != Some(true))
+        && !window.traced.iter().any(|part| part.contains("wait"))
+    {
+        unknown.push(
+            "kernel.task_delayacct is off and waits were not traced: how long programs waited is not known.".to_owned(),
         );
     }
     if let Some(hole) = window.holes.hole() {

@@ -23,6 +23,8 @@ pub(super) struct Load {
     pub(super) closed: Option<BTreeMap<String, Task>>,
     /// What each task stands for.
     pub(super) programs: Programs,
+    /// Whether pauses of writers were traced.
+    pub(super) is_traced: bool,
     /// What each task with a mapping did in the recording.
     pub(super) stored: BTreeMap<String, Stored>,
 }
@@ -33,6 +35,8 @@ const PROGRAMS_MAX: usize = 1000;
 const BYTES_MIN: f64 = 65_536.0;
 /// Characters of a task's name that its processes show.
 const COMM_MAX: usize = 15;
+/// Ages of the pages that were dirty when the recording began.
+const AGES: u64 = 6;
 /// Memory that is worth a task.
 const MEMORY_MIN: u64 = 64 << 20;
 
@@ -66,7 +70,7 @@ pub(super) fn workload(
         unknown.push(format!("{left} programs that wrote next to nothing are left out."));
     }
     let syncs = writer::syncs(&all, &ground.places.0);
-    let is_traced = all.iter().any(|group| group.synced.is_some()) || window.traced.contains("throttle");
+    let is_traced = has_throttle(window);
     let (mut taken, mut programs) = (Taken::default(), Programs::new());
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
@@ -77,7 +81,8 @@ pub(super) fn workload(
         let task = taken.unique(&names::task(&group.comm), COMM_MAX);
         let place = place_of(window, ground, group);
         let writer = Writer::of(group, syncs, place, &task, window, notes, fit);
-        if writer.is_mapped {
+        // What is little changes no figure: it is not worth a run.
+        if writer.is_mapped && group.total.mapped > 0.05 * moved {
             stored.insert(task.clone(), group.stored());
         }
         let make = |steps: Vec<Step>| {
@@ -124,7 +129,12 @@ pub(super) fn workload(
     open.extend(extra.clone());
     closed.extend(extra);
     let is_same = open == closed;
-    Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored })
+    Ok(Load { open, closed: (!is_traced && !is_same).then_some(closed), programs, stored, is_traced })
+}
+
+/// Whether pauses in dirty throttling were traced.
+fn has_throttle(window: &Window) -> bool {
+    window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
 }
 
 /// Where a group writes: the device that its cgroup sent most to, else the one that was written to most.
@@ -232,16 +242,19 @@ fn dirty_before(window: &Window, places: &[Place]) -> Option<Task> {
         return None;
     }
     let place = places.first()?;
-    let total = Some(ByteSize(Bytes(dirty)));
-    let write = Write {
-        file: format!("{}/twin/before", place.point),
-        block: ByteSize(Bytes(1 << 16)),
-        total,
-        ..Write::default()
-    };
-    Some(Task {
-        setup: vec![Step::Write(write)],
-        steps: vec![Step::Sleep(Lasting { lasting: Time(Nanos(1_000_000)) })],
-        ..Task::default()
-    })
+    // Of all ages up to that at which they are written.
+    let expire = window.host.last.dirty_expire_centisecs.map_or(3000, |centisecs| centisecs.0).min(6000);
+    let part = ByteSize(Bytes((dirty / AGES).max(4096)));
+    let age = Time(Nanos(expire.saturating_mul(10_000_000) / AGES));
+    let mut setup = Vec::new();
+    for number in 0..AGES {
+        setup.push(Step::Write(Write {
+            file: format!("{}/twin/before-{number}", place.point),
+            block: ByteSize(Bytes(1 << 16)),
+            total: Some(part),
+            ..Write::default()
+        }));
+        setup.push(Step::Sleep(Lasting { lasting: age }));
+    }
+    Some(Task { setup, steps: vec![Step::Sleep(Lasting { lasting: Time(Nanos(1_000_000)) })], ..Task::default() })
 }

@@ -330,7 +330,7 @@ impl Writer {
             branches.push(branch);
         }
         branches.extend(direct(group, file("direct"), &key, notes));
-        if let Some((branch, bytes)) = reads(group, file("read"), &key, notes) {
+        if let Some((branch, bytes)) = reads(group, place, file("read"), &key, notes) {
             let total = Some(ByteSize(Bytes(bytes)));
             let block = ByteSize(Bytes(1 << 20));
             writer.setup.push(Step::Write(Write { file: file("read"), block, total, ..Write::default() }));
@@ -604,17 +604,19 @@ fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<B
 }
 
 /// Reads that reached a device, with the size of the file.
-fn reads(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<(Branch, u64)> {
+fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Notes) -> Option<(Branch, u64)> {
     let total = &group.total;
     let calls: f64 = group.bins.iter().filter(|bin| bin.read > 0.0).map(|bin| bin.reads).sum();
     let is_for_mapping = total.mapped > 0.0 && total.read < total.mapped;
     if total.read < 262_144.0 || is_for_mapping {
         return None;
     }
-    let block = ((total.read / calls.max(1.0) / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
+    // Calls that the page cache answered are counted too: then the device tells what a read is.
+    let mean = (total.read / calls.max(1.0)).max(place.mean_read.unwrap_or(PAGE));
+    let block = ((mean / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
     notes.derived(format!("{key}.steps.read.rate"), "bytes read from devices, over time");
     notes.assumed(format!("{key}.steps.read.direct"), "each read that reached a device does so again");
-    let bytes = ((2.0 * total.read).clamp(16_777_216.0, 268_435_456.0) / PAGE) as u64 * 4096;
+    let bytes = (total.read.clamp(4_194_304.0, 67_108_864.0) / PAGE) as u64 * 4096;
     let bursts = arrivals(&group.bins, |bin| bin.read, block);
     let step = move |count: u64, rate: Option<Frequency>| {
         let read = Read {
