@@ -159,6 +159,13 @@ static __always_inline struct dirtied_entry *entry_of(const struct dirtied_key *
 	return sum ? sum : bpf_map_lookup_elem(&dirtied_unnamed, key);
 }
 
+static __always_inline struct file_key file_of(const struct dirtied_key *key)
+{
+	struct file_key file = { .ino = key->ino, .dev = key->dev, .generation = key->generation };
+
+	return file;
+}
+
 /* Puts what a CPU has kept to itself into the table. */
 static __always_inline void settle(struct latest *last)
 {
@@ -172,19 +179,28 @@ static __always_inline void settle(struct latest *last)
 	add(&sum->folios, last->folios);
 	if (last->redirtied)
 		add(&sum->redirtied, last->redirtied);
+	if (last->key.ino && becomes_large(sum->pages, last->pages, LARGE_PAGES)) {
+		struct file_key file = file_of(&last->key);
+
+		keep_large_path(&file);
+	}
 }
 
 /* The entry of a new key, and its name where it is a file. */
 static __always_inline void make_entry(struct latest *last, struct inode *inode)
 {
-	struct dirtied_entry empty = {};
-	__u64 ino = last->key.ino;
+	struct file_key file = file_of(&last->key);
+	struct dirtied_entry empty = {}, *sum = 0;
 
-	if (ino && bpf_map_lookup_elem(&dirtied, &last->key))
+	if (file.ino)
+		sum = bpf_map_lookup_elem(&dirtied, &last->key);
+	if (sum && (sum->pages < LARGE_PAGES || bpf_map_lookup_elem(&large_paths, &file)))
 		return;
 	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
-	if (ino && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST)) {
-		remember_path(inode, ino, last->key.dev, last->key.generation, 0);
+	if (sum || (file.ino && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST))) {
+		remember_path(inode, file.ino, file.dev, file.generation, 0);
+		if (sum)
+			keep_large_path(&file);
 		return;
 	}
 	last->key.ino = 0;

@@ -177,6 +177,18 @@ struct {
 	__type(value, struct file_path);
 } paths SEC(".maps");
 
+/* Pages made dirty, or bytes queued, of a file from which its path is kept in a table of its own: ten thousand small files that follow within one
+ * interval push it out of the one above. */
+#define LARGE_PAGES 256
+#define LARGE_BYTES (1 << 20)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 512);
+	__type(key, struct file_key);
+	__type(value, struct file_path);
+} large_paths SEC(".maps");
+
 /* Too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -184,6 +196,21 @@ struct {
 	__type(key, __u32);
 	__type(value, struct file_path);
 } path_of_cpu SEC(".maps");
+
+/* Keeps the path of a file that has become large, if it is still known. */
+static __always_inline void keep_large_path(const struct file_key *key)
+{
+	struct file_path *path = bpf_map_lookup_elem(&paths, key);
+
+	if (path)
+		bpf_map_update_elem(&large_paths, key, path, 0);
+}
+
+/* Whether an amount that has just grown has become that of a large file. */
+static __always_inline int becomes_large(__u64 amount, __u64 grown, __u64 large)
+{
+	return amount >= large && amount - grown < large;
+}
 
 /* Keeps the path of a file under one of its names, as the kernel has it in memory: nothing is looked up, so that
  * nothing can hang, and a file that is gone by the time of the next sample has had its name. */

@@ -294,6 +294,8 @@ static __always_inline int queue(struct bio *bio)
 		return drop();
 	add(&sum->bytes, bytes);
 	add(&sum->bios, 1);
+	if (key.ino && becomes_large(sum->bytes, bytes, LARGE_BYTES))
+		keep_large_path(&file);
 	return 0;
 }
 

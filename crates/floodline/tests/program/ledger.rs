@@ -91,6 +91,9 @@ const WORKLOADS: &[Workload] = &[
     },
 ];
 
+/// Pages of a file after which ten thousand others come.
+const LARGE_PAGES: u64 = 521;
+
 fn start(output: &Path) -> Child {
     // What the tracer may take is tested elsewhere: a machine that compiles meanwhile has more events than one percent pays.
     let budget = ["--trace-budget", "100"];
@@ -158,11 +161,13 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     for workload in WORKLOADS {
         shell(folder.path(), workload.command);
     }
-    // The tracer keeps the names of 4,096 files from one sample to the next: these are named before more come.
+    // The tracer keeps the names of 4,096 small files from one sample to the next: these are named before more come. The
+    // name of a large one stays.
     until_two_more_samples(&output);
     // More files than the kernel hands out at once, kept by one process, and as many that another one removes.
     let many = "n=0; while [ $n -lt 10007 ]; do echo > $0/$n; n=$((n + 1)); done";
-    shell(folder.path(), &format!("mkdir kept gone; sh -c 'echo $$ > kept.pid; {many}' kept"));
+    let large = format!("dd if=/dev/zero of=before-many bs=4096 count={LARGE_PAGES}");
+    shell(folder.path(), &format!("mkdir kept gone; {large}; sh -c 'echo $$ > kept.pid; {many}' kept"));
     shell(folder.path(), &format!("sh -c 'echo $$ > gone.pid; {many}; exec rm -r gone' gone; sync -f ."));
     // At the end of the recording a last look is taken.
     let run = stop(recorder);
@@ -182,6 +187,9 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
         let by = file["by"][0].as_str().expect("somebody");
         assert!(by.starts_with(&format!("{}[", workload.by)), "{}: {file}", workload.file);
     }
+    let large = named(&ledger, "files", "file", "/before-many").unwrap_or_else(|| panic!("no large file: {run}"));
+    assert!(large["dirtied_bytes"].as_u64() >= Some(LARGE_PAGES * PAGE), "{large}");
+    assert!(large["device_bytes"].as_u64() >= Some(LARGE_PAGES * PAGE), "{large}");
     let by = |name: &str| {
         let pid = std::fs::read_to_string(folder.path().join(name)).expect("a number");
         let lines = ledger["processes"].as_array().expect("a list").iter();

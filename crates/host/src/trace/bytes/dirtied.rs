@@ -7,7 +7,7 @@ use super::super::drain::each_entry;
 use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
-use super::{NAMED, device, file};
+use super::{NAMED, Paths, device};
 use floodline_record::gap::Cause;
 use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
@@ -137,7 +137,7 @@ impl DirtiedReader {
                 }
             }
         }
-        self.tell(rows, &loaded.table("paths")?, turn, out);
+        self.tell(rows, &Paths::of(loaded)?, turn, out);
         begin_again_when_full(loaded).map_err(failed)
     }
 
@@ -147,12 +147,12 @@ impl DirtiedReader {
     }
 
     /// The largest with their files, the rest by process and filesystem.
-    fn tell(&self, mut rows: Vec<(Key, Name, Sum)>, paths: &Map<'_>, turn: &Turn<'_>, out: &mut Vec<Event>) {
+    fn tell(&self, mut rows: Vec<(Key, Name, Sum)>, paths: &Paths<'_>, turn: &Turn<'_>, out: &mut Vec<Event>) {
         rows.sort_by_key(|(key, _, sum)| (Reverse(sum.pages), *key));
         let mut unnamed: BTreeMap<Key, (Name, Sum)> = BTreeMap::new();
         for (at, (key, comm, sum)) in rows.into_iter().enumerate() {
             if at < NAMED && key.ino != 0 {
-                out.push(turn.event(row(key, comm, sum, Some(file(paths, key.dev, key.ino, key.generation)), turn)));
+                out.push(turn.event(row(key, comm, sum, Some(paths.file(key.dev, key.ino, key.generation)), turn)));
             } else {
                 unnamed.entry(Key { ino: 0, generation: 0, ..key }).or_insert((comm, Sum::default())).1.add(sum);
             }

@@ -37,6 +37,7 @@ pub(super) static PART: Part = Part {
         Table { name: "latest", key: 4, entry: 136 },
         Table { name: "owners", key: 16, entry: 16 },
         Table { name: "paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
+        Table { name: "large_paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
         Table { name: "queued", key: 40, entry: 48 },
         Table { name: "queued_unnamed", key: 40, entry: 48 },
         Table { name: "waited", key: 24, entry: 40 },
@@ -71,11 +72,24 @@ fn device(dev: u32) -> DevId {
     DevId { major: dev >> 20, minor: dev & 0xf_ffff }
 }
 
-/// A file, with its path where the programs kept it.
-fn file(paths: &Map<'_>, dev: u32, ino: u64, generation: u32) -> File {
-    let key = [&ino.to_ne_bytes()[..], &dev.to_ne_bytes(), &generation.to_ne_bytes()].concat();
-    let kept = paths.lookup(&key, MapFlags::ANY).ok().flatten();
-    File { ino, generation: known(generation), path: kept.and_then(|kept| path(&kept)) }
+/// The tables of paths: of the files that were seen last, and of large ones, which small ones do not push out.
+struct Paths<'a> {
+    latest: Map<'a>,
+    large: Map<'a>,
+}
+
+impl<'a> Paths<'a> {
+    fn of(loaded: &'a Loaded) -> Result<Paths<'a>, Cause> {
+        Ok(Paths { latest: loaded.table("paths")?, large: loaded.table("large_paths")? })
+    }
+
+    /// A file, with its path where the programs kept it.
+    fn file(&self, dev: u32, ino: u64, generation: u32) -> File {
+        let key = [&ino.to_ne_bytes()[..], &dev.to_ne_bytes(), &generation.to_ne_bytes()].concat();
+        let kept = |table: &Map<'_>| table.lookup(&key, MapFlags::ANY).ok().flatten();
+        let kept = kept(&self.latest).or_else(|| kept(&self.large));
+        File { ino, generation: known(generation), path: kept.and_then(|kept| path(&kept)) }
+    }
 }
 
 /// Filesystems that keep no generations have 0 for all files, and so has what tells of a number only.

@@ -6,7 +6,7 @@ use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
 use super::dirtied::DirtiedReader;
-use super::{NAMED, device, file};
+use super::{NAMED, Paths, device};
 use floodline_record::gap::Cause;
 use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
@@ -59,11 +59,11 @@ pub(super) fn read(
         drain(&loaded.table(table)?, turn.epoch, |key, entry| rows.push((key_of(key), sum_of(entry))))?;
     }
     rows.sort_by_key(|(key, sum)| (Reverse(sum.bytes), *key));
-    let paths = loaded.table("paths")?;
+    let paths = Paths::of(loaded)?;
     let mut unnamed: BTreeMap<Key, Sum> = BTreeMap::new();
     for (at, (key, sum)) in rows.into_iter().enumerate() {
         if at < NAMED && key.ino != 0 {
-            let file = file(&paths, key.dev, key.ino, key.generation);
+            let file = paths.file(key.dev, key.ino, key.generation);
             out.push(turn.event(row(key, sum, Some(file), turn, dirtied)));
             continue;
         }

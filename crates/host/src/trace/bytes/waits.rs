@@ -5,7 +5,7 @@ use super::super::drain::drain;
 use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
-use super::{device, file};
+use super::{Paths, device};
 use floodline_record::gap::Cause;
 use floodline_record::record::{Event, What};
 use floodline_record::traced::waits::{Operation, SlowSync, Synced};
@@ -28,13 +28,13 @@ pub(super) fn read(loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Re
     drain(&loaded.table("waited")?, turn.epoch, |key, entry| {
         out.push(turn.event(What::Synced(synced(Fields(key), Fields(entry), turn.since))));
     })?;
-    let paths = loaded.table("paths")?;
+    let paths = Paths::of(loaded)?;
     // The programs' clock stands still while the machine sleeps; that of a recording does not.
     let asleep = super::super::now(ClockId::Boottime).0.saturating_sub(super::super::now(ClockId::Monotonic).0);
     let mut slow = Vec::new();
     drain(&loaded.table("slow")?, turn.epoch, |key, entry| {
         slow.push(slow_sync(Fields(key), Fields(entry), asleep, |dev, ino, generation| {
-            file(&paths, dev, ino, generation)
+            paths.file(dev, ino, generation)
         }));
     })?;
     slow.sort_by_key(|event| event.at);
