@@ -1,21 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each rule costs on a machine with many cgroups, each of which writes, at 500 and at 5,000: a rule
 //! that is linear costs ten times as much. With four processes per cgroup, as on the machines that the
-//! targets are set for. `cargo bench -p floodline-analysis --bench rules`.
+//! targets are set for. `cargo bench -p floodline-analysis --bench rules`. The last one is the whole of `doctor` on the file
+//! of a minute, with the memory that it takes ("max alloc").
 
 use divan::black_box;
+use divan::counter::BytesCount;
 use floodline_analysis::diagnose::rules::RULES;
+use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::diagnose::{diagnose, rule};
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
-use floodline_record::record::Record;
+use floodline_record::record::{Record, Sink};
+use floodline_record::recording::{Decoder, Encoder, Header};
 use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, Table, WbRow};
 use floodline_record::units::{Bits, Bytes, BytesPerSecond, Count, Flag, Limit};
 use floodline_record::window::Window;
 use floodline_testkit::{Fixture, dev_of, grows, mib, secs};
 
+#[global_allocator]
+static ALLOC: divan::AllocProfiler = divan::AllocProfiler::system();
+
 fn main() {
     divan::main();
+}
+
+/// What `floodline doctor FILE` does: decodes a minute of recording, folds it and runs all rules.
+#[divan::bench(consts = [500])]
+fn doctor_of_a_minute<const CGROUPS: u32>(bencher: divan::Bencher) {
+    let mut encoder = Encoder::new(Vec::new(), Header::new(None)).expect("a header");
+    for record in records(CGROUPS, 60) {
+        encoder.record(&record).expect("a record");
+    }
+    let file = encoder.finish().expect("a file");
+    bencher.counter(BytesCount::new(file.len())).bench_local(|| {
+        let mut stretches = Stretches::new(Vec::new());
+        for record in Decoder::new(black_box(file.as_slice())).expect("a header") {
+            let Ok(()) = stretches.record(&record.expect("a record"));
+        }
+        stretches.finish()
+    });
 }
 
 /// One rule.
@@ -40,6 +64,10 @@ const EACH: u32 = 7;
 
 /// A machine with 100 MiB to be divided, and a pod of 768 MiB on XFS per cgroup.
 fn machine(cgroups: u32) -> Window {
+    Window::from_records(&records(cgroups, 10))
+}
+
+fn records(cgroups: u32, seconds: u32) -> Vec<Record> {
     let fixture = Fixture::healthy()
         .memory_gib(124.0)
         .disk("sdb", |t, row| {
@@ -55,7 +83,8 @@ fn machine(cgroups: u32) -> Window {
             row.nr_dirtied = grows(t, 40_000_000, 100_000.0);
             row.nr_written = grows(t, 38_000_000, 100_000.0);
             row.psi_io_some = Some(secs(900.0 + 0.5 * t));
-        });
+        })
+        .seconds(seconds);
     let mut records = fixture.records();
     let at = records.iter().position(|record| matches!(record, Record::Sample(_))).unwrap_or(records.len());
     records.splice(at..at, (0..cgroups).flat_map(entities));
@@ -72,7 +101,7 @@ fn machine(cgroups: u32) -> Window {
             t += 1.0;
         }
     }
-    Window::from_records(&records)
+    records
 }
 
 fn extend<R: floodline_record::metric::Row>(table: &mut Table<R>, more: impl Iterator<Item = (EntityId, R)>) {
