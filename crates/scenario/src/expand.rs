@@ -264,6 +264,8 @@ impl Step {
                 f(Role::Path, &mut step.to);
             }
             Step::Truncate(step) => f(Role::Path, &mut step.file),
+            Step::Fallocate(step) => f(Role::Path, &mut step.file),
+            Step::SyncFileRange(step) => f(Role::Path, &mut step.file),
             Step::Syslog(step) => f(Role::Path, &mut step.socket),
             Step::RedisSet(step) => f(Role::Path, &mut step.socket),
             Step::Sql(step) => f(Role::Path, &mut step.socket),

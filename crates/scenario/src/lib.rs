@@ -52,8 +52,8 @@ pub use random::Random;
 pub use schema::schema;
 pub use service::{RedisSet, Sql, Syslog};
 pub use step::{
-    Anon, Barrier, CreateFiles, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order, Parallel,
-    Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,
+    Anon, Barrier, CreateFiles, Fallocate, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order,
+    Parallel, Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,
 };
 pub use sysctl::{SysctlValue, Sysctls};
 pub use workload::{RealProgram, STALL_OVER, Task, Workload};

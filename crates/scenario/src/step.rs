@@ -41,6 +41,11 @@ pub enum Step {
     Rename(Rename),
     /// Sets the length of a file.
     Truncate(Truncate),
+    /// fallocate: gives a file its blocks before it is written, and the length.
+    Fallocate(Fallocate),
+    /// sync_file_range(SYNC_FILE_RANGE_WRITE) of a whole file: starts writing what is dirty, waits for nothing and makes
+    /// nothing durable.
+    SyncFileRange(OnFile),
     /// Creates a directory and its parents.
     Mkdir(OnPath),
     /// Removes an empty directory.
@@ -110,6 +115,7 @@ pub enum SyncCall {
     Fsync,
     Fdatasync,
     Msync,
+    SyncFileRange,
 }
 
 /// When data is made durable within a step: after so many blocks, or so often.
@@ -156,6 +162,9 @@ pub struct Write {
     /// Past the page cache (O_DIRECT).
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
+    /// Each write returns when its data is durable (O_DSYNC).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dsync: bool,
     /// Cuts the file to nothing first (O_TRUNC).
     #[serde(default, skip_serializing_if = "is_default")]
     pub truncate: bool,
@@ -314,6 +323,16 @@ pub struct Truncate {
     pub size: ByteSize,
 }
 
+/// Gives a file its blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fallocate {
+    /// The file.
+    pub file: String,
+    /// From its start to here.
+    pub size: ByteSize,
+}
+
 /// Mounts or unmounts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -465,6 +484,7 @@ impl Default for Write {
             lasting: None,
             size: None,
             direct: false,
+            dsync: false,
             truncate: false,
             sync: None,
         }
@@ -522,6 +542,8 @@ impl Step {
             Step::Unlink(_) => "unlink",
             Step::Rename(_) => "rename",
             Step::Truncate(_) => "truncate",
+            Step::Fallocate(_) => "fallocate",
+            Step::SyncFileRange(_) => "sync_file_range",
             Step::Mkdir(_) => "mkdir",
             Step::Rmdir(_) => "rmdir",
             Step::Close(_) => "close",

@@ -80,6 +80,8 @@ const HONOURED: &[&str] = &[
     "step.unlink.**",
     "step.rename.**",
     "step.truncate.**",
+    "step.fallocate.**",
+    "step.sync_file_range.**",
     "step.mkdir.**",
     "step.rmdir.**",
     "step.close.**",

@@ -201,6 +201,27 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     unlock(sim, |world| &mut world.inodes[inode].lock);
 }
 
+/// Gives a file its blocks from its start on: they hold nothing yet, and the file has at least that length.
+pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) -> Result<(), &'static str> {
+    lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
+    let blocks = {
+        let mut world = sim.w();
+        let (end, allocated) = (size.div_ceil(PAGE), world.inodes[inode].allocated);
+        let has_room = world.take_blocks(inode, end.saturating_sub(allocated));
+        has_room.then(|| {
+            let i = &mut world.inodes[inode];
+            i.allocated = i.allocated.max(end);
+            i.size = i.size.max(size);
+            world.data_blocks(inode)
+        })
+    };
+    if let Some(blocks) = &blocks {
+        in_transaction(sim, pid, inode, blocks, true).await;
+    }
+    unlock(sim, |world| &mut world.inodes[inode].lock);
+    blocks.map(|_| ()).ok_or(NO_SPACE)
+}
+
 /// Removes a name; the file goes when nobody has it open.
 pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
     let call = sim.w().costs.call;

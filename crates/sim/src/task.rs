@@ -66,6 +66,7 @@ struct Open {
     file: Opened,
     ahead: Readahead,
     is_direct: bool,
+    is_dsync: bool,
     path: String,
 }
 
@@ -153,6 +154,7 @@ impl<'s> Hand<'s> {
                     return Ok(Some(Answer::Bytes(self.sim.w().inodes[inode].size)));
                 }
                 Op::SetLength(slot, length) => self.set_length(slot, length).await?,
+                Op::Allocate(slot, size) => self.allocate(slot, size).await?,
                 Op::Map { slot, size } => {
                     let inode = self.at(slot)?.file.inode;
                     let mut world = self.sim.w();

@@ -48,9 +48,10 @@ pub(super) fn open(path: &str, way: Way) -> Result<File, StepError> {
         Access::Write => options.read(true).write(true).create(true),
         Access::Append => options.append(true).create(true),
     };
-    if way.is_direct {
-        options.custom_flags(direct());
-    }
+    let mut flags = OFlags::empty();
+    flags.set(OFlags::DIRECT, way.is_direct);
+    flags.set(OFlags::DSYNC, way.is_dsync);
+    options.custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
     if way.access != Access::Read {
         parents(path)?;
     }
@@ -65,8 +66,4 @@ pub(super) fn parents(path: &str) -> Result<(), StepError> {
         }
         _ => Ok(()),
     }
-}
-
-fn direct() -> i32 {
-    i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0)
 }

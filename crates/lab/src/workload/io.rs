@@ -4,10 +4,11 @@
 use super::clock::{now, until};
 use super::error::StepError;
 use super::files;
-use super::mapping::{Anonymous, Shared};
+use super::mapping::{Anonymous, Shared, start_writing};
 use super::runner::Hand;
 use floodline_scenario::program::{Slot, Target, Way};
 use floodline_scenario::{CreateFiles, Random, SyncCall};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::param::page_size;
 use std::io::Write as _;
 use std::os::unix::fs::FileExt;
@@ -88,6 +89,12 @@ impl Hand<'_> {
         done.map_err(|error| StepError::call("truncate", &open.path, error))
     }
 
+    pub(super) fn allocate(&mut self, slot: Slot, size: u64) -> Result<(), StepError> {
+        let open = self.files.at(slot)?;
+        let done = self.measures.time("fallocate", 0, || fallocate(&open.file, FallocateFlags::empty(), 0, size));
+        done.map_err(|error| StepError::call("fallocate", &open.path, error))
+    }
+
     pub(super) fn write(&mut self, slot: Slot, offset: Option<u64>, length: u64) -> Result<(), StepError> {
         let bytes = self.block.fresh(length, &mut self.content)?;
         let open = self.files.at(slot)?;
@@ -148,6 +155,7 @@ impl Hand<'_> {
             SyncCall::Fsync => "fsync",
             SyncCall::Fdatasync => "fdatasync",
             SyncCall::Msync => "msync",
+            SyncCall::SyncFileRange => "sync_file_range",
         };
         let opened;
         let (file, mapping, path) = match target {
@@ -163,6 +171,7 @@ impl Hand<'_> {
         let done = self.measures.time(name, 0, || match (call, mapping) {
             (SyncCall::Msync, Some(mapping)) => mapping.sync(),
             (SyncCall::Fsync, _) => file.sync_all(),
+            (SyncCall::SyncFileRange, _) => start_writing(file),
             (SyncCall::Fdatasync | SyncCall::Msync, _) => file.sync_data(),
         });
         done.map_err(|error| StepError::call(name, path, error))

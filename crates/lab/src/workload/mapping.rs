@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory mappings: the one place of the workload that needs `unsafe`. There are two types, because they allow
+//! Memory mappings, and the call that no library has: the one place of the workload that needs `unsafe`. There are two types, because they allow
 //! different things. [`Anonymous`] memory belongs to this process alone and can be lent as a slice. A [`Shared`]
 //! mapping of a file can change below, so it is only stored into, byte by byte, and gives out no reference.
 #![allow(unsafe_code)]
@@ -7,6 +7,7 @@
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, mmap_anonymous, msync, munmap};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::ptr::{NonNull, null_mut};
 
 /// Mapped addresses, unmapped when dropped. Private to this file: the two types below say what may be done.
@@ -66,6 +67,13 @@ impl Shared {
         // SAFETY: exactly the mapping that `self` owns.
         Ok(unsafe { msync(self.0.base.as_ptr().cast(), self.0.len, MsyncFlags::SYNC) }?)
     }
+}
+
+/// Starts writing what is dirty of a file: sync_file_range(SYNC_FILE_RANGE_WRITE) from its start to its end.
+pub(crate) fn start_writing(file: &File) -> io::Result<()> {
+    // SAFETY: the call takes a descriptor, which `file` keeps open, and numbers. It touches no memory of ours.
+    let answer = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Fresh private memory, zero, and aligned to a page.

@@ -153,6 +153,7 @@ impl<'a> Hand<'a> {
             Op::Release(slot) => drop(self.files.take(slot)),
             Op::Length(slot) => return Ok(Some(Answer::Bytes(self.length(slot)?))),
             Op::SetLength(slot, length) => self.set_length(slot, length)?,
+            Op::Allocate(slot, size) => self.allocate(slot, size)?,
             Op::Write { slot, offset, length } => self.write(slot, offset, length)?,
             Op::Read { slot, offset, length, keep } => {
                 return Ok(Some(Answer::Bytes(self.read(slot, offset, length, keep)?)));

@@ -6,7 +6,7 @@ use super::repeat::Repeating;
 use super::requests::Requesting;
 use super::store::Storing;
 use super::transfer::{Reading, ReadingFiles, Writing};
-use super::{Answer, Op, State, Way, later};
+use super::{Answer, Op, Slot, State, Way, later};
 use crate::fill;
 use crate::step::{Mounting, Step, SyncCall};
 use floodline_record::units::Nanos;
@@ -28,8 +28,8 @@ pub(super) enum Turn<'s> {
 pub(super) enum Frame<'s> {
     /// A list, and the number of the step that comes next.
     Steps(&'s [Step], usize),
-    /// `truncate`, once the file is open.
-    Truncate(&'s str, u64),
+    /// `truncate` or `fallocate`, once the file is open.
+    Length(&'s str, fn(Slot, u64) -> Op<'s>, u64),
     Repeat(Repeating<'s>),
     Write(Writing<'s>),
     Read(Reading<'s>),
@@ -63,14 +63,14 @@ impl<'s> Frame<'s> {
                 }
                 begin(step, state, now)
             }
-            Frame::Truncate(path, length) => {
+            Frame::Length(path, op, length) => {
                 let (slot, open) = state.open(path, Way::WRITE);
                 if let Some(open) = open {
                     return Ok(Turn::Op(open));
                 }
-                let length = *length;
+                let op = op(slot, *length);
                 *self = Frame::Done;
-                Ok(Turn::Op(Op::SetLength(slot, length)))
+                Ok(Turn::Op(op))
             }
             Frame::Repeat(frame) => Ok(frame.advance(now)),
             Frame::Write(frame) => frame.advance(state, now),
@@ -112,7 +112,8 @@ fn begin<'s>(step: &'s Step, state: &mut State, now: Nanos) -> Result<Turn<'s>, 
         Step::MmapStore(store) => Frame::Store(Storing::new(store, now)?),
         Step::CreateFiles(create) => Frame::Create(Creating::new(create, now)),
         Step::Unlink(files) => Frame::Unlink(Unlinking::new(files)),
-        Step::Truncate(truncate) => Frame::Truncate(&truncate.file, truncate.size.bytes()),
+        Step::Truncate(step) => Frame::Length(&step.file, Op::SetLength, step.size.bytes()),
+        Step::Fallocate(step) => Frame::Length(&step.file, Op::Allocate, step.size.bytes()),
         Step::Repeat(repeat) => Frame::Repeat(Repeating::new(repeat, now)),
         Step::Syslog(_) | Step::RedisSet(_) | Step::Sql(_) => Frame::Request(Requesting::new(step, now)),
         Step::Parallel(parallel) => {
@@ -122,6 +123,7 @@ fn begin<'s>(step: &'s Step, state: &mut State, now: Nanos) -> Result<Turn<'s>, 
         Step::Fsync(on) => return Ok(Turn::Op(state.durable(SyncCall::Fsync, &on.file)?)),
         Step::Fdatasync(on) => return Ok(Turn::Op(state.durable(SyncCall::Fdatasync, &on.file)?)),
         Step::Msync(on) => return Ok(Turn::Op(state.durable(SyncCall::Msync, &on.file)?)),
+        Step::SyncFileRange(on) => return Ok(Turn::Op(state.durable(SyncCall::SyncFileRange, &on.file)?)),
         Step::Close(on) => {
             let slots = state.open.remove(&on.file).map(|ways| ways.into_values().collect());
             return Ok(Turn::Op(Op::Close { slots: slots.unwrap_or_default() }));

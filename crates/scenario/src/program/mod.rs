@@ -44,6 +44,8 @@ pub enum Access {
 pub struct Way {
     /// Past the page cache (O_DIRECT).
     pub is_direct: bool,
+    /// Writes return when their data is durable (O_DSYNC).
+    pub is_dsync: bool,
     /// What for.
     pub access: Access,
 }
@@ -84,6 +86,8 @@ pub enum Op<'s> {
     Length(Slot),
     /// Set the length of an open file, in bytes; `truncate`.
     SetLength(Slot, u64),
+    /// Give an open file its blocks from its start to this many bytes, and at least that length; `fallocate`.
+    Allocate(Slot, u64),
     /// Write; `write`.
     Write {
         /// The file.

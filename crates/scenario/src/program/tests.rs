@@ -98,6 +98,26 @@ fn numbers_of_created_files_go_on_and_those_of_removed_ones_begin_again() {
 }
 
 #[test]
+fn a_file_gets_its_blocks_and_is_written_on_the_way() {
+    let log = r#"{ fallocate = { file = "/data/log", size = "1 MiB" } },
+        { write = { file = "/data/log", dsync = true, count = 1 } },
+        { write = { file = "/data/table", count = 2, sync = { call = "sync_file_range", after = 2 } } },
+        { sync_file_range = { file = "/data/table" } }"#;
+    let expect = [
+        "open /data/log",
+        "Allocate",
+        "open /data/log",
+        "write Some(0) 4096",
+        "open /data/table",
+        "write Some(0) 4096",
+        "write Some(4096) 4096",
+        "SyncFileRange",
+        "SyncFileRange",
+    ];
+    assert_eq!(operations(log, 0), expect);
+}
+
+#[test]
 fn stores_are_within_the_mapping_and_the_mapping_is_made_once() {
     let store = operations(
         r#"{ mmap_store = { file = "/data/m", size = "16 KiB", pages = 2, order = "sequential", count = 3 } }"#,

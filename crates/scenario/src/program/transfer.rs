@@ -12,15 +12,15 @@ use std::borrow::Cow;
 
 impl Way {
     /// For writing anywhere.
-    pub(super) const WRITE: Way = Way { is_direct: false, access: Access::Write };
+    pub(super) const WRITE: Way = Way { is_direct: false, is_dsync: false, access: Access::Write };
 
     fn of_write(step: &Write) -> Way {
         let access = if step.order == Order::Append { Access::Append } else { Access::Write };
-        Way { is_direct: step.direct, access }
+        Way { is_direct: step.direct, is_dsync: step.dsync, access }
     }
 
     fn of_read(step: &Read) -> Way {
-        Way { is_direct: step.direct, access: Access::Read }
+        Way { is_direct: step.direct, is_dsync: false, access: Access::Read }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::process::io_wait;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
 use crate::world::PAGE;
+use crate::writepages::{How, writepages};
 use floodline_scenario::program::{Access, Answer, Slot, Target, Way};
 use floodline_scenario::{CreateFiles, SyncCall};
 
@@ -28,13 +29,14 @@ impl Hand<'_> {
             self.files.resize_with(slot.0 + 1, || None);
         }
         let ahead = Readahead::default();
-        self.files[slot.0] = Some(Open { file, ahead, is_direct: way.is_direct, path: path.to_owned() });
+        let (is_direct, is_dsync) = (way.is_direct, way.is_dsync);
+        self.files[slot.0] = Some(Open { file, ahead, is_direct, is_dsync, path: path.to_owned() });
         Ok(())
     }
 
     pub(super) async fn write(&mut self, slot: Slot, offset: Option<u64>, length: u64) -> Result<(), Failed> {
         let open = self.at(slot)?;
-        let (inode, is_direct) = (open.file.inode, open.is_direct);
+        let (inode, is_direct, is_dsync) = (open.file.inode, open.is_direct, open.is_dsync);
         let at = self.now();
         let wrote = if is_direct {
             let offset = offset.unwrap_or_else(|| self.sim.w().inodes[inode].size);
@@ -46,7 +48,21 @@ impl Hand<'_> {
         if let Err(why) = wrote {
             return Err(format!("write {}: {why}", self.at(slot)?.path).into());
         }
+        // As generic_write_sync does it. Of a cached file all that is dirty is written, not the range alone.
+        if is_dsync {
+            io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, true)).await;
+        }
         self.measures.took("write", at, self.sim.now(), length);
+        Ok(())
+    }
+
+    pub(super) async fn allocate(&mut self, slot: Slot, size: u64) -> Result<(), Failed> {
+        let open = self.at(slot)?;
+        let (inode, path) = (open.file.inode, open.path.clone());
+        let at = self.now();
+        let done = syscalls::fallocate(&self.sim, self.pid, inode, size).await;
+        done.map_err(|why| format!("fallocate {path}: {why}"))?;
+        self.measures.took("fallocate", at, self.sim.now(), 0);
         Ok(())
     }
 
@@ -98,9 +114,15 @@ impl Hand<'_> {
             }
         };
         let at = self.now();
-        let datasync = call == SyncCall::Fdatasync;
-        io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, datasync)).await;
+        if call == SyncCall::SyncFileRange {
+            // SYNC_FILE_RANGE_WRITE: a WB_SYNC_NONE pass, which waits only for a place in the queue.
+            io_wait(&self.sim, Some(self.pid), writepages(&self.sim, inode, How::all(false))).await;
+        } else {
+            let datasync = call == SyncCall::Fdatasync;
+            io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, datasync)).await;
+        }
         let name = match call {
+            SyncCall::SyncFileRange => "sync_file_range",
             SyncCall::Fsync => "fsync",
             SyncCall::Fdatasync => "fdatasync",
             SyncCall::Msync => "msync",
