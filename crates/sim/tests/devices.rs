@@ -121,3 +121,45 @@ fn limits_of_both_ways_together_hold_for_their_sum_and_are_exceeded_on_credit() 
     let reads = figure(&run(bucket, &direct("read", "", "4 KiB")), "read.read.count");
     assert!((8_500.0..9_100.0).contains(&reads), "20 s and 10 s of credit are 9000 requests: {reads}");
 }
+
+/// Figure of a writer of 200 blocks of 64 KiB, on a device of 50 MB/s.
+fn of_writer(steps: &str, name: &str) -> f64 {
+    let workload = format!("[workload.tasks.writer]\nsteps = [{steps}]\n");
+    figure(&run("write_bandwidth = \"50 MB/s\"\nburst = \"0s\"", &workload), name)
+}
+
+#[test]
+fn a_write_with_dsync_takes_as_long_as_one_with_its_fdatasync() {
+    let apart =
+        r#"{ write = { file = "/data/a", block = "64 KiB", count = 200, sync = { call = "fdatasync", after = 1 } } }"#;
+    let at_once = r#"{ write = { file = "/data/a", block = "64 KiB", count = 200, dsync = true } }"#;
+    let apart = of_writer(apart, "writer.fdatasync.p50_seconds") + of_writer(apart, "writer.write.p50_seconds");
+    let at_once = of_writer(at_once, "writer.write.p50_seconds");
+    assert!((at_once / apart - 1.0).abs() < 0.02, "{at_once} against {apart}");
+}
+
+#[test]
+fn what_was_started_early_need_not_be_waited_for_at_the_end() {
+    let end = "{ fdatasync = { file = \"/data/a\" } }";
+    let all_at_once = of_writer(
+        &format!(r#"{{ write = {{ file = "/data/a", block = "64 KiB", rate = "100/s", count = 200 }} }}, {end}"#),
+        "writer.fdatasync.max_seconds",
+    );
+    let on_the_way = r#"sync = { call = "sync_file_range", after = 8 }"#;
+    let early = of_writer(
+        &format!(
+            r#"{{ write = {{ file = "/data/a", block = "64 KiB", rate = "100/s", count = 200, {on_the_way} }} }}, {end}"#
+        ),
+        "writer.fdatasync.max_seconds",
+    );
+    assert!(all_at_once > 0.2, "13 MB at 50 MB/s: {all_at_once}");
+    assert!(early < all_at_once / 5.0, "{early} against {all_at_once}");
+}
+
+#[test]
+fn blocks_given_beforehand_count_as_space() {
+    let steps = r#"{ fallocate = { file = "/data/a", size = "30 GiB" } }"#;
+    assert!(of_writer(steps, "writer.failures_count") > 0.0, "the disk has 20 GiB");
+    let steps = r#"{ fallocate = { file = "/data/a", size = "1 GiB" } }"#;
+    assert_eq!(of_writer(steps, "writer.failures_count"), 0.0);
+}
