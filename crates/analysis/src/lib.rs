@@ -20,4 +20,5 @@ pub mod run;
 mod strangers;
 pub mod symptom;
 pub mod timeline;
+pub mod tried;
 pub mod validate;

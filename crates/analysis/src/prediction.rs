@@ -2,6 +2,7 @@
 //! What a change is predicted to do: figures before and after with an interval, findings that appear and vanish. Plain
 //! data; the twin fills it and the view shows it. The JSON form is a stable interface: fields are added, never renamed.
 
+use crate::change::Expected;
 use crate::report::Severity;
 use floodline_record::human;
 use floodline_record::version::KernelVersion;
@@ -145,6 +146,39 @@ pub struct Prediction {
     /// What holds of the prediction: ceilings of devices, demand, steps that were not simulated.
     pub notes: Vec<String>,
 }
+
+impl Prediction {
+    /// The figures of the machine that are predicted, as a plan file has them.
+    pub fn expected(&self) -> Vec<Expected> {
+        let is_shown = |row: &&Row| row.doubt.is_none() && !row.figure.starts_with("program ");
+        let expected = |row: &Row| Expected {
+            figure: row.figure.clone(),
+            unit: if row.unit == "seconds" { "s".to_owned() } else { row.unit.to_owned() },
+            now: row.now,
+            then: row.then,
+            low: row.low,
+            high: row.high,
+        };
+        self.rows.iter().filter(is_shown).map(expected).collect()
+    }
+}
+
+impl Row {
+    /// The change in a few words: `longest fsync 3.10 s → about 300 ms`.
+    pub fn sentence(&self) -> String {
+        let (now, then) = (shown_value(self.unit, self.now), shown_value(self.unit, self.then));
+        format!("{} {now} → about {then}", self.label)
+    }
+}
+
+/// Figures that matter most to people, the first first.
+pub const LEADS: [&str; 5] = [
+    "durable.longest_wait_seconds",
+    "stall_seconds",
+    "longest_write_wait_seconds",
+    "host.dirtied_bytes",
+    "host.dirty_peak_bytes",
+];
 
 /// A value for people.
 pub fn shown_value(unit: &str, value: f64) -> String {

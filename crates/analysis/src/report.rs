@@ -211,6 +211,25 @@ pub struct Plan {
     pub rules: Vec<&'static str>,
     /// The steps, in order.
     pub steps: Vec<Step>,
+    /// What the twin of the host showed; absent if the plan was not tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<TriedPlan>,
+    /// Why the plan rests on arithmetic alone; absent if the twin supports or refutes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arithmetic_only: Option<String>,
+}
+
+/// A plan as the twin of the host showed it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TriedPlan {
+    /// `helps`, `does_not_help` or `harms`. Only a plan that helps keeps its commands.
+    pub verdict: &'static str,
+    /// Median error of the back-test, as a share.
+    pub back_test_error: Option<f64>,
+    /// Predicted figures.
+    pub expected: Vec<crate::change::Expected>,
+    /// Commands that are not advised, because the twin does not see them helping.
+    pub withheld: Vec<String>,
 }
 
 /// One thing that is wrong.

@@ -7,10 +7,13 @@ use crate::error::CliError;
 use crate::input::{Input, no_sample};
 use crate::interrupt::Interrupt;
 use floodline_analysis::prediction::{Prediction, Seen};
+use floodline_analysis::report::Report;
+use floodline_analysis::tried;
 use floodline_record::human;
-use floodline_record::record::Sink;
+use floodline_record::record::{Record, Sink};
 use floodline_sim::SimError;
 use floodline_twin::backtest::{self, Figure};
+use floodline_twin::changed::of_steps;
 use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Recorded, Twin, TwinError};
@@ -60,17 +63,23 @@ pub(crate) fn study(file: &Path) -> Result<Studied, CliError> {
     Ok(Studied { recorded, twin, seen })
 }
 
-/// How long runs may take, and how many of them run at once.
+/// How long runs may take.
+#[derive(Default)]
 pub(crate) struct Budget<'a> {
     /// Ends all runs.
     pub(crate) interrupt: Option<&'a Interrupt>,
     /// When to end them.
     pub(crate) until: Option<Instant>,
+    /// Simulated events after which one run ends: the same on a fast and a slow machine.
+    pub(crate) events: Option<u64>,
 }
 
 impl Budget<'_> {
-    pub(crate) fn is_left(&self) -> bool {
-        !self.interrupt.is_some_and(Interrupt::is_asked) && self.until.is_none_or(|until| Instant::now() < until)
+    /// Whether a run that handled so many events may go on.
+    pub(crate) fn is_left(&self, events: u64) -> bool {
+        self.events.is_none_or(|most| events < most)
+            && !self.interrupt.is_some_and(Interrupt::is_asked)
+            && self.until.is_none_or(|until| Instant::now() < until)
     }
 }
 
@@ -148,7 +157,7 @@ pub(crate) fn answered(
     type Ran = Result<(Shown, Vec<Figure>), SimError>;
     let one = |run: &Run| -> Option<Ran> {
         let changed = question.scenario(run)?;
-        let go_on = || budget.is_left();
+        let go_on = |at: &floodline_sim::Progress| budget.is_left(at.events);
         Some(shown::run(changed, run.trial, twin.every, &twin.programs, go_on).map(|(shown, window)| {
             let is_base = !run.is_changed && run.demand == 0 && run.trial.device_percent == 100 && !shown.is_cut;
             let back_test = if is_base {
@@ -169,4 +178,106 @@ pub(crate) fn answered(
     }
     let prediction = conclude(twin, question, &measured, &results);
     Ok((measured, prediction))
+}
+
+/// Simulated events of one run that `doctor` waits for: about half a second.
+const EVENTS_MAX: u64 = 2_000_000;
+/// After this the plan stays untried, whatever the machine does meanwhile.
+const LONGEST: Duration = Duration::from_millis(1500);
+/// Longest recording that `doctor` makes a twin of, seconds: one stretch.
+const SECONDS_MAX: f64 = 600.0;
+/// Most processes, cgroups and devices of it.
+const ENTITIES_MAX: usize = 20_000;
+/// Of a recording with more than this only a part is simulated.
+const MANY: usize = 300;
+/// Length of that part, seconds, and how long before the first symptom it begins.
+const PART: f64 = 20.0;
+const BEFORE: u64 = 5_000_000_000;
+
+/// A recording that is kept for a twin, unless it becomes too large for one that `doctor` waits for.
+pub(crate) struct Kept {
+    recorded: Option<Recorded>,
+    /// Samples before this moment of the wall clock do not count, if there are many processes.
+    from: Option<u64>,
+    is_part: bool,
+}
+
+impl Kept {
+    /// Keeps what is observed. `from` is when the first symptom was seen, where that is known.
+    pub(crate) fn new(from: Option<u64>) -> Kept {
+        Kept { recorded: Some(Recorded::default()), from: from.map(|at| at.saturating_sub(BEFORE)), is_part: false }
+    }
+
+    pub(crate) fn record(&mut self, record: &Record) {
+        let Some(recorded) = &mut self.recorded else { return };
+        let window = &recorded.window;
+        if window.entities.len() > MANY {
+            let is_before = |at: u64| self.from.is_some_and(|from| at < from);
+            match record {
+                Record::Sample(sample) if is_before(sample.time.wall.0) || window.seconds() >= PART => {
+                    self.is_part = true;
+                    return;
+                }
+                // What a program did in all says nothing of a part.
+                Record::Event(_) if self.is_part => return,
+                _ => {}
+            }
+        }
+        let Ok(()) = recorded.record(record);
+        let window = &recorded.window;
+        if window.seconds() > SECONDS_MAX || window.entities.len() > ENTITIES_MAX {
+            self.recorded = None;
+        }
+    }
+
+    /// Reads a recording anew; `None` for standard input, which can be read once.
+    pub(crate) fn of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
+        if file == Path::new("-") {
+            return None;
+        }
+        let mut kept = Kept::new(from);
+        for record in Input::open(file).ok()?.quietly() {
+            kept.record(&record.ok()?);
+            if kept.recorded.is_none() {
+                break;
+            }
+        }
+        Some(kept)
+    }
+}
+
+/// Tries the plan of a report on a twin before it is printed.
+pub(crate) fn try_plan(report: &mut Report, kept: Option<Kept>) {
+    let Some(plan) = report.plan.as_mut().filter(|plan| !plan.now.is_empty()) else { return };
+    let (settings, unknown) = of_steps(&plan.steps);
+    let settings: Vec<_> =
+        settings.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
+    let is_part = kept.as_ref().is_some_and(|kept| kept.is_part);
+    let studied = match (kept, settings.is_empty()) {
+        (_, true) => Err("no command of it is a setting that a twin can make".to_owned()),
+        (None, _) => Err("a recording from standard input is read once".to_owned()),
+        (Some(Kept { recorded: None, .. }), _) => {
+            Err("the recording is too long or too large for a quick twin".to_owned())
+        }
+        (Some(Kept { recorded: Some(recorded), .. }), _) => floodline_twin::of(&recorded, &Options::default())
+            .map(|twin| Studied { seen: shown::seen(&recorded.window), twin, recorded })
+            .map_err(|error| error.to_string()),
+    };
+    let predicted = studied.and_then(|studied| {
+        let question =
+            Question::new(&studied.twin, &studied.recorded.window, &settings).map_err(|why| why.to_string())?;
+        let budget = Budget { until: Some(Instant::now() + LONGEST), events: Some(EVENTS_MAX), ..Budget::default() };
+        let answer = answer(&studied, &question, true, &budget, None).map_err(|error| error.to_string())?;
+        answer.ok_or_else(|| "the simulation did not end".to_owned())
+    });
+    match predicted {
+        Ok(prediction) => tried::tried(plan, &prediction),
+        Err(why) => tried::arithmetic_only(plan, why),
+    }
+    if plan.tried.is_some() && is_part {
+        plan.expect.push(format!("Simulated: the {PART} s around the first symptom."));
+    }
+    if plan.tried.is_some() && !unknown.is_empty() {
+        plan.conflicts.push(format!("not tried on the twin: {}", unknown.join("; ")));
+    }
 }

@@ -58,6 +58,8 @@ pub struct Progress {
     pub nr_dirty: u64,
     /// Pages under writeback.
     pub nr_writeback: u64,
+    /// Events handled.
+    pub events: u64,
 }
 
 /// What a run was.
@@ -361,7 +363,12 @@ fn left_behind(sim: &Sim, scenario: &Scenario, at: u64) -> Vec<Event> {
 
 fn progress(sim: &Sim) -> Progress {
     let world = sim.w();
-    Progress { now: Nanos(world.now), nr_dirty: world.memory.nr_dirty, nr_writeback: world.memory.nr_writeback }
+    Progress {
+        now: Nanos(world.now),
+        nr_dirty: world.memory.nr_dirty,
+        nr_writeback: world.memory.nr_writeback,
+        events: sim.events.get(),
+    }
 }
 
 /// Lets time pass, checking after every event where that is asked for.

@@ -4,7 +4,7 @@
 
 use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
-use floodline_analysis::change::{Change, ChangePlan, Expected, Fingerprint, SCHEMA};
+use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_analysis::prediction::{Prediction, Setting, shown_value};
 use floodline_record::window::Window;
 
@@ -33,17 +33,7 @@ pub fn plan(
         .filter(|change| change.old.as_deref() != Some(change.new.as_str()))
         .collect();
     let rows = || prediction.iter().flat_map(|prediction| &prediction.rows);
-    let expected = rows()
-        .filter(|row| row.doubt.is_none() && !row.figure.starts_with("program "))
-        .map(|row| Expected {
-            figure: row.figure.clone(),
-            unit: if row.unit == "seconds" { "s".to_owned() } else { row.unit.to_owned() },
-            now: row.now,
-            then: row.then,
-            low: row.low,
-            high: row.high,
-        })
-        .collect();
+    let expected = prediction.map(Prediction::expected).unwrap_or_default();
     let evidence = rows()
         .filter(|row| row.is_measured && !row.figure.starts_with("program "))
         .map(|row| format!("{} was {} in the recording.", row.label, shown_value(row.unit, row.now)))

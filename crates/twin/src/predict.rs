@@ -7,7 +7,7 @@ use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change};
 use crate::shown::{FIGURES, Figures, Shown, Trial};
-use floodline_analysis::prediction::{Better, Doubt, Prediction, Row, SCHEMA, Seen, Setting, differ, shown_value};
+use floodline_analysis::prediction::{Better, Doubt, LEADS, Prediction, Row, SCHEMA, Seen, Setting, differ};
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -112,7 +112,10 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let appear: Vec<Seen> = then.seen.iter().filter(|seen| !is_in(&now.seen, seen)).cloned().collect();
     let not_reproduced =
         measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).map(|seen| seen.rule).collect::<Vec<_>>();
-    let error = (!measured.back_test.is_empty()).then(|| backtest::median_error(&measured.back_test));
+    // Limits of cgroups are arithmetic: hundreds of them would hide the error of the others.
+    let simulated = measured.back_test.iter().filter(|figure| !figure.name.starts_with("budget."));
+    let simulated: Vec<backtest::Figure> = simulated.cloned().collect();
+    let error = (!simulated.is_empty()).then(|| backtest::median_error(&simulated));
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {
@@ -207,23 +210,12 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     })
 }
 
-fn change_of(row: &Row) -> String {
-    format!("{} {} → about {}", row.label, shown_value(row.unit, row.now), shown_value(row.unit, row.then))
-}
-
-/// Figures that a headline names first.
-const LEADS: [&str; 5] = [
-    "durable.longest_wait_seconds",
-    "stall_seconds",
-    "longest_write_wait_seconds",
-    "host.dirtied_bytes",
-    "host.dirty_peak_bytes",
-];
-
 fn headline(prediction: &Prediction) -> String {
     let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
-    let better: Vec<String> = LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(change_of).collect();
-    let worse: Vec<String> = LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(change_of).collect();
+    let better: Vec<String> =
+        LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Row::sentence).collect();
+    let worse: Vec<String> =
+        LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Row::sentence).collect();
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
     match (better.is_empty(), worse.is_empty()) {
         (false, true) => format!("It helps: {}.", better.join("; ")),

@@ -14,7 +14,7 @@ use floodline_record::record::{Sink, What};
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{ByteRate, IoRate, RequestsPerSecond, Scenario, Time};
-use floodline_sim::{Options, SimError, simulate};
+use floodline_sim::{Options, Progress, SimError, simulate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ pub fn run(
     trial: Trial,
     every: Nanos,
     programs: &Programs,
-    mut go_on: impl FnMut() -> bool,
+    mut go_on: impl FnMut(&Progress) -> bool,
 ) -> Result<(Shown, Window), SimError> {
     let mut scenario = changed.scenario.clone();
     scenario.workload.seed = scenario.workload.seed.wrapping_add(trial.seed);
@@ -124,7 +124,7 @@ pub fn run(
         let Ok(()) = simulated.record(&record);
         Ok(())
     };
-    let summary = simulate(&scenario, &options, take, |_| go_on())?;
+    let summary = simulate(&scenario, &options, take, |at| go_on(at))?;
     let window = simulated.window;
     let figures = figures(&window, programs);
     let seen = if trial.diagnosed { seen(&window) } else { Vec::new() };

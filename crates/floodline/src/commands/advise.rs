@@ -12,6 +12,7 @@ use crate::twins::{Budget, Studied, answered, parallel, study};
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::diagnose::diagnose;
 use floodline_scenario::{ByteSize, Time};
+use floodline_sim::Progress;
 use floodline_twin::advise::{Candidate, FOLIOS, Search, Wanted};
 use floodline_twin::changed::of_steps;
 use floodline_twin::predict::{Measured, Question};
@@ -92,7 +93,7 @@ impl Run for Advise {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let interrupt = Interrupt::watch()?;
         let studied = study(&self.file)?;
-        let budget = Budget { interrupt: Some(&interrupt), until: None };
+        let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let advice = self.advise(console, &studied, &budget)?;
         if interrupt.is_asked() {
             return Err(CliError::cannot_observe("interrupted before all settings were tried, so nothing is advised"));
@@ -128,11 +129,11 @@ impl Advise {
         let mut progress = console.progress();
         loop {
             let next = search.next(&plan);
-            if next.is_empty() || !budget.is_left() {
+            if next.is_empty() || !budget.is_left(0) {
                 break;
             }
             let run = |candidate: &Candidate| {
-                let go_on = || budget.is_left();
+                let go_on = |at: &Progress| budget.is_left(at.events);
                 shown::run(&candidate.changed, Candidate::TRIAL, twin.every, &twin.programs, go_on)
             };
             let shown = parallel(&next, Some(&mut progress), run);
@@ -149,7 +150,7 @@ impl Advise {
             search.take(results);
         }
         // With nothing to change the back-test is that of a question without an answer.
-        let best = search.best().map(|best| best.settings.clone()).filter(|_| budget.is_left());
+        let best = search.best().map(|best| best.settings.clone()).filter(|_| budget.is_left(0));
         let question = best.map(|settings| Question::new(twin, window, &settings)).transpose()?;
         let (prediction, measured) = match question {
             Some(question) => {

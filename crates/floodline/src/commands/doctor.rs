@@ -15,6 +15,7 @@ use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{Existing, is_standard};
+use crate::twins::{Kept, try_plan};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::report::{Report, Severity};
 use floodline_host::Needs;
@@ -120,8 +121,16 @@ impl Run for Doctor {
             console.leave_standard_output();
         }
         let report = match &self.file {
-            Some(file) if file == Path::new("last") && !file.exists() => read(&newest(&self.ring)?, rules)?,
-            Some(file) => read(file, rules)?,
+            Some(file) => {
+                let is_last = file == Path::new("last") && !file.exists();
+                let file = if is_last { newest(&self.ring)? } else { file.clone() };
+                let mut report = read(&file, rules)?;
+                if report.plan.is_some() {
+                    let kept = Kept::of_file(&file, report.symptom.waiting_from_wall_ns);
+                    try_plan(&mut report, kept);
+                }
+                report
+            }
             None => self.observe(console, rules)?,
         };
         match self.format {
@@ -156,6 +165,7 @@ impl Doctor {
             None => None,
         };
         let mut stretches = Stretches::new(rules);
+        let mut kept = Kept::new(None);
         let mut progress = console.progress();
         // A captured tree stands still: further looks would show the same.
         let length = if self.root.is_some() { Duration::ZERO } else { self.length };
@@ -167,6 +177,7 @@ impl Doctor {
                 recorder = None;
             }
             fold(&mut stretches, record);
+            kept.record(record);
             if matches!(record, Record::Sample(_)) {
                 progress.tell(|| progress_line(&stretches, length));
             }
@@ -176,7 +187,9 @@ impl Doctor {
         if let Some(recorder) = recorder {
             console.note(&recorder.finish()?);
         }
-        Ok(stretches.finish())
+        let mut report = stretches.finish();
+        try_plan(&mut report, Some(kept));
+        Ok(report)
     }
 }
 

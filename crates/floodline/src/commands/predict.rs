@@ -71,7 +71,7 @@ impl Run for Predict {
         let studied = study(&self.file)?;
         let unknown = self.add_findings(&studied, &rules, &mut settings)?;
         let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
-        let budget = Budget { interrupt: Some(&interrupt), until: None };
+        let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let mut progress = console.progress();
         let answered = answer(&studied, &question, false, &budget, Some(&mut progress))?;
         drop(progress);

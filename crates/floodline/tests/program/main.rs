@@ -8,6 +8,7 @@ mod cli;
 mod compare;
 mod doctor;
 mod doctor_incidents;
+mod doctor_tried;
 mod exit_codes;
 mod flight;
 mod harness;

@@ -148,6 +148,10 @@ impl Page {
                 self.paragraph("    ", line, Style::new());
             }
         }
+        if let Some(why) = &plan.arithmetic_only {
+            self.heading("Not tried");
+            self.paragraph("    ", &format!("The plan rests on arithmetic only: {why}."), Style::new());
+        }
     }
 
     fn ruled_out(&mut self, report: &Report) {

@@ -133,6 +133,9 @@ impl Page {
         }
         self.labelled(if plan.now.is_empty() { "What helps" } else { "  Later" }, &plan.later.join(" "), Style::new());
         self.labelled("  Expect", plan.expect.first().map_or("", String::as_str), Style::new());
+        if let Some(why) = &plan.arithmetic_only {
+            self.labelled("  Untried", &format!("By arithmetic only: {why}."), DIM);
+        }
         self.labelled("  Costs", plan.costs.first().map_or("", String::as_str), Style::new());
         for (label, commands, style) in after {
             match brevity {

@@ -228,7 +228,7 @@ fn predict(recording: &Path, settings: &[Setting]) -> Result<BTreeMap<String, f6
     let studied = study(recording)?;
     let question = Question::new(&studied.twin, &studied.recorded.window, settings)
         .map_err(|error| CliError::usage(&error).hint(error.hint.clone()))?;
-    let prediction = answer(&studied, &question, true, &Budget { interrupt: None, until: None }, None)?;
+    let prediction = answer(&studied, &question, true, &Budget::default(), None)?;
     let rows = prediction.map(|prediction| prediction.rows).unwrap_or_default();
     Ok(rows.into_iter().filter(|row| row.doubt.is_none()).map(|row| (row.figure, row.then)).collect())
 }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A report's plan held against what the twin of the host showed: a plan that helps gets its figures, a plan that does not
+//! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
+
+use crate::prediction::{LEADS, Prediction, Row};
+use crate::report::{Plan, TriedPlan};
+use floodline_record::human;
+
+/// Marks a plan that was not tried.
+pub fn arithmetic_only(plan: &mut Plan, why: impl Into<String>) {
+    plan.arithmetic_only = Some(why.into());
+}
+
+/// Writes what the twin showed into a plan.
+pub fn tried(plan: &mut Plan, prediction: &Prediction) {
+    let rows = || LEADS.iter().filter_map(|name| prediction.rows.iter().find(|row| row.figure == *name));
+    let better: Vec<&Row> = rows().filter(|row| row.improves()).collect();
+    let worse: Vec<&Row> = rows().filter(|row| row.worsens()).collect();
+    let answers = |rule: &str| plan.rules.contains(&rule);
+    let ends = prediction.vanish.iter().any(|seen| answers(seen.rule));
+    let is_shown = ends || prediction.stay.iter().any(|seen| answers(seen.rule));
+    let certain = rows().filter(|row| row.doubt.is_none() && row.is_measured).count();
+    let error = prediction.back_test_error;
+    if prediction.is_cut {
+        return arithmetic_only(
+            plan,
+            "the simulation of this load exceeds its budget here; floodline predict runs all of it",
+        );
+    }
+    if !is_shown {
+        return arithmetic_only(plan, "the twin of this host does not show the finding");
+    }
+    if certain == 0 && !ends {
+        let off = error.map_or_else(String::new, |error| format!(" by {}", human::percent(error)));
+        return arithmetic_only(plan, format!("the twin misses this recording{off}"));
+    }
+    let appears = prediction.appear.first().map(|seen| seen.rule);
+    let waits = |row: &&&Row| row.unit == "seconds";
+    let harms = appears.is_some() || (better.is_empty() && worse.iter().any(|row| waits(&row)));
+    let verdict = match (harms, better.is_empty() && !ends) {
+        (true, _) => "harms",
+        (false, true) => "does_not_help",
+        (false, false) => "helps",
+    };
+    let mut withheld = Vec::new();
+    if verdict == "helps" {
+        plan.expect.insert(0, expectation(&better, &worse, prediction));
+    } else {
+        withheld = std::mem::take(&mut plan.now);
+        plan.undo.clear();
+        plan.keep.clear();
+        plan.steps.clear();
+        let why = match (appears, worse.first(), rows().find(|row| row.doubt.is_none() && waits(&row))) {
+            (Some(rule), _, _) => format!("{rule} would appear"),
+            (None, Some(row), _) if harms => row.sentence(),
+            (_, _, Some(row)) => row.sentence(),
+            _ => "no figure changes".to_owned(),
+        };
+        let what = if harms { "harms" } else { "does not help" };
+        plan.conflicts.insert(0, format!("{}: tried on a twin of this host, it {what} ({why})", withheld.join("; ")));
+        plan.expect = vec!["No setting that was tried helps here.".to_owned()];
+        plan.costs.clear();
+    }
+    plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
+}
+
+/// What the change does here, in a sentence.
+fn expectation(better: &[&Row], worse: &[&Row], prediction: &Prediction) -> String {
+    let mut parts: Vec<String> = better.iter().take(2).map(|row| row.sentence()).collect();
+    if parts.is_empty() {
+        parts.extend(prediction.vanish.first().map(|seen| format!("{} goes", seen.rule)));
+    }
+    let risk = prediction.rows.iter().find(|row| row.figure == "host.dirty_peak_bytes" && row.doubt.is_none());
+    let is_new = |risk: &&Row| !better.iter().take(2).any(|row| row.figure == risk.figure);
+    let differs = |risk: &&Row| risk.improves() || risk.worsens();
+    parts.extend(risk.filter(is_new).filter(differs).map(Row::sentence));
+    let known = parts.len();
+    parts.extend(worse.iter().filter(|row| row.figure != "host.dirty_peak_bytes").take(1).map(|row| row.sentence()));
+    let costs = if parts.len() > known { " (the last one is worse)" } else { "" };
+    format!("Here: {}{costs}.", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prediction::{Better, Doubt, SCHEMA, Seen};
+    use crate::report::Severity;
+    use floodline_record::version::KernelVersion;
+
+    fn row(figure: &str, now: f64, then: f64, doubt: Option<Doubt>) -> Row {
+        Row {
+            figure: figure.to_owned(),
+            label: "longest fsync".to_owned(),
+            unit: if figure.ends_with("seconds") { "seconds" } else { "bytes" },
+            better: Better::Less,
+            now,
+            is_measured: true,
+            then,
+            low: then,
+            high: then,
+            off_share: Some(0.1),
+            least: 0.02,
+            doubt,
+        }
+    }
+
+    fn seen(rule: &'static str) -> Seen {
+        Seen { rule, severity: Severity::Critical }
+    }
+
+    fn check(rows: Vec<Row>, vanish: &[&'static str], stay: &[&'static str], appear: &[&'static str]) -> Plan {
+        let mut plan = Plan {
+            now: vec!["sudo sysctl -w vm.dirty_ratio=5".to_owned()],
+            expect: vec!["The waits end.".to_owned()],
+            rules: vec!["dirty-cliff"],
+            ..Plan::default()
+        };
+        let all = |rules: &[&'static str]| rules.iter().map(|rule| seen(rule)).collect();
+        let prediction = Prediction {
+            schema: SCHEMA,
+            settings: Vec::new(),
+            kernel: KernelVersion::new(6, 12, 0),
+            kernel_then: KernelVersion::new(6, 12, 0),
+            headline: String::new(),
+            back_test_error: Some(0.1),
+            missed: Vec::new(),
+            rows,
+            vanish: all(vanish),
+            appear: all(appear),
+            stay: all(stay),
+            not_reproduced: Vec::new(),
+            runs: 4,
+            is_cut: false,
+            notes: Vec::new(),
+        };
+        tried(&mut plan, &prediction);
+        plan
+    }
+
+    const WAIT: &str = "durable.longest_wait_seconds";
+
+    #[test]
+    fn a_plan_that_helps_gets_its_figures() {
+        let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &[]);
+        assert_eq!(plan.expect, ["Here: longest fsync 3.10 s → about 300 ms.", "The waits end."]);
+        assert_eq!(plan.tried.map(|tried| tried.verdict), Some("helps"));
+        assert_eq!(plan.now.len(), 1);
+    }
+
+    #[test]
+    fn a_plan_that_does_not_help_loses_its_commands() {
+        let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &["dirty-cliff"], &[]);
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("it does not help"), "{plan:?}");
+        let tried = plan.tried.unwrap();
+        assert_eq!((tried.verdict, tried.withheld.len()), ("does_not_help", 1));
+    }
+
+    #[test]
+    fn a_plan_that_harms_or_makes_a_new_finding_loses_its_commands() {
+        let plan = check(vec![row(WAIT, 0.3, 3.1, None)], &[], &["dirty-cliff"], &[]);
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("it harms (longest fsync 300 ms"), "{plan:?}");
+        let plan = check(vec![row(WAIT, 3.1, 0.3, None)], &["dirty-cliff"], &[], &["starved-dirty-budget"]);
+        assert!(plan.now.is_empty() && plan.conflicts[0].contains("starved-dirty-budget would appear"), "{plan:?}");
+    }
+
+    #[test]
+    fn a_twin_that_does_not_show_the_finding_or_misses_leaves_the_plan_as_arithmetic() {
+        let plan = check(vec![row(WAIT, 3.1, 3.1, None)], &[], &[], &[]);
+        assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin of this host does not show the finding"));
+        let plan = check(vec![row(WAIT, 3.1, 3.1, Some(Doubt::BackTest))], &[], &["dirty-cliff"], &[]);
+        assert_eq!(plan.arithmetic_only.as_deref(), Some("the twin misses this recording by 10 %"));
+        assert_eq!((plan.now.len(), plan.tried), (1, None));
+    }
+}

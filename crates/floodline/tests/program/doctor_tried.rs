@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `doctor` prints of a plan that it tried on a twin first.
+
+use crate::harness::{floodline, recording};
+use crate::predict::recorded;
+
+fn plan(file: &str) -> serde_json::Value {
+    let run = floodline(&["doctor", file, "--format", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+    told["plan"].clone()
+}
+
+#[test]
+fn a_plan_that_helps_says_what_it_does_here() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = recorded(folder.path(), "starved-budget", "incident-short").display().to_string();
+    let plan = plan(&file);
+    assert_eq!(plan["tried"]["verdict"], "helps", "{plan}");
+    assert!(plan["expect"][0].as_str().is_some_and(|text| text.starts_with("Here: ")), "{plan}");
+    assert!(plan["tried"]["expected"].as_array().is_some_and(|rows| !rows.is_empty()), "{plan}");
+    let screen = floodline(&["doctor", &file]);
+    assert!(screen.stdout.contains("Expect     Here: "), "{screen}");
+    assert!(screen.stdout.lines().count() <= 25, "{screen}");
+    let piped = floodline(&["doctor", &file, "--details"]);
+    assert!(piped.stdout.lines().all(|line| line.chars().count() <= 80), "{piped}");
+}
+
+#[test]
+fn a_plan_that_no_twin_can_judge_says_that_it_is_arithmetic() {
+    let file = recording(&floodline_testkit::incidents::dirty_cliff());
+    let plan = plan(file.as_str());
+    assert!(plan["arithmetic_only"].is_string() && plan["tried"].is_null(), "{plan}");
+    let screen = floodline(&["doctor", file.as_str()]);
+    assert!(screen.stdout.contains("By arithmetic only"), "{screen}");
+    assert!(screen.stdout.lines().count() <= 25, "{screen}");
+}
