@@ -24,6 +24,7 @@ pub mod page;
 pub mod predict;
 pub mod run;
 pub mod sweep;
+pub mod top;
 pub mod twin;
 pub mod validate;
 

@@ -15,7 +15,9 @@ use floodline_record::window::Window;
 use floodline_testkit::hostile::{PAYLOAD, Piece, of_everything, planted};
 use floodline_testkit::incidents::INCIDENTS;
 use floodline_view::export::{CsvExport, Flattener, JsonLines, ParquetExport, PerfettoTrace, TABLES};
-use floodline_view::{budget, compare as comparison, doctor, json, ledger as account, moment, page};
+use floodline_view::{budget, compare as comparison, doctor, json, ledger as account, moment, page, top};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
 
 /// Every output by name.
 fn outputs(records: &[Record]) -> Vec<(String, String)> {
@@ -49,6 +51,15 @@ fn outputs(records: &[Record]) -> Vec<(String, String)> {
     };
     out.push(("page".to_owned(), page::host(&host)));
     out.push(("page of two".to_owned(), page::compared(&host, &host, &compared)));
+    for number in '1'..='5' {
+        let look = top::Look::new("a".to_owned(), top::Position::default(), &window, &window, Some(report.clone()));
+        let mut state = top::State::new(true);
+        state.key(top::Key::Char(number), &look);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 120));
+        top::draw(&mut buffer, &look, &mut state);
+        let line = |y: u16| (0..200).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        out.push((format!("screen {number}"), (0..120).map(line).collect::<Vec<String>>().join("\n")));
+    }
     if let Some(ledger) = ledger(&window) {
         out.push(("ledger text".to_owned(), account::text(&ledger, account::Options { width: 200, rows: 100 })));
         out.push(("ledger json".to_owned(), account::json(&ledger).expect("a result")));

@@ -105,8 +105,8 @@ enum Signal {
 fn signal(rule: &str) -> Signal {
     use Operation::{Fdatasync, Fsync, Range, Sync, SyncFilesystem};
     match rule {
-        "dirty-cliff" | "dominant-writer" | "dirty-data-at-risk" | "contradictory-dirty-settings" => Signal::Unwritten,
-        "saturated-device" | "buffered-loop-device" => Signal::Await,
+        "dirty-cliff" | "dirty-data-at-risk" | "contradictory-dirty-settings" => Signal::Unwritten,
+        "saturated-device" | "buffered-loop-device" | "dominant-writer" => Signal::Await,
         "fsync-behind-writeback" => Signal::Wait(&[Fsync, Fdatasync, Range]),
         "overlay-umount-flush" => Signal::Wait(&[Sync, SyncFilesystem]),
         _ => Signal::Waiting,

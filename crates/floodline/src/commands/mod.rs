@@ -25,6 +25,7 @@ pub(crate) mod scenario;
 mod serve;
 mod simulate;
 mod sweep;
+mod top;
 mod twin;
 
 use crate::console::Console;
@@ -36,6 +37,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<doctor::Doctor>(),
     Command::of::<budget::Budget>(),
+    Command::of::<top::Top>(),
     Command::of::<record::RecordCommand>(),
     Command::of::<serve::ServeCommand>(),
     Command::of::<incidents::IncidentsCommand>(),

@@ -31,5 +31,6 @@ mod serve;
 mod simulate;
 mod standard_output;
 mod sweep;
+mod top;
 mod trace;
 mod tune;

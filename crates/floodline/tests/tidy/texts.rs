@@ -11,6 +11,7 @@ const PRINTERS: &[(&str, &str)] = &[
     ("console.rs", "is where text is printed"),
     ("output.rs", "hands standard output to a recording or an export"),
     ("guest.rs", "speaks with the host side inside of a guest"),
+    ("commands/top/terminal.rs", "draws the screen of cells that view made"),
     ("commands/lab/shell.rs", "joins the terminal to a guest's"),
     ("commands/lab/terminal.rs", "joins the terminal to a guest's"),
 ];

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The records that `top` walks through: a whole recording, thinned where it would take too much memory, or the last
+//! samples of a live host. Makes the windows of a place in it; reads and draws nothing.
+
+use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::report::Report;
+use floodline_record::record::{Record, Sink};
+use floodline_record::sample::Sample;
+use floodline_record::window::Window;
+use floodline_view::top::{Look, Position};
+use std::collections::VecDeque;
+
+/// Samples of a live host that are kept.
+const LIVE_SAMPLES: usize = 600;
+/// Rows of samples that are kept of a recording: some hundred MiB.
+const ROWS_MAX: usize = 500_000;
+/// Samples that a diagnosis looks at.
+const MINUTE: usize = 60;
+/// A window is folded on until it has this number of samples, then made anew from the last ones.
+const FOLDED_MAX: u64 = 90;
+/// While a host is watched, it is diagnosed once per this number of samples.
+const DIAGNOSED_EACH: u64 = 3;
+
+/// A sample, and what happened between the one before and it.
+struct Entry {
+    events: Vec<Record>,
+    sample: Box<Sample>,
+}
+
+/// Samples in order of time.
+pub(super) struct History {
+    is_live: bool,
+    entries: VecDeque<Entry>,
+    /// Events since the last sample.
+    events: Vec<Record>,
+    /// What the machine is and what ids stand for, all that was ever read.
+    base: Window,
+    rows: usize,
+    /// One sample of this number is kept.
+    thinned: usize,
+    /// Samples that were read.
+    seen: usize,
+    /// The window of the place that was looked at last, and that place counted from the first sample ever read.
+    minute: Option<(usize, Window)>,
+    /// Samples that were dropped at the front.
+    dropped: usize,
+    report: Option<(usize, Report)>,
+    /// Whether the report is of the whole recording, and stays.
+    is_judged: bool,
+    /// The first sample ever read, nanoseconds of the monotonic clock.
+    first: u64,
+}
+
+impl History {
+    /// An empty one.
+    pub(super) fn new(is_live: bool) -> History {
+        History {
+            is_live,
+            entries: VecDeque::new(),
+            events: Vec::new(),
+            base: Window::default(),
+            rows: 0,
+            thinned: 1,
+            seen: 0,
+            minute: None,
+            dropped: 0,
+            report: None,
+            is_judged: false,
+            first: 0,
+        }
+    }
+
+    /// Shows this report, of the whole recording, at every place.
+    pub(super) fn judge(&mut self, report: Report) {
+        (self.report, self.is_judged) = (Some((0, report)), true);
+    }
+
+    /// Takes the next record.
+    pub(super) fn take(&mut self, record: Record) {
+        match record {
+            Record::Sample(sample) => self.sample(sample),
+            Record::Event(_) => {
+                let Ok(()) = self.base.record(&record);
+                // The window keeps what a trace is made of, and not each event.
+                self.base.events.clear();
+                self.events.push(record);
+            }
+            record => {
+                let Ok(()) = self.base.record(&record);
+                if let Some((_, window)) = &mut self.minute {
+                    let Ok(()) = window.record(&record);
+                }
+            }
+        }
+    }
+
+    fn sample(&mut self, sample: Box<Sample>) {
+        if self.seen == 0 {
+            self.first = sample.time.monotonic.0;
+        }
+        self.seen += 1;
+        // Events of a sample that is left out belong to the next one that is kept.
+        if !(self.seen - 1).is_multiple_of(self.thinned) {
+            return;
+        }
+        self.rows += rows(&sample);
+        self.entries.push_back(Entry { events: std::mem::take(&mut self.events), sample });
+        if self.is_live && self.entries.len() > LIVE_SAMPLES {
+            if let Some(entry) = self.entries.pop_front() {
+                self.rows -= rows(&entry.sample);
+                self.dropped += 1;
+            }
+        } else if !self.is_live && self.rows > ROWS_MAX && self.entries.len() > 2 {
+            self.thin();
+        }
+    }
+
+    /// Drops each second sample. Its events go to the one behind it.
+    fn thin(&mut self) {
+        let mut kept = VecDeque::new();
+        let mut carried: Vec<Record> = Vec::new();
+        for (number, mut entry) in std::mem::take(&mut self.entries).into_iter().enumerate() {
+            carried.append(&mut entry.events);
+            if number.is_multiple_of(2) {
+                kept.push_back(Entry { events: std::mem::take(&mut carried), sample: entry.sample });
+            }
+        }
+        carried.append(&mut self.events);
+        self.events = carried;
+        self.entries = kept;
+        self.thinned *= 2;
+        self.rows = self.entries.iter().map(|entry| rows(&entry.sample)).sum();
+        self.minute = None;
+    }
+
+    /// Samples there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The last sample that is not later than a second, counted from the first sample ever read.
+    pub(super) fn at_second(&self, second: f64) -> usize {
+        let wanted = self.first.saturating_add((second.max(0.0) * 1e9) as u64);
+        self.entries.partition_point(|entry| entry.sample.time.monotonic.0 <= wanted).saturating_sub(1)
+    }
+
+    /// The last sample that is not later than a moment on the wall clock, nanoseconds since 1970 UTC.
+    pub(super) fn at_wall(&self, wall: u64) -> usize {
+        self.entries.partition_point(|entry| entry.sample.time.wall.0 <= wall).saturating_sub(1)
+    }
+
+    /// The wall clock at the first sample there is, nanoseconds since 1970 UTC.
+    pub(super) fn first_wall(&self) -> u64 {
+        self.entries.front().map_or(0, |entry| entry.sample.time.wall.0)
+    }
+
+    /// What there is to show of a sample, by its number from 0.
+    pub(super) fn look(&mut self, at: usize) -> Look {
+        let at = at.min(self.entries.len().saturating_sub(1));
+        let place = at + self.dropped;
+        self.fold_to(at);
+        let now = self.window(at.saturating_sub(1), at);
+        let empty = Window::default();
+        let minute = self.minute.as_ref().map_or(&empty, |(_, window)| window);
+        let is_due = !self.is_judged
+            && self.report.as_ref().is_none_or(|(of, _)| {
+                let ahead = place.checked_sub(*of).unwrap_or(usize::MAX) as u64;
+                if self.is_live { ahead >= DIAGNOSED_EACH } else { ahead > 0 }
+            });
+        if is_due && minute.samples > 1 {
+            self.report = Some((place, diagnose(minute, None)));
+        }
+        let seconds = |at: Option<&Entry>| {
+            at.map_or(0.0, |entry| entry.sample.time.monotonic.0.saturating_sub(self.first) as f64 / 1e9)
+        };
+        let position = Position {
+            is_live: self.is_live,
+            second: seconds(self.entries.get(at)),
+            of_seconds: seconds(self.entries.back()),
+            sample: at + 1,
+            of_samples: self.entries.len(),
+            thinned: self.thinned,
+        };
+        let host = self.base.facts.as_ref().map(|facts| facts.hostname.to_string()).unwrap_or_default();
+        Look::new(host, position, &now, minute, self.report.as_ref().map(|(_, report)| report.clone()))
+    }
+
+    /// Makes the window of the last minute before a sample: by the samples since the last look, where these are few.
+    fn fold_to(&mut self, at: usize) {
+        let place = at + self.dropped;
+        let known = self.minute.take().filter(|(of, window)| *of <= place && window.samples < FOLDED_MAX);
+        let (mut window, from) = match known {
+            // What lies between may have been dropped.
+            Some((of, window)) if of + 1 >= self.dropped => (window, of + 1 - self.dropped),
+            _ => {
+                let from = (at + 1).saturating_sub(MINUTE);
+                (self.before(from), from)
+            }
+        };
+        for entry in self.entries.iter().skip(from).take((at + 1).saturating_sub(from)) {
+            fold(&mut window, entry);
+        }
+        self.minute = Some((place, window));
+    }
+
+    /// A window of the samples from one to another.
+    fn window(&self, from: usize, to: usize) -> Window {
+        let mut window = self.before(from);
+        for entry in self.entries.iter().skip(from).take((to + 1).saturating_sub(from)) {
+            fold(&mut window, entry);
+        }
+        window
+    }
+
+    /// An empty window that knows what is known before a sample: the machine, and limits, which are not in every sample.
+    fn before(&self, at: usize) -> Window {
+        let mut window = Window {
+            facts: self.base.facts.clone(),
+            entities: self.base.entities.clone(),
+            gaps: self.base.gaps.clone(),
+            traced: self.base.traced.clone(),
+            ..Window::default()
+        };
+        let earlier = || self.entries.iter().take(at).rev().map(|entry| &entry.sample);
+        let mut held = Sample::default();
+        if let Some(sample) = earlier().find(|sample| sample.cgroup_limits.was_read()) {
+            held.cgroup_limits = sample.cgroup_limits.clone();
+        }
+        if let Some(sample) = earlier().find(|sample| sample.zones.was_read()) {
+            held.zones = sample.zones.clone();
+        }
+        if held.cgroup_limits.was_read() || held.zones.was_read() {
+            let Ok(()) = window.record(&Record::Sample(Box::new(held)));
+            window.begin_again();
+        }
+        window
+    }
+}
+
+fn fold(window: &mut Window, entry: &Entry) {
+    for event in &entry.events {
+        let Ok(()) = window.record(event);
+    }
+    let Ok(()) = window.record(&Record::Sample(entry.sample.clone()));
+}
+
+fn rows(sample: &Sample) -> usize {
+    sample.disks.rows().len()
+        + sample.bdis.rows().len()
+        + sample.wbs.rows().len()
+        + sample.cgroups.rows().len()
+        + sample.cgroup_limits.rows().len()
+        + sample.cgroup_io.rows().len()
+        + sample.processes.rows().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::Fixture;
+    use floodline_testkit::incidents::dirty_cliff;
+
+    fn history(fixture: &Fixture, is_live: bool) -> History {
+        let mut history = History::new(is_live);
+        fixture.records().into_iter().for_each(|record| history.take(record));
+        history
+    }
+
+    #[test]
+    fn a_look_is_the_same_whether_one_walked_there_or_jumped() {
+        let (mut walked, mut jumped) = (history(&dirty_cliff(), false), history(&dirty_cliff(), false));
+        for at in 0..40 {
+            walked.look(at);
+        }
+        let (one, other) = (walked.look(39), jumped.look(39));
+        assert_eq!(one.moment, other.moment);
+        assert_eq!(one.position, other.position);
+        // Back in time, the future is not known.
+        let (back, fresh) = (walked.look(5), history(&dirty_cliff(), false).look(5));
+        assert_eq!(back.moment, fresh.moment);
+        assert_eq!(back.report, fresh.report);
+    }
+
+    #[test]
+    fn places_are_found_by_time() {
+        let history = history(&Fixture::healthy().seconds(30), false);
+        assert_eq!(history.len(), 31);
+        assert_eq!([0.0, 4.0, 4.9, 1e9].map(|second| history.at_second(second)), [0, 4, 4, 30]);
+        let first = history.first_wall();
+        assert_eq!([0, first, first + 7_000_000_000].map(|wall| history.at_wall(wall)), [0, 0, 7]);
+    }
+
+    #[test]
+    fn a_large_recording_is_thinned_and_keeps_its_ends() {
+        let mut history = history(&Fixture::healthy().seconds(64), false);
+        history.thin();
+        history.thin();
+        assert_eq!((history.len(), history.thinned), (17, 4));
+        let look = history.look(usize::MAX);
+        assert_eq!((look.position.of_seconds, look.position.thinned), (64.0, 4));
+        assert_eq!(look.moment.map(|moment| moment.interval_s), Some(4.0));
+    }
+
+    #[test]
+    fn a_live_host_keeps_its_last_samples() {
+        let mut history = history(&Fixture::healthy().seconds(700), true);
+        assert_eq!((history.len(), history.dropped), (LIVE_SAMPLES, 101));
+        assert_eq!(history.look(usize::MAX).position.second, 700.0);
+        assert_eq!(history.look(0).position.second, 101.0);
+    }
+}
