@@ -6,8 +6,9 @@
 
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
 PACKAGES := gcc libc6-dev clang make pkg-config libelf-dev zlib1g-dev
-# For the lab: a machine to run, tools to format its disks and to unpack kernels.
-LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio
+# For the lab: a machine to run, tools to format its disks and to unpack kernels. systemd has systemd-analyze, which
+# scores the units.
+LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
@@ -99,3 +100,18 @@ page-check: build
 	cd $(PAGES) && ../release/floodline report dirty-cliff.flr slow-disk-journal.flr -o two.html && \
 	../release/floodline sweep ../../scenarios/dirty-cliff.toml --grid vm.dirty_bytes=64M,256M,1G --format json | \
 	../release/floodline report - -o sweep.html && node page-check.mjs *.html
+
+# Manual pages into target/pages: one per command and one per rule.
+pages:
+	rm -rf target/pages && mkdir -p target/pages
+	FLOODLINE_WRITE_PAGES=$(CURDIR)/target/pages cargo test --locked --package floodline --bin floodline pages
+
+# deb, tar.gz, OCI image, chart, SBOM and checksums into target/packages; rpm where rpmbuild is installed.
+package: build pages
+	packaging/package target/release/floodline target/pages
+
+# What Prometheus itself says of the metrics and alerts; needs promtool (Debian: prometheus).
+promtool: build
+	target/release/floodline serve --print-alerts | promtool check rules /dev/stdin
+	@target/release/floodline serve --listen 127.0.0.1:9479 & pid=$$!; sleep 5; \
+	curl -sf http://127.0.0.1:9479/metrics | promtool check metrics; code=$$?; kill $$pid; exit $$code

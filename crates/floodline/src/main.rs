@@ -15,6 +15,8 @@ mod memory;
 mod model;
 mod observe;
 mod output;
+#[cfg(test)]
+mod pages;
 mod tuning;
 mod twins;
 

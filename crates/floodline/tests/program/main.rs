@@ -22,6 +22,7 @@ mod lab_trace;
 mod ledger;
 mod misuse;
 mod output_files;
+mod packaging;
 mod predict;
 mod record;
 mod recorder;
