@@ -81,7 +81,7 @@ impl Verdict {
 
 /// Judges a change by the figures that people feel and by what is found after it.
 pub fn verdict(figures: &[Row], is_found_after: bool) -> Verdict {
-    let ratios = || figures.iter().filter_map(|row| ratio(row));
+    let ratios = || figures.iter().filter_map(ratio);
     let best = ratios().reduce(f64::min).unwrap_or(1.0);
     let worst = ratios().reduce(f64::max).unwrap_or(1.0);
     match (is_found_after, best, worst) {
