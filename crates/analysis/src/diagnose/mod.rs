@@ -21,6 +21,8 @@ pub mod rules;
 pub mod stretches;
 pub mod switches;
 pub mod synced;
+#[cfg(test)]
+mod template;
 pub mod throttle;
 pub mod waiting;
 pub mod writer;
