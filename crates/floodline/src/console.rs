@@ -4,6 +4,7 @@
 //! standard output is taken by a recording. Text reaches a terminal only from here, screened: names and texts from
 //! outside are escaped by their types already, and whatever passed them is escaped here.
 
+use crate::ascii;
 use crate::error::CliError;
 use floodline_record::name::{harmless, is_plain};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -50,9 +51,16 @@ const WIDTH_DEFAULT: u16 = 80;
 /// Commands that take longer than this show progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 
+/// Whether text on a stream must be ASCII, by the locale of the environment.
+fn wants_ascii(stream: &impl IsTerminal) -> bool {
+    ascii::is_wanted(|name| std::env::var(name).ok(), stream.is_terminal())
+}
+
 /// Writes a line to standard error, escaped. Where that is closed or full, the line is lost and the command goes on.
 pub(crate) fn tell(line: fmt::Arguments<'_>) {
-    let _ = io::stderr().write_all(format!("{}\n", harmless(&line.to_string())).as_bytes());
+    let line = format!("{}\n", harmless(&line.to_string()));
+    let line = if wants_ascii(&io::stderr()) { ascii::of(&line) } else { line.as_str().into() };
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 impl Console {
@@ -92,6 +100,8 @@ impl Console {
             false => (Box::new(io::stdout()), "standard output"),
         };
         let text = screened(text, self.is_colored());
+        let is_ascii = if self.is_left { wants_ascii(&io::stderr()) } else { wants_ascii(&io::stdout()) };
+        let text = if is_ascii { ascii::of(&text) } else { text.as_ref().into() };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| CliError::write(target, &error))
     }
 

@@ -2,6 +2,7 @@
 //! Floodline: names what makes writes stall or storm on a Linux host, and the one change that helps.
 //! This crate is arguments, wiring and exit codes; what it does is in the other five.
 
+mod ascii;
 mod asked;
 mod commands;
 mod console;

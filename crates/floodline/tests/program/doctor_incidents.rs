@@ -2,7 +2,7 @@
 //! The incidents and captured kernels from end to end: written to a file, read by the program, and
 //! answered. That each rule is right is tested beside the rule; here the wiring is.
 
-use crate::harness::{Run, floodline, recording};
+use crate::harness::{Run, command, floodline, outcome, recording};
 use floodline_analysis::diagnose::rules::RULES;
 use floodline_captured::tree as captured;
 use floodline_testkit::incidents::INCIDENTS;
@@ -135,6 +135,23 @@ fn copy(from: &Path, to: &Path) {
             copy(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), &target).expect("a copy");
+        }
+    }
+}
+
+#[test]
+fn in_a_locale_without_utf8_nothing_but_ascii_is_printed() {
+    for incident in INCIDENTS.iter().take(3) {
+        let file = recording(&(incident.make)());
+        for arguments in [&["--details"][..], &["--format", "json"]] {
+            let arguments = [&["doctor", file.as_str(), "--fail-on", "critical"][..], arguments].concat();
+            let utf8 = floodline(&arguments);
+            let run = outcome(command(&arguments).env("LC_ALL", "C").output().expect("it starts"));
+            assert!(run.stdout.is_ascii() && run.stderr.is_ascii(), "{run}");
+            assert_eq!(run.code, utf8.code);
+            if let Ok(report) = serde_json::from_str::<Value>(&utf8.stdout) {
+                assert_eq!(serde_json::from_str::<Value>(&run.stdout).ok(), Some(report), "{run}");
+            }
         }
     }
 }
