@@ -12,7 +12,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab validate bench page-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab validate truth bench page-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -77,6 +77,10 @@ lab: packages build
 	target/release/floodline lab matrix scenarios/*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
 	} > target/incidents.md || [ $$? = 1 ]
 	mv target/incidents.md docs/internals/lab-results.md
+
+# Predictions from recordings of the model, held against the model with the change made: every case, as a table.
+truth:
+	FLOODLINE_TRUTH=all cargo test --release -p floodline-twin --test truth -- --nocapture
 
 # What the lab remembers, or the recordings in VALIDATE, held against the model.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
