@@ -135,6 +135,15 @@ pub enum Entry {
         /// Person and login.
         who: Who,
     },
+    /// Whether it helped was judged.
+    Verified {
+        /// `helped`, `no_difference`, `harmed` or `not_enough`.
+        verdict: String,
+        /// Stall seconds per hour of writing, before and after.
+        stall_s_per_hour: Option<(f64, f64)>,
+        /// Whether the measured figure is inside the predicted interval; `None` without a prediction.
+        predicted: Option<bool>,
+    },
     /// Values were put back.
     PutBack {
         /// Why.
@@ -412,7 +421,7 @@ impl Journal {
         let mut phase = Phase::Writing;
         for dated in &self.entries {
             phase = match &dated.entry {
-                Entry::Planned(_) | Entry::Wrote { .. } => phase,
+                Entry::Planned(_) | Entry::Wrote { .. } | Entry::Verified { .. } => phase,
                 Entry::Applied => Phase::Waiting,
                 Entry::Confirmed { .. } | Entry::NotPersisted { .. } => Phase::Confirmed,
                 Entry::Filing { .. } => Phase::Filing,

@@ -3,6 +3,7 @@
 //! host. It decides nothing about values: the plan comes from `floodline_analysis::change`.
 
 pub mod apply;
+pub mod benefit;
 pub mod boot;
 pub mod confirm;
 pub mod error;
@@ -17,3 +18,4 @@ pub mod ramp;
 pub mod recover;
 pub mod rollback;
 pub mod slot;
+pub mod verify;

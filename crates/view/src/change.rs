@@ -20,6 +20,9 @@ pub const ROLLED_BACK: &str = "floodline.rolled_back/1";
 /// Schema of [`History`].
 pub const HISTORY: &str = "floodline.history/1";
 
+/// Schema of [`Verified`].
+pub const VERIFIED: &str = "floodline.verified/1";
+
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Write {
@@ -122,6 +125,110 @@ pub struct History {
     pub changes: Vec<Change>,
 }
 
+/// One thing that was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was checked.
+    pub what: String,
+    /// Wanted.
+    pub expected: String,
+    /// Found.
+    pub found: String,
+    /// Whether they agree.
+    pub is_met: bool,
+}
+
+/// Whether a change helped.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Benefit {
+    /// `helped`, `no_difference`, `harmed` or `not_enough`.
+    pub verdict: &'static str,
+    /// Why the recordings do not answer it.
+    pub why: Option<&'static str>,
+    /// Further minutes that the recording after the change needs.
+    pub needs_minutes: Option<f64>,
+    /// Largest difference that counts as none.
+    pub difference: f64,
+    /// Stall seconds per hour of writing before.
+    pub before_stall_s_per_hour: Option<f64>,
+    /// Stall seconds per hour of writing after.
+    pub after_stall_s_per_hour: Option<f64>,
+    /// Ratio of after to before: lower end, estimate and upper end.
+    pub ratio: Option<(f64, f64, f64)>,
+    /// Share of the time that had others of like load.
+    pub matched_share: f64,
+    /// Predicted interval of stall seconds per hour, and whether the measured figure is inside.
+    pub predicted: Option<(f64, f64, bool)>,
+}
+
+/// Both answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verified {
+    /// [`VERIFIED`].
+    pub schema: &'static str,
+    /// Number of the change; `None` for two recordings.
+    pub id: Option<u32>,
+    /// Is it in force?
+    pub in_force: Vec<Check>,
+    /// Did it help? `None` without recordings.
+    pub benefit: Option<Benefit>,
+}
+
+/// Both answers as text.
+pub fn verified(verified: &Verified) -> String {
+    let mut text = String::new();
+    if let Some(id) = verified.id {
+        let is_met = verified.in_force.iter().all(|check| check.is_met);
+        let _ = writeln!(text, "Is change {id} in force? {}", if is_met { "Yes." } else { "No." });
+        for check in &verified.in_force {
+            let _ = match check.is_met {
+                true => writeln!(text, "  ok     {}: {}", check.what, check.found),
+                false => {
+                    writeln!(text, "  differs  {}: expected {}, found {}", check.what, check.expected, check.found)
+                }
+            };
+        }
+    }
+    let Some(benefit) = &verified.benefit else {
+        if verified.id.is_some() {
+            text.push_str("Did it help? Not judged: give the recordings before and after the change:\n");
+            text.push_str("  floodline verify before.flr after.flr\n");
+        }
+        return text;
+    };
+    let _ = writeln!(text, "Did it help? {}", sentence(benefit));
+    if let (Some(before), Some(after)) = (benefit.before_stall_s_per_hour, benefit.after_stall_s_per_hour) {
+        let _ = writeln!(text, "  stall seconds per hour of writing: {before:.0} before, {after:.0} after");
+    }
+    if let Some((low, ratio, high)) = benefit.ratio {
+        let _ = writeln!(text, "  after ÷ before: {ratio:.2}, interval {low:.2} to {high:.2}, at like load");
+        let _ = writeln!(text, "  {} of the time had others of like load", human::percent(benefit.matched_share));
+    }
+    if let Some((low, high, is_inside)) = benefit.predicted {
+        let place = if is_inside { "inside" } else { "outside" };
+        let _ = writeln!(text, "  predicted: {low:.0} to {high:.0} s per hour; the measured figure is {place}");
+    }
+    text
+}
+
+fn sentence(benefit: &Benefit) -> String {
+    let part = human::percent(benefit.difference);
+    match (benefit.verdict, benefit.why) {
+        ("helped", _) => "Helped: stalls became fewer.".to_owned(),
+        ("harmed", _) => "Harmed: stalls became more.".to_owned(),
+        ("no_difference", _) => format!("No difference larger than {part}."),
+        (_, why) => {
+            let why = why.unwrap_or("the recordings do not answer it");
+            match benefit.needs_minutes {
+                Some(minutes) => {
+                    format!("Not enough: {why}. It needs {:.0} more minutes after the change.", minutes.ceil())
+                }
+                None => format!("Not enough: {why}."),
+            }
+        }
+    }
+}
+
 /// Any of the forms as one line of JSON.
 pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
     json::line(value)
@@ -208,6 +315,43 @@ pub fn history(history: &History) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_verdict_says_what_it_needs() {
+        let benefit = Benefit {
+            verdict: "not_enough",
+            why: Some("the stalls vary too much for this length"),
+            needs_minutes: Some(6.2),
+            difference: 0.2,
+            before_stall_s_per_hour: Some(720.0),
+            after_stall_s_per_hour: Some(500.0),
+            ratio: Some((0.4, 0.7, 1.2)),
+            matched_share: 0.9,
+            predicted: Some((300.0, 450.0, false)),
+        };
+        let check = Check {
+            what: "vm.dirty_bytes now".to_owned(),
+            expected: "vm.dirty_bytes=1 vm.dirty_ratio=0".to_owned(),
+            found: "vm.dirty_bytes=0 vm.dirty_ratio=20".to_owned(),
+            is_met: false,
+        };
+        let text = verified(&Verified {
+            schema: VERIFIED,
+            id: Some(4),
+            in_force: vec![check],
+            benefit: Some(benefit.clone()),
+        });
+        assert_eq!(
+            text,
+            "Is change 4 in force? No.\n  \
+             differs  vm.dirty_bytes now: expected vm.dirty_bytes=1 vm.dirty_ratio=0, found vm.dirty_bytes=0 \
+             vm.dirty_ratio=20\n\
+             Did it help? Not enough: the stalls vary too much for this length. It needs 7 more minutes after the \
+             change.\n  stall seconds per hour of writing: 720 before, 500 after\n  \
+             after ÷ before: 0.70, interval 0.40 to 1.20, at like load\n  90 % of the time had others of like load\n  \
+             predicted: 300 to 450 s per hour; the measured figure is outside\n"
+        );
+    }
 
     #[test]
     fn a_list_of_changes_says_what_became_of_each() {

@@ -27,6 +27,7 @@ mod simulate;
 mod sweep;
 mod top;
 mod twin;
+mod verify;
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -50,6 +51,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<apply::Apply>(),
     Command::of::<confirm::Confirm>(),
     Command::of::<rollback::Rollback>(),
+    Command::of::<verify::Verify>(),
     Command::of::<history::History>(),
     Command::of::<explain::Explain>(),
     Command::of::<kernels::Kernels>(),

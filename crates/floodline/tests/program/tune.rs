@@ -2,7 +2,8 @@
 //! Changes of a host, on folders that imitate one: what is written, put back, confirmed and refused, also when the
 //! programs that do it are killed. No test writes to this host.
 
-use crate::harness::{Run, floodline};
+use crate::harness::{Run, floodline, recording};
+use floodline_testkit::Fixture;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -143,6 +144,37 @@ fn a_change_is_applied_confirmed_kept_and_rolled_back() {
     assert_eq!(host.values(), old());
     assert!(!host.path("etc/sysctl.d/99-zz-floodline.conf").exists());
     assert_eq!(host.run(&["rollback"]).code, 2);
+}
+
+#[test]
+fn verify_says_what_is_in_force_and_that_short_recordings_prove_nothing() {
+    let host = Imitated::new();
+    assert_eq!(host.run(&["verify"]).code, 2);
+    assert_eq!(host.apply(&["--persist"]).code, 0);
+    assert_eq!(host.run(&["confirm", "--same-login"]).code, 0);
+    let run = host.run(&["verify"]);
+    assert_eq!(run.code, 0, "{run}");
+    assert!(run.stdout.contains("Is change 1 in force? Yes."), "{run}");
+    assert!(run.stdout.contains("vm.dirty_bytes at boot, by systemd-sysctl: vm.dirty_bytes=268435456"), "{run}");
+
+    let file = recording(&Fixture::healthy().seconds(30));
+    let run = host.run(&["verify", "1", file.as_str(), file.as_str()]);
+    assert!(run.stdout.contains("Did it help? Not enough: "), "{run}");
+    let run = host.run(&["verify", file.as_str()]);
+    assert_eq!(run.code, 2, "{run}");
+
+    // Another program sets it now, and at boot.
+    host.write("proc/sys/vm/dirty_bytes", "0");
+    host.write("proc/sys/vm/dirty_ratio", "30");
+    host.write("etc/sysctl.conf", "vm.dirty_ratio = 30");
+    let run = host.run(&["verify"]);
+    assert_eq!(run.code, 1, "{run}");
+    assert!(
+        run.stdout
+            .contains("expected vm.dirty_bytes=268435456 vm.dirty_ratio=0, found vm.dirty_bytes=0 vm.dirty_ratio=30"),
+        "{run}"
+    );
+    assert!(run.stdout.contains("sysctl --system would set vm.dirty_bytes=0, by /etc/sysctl.conf:1"), "{run}");
 }
 
 #[test]

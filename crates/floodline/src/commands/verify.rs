@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline verify [ID | BEFORE.flr AFTER.flr]`: is a change in force, and did it help? Wiring only: the answers are
+//! `floodline_tune::verify` and `floodline_tune::benefit`.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::input::{Input, no_sample};
+use crate::tuning::{SiteArgs, tell_settled};
+use floodline_record::record::{Record, Sink};
+use floodline_record::window::Window;
+use floodline_tune::benefit::{Interval, Judgement, Verdict, Why, intervals, judge};
+use floodline_tune::error::TuneError;
+use floodline_tune::journal::{Entry, Journal};
+use floodline_tune::verify::in_force;
+use floodline_view::change as view;
+use std::path::{Path, PathBuf};
+
+/// Check that a change is in force, and whether it helped
+#[derive(clap::Parser)]
+#[command(
+    name = "verify",
+    after_help = "In force: the values now, and what each program that applies sysctl.d would set at boot. Helped: the \
+        seconds in which tasks waited for I/O (PSI io some) per hour of writing, compared at like load. The verdict \
+        is helped, harmed, no difference larger than --difference, or not enough with the minutes it needs. It may \
+        be taken again and again while the recording after the change grows: of 20 such series in which nothing \
+        changed, one at most ends with a wrong verdict.\n\n\
+        The exit code is 1 if the change is not in force or did harm.\n\n\
+        Examples:\n  \
+        floodline verify\n  \
+        floodline verify before.flr after.flr\n  \
+        floodline verify 12 before.flr after.flr --format json"
+)]
+pub(crate) struct Verify {
+    /// Number of the change [default: the last one in force], recordings before and after it, or both
+    #[arg(value_name = "ID | FILE", num_args = 0..=3)]
+    what: Vec<PathBuf>,
+    /// Largest difference that counts as none, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_difference)]
+    difference: f64,
+    #[command(flatten)]
+    site: SiteArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Reads a difference as a share.
+fn parse_difference(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.trim_end_matches('%').parse().ok();
+    number
+        .filter(|percent| (1.0..=500.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("invalid difference {text:?}: expected a percentage from 1 to 500"))
+}
+
+/// What the plan's endpoint is called.
+const ENDPOINT: &str = "stall_seconds_per_hour";
+
+impl Run for Verify {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let number = |path: &PathBuf| path.to_str().and_then(|text| text.parse::<u32>().ok());
+        let id = self.what.first().and_then(number);
+        let files = self.what.get(usize::from(id.is_some())..).unwrap_or_default();
+        let recordings = match files {
+            [] => None,
+            [before, after] => Some((read(before)?, read(after)?)),
+            _ => {
+                return Err(CliError::usage("expected two recordings: one before the change and one after it")
+                    .hint("floodline verify before.flr after.flr"));
+            }
+        };
+        // Two recordings alone may come from another host.
+        let mut change = match id.is_some() || recordings.is_none() {
+            true => Some(self.check(console, id)?),
+            false => None,
+        };
+        let judged = recordings.map(|(before, after)| judge(&before, &after, self.difference));
+        let benefit = judged.map(|judged| self.benefit(&judged, change.as_ref().map(|(journal, _)| journal)));
+        if let (Some((journal, _)), Some(benefit)) = (&mut change, &benefit) {
+            let rates = benefit.before_stall_s_per_hour.zip(benefit.after_stall_s_per_hour);
+            journal
+                .append(Entry::Verified {
+                    verdict: benefit.verdict.to_owned(),
+                    stall_s_per_hour: rates,
+                    predicted: benefit.predicted.map(|(_, _, is_inside)| is_inside),
+                })
+                .map_err(TuneError::from)?;
+        }
+        let verified = view::Verified {
+            schema: view::VERIFIED,
+            id: change.as_ref().map(|(journal, _)| journal.id),
+            in_force: change.map(|(_, checks)| checks).unwrap_or_default(),
+            benefit,
+        };
+        match self.format {
+            Format::Text => console.print(&view::verified(&verified))?,
+            Format::Json => console.print(&view::json(&verified).map_err(CliError::bug)?)?,
+        }
+        let is_well = verified.in_force.iter().all(|check| check.is_met)
+            && verified.benefit.is_none_or(|benefit| benefit.verdict != "harmed");
+        Ok(if is_well { Exit::Done } else { Exit::Findings })
+    }
+}
+
+impl Verify {
+    fn check(&self, console: &Console, id: Option<u32>) -> Result<(Journal, Vec<view::Check>), CliError> {
+        let site = self.site.site();
+        tell_settled(console, &site.settle_if_free()?);
+        let found = in_force(&site, id)?;
+        let checks = found.checks.into_iter().map(|check| view::Check {
+            what: check.what,
+            expected: check.expected,
+            found: check.found,
+            is_met: check.is_met,
+        });
+        Ok((found.journal, checks.collect()))
+    }
+
+    fn benefit(&self, judged: &Judgement, journal: Option<&Journal>) -> view::Benefit {
+        let (verdict, why, needs_minutes) = match judged.verdict {
+            Verdict::Helped => ("helped", None, None),
+            Verdict::NoDifference => ("no_difference", None, None),
+            Verdict::Harmed => ("harmed", None, None),
+            Verdict::NotEnough { why, minutes } => ("not_enough", Some(because(why)), minutes),
+        };
+        let expected = journal
+            .and_then(|journal| journal.planned.plan.expected.iter().find(|expected| expected.figure == ENDPOINT));
+        let predicted = expected
+            .zip(judged.after)
+            .map(|(expected, after)| (expected.low, expected.high, (expected.low..=expected.high).contains(&after)));
+        view::Benefit {
+            verdict,
+            why,
+            needs_minutes,
+            difference: self.difference,
+            before_stall_s_per_hour: judged.before,
+            after_stall_s_per_hour: judged.after,
+            ratio: judged.ratio,
+            matched_share: judged.matched,
+            predicted,
+        }
+    }
+}
+
+fn because(why: Why) -> &'static str {
+    match why {
+        Why::Short => "a recording is too short (it takes 100 s before and 5 minutes after the change)",
+        Why::Silent => "nothing was written on one side",
+        Why::OtherLoad => "the loads before and after are too different",
+        Why::NoStalls => "tasks did not stall before or after",
+        Why::Varying => "the stalls vary too much for this length",
+    }
+}
+
+/// The series of a recording.
+fn read(file: &Path) -> Result<Vec<Interval>, CliError> {
+    let mut window = Window::default();
+    Input::open(file)?.each(|record: Record| {
+        match window.record(&record) {
+            Ok(()) => {}
+        }
+        Ok(true)
+    })?;
+    if window.samples == 0 {
+        return Err(no_sample(file));
+    }
+    let series = intervals(&window);
+    if series.is_empty() && window.samples > 1 {
+        return Err(CliError::usage(format!("{} contains no pressure of I/O or no dirtied pages", file.display()))
+            .hint("record on a kernel with PSI (CONFIG_PSI, psi=1): floodline record --for 10m -o FILE.flr"));
+    }
+    Ok(series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_a_percentage() {
+        assert_eq!(parse_difference("20"), Ok(0.2));
+        assert_eq!(parse_difference("20%"), Ok(0.2));
+        for text in ["0", "-1", "nan", "inf", "x", "501"] {
+            assert!(parse_difference(text).is_err(), "{text}");
+        }
+    }
+}
