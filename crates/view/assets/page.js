@@ -20,7 +20,7 @@
   const style = () => getComputedStyle(document.documentElement);
   const dashes = { s4: [8, 2], s5: [2, 2], s6: [8, 2, 2, 2], s7: [4, 2], l0: [2, 3], l1: [6, 3], l2: [12, 3] };
   const clock = (set, second) => {
-    if (set.start === null) return String(Math.round(second * 1000) / 1000);
+    if (set.start === null) return set.labels[second] ?? "";
     const text = new Date(set.start + second * 1000).toISOString();
     return text.slice(11, 19);
   };
@@ -49,7 +49,7 @@
       cursor: { sync: { key: set.key }, drag: { x: true, y: false }, focus: { prox: 30 } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), top(plot, high)] } },
       axes: [
-        { ...axis, space: 80, size: 30, values: (_, ticks) => ticks.map((tick) => clock(set, tick)) },
+        { ...axis, space: 80, size: 30, ...(set.start === null && { incrs: [1, 2, 5, 10, 20, 50] }), values: (_, ticks) => ticks.map((tick) => clock(set, tick)) },
         { ...axis, size: 78, ...(plot.unit.startsWith("bytes") && { incrs: Array.from({ length: 60 }, (_, power) => 2 ** power) }), values: (_, ticks) => ticks.map(show) },
       ],
       series: [{}].concat(plot.lines.map((line) => ({

@@ -27,6 +27,8 @@ pub(super) struct Axis<'a> {
     pub(super) stretches: &'a [(f64, f64)],
     /// The wall clock at its beginning, nanoseconds since 1970 UTC; `None` where it is not time.
     pub(super) wall_ns: Option<u64>,
+    /// What the places 0, 1, … are called where the axis is not time.
+    pub(super) labels: &'a [String],
 }
 
 impl Axis<'_> {
@@ -45,21 +47,28 @@ impl Axis<'_> {
 
     /// A place on the axis in words.
     pub(super) fn shown(&self, value: f64) -> String {
-        let Some(wall) = self.wall_ns else { return floodline_record::human::number(value) };
+        let Some(wall) = self.wall_ns else {
+            return self.labels.get(value.round() as usize).cloned().unwrap_or_default();
+        };
         let at = wall.saturating_add((value.max(0.0) * 1e9) as u64);
         let text = rfc3339(Nanos(at)).unwrap_or_default();
         text.get(11..19).map_or_else(|| format!("{value:.0} s"), str::to_owned)
     }
 
     fn ticks(&self) -> Vec<Tick> {
-        let step = match self.wall_ns {
-            Some(_) => time_step(self.length()),
-            None => round_step(self.length() / 6.0),
+        let Some(wall) = self.wall_ns else {
+            let each = self.labels.len().div_ceil(8).max(1);
+            let tick = |(at, text): (usize, &String)| Tick {
+                at: self.x(at as f64).round() as i64,
+                text: text.clone(),
+                is_minor: !(at / each).is_multiple_of(2),
+            };
+            return self.labels.iter().enumerate().step_by(each).map(tick).collect();
         };
+        let step = time_step(self.length());
         // Ticks stand at round times of the wall clock.
-        let offset = self.wall_ns.map_or(self.from(), |wall| (wall as f64 / 1e9).rem_euclid(step) + self.from());
-        let mut at = if self.wall_ns.is_some() { (offset / step).ceil() * step - offset } else { 0.0 };
-        at += self.from();
+        let offset = (wall as f64 / 1e9).rem_euclid(step);
+        let mut at = self.from() + (offset / step).ceil() * step - offset;
         let mut ticks = Vec::new();
         while at <= self.from() + self.length() && ticks.len() < 20 {
             let is_minor = ticks.len() % 2 == 1;
@@ -272,7 +281,7 @@ mod tests {
     fn ticks_stand_at_round_times() {
         let stretches = [(0.0, 0.0), (60.0, 60.0)];
         // 12:00:07 UTC.
-        let axis = Axis { stretches: &stretches, wall_ns: Some(43_207_000_000_000) };
+        let axis = Axis { stretches: &stretches, wall_ns: Some(43_207_000_000_000), labels: &[] };
         let ticks: Vec<String> = axis.ticks().into_iter().map(|tick| tick.text).collect();
         assert_eq!(ticks[0], "12:00:10");
         assert!(ticks.iter().all(|tick| tick.ends_with('0')), "{ticks:?}");

@@ -76,7 +76,7 @@ pub fn host(host: &Host<'_>) -> String {
 
 /// The axis of a recording.
 pub(super) fn axis(timeline: &Timeline) -> Axis<'_> {
-    Axis { stretches: timeline.stretches(), wall_ns: Some(timeline.first.map_or(0, |first| first.wall.0)) }
+    Axis { stretches: timeline.stretches(), wall_ns: Some(timeline.first.map_or(0, |first| first.wall.0)), labels: &[] }
 }
 
 /// What the first screen of `doctor` says.

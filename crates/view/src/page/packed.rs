@@ -16,6 +16,8 @@ use std::io::Write;
 pub(super) struct Set {
     /// The wall clock at the first point, milliseconds since 1970 UTC; `None` where the axis is not time.
     start: Option<u64>,
+    /// What the points are called where the axis is not time.
+    labels: Vec<String>,
     /// What a unit of `at` is.
     step: f64,
     /// The axis: differences.
@@ -54,6 +56,7 @@ impl Set {
         let at = points.iter().map(|value| difference(*value, step, &mut last)).collect();
         Set {
             start: axis.wall_ns.map(|wall| wall / 1_000_000),
+            labels: axis.labels.to_vec(),
             step,
             at,
             marks: [(found, true), (others, false)]
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn differences_add_up_to_the_curve() {
         let stretches = [(0.0, 0.0), (1.0, 1.5), (2.0, 2.0)];
-        let axis = Axis { stretches: &stretches, wall_ns: Some(5_000_000_000) };
+        let axis = Axis { stretches: &stretches, wall_ns: Some(5_000_000_000), labels: &[] };
         let points = vec![
             (0, Extent { min: 8192.0, max: 8192.0, rises: true }),
             (1, Extent { min: 4096.0, max: 12288.0, rises: false }),

@@ -284,22 +284,28 @@ fn curves(first: &str, others: &[&str], rows: &[&Value], ranked: &[(String, Stri
     let at = |row: &Value, axis: &str| {
         row.get("at").and_then(|at| at.get(axis)).map(|at| scalar("", at)).unwrap_or_default()
     };
-    let places: Vec<Option<f64>> = rows.iter().map(|row| quantity(&at(row, first))).collect();
-    let mut xs: Vec<f64> = places.iter().copied().flatten().collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
-    if xs.len() < 2 || places.iter().any(Option::is_none) {
+    let mut labels: Vec<String> = Vec::new();
+    for place in rows.iter().map(|row| at(row, first)) {
+        if !labels.contains(&place) {
+            labels.push(place);
+        }
+    }
+    if labels.len() < 2 {
         return (Vec::new(), String::new());
     }
-    let stretches: Vec<(f64, f64)> = xs.iter().map(|x| (*x, *x)).collect();
-    let axis = Axis { stretches: &stretches, wall_ns: None };
+    // Values that are not numbers stay in the order of the sweep.
+    if labels.iter().all(|label| quantity(label).is_some()) {
+        labels.sort_by(|a, b| quantity(a).partial_cmp(&quantity(b)).unwrap_or(std::cmp::Ordering::Equal));
+    }
+    let stretches: Vec<(f64, f64)> = (0..labels.len()).map(|place| (place as f64, place as f64)).collect();
+    let axis = Axis { stretches: &stretches, wall_ns: None, labels: &labels };
     let (mut figures, mut plots) = (Vec::new(), Vec::new());
     for (name, unit) in ranked {
         let mut lines: BTreeMap<String, Vec<(usize, Extent)>> = BTreeMap::new();
-        for (row, place) in rows.iter().zip(&places) {
+        for row in rows {
             let found =
                 figures_of(row.get("run").unwrap_or(&Value::Null)).get(name.as_str()).map(|(number, _)| *number);
-            let x = place.and_then(|place| xs.iter().position(|x| *x == place));
+            let x = labels.iter().position(|label| *label == at(row, first));
             let (Some(number), Some(x)) = (found, x) else { continue };
             let of: Vec<String> = others.iter().map(|axis| format!("{}={}", harmless(axis), at(row, axis))).collect();
             let extent = Extent { min: number as f32, max: number as f32, rises: true };
@@ -385,6 +391,8 @@ mod tests {
         assert_eq!(page.matches("<figure").count(), 1, "{page}");
         assert!(page.contains("mail.fsync.max_seconds over vm.dirty_bytes"));
         assert!(page.contains("8.00 s") && !page.contains("<script>x"));
+        let places = ["64M", "256M", "1G"].map(|label| page.find(&format!("y=\"230\">{label}</text>")).unwrap());
+        assert!(places.is_sorted(), "the axis is in order of size");
     }
 
     #[test]
