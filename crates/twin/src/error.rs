@@ -38,7 +38,7 @@ pub enum TwinError {
     #[error("the recording has no filesystem on a block device that was written to")]
     NoDevice,
     /// An old kernel.
-    #[error("the oldest kernel that is modelled is {oldest}, and the recording is of {kernel}")]
+    #[error("Linux {kernel} is older than {oldest}, the oldest kernel that is modelled")]
     TooOld {
         /// The kernel.
         kernel: KernelVersion,

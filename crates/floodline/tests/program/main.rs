@@ -35,3 +35,4 @@ mod sweep;
 mod top;
 mod trace;
 mod tune;
+mod twin;

@@ -27,7 +27,7 @@ const SECONDS_MIN: f64 = 3.0;
 /// run takes too long.
 const FITS_MAX: usize = 3;
 const FIT_NEAR: f64 = 0.08;
-const FIT_SIZE_MAX: f64 = 20_000.0;
+const FIT_SIZE_MAX: f64 = 2_000.0;
 /// Stores of a burst, at first.
 const STORES: u64 = 8;
 /// Longest recording.
