@@ -12,12 +12,12 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab validate truth bench page-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab advice validate truth bench page-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab: PACKAGES += $(LAB_PACKAGES)
+test lab advice: PACKAGES += $(LAB_PACKAGES)
 test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
@@ -81,6 +81,15 @@ lab: packages build
 # Predictions from recordings of the model, held against the model with the change made: every case, as a table.
 truth:
 	FLOODLINE_TRUTH=all cargo test --release -p floodline-twin --test truth -- --nocapture
+
+# Does what doctor prints help? Each incident as it is and with the printed changes, into docs/advice.md.
+ADVICE_KERNELS := 6.1,6.12.43,6.12,7.2
+ADVICE_SCENARIOS := starved-budget dirty-cliff slow-disk-journal overlay-umount inode-switch-storm
+advice: packages build
+	@{ sed '/^<!-- measured -->$$/q' docs/advice.md; echo; \
+	target/release/floodline lab advise $(ADVICE_SCENARIOS:%=scenarios/%.toml) --kernels $(ADVICE_KERNELS) \
+	--format markdown $(LAB_ARGS); } > target/advice.md || [ $$? = 1 ]
+	mv target/advice.md docs/advice.md
 
 # What the lab remembers, or the recordings in VALIDATE, held against the model.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results

@@ -79,13 +79,15 @@ impl Verdict {
     }
 }
 
-/// Judges a change by the figures that people feel and by what is found after it.
+/// Judges a change by what is found after it and by the waits, or by the bytes where no wait is long enough to be felt.
 pub fn verdict(figures: &[Row], is_found_after: bool) -> Verdict {
-    let ratios = || figures.iter().filter_map(ratio);
-    let best = ratios().reduce(f64::min).unwrap_or(1.0);
-    let worst = ratios().reduce(f64::max).unwrap_or(1.0);
+    let ratios = |unit| figures.iter().filter(move |row| row.unit == unit).filter_map(ratio);
+    let felt: Vec<f64> = ratios("seconds").collect();
+    let felt = if felt.is_empty() { ratios("bytes").collect() } else { felt };
+    let best = felt.iter().copied().reduce(f64::min).unwrap_or(1.0);
+    let worst = felt.iter().copied().reduce(f64::max).unwrap_or(1.0);
     match (is_found_after, best, worst) {
-        (_, best, worst) if worst > 1.2 && best > 0.5 => Verdict::Worse,
+        (.., worst) if worst > 1.2 => Verdict::Worse,
         (false, ..) => Verdict::Cured,
         (_, best, _) if best <= 0.5 => Verdict::Helped,
         (_, best, _) if best <= 5.0 / 6.0 => Verdict::Hardly,
@@ -122,7 +124,7 @@ pub fn markdown(rows: &[Advised]) -> String {
             let _ = writeln!(out, "| {head} | | | | | {} |", row.verdict.word());
         }
         for (number, figure) in row.figures.iter().enumerate() {
-            let head = if number == 0 { head.as_str() } else { "| | " };
+            let head = if number == 0 { head.as_str() } else { "| | |" };
             let verdict = if number == 0 { row.verdict.word() } else { "" };
             let of = |value: Option<f64>| value.map_or("–".to_owned(), |value| amount(figure.unit, value));
             let _ = writeln!(
@@ -193,7 +195,10 @@ mod tests {
         assert_eq!(judge(3.0, 2.9, true), Verdict::Nothing);
         assert_eq!(judge(1.7, 4.3, true), Verdict::Worse);
         assert_eq!(judge(1.7, 4.3, false), Verdict::Worse, "waits that nothing names are harm too");
-        assert_eq!(judge(0.002, 0.04, false), Verdict::Cured, "nobody feels these");
+        assert_eq!(judge(0.002, 0.04, false), Verdict::Cured, "too short to be felt");
+        let slower = [row("seconds", 4.6, 9.3), row("bytes", 8e8, 3e8)];
+        assert_eq!(verdict(&slower, true), Verdict::Worse, "fewer bytes are no help to those who wait longer");
+        assert_eq!(verdict(&[row("bytes", 2.2e9, 1.5e8)], true), Verdict::Helped);
     }
 
     #[test]

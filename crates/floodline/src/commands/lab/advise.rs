@@ -10,7 +10,6 @@ use crate::exit::Exit;
 use crate::twins::{Budget, answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::run::RunReport;
-use floodline_lab::kernels::Kernel;
 use floodline_scenario::Scenario;
 use floodline_twin::backtest::{self, Value};
 use floodline_twin::changed::{Host, change, of_steps};
@@ -149,7 +148,11 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
     let recording = before.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
     let seen = read_run(&recording, &trial.scenario.expect.on(trial.kernel.version))?;
     let plan = seen.diagnose().plan;
-    let (settings, not_taken) = plan.as_ref().map(|plan| of_steps(&plan.steps)).unwrap_or_default();
+    let (settings, mut not_taken) = plan.as_ref().map(|plan| of_steps(&plan.steps)).unwrap_or_default();
+    // A kernel is not what is under test here.
+    let (kernels, settings): (Vec<Setting>, Vec<Setting>) =
+        settings.into_iter().partition(|setting| setting.key == "kernel");
+    not_taken.extend(kernels.iter().map(|kernel| format!("kernel {}", kernel.value)));
     let told = |setting: &Setting| format!("{}={}", setting.key, setting.value);
     let mut advised = Advised {
         found_before: found(&before),
@@ -164,13 +167,9 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
     }
     let after = match changed(trial, &seen.window, &settings) {
         Ok(None) => None,
-        Ok(Some((scenario, kernel))) => {
-            let kernel = match kernel {
-                Some(kernel) => bench.kernel(&kernel)?,
-                None => trial.kernel.clone(),
-            };
+        Ok(Some(scenario)) => {
             let variant = format!("{}.advised", trial.variant);
-            let again = Trial { scenario: &scenario, variant: &variant, kernel: &kernel };
+            let again = Trial { scenario: &scenario, variant: &variant, ..trial };
             let report = bench.remembered(again, 0)?;
             let recording = report.recording.clone().map(PathBuf::from).ok_or_else(|| CliError::bug("no recording"))?;
             advised.found_after = found(&report);
@@ -199,25 +198,21 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
     Ok(advised)
 }
 
-/// The scenario after the change, with the kernel it runs on if that changes.
-type Again = (Scenario, Option<String>);
-
+/// The scenario after the change; `None` without one.
 fn changed(
     trial: Trial<'_>,
     window: &floodline_record::window::Window,
     settings: &[Setting],
-) -> Result<Option<Again>, String> {
+) -> Result<Option<Scenario>, String> {
     if settings.is_empty() {
         return Ok(None);
     }
     let journald: Vec<String> =
         trial.scenario.workload.tasks.keys().filter(|name| name.contains("journal")).cloned().collect();
     let host = Host { window, journald: &journald };
-    let kernel: &Kernel = trial.kernel;
     let changed =
-        change(trial.scenario, kernel.version, settings, host).map_err(|error| format!("Not run: {error}"))?;
-    let moved = (changed.kernel != kernel.version).then(|| changed.kernel.to_string());
-    Ok(Some((changed.scenario, moved)))
+        change(trial.scenario, trial.kernel.version, settings, host).map_err(|error| format!("Not run: {error}"))?;
+    Ok(Some(changed.scenario))
 }
 
 /// The figures after the change, as the twin of the recording predicts them.
