@@ -75,7 +75,7 @@ pub(crate) struct Budget<'a> {
 }
 
 impl Budget<'_> {
-    /// Whether a run that handled so many events may go on.
+    /// Whether a run that handled that number of events may go on.
     pub(crate) fn is_left(&self, events: u64) -> bool {
         self.events.is_none_or(|most| events < most)
             && !self.interrupt.is_some_and(Interrupt::is_asked)
