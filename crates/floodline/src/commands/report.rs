@@ -33,7 +33,7 @@ const JSON_MAX: u64 = 64 << 20;
         reader's dark or light mode. With two recordings, the page compares them. With the JSON of sweep, \
         simulate, lab run, lab matrix, compare or any other command, the page shows that result.\n\n\
         Examples:\n  \
-        floodline record --for 1m -o host.flr && floodline report host.flr -o report.html\n  \
+        floodline report host.flr -o report.html\n  \
         floodline report before.flr after.flr -o change.html\n  \
         floodline sweep pipeline-20gb.toml --grid vm.dirty_ratio=5,10,20,40 \\\n    \
         --format json | floodline report - -o sweep.html"
