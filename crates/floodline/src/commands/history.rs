@@ -18,7 +18,7 @@ use floodline_view::change as view;
         of an old entry is found.\n\n\
         Examples:\n  \
         floodline history\n  \
-        floodline history --format json | jq '.changes[] | select(.state == \"waiting\")'"
+        floodline history --format json | jq '.changes[].state'"
 )]
 pub(crate) struct History {
     #[command(flatten)]

@@ -26,7 +26,8 @@ fn a_prediction_opens_with_a_sentence_and_its_back_test() {
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.lines().count() <= 25, "{run}");
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run}");
-    assert!(run.stdout.lines().nth(2).is_some_and(|line| line.starts_with("Back-test: ")), "{run}");
+    let second = run.stdout.split("\n\n").nth(1);
+    assert!(second.is_some_and(|paragraph| paragraph.starts_with("Back-test: ")), "{run}");
     let json = floodline(&[&asked[..], &["--format", "json"]].concat());
     let told: serde_json::Value = serde_json::from_str(&json.stdout).expect("valid JSON");
     assert_eq!(told["schema"], "floodline.predict/1");
