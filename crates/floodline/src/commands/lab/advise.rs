@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
         Exit code 1 if a change made something worse.\n\n\
         Examples:\n  \
         floodline lab advise scenarios/dirty-cliff.toml --kernels 6.1,6.12\n  \
-        floodline lab advise scenarios/*.toml --kernels 6.12 --format markdown > advice.md"
+        floodline lab advise scenarios/*.toml --kernels 6.12 --format json"
 )]
 pub(super) struct Advise {
     /// Scenario files
