@@ -4,6 +4,7 @@
 //! and [`Decoder::cuts`] says between which times and why; the samples behind it are told against
 //! missing ones and are missing too, up to the next that stands alone.
 
+use super::cut::{Cut, DecodeError, Why};
 use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
 use super::item::{self, Item};
 use super::limits::{Limit, Spent, Stop, check_facts};
@@ -19,97 +20,8 @@ use crate::text::Text;
 use crate::units::Nanos;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Read};
 use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
-
-/// Why a recording cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum DecodeError {
-    /// The reader failed.
-    #[error("cannot read the recording: {0}")]
-    Read(#[from] io::Error),
-    /// There is nothing in it.
-    #[error("the recording is empty")]
-    Empty,
-    /// It does not begin as a recording does.
-    #[error("not a recording (.flr)")]
-    NotARecording,
-    /// Its format is one of the future.
-    #[error("recording has format {major}.{minor}, this build reads up to {}: open it with floodline {written_by} or later", FORMAT.0)]
-    NewerFormat {
-        /// First number of its format.
-        major: u16,
-        /// Second number of its format.
-        minor: u16,
-        /// Version of the program that wrote it.
-        written_by: String,
-    },
-    /// It ends before the first frame with a header does.
-    #[error("the recording ends before its header is complete")]
-    NoHeader,
-    /// Bytes changed after they were written, in its first 32.
-    #[error("the first {PREAMBLE} bytes of the recording, which say that it is one, are damaged")]
-    DamagedStart,
-    /// It stands for more than its length allows: no recorder wrote it.
-    #[error("the recording is refused, as no recorder writes such: {0}")]
-    TooMuch(#[from] Limit),
-    /// Bytes changed after they were written, in its only header or in all of them.
-    #[error("the header of the recording is damaged, and without it nothing else can be read")]
-    DamagedHeader,
-}
-
-/// Why a stretch of recording is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The file ends in the middle of a frame: the writer was killed, or the copy is not complete.
-    Truncated,
-    /// Checksums are wrong: bytes changed after they were written.
-    Damaged,
-    /// Checksums are right and the content is not what the format says.
-    Malformed,
-    /// Nothing is missing, but the writer never closed the recording.
-    NotClosed,
-    /// More bytes follow the mark that the recording is whole.
-    AfterEnd,
-}
-
-/// A stretch that is missing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// Why.
-    pub why: Why,
-    /// Bytes that were not used.
-    pub bytes: u64,
-    /// Samples missing; `None` at the end of the file, where it cannot be known.
-    pub samples: Option<u64>,
-    /// Time of the last sample before it; `None` at the start.
-    pub after: Option<SampleTime>,
-    /// Time of the first sample behind it; `None` at the end.
-    pub before: Option<SampleTime>,
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.bytes;
-        match self.why {
-            Why::Truncated => write!(f, "the recording ends within a frame: its last {bytes} bytes were dropped")?,
-            Why::Damaged => write!(f, "the recording is damaged: {bytes} bytes were dropped")?,
-            Why::Malformed => write!(f, "the recording is malformed: {bytes} bytes were dropped")?,
-            Why::NotClosed => {
-                return f.write_str("the recorder was stopped before it closed the recording; every sample is there");
-            }
-            Why::AfterEnd => {
-                return write!(f, "{bytes} bytes after the end of the recording were not read: a file holds one");
-            }
-        }
-        match self.samples {
-            None | Some(0) => Ok(()),
-            Some(1) => f.write_str(" and with them 1 sample"),
-            Some(samples) => write!(f, " and with them {samples} samples"),
-        }
-    }
-}
 
 /// Room for a frame's content that is made at once, bytes; more only as more comes out of zstd.
 const FIRST_CONTENT: usize = 256 << 10;

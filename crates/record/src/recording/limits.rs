@@ -107,8 +107,8 @@ impl Spent {
         self.sample = 0;
     }
 
-    /// A table of the sample has so many rows, of which some are of entities that it did not have before. Asked before
-    /// the rows are made.
+    /// Counts a table of the sample before its rows are made. `new` of the `rows` are of entities that the table did not
+    /// have before.
     pub(super) fn rows(&mut self, rows: usize, new: usize, columns: usize) -> Result<(), Limit> {
         let cells = |rows: usize| (rows as u64).saturating_mul(columns as u64);
         self.sample = self.sample.saturating_add(cells(rows));

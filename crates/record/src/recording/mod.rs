@@ -17,6 +17,7 @@
 //! frame costs at most the stretch to there. A sample is one write.
 
 mod column;
+mod cut;
 mod decode;
 mod encode;
 mod frame;
@@ -29,7 +30,8 @@ mod table;
 mod tests;
 mod wire;
 
-pub use decode::{Cut, DecodeError, Decoder, Why};
+pub use cut::{Cut, DecodeError, Why};
+pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use limits::Limit;
 pub use rewrite::{Piece, rewrite};

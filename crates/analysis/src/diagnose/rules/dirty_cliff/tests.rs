@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cliff: measured, traced, foretold, and what is none.
+
+use super::*;
+use crate::diagnose::{check_rule, first_finding};
+use floodline_record::gap::Cause;
+use floodline_record::units::{BytesPerSecond, Count, Pages};
+use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
+use floodline_testkit::{Fixture, mib, mib_pages, secs};
+
+fn commands(finding: &Finding) -> Vec<&str> {
+    finding.plan.iter().map(|step| step.command.as_str()).take(2).collect()
+}
+
+#[test]
+fn the_measured_cliff_is_critical_and_gets_the_measured_cure() {
+    check_rule(&RULE, &dirty_cliff(), "critical: 298 MiB of dirty data was flushed to sda in one 7.00 s burst");
+    let finding = first_finding(&RULE, &dirty_cliff());
+    assert_eq!(
+        commands(&finding),
+        ["sysctl -w vm.dirty_background_bytes=33554432", "sysctl -w vm.dirty_bytes=134217728"]
+    );
+    assert!(finding.cause.contains("vm.dirty_ratio is not to blame"), "{}", finding.cause);
+    check_rule(&RULE, &dirty_cliff_cured(), "clear:");
+}
+
+#[test]
+fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
+    use crate::diagnose::dirtying::tests::dirtied;
+    use crate::diagnose::flusher::tests::flushed;
+    use crate::diagnose::synced::tests::synced;
+    use floodline_record::traced::waits::Operation;
+    let events = |reason| {
+        vec![
+            dirtied((41, 1, 131, "/bulk", 300 << 20, 0)),
+            flushed(("8:0", 1, reason, 300, 6500)),
+            synced((42, Operation::Fdatasync, 9, 12_000, 6_800)),
+        ]
+    };
+    let traced = |reason| {
+        let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
+        let burst = device::drains(&window).iter().find_map(|device| burst::longest(&window, device)).unwrap();
+        window.events.iter_mut().for_each(|event| event.at = burst.to);
+        let Verdict::Found(mut findings) = check(&window) else { panic!("nothing found") };
+        findings.remove(0)
+    };
+    let confirmed = traced("periodic").confirmed.unwrap();
+    for part in ["6.50 s in it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"] {
+        assert!(confirmed.contains(part), "{part}: {confirmed}");
+    }
+    // The kernel's word counts, not what age and amount would allow.
+    assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
+    assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
+}
+
+#[test]
+fn the_published_cliff_gets_the_published_cure() {
+    let finding = first_finding(&RULE, &dirty_cliff_published());
+    assert_eq!(finding.severity, Severity::Critical);
+    assert_eq!(
+        commands(&finding),
+        ["sysctl -w vm.dirty_background_bytes=268435456", "sysctl -w vm.dirty_bytes=1073741824"]
+    );
+    assert!(finding.cause.starts_with("Dirty data reached the background threshold"), "{}", finding.cause);
+}
+
+/// The first ten seconds: nothing has been written yet.
+fn rising(bandwidth_mib: f64) -> Fixture {
+    dirty_cliff().seconds(10).bdi("8:0", move |_, row| {
+        row.write_bandwidth = Some(BytesPerSecond(mib(bandwidth_mib)));
+    })
+}
+
+#[test]
+fn while_dirty_data_pile_up_the_stall_is_foretold() {
+    check_rule(&RULE, &rising(38.0), "warning: Unwritten data pile up: when the flusher starts, sda writes for 7.83 s");
+    check_rule(&RULE, &rising(190.0), "info: Unwritten data pile up");
+    check_rule(&RULE, &rising(910.0), "not checked: /proc/diskstats (a disk at its limit, or a whole cycle of expiry)");
+}
+
+/// Without debugfs and without a disk at its limit: ten seconds of a machine whose writer is faster.
+fn blind(rate_mib: f64) -> Fixture {
+    Fixture::healthy()
+        .memory_gib(64.0)
+        .host(move |t, row| {
+            row.nr_dirty = Some(mib_pages(rate_mib * t));
+            row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(rate_mib * t).0));
+        })
+        .without(Source::DebugBdiStats, Cause::NotMounted { fs_type: "debugfs".into() })
+}
+
+#[test]
+fn without_a_speed_the_kind_of_disk_is_a_bound() {
+    let turning = |fixture: Fixture| fixture.facts(|facts| facts.devices[0].rotational = Some(true));
+    check_rule(&RULE, &blind(60.0), "not checked: /sys/kernel/debug/bdi/NAME/stats");
+    let expect = "info: Unwritten data pile up: when the flusher starts, sda writes for at least 6.29 s";
+    check_rule(&RULE, &turning(blind(60.0)), expect);
+    // Even the fastest of its kind may be fast enough.
+    check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
+    check_rule(
+        &RULE,
+        &blind(0.1),
+        "clear: too little accumulates to stall: at the rate of this window up to 3.00 MiB are dirty",
+    );
+    // It was seen to write so much that the rest is told from that.
+    let writes = blind(5.0).disk("sda", |t, row| {
+        row.written = Some(Bytes(mib(30.0 * t)));
+        row.io_time = Some(secs(0.1 * t));
+    });
+    check_rule(
+        &RULE,
+        &writes,
+        "clear: too little accumulates to stall: at the rate of this window up to 150 MiB are dirty",
+    );
+}
+
+#[test]
+fn a_whole_cycle_without_a_burst_clears_without_any_speed() {
+    check_rule(
+        &RULE,
+        &blind(60.0).seconds(36),
+        "clear: a whole expiry cycle was seen, and no disk was full for a second",
+    );
+}
+
+#[test]
+fn a_burst_that_was_asked_for_or_hurt_nobody_is_not_the_cliff() {
+    let calm = dirty_cliff().host(|_, row| row.psi_io_some = Some(secs(900.0)));
+    check_rule(&RULE, &calm, "info: 298 MiB of dirty data was flushed to sda in one 7.00 s burst. Few tasks");
+    let asked =
+        dirty_cliff().host(|_, row| row.dirty_expire_centisecs = Some(floodline_record::units::Centisecs(6000)));
+    check_rule(
+        &RULE,
+        &asked,
+        "warning: 298 MiB of dirty data was flushed to sda in one 7.00 s burst, triggered by a sync",
+    );
+    assert!(
+        first_finding(&RULE, &asked).cause.contains("an unmount asked for it"),
+        "{}",
+        first_finding(&RULE, &asked).cause
+    );
+}
+
+#[test]
+fn what_is_written_as_fast_as_it_is_made_does_not_pile_up() {
+    let flat = rising(38.0).host(|t, row| {
+        row.nr_dirty = Some(mib_pages(300.0));
+        row.nr_written = Some(Pages(38_000_000 + mib_pages(9.9 * t).0));
+    });
+    check_rule(&RULE, &flat, "clear: dirty data are written about as fast as they are made");
+}
+
+#[test]
+fn a_large_threshold_that_nothing_fills_is_no_finding() {
+    let large = Fixture::healthy().memory_gib(128.0).bdi("8:0", |_, row| {
+        row.write_bandwidth = Some(BytesPerSecond(mib(42.0)));
+    });
+    check_rule(&RULE, &large, "clear: too little accumulates");
+}
+
+#[test]
+fn cgroups_that_bytes_would_starve_get_a_shorter_age_instead() {
+    let limited = dirty_cliff()
+        .cgroup("/small", |_, row| {
+            row.memory_current = Some(Bytes(mib(110.0)));
+            row.file_dirty = Some(Bytes(mib(1.0)));
+        })
+        .limits("/small", |_, row| row.memory_max = Some(floodline_record::units::Limit(mib(128.0))));
+    let finding = first_finding(&RULE, &limited);
+    assert_eq!(
+        commands(&finding),
+        ["sysctl -w vm.dirty_expire_centisecs=300", "sysctl -w vm.dirty_writeback_centisecs=100"]
+    );
+}
+
+#[test]
+fn a_writer_that_is_faster_than_the_disk_is_told_so() {
+    let fast = dirty_cliff().host(|t, row| row.nr_dirtied = Some(Pages(40_000_000 + mib_pages(90.0 * t).0)));
+    assert!(
+        first_finding(&RULE, &fast).cause.contains("no setting helps fsync"),
+        "{}",
+        first_finding(&RULE, &fast).cause
+    );
+}
+
+#[test]
+fn a_disk_that_is_busy_all_the_time_has_no_cliff() {
+    let busy = dirty_cliff().host(|t, row| {
+        row.nr_dirty = Some(mib_pages(200.0));
+        row.nr_written = Some(Pages(38_000_000 + mib_pages(9.9 * t).0));
+    });
+    let busy = busy.disk("sda", |t, row| {
+        row.written = Some(Bytes(mib(160_000.0 + 42.0 * t)));
+        row.writes = Some(Count(9_000_000 + (84.0 * t) as u64));
+        row.io_time = Some(secs(6_000.0 + t));
+        row.weighted_io_time = Some(secs(10_000.0 + 50.0 * t));
+    });
+    check_rule(&RULE, &busy, "clear: a whole expiry cycle was seen");
+}
+
+#[test]
+fn without_its_inputs_it_says_so() {
+    check_rule(
+        &RULE,
+        &dirty_cliff().one_look(),
+        "not checked: /proc/vmstat (nr_dirtied): observation too short (use --for 10s)",
+    );
+    let unsupported = || Cause::NotMounted { fs_type: "debugfs".into() };
+    let blind = dirty_cliff().seconds(10).without(Source::DebugBdiStats, unsupported());
+    check_rule(
+        &RULE,
+        &blind,
+        "not checked: /sys/kernel/debug/bdi/NAME/stats: debugfs is not mounted\nnot checked: /proc/diskstats (a disk at \
+         its limit, or a whole cycle of expiry): observation too short (use --for 36s)",
+    );
+    let vanished = dirty_cliff().without(Source::Vmstat, Cause::Vanished);
+    check_rule(&RULE, &vanished, "not checked: /proc/vmstat: removed before it was read");
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Arrival times: when an amount came in bursts and when it was steady, and the steps of a scenario that repeat that.
+
+use super::group::Bin;
+use floodline_record::units::{Bytes, Nanos};
+use floodline_scenario::{ByteSize, Frequency, Lasting, Repeat, Step, Time};
+
+/// A stretch of time with a steady rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burst {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    pub(super) amount: f64,
+}
+
+/// Shortest stretch of a steady writer, and most stretches of one.
+const BURSTS_MAX: usize = 120;
+
+/// The arrival times of an amount: one stretch if it is steady, else its bursts.
+pub(super) fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) -> Vec<Burst> {
+    let active: Vec<usize> = (0..bins.len()).filter(|at| amount(&bins[*at]) > 0.0).collect();
+    let (Some(&first), Some(&last)) = (active.first(), active.last()) else { return Vec::new() };
+    let begin = |at: usize| bins[at].end - bins[at].length;
+    let span = &bins[first..=last];
+    let total: f64 = span.iter().map(&amount).sum();
+    let whole = Burst { from: begin(first), to: bins[last].end, amount: total };
+    if is_steady(span, &amount, unit) {
+        // A writer that is there from the first to the last sample, but for what rounding hides.
+        return vec![whole];
+    }
+    let mut bursts: Vec<Burst> = Vec::new();
+    for at in active {
+        let bin = Burst { from: begin(at), to: bins[at].end, amount: amount(&bins[at]) };
+        match bursts.last_mut() {
+            // Neighbours of about the same rate are one.
+            Some(last) if bin.from - last.to < 1e-6 && alike(*last, bin) => {
+                last.to = bin.to;
+                last.amount += bin.amount;
+            }
+            _ => bursts.push(bin),
+        }
+    }
+    while bursts.len() > BURSTS_MAX {
+        bursts = bursts
+            .chunks(2)
+            .map(|pair| Burst {
+                from: pair[0].from,
+                to: pair[pair.len() - 1].to,
+                amount: pair.iter().map(|burst| burst.amount).sum(),
+            })
+            .collect();
+    }
+    bursts
+}
+
+fn rate(burst: Burst) -> f64 {
+    burst.amount / (burst.to - burst.from).max(1e-3)
+}
+
+fn alike(a: Burst, b: Burst) -> bool {
+    let (a, b) = (rate(a), rate(b));
+    (a - b).abs() <= 0.5 * a.max(b)
+}
+
+/// Whether an amount comes at one rate, apart from intervals in which the writer was held up and those after.
+fn is_steady(bins: &[Bin], amount: &impl Fn(&Bin) -> f64, unit: f64) -> bool {
+    let active = bins.iter().filter(|bin| amount(bin) > 0.0).count();
+    if bins.len() < 4 || active < 4 {
+        return false;
+    }
+    let free: Vec<&Bin> = bins.iter().filter(|bin| bin.waited < 0.05 * bin.length).collect();
+    // The last interval is cut by the end.
+    let chosen: Vec<&Bin> = if free.len() >= 6 { free } else { bins.iter().collect() };
+    let rates: Vec<f64> = chosen.iter().map(|bin| amount(bin) / bin.length).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
+    // How many operations come in an interval: few of them are uneven by themselves.
+    let length = chosen.iter().map(|bin| bin.length).sum::<f64>() / chosen.len() as f64;
+    let count = (mean * length / unit.max(1e-9)).max(1e-3);
+    let gaps = longest_gap(bins, amount);
+    let usual = bins.len() as f64 / active as f64;
+    let is_regular = gaps as f64 <= 4.0 * usual + 1.0;
+    let held = bins.iter().map(|bin| bin.waited).sum::<f64>() > 0.2 * bins.iter().map(|bin| bin.length).sum::<f64>();
+    variance.sqrt() / mean.max(1e-9) <= 0.35 + 1.2 / count.sqrt() && (is_regular || held)
+}
+
+fn longest_gap(bins: &[Bin], amount: &impl Fn(&Bin) -> f64) -> usize {
+    let (mut longest, mut gap) = (0, 0);
+    for bin in bins {
+        gap = if amount(bin) > 0.0 { 0 } else { gap + 1 };
+        longest = longest.max(gap);
+    }
+    longest
+}
+
+pub(super) fn size(bytes: f64) -> ByteSize {
+    ByteSize(Bytes((bytes.max(1.0)) as u64))
+}
+
+pub(super) fn time(seconds: f64) -> Time {
+    Time(Nanos((seconds.max(0.0) * 1e9) as u64))
+}
+
+/// So many times per second, to three digits behind the point.
+fn frequency(per_second: f64) -> Frequency {
+    let mut value = per_second.clamp(1e-6, 1e6);
+    let mut per = 1_000_000_000_u64;
+    while value < 1000.0 && per < 1_000_000_000_000_000 {
+        value *= 10.0;
+        per *= 10;
+    }
+    let mut times = (value.round() as u32).max(1);
+    while times.is_multiple_of(10) && per > 1_000_000_000 {
+        times /= 10;
+        per /= 10;
+    }
+    Frequency { times, per: Nanos(per) }
+}
+
+/// What one branch does with each of its bursts.
+pub(super) struct Branch {
+    pub(super) bursts: Vec<Burst>,
+    /// Bytes or calls of one operation.
+    pub(super) unit: f64,
+    /// The operation so many times at that rate; without a rate, once.
+    pub(super) step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
+}
+
+impl Branch {
+    /// Each burst at its time: `of` makes its steps from the number of operations and the seconds.
+    pub(super) fn bursts(&self, copies: f64, of: impl Fn(f64, f64) -> Vec<Step>) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut now = 0.0;
+        for burst in &self.bursts {
+            if burst.from > now + 1e-3 {
+                steps.push(Step::Sleep(Lasting { lasting: time(burst.from - now) }));
+            }
+            let count = (burst.amount / self.unit / copies).round().max(1.0);
+            steps.extend(of(count, (burst.to - burst.from).max(1e-3)));
+            now = burst.to.max(now);
+        }
+        steps
+    }
+
+    /// On a clock.
+    pub(super) fn open(&self, copies: f64) -> Vec<Step> {
+        self.bursts(copies, |count, length| (self.step)(count as u64, Some(frequency(count / length))))
+    }
+
+    /// Write, then work for as long as the program did not wait, and again.
+    pub(super) fn closed(&self, copies: f64, waited_share: f64) -> Vec<Step> {
+        self.bursts(copies, |count, length| {
+            let work = length * (1.0 - waited_share) / count;
+            // Rounds shorter than a millisecond cost more than they say: several operations at a time.
+            let at_once = (1e-3 / work.max(1e-7)).ceil().clamp(1.0, 256.0);
+            let mut inner = (self.step)(at_once as u64, None);
+            inner.push(Step::Sleep(Lasting { lasting: time(work * at_once) }));
+            let (times, lasting) = match self.bursts.len() {
+                // A steady writer writes as often as it gets to.
+                1 if count > 3.0 => (None, Some(time(length))),
+                _ => (Some(((count / at_once).round() as u64).max(1)), None),
+            };
+            vec![Step::Repeat(Repeat { times, lasting, every: None, steps: inner })]
+        })
+    }
+}
