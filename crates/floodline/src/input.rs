@@ -6,9 +6,10 @@
 use crate::console::tell;
 use crate::error::CliError;
 use floodline_record::name::Name;
-use floodline_record::record::Record;
+use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
 use floodline_scenario::TEXT_MAX;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -23,6 +24,22 @@ const COPY_AGAIN: &str = "copy the file again from the host where it was recorde
 /// A path as it is shown: its bytes may be anything.
 pub(crate) fn shown(path: &Path) -> Name {
     Name::new(path.as_os_str().as_bytes())
+}
+
+/// Folds a whole recording. `samples` counts the samples of what it became: without one there is nothing to say.
+pub(crate) fn folded<S: Sink<Error = Infallible> + Default>(
+    path: &Path,
+    samples: impl Fn(&S) -> u64,
+) -> Result<S, CliError> {
+    let mut folded = S::default();
+    Input::open(path)?.each(|record| {
+        let Ok(()) = folded.record(&record);
+        Ok(true)
+    })?;
+    match samples(&folded) {
+        0 => Err(no_sample(path)),
+        _ => Ok(folded),
+    }
 }
 
 /// A recording without a sample cannot answer anything.

@@ -4,7 +4,7 @@
 
 use crate::console::Progress;
 use crate::error::CliError;
-use crate::input::{Input, no_sample};
+use crate::input::{Input, folded};
 use crate::interrupt::Interrupt;
 use floodline_analysis::prediction::{Prediction, Seen};
 use floodline_analysis::report::Report;
@@ -44,15 +44,7 @@ impl From<TwinError> for CliError {
 
 /// Reads a recording.
 pub(crate) fn read(file: &Path) -> Result<Recorded, CliError> {
-    let mut recorded = Recorded::default();
-    Input::open(file)?.each(|record| {
-        let Ok(()) = recorded.record(&record);
-        Ok(true)
-    })?;
-    if recorded.window.samples == 0 {
-        return Err(no_sample(file));
-    }
-    Ok(recorded)
+    folded(file, |recorded: &Recorded| recorded.window.samples)
 }
 
 /// Reads a recording and makes its twin.

@@ -6,11 +6,10 @@ use super::Run;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::{Input, no_sample};
+use crate::input::folded;
 use crate::live::Host;
 use floodline_analysis::budget::{AsIf, Choice, NotAsIf, Sort, as_if, budgets, rows};
 use floodline_host::Needs;
-use floodline_record::record::{Record, Sink};
 use floodline_record::window::Window;
 use floodline_view::budget as view;
 use std::path::{Path, PathBuf};
@@ -133,15 +132,5 @@ fn look(root: Option<&Path>) -> Result<Window, CliError> {
 }
 
 fn read(file: &Path) -> Result<Window, CliError> {
-    let mut window = Window::default();
-    Input::open(file)?.each(|record: Record| {
-        match window.record(&record) {
-            Ok(()) => {}
-        }
-        Ok(true)
-    })?;
-    if window.samples == 0 {
-        return Err(no_sample(file));
-    }
-    Ok(window)
+    folded(file, |window: &Window| window.samples)
 }

@@ -61,7 +61,7 @@ pub(crate) struct Doctor {
     /// Save the observation to this new file; - writes it to standard output and the diagnosis to standard error
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// List the sources that are readable here, and what is not checked without the others
+    /// List the sources that can be read here, and what each missing source leaves unchecked
     #[arg(long, conflicts_with_all = ["file", "length", "every", "save", "rule", "fail_on", "trace", "trace_budget"])]
     capabilities: bool,
     /// Also print the evidence with its sources, the causes ruled out and the sources not read

@@ -6,9 +6,8 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::{Input, no_sample, shown};
+use crate::input::{folded, shown};
 use floodline_analysis::ledger;
-use floodline_record::record::Sink;
 use floodline_record::window::Window;
 use floodline_view::ledger as view;
 use std::path::PathBuf;
@@ -40,16 +39,7 @@ pub(crate) struct LedgerCommand {
 
 impl Run for LedgerCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let mut window = Window::default();
-        Input::open(&self.file)?.each(|record| {
-            match window.record(&record) {
-                Ok(()) => {}
-            }
-            Ok(true)
-        })?;
-        if window.samples == 0 {
-            return Err(no_sample(&self.file));
-        }
+        let window: Window = folded(&self.file, |window: &Window| window.samples)?;
         let ledger = ledger::ledger(&window).ok_or_else(|| {
             CliError::usage(format!(
                 "{} was recorded without the tracer; the ledger needs traced events",

@@ -6,9 +6,8 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::{Input, no_sample, shown};
+use crate::input::shown;
 use crate::output::{self, Existing, called, is_standard};
-use floodline_record::record::Sink;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
 use floodline_twin::backtest::backtest;
@@ -63,7 +62,7 @@ pub(crate) enum Demand {
 impl Run for TwinCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let kernel = kernel(self.kernel.as_deref())?;
-        let recorded = read(&self.file)?;
+        let recorded = crate::twins::read(&self.file)?;
         let is_piped = self.output.as_deref().is_some_and(is_standard);
         let twin = of(&recorded, &Options { kernel }).map_err(|error| refused(&self.file, &error))?;
         let tested = test(&recorded, &twin);
@@ -99,19 +98,6 @@ fn kernel(text: Option<&str>) -> Result<Option<KernelVersion>, CliError> {
     let wrong =
         || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
     text.parse().map(Some).map_err(|_| wrong())
-}
-
-/// Reads a recording for a twin.
-pub(crate) fn read(path: &Path) -> Result<Recorded, CliError> {
-    let mut recorded = Recorded::default();
-    Input::open(path)?.each(|record| {
-        let Ok(()) = recorded.record(&record);
-        Ok(true)
-    })?;
-    if recorded.window.samples == 0 {
-        return Err(no_sample(path));
-    }
-    Ok(recorded)
 }
 
 /// Why a recording has no twin, with what to type next.

@@ -6,9 +6,8 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::{Input, no_sample};
+use crate::input::folded;
 use crate::tuning::{SiteArgs, tell_settled};
-use floodline_record::record::{Record, Sink};
 use floodline_record::window::Window;
 use floodline_tune::benefit::{Interval, Judgement, Verdict, Why, intervals, judge};
 use floodline_tune::error::TuneError;
@@ -156,16 +155,7 @@ fn because(why: Why) -> &'static str {
 
 /// The series of a recording.
 fn read(file: &Path) -> Result<Vec<Interval>, CliError> {
-    let mut window = Window::default();
-    Input::open(file)?.each(|record: Record| {
-        match window.record(&record) {
-            Ok(()) => {}
-        }
-        Ok(true)
-    })?;
-    if window.samples == 0 {
-        return Err(no_sample(file));
-    }
+    let window: Window = folded(file, |window: &Window| window.samples)?;
     let series = intervals(&window);
     if series.is_empty() && window.samples > 1 {
         return Err(CliError::usage(format!("{} contains no pressure of I/O or no dirtied pages", file.display()))

@@ -4,6 +4,7 @@
 //! the first recording alone. Runs are remembered, as those of `lab matrix` are.
 
 use super::execute::{Bench, HowRemembered, Trial, read_file, read_run};
+use super::matrix::TableFormat;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -43,18 +44,7 @@ pub(super) struct Advise {
     how: HowRemembered,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: AdviseFormat,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum AdviseFormat {
-    /// Text for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
-    /// Markdown for documentation
-    Markdown,
+    format: TableFormat,
 }
 
 /// The figures that people feel.
@@ -95,9 +85,9 @@ impl Advise {
             }
         }
         console.print(&match self.format {
-            AdviseFormat::Text => view::text(&rows),
-            AdviseFormat::Json => view::json(&rows).map_err(CliError::bug)?,
-            AdviseFormat::Markdown => view::markdown(&rows),
+            TableFormat::Text => view::text(&rows),
+            TableFormat::Json => view::json(&rows).map_err(CliError::bug)?,
+            TableFormat::Markdown => view::markdown(&rows),
         })?;
         let is_worse = rows.iter().any(|row| row.verdict == Verdict::Worse);
         Ok(if is_worse { Exit::Findings } else { Exit::Done })

@@ -35,11 +35,11 @@ pub(super) struct Matrix {
     how: HowRemembered,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: MatrixFormat,
+    format: TableFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum MatrixFormat {
+pub(super) enum TableFormat {
     /// Text for people
     #[default]
     Text,
@@ -84,9 +84,9 @@ impl Matrix {
             }
         }
         console.print(&match self.format {
-            MatrixFormat::Text => view::text(&blocks),
-            MatrixFormat::Json => view::json(&blocks).map_err(CliError::bug)?,
-            MatrixFormat::Markdown => view::markdown(&blocks),
+            TableFormat::Text => view::text(&blocks),
+            TableFormat::Json => view::json(&blocks).map_err(CliError::bug)?,
+            TableFormat::Markdown => view::markdown(&blocks),
         })?;
         let is_well = |cell: &Cell| cell.result.as_ref().is_ok_and(|report| report.not_as_expected.is_empty());
         let all_well = blocks.iter().flat_map(|block| &block.cells).all(is_well);
