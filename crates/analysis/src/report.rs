@@ -78,7 +78,7 @@ pub struct Observation {
     pub longest_hole_s: f64,
     /// The longest holes, in order of time.
     pub holes: Vec<HoleLine>,
-    /// Whether so much is missing, or tasks waited so long meanwhile, that a stall may have happened unseen.
+    /// Whether a stall may have happened between two samples: the holes are long, or tasks waited for I/O during them.
     pub may_hide_stall: bool,
     /// Samples whose monotonic time is not behind that of the sample before.
     pub samples_back_in_time: u64,

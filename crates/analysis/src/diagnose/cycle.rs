@@ -75,8 +75,8 @@ pub fn most(window: &Window) -> Option<f64> {
     Some(background.min(to_come).max(dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64)))
 }
 
-/// Seconds that the slowest of the disks in use may need for so many bytes: by what was measured of it, or else by the
-/// slowest of its kind.
+/// Longest time, in seconds, that one of the disks in use may take to write `bytes`. A disk that was measured counts with
+/// its measured speed, any other with the slowest speed of its kind.
 pub fn slowest_seconds(window: &Window, bytes: f64) -> f64 {
     let drains = device::drains(window);
     let in_use = |drain: &&Device<'_>| drain.span.growth.written.is_some_and(|written| written.0 > 0);
@@ -85,7 +85,7 @@ pub fn slowest_seconds(window: &Window, bytes: f64) -> f64 {
     if used.is_empty() { of(drains.iter().collect()) } else { of(used) }
 }
 
-/// Seconds that one device needs for so many bytes at most, if it is no slower than is plausible.
+/// Longest time, in seconds, that one device may take to write `bytes`.
 fn at_most(window: &Window, device: &Device<'_>, bytes: f64) -> f64 {
     let was_seen = device.span.growth.written.is_some_and(|written| written.0 as f64 >= bytes);
     let since_boot = SinceBoot::of(device);

@@ -93,7 +93,7 @@ mod tests {
     use floodline_record::record::{Event, Record, What};
     use floodline_testkit::Fixture;
 
-    /// A healthy host, with so many samples missing before the last, while tasks waited for so many seconds.
+    /// A healthy host. `missing` samples are missing before the last one, while tasks waited for `waited_s` seconds.
     fn report(missing: u64, waited_s: u64) -> crate::report::Report {
         let mut records = Fixture::healthy().seconds(30).records();
         let last = records.len() - 1;

@@ -158,7 +158,7 @@ impl Timeline {
                 now.cgroup_io_some.insert(*id, waited);
             }
         }
-        // What is not in every sample is held against the last reading.
+        // Disks are not read in every sample. The next reading is compared with the last one there was.
         if let Some(before) = before.filter(|_| !sample.disks.was_read()) {
             now.disks = before.disks;
         }
