@@ -55,6 +55,8 @@ pub enum Trigger {
 pub struct Burst {
     /// When it began, on the clock of the samples.
     pub from: Nanos,
+    /// When the interval before it began: the flusher may have queued there what the device then writes.
+    pub queued_from: Nanos,
     /// When it ended.
     pub to: Nanos,
     /// Length, seconds.
@@ -268,8 +270,9 @@ impl History<'_> {
         }
         let (rate, quiet_rate) = (written / seconds, quiet_bytes / quiet_s);
         let before = start.checked_sub(1).and_then(|before| self.intervals.get(before));
-        let (from, to) =
-            before.zip(during.last()).map(|(before, last)| (before.end, last.end)).ok_or(from_the_start)?;
+        let (before, to) = before.zip(during.last().map(|last| last.end)).ok_or(from_the_start)?;
+        let from = before.end;
+        let queued_from = Nanos(from.0.saturating_sub((before.seconds * 1e9) as u64));
         let level = |at: Nanos| Some(self.series.get(self.sample_at(at)?)?.1);
         let (dirty_before, dirty_after) = level(from).zip(level(to)).ok_or(from_the_start)?;
         if quiet_rate > QUIET_SHARE * rate {
@@ -280,9 +283,10 @@ impl History<'_> {
         }
         let first = self.sample_at(from).ok_or(from_the_start)?;
         let age_s = self.series.get(..=first).and_then(age_seconds);
-        let traced = self.traced_trigger(from, to, written);
+        let traced = self.traced_trigger(queued_from, to, written);
         Ok(Burst {
             from,
+            queued_from,
             to,
             seconds,
             rate,
@@ -305,10 +309,10 @@ impl History<'_> {
     }
 
     /// What made the device write so many bytes, as a trace has it.
-    fn traced_trigger(&self, from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
+    fn traced_trigger(&self, queued_from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
         let device = self.device.dev.to_string();
         let reasons = flusher::by_reason(self.window, |at, flushed| {
-            flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > from
+            flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > queued_from
         })?;
         named(&reasons, Bytes((FLUSHED_SHARE * written) as u64).pages(dirty::page_size(self.window)))
     }

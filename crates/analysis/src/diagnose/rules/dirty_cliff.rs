@@ -169,11 +169,11 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
 fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String> {
     let bdi = device.dev.to_string();
     let reasons = flusher::by_reason(window, |at, flushed| {
-        flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.from
+        flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.queued_from
     })?;
     let (reason, rounds) = reasons.first()?;
     let mut text = format!(
-        "The flusher wrote for {} in it, because of {}.",
+        "The flusher wrote for {} for it, because of {}.",
         human::seconds(rounds.busy.as_secs_f64()),
         match *reason {
             "background" => "the background threshold (background)".to_owned(),

@@ -37,17 +37,22 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
             synced((42, Operation::Fdatasync, 9, 12_000, 6_800)),
         ]
     };
-    let traced = |reason| {
+    let traced_at = |reason, at: fn(&burst::Burst) -> Nanos| {
         let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
         let burst = device::drains(&window).iter().find_map(|device| burst::longest(&window, device)).unwrap();
-        window.events.iter_mut().for_each(|event| event.at = burst.to);
+        window.events.iter_mut().for_each(|event| event.at = at(&burst));
         let Verdict::Found(mut findings) = check(&window) else { panic!("nothing found") };
         findings.remove(0)
     };
+    let traced = |reason| traced_at(reason, |burst| burst.to);
     let confirmed = traced("periodic").confirmed.unwrap();
-    for part in ["6.50 s in it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"] {
+    for part in ["6.50 s for it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"]
+    {
         assert!(confirmed.contains(part), "{part}: {confirmed}");
     }
+    // The flusher may have queued all of it in the interval before the disk is full.
+    assert!(traced_at("periodic", |burst| burst.from).confirmed.is_some());
+    assert_eq!(traced_at("periodic", |burst| burst.queued_from).confirmed, None);
     // The kernel's word counts, not what age and amount would allow.
     assert!(traced("background").cause.starts_with("Dirty data reached the background threshold"));
     assert_eq!(first_finding(&RULE, &dirty_cliff()).confirmed, None);
