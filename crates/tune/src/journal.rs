@@ -336,9 +336,13 @@ impl Store {
             is_cut: false,
         };
         let written = journal.append(Entry::Planned(Box::new(planned))).and_then(|()| {
-            File::open(&self.folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(|error| failed("cannot sync", &self.folder, error))
+            match File::open(&self.folder).and_then(|folder| folder.sync_all()) {
+                // Some file systems sync no folders.
+                Err(error) if error.kind() != io::ErrorKind::InvalidInput => {
+                    Err(failed("cannot sync", &self.folder, error))
+                }
+                _ => Ok(()),
+            }
         });
         if let Err(error) = written {
             // Nothing was done yet: an empty file would only be in the way.

@@ -19,6 +19,10 @@ const SET: [&str; 4] = ["--set", "vm.dirty_bytes=268435456", "--set", "vm.dirty_
 
 impl Imitated {
     fn new() -> Imitated {
+        // Guards outlive the process that starts them. Here they become ours: whatever supervises the tests may end
+        // processes that lose their parent.
+        let ours = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
+        assert_eq!(ours, Ok(()));
         let host = Imitated { folder: tempfile::tempdir().expect("a folder") };
         for (name, value) in OLD {
             host.write(&format!("proc/sys/vm/{name}"), value);
@@ -111,6 +115,13 @@ fn kill(pid: i32) {
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
+/// A change that is in force and waits for its confirmation.
+#[track_caller]
+fn applied(host: &Imitated, more: &[&str]) {
+    let run = host.apply(more);
+    assert_eq!(run.code, 0, "{run}");
+}
+
 fn old() -> Vec<&'static str> {
     OLD.iter().map(|(_, value)| *value).collect()
 }
@@ -150,7 +161,7 @@ fn a_change_is_applied_confirmed_kept_and_rolled_back() {
 fn verify_says_what_is_in_force_and_that_short_recordings_prove_nothing() {
     let host = Imitated::new();
     assert_eq!(host.run(&["verify"]).code, 2);
-    assert_eq!(host.apply(&["--persist"]).code, 0);
+    applied(&host, &["--persist"]);
     assert_eq!(host.run(&["confirm", "--same-login"]).code, 0);
     let run = host.run(&["verify"]);
     assert_eq!(run.code, 0, "{run}");
@@ -180,7 +191,7 @@ fn verify_says_what_is_in_force_and_that_short_recordings_prove_nothing() {
 #[test]
 fn a_change_that_is_not_confirmed_is_put_back() {
     let host = Imitated::new();
-    assert_eq!(host.apply(&["--confirm-within", "1s"]).code, 0);
+    applied(&host, &["--confirm-within", "1s"]);
     host.until("the guard ends", || host.guards().is_empty());
     assert_eq!(host.values(), old());
     let run = host.run(&["confirm", "1", "--same-login"]);
@@ -191,7 +202,7 @@ fn a_change_that_is_not_confirmed_is_put_back() {
 #[test]
 fn a_pending_change_is_rolled_back_by_its_guard() {
     let host = Imitated::new();
-    assert_eq!(host.apply(&[]).code, 0);
+    applied(&host, &[]);
     let run = host.apply(&[]);
     assert_eq!(run.code, 2, "{run}");
     assert!(run.stderr.contains("change 1 waits for its confirmation"), "{run}");
@@ -203,7 +214,7 @@ fn a_pending_change_is_rolled_back_by_its_guard() {
 #[test]
 fn a_value_of_an_administrator_is_left() {
     let host = Imitated::new();
-    assert_eq!(host.apply(&[]).code, 0);
+    applied(&host, &[]);
     host.write("proc/sys/vm/dirty_bytes", "1073741824");
     let run = host.run(&["confirm", "--same-login"]);
     assert_eq!(run.code, 2, "{run}");
@@ -257,7 +268,7 @@ fn what_must_not_be_applied_is_refused_and_nothing_is_changed() {
     std::fs::remove_dir_all(host.path("proc/77")).expect("it is there");
 
     // A journal that cannot be read.
-    assert_eq!(host.apply(&[]).code, 0);
+    applied(&host, &[]);
     assert_eq!(host.run(&["rollback"]).code, 0);
     let journal = host.path("var/lib/floodline/journal/0001.journal");
     let text = std::fs::read_to_string(&journal).expect("a journal");
@@ -268,7 +279,7 @@ fn what_must_not_be_applied_is_refused_and_nothing_is_changed() {
 #[test]
 fn a_host_that_suffers_gets_its_old_values_back() {
     let host = Imitated::new();
-    assert_eq!(host.apply(&["--probe", &format!("test ! -e {}", host.path("sick").display())]).code, 0);
+    applied(&host, &["--probe", &format!("test ! -e {}", host.path("sick").display())]);
     host.write("sick", "");
     host.until("the guard ends", || host.guards().is_empty());
     assert_eq!(host.values(), old());
@@ -278,7 +289,7 @@ fn a_host_that_suffers_gets_its_old_values_back() {
 #[test]
 fn after_a_reboot_nothing_is_pending() {
     let host = Imitated::new();
-    assert_eq!(host.apply(&["--persist"]).code, 0);
+    applied(&host, &["--persist"]);
     // A power cut: every process is gone, and boot sets the old values.
     while let Some(pid) = host.guards().first() {
         kill(*pid);
@@ -341,6 +352,11 @@ fn check_kill(seed: u64) {
 /// `FLOODLINE_KILLS` says how many; `make kills` runs 1,000.
 #[test]
 fn no_kill_leaves_a_host_on_an_unconfirmed_setting() {
+    // Without a kill the setting is in force: otherwise the rest would show nothing.
+    let host = Imitated::new();
+    applied(&host, &[]);
+    assert_eq!(host.values(), NEW);
+    assert_eq!(host.run(&["rollback"]).code, 0);
     let count = std::env::var("FLOODLINE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
     let threads = 4;
     std::thread::scope(|scope| {

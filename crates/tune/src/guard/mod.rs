@@ -11,14 +11,17 @@ pub mod wire;
 pub use process::{ARGUMENT, main};
 
 use crate::host::Host;
-use std::io;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 use wire::Client;
 
 /// Time that a guard has to get ready.
 const START_MAX: Duration = Duration::from_secs(20);
+/// Longest reason that a guard gives for its end, in bytes.
+const WHY_MAX: u64 = 4096;
 
 /// Why there is no guard.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +42,9 @@ pub enum GuardError {
         /// What it said.
         text: String,
     },
+    /// It ended before it was ready.
+    #[error("the guard ended at once: {0}")]
+    Ended(String),
     /// It does not answer.
     #[error("the guard did not get ready within {} s", START_MAX.as_secs())]
     Silent,
@@ -69,32 +75,50 @@ pub fn start(host: &Host, state: &Path, id: u32) -> Result<Client, GuardError> {
     };
     command.arg(ARGUMENT).arg(state).arg(id.to_string()).arg(host.root());
     command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
-    if has_systemd {
+    let said = if has_systemd {
         let output = command.output().map_err(|error| GuardError::Start { program: program.clone(), error })?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(GuardError::Failed { program, text });
         }
+        None
     } else {
         // The child leaves the session by itself. It is not waited for: it lives longer than this process.
-        command.stderr(Stdio::null()).spawn().map_err(|error| GuardError::Start { program, error })?;
-    }
-    greet(state, id).ok_or(GuardError::Silent)
+        let mut child = command.stderr(Stdio::piped()).spawn().map_err(|error| GuardError::Start { program, error })?;
+        child.stderr.take()
+    };
+    greet(state, id, said)
 }
 
-/// Waits for the guard to answer.
-fn greet(state: &Path, id: u32) -> Option<Client> {
+/// Waits for the guard to answer. `said` is what a guard that fails writes its reason to; one that is ready closes it.
+fn greet(state: &Path, id: u32, mut said: Option<ChildStderr>) -> Result<Client, GuardError> {
     let started = Instant::now();
     while started.elapsed() < START_MAX {
+        if let Some(pipe) = &mut said
+            && has_spoken(pipe)
+        {
+            let mut why = String::new();
+            let _ = pipe.take(WHY_MAX).read_to_string(&mut why);
+            if !why.trim().is_empty() {
+                return Err(GuardError::Ended(why.trim().to_owned()));
+            }
+            said = None;
+        }
         let client = Client::connect(state, id).ok();
         let ready = client.and_then(|mut client| {
             let answer = client.ask(wire::APPLIER, START_MAX).ok()?;
             (answer == wire::READY).then_some(client)
         });
-        if ready.is_some() {
-            return ready;
+        if let Some(client) = ready {
+            return Ok(client);
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    None
+    Err(GuardError::Silent)
+}
+
+/// Whether a pipe has something to read, or was closed.
+fn has_spoken(pipe: &ChildStderr) -> bool {
+    let mut fds = [PollFd::new(pipe, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }

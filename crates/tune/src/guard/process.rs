@@ -8,7 +8,7 @@ use super::keeper::{self, Keeper, Side};
 use super::wire::{self, WORD_MAX};
 use crate::host::{Host, boottime};
 use crate::journal::{Entry, Journal, Phase as Recorded, Store, Why};
-use crate::slot::{Live, Outcome};
+use crate::slot::{Live, Outcome, Slot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -90,24 +90,40 @@ pub fn main(arguments: &[OsString]) -> u8 {
     let _ = rustix::process::setsid();
     keeper::detach();
     match arm(state, id, &Host::below(root)) {
-        Some(guard) => guard.guard(),
-        None => 1,
+        Ok(guard) => {
+            // The applier reads until this end closes. Later it is gone, and nothing reads.
+            let _ = silence();
+            guard.guard()
+        }
+        Err(why) => {
+            let _ = std::io::stderr().write_all(why.as_bytes());
+            1
+        }
     }
 }
 
-/// Gets everything that a decision needs, and locks it in memory.
-fn arm(state: &Path, id: u32, host: &Host) -> Option<Guard> {
-    let store = Store::open(state).ok()?;
-    let journal = store.read(id).ok()??;
+/// Closes what the applier reads.
+fn silence() -> std::io::Result<()> {
+    let null = OpenOptions::new().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stderr(&null)?)
+}
+
+/// Gets everything that a decision needs, and locks it in memory. Fails with the reason, for people.
+fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
+    let store = Store::open(state).map_err(|error| error.to_string())?;
+    let journal = store.read(id).map_err(|error| error.to_string())?;
+    let journal = journal.ok_or_else(|| format!("change {id} has no plan in its journal"))?;
     if journal.planned.boot_id != host.fingerprint().boot_id {
-        return None;
+        return Err("the host was started again".to_owned());
     }
-    let slots: Vec<Live> =
-        journal.planned.slots.iter().map(|slot| Live::open(host, slot)).collect::<Result<_, _>>().ok()?;
+    let open = |slot: &Slot| {
+        Live::open(host, slot).map_err(|error| format!("cannot open what {} sets: {error}", slot.new_shown()))
+    };
+    let slots: Vec<Live> = journal.planned.slots.iter().map(open).collect::<Result<_, _>>()?;
     let phase = match journal.phase() {
         Recorded::Writing => Phase::Idle { until: boottime() + APPLIER_MAX },
         Recorded::Waiting => Phase::Waiting,
-        _ => return None,
+        _ => return Err(format!("change {id} has ended")),
     };
     let pressure = File::open(host.path("proc/pressure/io")).ok();
     let mut text = [0; 512];
@@ -115,19 +131,19 @@ fn arm(state: &Path, id: u32, host: &Host) -> Option<Guard> {
         .as_ref()
         .and_then(|file| Some(file.read_at(&mut text, 0).ok()?.min(text.len())))
         .and_then(|count| harm::full_avg60_ppm(text.get(..count)?));
-    let listener = wire::listen(state, id).ok()?;
+    let listener = wire::listen(state, id).map_err(|error| format!("cannot take the guard's address: {error}"))?;
     let probe = match &journal.planned.probe {
-        Some(command) => Some(start_probe(command)?),
+        Some(command) => Some(start_probe(command).map_err(|error| format!("cannot start the probe: {error}"))?),
         None => None,
     };
     let outcomes = vec![Outcome::Unchanged; slots.len()];
     let deadline = journal.planned.deadline_ns;
-    // Every page that a restore touches is in memory from now on.
-    Live::rehearse().ok()?;
+    // Every page that a restore touches is in memory from now on. A host that forbids files in memory goes without.
+    let _ = Live::rehearse();
     for slot in &slots {
         let _ = slot.values();
     }
-    Some(Guard {
+    Ok(Guard {
         journal,
         lock_path: store.lock_path(),
         slots,
@@ -154,7 +170,7 @@ fn stay_in_memory() {
 }
 
 /// A shell that runs the probe again and again and writes 1 or 0 for each run. The guard itself starts no program.
-fn start_probe(command: &str) -> Option<OwnedFd> {
+fn start_probe(command: &str) -> std::io::Result<OwnedFd> {
     let script = "while sleep 5; do if sh -c \"$0\" >/dev/null 2>&1; then echo 1; else echo 0; fi; done";
     let child = Command::new("sh")
         .args(["-c", script, command])
@@ -162,9 +178,9 @@ fn start_probe(command: &str) -> Option<OwnedFd> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let pipe = OwnedFd::from(child.ok()?.stdout?);
-    fcntl_setfl(&pipe, fcntl_getfl(&pipe).ok()? | OFlags::NONBLOCK).ok()?;
-    Some(pipe)
+    let pipe = OwnedFd::from(child?.stdout.ok_or(std::io::ErrorKind::BrokenPipe)?);
+    fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
+    Ok(pipe)
 }
 
 impl Guard {

@@ -37,7 +37,7 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
             synced((42, Operation::Fdatasync, 9, 12_000, 6_800)),
         ]
     };
-    let traced_at = |reason, at: fn(&burst::Burst) -> Nanos| {
+    let traced_at = |reason, at: fn(&burst::Burst) -> floodline_record::units::Nanos| {
         let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
         let burst = device::drains(&window).iter().find_map(|device| burst::longest(&window, device)).unwrap();
         window.events.iter_mut().for_each(|event| event.at = at(&burst));
