@@ -17,6 +17,7 @@ mod holes;
 mod hostile;
 mod kernels;
 mod lab;
+mod lab_apply;
 mod lab_faults;
 mod lab_trace;
 mod ledger;
