@@ -63,7 +63,9 @@ fn as_expected(trials: &[(&str, &str, &str)], how: &[&str]) {
         if is_skipped(&outcome) {
             return;
         }
-        assert_eq!(outcome.code, 0, "{name} {variant} {kernel}: {outcome}");
+        // What was missed comes first: logs are cut.
+        let missed = outcome.stdout.find("Not as the scenario expects").and_then(|at| outcome.stdout.get(at..));
+        assert_eq!(outcome.code, 0, "{name} {variant} {kernel}: {}\n{outcome}", missed.unwrap_or_default());
     }
 }
 
