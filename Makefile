@@ -93,9 +93,10 @@ advice: packages build
 
 # What the lab remembers, or the recordings in VALIDATE, held against the model.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
-validate: build
-	target/release/floodline lab validate $(VALIDATE) --format json > target/agreement.json
-	target/release/floodline lab validate $(VALIDATE)
+validate:
+	cargo build --release --locked --package floodline-dev
+	target/release/floodline-dev validate $(VALIDATE) --format json > target/agreement.json
+	target/release/floodline-dev validate $(VALIDATE)
 	mv target/agreement.json docs/agreement.json
 
 bench:

@@ -21,4 +21,3 @@ mod strangers;
 pub mod symptom;
 pub mod timeline;
 pub mod tried;
-pub mod validate;

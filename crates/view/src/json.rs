@@ -15,7 +15,7 @@ pub fn doctor(report: &Report) -> Result<String, serde_json::Error> {
 }
 
 /// A value as one line of JSON, ended by a newline.
-pub(crate) fn line(value: &impl Serialize) -> Result<String, serde_json::Error> {
+pub fn line(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut line = Vec::new();
     write(&mut line, value)?;
     line.push(b'\n');

@@ -26,7 +26,6 @@ pub mod run;
 pub mod sweep;
 pub mod top;
 pub mod twin;
-pub mod validate;
 
 /// A paragraph in so many columns, each line indented.
 pub fn paragraph(text: &str, indent: usize, width: usize) -> String {

@@ -4,7 +4,6 @@
 
 use crate::figures;
 use crate::layout::wrap;
-use floodline_analysis::budget::Miss;
 use floodline_analysis::compare::Spread;
 use floodline_analysis::run::{RunReport, SCHEMA};
 use floodline_record::human;
@@ -107,19 +106,6 @@ pub fn json(reports: &[RunReport]) -> Result<String, serde_json::Error> {
         "runs": reports,
     });
     crate::json::line(&value)
-}
-
-/// Budgets that are not the kernel's, a line each.
-pub fn budget_misses(misses: &[Miss]) -> String {
-    let mut text = String::new();
-    if !misses.is_empty() {
-        text.push_str("\nNot the kernel's (pages):\n");
-    }
-    for Miss { at, row, printed, computed: (low, high) } in misses {
-        let computed = if low == high { low.to_string() } else { format!("{low} to {high}") };
-        text.push_str(&format!("  {:>9.3} s  {row}: kernel {printed}, computed {computed}\n", at.as_secs_f64()));
-    }
-    text
 }
 
 #[cfg(test)]

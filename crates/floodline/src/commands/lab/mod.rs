@@ -5,14 +5,12 @@
 mod advise;
 mod bisect;
 pub(super) mod execute;
-mod judge;
 mod kernels;
 mod matrix;
 mod progress;
 mod run;
 mod shell;
 mod terminal;
-mod validate;
 
 use super::Run;
 use crate::console::Console;
@@ -34,8 +32,6 @@ enum Verb {
     Matrix(matrix::Matrix),
     Advise(advise::Advise),
     Bisect(bisect::Bisect),
-    Judge(judge::Judge),
-    Validate(validate::Validate),
     Shell(shell::ShellCommand),
     Kernels(kernels::Kernels),
     /// Run one task for the lab, in a guest
@@ -50,8 +46,6 @@ impl Run for Lab {
             Verb::Matrix(matrix) => matrix.run(console),
             Verb::Advise(advise) => advise.run(console),
             Verb::Bisect(bisect) => bisect.run(console),
-            Verb::Judge(judge) => judge.run(console),
-            Verb::Validate(validate) => validate.run(console),
             Verb::Shell(shell) => shell.run(console),
             Verb::Kernels(kernels) => kernels.run(console),
             Verb::Worker => guest::worker(),

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `floodline lab validate RECORDING…`: recordings of real runs held against simulated ones. A recording tells
+//! `floodline-dev validate RECORDING…`: recordings of real runs held against simulated ones. A recording tells
 //! of which scenario, variant and kernel it is; several of the same are repeats. Runs no machine.
 
-use super::execute::read_file;
-use crate::console::{Console, Format};
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::input::{Input, shown};
-use crate::interrupt::Interrupt;
-use crate::model::{self, Order};
-use floodline_analysis::run::figures;
-use floodline_analysis::validate::{Case, Outcome, Told, longest_delay, other_setting, rows};
+use crate::agreement::{Case, Outcome, Told, longest_delay, other_setting, rows};
+use crate::input::{each, shown};
+use crate::{Answer, Failure, Format, note, pages};
+use floodline_analysis::run::{Run, figures};
 use floodline_record::facts::HostFacts;
 use floodline_record::name::Name;
-use floodline_record::record::{Event, Record, Sink, What};
+use floodline_record::record::{Event, Sink, What};
 use floodline_record::sample::HostRow;
 use floodline_record::units::{BytesPerSecond, Nanos};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
-use floodline_scenario::{Backing, ByteRate, Figure, Scenario, ScenarioFile, Time};
-use floodline_sim::{Found, Speed};
-use floodline_view::validate as view;
+use floodline_scenario::{Backing, ByteRate, Figure, Scenario, Time};
+use floodline_sim::{Found, Options, Speed, simulate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -31,10 +25,10 @@ use std::path::{Path, PathBuf};
         is called chance and does not agree. Recordings without a scenario and recordings of simulated runs are skipped \
         with a note. Each recording is compared with the current scenario file.\n\n\
         Examples:\n  \
-        floodline lab validate recordings/ > validation.md\n  \
-        floodline lab validate run-1.flr run-2.flr run-3.flr --format json \\\n    \
+        floodline-dev validate recordings/ > validation.md\n  \
+        floodline-dev validate run-1.flr run-2.flr run-3.flr --format json \\\n    \
         | jq .summary")]
-pub(super) struct Validate {
+pub(crate) struct Validate {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
@@ -80,15 +74,10 @@ fn mean(speeds: &[Speed]) -> Option<Speed> {
 }
 
 impl Validate {
-    pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let interrupt = Interrupt::watch()?;
+    pub(crate) fn run(self) -> Result<Answer, Failure> {
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
-            if interrupt.is_asked() {
-                console.note("interrupted before the first simulation");
-                return Ok(Exit::Done);
-            }
-            match read(&path, &interrupt) {
+            match read(&path) {
                 Ok(One { of, facts, figures, speed, found, host, ends, longest_delay }) => {
                     let release = facts.kernel_release.to_string();
                     let real =
@@ -97,28 +86,27 @@ impl Validate {
                     real.speeds.extend(speed);
                     real.longest_delay = real.longest_delay.into_iter().chain(longest_delay).min();
                 }
-                Err(why) => console.note(&why),
+                Err(why) => note(&why),
             }
         }
         if real.is_empty() {
-            return Err(CliError::usage("the arguments contain no recording of a scenario on a real kernel")
+            return Err(Failure::input("the arguments contain no recording of a scenario on a real kernel")
                 .hint("floodline lab run scenarios/dirty-cliff.toml --kernel 6.12 --save real.flr"));
         }
         if !real.keys().any(|(scenario, ..)| self.file_of(scenario).is_file()) {
             let names: BTreeSet<&str> = real.keys().map(|(scenario, ..)| scenario.as_str()).collect();
             let names: Vec<&str> = names.into_iter().collect();
-            return Err(CliError::usage(format!("{} contains none of {}", shown(&self.scenarios), names.join(", ")))
+            return Err(Failure::input(format!("{} contains none of {}", shown(&self.scenarios), names.join(", ")))
                 .hint("name the folder of the scenarios that were run: --scenarios FOLDER"));
         }
         let mut cases = Vec::new();
-        let mut progress = console.progress();
         let count = real.len();
         let usual = mean(&real.values().flat_map(|real| real.speeds.clone()).collect::<Vec<_>>());
         for ((scenario, variant, kernel), real) in real {
-            progress.tell(|| format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
+            note(&format!("{} of {count} simulated: {scenario} {variant}", cases.len()));
             let speed = mean(&real.speeds).or(usual).unwrap_or_default();
             let simulated: Result<Vec<_>, _> = (1..=self.seeds)
-                .map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, &real, &interrupt))
+                .map(|seed| self.simulated((&scenario, &variant, kernel), seed, speed, &real))
                 .collect();
             let (outcome, ran) = match simulated {
                 Ok(runs) => {
@@ -130,21 +118,14 @@ impl Validate {
                 }
                 Err(why) => (Outcome::NotSimulated(why), None),
             };
-            if interrupt.is_asked() {
-                break;
-            }
             let told = Told { slowdown_percent: speed.slowdown, observer_ns: speed.observer.0, ran };
             cases.push(Case { scenario, variant, kernel: real.release, told, outcome });
         }
-        drop(progress);
-        if cases.len() < count {
-            console.note(&format!("interrupted after {} of {count} simulations", cases.len()));
-        }
-        console.print(&match self.format {
-            Format::Text => view::markdown(&cases),
-            Format::Json => view::json(&cases).map_err(CliError::bug)?,
-        })?;
-        Ok(Exit::Done)
+        let text = match self.format {
+            Format::Text => pages::markdown(&cases),
+            Format::Json => pages::json(&cases)?,
+        };
+        Ok(Answer { text, is_as_expected: true })
     }
 
     fn file_of(&self, scenario: &str) -> PathBuf {
@@ -157,13 +138,12 @@ impl Validate {
         seed: u64,
         speed: Speed,
         real: &Real,
-        interrupt: &Interrupt,
     ) -> Result<(BTreeMap<String, Figure>, Option<Nanos>), String> {
         let path = self.file_of(scenario);
         if !path.is_file() {
             return Err(format!("{} does not exist", shown(&path)));
         }
-        let file: ScenarioFile = read_file(&path).map_err(|_| format!("{} is not a valid scenario", shown(&path)))?;
+        let file = crate::input::scenario(&path).map_err(|_| format!("{} is not a valid scenario", shown(&path)))?;
         let scenario = file.variants.get(variant).ok_or("the scenario no longer has this variant")?;
         if let Some(name) = other_setting(&scenario.machine, &real.host) {
             return Err(format!("the recording and the current scenario differ in {name}"));
@@ -172,11 +152,15 @@ impl Validate {
         scenario.workload.seed = seed;
         let ran = scenario.workload.duration.and_then(|told| other_duration(told.0, &real.ends));
         scenario.workload.duration = ran.map(Time).or(scenario.workload.duration);
-        let scenario = &scenario;
-        let order =
-            Order { scenario, variant, kernel, every: Nanos::from_millis(500), speed, found: real.found.clone() };
-        let outcome = model::run(&order, |_| Ok(()), |_| !interrupt.is_asked());
-        outcome.map(|outcome| (outcome.report.figures, ran)).map_err(|error| error.to_string())
+        let every = Nanos::from_millis(500);
+        let options = Options { every, speed, found: real.found.clone(), ..Options::new(variant, kernel) };
+        let mut run = Run::expecting(&scenario.expect.on(kernel));
+        let fold = |record| {
+            let Ok(()) = run.record(&record);
+            Ok(())
+        };
+        simulate(&scenario, &options, fold, |_| true).map_err(|error| error.to_string())?;
+        Ok((run.figures(), ran))
     }
 }
 
@@ -210,8 +194,8 @@ fn other_duration(told: Nanos, ends: &[Nanos]) -> Option<Nanos> {
 }
 
 /// The recordings that an argument stands for.
-fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let unreadable = |error| CliError::usage(format!("cannot read {}: {error}", shown(path)));
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error| Failure::input(format!("cannot read {}: {error}", shown(path)));
     if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -235,16 +219,13 @@ struct One {
 }
 
 /// Of what a recording is, and what it tells; why it is left out.
-fn read(path: &Path, interrupt: &Interrupt) -> Result<One, String> {
+fn read(path: &Path) -> Result<One, String> {
     let mut window = Window::default();
-    let broken = |error: CliError| format!("{error}; skipped");
-    let input = Input::open(path).map_err(broken)?;
-    input
-        .each(|record: Record| {
-            let Ok(()) = window.record(&record);
-            Ok(!interrupt.is_asked())
-        })
-        .map_err(broken)?;
+    let fold = |record| {
+        let Ok(()) = window.record(&record);
+        true
+    };
+    each(path, fold).map_err(|failure| format!("{failure}; skipped"))?;
     one(&window).map_err(|why| format!("{}: {why}; skipped", shown(path)))
 }
 

@@ -4,7 +4,7 @@
 //! within that is said, and is no agreement. What depends on the speed of an emulated CPU is marked and counts for
 //! nothing. Knows neither where runs come from nor how a result is printed.
 
-use crate::compare::Spread;
+use floodline_analysis::compare::Spread;
 use floodline_record::record::What;
 use floodline_record::sample::HostRow;
 use floodline_record::units::Nanos;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Version of the JSON form.
-pub const SCHEMA: &str = "floodline.validation/2";
+pub(crate) const SCHEMA: &str = "floodline.validation/2";
 
 /// A simulated figure may be so far from the real mean.
 const SHARE: f64 = 0.1;
@@ -36,7 +36,7 @@ const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds",
 /// How a simulated figure stands to the real ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Close enough.
     Agrees,
     /// Not, and by no more than twice what the seeds of the model differ by: which moment the flusher looks at, which
@@ -52,50 +52,50 @@ pub enum Verdict {
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub(crate) struct Row {
     /// Its name.
-    pub figure: String,
+    pub(crate) figure: String,
     /// The real runs.
-    pub real: Spread,
+    pub(crate) real: Spread,
     /// The simulated ones, one for each seed.
-    pub simulated: Spread,
+    pub(crate) simulated: Spread,
     /// Distance of the means, as a part of the real one.
-    pub off_share: f64,
+    pub(crate) off_share: f64,
     /// What to make of it.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 /// A variant of a scenario on a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Case {
+pub(crate) struct Case {
     /// Name of the scenario.
-    pub scenario: String,
+    pub(crate) scenario: String,
     /// Name of the variant.
-    pub variant: String,
+    pub(crate) variant: String,
     /// What the real kernel calls itself.
-    pub kernel: String,
+    pub(crate) kernel: String,
     /// What the model was told of the machine.
-    pub told: Told,
+    pub(crate) told: Told,
     /// All figures that both have, or why there was no simulated run.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
 }
 
 /// What the model was told of a machine, as its recordings tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub(crate) struct Told {
     /// CPU time over that of the assumed machine, hundredths.
-    pub slowdown_percent: u64,
+    pub(crate) slowdown_percent: u64,
     /// CPU time that whoever records takes in a second.
-    pub observer_ns: u64,
+    pub(crate) observer_ns: u64,
     /// How long the workload ran, where the scenario says another time by now.
-    pub ran: Option<Nanos>,
+    pub(crate) ran: Option<Nanos>,
 }
 
 /// How a case went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Figures side by side.
     Figures(Vec<Row>),
     /// The model could not run it.
@@ -104,7 +104,7 @@ pub enum Outcome {
 
 /// Holds simulated runs of several seeds against real ones, in which somebody who only wanted a CPU waited for it as
 /// long as `longest_delay`. Figures that are nothing in both are left out.
-pub fn rows(
+pub(crate) fn rows(
     real: &[BTreeMap<String, Figure>],
     simulated: &[BTreeMap<String, Figure>],
     longest_delay: Option<Nanos>,
@@ -132,7 +132,7 @@ struct Runs<'a> {
 
 /// How late the recorder was at most while the workload ran: it looks at the machine at regular moments, waits for no
 /// disk, and is one more program that wants a CPU.
-pub fn longest_delay(window: &Window) -> Option<Nanos> {
+pub(crate) fn longest_delay(window: &Window) -> Option<Nanos> {
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }))?.at.0;
     let times: Vec<u64> = window.host_series.iter().map(|(time, _)| time.monotonic.0).collect();
     let mut gaps: Vec<u64> =
@@ -195,7 +195,7 @@ impl Runs<'_> {
 
 /// The first setting of writeback that a machine had and a scenario does not have any more: what was recorded is of
 /// another scenario then. What a scenario leaves open is the kernel's default.
-pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
+pub(crate) fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
     let set = |name: &str| machine.sysctl.number(&format!("vm.{name}"));
     let pair = |ratio: &str, bytes: &str, usual: u64| match (set(ratio), set(bytes)) {
         (_, Some(bytes)) => (0, bytes),
@@ -224,26 +224,26 @@ pub fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
 
 /// All figures of all cases taken together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// Figures that count.
-    pub figures: usize,
+    pub(crate) figures: usize,
     /// Of these, those that agree.
-    pub agree: usize,
+    pub(crate) agree: usize,
     /// Of those that do not, those that are off by no more than twice what the model's own seeds differ by.
-    pub chance: usize,
+    pub(crate) chance: usize,
     /// The others.
-    pub misses: usize,
+    pub(crate) misses: usize,
     /// Figures that depend on an emulated CPU.
-    pub cpu_bound: usize,
+    pub(crate) cpu_bound: usize,
     /// Figures that are next to nothing.
-    pub negligible: usize,
+    pub(crate) negligible: usize,
     /// Median distance to the real mean.
-    pub median_off_share: Option<f64>,
+    pub(crate) median_off_share: Option<f64>,
 }
 
 impl Summary {
     /// Of some rows.
-    pub fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Summary {
+    pub(crate) fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Summary {
         let mut summary = Summary::default();
         let mut off = Vec::new();
         for row in rows {
@@ -268,7 +268,7 @@ impl Summary {
 
 impl Case {
     /// Its rows; none where it was not simulated.
-    pub fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[Row] {
         match &self.outcome {
             Outcome::Figures(rows) => rows,
             Outcome::NotSimulated(_) => &[],
@@ -277,7 +277,7 @@ impl Case {
 }
 
 /// Sums up.
-pub fn summary(cases: &[Case]) -> Summary {
+pub(crate) fn summary(cases: &[Case]) -> Summary {
     Summary::of(cases.iter().flat_map(Case::rows))
 }
 
@@ -290,7 +290,8 @@ mod tests {
         use floodline_scenario::ScenarioFile;
         let text = "name = \"s\"\nsummary = \"s\"\n[machine]\nmemory = \"1 GiB\"\nsysctl.vm = { dirty_bytes = 16777216 }\n\
                     [workload.tasks.t]\nsteps = [\"sync\"]\n";
-        let machine = ScenarioFile::parse(text).unwrap().variants.remove("default").unwrap().machine;
+        let mut file = ScenarioFile::parse(text).expect("a scenario");
+        let machine = file.variants.remove("default").expect("a variant").machine;
         let mut row = HostRow {
             dirty_bytes: Some(floodline_record::units::Bytes(16_777_216)),
             dirty_writeback_centisecs: Some(floodline_record::units::Centisecs(500)),

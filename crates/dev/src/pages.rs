@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Simulated runs held against real ones: a page of documentation, and JSON.
 
-use crate::figures::short;
+use crate::agreement::{Case, Outcome, Row, SCHEMA, Summary, Verdict, summary};
 use floodline_analysis::compare::Spread;
-use floodline_analysis::validate::{Case, Outcome, Row, SCHEMA, Summary, Verdict, summary};
 use floodline_scenario::Figure;
+use floodline_view::figures::short;
 use serde_json::json;
 
 /// So many misses are named at the top.
@@ -29,7 +29,7 @@ const KINDS: &[(&str, &[&str])] = &[
 ];
 
 /// For a page of documentation: the sum, by kind and by scenario, the worst misses, then every case.
-pub fn markdown(cases: &[Case]) -> String {
+pub(crate) fn markdown(cases: &[Case]) -> String {
     let sum = summary(cases);
     let mut text = format!(
         "{} of {} figures agree; the median is {} off. {} are off by no more than twice what the model's own \
@@ -147,14 +147,14 @@ fn line(name: &str, row: &Row) -> String {
 }
 
 /// For programs.
-pub fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
-    crate::json::line(&json!({ "schema": SCHEMA, "summary": summary(cases), "cases": cases }))
+pub(crate) fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
+    floodline_view::json::line(&json!({ "schema": SCHEMA, "summary": summary(cases), "cases": cases }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_analysis::validate::{Told, rows};
+    use crate::agreement::{Told, rows};
     use floodline_record::units::Nanos;
 
     #[test]
@@ -179,6 +179,6 @@ mod tests {
         assert!(text.contains("| cliff incident | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
         assert!(text.contains("CPU 120 times slower, 30 % of it the recorder's. It ran for 1 s;"), "{text}");
         assert!(text.contains("Not simulated: the simulator cannot honour a program."), "{text}");
-        assert!(json(&cases).unwrap().contains("\"not_simulated\""));
+        assert!(json(&cases).expect("JSON").contains("\"not_simulated\""));
     }
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recordings and scenarios as input.
+
+use crate::{Failure, note};
+use floodline_record::name::Name;
+use floodline_record::record::Record;
+use floodline_record::recording::{Decoder, Why};
+use floodline_scenario::{ScenarioFile, TEXT_MAX};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A path as it is shown: its bytes may be anything.
+pub(crate) fn shown(path: &Path) -> Name {
+    Name::new(path.as_os_str().as_bytes())
+}
+
+/// Hands over every record of a recording; `take` answers false to stop early. What the file lacks is told.
+pub(crate) fn each(path: &Path, mut take: impl FnMut(Record) -> bool) -> Result<(), Failure> {
+    let name = shown(path);
+    let file = File::open(path).map_err(|error| {
+        Failure::input(format!("cannot read {name}: {error}"))
+            .hint("floodline lab run scenarios/dirty-cliff.toml --kernel 6.12 --save real.flr")
+    })?;
+    let mut decoder = Decoder::new(BufReader::new(file)).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    for record in decoder.by_ref() {
+        if !take(record.map_err(|error| Failure::input(format!("{name}: {error}")))?) {
+            return Ok(());
+        }
+    }
+    // A recorder that was killed between two samples lost nothing.
+    for cut in decoder.cuts().iter().filter(|cut| cut.why != Why::NotClosed) {
+        note(&format!("{name}: {cut}"));
+    }
+    Ok(())
+}
+
+/// A scenario file with all its variants.
+pub(crate) fn scenario(path: &Path) -> Result<ScenarioFile, Failure> {
+    let name = shown(path);
+    let limit = u64::try_from(TEXT_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limit).read_to_end(&mut bytes))
+        .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::input(format!("{name} is not UTF-8 text")))?;
+    ScenarioFile::parse(&text).map_err(|error| Failure::input(format!("{name}: {error}")))
+}

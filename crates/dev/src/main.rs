@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline-dev`: what only developers of Floodline need. It is not installed on hosts.
+
+mod agreement;
+mod input;
+mod judge;
+mod pages;
+mod validate;
+
+use clap::Parser;
+use floodline_record::text::Text;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Tools for developers of Floodline
+#[derive(clap::Parser)]
+#[command(name = "floodline-dev", max_term_width = 80)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    Judge(judge::Judge),
+    Validate(validate::Validate),
+}
+
+/// Form of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+}
+
+/// An answer, and whether everything is as expected.
+struct Answer {
+    text: String,
+    is_as_expected: bool,
+}
+
+/// Why there is no answer, and what to type.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// A file cannot be read or used.
+    #[error("{text}")]
+    Input {
+        /// What is wrong with it.
+        text: String,
+        /// What to type next.
+        hint: Option<String>,
+    },
+    /// The answer cannot be made or written.
+    #[error("cannot write the answer: {0}")]
+    Write(#[from] io::Error),
+    /// The answer cannot be made.
+    #[error("cannot write the answer as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Failure {
+    fn input(text: impl Into<String>) -> Failure {
+        Failure::Input { text: text.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Failure {
+        match self {
+            Failure::Input { text, .. } => Failure::Input { text, hint: Some(hint.into()) },
+            other => other,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let answer = match Arguments::parse().verb {
+        Verb::Judge(judge) => judge.run(),
+        Verb::Validate(validate) => validate.run(),
+    };
+    let code = answer.and_then(|answer| {
+        io::stdout().write_all(answer.text.as_bytes())?;
+        Ok(u8::from(!answer.is_as_expected))
+    });
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            note(&failure.to_string());
+            if let Failure::Input { hint: Some(hint), .. } = &failure {
+                note(&format!("hint: {hint}"));
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Tells something beside the answer. What a file says is escaped.
+fn note(text: &str) {
+    // A closed standard error is no reason to end.
+    let _ = writeln!(io::stderr(), "floodline-dev: {}", Text::new(text));
+}
