@@ -263,8 +263,24 @@ impl Window {
     }
 }
 
+/// Folds the rows of a sample. Rows and spans have one order, so both are walked side by side; a search per row costs more.
 fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>) {
-    for (id, row) in table.rows() {
+    // Processes come and go. Beside many old spans, a search per row is cheaper than the walk.
+    if spans.len() > table.rows().len().saturating_mul(4) {
+        table.rows().iter().for_each(|(id, row)| spans.entry(*id).or_default().push(at, row));
+        return;
+    }
+    let mut unseen: Vec<&(EntityId, R)> = Vec::new();
+    let mut known = spans.iter_mut().peekable();
+    for entry in table.rows() {
+        let (id, row) = entry;
+        while known.next_if(|(earlier, _)| *earlier < id).is_some() {}
+        match known.next_if(|(same, _)| *same == id) {
+            Some((_, span)) => span.push(at, row),
+            None => unseen.push(entry),
+        }
+    }
+    for (id, row) in unseen {
         spans.entry(*id).or_default().push(at, row);
     }
 }
@@ -333,6 +349,25 @@ mod tests {
             assert_eq!(span.growth.nr_dirtied, [None, None, Some(Pages(0)), Some(Pages(0)), Some(Pages(1))][at]);
             assert_eq!((span.last_at, span.readings), (Nanos(at as u64), at as u32 + 1));
         }
+    }
+
+    #[test]
+    fn rows_that_come_and_go_are_folded_into_their_own_spans() {
+        let mut window = Window::default();
+        let mut expect: Spans<CgroupRow> = BTreeMap::new();
+        for turn in 0..200_u64 {
+            // Few of many, most of some, twice the same, and none.
+            let ids =
+                (0..turn % 7 * 9).map(|number| (number * (turn % 5 + 1) * 31 + turn % 3) % 97).chain([turn % 11; 2]);
+            let row = |id| CgroupRow { file_dirty: Some(Bytes(turn * 100 + id)), ..CgroupRow::default() };
+            let rows: Vec<(EntityId, CgroupRow)> = ids.map(|id| (EntityId(id as u32), row(id))).collect();
+            let (at, cgroups) = (Nanos(turn), Table::read(rows));
+            cgroups.rows().iter().for_each(|(id, row)| expect.entry(*id).or_default().push(at, row));
+            let time = SampleTime { monotonic: at, wall: at };
+            window.push(&Sample { time, cgroups, ..Sample::default() });
+        }
+        assert!(expect.len() > 40, "{}", expect.len());
+        assert_eq!(format!("{:?}", window.cgroups), format!("{expect:?}"));
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub struct Stretches {
     holes: Holes,
     worst: Option<Worst>,
     found: Vec<Found>,
+    keeps_whole: bool,
+    /// The whole recording. Until the first stretch ends, `window` is that.
+    whole: Option<Box<Window>>,
 }
 
 /// The worst stretch so far.
@@ -64,7 +67,15 @@ impl Stretches {
             holes: Holes::default(),
             worst: None,
             found: Vec::new(),
+            keeps_whole: false,
+            whole: None,
         }
+    }
+
+    /// Runs all rules, and folds the whole recording for [`Stretches::finish_whole`]. A recording of one stretch is folded
+    /// once.
+    pub fn with_whole() -> Stretches {
+        Stretches { keeps_whole: true, ..Stretches::new(Vec::new()) }
     }
 
     /// Samples taken so far.
@@ -75,6 +86,16 @@ impl Stretches {
 
     /// The report of the worst stretch.
     pub fn finish(mut self) -> Report {
+        self.conclude()
+    }
+
+    /// The report of the worst stretch and the window of the whole recording, for stretches made by [`Stretches::with_whole`].
+    pub fn finish_whole(mut self) -> (Report, Window) {
+        let report = self.conclude();
+        (report, self.whole.map_or(self.window, |whole| *whole))
+    }
+
+    fn conclude(&mut self) -> Report {
         let of_s = match (self.first_at, self.window.last_at) {
             (Some(first), Some(last)) => seconds_between(first, last),
             _ => 0.0,
@@ -83,7 +104,7 @@ impl Stretches {
         if self.ended == 0 || self.window.samples > 1 {
             self.end_stretch();
         }
-        let Some(worst) = self.worst else { return diagnose(&self.window, self.only()) };
+        let Some(worst) = self.worst.take() else { return diagnose(&self.window, self.only()) };
         if self.ended < 2 {
             return worst.report;
         }
@@ -153,6 +174,9 @@ impl Sink for Stretches {
 
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         self.window.record(record)?;
+        if let Some(whole) = &mut self.whole {
+            whole.record(record)?;
+        }
         self.holes.record(record);
         let Record::Sample(sample) = record else { return Ok(()) };
         self.first_at.get_or_insert(sample.time);
@@ -162,6 +186,9 @@ impl Sink for Stretches {
         let shared = u64::from(self.ended > 0);
         self.samples = self.samples.saturating_add(self.window.samples).saturating_sub(shared);
         self.end_stretch();
+        if self.keeps_whole && self.whole.is_none() {
+            self.whole = Some(Box::new(self.window.clone()));
+        }
         self.window.begin_stretch();
         // The next stretch tells its growth from here on.
         self.window.record(record)
@@ -224,6 +251,22 @@ mod tests {
         let stretch = report.stretch.unwrap();
         assert_eq!((stretch.of_stretches, stretch.others.len()), (3, 0), "{stretch:?}");
         assert_eq!(fold(&quiet).finish().findings, []);
+    }
+
+    #[test]
+    fn the_window_of_the_whole_recording_is_kept() {
+        for seconds in [5, 599, 600, 601, 1300] {
+            let records = Fixture::healthy().seconds(seconds).records();
+            let mut stretches = Stretches::with_whole();
+            for record in &records {
+                let Ok(()) = stretches.record(record);
+            }
+            let (report, mut window) = stretches.finish_whole();
+            // The rules have made it.
+            window.lookup.take();
+            assert_eq!(report, fold(&records).finish(), "{seconds}");
+            assert_eq!(format!("{window:?}"), format!("{:?}", Window::from_records(&records)), "{seconds}");
+        }
     }
 
     #[test]

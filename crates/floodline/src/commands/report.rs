@@ -140,18 +140,18 @@ fn result(path: &Path) -> Result<String, CliError> {
 }
 
 fn read(path: &Path) -> Result<Whole, CliError> {
-    let (mut window, mut timeline) = (Window::default(), Timeline::default());
-    let mut stretches = Stretches::new(Vec::new());
+    let (mut timeline, mut stretches) = (Timeline::default(), Stretches::with_whole());
     Input::open(path)?.each(|record| {
-        let (Ok(()), Ok(()), Ok(())) = (window.record(&record), timeline.record(&record), stretches.record(&record));
+        let (Ok(()), Ok(())) = (timeline.record(&record), stretches.record(&record));
         Ok(true)
     })?;
+    let (report, window) = stretches.finish_whole();
     if window.samples == 0 {
         return Err(no_sample(path));
     }
     Ok(Whole {
         label: shown(path).to_string(),
-        report: stretches.finish(),
+        report,
         budgets: rows(&window, &budgets(&window), Choice { all: true, sort: Sort::Over }),
         ledger: ledger(&window),
         timeline,
