@@ -12,7 +12,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab advice validate truth bench page-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab advice validate truth bench page-check promtool helm-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -124,8 +124,24 @@ pages:
 package: build pages
 	packaging/package target/release/floodline target/pages
 
-# What Prometheus itself says of the metrics and alerts; needs promtool (Debian: prometheus).
+# What Prometheus itself says of the metrics, the alerts and the queries of the dashboard, and tests of the alerts.
+# Needs promtool (Debian: prometheus), jq and curl.
+PROMTOOL := $(CURDIR)/target/promtool
 promtool: build
-	target/release/floodline serve --print-alerts | promtool check rules /dev/stdin
+	@command -v promtool >/dev/null || { echo "no promtool: install Debian's package prometheus, then run make again"; exit 1; }
+	mkdir -p $(PROMTOOL) && cp packaging/prometheus/alerts-test.yml $(PROMTOOL)
+	target/release/floodline serve --print-alerts > $(PROMTOOL)/alerts.yml
+	promtool check rules $(PROMTOOL)/alerts.yml && promtool test rules $(PROMTOOL)/alerts-test.yml
+	target/release/floodline serve --print-dashboard | jq '{groups: [{name: "dashboard", rules: [[.panels[].targets[].expr] | \
+	to_entries[] | {record: "query\(.key)", expr: (.value | gsub("\\$$instance"; ".*") | gsub("\\$$__rate_interval"; "5m"))}]}]}' \
+	> $(PROMTOOL)/dashboard.yml && promtool check rules $(PROMTOOL)/dashboard.yml
 	@target/release/floodline serve --listen 127.0.0.1:9479 & pid=$$!; sleep 5; \
 	curl -sf http://127.0.0.1:9479/metrics | promtool check metrics; code=$$?; kill $$pid; exit $$code
+
+# What Helm says of the chart, in each of its variants. Needs helm.
+CHART := packaging/helm/floodline
+helm-check:
+	@command -v helm >/dev/null || { echo "no helm: go install helm.sh/helm/v3/cmd/helm@latest, then run make again"; exit 1; }
+	helm lint --strict $(CHART)
+	for set in tracing.enabled=true prometheus.monitor.enabled=true networkPolicy.enabled=false; do \
+	helm lint --strict --set $$set $(CHART) && helm template floodline $(CHART) --set $$set > /dev/null || exit 1; done

@@ -11,6 +11,8 @@ struct Alert {
     /// When it fires. Each ends only when a weaker condition has passed: the second one.
     fires: String,
     keeps: String,
+    /// Labels that tell one of its alerts from another: only an alert that fires itself is kept.
+    of: &'static str,
     /// How long it must hold.
     lasts: &'static str,
     severity: &'static str,
@@ -45,6 +47,7 @@ fn alerts() -> Vec<Alert> {
             name: "FloodlineTasksWaitForIO",
             fires: format!("{waiting} > 0.4"),
             keeps: format!("{waiting} > 0.2"),
+            of: "instance",
             lasts: "5m",
             severity: "warning",
             summary: "Tasks on {{ $labels.instance }} wait for I/O {{ $value | humanizePercentage }} of the time",
@@ -54,6 +57,7 @@ fn alerts() -> Vec<Alert> {
             name: "FloodlineDirtyNearThreshold",
             fires: format!("{full} > 0.9"),
             keeps: format!("{full} > 0.7"),
+            of: "instance",
             lasts: "5m",
             severity: "warning",
             summary: "Dirty data on {{ $labels.instance }} is at {{ $value | humanizePercentage }} of the threshold at which writers are paused",
@@ -63,6 +67,7 @@ fn alerts() -> Vec<Alert> {
             name: "FloodlineCriticalFinding",
             fires: format!("max by (instance, rule) (max_over_time({active}{{severity=\"critical\"}}[2m])) == 1"),
             keeps: format!("max by (instance, rule) (max_over_time({active}{{severity=\"critical\"}}[15m])) == 1"),
+            of: "instance, rule",
             lasts: "1m",
             severity: "critical",
             summary: "{{ $labels.rule }} holds on {{ $labels.instance }}",
@@ -72,6 +77,7 @@ fn alerts() -> Vec<Alert> {
             name: "FloodlineBlind",
             fires: format!("{} > 30 or {} > 120", name::LOOK_AGE, name::RULES_AGE),
             keeps: format!("{} > 10 or {} > 60", name::LOOK_AGE, name::RULES_AGE),
+            of: "instance",
             lasts: "2m",
             severity: "warning",
             summary: "The last sample on {{ $labels.instance }} is {{ $value | humanizeDuration }} old",
@@ -83,6 +89,7 @@ fn alerts() -> Vec<Alert> {
             name: "FloodlineRuleNotChecked",
             fires: format!("max by (instance, rule, cause) ({}{{cause!~\"none|unsupported|not_planned|too_short\"}}) == 1", name::RULE_NOT_CHECKED),
             keeps: format!("max by (instance, rule, cause) (max_over_time({}{{cause!~\"none|unsupported|not_planned|too_short\"}}[15m])) == 1", name::RULE_NOT_CHECKED),
+            of: "instance, rule, cause",
             lasts: "1h",
             severity: "info",
             summary: "{{ $labels.rule }} cannot be checked on {{ $labels.instance }}: {{ $labels.cause }}",
@@ -98,9 +105,9 @@ pub fn alerts_yaml() -> String {
          groups:\n  - name: floodline\n    rules:\n",
     );
     for alert in alerts() {
-        let Alert { name, fires, keeps, lasts, severity, summary, description } = alert;
+        let Alert { name, fires, keeps, of, lasts, severity, summary, description } = alert;
         // While it fires, the weaker condition is enough. `ALERTS` is what Prometheus itself exports.
-        let firing = format!("and on (instance) ALERTS{{alertname=\"{name}\", alertstate=\"firing\"}}");
+        let firing = format!("and on ({of}) ALERTS{{alertname=\"{name}\", alertstate=\"firing\"}}");
         let _ = write!(
             out,
             "      - alert: {name}\n        expr: |\n          ({fires})\n          or\n          (({keeps}) {firing})\n        \

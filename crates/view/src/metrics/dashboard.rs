@@ -180,4 +180,46 @@ mod tests {
             }
         }
     }
+
+    /// What Grafana refuses or draws wrong: panels over each other, names used twice, unknown variables and units.
+    #[test]
+    fn panels_lie_beside_each_other_and_name_what_exists() {
+        let text = dashboard_json().unwrap();
+        let dashboard: Value = serde_json::from_str(&text).unwrap();
+        let of = |value: &Value, key: &str| value["gridPos"][key].as_u64().unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        for (number, panel) in panels.iter().enumerate() {
+            assert!(of(panel, "x") + of(panel, "w") <= 24, "a row has 24 columns");
+            for other in &panels[..number] {
+                let is_apart = |at: &str, length: &str| {
+                    of(panel, at) + of(panel, length) <= of(other, at)
+                        || of(other, at) + of(other, length) <= of(panel, at)
+                };
+                assert!(is_apart("x", "w") || is_apart("y", "h"), "{} covers {}", panel["title"], other["title"]);
+                assert_ne!(panel["title"], other["title"]);
+            }
+            let unit = panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap();
+            assert!(["short", "percentunit", "bytes", "Bps", "s"].contains(&unit), "{unit}");
+            let references: Vec<&str> =
+                panel["targets"].as_array().unwrap().iter().map(|target| target["refId"].as_str().unwrap()).collect();
+            let expect = ["A", "B", "C", "D", "E", "F"];
+            assert_eq!(Some(references.as_slice()), expect.get(..references.len()), "{}", panel["title"]);
+        }
+        let variables: Vec<&str> = dashboard["templating"]["list"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|variable| variable["name"].as_str().unwrap())
+            .collect();
+        for used in text.split('$').skip(1) {
+            let name: String = used
+                .trim_start_matches('{')
+                .chars()
+                .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+                .collect();
+            let is_builtin = ["__rate_interval", "__all"].contains(&name.as_str());
+            assert!(is_builtin || variables.contains(&name.as_str()), "${name}");
+        }
+        assert_eq!((variables, &dashboard["schemaVersion"]), (vec!["datasource", "instance"], &Value::from(39)));
+    }
 }
