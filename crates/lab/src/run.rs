@@ -8,7 +8,9 @@ use crate::image::{Image, ImageError, JOB};
 use crate::job::{Errand, Job, Shell, Status};
 use crate::kernels::{Fetching, Kernel, ModuleError, Modules, uncompressed};
 use crate::programs::{self, ProgramsError};
-use crate::qemu::{Accel, Console, Disk, DiskError, Ended, Patience, QemuError, Throttle, Vm};
+use crate::qemu::{
+    Accel, Console, Disk, DiskError, Ended, Patience, QemuError, SHELL_STATUS_MAX, STATUS_MAX, Throttle, Vm,
+};
 use crate::tool;
 use floodline_kernel::Behaviour;
 use floodline_record::units::Nanos;
@@ -286,6 +288,9 @@ impl Made {
         let unpacked = dir.path().join("kernel");
         let (scenario, kernel) = (order.scenario, &order.kernel.image);
         let mut vm = machine(scenario, kernel, dir.path(), disks, order.accel, self.terminal);
+        if let Errand::Shell(_) = job.errand {
+            vm.status_max = SHELL_STATUS_MAX;
+        }
         vm.check()?;
         if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
             vm.kernel = unpacked;
@@ -331,6 +336,7 @@ pub(crate) fn machine(
         accel,
         dir: dir.to_owned(),
         sandbox: true,
+        status_max: STATUS_MAX,
         terminal,
     }
 }

@@ -206,6 +206,8 @@ fn what_a_guest_says_reaches_no_terminal_as_it_is() {
     let flood =
         "head -c 50000000 /dev/zero | tr '\\0' x; echo; echo '{\"status\":\"failed\",\"stage\":\"s\",\"cause\":\"c\"}'";
     Lab::new(flood).check(&[], &["the guest failed during s: c"]);
+    // Lines of any length do, where all together are too many.
+    Lab::new("exec yes $(printf '%09999d' 0)").check(&[], &["sent more than 64 MiB as lines of status"]);
 }
 
 #[test]

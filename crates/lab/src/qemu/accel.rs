@@ -3,12 +3,12 @@
 //! whose guests hang, so it is believed only after a guest has run on it within a hard time limit.
 //! The answer holds until the next boot of the host.
 
-use super::{QEMU, Running};
+use super::{Console, QEMU, Running, SANDBOX, last_line, option_value};
 use crate::cache::{Cache, CacheError};
 use crate::tool;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How a guest is run.
@@ -79,14 +79,35 @@ fn probe(cache: &Cache, kernel: &Path) -> Result<Result<(), String>, CacheError>
         return Ok(Err(format!("/dev/kvm cannot be used ({error})")));
     }
     let dir = cache.scratch()?;
-    let console = dir.path().join("console.log");
+    let (console, log) = (dir.path().join("console.log"), dir.path().join("qemu.log"));
+    let tried = try_kvm(kernel, &console, &log, true);
+    // A QEMU that was built without a sandbox runs without: its next runs do the same.
+    Ok(match tried.is_err() && last_line(&log).contains("sandbox") {
+        true => try_kvm(kernel, &console, &log, false),
+        false => tried,
+    })
+}
+
+/// The guest of the probe: a kernel, no disk, no way out but a console.
+fn guest(kernel: &Path, console: &Path, sandbox: bool) -> Command {
     let mut command = tool::bound(QEMU);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-m", "256M"]);
+    if sandbox {
+        command.args(["-sandbox", SANDBOX]);
+    }
     command.args(Accel::Kvm.arguments());
     command.arg("-kernel").arg(kernel).args(["-append", "console=ttyS0 panic=-1"]);
-    command.arg("-serial").arg(format!("file:{}", console.display()));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(child) = command.spawn() else { return Ok(Err("QEMU could not be started".to_owned())) };
+    command.arg("-chardev").arg(format!("file,id=console,path={}", option_value(console)));
+    command.args(["-serial", "chardev:console"]);
+    command
+}
+
+/// Runs the guest of the probe for as long as it may take. Says why KVM is not to be used.
+fn try_kvm(kernel: &Path, console: &Path, log: &Path, sandbox: bool) -> Result<(), String> {
+    let mut command = guest(kernel, console, sandbox);
+    let stderr = std::fs::File::create(log).map_or_else(|_| Stdio::null(), Stdio::from);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    let Ok(child) = command.spawn() else { return Err("QEMU could not be started".to_owned()) };
     let mut qemu = Running(child);
     let until = Instant::now() + PROBE;
     while Instant::now() < until {
@@ -97,11 +118,26 @@ fn probe(cache: &Cache, kernel: &Path) -> Result<Result<(), String>, CacheError>
     }
     let still_runs = matches!(qemu.0.try_wait(), Ok(None));
     drop(qemu);
-    let said = std::fs::read(&console).unwrap_or_default();
-    let has_run = String::from_utf8_lossy(&said).contains("Kernel panic");
-    Ok(match (has_run, still_runs) {
+    let has_run = Console::read(console).panic.is_some();
+    match (has_run, still_runs) {
         (true, _) => Ok(()),
         (false, true) => Err(format!("a guest on /dev/kvm hung for {} s", PROBE.as_secs())),
         (false, false) => Err("a guest on /dev/kvm ended before its kernel did anything".to_owned()),
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guest_of_the_probe_is_held_to_what_it_needs() {
+        let arguments = |sandbox: bool| {
+            let command = guest("vmlinuz".as_ref(), "/a,b/console.log".as_ref(), sandbox);
+            command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        let asked = "-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+        assert!(arguments(true).contains(asked), "{}", arguments(true));
+        assert!(!arguments(false).contains("-sandbox") && arguments(false).contains("path=/a,,b/console.log"));
+    }
 }

@@ -14,7 +14,7 @@ pub use disk::{Disk, DiskError, Throttle};
 use crate::job::{LINE_MAX, Status, port};
 use crate::tool::{self, ToolError};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct Vm {
     pub dir: PathBuf,
     /// Whether QEMU is held to what it needs of the host's kernel.
     pub sandbox: bool,
+    /// What the guest may send as lines of status, bytes.
+    pub status_max: u64,
     /// The other end of the guest's terminal `/dev/hvc0`, where it has one.
     pub terminal: Option<UnixStream>,
 }
@@ -93,7 +95,7 @@ pub enum Ended {
     },
     /// The guest sent more than any run does.
     Flooded {
-        /// What: its console or its recording.
+        /// What: its console, its recording, its lines of status, or messages of QEMU about it.
         what: &'static str,
         /// How much is allowed, bytes.
         limit_bytes: u64,
@@ -144,6 +146,14 @@ const SPACE_LEFT_MIB: u64 = 64;
 /// What a guest may print on its console and record, bytes: far more than any run has.
 const CONSOLE_MAX: u64 = 256 << 20;
 const RECORDING_MAX: u64 = 16 << 30;
+/// What a guest may send as lines of status, bytes: a run sends some hundred bytes a second.
+pub(crate) const STATUS_MAX: u64 = 64 << 20;
+/// The same of a shell, whose lines carry what a command prints.
+pub(crate) const SHELL_STATUS_MAX: u64 = 16 << 30;
+/// What QEMU may print about a guest, bytes.
+const LOG_MAX: u64 = 16 << 20;
+/// Bytes read of the end of what QEMU printed.
+const LOG_TAIL: u64 = 64 << 10;
 /// Statuses that wait to be taken; the guest waits then.
 const STATUSES_MAX: usize = 64;
 /// What QEMU may not do, though a guest took it over: obsolete calls, more rights, other programs, other priorities.
@@ -162,6 +172,11 @@ impl Vm {
     /// What the guest's kernel printed.
     pub fn console(&self) -> PathBuf {
         self.dir.join("console.log")
+    }
+
+    /// What QEMU itself printed.
+    fn log(&self) -> PathBuf {
+        self.dir.join("qemu.log")
     }
 
     /// Refuses what this host cannot carry.
@@ -194,21 +209,24 @@ impl Vm {
         is_asked: impl Fn() -> bool,
     ) -> Result<Ended, QemuError> {
         self.check()?;
-        let says = self.dir.join("qemu.log");
+        let says = self.log();
         let mut command = self.command();
         let stderr = File::create(&says).map_err(|cause| tool::not_run(&command, cause))?;
         command.stdin(self.stdin(&command)?).stdout(Stdio::piped()).stderr(stderr);
         let mut qemu = Running(command.spawn().map_err(|cause| tool::not_run(&command, cause))?);
-        let lines = qemu.lines();
+        let lines = qemu.lines(self.status_max);
         let started = Instant::now();
         let mut heard = started;
         let mut checked = started;
         let mut failed = None;
         loop {
             match lines.recv_timeout(TICK) {
-                Ok(Status::Done) => return Ok(self.end(qemu, Ended::Done)),
-                Ok(Status::Failed { stage, cause }) => failed = Some(Ended::Failed { stage, cause }),
-                Ok(status) => {
+                Ok(Heard::TooMuch) => {
+                    return Ok(Ended::Flooded { what: "lines of status", limit_bytes: self.status_max });
+                }
+                Ok(Heard::Status(Status::Done)) => return Ok(self.end(qemu, Ended::Done)),
+                Ok(Heard::Status(Status::Failed { stage, cause })) => failed = Some(Ended::Failed { stage, cause }),
+                Ok(Heard::Status(status)) => {
                     heard = Instant::now();
                     tell(&status);
                 }
@@ -244,7 +262,11 @@ impl Vm {
 
     /// Whether the guest has sent more than it may.
     fn flooded(&self) -> Option<Ended> {
-        let files = [("its console", self.console(), CONSOLE_MAX), ("its recording", self.recording(), RECORDING_MAX)];
+        let files = [
+            ("its console", self.console(), CONSOLE_MAX),
+            ("its recording", self.recording(), RECORDING_MAX),
+            ("messages of QEMU", self.log(), LOG_MAX),
+        ];
         let is_over = |path: &Path, limit| std::fs::metadata(path).is_ok_and(|file| file.len() > limit);
         let over = files.into_iter().find(|(_, path, limit)| is_over(path, *limit));
         over.map(|(what, _, limit_bytes)| Ended::Flooded { what, limit_bytes })
@@ -307,19 +329,38 @@ fn option_value(path: &Path) -> String {
 struct Running(Child);
 
 impl Running {
-    /// What the guest says, line by line, until it can say no more.
-    fn lines(&mut self) -> Receiver<Status> {
+    /// What the guest says, line by line, until it can say no more or has said more than `limit` bytes.
+    fn lines(&mut self, limit: u64) -> Receiver<Heard> {
         let (sender, receiver) = mpsc::sync_channel(STATUSES_MAX);
         if let Some(stdout) = self.0.stdout.take() {
-            std::thread::spawn(move || {
-                // Ends with the other side of the channel, or of the pipe.
-                let _ = each_line(BufReader::new(stdout), |line| match Status::from_line(line) {
-                    Some(status) => sender.send(status).is_ok(),
-                    None => true,
-                });
-            });
+            // Ends with the other side of the channel, or of the pipe.
+            std::thread::spawn(move || hear(stdout, limit, |heard| sender.send(heard).is_ok()));
         }
         receiver
+    }
+}
+
+/// What comes through the port of statuses.
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    /// A status.
+    Status(Status),
+    /// More bytes than a guest may send; nothing follows.
+    TooMuch,
+}
+
+/// Hands over each status until that is no longer wanted, and no byte beyond the limit. Lines that are no status count.
+fn hear(from: impl Read, limit: u64, mut take: impl FnMut(Heard) -> bool) {
+    // One byte more than allowed: a guest that sends exactly the limit has not sent too much.
+    let mut from = BufReader::new(from.take(limit.saturating_add(1)));
+    let mut is_wanted = true;
+    // An error ends it like the end of the pipe.
+    let _ = each_line(&mut from, |line| {
+        is_wanted = Status::from_line(line).is_none_or(|status| take(Heard::Status(status)));
+        is_wanted
+    });
+    if is_wanted && from.get_ref().limit() == 0 {
+        take(Heard::TooMuch);
     }
 }
 
@@ -349,10 +390,20 @@ impl Drop for Running {
 }
 
 fn last_line(path: &Path) -> String {
-    let text = std::fs::read(path).unwrap_or_default();
+    let text = tail(path, LOG_TAIL).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it said nothing");
     tool::printable(line, 300)
+}
+
+/// The end of a file, at most this many bytes.
+fn tail(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let start = file.metadata()?.len().saturating_sub(bytes);
+    file.seek(SeekFrom::Start(start))?;
+    let mut end = Vec::new();
+    file.take(bytes).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 fn memory_available_mib() -> Option<u64> {
@@ -381,6 +432,7 @@ mod tests {
             accel: Accel::Tcg,
             dir: dir.to_owned(),
             sandbox: true,
+            status_max: STATUS_MAX,
             terminal: None,
         }
     }
@@ -409,6 +461,45 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_sends_no_more_status_than_it_may() {
+        let hear_all = |text: &str, limit: u64| {
+            let mut heard = Vec::new();
+            hear(text.as_bytes(), limit, |one| {
+                heard.push(one);
+                true
+            });
+            heard
+        };
+        let line = Status::Sampled.to_line();
+        let (text, length) = (line.repeat(3), 3 * line.len() as u64);
+        let whole = hear_all(&text, length);
+        assert_eq!(whole, [const { Heard::Status(Status::Sampled) }; 3]);
+        // The line that goes beyond is cut, or is the last.
+        assert_eq!(
+            hear_all(&text, length - 3),
+            [Heard::Status(Status::Sampled), Heard::Status(Status::Sampled), Heard::TooMuch]
+        );
+        // Lines that are no status count as well.
+        assert_eq!(hear_all(&"x\n".repeat(100), 150), [Heard::TooMuch]);
+        // An endless stream ends, and after an end that was wished for nothing follows.
+        let mut count = 0;
+        hear(io::repeat(b'\n'), 1 << 20, |one| {
+            count += 1;
+            one == Heard::TooMuch
+        });
+        assert_eq!(count, 1);
+        hear(text.as_bytes(), 1, |one| one != Heard::Status(Status::Sampled));
+    }
+
+    #[test]
+    fn of_what_qemu_printed_the_end_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("qemu.log");
+        std::fs::write(&path, format!("{}\nlast\n", "x".repeat(1 << 20))).unwrap();
+        assert_eq!((last_line(&path).as_str(), tail(&path, LOG_TAIL).unwrap().len()), ("last", 64 << 10));
+    }
+
+    #[test]
     fn qemu_is_held_to_what_it_needs() {
         let arguments = |sandbox: bool| {
             let command = Vm { sandbox, ..vm("/run".as_ref(), 1 << 30) }.command();
@@ -428,6 +519,9 @@ mod tests {
         assert!(vm.flooded().is_none());
         file.set_len(CONSOLE_MAX + 1).unwrap();
         assert!(matches!(vm.flooded(), Some(Ended::Flooded { what: "its console", .. })));
+        file.set_len(0).unwrap();
+        File::create(vm.log()).unwrap().set_len(LOG_MAX + 1).unwrap();
+        assert!(matches!(vm.flooded(), Some(Ended::Flooded { what: "messages of QEMU", .. })));
     }
 
     #[test]
