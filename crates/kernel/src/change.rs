@@ -261,6 +261,58 @@ mod tests {
     }
 
     #[test]
+    fn between_the_last_release_without_and_the_first_with_a_change_its_presence_is_unsure() {
+        let backports: &'static [Backport] = &[Backport { series: Series(6, 1), patch: 10, without: Some(5) }];
+        let since = Series(6, 9);
+        let one = Change { since, backports, ..*changes().next().expect("a change") };
+        let check = |major, minor, patch, expect| {
+            assert_eq!(one.presence(KernelVersion::new(major, minor, patch)), expect, "{major}.{minor}.{patch}");
+        };
+        check(6, 1, 4, Presence::Out);
+        check(6, 1, 5, Presence::Out);
+        check(6, 1, 6, Presence::Unsure);
+        check(6, 1, 9, Presence::Unsure);
+        check(6, 1, 10, Presence::In);
+        check(6, 2, 50, Presence::Out);
+        check(6, 8, 50, Presence::Out);
+        check(6, 9, 0, Presence::In);
+        check(7, 0, 0, Presence::In);
+    }
+
+    #[test]
+    fn a_backport_names_the_release_with_it_and_the_one_before() {
+        let of = |backport: Backport| (backport.series, backport.patch, backport.without);
+        assert_eq!(of(first(6, 12, 54)), (Series(6, 12), 54, Some(53)));
+        assert_eq!(of(seen(6, 12, 54)), (Series(6, 12), 54, None));
+    }
+
+    #[test]
+    fn the_known_and_the_modelled_kernels_have_their_ends() {
+        let check = |major, minor, known, modelled, newer| {
+            let version = KernelVersion::new(major, minor, 3);
+            let found = (is_known(version), is_modelled(version), is_newer_than_modelled(version));
+            assert_eq!(found, (known, modelled, newer), "{major}.{minor}");
+        };
+        let newest = newest_modelled();
+        check(3, 1, false, false, false);
+        check(3, 2, true, false, false);
+        check(4, 3, true, false, false);
+        check(4, 4, true, true, false);
+        check(6, 12, true, true, false);
+        check(newest.0, newest.1, true, true, false);
+        check(newest.0, newest.1 + 1, true, true, true);
+        check(newest.0 + 1, 0, true, true, true);
+    }
+
+    #[test]
+    fn every_area_has_a_title_of_its_own() {
+        let titles: BTreeSet<&str> = Area::ALL.iter().map(|area| area.title()).collect();
+        assert_eq!(titles.len(), Area::ALL.len());
+        assert!(titles.iter().all(|title| title.len() > 4), "{titles:?}");
+        assert_eq!(Area::Sync.title(), "sync, fsync and umount");
+    }
+
+    #[test]
     fn every_change_of_a_field_changes_it() {
         let mut behaviour = Behaviour::composed(|_| false);
         for change in changes() {

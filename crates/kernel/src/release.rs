@@ -250,6 +250,72 @@ mod tests {
     }
 
     #[test]
+    fn the_last_series_of_a_major_number_and_the_ends_of_the_table_are_releases() {
+        let is_release = |text: &str| Release::parse(text).is_ok();
+        for text in ["3.2", "3.19", "4.0", "4.20", "5.0", "5.19", "6.0", "6.19", "7.0"] {
+            assert!(is_release(text), "{text}");
+        }
+        for text in ["3.1", "3.20", "4.21", "5.20", "6.20"] {
+            assert!(!is_release(text), "{text}");
+        }
+        let newest = newest_modelled();
+        assert!(is_release(&newest.to_string()) && !is_release(&format!("{}.{}", newest.0, newest.1 + 1)));
+    }
+
+    #[test]
+    fn a_release_is_named_in_full_and_labelled_by_its_version() {
+        let check = |text: &str, label: &str, series, caution: &str| {
+            let release = Release::parse(text).expect(text);
+            assert_eq!(
+                (release.name(), release.label().as_str(), release.is_series()),
+                (text, label, series),
+                "{text}"
+            );
+            let found = release.caution().unwrap_or_default();
+            assert_eq!(found.get(..caution.len()), Some(caution), "{found}");
+        };
+        check("6.12", "6.12", true, "6.12 names a series.");
+        check("6.12.43", "6.12.43", false, "");
+        check(
+            "6.1.0-28-amd64",
+            "6.1.0",
+            false,
+            "6.1.0-28-amd64 is a Debian kernel that names only its series, 6.1. uname -v",
+        );
+        check(
+            "6.8.0-49-generic",
+            "6.8.0",
+            false,
+            "6.8.0-49-generic is a Ubuntu kernel that names only its series, 6.8. /proc/",
+        );
+        check("7.2-rc3", "7.2", false, "7.2-rc3 is a distribution kernel");
+        check("5.14.0-427.el9", "5.14.0", false, "5.14.0-427.el9 is a Red Hat kernel. Red Hat adds");
+        check("6.12.117+deb13-cloud-amd64", "6.12.117", false, "");
+    }
+
+    #[test]
+    fn a_mark_of_a_vendor_is_followed_by_a_number() {
+        let vendor_of = |text: &str| Release::parse(text).expect(text).vendor;
+        assert_eq!(vendor_of("6.12.1.elder"), Vendor::Unknown);
+        assert_eq!(vendor_of("6.12.1.elder.el9"), Vendor::RedHat);
+        assert_eq!(vendor_of("6.12.1.elX9"), Vendor::Unknown);
+        assert_eq!(vendor_of("6.12.1-amd64"), Vendor::Debian);
+        assert_eq!(vendor_of("6.12.1+deb13"), Vendor::Debian);
+        assert_eq!(vendor_of("6.12.1amd64"), Vendor::Unknown);
+        assert_eq!(vendor_of("6.12.1-generic"), Vendor::Ubuntu);
+    }
+
+    #[test]
+    fn of_a_vendors_kernel_only_its_own_series_is_sure() {
+        let fix = change("switch-without-sorting").expect("a change");
+        let check = |text: &str, expect| assert_eq!(Release::parse(text).expect(text).presence(fix), expect, "{text}");
+        check("6.1.0-99.el9", Presence::Unsure);
+        check("6.1.157-99.el9", Presence::Unsure);
+        check("5.14.0-427.el9", Presence::Out);
+        check("6.18.0-1.el11", Presence::In);
+    }
+
+    #[test]
     fn a_series_may_have_what_its_stable_releases_got() {
         let fix = change("switch-without-sorting").expect("a change");
         let check = |text: &str, expect| assert_eq!(Release::parse(text).expect(text).presence(fix), expect, "{text}");
