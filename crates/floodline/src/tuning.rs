@@ -4,6 +4,7 @@
 
 use crate::console::Console;
 use crate::error::CliError;
+use crate::input::shown;
 use floodline_tune::error::{Left, TuneError};
 use floodline_tune::recover::{Settled, Site, site};
 use std::path::PathBuf;
@@ -20,8 +21,12 @@ pub(crate) struct SiteArgs {
 }
 
 impl SiteArgs {
-    pub(crate) fn site(&self) -> Site {
-        site(self.root.as_deref(), self.state_dir.as_deref())
+    pub(crate) fn site(&self) -> Result<Site, CliError> {
+        if let Some(root) = self.root.as_deref().filter(|root| !root.join("proc").is_dir()) {
+            return Err(CliError::usage(format!("{} does not imitate a host: it has no folder proc", shown(root)))
+                .hint("give a folder with proc, sys and etc, or leave --root out to use this host"));
+        }
+        Ok(site(self.root.as_deref(), self.state_dir.as_deref()))
     }
 
     /// Whether a folder imitates the host.

@@ -7,13 +7,15 @@ use crate::guard;
 use crate::guard::wire::{self, Client};
 use crate::host::boottime;
 use crate::journal::{Entry, Journal, Lock, Planned, Who, sha256};
-use crate::knob::{Knob, KnobError, NAMES};
+use crate::knob::{Knob, KnobError, NAMES, names};
 use crate::manager::managers;
 use crate::ramp::{self, Memory};
-use crate::recover::{Settled, Site, by_hand, restore, shown};
+use crate::recover::{Settled, Site, as_root, by_hand, restore, shown};
 use crate::slot::{Live, Slot};
 use crate::{persist, rollback};
 use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
+use floodline_record::human;
+use floodline_record::nearest::nearest;
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +24,11 @@ use std::time::{Duration, Instant};
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Time that the guard has to put everything back and to write its journal.
 const GUARD_MAX: Duration = Duration::from_secs(30);
+
+/// Hint after a plan that does not fit the host.
+const NEW_PLAN: &str = "make a new plan: floodline advise host.flr -o plan.json";
+/// Hint before [`NEW_PLAN`] where the recording is another host's or too old.
+const NEW_RECORDING: &str = "record this host: floodline record --for 1m -o host.flr";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +52,8 @@ pub struct Prepared {
     pub settled: Vec<Settled>,
     /// Files that a confirmation would write.
     pub files: Vec<(String, String)>,
-    _lock: Lock,
+    /// `None` for a trial, which changes nothing.
+    lock: Option<Lock>,
 }
 
 /// A change that waits for its confirmation.
@@ -66,8 +74,9 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
             TuneError::refused(format!("invalid setting {set:?}: expected NAME=VALUE"))
                 .hint("for example vm.dirty_bytes=268435456")
         })?;
-        let (knob, new) = (knob.trim().to_owned(), new.trim().to_owned());
+        let knob = knob.trim().to_owned();
         let resolved = Knob::resolve(&site.host, &knob).map_err(of_knob)?;
+        let new = in_bytes(&knob, new.trim());
         let old = Slot::read(&site.host, &resolved, new.clone())
             .ok()
             .and_then(|slot| resolved.place().and_then(|place| slot.old.get(place).cloned()));
@@ -87,10 +96,30 @@ pub fn plan_of(site: &Site, sets: &[String]) -> Result<ChangePlan, TuneError> {
     })
 }
 
+/// A value as the kernel takes it: 64M of a knob in bytes becomes 67108864. All else is left to the knob.
+fn in_bytes(knob: &str, value: &str) -> String {
+    let is_bytes = ["_bytes", "memory.high", "memory.max"].iter().any(|end| knob.ends_with(end));
+    let shift = match value.chars().last() {
+        Some('K' | 'k') => 10,
+        Some('M' | 'm') => 20,
+        Some('G' | 'g') => 30,
+        Some('T' | 't') => 40,
+        _ => return value.to_owned(),
+    };
+    let digits = value.get(..value.len() - 1).and_then(|digits| digits.parse::<u64>().ok());
+    match digits.and_then(|digits| digits.checked_mul(1 << shift)) {
+        Some(bytes) if is_bytes => bytes.to_string(),
+        _ => value.to_owned(),
+    }
+}
+
 fn of_knob(error: KnobError) -> TuneError {
     let told = TuneError::refused(&error);
     match error {
-        KnobError::Unknown { .. } => told.hint(format!("knobs: {NAMES}")),
+        KnobError::Unknown { name } => match nearest(&name, names()) {
+            Some(near) => told.hint(format!("did you mean {near}?")),
+            None => told.hint(format!("knobs: {NAMES}")),
+        },
         KnobError::Value { .. } => told.hint("nothing was changed; give a value that the kernel takes"),
     }
 }
@@ -99,27 +128,31 @@ fn of_knob(error: KnobError) -> TuneError {
 pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepared, TuneError> {
     let host = &site.host;
     if !host.is_imitated() && !is_trial && !rustix::process::geteuid().is_root() {
-        return Err(TuneError::refused("only root can change settings of the host")
-            .hint("run it as root: sudo floodline apply …"));
+        return Err(TuneError::refused("only root can change settings of the host").hint(as_root()));
     }
     check_plan(site, &request.plan)?;
     if let Some(manager) = managers(host).into_iter().next() {
         return Err(TuneError::refused(format!("{}: it would fight with the change", manager.text)).hint(manager.hint));
     }
-    let store = site.store()?;
-    let Some(lock) = store.lock()? else {
-        return Err(TuneError::refused("another floodline changes this host").hint("try again when it has ended"));
+    // A trial reads: it makes no folder and finishes no change.
+    let (lock, settled) = match is_trial {
+        true => (None, Vec::new()),
+        false => {
+            let lock = site.store()?.lock()?.ok_or_else(|| {
+                TuneError::refused("another floodline changes this host").hint("try again when it has ended")
+            })?;
+            (Some(lock), site.settle()?)
+        }
     };
-    let settled = site.settle()?;
     if let Some(pending) = site.journals()?.into_iter().find(|journal| journal.phase().is_pending()) {
         return Err(TuneError::refused(format!("change {} waits for its confirmation", pending.id))
-            .hint("keep it: floodline confirm (from a new login)")
-            .hint(format!("or undo it: floodline rollback {}", pending.id)));
+            .hint(format!("keep it, from a new login: {}", site.command("confirm")))
+            .hint(format!("or undo it: {}", site.command(&format!("rollback {}", pending.id)))));
     }
     let mut slots = slots(site, &request.plan)?;
     if slots.is_empty() {
         return Err(TuneError::refused("nothing to change: every value of the plan is in force")
-            .hint("floodline verify shows whether it stays in force after a reboot"));
+            .hint(format!("{} shows whether it stays in force after a reboot", site.command("verify"))));
     }
     ramp::plan(&mut slots, Memory::read(host));
     let files = persist::render(host, &slots)
@@ -153,7 +186,7 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
                 .hint("give a command that succeeds on this host"));
         }
     }
-    Ok(Prepared { slots, settled, files, _lock: lock })
+    Ok(Prepared { slots, settled, files, lock })
 }
 
 /// What of a plan does not fit the host.
@@ -163,29 +196,36 @@ fn check_plan(site: &Site, plan: &ChangePlan) -> Result<(), TuneError> {
             "the plan has schema {:?}; this program applies {SCHEMA}",
             plan.schema
         ))
-        .hint("use the version of floodline that wrote the plan, or make a new one: floodline advise"));
+        .hint("use the version of floodline that wrote the plan")
+        .hint(NEW_PLAN));
     }
     if !(plan.longest_pause_s.is_finite() && plan.longest_pause_s > 0.0) {
-        return Err(
-            TuneError::refused("the plan has no valid longest_pause_s").hint("make a new one: floodline advise")
-        );
+        return Err(TuneError::refused("the plan has no valid longest_pause_s").hint(NEW_PLAN));
     }
     let Fingerprint { hostname, kernel, boot_id, mem_total_bytes } = site.host.fingerprint();
-    let text = |number: Option<u64>| number.map(|number| number.to_string());
+    let text = |bytes: Option<u64>| bytes.map(|bytes| human::bytes(bytes as f64));
     let print = &plan.fingerprint;
-    for (what, planned, found) in [
-        ("host", &print.hostname, hostname),
-        ("kernel", &print.kernel, kernel),
-        ("boot", &print.boot_id, boot_id),
-        ("memory in bytes", &text(print.mem_total_bytes), text(mem_total_bytes)),
-    ] {
+    for (what, planned, found) in
+        [("host", &print.hostname, hostname), ("kernel", &print.kernel, kernel), ("boot", &print.boot_id, boot_id)]
+    {
         if planned.is_some() && *planned != found {
             let (planned, found) = (planned.clone().unwrap_or_default(), found.unwrap_or_else(|| "unknown".to_owned()));
             return Err(TuneError::refused(format!(
                 "the plan was made for another {what}: {planned:?}, found {found:?}"
             ))
-            .hint("record this host and make a new plan: floodline advise"));
+            .hint(NEW_RECORDING)
+            .hint(NEW_PLAN));
         }
+    }
+    if print.mem_total_bytes.is_some() && print.mem_total_bytes != mem_total_bytes {
+        let shown = |bytes| text(bytes).unwrap_or_else(|| "an unknown amount".to_owned());
+        return Err(TuneError::refused(format!(
+            "the plan was made for a host with {} of memory; this host has {}",
+            shown(print.mem_total_bytes),
+            shown(mem_total_bytes)
+        ))
+        .hint(NEW_RECORDING)
+        .hint(NEW_PLAN));
     }
     Ok(())
 }
@@ -208,10 +248,8 @@ fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
             let name = &change.knob;
             let told = TuneError::refused(format!("cannot read {name}: {error}"));
             match error.kind() {
-                io::ErrorKind::NotFound => {
-                    told.hint("this kernel or host does not have it; make a new plan: floodline advise")
-                }
-                _ => told.hint("run it as root: sudo floodline apply …"),
+                io::ErrorKind::NotFound => told.hint("this kernel or host does not have it").hint(NEW_PLAN),
+                _ => told.hint(as_root()),
             }
         })?;
         if let (Some(old), Some(place)) = (&change.old, knob.place())
@@ -222,7 +260,8 @@ fn slots(site: &Site, plan: &ChangePlan) -> Result<Vec<Slot>, TuneError> {
                 "{} is {found}, and was {old} when the plan was made",
                 change.knob
             ))
-            .hint("record this host and make a new plan: floodline advise"));
+            .hint(NEW_RECORDING)
+            .hint(NEW_PLAN));
         }
         if slots.iter().any(|other| other.attributes.first() == slot.attributes.first()) {
             return Err(TuneError::refused(format!(
@@ -269,10 +308,10 @@ pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied
             took_ns: None,
         });
         TuneError::refused(format!("{error}; nothing was changed"))
-            .hint("floodline apply … --dry-run prints the writes")
+            .hint("print the writes: add --dry-run instead of --yes")
     })?;
     let written = write_all(site, &mut journal, &client);
-    let lock = prepared._lock;
+    let lock = prepared.lock;
     if let Err(why) = written {
         return Err(fail(site, journal, client, lock, &why));
     }
@@ -312,7 +351,7 @@ fn write_all(site: &Site, journal: &mut Journal, client: &Client) -> Result<(), 
 }
 
 /// Has everything put back, and says how the host was left.
-fn fail(site: &Site, mut journal: Journal, mut client: Client, lock: Lock, why: &str) -> TuneError {
+fn fail(site: &Site, mut journal: Journal, mut client: Client, lock: Option<Lock>, why: &str) -> TuneError {
     // A guard that puts back by itself waits for the end of this lock.
     drop(lock);
     let _ = client.ask(wire::RESTORE, GUARD_MAX);
@@ -336,7 +375,7 @@ fn fail(site: &Site, mut journal: Journal, mut client: Client, lock: Lock, why: 
     };
     let text = format!("{because}; {}", shown(&journal.planned, &outcomes));
     if outcomes.iter().all(|outcome| outcome.is_undone()) {
-        TuneError::put_back(text).hint("floodline history shows the change")
+        TuneError::put_back(text).hint(site.listed())
     } else {
         TuneError::not_put_back(text).hint(format!("set the old values by hand: {}", by_hand(&journal.planned)))
     }

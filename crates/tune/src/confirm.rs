@@ -30,9 +30,7 @@ pub struct Confirmed {
 pub fn confirm(site: &Site, id: Option<u32>, allow_same_login: bool) -> Result<Confirmed, TuneError> {
     let found = site.find(id, Phase::is_pending)?;
     let Some(mut journal) = found else {
-        return Err(
-            TuneError::refused("no change waits for a confirmation").hint("floodline history lists the changes")
-        );
+        return Err(TuneError::refused("no change waits for a confirmation").hint(site.listed()));
     };
     if !journal.phase().is_pending() {
         return Err(ended(&journal));
@@ -42,13 +40,11 @@ pub fn confirm(site: &Site, id: Option<u32>, allow_same_login: bool) -> Result<C
         return Err(TuneError::refused(
             "this is the login that applied the change: it does not prove that a new one works",
         )
-        .hint("open a new login to the host and run floodline confirm there")
-        .hint("or, where logins are not at risk: floodline confirm --same-login"));
+        .hint(format!("open a new login to the host, and type there: {}", site.command("confirm")))
+        .hint(format!("or, where logins are not at risk: {}", site.command("confirm --same-login"))));
     }
-    let mut client = Client::connect(&site.state, journal.id).map_err(|_| {
-        TuneError::put_back(format!("the guard of change {} is gone", journal.id))
-            .hint("floodline history shows the state of the change")
-    })?;
+    let mut client = Client::connect(&site.state, journal.id)
+        .map_err(|_| TuneError::put_back(format!("the guard of change {} is gone", journal.id)).hint(site.listed()))?;
     let answer = client.ask(wire::CONFIRM, ANSWER_MAX).unwrap_or_default();
     if answer != wire::HELD {
         journal.refresh()?;
@@ -56,7 +52,7 @@ pub fn confirm(site: &Site, id: Option<u32>, allow_same_login: bool) -> Result<C
             Phase::Writing => TuneError::refused(format!("change {} is still being written", journal.id))
                 .hint("wait until floodline apply has ended, then confirm"),
             Phase::Waiting => TuneError::refused(format!("the guard of change {} did not answer", journal.id))
-                .hint("try again: floodline confirm"),
+                .hint(format!("try again: {}", site.command("confirm"))),
             _ => ended(&journal),
         });
     }
@@ -66,8 +62,9 @@ pub fn confirm(site: &Site, id: Option<u32>, allow_same_login: bool) -> Result<C
     if receipt != wire::RELEASED {
         // Without a receipt nothing is promised. The guard reads the journal before it decides.
         journal.refresh()?;
-        return Err(TuneError::refused(format!("the guard of change {} gave no receipt", journal.id))
-            .hint("floodline history shows whether the change is in force"));
+        return Err(
+            TuneError::refused(format!("the guard of change {} gave no receipt", journal.id)).hint(site.listed())
+        );
     }
     let (files, not_persisted) = keep(site, &mut journal)?;
     let set = journal.planned.slots.iter().map(|slot| slot.new_shown()).collect();
@@ -93,7 +90,7 @@ fn check_in_force(site: &Site, journal: &Journal) -> Result<(), TuneError> {
         if values.as_ref().ok() != Some(&wanted) {
             let found = values.map_or_else(|error| error.to_string(), |values| values.join(" "));
             return Err(TuneError::refused(format!("{} is not in force: found {found}", slot.new_shown()))
-                .hint(format!("floodline rollback {} ends the change", journal.id)));
+                .hint(format!("end the change: {}", site.command(&format!("rollback {}", journal.id)))));
         }
     }
     Ok(())

@@ -283,6 +283,14 @@ impl Store {
         Ok(Store { folder })
     }
 
+    /// The journals below a state folder; `None` if no change was ever made. Makes no folder.
+    pub fn existing(state: &Path) -> Option<Store> {
+        let folder = state.join("journal");
+        // A folder that this caller must not enter exists as well: reading it tells so.
+        let is_absent = std::fs::symlink_metadata(&folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        (!is_absent).then_some(Store { folder })
+    }
+
     /// Folder of the journals.
     pub fn folder(&self) -> &Path {
         &self.folder

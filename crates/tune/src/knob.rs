@@ -78,6 +78,11 @@ pub const NAMES: &str = "vm.dirty_bytes, vm.dirty_ratio, vm.dirty_background_byt
     bdi/8:0/max_ratio (min_ratio, max_bytes, min_bytes, strict_limit, read_ahead_kb), queue/sda/wbt_lat_usec, \
     cgroup/PATH/memory.high (memory.max), loop/loop0/direct_io";
 
+/// Names of [`NAMES`] that are whole, for hints.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.split(", ").filter(|name| name.starts_with("vm."))
+}
+
 const PAGE: u64 = 4096;
 /// Since 6.10 and its backports, 2^32 pages and more are refused.
 const DIRTY_BYTES_MAX: u64 = (u32::MAX as u64) * PAGE;

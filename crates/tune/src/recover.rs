@@ -37,7 +37,7 @@ impl From<JournalError> for TuneError {
                 .hint(format!("mv {path} {path}.damaged")),
             JournalError::Newer { .. } => told.hint("use the version of floodline that wrote it; nothing was changed"),
             JournalError::Io { error, .. } => match error.kind() {
-                std::io::ErrorKind::PermissionDenied => told.hint("run it as root: sudo floodline …"),
+                std::io::ErrorKind::PermissionDenied => told.hint(as_root()),
                 std::io::ErrorKind::StorageFull => {
                     told.hint("free some space, or give another folder: --state-dir DIR")
                 }
@@ -53,9 +53,26 @@ impl Site {
         Ok(Store::open(&self.state)?)
     }
 
-    /// All changes that ever started, the oldest first.
+    /// A command of this program for this host, to copy: with `--root` and `--state-dir` where they are needed.
+    pub fn command(&self, words: &str) -> String {
+        let mut command = format!("floodline {words}");
+        if self.host.is_imitated() {
+            command.push_str(&format!(" --root {}", quoted(&self.host.root().to_string_lossy())));
+        }
+        if self.state != default_state(&self.host) {
+            command.push_str(&format!(" --state-dir {}", quoted(&self.state.to_string_lossy())));
+        }
+        command
+    }
+
+    /// Hint that names the list of changes.
+    pub(crate) fn listed(&self) -> String {
+        format!("{} lists the changes", self.command("history"))
+    }
+
+    /// All changes that ever started, the oldest first. Makes no folder.
     pub fn journals(&self) -> Result<Vec<Journal>, TuneError> {
-        let store = self.store()?;
+        let Some(store) = Store::existing(&self.state) else { return Ok(Vec::new()) };
         let mut journals = Vec::new();
         for id in store.ids()? {
             journals.extend(store.read(id)?);
@@ -68,10 +85,10 @@ impl Site {
         match id {
             None => Ok(self.journals()?.into_iter().rev().find(|journal| wanted(&journal.phase()))),
             Some(id) => {
-                let store = self.store()?;
-                if !store.path(id).exists() {
-                    return Err(TuneError::refused(format!("change {id} does not exist"))
-                        .hint("floodline history lists the changes"));
+                let unknown = || TuneError::refused(format!("change {id} does not exist")).hint(self.listed());
+                let store = Store::existing(&self.state).ok_or_else(unknown)?;
+                if !store.ids()?.contains(&id) {
+                    return Err(unknown());
                 }
                 Ok(store.read(id)?)
             }
@@ -91,7 +108,8 @@ impl Site {
 
     /// Finishes whatever was left, unless another process is at work.
     pub fn settle_if_free(&self) -> Result<Vec<Settled>, TuneError> {
-        match self.store()?.lock()? {
+        let Some(store) = Store::existing(&self.state) else { return Ok(Vec::new()) };
+        match store.lock()? {
             Some(_lock) => self.settle(),
             None => Ok(Vec::new()),
         }
@@ -169,13 +187,33 @@ pub fn shown(planned: &Planned, outcomes: &[Outcome]) -> String {
             let (old, new) = (slot.old_shown(), slot.new_shown());
             match outcome {
                 Outcome::Unchanged | Outcome::PutBack => format!("{old} is in force"),
-                Outcome::Foreign => format!("{new} was changed by another program, which is left"),
+                Outcome::Foreign => format!("{} has the value of another program, which is left", name_of(&new)),
                 Outcome::Failed => format!("{old} could not be written"),
                 Outcome::Gone => format!("{new}: its cgroup or device was removed"),
             }
         })
         .collect();
     if parts.is_empty() { "nothing to put back".to_owned() } else { parts.join("; ") }
+}
+
+/// Name of a `NAME=VALUE`.
+fn name_of(set: &str) -> &str {
+    set.split_once('=').map_or(set, |(name, _)| name)
+}
+
+/// A word of a shell command, in quotes where it needs them.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// Hint for a caller without the right: the command that this process was started with, below sudo.
+pub(crate) fn as_root() -> String {
+    let words: Vec<String> = std::env::args_os().map(|word| quoted(&word.to_string_lossy())).collect();
+    format!("run it as root: sudo {}", words.join(" "))
 }
 
 /// The old values as a command.
@@ -199,8 +237,11 @@ pub fn default_state(host: &Host) -> PathBuf {
 }
 
 /// A site.
+///
+/// Both paths become absolute: the guard runs in another folder.
 pub fn site(root: Option<&Path>, state: Option<&Path>) -> Site {
-    let host = root.map_or_else(Host::running, Host::below);
-    let state = state.map_or_else(|| default_state(&host), Path::to_owned);
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let host = root.map_or_else(Host::running, |root| Host::below(&absolute(root)));
+    let state = state.map_or_else(|| default_state(&host), absolute);
     Site { host, state }
 }

@@ -43,7 +43,7 @@ pub fn because(why: &Why) -> &'static str {
 pub fn rollback(site: &Site, id: Option<u32>) -> Result<RolledBack, TuneError> {
     let found = site.find(id, |phase| phase.is_pending() || phase.is_confirmed())?;
     let Some(mut journal) = found else {
-        return Err(TuneError::refused("no change is in force").hint("floodline history lists the changes"));
+        return Err(TuneError::refused("no change is in force").hint(site.listed()));
     };
     if let Phase::Ended(why) = journal.phase() {
         return Err(TuneError::refused(format!("change {} is not in force: {}", journal.id, because(&why))));
@@ -66,7 +66,7 @@ fn by_guard(site: &Site, journal: &mut Journal) -> Result<RolledBack, TuneError>
         let answer = client.ask(wire::RESTORE, GUARD_MAX).unwrap_or_default();
         if answer == wire::REFUSED {
             return Err(TuneError::refused(format!("change {} is being confirmed at this moment", journal.id))
-                .hint(format!("try again: floodline rollback {}", journal.id)));
+                .hint(format!("try again: {}", site.command(&format!("rollback {}", journal.id)))));
         }
     }
     // Its journal comes after the values, and a disk may delay it.

@@ -37,11 +37,12 @@ pub struct InForce {
 pub fn in_force(site: &Site, id: Option<u32>) -> Result<InForce, TuneError> {
     let found = site.find(id, |phase| phase.is_pending() || phase.is_confirmed())?;
     let Some(journal) = found else {
-        return Err(TuneError::refused("no change is in force").hint("floodline history lists the changes"));
+        return Err(TuneError::refused("no change is in force").hint(site.listed()));
     };
     if let Phase::Ended(why) = journal.phase() {
-        return Err(TuneError::refused(format!("change {} is not in force: {}", journal.id, because(&why)))
-            .hint("floodline history lists the changes"));
+        return Err(
+            TuneError::refused(format!("change {} is not in force: {}", journal.id, because(&why))).hint(site.listed())
+        );
     }
     let mut checks: Vec<Check> = journal.planned.slots.iter().map(|slot| now(&site.host, slot)).collect();
     if journal.phase() == Phase::Persisted {

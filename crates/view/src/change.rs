@@ -65,6 +65,10 @@ pub struct Applied {
     pub set: Vec<(String, String)>,
     /// Time left to confirm it.
     pub confirm_within_s: f64,
+    /// Command that keeps it.
+    pub keep: String,
+    /// Command that undoes it.
+    pub undo: String,
 }
 
 /// A confirmed change.
@@ -260,8 +264,8 @@ pub fn applied(applied: &Applied) -> String {
     }
     let left = human::seconds(applied.confirm_within_s);
     let _ = writeln!(text, "Unless it is confirmed, it is undone in {left}.");
-    text.push_str("  keep it: floodline confirm (from a new login)\n");
-    let _ = writeln!(text, "  undo it: floodline rollback {}", applied.id);
+    let _ = writeln!(text, "  keep it, from a new login: {}", applied.keep);
+    let _ = writeln!(text, "  undo it: {}", applied.undo);
     text
 }
 
@@ -279,7 +283,7 @@ pub fn confirmed(confirmed: &Confirmed) -> String {
 
 /// A change that was undone.
 pub fn rolled_back(done: &RolledBack) -> String {
-    format!("change {} is undone: {}\n", done.id, done.text)
+    format!("change {} is no longer in force: {}\n", done.id, done.text)
 }
 
 /// A moment on the wall clock.

@@ -35,17 +35,17 @@ use std::time::Duration;
         Examples:\n  \
         floodline apply plan.json --dry-run\n  \
         floodline apply plan.json --yes --confirm-within 10m\n  \
-        floodline apply --set vm.dirty_bytes=268435456 --yes --persist\n  \
+        floodline apply --set vm.dirty_bytes=256M --yes --persist\n  \
         floodline apply --finding dirty-cliff --yes --probe 'test -e /srv/ok'"
 )]
 pub(crate) struct Apply {
     /// Plan that floodline advise wrote; - is standard input
-    #[arg(required_unless_present_any = ["set", "finding"], conflicts_with_all = ["set", "finding"])]
+    #[arg(conflicts_with_all = ["set", "finding"])]
     plan: Option<PathBuf>,
     /// Observe this host for 10 s and apply what helps against the finding of this rule
     #[arg(long, value_name = "RULE", conflicts_with = "set")]
     finding: Option<String>,
-    /// Set this knob to this value; may be repeated
+    /// Set this knob to this value, e.g. vm.dirty_bytes=256M; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Write. Without it, the writes are printed and nothing is changed
@@ -87,7 +87,13 @@ fn parse_within(text: &str) -> Result<Duration, String> {
 
 impl Run for Apply {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let site = self.site.site();
+        if self.plan.is_none() && self.finding.is_none() && self.set.is_empty() {
+            return Err(CliError::usage("no change is given")
+                .hint("a setting: floodline apply --set vm.dirty_bytes=256M --dry-run")
+                .hint("what helps against a finding: floodline apply --finding dirty-cliff --dry-run")
+                .hint("a plan: floodline advise host.flr -o plan.json && floodline apply plan.json --dry-run"));
+        }
+        let site = self.site.site()?;
         let plan = match (&self.plan, &self.finding) {
             (Some(path), _) => read(path)?,
             (None, Some(rule)) => {
@@ -106,7 +112,14 @@ impl Run for Apply {
                 return Ok(Exit::Done);
             }
             return Err(CliError::usage("nothing was changed: --yes was not given")
-                .hint("apply the writes above: add --yes; print them only: add --dry-run"));
+                .hint("make these writes: add --yes")
+                .hint("only print them, with exit code 0: add --dry-run"));
+        }
+        let steps = prepared.slots.iter().map(|slot| slot.writes.len()).max().unwrap_or(0);
+        if steps > 1 {
+            console.note(&format!(
+                "a limit is lowered in {steps} steps; each waits, a few seconds at most, until the dirty data fits"
+            ));
         }
         let applied = run(&site, &request, prepared)?;
         let answer = view::Applied {
@@ -114,6 +127,8 @@ impl Run for Apply {
             id: applied.id,
             set: applied.set,
             confirm_within_s: applied.left.as_secs_f64(),
+            keep: site.command("confirm"),
+            undo: site.command(&format!("rollback {}", applied.id)),
         };
         match self.format {
             Format::Text => console.print(&view::applied(&answer))?,
@@ -146,8 +161,12 @@ impl Apply {
         })?;
         let report = stretches.finish();
         let Some(finding) = report.findings.iter().find(|finding| finding.rule == rule) else {
-            return Err(CliError::usage(format!("{rule} is not found on this host; nothing was changed"))
-                .hint(format!("floodline doctor --rule {rule} --details shows why")));
+            return Err(CliError::usage(format!("{rule} is not found on this host; nothing was changed")).hint(
+                match root {
+                    Some(root) => format!("see why: floodline doctor --rule {rule} --details --root {}", shown(root)),
+                    None => format!("see why: floodline doctor --rule {rule} --details"),
+                },
+            ));
         };
         let knob = |path: &str| floodline_tune::knob::name_of_path(path);
         let steps = finding.plan.iter().filter(|step| step.when == When::Now);
@@ -181,6 +200,9 @@ fn writes(prepared: &Prepared) -> view::Writes {
     view::Writes { schema: view::WRITES, settings: slots.collect(), files_at_confirm: files.collect() }
 }
 
+/// Hint beside a file that holds no plan.
+const MAKE: &str = "make a plan: floodline advise host.flr -o plan.json";
+
 /// Reads a plan.
 fn read(path: &Path) -> Result<ChangePlan, CliError> {
     let name = if path == Path::new("-") { "standard input".to_owned() } else { shown(path).to_string() };
@@ -189,10 +211,9 @@ fn read(path: &Path) -> Result<ChangePlan, CliError> {
         false => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
     };
     let mut text = Vec::new();
-    open.and_then(|file| file.take(PLAN_MAX).read_to_end(&mut text)).map_err(|error| {
-        CliError::usage(format!("cannot read {name}: {error}")).hint("make a plan with: floodline advise")
-    })?;
-    let again = |error: CliError| error.hint("nothing was changed; make a new plan: floodline advise");
+    open.and_then(|file| file.take(PLAN_MAX).read_to_end(&mut text))
+        .map_err(|error| CliError::usage(format!("cannot read {name}: {error}")).hint(MAKE))?;
+    let again = |error: CliError| error.hint(MAKE);
     let value: serde_json::Value = serde_json::from_slice(&text)
         .map_err(|error| again(CliError::usage(format!("{name} is not a plan: {error}"))))?;
     // A newer form has fields that this program does not know: its version explains more than they do.

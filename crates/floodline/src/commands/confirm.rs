@@ -35,7 +35,7 @@ pub(crate) struct Confirm {
 
 impl Run for Confirm {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let site = self.site.site();
+        let site = self.site.site()?;
         tell_settled(console, &site.settle_if_free()?);
         let confirmed = confirm(&site, self.id, self.same_login)?;
         if let Some(why) = &confirmed.not_persisted {

@@ -30,7 +30,7 @@ pub(crate) struct History {
 
 impl Run for History {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let site = self.site.site();
+        let site = self.site.site()?;
         tell_settled(console, &site.settle_if_free()?);
         let journals = site.journals()?;
         let changes = journals.iter().map(|journal| {

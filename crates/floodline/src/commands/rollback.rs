@@ -32,7 +32,7 @@ pub(crate) struct Rollback {
 
 impl Run for Rollback {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let site = self.site.site();
+        let site = self.site.site()?;
         let settled = site.settle_if_free()?;
         tell_settled(console, &settled);
         // What was left by a crash and is finished now is what the person asked for.

@@ -105,7 +105,7 @@ impl Run for Verify {
 
 impl Verify {
     fn check(&self, console: &Console, id: Option<u32>) -> Result<(Journal, Vec<view::Check>), CliError> {
-        let site = self.site.site();
+        let site = self.site.site()?;
         tell_settled(console, &site.settle_if_free()?);
         let found = in_force(&site, id)?;
         let checks = found.checks.into_iter().map(|check| view::Check {

@@ -212,6 +212,52 @@ fn a_pending_change_is_rolled_back_by_its_guard() {
 }
 
 #[test]
+fn a_relative_root_is_the_folder_it_names() {
+    let host = Imitated::new();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floodline"));
+        command.env_clear().args(args).args(["--root", "."]).current_dir(host.folder.path()).stdin(Stdio::null());
+        let output = command.output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, text) = run(&["apply", "--yes", "--set", "vm.dirty_bytes=256M"]);
+    assert_eq!(code, Some(0), "{text}");
+    // The commands it prints work from any folder.
+    let root = host.folder.path().canonicalize().expect("a folder");
+    assert!(text.contains(&format!("undo it: floodline rollback 1 --root {}", root.display())), "{text}");
+    assert_eq!(host.values()[..2], ["268435456", "0"]);
+    let (code, text) = run(&["rollback"]);
+    assert_eq!((code, host.values()), (Some(0), old().iter().map(ToString::to_string).collect()), "{text}");
+}
+
+#[test]
+fn what_only_reads_makes_no_folder() {
+    let host = Imitated::new();
+    for args in [&["history"][..], &["apply", "--set", "vm.dirty_bytes=256M", "--dry-run"], &["verify"], &["rollback"]]
+    {
+        let run = host.run(args);
+        assert!(!host.path("var").exists(), "{args:?}: {run}");
+    }
+    assert!(host.run(&["history"]).stdout.contains("floodline has changed nothing"));
+    let run = floodline(&["history", "--root", "/no/such/folder"]);
+    assert_eq!(run.code, 2, "{run}");
+    assert!(run.stderr.contains("/no/such/folder does not imitate a host"), "{run}");
+}
+
+#[test]
+fn a_slip_of_apply_names_what_to_type() {
+    let host = Imitated::new();
+    let check = |args: &[&str], text: &str| {
+        let run = host.run(&[&["apply"], args].concat());
+        assert!(run.code == 2 && run.stderr.contains(text), "{args:?}: {run}");
+    };
+    check(&[], "floodline apply --set vm.dirty_bytes=256M --dry-run");
+    check(&["--set", "vm.dirty_bytez=1"], "did you mean vm.dirty_bytes?");
+    check(&["--set", "vm.dirty_ratio=1K"], "invalid value \"1K\" for vm.dirty_ratio");
+    check(&["nothing.json"], "floodline advise host.flr -o plan.json");
+}
+
+#[test]
 fn a_value_of_an_administrator_is_left() {
     let host = Imitated::new();
     applied(&host, &[]);
@@ -221,7 +267,7 @@ fn a_value_of_an_administrator_is_left() {
     assert!(run.stderr.contains("vm.dirty_bytes=268435456 is not in force: found 1073741824 0"), "{run}");
     let run = host.run(&["rollback"]);
     assert_eq!(run.code, 0, "{run}");
-    assert!(run.stdout.contains("vm.dirty_bytes=268435456 was changed by another program, which is left"), "{run}");
+    assert!(run.stdout.contains("vm.dirty_bytes has the value of another program, which is left"), "{run}");
     assert_eq!(host.values(), ["1073741824", "0", "0", "10"]);
 }
 
@@ -260,6 +306,7 @@ fn what_must_not_be_applied_is_refused_and_nothing_is_changed() {
     check(&[&plan("boot-1", "boot-0"), "--yes"], 2, "the plan was made for another boot");
     check(&[&plan("6.12.0", "6.1.0"), "--yes"], 2, "the plan was made for another kernel");
     check(&[&plan("\"20\"", "\"30\""), "--yes"], 2, "vm.dirty_ratio is 20, and was 30 when the plan was made");
+    check(&[&plan("16777216", "33554432"), "--yes"], 2, "for a host with 32.0 MiB of memory; this host has 16.0 MiB");
     check(&[&plan("plan/1", "plan/2"), "--yes"], 2, "has schema \"floodline.plan/2\"");
     check(&[&plan("\"rules\"", "\"rulez\""), "--yes"], 2, "is not a plan");
     check(&[&plan("0.2", "-1"), "--yes"], 2, "longest_pause_s");
