@@ -81,7 +81,7 @@ impl Judge {
             variant,
             kernel: report.host.kernel,
             kernel_version: kernel,
-            samples: seen.window.samples,
+            samples: seen.samples(),
             seconds: seen.window.seconds(),
             first_sample_seconds: None,
             beside_seconds: None,

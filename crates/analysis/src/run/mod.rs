@@ -11,7 +11,8 @@ use crate::budget::Judge;
 use crate::diagnose::diagnose;
 use crate::report::{Finding, Report};
 use floodline_record::name::Name;
-use floodline_record::record::{Record, Sink, What};
+use floodline_record::record::{Event, Record, Sink, What};
+use floodline_record::sample::Sample;
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_scenario::{Bound, Expect, Figure, figures as of_tasks};
@@ -59,9 +60,20 @@ pub struct RunReport {
 /// A run as it is read from its recording.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// The whole recording, folded.
+    /// The recording, folded: all of it, or what [`Run::of_workload`] keeps.
     pub window: Window,
     judge: Option<Judge>,
+    workload: Option<Workload>,
+}
+
+/// How far a recording is read of which only the workload counts.
+#[derive(Debug, Default)]
+struct Workload {
+    /// Sample before the workload's start: growth is counted from it.
+    before: Option<Box<Sample>>,
+    is_started: bool,
+    is_over: bool,
+    samples: u64,
 }
 
 /// Figures that cost a second look at every sample; computed where they are asked for.
@@ -73,7 +85,19 @@ impl Run {
     /// To read the recording of a run of which this is expected.
     pub fn expecting(expect: &Expect) -> Run {
         let is_asked = expect.figures.keys().any(|name| name.starts_with(BUDGET));
-        Run { window: Window::default(), judge: is_asked.then(Judge::default) }
+        Run { judge: is_asked.then(Judge::default), ..Run::default() }
+    }
+
+    /// Judges from the start of the workload to its end: what setups and tear-down do to the machine is not found. Without
+    /// a start in the recording, all of it counts.
+    #[must_use]
+    pub fn of_workload(self) -> Run {
+        Run { workload: Some(Workload::default()), ..self }
+    }
+
+    /// Number of samples in the recording, those outside the workload included.
+    pub fn samples(&self) -> u64 {
+        self.workload.as_ref().map_or(self.window.samples, |workload| workload.samples)
     }
 
     /// All figures.
@@ -103,7 +127,32 @@ impl Sink for Run {
         if let Some(judge) = &mut self.judge {
             judge.record(record)?;
         }
-        self.window.record(record)
+        let Some(workload) = &mut self.workload else { return self.window.record(record) };
+        match record {
+            Record::Sample(sample) => {
+                workload.samples += 1;
+                if workload.is_over {
+                    return Ok(());
+                }
+                if !workload.is_started {
+                    workload.before = Some(sample.clone());
+                }
+                self.window.record(record)
+            }
+            Record::Event(Event { what: What::WorkloadStarted { .. }, .. }) => {
+                workload.is_started = true;
+                self.window.begin_again();
+                if let Some(before) = workload.before.take() {
+                    self.window.record(&Record::Sample(before))?;
+                }
+                self.window.record(record)
+            }
+            Record::Event(Event { what: What::WorkloadEnded, .. }) => {
+                workload.is_over = true;
+                self.window.record(record)
+            }
+            _ => self.window.record(record),
+        }
     }
 }
 
@@ -284,6 +333,35 @@ mod tests {
             let late = misses(&expecting(&[second.rule]), &Window::default(), &BTreeMap::new(), &findings);
             assert_eq!(late, [format!("{} was not found first, but after {}", second.rule, first.rule)]);
         }
+    }
+
+    #[test]
+    fn what_happens_before_and_after_the_workload_is_not_judged() {
+        let event = |what| Record::Event(Event { at: floodline_record::units::Nanos(1), what });
+        let started = || event(What::WorkloadStarted { scenario: "s".into(), variant: "v".into() });
+        let found = |records: &[Record]| {
+            let mut run = Run::default().of_workload();
+            for record in records {
+                let Ok(()) = run.record(record);
+            }
+            (run.samples(), run.diagnose().findings.iter().map(|finding| finding.rule).collect::<Vec<_>>())
+        };
+        let records = floodline_testkit::incidents::dirty_cliff().records();
+        let is_sample = |record: &Record| matches!(record, Record::Sample(_));
+        let samples = records.iter().filter(|record| is_sample(record)).count() as u64;
+        let first = records.iter().position(is_sample).expect("a sample");
+        let with = |at: usize, what: Record| {
+            let mut records = records.clone();
+            records.insert(at, what);
+            records
+        };
+        let rule = "dirty-cliff";
+        assert!(found(&records).1.contains(&rule), "without a workload all of it counts");
+        assert!(found(&with(first, started())).1.contains(&rule));
+        assert_eq!(found(&with(records.len(), started())), (samples, Vec::new()), "only the setup");
+        let mut over = with(first + 1, event(What::WorkloadEnded));
+        over.insert(first, started());
+        assert_eq!(found(&over), (samples, Vec::new()));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Trial<'_> {
             variant: self.variant.to_owned(),
             kernel: self.kernel.release.clone(),
             kernel_version: self.kernel.version,
-            samples: seen.window.samples,
+            samples: seen.samples(),
             seconds: took.map_or(0.0, |took| took.total.as_secs_f64()),
             first_sample_seconds: took.and_then(|took| took.first_sample).map(|time| time.as_secs_f64()),
             beside_seconds: took.and_then(|took| Some((took.total.as_secs_f64() - self.lasts(&seen)?).max(0.0))),
@@ -148,14 +148,14 @@ struct Took {
     first_sample: Option<Duration>,
 }
 
-/// Reads the recording of a run of which something is expected. One look is no run.
+/// Reads the recording of a run of which something is expected, from the start of its workload. One sample is not a run.
 pub(super) fn read_run(recording: &Path, expect: &Expect) -> Result<Run, CliError> {
-    let mut run = Run::expecting(expect);
+    let mut run = Run::expecting(expect).of_workload();
     Input::open(recording)?.each(|record| {
         let Ok(()) = run.record(&record);
         Ok(true)
     })?;
-    match run.window.samples {
+    match run.samples() {
         0 | 1 => {
             Err(CliError::usage(format!("{} contains fewer than two samples; nothing to judge", shown(recording))))
         }
