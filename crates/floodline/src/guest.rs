@@ -14,7 +14,7 @@ use floodline_host::root::HostRoot;
 use floodline_host::trace::{Budget, Tracer};
 use floodline_lab::guest::{Guest, power_off};
 use floodline_lab::job::{Errand, Job, Shell, Status};
-use floodline_lab::workload::{Directed, Director, Place, Stop, Worker, worker as run_worker};
+use floodline_lab::workload::{Directed, Director, Place, Stop, Worker, inherit_orphans, worker as run_worker};
 use floodline_record::record::{Event, Record, Sink, What};
 use floodline_record::recording::{Encoder, Header};
 use floodline_record::units::Nanos;
@@ -50,6 +50,7 @@ pub(crate) fn run() -> ! {
 
 /// One task of the workload, told what to do on standard input.
 pub(crate) fn worker() -> Result<Exit, CliError> {
+    inherit_orphans();
     match run_worker(BufReader::new(io::stdin()), io::stdout()) {
         Ok(()) => Ok(Exit::Done),
         Err(error) => Err(CliError::usage(format!("only the lab starts a worker: {error}"))),

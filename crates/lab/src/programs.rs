@@ -39,7 +39,7 @@ pub enum ProgramsError {
 /// Packages of a scenario's real programs.
 pub(crate) fn packages(scenario: &Scenario) -> BTreeSet<String> {
     let programs = scenario.workload.tasks.values().filter_map(|task| task.program.as_ref());
-    programs.map(|program| program.package.clone()).collect()
+    programs.flat_map(|program| program.all_packages().map(str::to_owned)).collect()
 }
 
 /// The disk with some packages; from the cache where it is there.

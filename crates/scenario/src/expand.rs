@@ -4,8 +4,9 @@
 
 use super::machine::{Cgroup, Machine, Mount, OverlayDirs};
 use super::quantity::Time;
+use super::real_program::RealProgram;
 use super::step::Step;
-use super::workload::{RealProgram, STALL_OVER};
+use super::workload::STALL_OVER;
 use super::{Scenario, Task};
 use floodline_record::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -192,7 +193,10 @@ impl Scenario {
                         stall_over: task.stall_over.unwrap_or(STALL_OVER),
                         setup: numbered(&program.setup),
                         steps: numbered(&program.steps),
-                        program: task.program.as_ref().map(|program| numbered_program(program, i, j)),
+                        program: task.program.as_ref().map(|program| {
+                            let fill = |text: &String| fill(&fill(text, 'i', i.into()), 'j', j.into());
+                            program.numbered(&[("i", i), ("j", j)], fill)
+                        }),
                     });
                 }
             }
@@ -224,18 +228,6 @@ fn numbered(steps: &[Step], i: u32, j: u32) -> Vec<Step> {
         step.each_text(&mut |_, text| *text = fill(&fill(text, 'i', i.into()), 'j', j.into()));
     }
     steps
-}
-
-/// A real program with its numbers filled in: in arguments, environment, files and their text.
-fn numbered_program(program: &RealProgram, i: u32, j: u32) -> RealProgram {
-    let fill = |text: &String| fill(&fill(text, 'i', i.into()), 'j', j.into());
-    RealProgram {
-        package: program.package.clone(),
-        command: program.command.iter().map(fill).collect(),
-        env: program.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
-        files: program.files.iter().map(|(path, text)| (fill(path), fill(text))).collect(),
-        ready: program.ready.as_ref().map(fill),
-    }
 }
 
 /// A seed for each task copy: neighbours must not be alike, so the numbers are mixed (splitmix64).

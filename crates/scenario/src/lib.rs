@@ -23,6 +23,7 @@ mod profile;
 pub mod program;
 mod quantity;
 mod random;
+mod real_program;
 mod schema;
 mod service;
 mod step;
@@ -49,6 +50,7 @@ pub use quantity::{
     ByteRate, ByteSize, Frequency, IoRate, Level, NotAQuantity, Pace, RequestsPerSecond, SizeLimit, Time,
 };
 pub use random::Random;
+pub use real_program::{RealProgram, SHELL};
 pub use schema::schema;
 pub use service::{RedisSet, Sql, Syslog};
 pub use step::{
@@ -56,7 +58,7 @@ pub use step::{
     Parallel, Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,
 };
 pub use sysctl::{SysctlValue, Sysctls};
-pub use workload::{RealProgram, STALL_OVER, Task, Workload};
+pub use workload::{STALL_OVER, Task, Workload};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@
 use super::machine::is_default;
 use super::preset::{Preset, Program};
 use super::quantity::Time;
+use super::real_program::RealProgram;
 use super::step::Step;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,27 +60,6 @@ pub struct Task {
     /// Or: a real program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<RealProgram>,
-}
-
-/// A real program from a distribution's package, run as it is until the workload's duration is over. `{i}` and
-/// `{j}` are filled in in its arguments, environment, files and their text, as they are in steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RealProgram {
-    /// Package of the machine's own distribution that has it; it and the libraries it depends on are given to
-    /// the guest, nothing of it is installed or configured.
-    pub package: String,
-    /// Program and arguments.
-    pub command: Vec<String>,
-    /// Environment.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// Files written before it starts, by path.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, String>,
-    /// A path that exists once it is ready, e.g. its socket; tasks start after that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready: Option<String>,
 }
 
 /// Where no other threshold is named.

@@ -166,6 +166,65 @@ fn vm_real_services_on_a_mirror_and_on_a_slow_disk_are_as_expected() {
     );
 }
 
+/// Programs of two packages as a user and as root; `CODE` is what the last one is expected to end with.
+const PROGRAMS: &str = r#"
+name = "real"
+summary = "programs that end"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices.disk]
+size = "1 GiB"
+[machine.mounts."/data"]
+type = "ext4"
+device = "disk"
+[workload]
+duration = "20s"
+[workload.tasks.build]
+setup = [{ mkdir = { path = "/data/build" } }]
+[workload.tasks.build.program]
+packages = ["tar"]
+user = "builder"
+env.BLOCKS = "3"
+script = """
+test "$(stat -c %u /data/build)-$(id -u)" = 1000-1000
+cd /data/build
+for n in 1 2; do dd if=/dev/zero of=part$n bs=1M count=$BLOCKS status=none; done
+tar -cf all.tar part1 part2
+"""
+exit_code = 0
+[workload.tasks.failing.program]
+script = "echo no such luck >&2; exit 3"
+exit_code = CODE
+[expect.figures]
+"build.failures_count" = { max = 0 }
+"#;
+
+#[test]
+fn vm_programs_end_with_their_exit_code_and_what_their_children_write_counts() {
+    let Some((_guest, program)) = guest() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("real.toml");
+    std::fs::write(&path, PROGRAMS.replace("CODE", "4")).expect("a scenario");
+    let path = path.to_str().expect("UTF-8");
+    let run = run(&["run", path, "--kernel", "6.12", "--guest-program", &program, "--format", "json"]);
+    if is_skipped(&run) {
+        return;
+    }
+    // The other program failed, and nothing else.
+    assert_eq!(run.code, 1, "{run}");
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let report = if json.is_array() { &json[0] } else { &json };
+    let says =
+        "failing failed: program: dash ended by itself with exit code 3, expected 4; its last words: no such luck";
+    assert_eq!(report["not_as_expected"], serde_json::json!([says]), "{run}");
+    let figure = |name: &str| report["figures"][name]["value"].as_f64().unwrap_or_else(|| panic!("no {name}: {run}"));
+    let dirtied = figure("build.dirtied_bytes_per_second") * figure("build.finished_seconds");
+    // Twice 6 MiB, the directory, and the time between a program's end and the event of it.
+    let mib = dirtied / f64::from(1 << 20);
+    assert!((12.0..13.0).contains(&mib), "{mib} MiB: {run}");
+}
+
 #[test]
 fn vm_incidents_are_confirmed_by_the_trace_which_names_the_guilty() {
     as_expected(

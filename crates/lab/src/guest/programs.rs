@@ -3,24 +3,36 @@
 //! and their loader expect, and the few files of `/etc` without which servers do not start.
 
 use super::{GuestError, devices};
+use floodline_scenario::Scenario;
 use rustix::mount::{MountFlags, mount};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 /// Names in the root directory that are the same as those below `/usr`.
 const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
 
-/// Everyone is root here.
-const ETC: &[(&str, &str)] = &[
-    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"),
-    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
-    ("/etc/hosts", "127.0.0.1 localhost\n"),
-];
+/// Programs are root's where the scenario names no other user.
+const ETC: &[(&str, &str)] =
+    &[("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"), ("/etc/hosts", "127.0.0.1 localhost\n")];
 
-/// Mounts the disk with this serial number.
-pub(super) fn mount_disk(serial: &str) -> Result<(), GuestError> {
+/// User and group of the first user that a scenario names, as Debian counts people.
+const FIRST_USER: u32 = 1000;
+
+/// The lines of `passwd` and `group` with these users, each with a group of its own.
+fn accounts<'a>(users: impl IntoIterator<Item = &'a str>) -> (String, String) {
+    let mut passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n".to_owned();
+    let mut group = "root:x:0:\nnogroup:x:65534:\n".to_owned();
+    let users: BTreeSet<&str> = users.into_iter().filter(|user| !["root", "nobody"].contains(user)).collect();
+    for (id, user) in (FIRST_USER..).zip(users) {
+        passwd.push_str(&format!("{user}:x:{id}:{id}:{user}:/:/bin/sh\n"));
+        group.push_str(&format!("{user}:x:{id}:\n"));
+    }
+    (passwd, group)
+}
+
+/// Mounts the disk with this serial number, and makes the users of the scenario's programs.
+pub(super) fn mount_disk(serial: &str, scenario: &Scenario) -> Result<(), GuestError> {
     let disks = devices::find(&BTreeMap::from([("programs".to_owned(), serial.to_owned())]))?;
     let Some((node, _)) = disks.get("programs") else {
         return Err(GuestError::Missing { what: "the disk of programs".to_owned() });
@@ -42,6 +54,11 @@ pub(super) fn mount_disk(serial: &str) -> Result<(), GuestError> {
         }
     }
     fs::create_dir_all("/etc").map_err(GuestError::at("/etc"))?;
+    let programs = scenario.workload.tasks.values().filter_map(|task| task.program.as_ref());
+    let (passwd, group) = accounts(programs.filter_map(|program| program.user.as_deref()));
+    for (path, text) in [("/etc/passwd", passwd), ("/etc/group", group)] {
+        fs::write(path, text).map_err(GuestError::at(path))?;
+    }
     ETC.iter().try_for_each(|(path, text)| fs::write(path, text).map_err(GuestError::at(path)))
 }
 
@@ -62,6 +79,14 @@ fn join(from: &Path, into: &Path) -> Result<(), GuestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_user_of_a_scenario_has_ids_of_its_own() {
+        let (passwd, group) = accounts(["web", "root", "db", "web"]);
+        let of = |text: &str| text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(of(&passwd), ["db:x:1000:1000:db:/:/bin/sh", "web:x:1001:1001:web:/:/bin/sh"]);
+        assert_eq!(of(&group), ["db:x:1000:", "web:x:1001:"]);
+    }
 
     #[test]
     fn libraries_of_two_programs_are_found_in_one_directory() {

@@ -19,7 +19,7 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     host.stage("making filesystems");
     let devices = stacked(scenario, disks)?;
     if let Some(serial) = &job.programs {
-        programs::mount_disk(serial)?;
+        programs::mount_disk(serial, scenario)?;
     }
     let mut place = Place { mode, cgroup_roots: Vec::new(), devices, mounts: scenario.mount_copies() };
     host.stage("mounting");

@@ -13,10 +13,19 @@ pub(super) fn counters(pid: u32) -> TaskIo {
     parse(&io, &stat)
 }
 
+/// Minor and major faults of the children that a process has reaped. Their bytes are among its own.
+pub(super) fn of_ended(pid: u32) -> (Option<u64>, Option<u64>) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    (field(&stat, 8), field(&stat, 10))
+}
+
+/// A field of `stat`. The name in parentheses may hold anything: fields are counted from the last one on.
+fn field(stat: &str, number: usize) -> Option<u64> {
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(number)?.parse().ok())
+}
+
 fn parse(io: &str, stat: &str) -> TaskIo {
     let of = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok());
-    // The name in parentheses may hold anything: fields are counted from the last one on.
-    let fault = |field: usize| stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(field)?.parse().ok());
     TaskIo {
         rchar: of("rchar"),
         wchar: of("wchar"),
@@ -25,8 +34,8 @@ fn parse(io: &str, stat: &str) -> TaskIo {
         read_bytes: of("read_bytes"),
         write_bytes: of("write_bytes"),
         cancelled_write_bytes: of("cancelled_write_bytes"),
-        minflt: fault(7),
-        majflt: fault(9),
+        minflt: field(stat, 7),
+        majflt: field(stat, 9),
     }
 }
 

@@ -1,33 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The process of one task copy. Hears what to do, prepares, says that it is ready, runs, and tells what
-//! it measured. A real program is a child of its worker: it inherits the cgroup, and is told to end.
+//! it measured. A real program is a child of its worker and inherits the cgroup.
 
-use super::clock::{later, now, until};
+use super::clock::now;
 use super::error::{Failure, StepError};
+use super::family;
 use super::meeting::Meeting;
 use super::process::{counters, events, growth, name};
+use super::program::{self, RunningProgram};
 use super::runner::{Prepared, Run, perform, prepare};
 use super::stop::Stop;
 use super::wire::{Order, Said, Wish, hear, say};
 use floodline_record::record::{Event, TaskIo, What};
 use floodline_record::units::Nanos;
-use floodline_scenario::{RealProgram, TaskCopy};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-/// How long a real program may take to be ready.
-const READY_WAIT: Nanos = Nanos(60 * Nanos::SECOND.0);
-/// How long a real program may take to end after it was told to.
-const END_WAIT: Nanos = Nanos(10 * Nanos::SECOND.0);
-
-/// Where real programs are looked for.
-const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs one task for a director, which is at the other end of the two streams. Returns when the task is
 /// over, or the director gone.
@@ -59,7 +49,7 @@ struct Begin {
 }
 
 fn one_task(run: &Run<'_>, line: &Line<'_>, begun: &Receiver<Begin>) -> io::Result<Option<Failure>> {
-    let mut prepared = match prepare(run).and_then(|prepared| Ok((prepared, launch(run.task)?))) {
+    let (prepared, mut program) = match prepare(run).and_then(|prepared| Ok((prepared, program::prepare(run.task)?))) {
         Ok(prepared) => prepared,
         Err(failure) => return Ok(Some(failure)),
     };
@@ -68,10 +58,20 @@ fn one_task(run: &Run<'_>, line: &Line<'_>, begun: &Receiver<Begin>) -> io::Resu
     if run.stop.sleep_until(begin.start) {
         return Ok(None);
     }
-    let pid = prepared.1.as_ref().map_or(std::process::id(), |child| child.0.id());
+    // A server runs already. What ends by itself begins with the task.
+    let began = now();
+    if program.is_none()
+        && let Some(program_of_task) = &run.task.program
+    {
+        match program::start(program_of_task) {
+            Ok(running) => program = Some(running),
+            Err(failure) => return Ok(Some(failure)),
+        }
+    }
+    let pid = program.as_ref().map_or(std::process::id(), RunningProgram::pid);
     let started = What::TaskStarted { task: name(run.task), pid: Some(pid) };
-    line.say(&Said::Event(Event { at: now(), what: started }))?;
-    let (said, failure) = measured(run, begin.since, pid, prepared.0, prepared.1.as_mut());
+    line.say(&Said::Event(Event { at: began, what: started }))?;
+    let (said, failure) = measured(run, began, begin.since, prepared, program.as_mut());
     for event in said {
         line.say(&Said::Event(event))?;
     }
@@ -81,28 +81,28 @@ fn one_task(run: &Run<'_>, line: &Line<'_>, begun: &Receiver<Begin>) -> io::Resu
 /// Runs the program and takes the kernel's counters over the time of the figures.
 fn measured(
     run: &Run<'_>,
+    began: Nanos,
     since: Nanos,
-    pid: u32,
     prepared: Prepared<'_>,
     program: Option<&mut RunningProgram>,
 ) -> (Vec<Event>, Option<Failure>) {
     let ended = Stop::new();
+    let is_new = program.as_ref().is_some_and(|program| program.ends_by_itself());
+    let root = program.as_ref().map(|program| program.pid());
+    let counted = || root.map_or_else(|| counters(std::process::id()), family::counters);
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| match now() >= since || !ended.sleep_until(since) {
-            true => Some((now(), counters(pid))),
-            false => None,
+        let first = scope.spawn(|| match () {
+            // A process that did not exist has counted nothing.
+            () if is_new && began >= since => Some((began, family::nothing())),
+            () if now() >= since || !ended.sleep_until(since) => Some((now(), counted())),
+            () => None,
         });
-        let (measures, failure) = match program {
-            Some(program) => {
-                let (measures, _) = perform(prepared, since);
-                (measures, program.wait(run.stop).err())
-            }
-            None => {
-                let (measures, ended) = perform(prepared, since);
-                (measures, ended.err())
-            }
+        let (measures, done) = perform(prepared, since);
+        let failure = match program {
+            Some(program) => program.wait(run.stop).err(),
+            None => done.err(),
         };
-        let (at, last) = (now(), counters(pid));
+        let (at, last) = (now(), counted());
         ended.ask();
         let mut events = events(run.task, &measures, at);
         if let Ok(Some((since, first))) = first.join() {
@@ -188,77 +188,5 @@ impl Meeting for Line<'_> {
     fn note(&self, text: &str) -> Result<(), StepError> {
         let note = Event { at: now(), what: What::Note { text: text.into() } };
         self.say(&Said::Event(note)).map_err(|_| StepError::Abandoned)
-    }
-}
-
-/// A real program, ended when dropped.
-struct RunningProgram(Child, String);
-
-fn launch(task: &TaskCopy) -> Result<Option<RunningProgram>, Failure> {
-    let Some(program) = &task.program else { return Ok(None) };
-    start(program).map(Some).map_err(|error| Failure { step: "program".to_owned(), error })
-}
-
-fn start(program: &RealProgram) -> Result<RunningProgram, StepError> {
-    for (path, text) in &program.files {
-        super::files::parents(path)?;
-        std::fs::write(path, text).map_err(|error| StepError::call("write", path, error))?;
-    }
-    let Some((name, arguments)) = program.command.split_first() else {
-        return Err(StepError::Senseless("no program to run".to_owned()));
-    };
-    let child = Command::new(name)
-        .args(arguments)
-        .env("PATH", PATH)
-        .envs(&program.env)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|error| StepError::call("exec", name, error))?;
-    let mut running = RunningProgram(child, name.clone());
-    let deadline = later(now(), READY_WAIT);
-    while program.ready.as_ref().is_some_and(|path| !Path::new(path).exists()) {
-        running.still_runs()?;
-        if now() >= deadline {
-            return Err(StepError::Senseless(format!("{name} was not ready within {} s", READY_WAIT.as_secs_f64())));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(running)
-}
-
-impl RunningProgram {
-    fn still_runs(&mut self) -> Result<(), StepError> {
-        match self.0.try_wait() {
-            Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(StepError::Senseless(format!("{} ended by itself: {status}", self.1))),
-            Err(error) => Err(StepError::call("wait", &self.1, error)),
-        }
-    }
-
-    /// Waits until it is time; a program that ends before that has failed.
-    fn wait(&mut self, stop: &Stop) -> Result<(), Failure> {
-        while !stop.sleep_until(later(now(), Nanos::from_millis(100))) {
-            self.still_runs().map_err(|error| Failure { step: "program".to_owned(), error })?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for RunningProgram {
-    fn drop(&mut self) {
-        let pid = i32::try_from(self.0.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
-        let asked = now();
-        while matches!(self.0.try_wait(), Ok(None)) {
-            if until(asked, now()) >= END_WAIT {
-                let _ = self.0.kill();
-                let _ = self.0.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! is collected, each with the path of its key.
 
 mod machine;
+mod program;
 mod workload;
 
 use super::{Expect, Scenario, load};
@@ -271,6 +272,11 @@ mod tests {
     #[test]
     fn a_package_is_named_as_debians_policy_has_it() {
         let place = PLACES[14];
+        let user = "[workload.tasks.t]\nprogram = { package = \"bash\", command = [\"a\"], user = \"@\" }";
+        for name in ["", "-u", "a:b", "A", "a b", "../x", "0"] {
+            assert!(read(user, name).is_err_and(|error| error.contains("is not the name of a user")), "{name:?}");
+        }
+        assert_eq!(read(user, "_apt").err(), None);
         for name in ["-o", "x", "Redis", "redis-", "redis/sid", "redis=1", "redis:amd64", "./x.deb", "^x", "x*", "--"] {
             assert!(read(place, name).is_err_and(|error| error.contains("is no name of a package")), "{name:?}");
         }

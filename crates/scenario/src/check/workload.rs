@@ -74,19 +74,7 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
         _ => complaints.add(&here, "steps, preset and program are three ways to say what it does: give one"),
     }
     if let Some(program) = &task.program {
-        if program.command.first().is_none_or(String::is_empty) {
-            complaints.add(&[&here[..], &["program", "command"]].concat(), "no program to run");
-        }
-        if !is_package(&program.package) {
-            let key = [&here[..], &["program", "package"]].concat();
-            complaints.hint(&key, format!("{:?} is no name of a package", program.package), "write \"redis-server\"");
-        }
-        for path in program.files.keys().chain(&program.ready).filter(|path| !is_plain_path(path)) {
-            complaints.add(&[&here[..], &["program"]].concat(), format!("{path:?} is no absolute path"));
-        }
-        if scenario.workload.duration.is_none() {
-            complaints.add(&here, "a real program runs until the workload's duration is over, which is not given");
-        }
+        super::program::check(scenario, name, program, complaints);
     }
     // Where a preset is wrong, what it expands to tells: the complaint is about the preset.
     let expanded = task.expand();
@@ -99,15 +87,6 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
         let at = At { scenario, key, depth: 0, is_setup };
         steps(&at, list, task, complaints);
     }
-}
-
-/// Whether a text is a name as Debian's policy has them: it is given to apt, which reads more than names.
-fn is_package(name: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    (2..=100).contains(&name.len())
-        && name.bytes().next().is_some_and(is_letter)
-        && name.bytes().last().is_some_and(|byte| is_letter(byte) || byte == b'+')
-        && name.bytes().all(|byte| is_letter(byte) || b"+-.".contains(&byte))
 }
 
 fn steps(at: &At<'_>, list: &[Step], task: &Task, complaints: &mut Complaints) {
