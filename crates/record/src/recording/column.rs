@@ -279,6 +279,37 @@ mod tests {
         check(&[None], &[Some(u64::MAX)], 3);
     }
 
+    #[test]
+    fn positions_are_in_order_and_below_the_number_of_rows() {
+        let mut positions = Positions { last: vec![1, 2] };
+        let mut check = |mode, bytes: &[u8], rows, expect: Option<&[u32]>| {
+            let mut set = vec![77];
+            let read = positions.get(&mut Cursor::new(bytes), mode, rows, &mut set);
+            assert_eq!(read.is_ok().then_some(set.as_slice()), expect, "{mode} {bytes:?} {rows}");
+        };
+        check(SAME, &[], 4, Some(&[1, 2]));
+        check(EMPTY, &[], 4, Some(&[]));
+        check(ALL, &[], 3, Some(&[0, 1, 2]));
+        // Neither of them is remembered as a set.
+        check(SAME, &[], 4, Some(&[1, 2]));
+        check(LIST, &[1, 3], 4, Some(&[3]));
+        check(SAME, &[], 4, Some(&[3]));
+        check(LIST, &[1, 4], 4, None);
+        check(LIST, &[2, 1, 2], 4, Some(&[1, 3]));
+        check(LIST, &[2, 1, 0], 4, None);
+        check(LIST, &[2, 0, 0], 4, None);
+        check(LIST, &[2, 1], 4, None);
+        check(LIST, &[5, 0, 1, 1, 1, 1], 4, None);
+        // 2^32 is row 0 in 32 bits.
+        check(LIST, &[1, 0x80, 0x80, 0x80, 0x80, 0x10], 4, None);
+        check(BITMAP, &[0b1010], 4, Some(&[1, 3]));
+        check(BITMAP, &[0b1_0000], 4, None);
+        check(BITMAP, &[0b1000_0000, 1], 9, Some(&[7, 8]));
+        check(BITMAP, &[0b1000_0000], 9, None);
+        check(BITMAP, &[0, 0b10], 9, None);
+        check(7, &[], 4, None);
+    }
+
     fn readings() -> impl Strategy<Value = Vec<(Option<u64>, Option<u64>)>> {
         let reading = prop_oneof![
             Just(None),

@@ -525,3 +525,50 @@ impl TableVisitorMut for GetTables<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::frame::put_frame;
+    use crate::recording::{Encoder, Header};
+
+    /// Unpacks a frame's payload, of which at most `left` bytes and one step more may come. Returns the content's length.
+    fn unpack(payload: &[u8], left: usize) -> Result<usize, &'static str> {
+        let file = Encoder::new(Vec::new(), Header::new(None)).unwrap().finish().unwrap();
+        let mut framed = file[..PREAMBLE].to_vec();
+        let head = Decoder::new(&file[..]).unwrap().header().clone();
+        let head = zstd::bulk::compress(&serde_json::to_vec(&head).unwrap(), 1).unwrap();
+        put_frame(&mut framed, kind::HEADER, &head);
+        put_frame(&mut framed, kind::RECORDS, payload);
+        let mut decoder = Decoder::new(&framed[..]).unwrap();
+        assert!(matches!(decoder.frames.next().unwrap(), Step::Frame { kind: kind::RECORDS, .. }));
+        let result = decoder.decompress(left).map_err(|malformed| malformed.0);
+        assert!(decoder.content.capacity() <= MAX_CONTENT, "{}", decoder.content.capacity());
+        result.map(|()| decoder.content.len())
+    }
+
+    #[test]
+    fn a_frame_is_unpacked_whole_or_not_far_beyond_what_may_come() {
+        // Zeros are packed into a few bytes, which are read long before all has come out.
+        for content in [0, 1, FIRST_CONTENT - 1, FIRST_CONTENT, FIRST_CONTENT + 1, 5 * FIRST_CONTENT, MAX_CONTENT] {
+            let packed = zstd::bulk::compress(&vec![0; content], 1).unwrap();
+            assert_eq!(unpack(&packed, MAX_CONTENT), Ok(content));
+        }
+        let packed = zstd::bulk::compress(&vec![0; 8 * FIRST_CONTENT], 1).unwrap();
+        let over = unpack(&packed, 10).unwrap();
+        assert!(over > 10 && over <= FIRST_CONTENT, "{over}");
+        let bomb = zstd::bulk::compress(&vec![0; MAX_CONTENT + 1], 1).unwrap();
+        assert_eq!(unpack(&bomb, usize::MAX), Err("a frame's content is too long"));
+    }
+
+    #[test]
+    fn a_frame_that_ends_early_is_malformed() {
+        let content: Vec<u8> = (0..1000_u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+        let packed = zstd::bulk::compress(&content, 1).unwrap();
+        assert_eq!(unpack(&packed, MAX_CONTENT), Ok(4000));
+        for end in [1, 4, packed.len() / 2, packed.len() - 1] {
+            assert_eq!(unpack(&packed[..end], MAX_CONTENT), Err("a frame's content ends early"), "{end}");
+        }
+        assert_eq!(unpack(b"not zstd at all", MAX_CONTENT), Err("cannot decompress"));
+    }
+}

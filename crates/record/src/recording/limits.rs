@@ -152,3 +152,105 @@ impl From<Limit> for Stop {
         Stop::TooMuch(limit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{BlockDevice, HostFacts, Mount, Stack};
+    use crate::id::DevId;
+
+    #[test]
+    fn content_may_be_64_times_the_file_and_4_mib() {
+        let mut spent = Spent::default();
+        assert_eq!(spent.content_left(), 4 << 20);
+        spent.read(10);
+        spent.read(90);
+        let max = 100 * 64 + (4 << 20);
+        assert_eq!(spent.content_left(), max);
+        assert!(spent.unpacked(max - 1).is_ok());
+        assert_eq!(spent.content_left(), 1);
+        assert!(spent.unpacked(1).is_ok());
+        assert_eq!(spent.content_left(), 0);
+        assert!(matches!(spent.unpacked(1), Err(Limit::Content { content, bytes: 100 }) if content == max + 1));
+    }
+
+    #[test]
+    fn a_sample_has_a_number_of_cells() {
+        let mut spent = Spent::default();
+        spent.read(1 << 40);
+        let half = usize::try_from(SAMPLE_CELLS_MAX / 2).unwrap();
+        for _ in 0..3 {
+            spent.begin_sample();
+            assert!(spent.rows(half / 2, 0, 2).is_ok());
+            assert!(spent.rows(half, 0, 1).is_ok());
+        }
+        assert!(spent.rows(0, 0, 1).is_ok());
+        let over = spent.rows(1, 0, 1);
+        assert!(matches!(over, Err(Limit::Sample { cells }) if cells == SAMPLE_CELLS_MAX + 1), "{over:?}");
+    }
+
+    #[test]
+    fn rows_cost_bytes_and_new_ones_cost_more() {
+        let mut spent = Spent::default();
+        spent.read(10);
+        let new = 10 * 32 + (1 << 20);
+        assert!(spent.rows(new, new, 1).is_ok());
+        let over = spent.rows(2, 1, 1);
+        let expect = new as u64 + 1;
+        assert!(matches!(over, Err(Limit::Entities { cells, bytes: 10 }) if cells == expect), "{over:?}");
+
+        let mut spent = Spent::default();
+        spent.read(10);
+        let all = 10 * 4096 + (1 << 25);
+        let mut left = all;
+        while left > 0 {
+            let rows = left.min(1 << 20);
+            spent.begin_sample();
+            assert!(spent.rows(rows / 4, 0, 4).is_ok());
+            left -= rows / 4 * 4;
+        }
+        spent.begin_sample();
+        let over = spent.rows(1, 0, 1);
+        let expect = all as u64 + 1;
+        assert!(matches!(over, Err(Limit::Cells { cells, bytes: 10 }) if cells == expect), "{over:?}");
+    }
+
+    #[test]
+    fn a_machine_has_a_number_of_devices_and_mounts() {
+        let mut facts = HostFacts::default();
+        let dev = DevId { major: 8, minor: 0 };
+        let device = BlockDevice {
+            dev,
+            name: "sda".into(),
+            rotational: None,
+            scheduler: None,
+            nr_requests: None,
+            max_request: None,
+            wbt_lat: None,
+            write_back_cache: None,
+            size: None,
+            partition_of: None,
+            slaves: Vec::new(),
+            stack: Stack::Bottom,
+        };
+        facts.devices.resize_with(DEVICES_MAX, || device.clone());
+        assert!(check_facts(&facts).is_ok());
+        facts.devices.push(device);
+        assert!(matches!(check_facts(&facts), Err(Limit::Facts { from: Source::SysBlock, max: DEVICES_MAX, .. })));
+        facts.devices.clear();
+        let mount = Mount {
+            dev,
+            root: "/".into(),
+            mount_point: "/".into(),
+            fs_type: "tmpfs".into(),
+            source: "none".into(),
+            options: "rw".into(),
+            super_options: "rw".into(),
+            overlay: None,
+        };
+        facts.mounts.resize_with(MOUNTS_MAX, || mount.clone());
+        assert!(check_facts(&facts).is_ok());
+        facts.mounts.push(mount);
+        assert!(matches!(check_facts(&facts), Err(Limit::Facts { from: Source::Mountinfo, max: MOUNTS_MAX, .. })));
+    }
+}
