@@ -63,6 +63,48 @@ fn settings_scale_the_limits_and_a_move_back_removes_them() {
 }
 
 #[test]
+fn each_setting_replaces_its_counterpart() {
+    let machine = |conditions: &str| {
+        let report = report(&host(Hierarchy::V2), conditions);
+        let row = &report.rows[0];
+        (row.then_bg_thresh_bytes.unwrap(), row.then_thresh_bytes.unwrap())
+    };
+    assert_eq!(machine("vm.dirty_bytes=64M,vm.dirty_background_bytes=16M"), (16 * MIB, 64 * MIB));
+    // The background threshold falls to half of the other one.
+    assert_eq!(machine("vm.dirty_bytes=64M"), (32 * MIB, 64 * MIB));
+    let (bg, thresh) = machine("vm.dirty_ratio=40,vm.dirty_background_ratio=20");
+    assert!(thresh.abs_diff(2 * bg) <= 8192 && bg > 16 * MIB, "{bg} {thresh}");
+    // A ratio in force after one in bytes, and the other way round.
+    let bytes = host(Hierarchy::V2).settings((0, 64 * MIB, 0, 16 * MIB));
+    let row = &report(&bytes, "vm.dirty_ratio=40,vm.dirty_background_ratio=20").rows[0];
+    assert_eq!((row.now_thresh_bytes, row.then_thresh_bytes), (Some(64 * MIB), Some(thresh)));
+    assert_eq!(row.then_bg_thresh_bytes, Some(bg));
+    let row = &report(&bytes, "vm.dirty_background_bytes=8M").rows[0];
+    assert_eq!((row.then_bg_thresh_bytes, row.then_thresh_bytes), (Some(8 * MIB), Some(64 * MIB)));
+}
+
+#[test]
+fn a_limit_of_a_cgroup_goes_to_its_own_file() {
+    let then = |conditions: &str| report(&host(Hierarchy::V2), conditions).rows[1].then_thresh_bytes.unwrap();
+    let now = report(&host(Hierarchy::V2), "cgroup=v2").rows[1].now_thresh_bytes.unwrap();
+    // Both limits bound what the cgroup may have: the smaller one counts.
+    assert_eq!(then("cgroup/app/memory.high=252M"), then("cgroup/app/memory.max=252M"));
+    assert!(then("cgroup/app/memory.high=252M") < now);
+    assert_eq!(then("cgroup/app/memory.high=1G"), now);
+    assert!(then("cgroup/app/memory.max=1G") > now);
+}
+
+#[test]
+fn a_screen_shows_ten_rows_and_counts_the_others() {
+    let many = (0..15).fold(host(Hierarchy::V2), |host, n| host.cgroup(&format!("/many{n}"), |_, _| {}));
+    let as_if = |all| as_if(&many.window(), &"vm.dirty_ratio=10".parse::<AsIf>().unwrap(), all).unwrap();
+    let (whole, shown) = (as_if(true), as_if(false));
+    assert_eq!((shown.rows.len(), whole.hidden), (10, 0));
+    assert_eq!(shown.hidden as usize, whole.rows.len() - 10);
+    assert!(whole.rows.len() > 15, "{}", whole.rows.len());
+}
+
+#[test]
 fn a_kernel_without_limits_of_cgroups_is_named() {
     let old = report(&host(Hierarchy::V2), "kernel=4.1");
     assert_eq!(old.rows[1].then_thresh_bytes, None);
