@@ -54,10 +54,12 @@ deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny --locked check
 
-# Kills the processes of `floodline apply` at random moments, on folders that imitate a host.
+# Kills the processes of `floodline apply` at random moments, on folders that imitate a host; the recorder at 200 points,
+# the lab 14 times, the tracer 10 times.
 KILLS := 1000
 kills:
-	FLOODLINE_KILLS=$(KILLS) cargo test --locked --package floodline --test program -- tune::no_kill
+	FLOODLINE_KILLS=$(KILLS) cargo test --locked --package floodline --test program -- tune::no_kill recorder_killed \
+	lab_that_is_killed after_a_kill
 
 # Coverage-guided, for FUZZ_MINUTES. The tests run the same targets for a moment each.
 fuzz:

@@ -53,6 +53,7 @@ fn conditions_that_hold_already_change_nothing() {
 fn settings_scale_the_limits_and_a_move_back_removes_them() {
     let half = report(&host(Hierarchy::V2), "vm.dirty_ratio=10,vm.dirty_background_ratio=5");
     let (now, then) = (half.rows[1].now_thresh_bytes.unwrap(), half.rows[1].then_thresh_bytes.unwrap());
+    assert!(half.headline.contains("the machine's limit changes from "), "{}", half.headline);
     // The kernel rounds a ratio to 1/4096.
     assert!(then.abs_diff(now / 2) <= now / 400, "{then} {now}");
     let back = report(&host(Hierarchy::V2), "cgroup=v1");

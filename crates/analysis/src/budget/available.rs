@@ -111,3 +111,13 @@ fn bracket(inputs: &Inputs, kernel: DomainLimits, tunables: &DirtyTunables) -> O
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::noise;
+
+    #[test]
+    fn readings_may_differ_by_64_pages_and_one_in_4096() {
+        assert_eq!([0, 4095, 4096, 40_960].map(noise), [64, 64, 65, 74]);
+    }
+}

@@ -322,3 +322,33 @@ fn thresholds(inputs: &Inputs, limits: Option<LimitBounds>) -> DomainBudget {
         ..DomainBudget::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::LimitKind;
+    use crate::budget::headroom::Room;
+    use floodline_record::id::EntityId;
+    use floodline_record::name::Name;
+
+    #[test]
+    fn the_memory_of_a_cgroup_is_bounded_by_its_room_or_by_the_machine() {
+        let window = floodline_testkit::Fixture::healthy().window();
+        let inputs = Inputs::of(&window);
+        let (of, limit) = (EntityId(7), LimitKind::Max);
+        let room = Room { pages: PageBound::exactly(0), of, path: Name::from("/app"), limit };
+        let bound = |low, high| PageBound { low, high };
+        let check = |headroom, available, expect| {
+            let found = memory_bound(&inputs, Some(&room), bound(10, 20), headroom, available);
+            assert_eq!(found, expect, "{headroom:?} {available:?}");
+        };
+        let headroom = MemoryBound::Headroom { of, limit };
+        check(bound(5, 7), Some(bound(17, 90)), headroom);
+        check(bound(5, 7), Some(bound(16, 90)), MemoryBound::Unknown);
+        check(bound(5, 7), Some(bound(1, 15)), MemoryBound::Unknown);
+        check(bound(5, 7), Some(bound(1, 14)), MemoryBound::CleanElsewhere);
+        check(bound(5, 7), None, MemoryBound::Unknown);
+        check(bound(0, 0), Some(bound(1, 2)), MemoryBound::FilePages { of, limit });
+        assert_eq!(memory_bound(&inputs, None, bound(10, 20), bound(5, 7), None), MemoryBound::CleanElsewhere);
+    }
+}

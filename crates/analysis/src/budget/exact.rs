@@ -226,3 +226,27 @@ impl Sink for Judge {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_parts_of_what_was_judged() {
+        let found = Exactness {
+            global: 10,
+            global_exact: 9,
+            quiet: 8,
+            quiet_exact: 6,
+            moved: 4,
+            moved_within: 1,
+            unseen: 7,
+            bounded: 5,
+            bounded_within: 1,
+        };
+        let shares = [found.global_share(), found.quiet_share(), found.moved_share(), found.bounded_share()];
+        assert_eq!(shares, [Some(0.9), Some(0.75), Some(0.25), Some(0.2)]);
+        let none = Exactness::default();
+        assert_eq!([none.global_share(), none.quiet_share(), none.moved_share(), none.bounded_share()], [None; 4]);
+    }
+}

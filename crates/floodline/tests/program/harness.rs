@@ -102,3 +102,8 @@ pub(crate) fn recording(fixture: &Fixture) -> RecordingFile {
 pub(crate) fn captured(kernel: &str) -> String {
     floodline_captured::tree(kernel).to_string_lossy().into_owned()
 }
+
+/// How many times a test kills a program: `FLOODLINE_KILLS`, at most `most`.
+pub(crate) fn kills(usual: u64, most: u64) -> u64 {
+    std::env::var("FLOODLINE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(usual).min(most)
+}

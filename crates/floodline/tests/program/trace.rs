@@ -4,7 +4,7 @@
 //! elsewhere. Mounts and the tracing instance are in a namespace of their own and end with the test; on the
 //! machine itself only a loop device of the test is touched.
 
-use crate::harness::{command, floodline, outcome};
+use crate::harness::{command, floodline, kills, outcome};
 use floodline_record::record::{Event, What};
 use floodline_record::traced::throttle::Domain;
 use floodline_skip::{Need, skip};
@@ -132,25 +132,35 @@ fn is_loaded(number: u32) -> bool {
     ProgInfoIter::default().any(|program| program.id == number)
 }
 
+/// `FLOODLINE_KILLS` says how many; `make kills` runs 10.
 #[test]
 fn nothing_stays_attached_after_a_kill() {
     if !may_trace() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("host.flr");
-    let args = ["record", "--trace", "on", "--every", "100ms", "--for", "60s", "-o", file.to_str().unwrap()];
-    let mut child = command(&args).stderr(Stdio::null()).spawn().unwrap();
-    let tries = || (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
-    let held = tries().map(|()| programs_of(child.id())).find(|held| !held.is_empty());
-    let were_loaded = held.iter().flatten().all(|number| is_loaded(*number));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let held = held.expect("the tracer's programs");
-    assert!(were_loaded, "{held:?}");
-    // The kernel lets go of them a moment later.
-    let gone = || !held.iter().any(|number| is_loaded(*number));
-    assert!(tries().any(|()| gone()), "{held:?}");
+    for kill in 0..kills(1, 10) {
+        let file = folder.path().join(format!("{kill}.flr"));
+        let args = ["record", "--trace", "on", "--every", "100ms", "--for", "60s", "-o", file.to_str().unwrap()];
+        let mut child = command(&args).stderr(Stdio::null()).spawn().unwrap();
+        let tries = || (0..200).map(|_| std::thread::sleep(Duration::from_millis(50)));
+        let held = tries().map(|()| programs_of(child.id())).find(|held| !held.is_empty());
+        let were_loaded = held.iter().flatten().all(|number| is_loaded(*number));
+        // While the programs are loaded, while they are attached, and while they trace.
+        std::thread::sleep(Duration::from_millis(kill * 150));
+        let held: Option<Vec<u32>> = held.map(|held| [held, programs_of(child.id())].concat());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let held = held.expect("the tracer's programs");
+        assert!(were_loaded, "{held:?}");
+        // The kernel lets go of them a moment later.
+        let gone = || !held.iter().any(|number| is_loaded(*number));
+        assert!(tries().any(|()| gone()), "kill {kill}: {held:?}");
+        // What was recorded until then is there to be read.
+        let read = std::fs::read(&file).unwrap_or_default();
+        let decoder = floodline_record::recording::Decoder::new(&read[..]);
+        assert!(read.is_empty() || decoder.is_ok_and(|decoder| decoder.into_iter().all(|record| record.is_ok())));
+    }
 }
 
 #[test]

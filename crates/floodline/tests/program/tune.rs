@@ -2,7 +2,7 @@
 //! Changes of a host, on folders that imitate one: what is written, put back, confirmed and refused, also when the
 //! programs that do it are killed. No test writes to this host.
 
-use crate::harness::{Run, floodline, recording};
+use crate::harness::{Run, floodline, kills, recording};
 use floodline_testkit::Fixture;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -404,7 +404,7 @@ fn no_kill_leaves_a_host_on_an_unconfirmed_setting() {
     applied(&host, &[]);
     assert_eq!(host.values(), NEW);
     assert_eq!(host.run(&["rollback"]).code, 0);
-    let count = std::env::var("FLOODLINE_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(20);
+    let count = kills(20, u64::MAX);
     let threads = 4;
     std::thread::scope(|scope| {
         for first in 0..threads {
