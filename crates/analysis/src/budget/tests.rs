@@ -413,3 +413,61 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn dirty_pages_of_the_machine_are_those_that_throttling_counts() {
+    let counted = |change: fn(&mut HostRow)| {
+        let mut host = host();
+        change(&mut host.host);
+        let window = Window::from_records(&host.records(Nanos(0)));
+        inputs::Inputs::of(&window).global_dirty()
+    };
+    assert_eq!(counted(|_| {}), Some(50_000));
+    assert_eq!(counted(|row| row.nr_writeback = Some(Pages(7))), Some(50_007));
+    // Unstable NFS pages.
+    assert_eq!(counted(|row| row.nr_unstable = Some(Pages(5))), Some(50_005));
+    assert_eq!(counted(|row| row.nr_dirty = None), None);
+    assert_eq!(counted(|row| row.nr_writeback = None), None);
+}
+
+#[test]
+fn a_row_of_a_device_has_its_share_and_its_name() {
+    let host = Host { wbs: vec![("8:0", 1001, wb(67)), ("8:16", 1001, wb(134))], ..host() };
+    let window = Window::from_records(&host.records(Nanos(0)));
+    let report = rows(&window, &budgets(&window), Choice { all: true, sort: Sort::Over });
+    let share = |device: &str| {
+        let row = report.rows.iter().find(|row| row.device.as_deref() == Some(device));
+        row.and_then(|row| row.share).map(|share| (share * 201.0).round())
+    };
+    assert_eq!((share("8:0"), share("8:16")), (Some(67.0), Some(134.0)), "{:?}", report.rows);
+}
+
+#[test]
+fn a_clean_cgroup_without_devices_is_not_listed() {
+    let listed = |dirty_pages: u64| {
+        let mut host = host();
+        host.cgroups[0].1.file_dirty = Some(Bytes(dirty_pages * P));
+        let window = Window::from_records(&host.records(Nanos(0)));
+        let report = rows(&window, &budgets(&window), Choice { all: false, sort: Sort::Over });
+        report.rows.iter().filter(|row| row.cgroup.as_deref() == Some("/app")).count()
+    };
+    assert_eq!((listed(0), listed(1), listed(700)), (0, 1, 1));
+}
+
+#[test]
+fn what_passes_the_background_threshold_within_a_period_of_the_flusher_is_flagged() {
+    let flags = |pages: u64| {
+        let mut first = host();
+        first.host.dirty_writeback_centisecs = Some(floodline_record::units::Centisecs(500));
+        first.wbs = vec![("8:0", 1001, WbRow { dirtied: Some(Bytes(0)), ..wb(201) })];
+        let mut second = first.clone();
+        second.wbs[0].2.dirtied = Some(Bytes(2 * pages * P));
+        let mut records = first.records(Nanos(0));
+        records.extend(second.records(Nanos(10 * Nanos::SECOND.0)).pop());
+        let budgets = budgets(&Window::from_records(&records));
+        budgets.cgroups[0].outlook.flags.contains(&Flag::BackgroundPassedUnseen)
+    };
+    // Free-run ceiling 158 pages, background threshold 115: 43 pages in 5 s are not more.
+    assert!(!flags(43));
+    assert!(flags(44));
+}

@@ -128,3 +128,15 @@ fn ceilings(at: Nanos, inputs: &Inputs, avail: PageBound, (thresh, bg_thresh): (
     let cgroups = inputs.paths.iter().filter_map(|(path, id)| of(path, *id)).collect();
     Ceilings { at, global: thresh.low.midpoint(bg_thresh.low), cgroups }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Throttles;
+
+    #[test]
+    fn shares_are_parts_of_what_was_judged() {
+        let found = Throttles { all: 8, within: 6, still: 4, exact: 1 };
+        assert_eq!((found.within_share(), found.exact_share()), (Some(0.75), Some(0.25)));
+        assert_eq!((Throttles::default().within_share(), Throttles::default().exact_share()), (None, None));
+    }
+}
