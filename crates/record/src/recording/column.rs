@@ -280,6 +280,25 @@ mod tests {
     }
 
     #[test]
+    fn positions_are_written_the_shorter_way() {
+        let positions = Positions { last: vec![1, 2] };
+        let check = |set: &[u32], rows, expect| assert_eq!(positions.mode(set, rows), expect, "{set:?} of {rows}");
+        check(&[], 4, EMPTY);
+        check(&[0, 1, 2, 3], 4, ALL);
+        check(&[1, 2], 2000, SAME);
+        // A list takes a byte for its length and one for each gap; gaps from 128 on take two.
+        check(&[1, 3], 16, BITMAP);
+        check(&[1, 3], 17, LIST);
+        check(&[127], 17, LIST);
+        check(&[127], 16, LIST);
+        check(&[128], 16, BITMAP);
+        check(&[128], 17, LIST);
+        // One for the length, then two, one and two.
+        check(&[200, 327, 456], 5 * 8, BITMAP);
+        check(&[200, 327, 456], 5 * 8 + 1, LIST);
+    }
+
+    #[test]
     fn positions_are_in_order_and_below_the_number_of_rows() {
         let mut positions = Positions { last: vec![1, 2] };
         let mut check = |mode, bytes: &[u8], rows, expect: Option<&[u32]>| {

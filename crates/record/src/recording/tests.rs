@@ -535,6 +535,15 @@ fn what_is_stored_is_unpacked() {
 }
 
 #[test]
+fn a_file_is_of_the_format_of_its_writer() {
+    let mut file = encode(&plain(1));
+    assert_eq!(Decoder::new(&file[..]).unwrap().format(), FORMAT);
+    // The minor number is the second of the two behind the magic: a later one is read and told.
+    file[10] = 77;
+    assert_eq!(Decoder::new(&file[..]).unwrap().format(), (FORMAT.0, 77));
+}
+
+#[test]
 fn the_decoder_takes_any_bytes() {
     // Few columns: reading a whole header takes longer than all that follows.
     let small = with_header(&encode(&plain(2)), |header| {
