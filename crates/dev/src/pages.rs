@@ -169,7 +169,7 @@ mod tests {
         };
         let cases = [
             case("incident", Outcome::Figures(rows(&[figure(2.0), figure(2.2)], &[figure(4.2)], None))),
-            case("real", Outcome::NotSimulated("the simulator cannot honour a program".to_owned())),
+            case("real", Outcome::NotSimulated("the simulator does not support a program".to_owned())),
         ];
         let text = markdown(&cases);
         assert!(text.starts_with("0 of 1 figures agree; the median is 100.0 % off."), "{text}");
@@ -178,7 +178,7 @@ mod tests {
         assert!(text.contains("| the same: longest | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
         assert!(text.contains("| cliff incident | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
         assert!(text.contains("CPU 120 times slower, 30 % of it the recorder's. It ran for 1 s;"), "{text}");
-        assert!(text.contains("Not simulated: the simulator cannot honour a program."), "{text}");
+        assert!(text.contains("Not simulated: the simulator does not support a program."), "{text}");
         assert!(json(&cases).expect("JSON").contains("\"not_simulated\""));
     }
 }

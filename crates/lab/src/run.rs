@@ -63,22 +63,26 @@ pub struct Outcome {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The scenario uses what the lab cannot do.
-    #[error("the lab cannot honour {}", list(.0))]
+    #[error("the lab does not support {}", list(.0))]
     NotHonoured(Vec<UsedKey>),
     /// A disk has limits each way and of both ways together.
-    #[error("machine.devices.{device}: QEMU limits a disk each way or both ways together, not both")]
+    #[error(
+        "machine.devices.{device}: set limits for reads and writes, or one limit for both: QEMU does not accept both kinds for one disk"
+    )]
     LimitedTwice {
         /// Its name.
         device: String,
     },
     /// The delay cannot be made.
-    #[error("machine.devices.{device}.latency: the guest delays requests by whole milliseconds, at least one")]
+    #[error(
+        "machine.devices.{device}.latency: expected whole milliseconds, at least 1 ms: a guest cannot delay requests more finely"
+    )]
     Latency {
         /// Name of the device.
         device: String,
     },
     /// The kernel is too old for a setting.
-    #[error("machine.devices.{device}.bdi.{knob}: there is no such knob before 6.2, and the kernel is {kernel}")]
+    #[error("machine.devices.{device}.bdi.{knob}: kernel {kernel} does not have this knob; it was added in 6.2")]
     Since6_2 {
         /// Name of the device.
         device: String,
@@ -89,7 +93,7 @@ pub enum RunError {
     },
     /// There is more in the scenario than its guest has memory for.
     #[error(
-        "{key}: {count} {what}; a guest of {memory} carries {carries} (2 MiB for a task, {cgroup_kib} KiB for a cgroup): \
+        "{key}: {count} {what}; a guest of {memory} supports at most {carries} (2 MiB for a task, {cgroup_kib} KiB for a cgroup): \
          lower instances or raise machine.memory"
     )]
     TooMany {
@@ -107,13 +111,13 @@ pub enum RunError {
         memory: ByteSize,
     },
     /// A limit of something that is no disk.
-    #[error("machine.devices.{device}: the lab limits disks only; limit what it is made of")]
+    #[error("machine.devices.{device}: the lab can limit disks only; set the limit on the disk below it")]
     Limited {
         /// Name of the device.
         device: String,
     },
     /// The kernel was built without something.
-    #[error("kernel {release} has no {module}, which the scenario needs")]
+    #[error("the scenario needs {module}, which kernel {release} does not have")]
     Lacks {
         /// What the kernel calls itself.
         release: String,
@@ -150,7 +154,7 @@ pub enum RunError {
     #[error("interrupted before the machine was started")]
     Interrupted,
     /// The job could not be written down.
-    #[error("the job cannot be written: {0}")]
+    #[error("cannot write the job: {0}")]
     Job(#[from] serde_json::Error),
 }
 
@@ -534,18 +538,18 @@ mod tests {
         check("hz = 250\n[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"\nlatency = \"5ms\"", "");
         check(
             "[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"1500us\"",
-            "machine.devices.d.latency: the guest delays requests by whole milliseconds, at least one",
+            "machine.devices.d.latency: expected whole milliseconds, at least 1 ms: a guest cannot delay requests more finely",
         );
         let array = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n\
                      [machine.devices.d]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n";
         check(array, "");
         check(
             "[machine.devices.d]\nsize = \"1 GiB\"\nbdi = { max_bytes = \"1 GiB\" }",
-            "machine.devices.d.bdi.max_bytes: there is no such knob before 6.2, and the kernel is 6.1.192",
+            "machine.devices.d.bdi.max_bytes: kernel 6.1.192 does not have this knob; it was added in 6.2",
         );
         check(
             &format!("{array}write_iops = \"30 IO/s\""),
-            "machine.devices.d: the lab limits disks only; limit what it is made of",
+            "machine.devices.d: the lab can limit disks only; set the limit on the disk below it",
         );
     }
 
@@ -563,14 +567,14 @@ mod tests {
         check(
             "",
             "100000",
-            "workload.tasks: 100000 tasks; a guest of 1 GiB carries 448 (2 MiB for a task, 24 KiB for a cgroup): lower \
+            "workload.tasks: 100000 tasks; a guest of 1 GiB supports at most 448 (2 MiB for a task, 24 KiB for a cgroup): lower \
              instances or raise machine.memory",
         );
         check("[machine.cgroups.\"c{i}\"]\ninstances = 2000", "1", "");
         check(
             "cpus = 4\n[machine.cgroups.\"c{i}\"]\ninstances = 65535",
             "1",
-            "machine.cgroups: 65535 cgroups; a guest of 1 GiB carries 19114 (2 MiB for a task, 48 KiB for a cgroup): lower \
+            "machine.cgroups: 65535 cgroups; a guest of 1 GiB supports at most 19114 (2 MiB for a task, 48 KiB for a cgroup): lower \
              instances or raise machine.memory",
         );
     }

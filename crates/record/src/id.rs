@@ -37,7 +37,7 @@ impl FromStr for DevId {
 
 /// The text is not `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a device number of the form major:minor")]
+#[error("invalid device number: expected MAJOR:MINOR")]
 pub struct NotADevice;
 
 impl Serialize for DevId {

@@ -51,7 +51,7 @@ impl fmt::Display for Series {
 
 /// The text does not start with `MAJOR.MINOR`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a kernel release of the form MAJOR.MINOR[.PATCH]")]
+#[error("invalid kernel release: expected MAJOR.MINOR[.PATCH]")]
 pub struct NotAVersion;
 
 impl FromStr for KernelVersion {

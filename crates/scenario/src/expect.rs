@@ -115,7 +115,7 @@ impl KernelMatch {
 
 /// The text names no kernels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no kernels; write \"5.10\", \"6.12.43\", \">=6.8\" or \"<6.1\"")]
+#[error("invalid kernels {0:?}: expected \"5.10\", \"6.12.43\", \">=6.8\" or \"<6.1\"")]
 pub struct NotAKernelMatch(String);
 
 impl FromStr for KernelMatch {

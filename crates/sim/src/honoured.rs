@@ -200,7 +200,7 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     }
     for (point, mount) in &scenario.machine.mounts {
         if let Some(option) = mount.options.iter().find(|option| !is_known(option)) {
-            let what = format!("the simulator cannot honour the option {option:?} of machine.mounts.\"{point}\"");
+            let what = format!("the simulator does not support the option {option:?} of machine.mounts.\"{point}\"");
             return Err(SimError::Senseless(what));
         }
     }
@@ -224,7 +224,13 @@ mod tests {
             checked.map_err(|error| error.to_string()).err().unwrap_or_default()
         };
         assert_eq!(told(20_000, 20_000), "");
-        assert_eq!(told(1, 100_000), "workload.tasks: 100000 tasks; the simulator carries 20000: lower instances");
-        assert_eq!(told(65_535, 1), "machine.cgroups: 65535 cgroups; the simulator carries 20000: lower instances");
+        assert_eq!(
+            told(1, 100_000),
+            "workload.tasks: 100000 tasks; the simulator supports at most 20000: lower instances"
+        );
+        assert_eq!(
+            told(65_535, 1),
+            "machine.cgroups: 65535 cgroups; the simulator supports at most 20000: lower instances"
+        );
     }
 }

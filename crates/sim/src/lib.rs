@@ -70,10 +70,10 @@ use floodline_scenario::UsedKey;
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The simulator does not know these keys of the scenario yet.
-    #[error("the simulator cannot honour {}", names(.0))]
+    #[error("the simulator does not support {}", names(.0))]
     NotHonoured(Vec<UsedKey>),
     /// There is more in the scenario than a simulation carries in bearable time and memory.
-    #[error("{key}: {count} {what}; the simulator carries {most}: lower instances")]
+    #[error("{key}: {count} {what}; the simulator supports at most {most}: lower instances")]
     TooMany {
         /// The key that has them.
         key: &'static str,
@@ -88,7 +88,7 @@ pub enum SimError {
     #[error("{0}")]
     Senseless(String),
     /// A kernel of which no profile is known.
-    #[error("the oldest kernel that is modelled is {OLDEST_MODELLED}, and {0} is older")]
+    #[error("Linux {0} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports")]
     TooOld(KernelVersion),
     /// Nothing goes on any more.
     #[error("the simulation cannot progress at {seconds} s: {}", waits(.waiting))]
@@ -102,7 +102,7 @@ pub enum SimError {
     #[error("{0}")]
     Broken(String),
     /// Whoever takes the records failed.
-    #[error("the recording could not be written: {0}")]
+    #[error("cannot write the recording: {0}")]
     Sink(String),
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     let behaviour = Behaviour::of(kernel);
     let has_min = |cgroup: &floodline_scenario::Cgroup| cgroup.memory_min.is_some();
     if let Some((path, _)) = machine.cgroups.iter().find(|(_, cgroup)| has_min(cgroup) && !behaviour.memcg.memory_min) {
-        return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: there is none before 4.18")));
+        return Err(SimError::Senseless(format!("machine.cgroups.\"{path}\".memory_min: this key was added in 4.18")));
     }
     let build = Build { hz: hz.into(), cpus_possible: machine.cpus.into(), page_size: PAGE };
     let used = (total / 50).min(65_536) + machine.memory_used.map_or(0, |used| used.bytes() / PAGE);
@@ -219,7 +219,7 @@ fn add_loop_files(
 
 fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError> {
     let senseless =
-        |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: nothing would ever be done"));
+        |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: expected more than 0"));
     for (key, value) in [
         ("bandwidth", device.bandwidth.map(|rate| rate.0.0)),
         ("iops", device.iops.map(|rate| rate.0.0)),
@@ -267,7 +267,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     let full = world.behaviour.arithmetic.ratio_full();
     let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.behaviour.arithmetic.ratio_scale);
     if let Some(knob) = device.bdi.missing_on(&world.behaviour) {
-        return Err(SimError::Senseless(format!("machine.devices.{key}.bdi.{knob}: there is no such knob before 6.2")));
+        return Err(SimError::Senseless(format!("machine.devices.{key}.bdi.{knob}: this knob was added in 6.2")));
     }
     let max_bytes = max_bytes_as_ratio(world, key, device)?;
     let bdi = Bdi {

@@ -109,7 +109,9 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             let kernel: KernelVersion = value.parse().map_err(|_| invalid("a version such as 6.12"))?;
             if !is_modelled(kernel) {
                 return Err(NotChanged::new(
-                    format!("kernel {kernel} is older than {OLDEST_MODELLED}, the oldest that is modelled"),
+                    format!(
+                        "kernel {kernel} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports"
+                    ),
                     format!("use --kernel {OLDEST_MODELLED} or newer"),
                 ));
             }
@@ -454,7 +456,7 @@ steps = [{ write = { file = "/rootfs/j", total = "1 MiB" } }]
         check("bdi/8:99/max_ratio=40", Err("no device \"8:99\" that was written to | known here: sda"));
         check("queue/sda/depth=1", Err("expected wbt_lat_usec, scheduler or nr_requests"));
         check("cgroup/ap.slice/memory.max=1G", Err("did you mean \"app.slice\"?"));
-        check("kernel=3.10", Err("the oldest that is modelled"));
+        check("kernel=3.10", Err("the oldest kernel that the model supports"));
         check("kernel=new", Err("expected a version"));
         check("colour=red", Err("no such key"));
         check("journald/Storage=persistent", Err("a twin knows volatile and none"));

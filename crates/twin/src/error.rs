@@ -8,7 +8,7 @@ use floodline_sim::SimError;
 #[derive(Debug, thiserror::Error)]
 pub enum TwinError {
     /// The first record is missing: what machine it was is not known.
-    #[error("the recording does not say what machine it was made on: its facts are missing")]
+    #[error("the recording does not describe its machine: its facts are missing")]
     NoFacts,
     /// Too few samples.
     #[error(
@@ -21,7 +21,7 @@ pub enum TwinError {
         seconds: f64,
     },
     /// More than the model carries.
-    #[error("the recording lasts {hours:.1} h; a twin carries at most {most} h")]
+    #[error("the recording lasts {hours:.1} h; a twin supports at most {most} h")]
     TooLong {
         /// Its length.
         hours: f64,
@@ -38,7 +38,7 @@ pub enum TwinError {
     #[error("the recording has no filesystem on a block device that was written to")]
     NoDevice,
     /// An old kernel.
-    #[error("Linux {kernel} is older than {oldest}, the oldest kernel that is modelled")]
+    #[error("Linux {kernel} is older than {oldest}, the oldest kernel that the model supports")]
     TooOld {
         /// The kernel.
         kernel: KernelVersion,

@@ -70,7 +70,8 @@ impl Command for Simulate {
         console.note(&format!("seed {}, kernel {kernel}", scenario.workload.seed));
         if is_newer_than_modelled(kernel) {
             let newest = newest_modelled();
-            console.note(&format!("{newest} is the newest kernel that is modelled; {kernel} is taken to be alike"));
+            console
+                .note(&format!("{newest} is the newest kernel that the model supports; {kernel} is simulated like it"));
         }
         let one = self.simulate(console, &interrupt, &scenario, &variant, kernel)?;
         let Some((other_variant, other)) = other else { return self.print_one(console, one) };

@@ -291,7 +291,7 @@ fn a_full_disk_of_the_host_is_told_before_a_machine_runs_and_while_it_does() {
         }
         lab.is_clean(&run, says);
     };
-    check("100", "exit 0", &["a run needs at least 512 MiB there"]);
+    check("100", "exit 0", &["a run needs at least 512 MiB"]);
     let fills = "printf 'so far' > $dir/recording.flr\n\
                  fallocate -l $(($(df --output=avail -BM $dir | tail -n 1 | tr -d 'M ') - 20))MiB $dir/disk\n\
                  exec sleep 600";

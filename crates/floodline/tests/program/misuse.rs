@@ -37,7 +37,7 @@ fn a_recording_without_a_whole_sample_says_how_to_make_one() {
 fn a_recording_with_a_changed_byte_says_where_and_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = std::fs::read(recording(&Fixture::healthy().one_look()).as_str()).expect("a recording");
-    for (at, expect) in [(2, "the first 32 bytes of the recording"), (50, "the header of the recording is damaged")] {
+    for (at, expect) in [(2, "the start of the recording is damaged"), (50, "the header of the recording is damaged")] {
         let mut bytes = whole.clone();
         bytes[at] ^= 4;
         let damaged = folder.path().join("damaged.flr");

@@ -166,7 +166,7 @@ fn what_cannot_be_is_refused_with_the_rule_that_it_breaks() {
         assert!(run.stderr.contains(says), "{says}: {run}");
     };
     check(&["--set", "vm.dirty_bytes=1"], "the kernel refuses 1 here (EINVAL): it takes at least 8192");
-    check(&["--kernel", "3.10"], "the oldest kernel that is modelled is 4.4, and 3.10.0 is older");
+    check(&["--kernel", "3.10"], "Linux 3.10.0 is older than 4.4, the oldest kernel that the model supports");
     check(&["--set", "vm.dirty_ratio=101"], "it takes 0 to 100");
     check(&["--set", "machine.memory=1M"], "no kernel boots in less than 16 MiB");
     check(&["--set", "machine.devices.data.write_bandwidth=0 B/s"], "nothing would ever complete");

@@ -111,7 +111,7 @@ fn misuse_is_answered_with_what_to_type() {
     check(&["--grid", "kernel=6.1", "--save", "t.xls"], "ends in .csv, .json or .parquet");
     check(&["--grid", "kernel=6.1", "--jobs", "0"], "--jobs");
     check(&["--grid", "dirty_bytes=1M,2M"], "no combination can be run: ");
-    let unknown = "no combination can be run: the simulator cannot honour machine.sysctl.vm.dirty_byte";
+    let unknown = "no combination can be run: the simulator does not support machine.sysctl.vm.dirty_byte";
     check(&["--grid", "kernel=6.1,6.12", "--set", "vm.dirty_byte=1M"], unknown);
     check(&["--grid", "vm.dirty_byte=1M,2M"], "hint: did you mean vm.dirty_bytes?");
     let many: Vec<String> = (0..400).map(|n| n.to_string()).collect();

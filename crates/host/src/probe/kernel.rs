@@ -28,7 +28,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
             stable.iter().flatten().find_map(told).unwrap_or(version)
         });
         if prober.facts.kernel.is_none() {
-            let cause = Cause::Malformed { what: "a release of the form MAJOR.MINOR".into() };
+            let cause = Cause::Malformed { what: "a kernel release MAJOR.MINOR".into() };
             prober.gap(Source::KernelRelease, cause, b"/proc/sys/kernel/osrelease");
         }
     }

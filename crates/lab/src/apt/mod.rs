@@ -20,11 +20,11 @@ use std::time::{Duration, SystemTime};
 pub enum AptError {
     /// apt has no source of a distribution that we know.
     #[error(
-        "apt has no binary package source with a main component; the lab takes packages from there (run apt update)"
+        "apt has no binary package source with a main component, which the lab needs (add one, then run apt update)"
     )]
     NoSource,
     /// apt knows no such package.
-    #[error("this machine's package lists have no package {package:?} (run apt update)")]
+    #[error("package {package:?} is not in this machine's package lists (run apt update)")]
     NoPackage {
         /// Its name.
         package: String,

@@ -34,7 +34,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// This process is not the init of a machine.
-    #[error("this is not the init of a guest")]
+    #[error("not started as the init of a guest")]
     NotInit,
     /// A file operation failed.
     #[error("{path}: {cause}")]
@@ -45,7 +45,7 @@ pub enum GuestError {
         cause: io::Error,
     },
     /// A filesystem could not be mounted.
-    #[error("mounting {fs_type} on {point}: {cause}")]
+    #[error("cannot mount {fs_type} on {point}: {cause}")]
     Mount {
         /// Filesystem type.
         fs_type: String,
@@ -61,7 +61,7 @@ pub enum GuestError {
         what: String,
     },
     /// The kernel ticks at another rate.
-    #[error("machine.hz is {wanted} and this kernel ticks {ticks} times a second")]
+    #[error("machine.hz is {wanted}; this kernel has {ticks} ticks per second")]
     Hz {
         /// What the scenario wants.
         wanted: u32,
@@ -69,7 +69,7 @@ pub enum GuestError {
         ticks: u32,
     },
     /// The job cannot be read.
-    #[error("the job cannot be read: {0}")]
+    #[error("cannot read the job: {0}")]
     Job(#[from] serde_json::Error),
     /// A program in the guest failed.
     #[error(transparent)]

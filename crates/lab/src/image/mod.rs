@@ -49,7 +49,7 @@ pub enum ImageError {
         path: PathBuf,
     },
     /// Its libraries could not be found.
-    #[error("libraries of {path}: {cause}")]
+    #[error("cannot find the libraries of {path}: {cause}")]
     Libraries {
         /// The program.
         path: PathBuf,
@@ -57,7 +57,9 @@ pub enum ImageError {
         cause: ToolError,
     },
     /// There is too much in it.
-    #[error("the guest's image has {bytes} bytes, more than {SIZE_MAX}; a release build of floodline is smaller")]
+    #[error(
+        "the guest's image has {bytes} bytes; the limit is {SIZE_MAX}: use a release build of floodline, which is smaller"
+    )]
     TooLarge {
         /// Its size.
         bytes: u64,

@@ -38,7 +38,9 @@ pub struct Kernel {
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// Nobody has such a kernel.
-    #[error("no kernel {wanted:?} in the cache, in this machine's package lists or in the suites beside them")]
+    #[error(
+        "kernel {wanted:?} was not found: not in the cache, in this machine's package lists, or in the other suites"
+    )]
     NotFound {
         /// What was asked for.
         wanted: String,

@@ -108,7 +108,7 @@ pub enum Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
     /// There is not enough memory.
-    #[error("the guest wants {wanted_mib} MiB of memory and this host has {free_mib} MiB to spare")]
+    #[error("the guest needs {wanted_mib} MiB of memory; this host has {free_mib} MiB free")]
     NoMemory {
         /// Memory of the guest and of QEMU.
         wanted_mib: u64,
@@ -116,7 +116,7 @@ pub enum QemuError {
         free_mib: u64,
     },
     /// There is not enough room for disks and recording.
-    #[error("{path} has {free_mib} MiB free; a run needs at least {wanted_mib} MiB there")]
+    #[error("{path} has {free_mib} MiB free; a run needs at least {wanted_mib} MiB")]
     NoSpace {
         /// The run's directory.
         path: PathBuf,
@@ -528,6 +528,6 @@ mod tests {
     fn a_guest_larger_than_the_host_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let error = vm(dir.path(), 1 << 50).check().unwrap_err().to_string();
-        assert!(error.starts_with("the guest wants 1073742080 MiB of memory and this host has "), "{error}");
+        assert!(error.starts_with("the guest needs 1073742080 MiB of memory; this host has "), "{error}");
     }
 }

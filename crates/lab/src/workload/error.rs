@@ -21,7 +21,7 @@ pub enum StepError {
     #[error("{0}")]
     Senseless(String),
     /// The one who lets tasks meet is gone.
-    #[error("the director is gone")]
+    #[error("the director of the workload ended")]
     Abandoned,
 }
 

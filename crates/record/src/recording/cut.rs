@@ -21,7 +21,7 @@ pub enum DecodeError {
     #[error("not a recording (.flr)")]
     NotARecording,
     /// Its format is one of the future.
-    #[error("recording has format {major}.{minor}, this build reads up to {}: open it with floodline {written_by} or later", FORMAT.0)]
+    #[error("the recording has format {major}.{minor}; this program reads formats up to {}: use floodline {written_by} or later", FORMAT.0)]
     NewerFormat {
         /// First number of its format.
         major: u16,
@@ -34,13 +34,13 @@ pub enum DecodeError {
     #[error("the recording ends before its header is complete")]
     NoHeader,
     /// Bytes changed after they were written, in its first 32.
-    #[error("the first {PREAMBLE} bytes of the recording, which say that it is one, are damaged")]
+    #[error("the start of the recording is damaged (its first {PREAMBLE} bytes)")]
     DamagedStart,
     /// It stands for more than its length allows: no recorder wrote it.
-    #[error("the recording is refused, as no recorder writes such: {0}")]
+    #[error("the recording exceeds a limit: {0}")]
     TooMuch(#[from] Limit),
     /// Bytes changed after they were written, in its only header or in all of them.
-    #[error("the header of the recording is damaged, and without it nothing else can be read")]
+    #[error("the header of the recording is damaged; the rest cannot be read without it")]
     DamagedHeader,
 }
 

@@ -33,10 +33,10 @@ pub enum EncodeError {
     #[error("{0} is too large for a recording")]
     TooLarge(&'static str),
     /// A record has no JSON form.
-    #[error("cannot be written as JSON: {0}")]
+    #[error("cannot write a record as JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// An earlier write failed; nothing can follow it.
-    #[error("the recording ended with an earlier failure")]
+    #[error("an earlier write of the recording failed")]
     Ended,
 }
 

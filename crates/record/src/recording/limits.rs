@@ -10,13 +10,13 @@ use crate::gap::Source;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Limit {
     /// Rows × columns of one sample.
-    #[error("a sample of {cells} readings, the limit is {max}", max = SAMPLE_CELLS_MAX)]
+    #[error("{cells} readings in one sample; the limit is {max}", max = SAMPLE_CELLS_MAX)]
     Sample {
         /// Rows × columns over all tables.
         cells: u64,
     },
     /// Rows × columns of all samples.
-    #[error("{cells} readings in {bytes} bytes of file, the limit for these is {max}", max = cells_max(*.bytes))]
+    #[error("{cells} readings in {bytes} bytes of file; the limit for that size is {max}", max = cells_max(*.bytes))]
     Cells {
         /// Rows × columns over all samples.
         cells: u64,
@@ -24,7 +24,7 @@ pub enum Limit {
         bytes: u64,
     },
     /// Rows × columns of entities that come for the first time.
-    #[error("{cells} readings of different entities in {bytes} bytes of file, the limit for these is {max}", max = new_cells_max(*.bytes))]
+    #[error("{cells} readings of different entities in {bytes} bytes of file; the limit for that size is {max}", max = new_cells_max(*.bytes))]
     Entities {
         /// Rows × columns over the entities.
         cells: u64,
@@ -32,7 +32,7 @@ pub enum Limit {
         bytes: u64,
     },
     /// Bytes of content before compression.
-    #[error("{content} bytes of content in {bytes} bytes of file, the limit for these is {max}", max = content_max(*.bytes))]
+    #[error("{content} bytes of content in {bytes} bytes of file; the limit for that size is {max}", max = content_max(*.bytes))]
     Content {
         /// Bytes that came out of the decompressor.
         content: u64,
@@ -40,7 +40,7 @@ pub enum Limit {
         bytes: u64,
     },
     /// Things of a machine that has no more of them.
-    #[error("{count} entries of {from}, the limit is {max}")]
+    #[error("{count} entries of {from}; the limit is {max}")]
     Facts {
         /// Where they are listed.
         from: Source,

@@ -316,7 +316,7 @@ fn a_file_of_a_newer_format_is_refused_by_version() {
     file[8] = 2;
     file[12..17].copy_from_slice(b"3.1.4");
     let error = decode(&file).unwrap_err().to_string();
-    let expect = "recording has format 2.0, this build reads up to 1: open it with floodline 3.1.4 or later";
+    let expect = "the recording has format 2.0; this program reads formats up to 1: use floodline 3.1.4 or later";
     assert_eq!(error, expect);
 }
 
@@ -328,12 +328,12 @@ fn what_is_damaged_at_the_start_is_named() {
         file[at] ^= flip;
         assert_eq!(decode(&file).unwrap_err().to_string(), expect, "byte {at}");
     };
-    let start = "the first 32 bytes of the recording, which say that it is one, are damaged";
+    let start = "the start of the recording is damaged (its first 32 bytes)";
     (0..8).for_each(|at| check(at, 1, start));
     // The format: none, and one that this version does not write.
     check(8, 1, start);
     check(9, 1, start);
-    let header = "the header of the recording is damaged, and without it nothing else can be read";
+    let header = "the header of the recording is damaged; the rest cannot be read without it";
     (PREAMBLE..PREAMBLE + 30).for_each(|at| check(at, 1, header));
     let as_text: Vec<u8> = whole.iter().copied().filter(|byte| *byte != b'\r').collect();
     assert_eq!(decode(&as_text).unwrap_err().to_string(), start);

@@ -28,7 +28,7 @@ const CHANGES: f64 = 0.02;
 
 /// The text is not a result of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a result of floodline: JSON with a schema was expected")]
+#[error("not a result of floodline: expected JSON with a schema")]
 pub struct NotAResult;
 
 /// The page of a result.
