@@ -2,6 +2,7 @@
 #   make doctor   installs what is missing, builds, and diagnoses this host
 #   make test     everything that decides whether a change is good
 #   make lab      every scenario on every kernel, into docs/internals/lab-results.md
+#   make lab-blind the machines of scenarios/blind/on-kernels.txt on their kernels
 #   make validate these runs against the model, into docs/agreement.json
 
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
@@ -12,12 +13,12 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab advice validate truth bench page-check promtool helm-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind advice validate truth bench page-check promtool helm-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab advice: PACKAGES += $(LAB_PACKAGES)
+test lab lab-blind advice: PACKAGES += $(LAB_PACKAGES)
 test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
@@ -79,6 +80,13 @@ lab: packages build
 	target/release/floodline lab matrix scenarios/*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
 	} > target/incidents.md || [ $$? = 1 ]
 	mv target/incidents.md docs/internals/lab-results.md
+
+# Machines that were written before the rules were looked at, on real kernels: is the right cause first, and is nothing said
+# of what is well? One table each. What was run before is remembered.
+lab-blind: packages build
+	@grep -v '^#' scenarios/blind/on-kernels.txt | { code=0; while read -r file variant kernel; do \
+	target/release/floodline lab matrix scenarios/blind/$$file.toml --variants $$variant --kernels $$kernel --trace $(LAB_ARGS) \
+	< /dev/null || code=$$?; done; exit $$code; }
 
 # Predictions from recordings of the model, held against the model with the change made: every case, as a table.
 truth:

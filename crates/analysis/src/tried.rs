@@ -3,7 +3,7 @@
 //! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
 
 use crate::prediction::{LEADS, Prediction, Row};
-use crate::report::{Plan, TriedPlan};
+use crate::report::{Plan, Report, TriedPlan, When};
 use floodline_record::human;
 
 /// Marks a plan that was not tried.
@@ -62,6 +62,19 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.costs.clear();
     }
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
+}
+
+/// Takes the steps of a plan that was withheld from the findings too: what no screen prints as a change, no detail lists as
+/// one. A later change, such as of the kernel, was not tried and stays.
+pub fn withhold(report: &mut Report) {
+    let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
+    let Some(tried) = tried.filter(|tried| !tried.withheld.is_empty()) else { return };
+    let what = if tried.verdict == "harms" { "harms" } else { "does not help" };
+    for finding in report.findings.iter_mut().filter(|finding| finding.plan.iter().any(|step| step.when != When::Later))
+    {
+        finding.plan.retain(|step| step.when == When::Later);
+        finding.trade_off = format!("The change for this is withheld: tried on a twin of this host, it {what}.");
+    }
 }
 
 /// What the change does here, in a sentence.
@@ -135,6 +148,22 @@ mod tests {
         };
         tried(&mut plan, &prediction);
         plan
+    }
+
+    #[test]
+    fn no_finding_lists_a_step_of_a_plan_that_was_withheld() {
+        let mut report = crate::diagnose::diagnose(&floodline_testkit::incidents::dirty_cliff().window(), None);
+        let steps = |report: &Report| report.findings.iter().map(|finding| finding.plan.len()).sum::<usize>();
+        let before = report.clone();
+        assert!(steps(&report) > 0);
+        withhold(&mut report);
+        assert_eq!(report, before, "a plan that was not tried keeps its steps");
+        let withheld = report.plan.as_ref().map(|plan| plan.now.clone()).unwrap();
+        let tried = TriedPlan { verdict: "does_not_help", back_test_error: None, expected: Vec::new(), withheld };
+        report.plan.as_mut().unwrap().tried = Some(tried);
+        withhold(&mut report);
+        assert_eq!(steps(&report), 0);
+        assert!(report.findings[0].trade_off.starts_with("The change for this is withheld"));
     }
 
     const WAIT: &str = "durable.longest_wait_seconds";

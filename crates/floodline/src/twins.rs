@@ -272,4 +272,5 @@ pub(crate) fn try_plan(report: &mut Report, kept: Option<Kept>) {
     if plan.tried.is_some() && !unknown.is_empty() {
         plan.conflicts.push(format!("not tried on the twin: {}", unknown.join("; ")));
     }
+    tried::withhold(report);
 }

@@ -592,8 +592,8 @@ fn a_real_program_has_the_numbers_of_its_copy_and_a_package_that_can_be_one() {
     assert_eq!(program.files["/etc/s1.conf"], "n=1 {}");
     for package in ["", "--help", "a b", "x=1"] {
         let problems = problems(&text(package, "/run/s"));
-        assert!(problems.len() == 1 && problems[0].contains("is no name of a package"), "{problems:?}");
+        assert!(problems.len() == 1 && problems[0].contains("is not the name of a package"), "{problems:?}");
     }
     let problems = problems(&text("bash", "run/s"));
-    assert!(problems.len() == 1 && problems[0].contains("\"run/s\" is no absolute path"), "{problems:?}");
+    assert!(problems.len() == 1 && problems[0].contains("\"run/s\" is not an absolute path"), "{problems:?}");
 }

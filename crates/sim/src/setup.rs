@@ -218,8 +218,7 @@ fn add_loop_files(
 }
 
 fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError> {
-    let senseless =
-        |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: expected more than 0"));
+    let senseless = |key: &str| SimError::Senseless(format!("machine.devices.{name}.{key} = 0: expected more than 0"));
     for (key, value) in [
         ("bandwidth", device.bandwidth.map(|rate| rate.0.0)),
         ("iops", device.iops.map(|rate| rate.0.0)),

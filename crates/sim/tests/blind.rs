@@ -58,6 +58,7 @@ const SCENARIOS: &[(&str, &str)] = scenarios![
     "well-servers",
 ];
 const MACHINES: &str = include_str!("blind/machines.txt");
+const ON_KERNELS: &str = include_str!("../../../scenarios/blind/on-kernels.txt");
 const MISSES: &str = include_str!("blind/misses.txt");
 
 /// A machine on a kernel.
@@ -204,4 +205,20 @@ fn every_variant_of_the_blind_set_is_a_machine_of_the_table() {
     let there: BTreeSet<_> = variants().into_keys().collect();
     assert_eq!(there.difference(&listed).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
     assert_eq!(listed.difference(&there).collect::<Vec<_>>(), Vec::<&(&str, String)>::new());
+}
+
+#[test]
+fn every_machine_that_runs_on_real_kernels_is_one_of_the_set() {
+    let variants = variants();
+    let mut counts = [0, 0];
+    for line in lines(ON_KERNELS) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [file, variant, kernel] = words[..] else { panic!("{line}") };
+        let scenario = variants.iter().find(|((name, of), _)| *name == file && of == variant);
+        let (_, scenario) = scenario.unwrap_or_else(|| panic!("no machine is called {line}"));
+        assert!(kernel.split('.').count() == 2, "{line}");
+        counts[usize::from(is_sick(&scenario.expect))] += 1;
+    }
+    let [well, sick] = counts;
+    assert!(well >= 4 && sick >= 8, "{well} well, {sick} sick");
 }

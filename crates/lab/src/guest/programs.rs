@@ -23,7 +23,8 @@ const FIRST_USER: u32 = 1000;
 fn accounts<'a>(users: impl IntoIterator<Item = &'a str>) -> (String, String) {
     let mut passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n".to_owned();
     let mut group = "root:x:0:\nnogroup:x:65534:\n".to_owned();
-    let users: BTreeSet<&str> = users.into_iter().filter(|user| !["root", "nobody"].contains(user)).collect();
+    let is_new = |user: &&str| !passwd.lines().any(|line| line.split(':').next() == Some(*user));
+    let users: BTreeSet<&str> = users.into_iter().filter(is_new).collect();
     for (id, user) in (FIRST_USER..).zip(users) {
         passwd.push_str(&format!("{user}:x:{id}:{id}:{user}:/:/bin/sh\n"));
         group.push_str(&format!("{user}:x:{id}:\n"));

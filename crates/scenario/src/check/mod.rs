@@ -278,7 +278,7 @@ mod tests {
         }
         assert_eq!(read(user, "_apt").err(), None);
         for name in ["-o", "x", "Redis", "redis-", "redis/sid", "redis=1", "redis:amd64", "./x.deb", "^x", "x*", "--"] {
-            assert!(read(place, name).is_err_and(|error| error.contains("is no name of a package")), "{name:?}");
+            assert!(read(place, name).is_err_and(|error| error.contains("is not the name of a package")), "{name:?}");
         }
         for name in ["redis-server", "g++", "libc6", "0ad"] {
             assert_eq!(read(place, name).err(), None, "{name}");

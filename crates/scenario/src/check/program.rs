@@ -26,7 +26,7 @@ pub(super) fn check(scenario: &Scenario, task: &str, program: &RealProgram, comp
         .chain(program.packages.iter().map(|name| ("packages", name)))
     {
         if !is_package(name) {
-            complaints.hint(&at(key), format!("{name:?} is no name of a package"), "write \"redis-server\"");
+            complaints.hint(&at(key), format!("{name:?} is not the name of a package"), "write \"redis-server\"");
         }
     }
     if program.script.as_ref().is_some_and(|script| script.trim().is_empty()) {
@@ -56,7 +56,7 @@ pub(super) fn check(scenario: &Scenario, task: &str, program: &RealProgram, comp
         complaints.hint(&at("user"), format!("{user:?} is not the name of a user"), "write \"postgres\"");
     }
     for path in program.files.keys().chain(&program.ready).filter(|path| !is_plain_path(path)) {
-        complaints.add(&here, format!("{path:?} is no absolute path"));
+        complaints.add(&here, format!("{path:?} is not an absolute path"));
     }
     if program.exit_code.is_some() && program.ready.is_some() {
         complaints.hint(

@@ -319,9 +319,12 @@ fn finding(
         (_, None) => format!("{who} made {share} of all writes since processes were started ({amount})."),
     };
     let journald = is_journald(dominant.writer) && !dominant.is_children();
-    let (cause, plan, trade_off) =
-        if journald { remedy::journald_remedy(window, dominant) } else { remedy::other_remedy(&who, dominant) };
-    let brief = remedy::brief(&who, journald, &plan);
+    let scattered = trouble.is_some_and(|trouble| trouble.small_saturated_s >= NOTICED_S);
+    let (cause, plan, trade_off) = match journald {
+        true => remedy::journald_remedy(window, dominant),
+        false => remedy::other_remedy(&who, dominant, scattered),
+    };
+    let brief = remedy::brief(&who, journald, scattered, &plan);
     let summary = at_start(&summary);
     Finding {
         rule: RULE.name,
@@ -348,6 +351,8 @@ mod tests {
     use super::*;
     use crate::diagnose::{check_rule, first_finding};
     use floodline_record::gap::Cause;
+    use floodline_record::id::Entity;
+    use floodline_record::name::Name;
     use floodline_record::units::{Bytes, Count};
     use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
     use floodline_testkit::{Fixture, mib, secs};
@@ -363,6 +368,22 @@ mod tests {
         assert!(step.undo.ends_with("systemctl restart systemd-journald"), "{}", step.undo);
         assert!(finding.trade_off.starts_with("Logs are lost at a reboot"));
         check_rule(&RULE, &slow_journal_volatile(), "clear:");
+    }
+
+    #[test]
+    fn scattered_pages_of_any_other_writer_are_told_to_have_no_setting() {
+        let mut window = slow_journal().window();
+        for entity in window.entities.values_mut() {
+            if let Entity::Process { pid: 300, comm, .. } = entity {
+                *comm = Name::new("search-index");
+            }
+        }
+        let Verdict::Found(findings) = check(&window) else { panic!("nothing found") };
+        let finding = &findings[0];
+        assert!(finding.plan.is_empty() && finding.summary.contains("scattered"), "{}", finding.summary);
+        for text in [&finding.trade_off, &finding.brief.expect] {
+            assert!(text.starts_with("No setting makes its writes fewer") && text.contains("Move its files"), "{text}");
+        }
     }
 
     #[test]

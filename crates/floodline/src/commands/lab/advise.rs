@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::twins::{Budget, answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::run::RunReport;
-use floodline_scenario::Scenario;
+use floodline_scenario::{Figure, Scenario};
 use floodline_twin::backtest::{self, Value};
 use floodline_twin::changed::{Host, change, of_steps};
 use floodline_twin::predict::Question;
@@ -47,9 +47,13 @@ pub(super) struct Advise {
     format: TableFormat,
 }
 
+/// The longest unmount of any task.
+const UMOUNT: &str = "umount.longest_wait_seconds";
+
 /// The figures that people feel.
 const FELT: &[&str] = &[
     "durable.longest_wait_seconds",
+    UMOUNT,
     "stall_seconds",
     "host.dirty_peak_bytes",
     "host.dirtied_bytes",
@@ -105,7 +109,16 @@ impl Advise {
 /// What the figures of people are in a recording of the lab, from the start of its workload.
 fn felt(trial: Trial<'_>, recording: &Path) -> Result<BTreeMap<String, Value>, CliError> {
     let seen = read_run(recording, &trial.scenario.expect.on(trial.kernel.version))?;
-    Ok(backtest::figures(&seen.window, None))
+    let mut felt = backtest::figures(&seen.window, None);
+    let umount = longest_umount(&seen.figures());
+    felt.extend(umount.map(|seconds| (UMOUNT.to_owned(), Value { value: seconds, unit: "seconds" })));
+    Ok(felt)
+}
+
+/// The longest unmount of any task, seconds. Calls that make data durable are in another figure.
+fn longest_umount(figures: &BTreeMap<String, Figure>) -> Option<f64> {
+    let umounts = figures.iter().filter(|(name, _)| name.ends_with(".umount.max_seconds"));
+    umounts.map(|(_, figure)| figure.value).reduce(f64::max)
 }
 
 fn found(report: &RunReport) -> Vec<String> {
@@ -216,4 +229,20 @@ fn predict(recording: &Path, settings: &[Setting]) -> Result<BTreeMap<String, f6
     let prediction = answer(&studied, &question, true, &Budget::default(), None)?;
     let rows = prediction.map(|prediction| prediction.rows).unwrap_or_default();
     Ok(rows.into_iter().filter(|row| row.doubt.is_none()).map(|row| (row.figure, row.then)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_unmount_of_all_tasks_is_what_people_feel() {
+        let figures = |rows: &[(&str, f64)]| -> BTreeMap<String, Figure> {
+            rows.iter().map(|(name, value)| ((*name).to_owned(), Figure { value: *value, unit: "seconds" })).collect()
+        };
+        let several = [("a.umount.max_seconds", 4.5), ("b.umount.max_seconds", 9.5), ("c.fsync.max_seconds", 20.0)];
+        assert_eq!(longest_umount(&figures(&several)), Some(9.5));
+        assert_eq!(longest_umount(&figures(&several[2..])), None);
+        assert!(FELT.contains(&UMOUNT));
+    }
 }

@@ -47,8 +47,12 @@ pub(super) fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (
     )
 }
 
+/// What is said of scattered pages instead of a change.
+const SCATTERED: &str = "No setting makes its writes fewer: each scattered page is a request of its own. A shorter expiry only spreads them.";
+const SCATTERED_HELP: &str = "Move its files to a faster disk or into memory, or let it write fewer pages.";
+
 /// The same in few words.
-pub(super) fn brief(who: &str, journald: bool, plan: &[Step]) -> Brief {
+pub(super) fn brief(who: &str, journald: bool, scattered: bool, plan: &[Step]) -> Brief {
     let who = who.to_owned();
     match (journald, plan.is_empty()) {
         (true, false) => Brief {
@@ -69,6 +73,15 @@ pub(super) fn brief(who: &str, journald: bool, plan: &[Step]) -> Brief {
             expect: "Set Storage=volatile in the journald.conf of the container.".to_owned(),
             costs: "Its logs are lost when the container stops.".to_owned(),
         },
+        (false, _) if scattered => Brief {
+            because:
+                "It writes small scattered pages: each is a request of its own, and the disk does few of them in a \
+                      second."
+                    .to_owned(),
+            who,
+            expect: format!("{SCATTERED} {SCATTERED_HELP}"),
+            costs: String::new(),
+        },
         (false, _) => Brief {
             because: "It writes more than all other programs of this machine together.".to_owned(),
             who,
@@ -80,7 +93,7 @@ pub(super) fn brief(who: &str, journald: bool, plan: &[Step]) -> Brief {
     }
 }
 
-pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
+pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>, scattered: bool) -> (String, Vec<Step>, String) {
     let cause = match amplification(dominant) {
         _ if dominant.is_children() => format!(
             "When a process waits for a child that ended, the kernel adds the child's I/O counters to its own. {}[{}] \
@@ -101,6 +114,9 @@ pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>) -> (String, V
         ),
         _ => format!("{} writes more than everything else on this machine together.", at_start(who)),
     };
+    if scattered {
+        return (cause, Vec::new(), format!("{SCATTERED} {SCATTERED_HELP}"));
+    }
     (
         cause,
         Vec::new(),
