@@ -4,11 +4,13 @@
 
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::Report;
+use floodline_record::id::EntityId;
 use floodline_record::record::{Record, Sink};
-use floodline_record::sample::Sample;
+use floodline_record::sample::{CgroupLimitsRow, Sample, Table};
+use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use floodline_view::top::{Look, Position};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Samples of a live host that are kept.
 const LIVE_SAMPLES: usize = 600;
@@ -35,6 +37,8 @@ pub(super) struct History {
     events: Vec<Record>,
     /// What the machine is and what ids stand for, all that was ever read.
     base: Window,
+    /// Limits of cgroups in order of time. A sample has those of few cgroups, and each holds until it is read again.
+    limits: Vec<(Nanos, EntityId, CgroupLimitsRow)>,
     rows: usize,
     /// One sample of this number is kept.
     thinned: usize,
@@ -59,6 +63,7 @@ impl History {
             entries: VecDeque::new(),
             events: Vec::new(),
             base: Window::default(),
+            limits: Vec::new(),
             rows: 0,
             thinned: 1,
             seen: 0,
@@ -99,6 +104,7 @@ impl History {
             self.first = sample.time.monotonic.0;
         }
         self.seen += 1;
+        self.keep_limits(&sample);
         // Events of a sample that is left out belong to the next one that is kept.
         if !(self.seen - 1).is_multiple_of(self.thinned) {
             return;
@@ -112,6 +118,25 @@ impl History {
             }
         } else if !self.is_live && self.rows > ROWS_MAX && self.entries.len() > 2 {
             self.thin();
+        }
+    }
+
+    /// Keeps what a sample says anew of limits, also where the sample itself is left out.
+    fn keep_limits(&mut self, sample: &Sample) {
+        for (id, row) in sample.cgroup_limits.rows() {
+            let known = self.base.cgroup_limits.get(id).map(|span| &span.last);
+            if known != Some(row) {
+                self.limits.push((sample.time.monotonic, *id, row.clone()));
+            }
+        }
+        if !sample.cgroup_limits.rows().is_empty() {
+            let limits = Sample { time: sample.time, cgroup_limits: sample.cgroup_limits.clone(), ..Sample::default() };
+            let Ok(()) = self.base.record(&Record::Sample(Box::new(limits)));
+            self.base.begin_again();
+        }
+        // Only a stream that is not of a host changes limits that often: its oldest go.
+        if self.limits.len() > ROWS_MAX {
+            self.limits.drain(..ROWS_MAX / 2);
         }
     }
 
@@ -223,8 +248,11 @@ impl History {
         };
         let earlier = || self.entries.iter().take(at).rev().map(|entry| &entry.sample);
         let mut held = Sample::default();
-        if let Some(sample) = earlier().find(|sample| sample.cgroup_limits.was_read()) {
-            held.cgroup_limits = sample.cgroup_limits.clone();
+        let before = self.entries.get(at).map_or(Nanos(u64::MAX), |entry| entry.sample.time.monotonic);
+        let limits = self.limits.iter().take_while(|(read, ..)| *read < before);
+        let limits: BTreeMap<EntityId, CgroupLimitsRow> = limits.map(|(_, id, row)| (*id, row.clone())).collect();
+        if !limits.is_empty() {
+            held.cgroup_limits = Table::read(limits.into_iter().collect());
         }
         if let Some(sample) = earlier().find(|sample| sample.zones.was_read()) {
             held.zones = sample.zones.clone();
@@ -258,7 +286,7 @@ fn rows(sample: &Sample) -> usize {
 mod tests {
     use super::*;
     use floodline_testkit::Fixture;
-    use floodline_testkit::incidents::dirty_cliff;
+    use floodline_testkit::incidents::{dirty_cliff, starved_budget};
 
     fn history(fixture: &Fixture, is_live: bool) -> History {
         let mut history = History::new(is_live);
@@ -279,6 +307,27 @@ mod tests {
         let (back, fresh) = (walked.look(5), history(&dirty_cliff(), false).look(5));
         assert_eq!(back.moment, fresh.moment);
         assert_eq!(back.report, fresh.report);
+    }
+
+    #[test]
+    fn limits_hold_until_they_are_read_again() {
+        // A host reads the limits of one cgroup now and then, not of all in one sample.
+        let mut records = starved_budget().records();
+        let mut samples = records.iter_mut().filter_map(|record| match record {
+            Record::Sample(sample) => Some(sample),
+            _ => None,
+        });
+        let all = samples.next().expect("a sample").cgroup_limits.rows().to_vec();
+        assert!(all.len() > 2, "{all:?}");
+        for (at, sample) in samples.enumerate() {
+            sample.cgroup_limits = Table::read(all.get(at).cloned().into_iter().collect());
+        }
+        let mut history = History::new(false);
+        records.into_iter().for_each(|record| history.take(record));
+        let (id, row) = all.last().expect("a limit");
+        assert_eq!(history.window(30, 31).cgroup_limits.get(id).map(|span| &span.last), Some(row));
+        history.thin();
+        assert_eq!(history.window(10, 11).cgroup_limits.len(), all.len());
     }
 
     #[test]
