@@ -74,9 +74,13 @@ fn answer(stream: UnixStream, marks: &SyncSender<Mark>) -> std::io::Result<()> {
 pub fn mark(folder: &Path, text: &str) -> Result<String, ServeError> {
     let path = folder.join(SOCKET);
     let failed = |error: std::io::Error| {
-        ServeError::new(format!("cannot reach floodline serve at {}: {error}", shown(&path)))
-            .hint("name the folder of its ring: floodline mark --ring DIR")
-            .hint("start it: floodline serve --ring DIR")
+        let is_denied = error.kind() == std::io::ErrorKind::PermissionDenied;
+        let told = ServeError::new(format!("cannot reach floodline serve at {}: {error}", shown(&path)));
+        if is_denied {
+            return told.hint(format!("only its user may: sudo floodline mark --ring {}", shown(folder)));
+        }
+        told.hint("name the folder of its ring: floodline mark --ring DIR")
+            .hint(format!("or start it: floodline serve --ring {}", shown(folder)))
     };
     let mut stream = UnixStream::connect(&path).map_err(failed)?;
     stream.set_read_timeout(Some(ANSWER_TIME + REQUEST_TIME)).map_err(failed)?;

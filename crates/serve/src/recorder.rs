@@ -61,6 +61,9 @@ pub(crate) struct Recorder {
     board: Arc<Mutex<Board>>,
 }
 
+/// Longest text of an incident, in bytes, after which marks add nothing to it.
+const TEXT_MAX: usize = 2000;
+
 impl Recorder {
     pub(crate) fn start(options: RingOptions, board: Arc<Mutex<Board>>) -> Result<Recorder, ServeError> {
         let disk = DiskRing::open(&options.folder, options.limit)?;
@@ -142,11 +145,23 @@ impl Recorder {
 
     /// Decides about a trigger; answers as `floodline mark` wants it.
     fn trigger(&mut self, trigger: Trigger) -> String {
-        if let Some(open) = &self.open {
+        if let Some(open) = &mut self.open {
             let name = open.name.clone();
+            let said = match trigger.kind {
+                // What an operator noticed is kept, also in the minute after another trigger.
+                Kind::Mark if open.trigger.text.len() + trigger.text.len() <= TEXT_MAX => {
+                    open.trigger.text = format!("{} Marked: {}", open.trigger.text, trigger.text);
+                    Some(open.trigger.clone())
+                }
+                Kind::Mark => None,
+                _ => {
+                    self.send(Message::Duplicate(name.clone()));
+                    None
+                }
+            };
             self.count(Outcome::Duplicate);
-            if trigger.kind != Kind::Mark {
-                self.send(Message::Duplicate(name.clone()));
+            if let Some(said) = said {
+                self.order(&name, &said, false);
             }
             return format!("kept {name}");
         }

@@ -212,7 +212,7 @@ impl Writer {
             let text = doctor::render(&report, options);
             self.disk.keep(&format!("{}.txt", order.name), text.as_bytes())?;
             let cause = incident.cause.as_deref().unwrap_or("no finding");
-            (self.tell)(&format!("kept {}: {} {cause}", order.name, incident.summary));
+            (self.tell)(&format!("kept {} ({}): {cause}", order.name, incident.summary));
             hook::journal(&incident);
             if !self.hook.is_empty() {
                 let text = incidents::json_with_report(&incident, &report).map_err(io::Error::other)?;

@@ -71,6 +71,14 @@ pub fn parse(text: &str) -> Result<Incident, serde_json::Error> {
     serde_json::from_str(text)
 }
 
+/// The answer of `floodline mark` for people. `file` is the recording.
+pub fn kept(file: &str) -> String {
+    format!(
+        "Marked. The minute before now is kept; the minute after is added when it is over.\n\
+         Read it then: floodline doctor {file}\n"
+    )
+}
+
 /// The answer of `floodline mark` as one line of JSON.
 pub fn marked(name: &str) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::input::shown;
 use floodline_view::incidents::{self, Incident};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Longest file that describes an incident, bytes.
@@ -55,6 +56,7 @@ fn kept(folder: &Path) -> Result<Vec<Incident>, CliError> {
             .hint("start it: floodline serve --ring DIR")
     };
     let mut incidents = Vec::new();
+    let mut denied = None;
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -62,11 +64,17 @@ fn kept(folder: &Path) -> Result<Vec<Incident>, CliError> {
             continue;
         }
         let is_small = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= FILE_MAX);
-        let text = if is_small { fs::read_to_string(&path).ok() } else { None };
-        match text.and_then(|text| incidents::parse(&text).ok()) {
-            Some(incident) => incidents.push(incident),
-            None => tell(format_args!("floodline: {}: not an incident of this version", shown(&path))),
+        let text = if is_small { fs::read_to_string(&path) } else { Ok(String::new()) };
+        match text.map(|text| incidents::parse(&text).ok()) {
+            Ok(Some(incident)) => incidents.push(incident),
+            Ok(None) => tell(format_args!("floodline: {}: not an incident of this version", shown(&path))),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => denied = Some(error),
+            Err(error) => tell(format_args!("floodline: cannot read {}: {error}", shown(&path))),
         }
+    }
+    if let Some(error) = denied {
+        return Err(CliError::usage(format!("cannot read the incidents in {}: {error}", shown(folder)))
+            .hint(format!("only the user of floodline serve may: sudo floodline incidents --ring {}", shown(folder))));
     }
     incidents.sort_by(|a, b| (b.at_wall_ns, &b.name).cmp(&(a.at_wall_ns, &a.name)));
     Ok(incidents)

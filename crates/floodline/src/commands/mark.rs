@@ -6,6 +6,8 @@ use super::serve::failed;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::shown;
+use floodline_view::incidents;
 use std::path::PathBuf;
 
 /// Folder of the ring that the packages set up.
@@ -37,8 +39,11 @@ impl Run for MarkCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let name = floodline_serve::mark(&self.ring, &self.text).map_err(failed)?;
         match self.format {
-            Format::Text => console.print(&format!("{}\n", self.ring.join(format!("{name}.flr")).display()))?,
-            Format::Json => console.print(&floodline_view::incidents::marked(&name).map_err(CliError::bug)?)?,
+            Format::Text => {
+                let file = self.ring.join(format!("{name}.flr"));
+                console.print(&incidents::kept(&shown(&file).to_string()))?;
+            }
+            Format::Json => console.print(&incidents::marked(&name).map_err(CliError::bug)?)?,
         }
         Ok(Exit::Done)
     }

@@ -43,7 +43,10 @@ fn a_mark_keeps_the_time_around_it_with_a_report_and_a_hook() {
     server.wait_for("floodline_ring_bytes");
     let run = floodline(&["mark", "--ring", ring_arg, "checkout is\u{1b}[2J slow"]);
     assert_eq!(run.code, 0, "{run}");
-    let path = run.stdout.trim_end().to_owned();
+    assert!(run.stdout.starts_with("Marked. The minute before now is kept;"), "{run}");
+    let path = run.stdout.split_whitespace().last().unwrap_or_default().to_owned();
+    let again = floodline(&["mark", "--ring", ring_arg, "and payment too"]);
+    assert_eq!(again.code, 0, "{again}");
     let begun = Instant::now();
     while !Path::new(&path).exists() {
         assert!(begun.elapsed() < Duration::from_secs(20), "the time before the trigger is written at once");
@@ -54,7 +57,7 @@ fn a_mark_keeps_the_time_around_it_with_a_report_and_a_hook() {
     assert_eq!(server.end(), 0, "it ends the incident before it ends");
     assert!(samples(&ring, "incident-") > 1);
     let list = floodline(&["incidents", "--ring", ring_arg]);
-    assert!(list.code == 0 && list.stdout.contains("  checkout is[2J slow\n"), "{list}");
+    assert!(list.code == 0 && list.stdout.contains("  checkout is[2J slow Marked: and payment too\n"), "{list}");
     assert!(list.stdout.contains("Read the newest: floodline doctor "), "{list}");
     let json = floodline(&["incidents", "--ring", ring_arg, "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
