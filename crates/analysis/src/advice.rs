@@ -97,6 +97,8 @@ pub struct Advice {
     pub prediction: Option<Prediction>,
     /// The plan, for `floodline apply`.
     pub plan: Option<ChangePlan>,
+    /// What puts its sysctls back, as `NAME=VALUE`; empty where that was not read.
+    pub undo: Vec<String>,
     /// What has to be said beside it.
     pub notes: Vec<String>,
 }

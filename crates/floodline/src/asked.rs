@@ -1,13 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arguments that `simulate` and `sweep` share: which variant runs on which kernel, and what is changed of it.
+//! The arguments that `simulate`, `sweep` and `lab run` share: which variant runs on which kernel, and what is changed of
+//! it.
 
+use crate::console::Console;
 use crate::error::CliError;
 use crate::model::nanos;
 use crate::observe::{parse_duration, parse_interval};
+use floodline_kernel::{NotARelease, Release};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, Time};
 use std::time::Duration;
+
+/// Reads a kernel to model. One that was never released is refused; one that is newer than the newest known here is
+/// told: the model takes it for that one.
+pub(crate) fn modelled(text: &str, console: Option<&Console>) -> Result<KernelVersion, CliError> {
+    let wrong =
+        || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
+    let version = text.parse().map_err(|_| wrong())?;
+    match Release::parse(text) {
+        Err(error @ NotARelease::NeverReleased(..)) => {
+            Err(CliError::usage(error).hint("floodline kernels lists the known releases"))
+        }
+        Err(error @ NotARelease::TooNew(..)) => {
+            if let Some(console) = console {
+                console.note(&format!("{error}: it is modelled as that one"));
+            }
+            Ok(version)
+        }
+        _ => Ok(version),
+    }
+}
 
 /// What is asked of the model.
 #[derive(clap::Args)]
@@ -15,21 +38,28 @@ pub(crate) struct Asked {
     /// Variant to run [default: the one named incident, or the only one]
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
-    /// Override a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    settings: Vec<String>,
+    #[command(flatten)]
+    changes: Changes,
     /// Kernel version to model [default: 6.12]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
+    /// Time between two samples
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
+    every: Duration,
+}
+
+/// What is changed of a scenario before it runs, on the model or on a real kernel.
+#[derive(Clone, clap::Args)]
+pub(crate) struct Changes {
+    /// Override a setting or a key of the scenario, e.g. vm.dirty_ratio=10 or machine.memory=8G
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
     /// Number of copies of the scenario's cgroups, or of its tasks if no cgroup has copies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     instances: Option<u32>,
     /// Duration of the workload
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_simulated)]
     lasting: Option<Duration>,
-    /// Time between two samples
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_interval)]
-    every: Duration,
 }
 
 /// Reads a length of time that a clock of nanoseconds can count.
@@ -49,19 +79,16 @@ impl Asked {
         let has_option = match key {
             "kernel" => self.kernel.is_some(),
             "variant" => self.variant.is_some(),
-            "instances" => self.instances.is_some(),
-            "for" => self.lasting.is_some(),
+            "instances" => self.changes.instances.is_some(),
+            "for" => self.changes.lasting.is_some(),
             _ => false,
         };
-        has_option || self.settings.iter().any(|text| text.split_once('=').is_some_and(|(set, _)| set == key))
+        has_option || self.changes.settings.iter().any(|text| text.split_once('=').is_some_and(|(set, _)| set == key))
     }
 
     /// The kernel that is modelled: `other` where something varies it.
     pub(crate) fn kernel(&self, other: Option<&str>) -> Result<KernelVersion, CliError> {
-        let text = other.or(self.kernel.as_deref()).unwrap_or(KERNEL);
-        let wrong =
-            || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
-        text.parse().map_err(|_| wrong())
+        modelled(other.or(self.kernel.as_deref()).unwrap_or(KERNEL), None)
     }
 
     /// Simulated time between two samples.
@@ -69,6 +96,13 @@ impl Asked {
         nanos(self.every)
     }
 
+    /// A scenario with all changes made.
+    pub(crate) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
+        self.changes.changed(scenario)
+    }
+}
+
+impl Changes {
     /// A scenario with all changes made.
     pub(crate) fn changed(&self, scenario: &Scenario) -> Result<Scenario, CliError> {
         let mut changed = scenario.clone();

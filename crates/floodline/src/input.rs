@@ -5,7 +5,9 @@
 
 use crate::console::tell;
 use crate::error::CliError;
+use crate::shipped;
 use floodline_record::name::Name;
+use floodline_record::nearest::nearest;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
 use floodline_scenario::TEXT_MAX;
@@ -56,9 +58,16 @@ pub(crate) fn scenario_text(path: &Path) -> Result<String, CliError> {
     let name = shown(path);
     let limit = u64::try_from(TEXT_MAX).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
+    if let Some(text) = shipped::text(path).filter(|_| !path.exists()) {
+        return Ok(text.to_owned());
+    }
     File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)).map_err(|error| {
-        CliError::usage(format!("cannot read {name}: {error}"))
-            .hint("floodline scenario list shows the available scenarios")
+        let told = CliError::usage(format!("cannot read {name}: {error}"));
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        match nearest(&stem, shipped::names()) {
+            Some(near) => told.hint(format!("a scenario of this program: {near}")),
+            None => told.hint("floodline scenario list shows the scenarios of this program"),
+        }
     })?;
     String::from_utf8(bytes).map_err(|_| CliError::usage(format!("{name} is not UTF-8 text")))
 }

@@ -18,6 +18,7 @@ mod observe;
 mod output;
 #[cfg(test)]
 mod pages;
+mod shipped;
 mod tuning;
 mod twins;
 

@@ -156,6 +156,14 @@ fn exists(path: &Path, stat: &Stat, existing: Existing) -> CliError {
     }
 }
 
+/// Refuses a name that is taken before the work is done, and not after it. [`create`] decides in the end.
+pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), CliError> {
+    match !is_standard(path) && !force && path.is_file() {
+        true => Err(exists_already(path, Existing::Keep)),
+        false => Ok(()),
+    }
+}
+
 fn exists_already(path: &Path, existing: Existing) -> CliError {
     CliError::usage(format!("{} already exists", shown(path))).hint(match existing {
         Existing::KeepAlways => "choose another name",

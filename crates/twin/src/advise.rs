@@ -5,7 +5,7 @@
 
 use crate::Twin;
 use crate::changed::{Changed, Host, change, kernel_default};
-use crate::plan::plan;
+use crate::plan::{plan, undo as undo_of};
 use crate::predict::{Measured, journald};
 use crate::shown::{Figures, Shown, Trial};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
@@ -285,6 +285,15 @@ impl<'a> Search<'a> {
             ),
         };
         let mut notes = Vec::new();
+        let simulated: Vec<_> =
+            measured.back_test.iter().filter(|one| !one.name.starts_with("budget.")).cloned().collect();
+        let missed = crate::backtest::median_error(&simulated);
+        if chosen.is_none() && missed > crate::backtest::MISS_MAX {
+            notes.push(format!(
+                "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
+                share(missed)
+            ));
+        }
         let breaking = tried.iter().filter(|one| one.breaks.is_some()).count();
         if breaking > 0 {
             notes.push(format!(
@@ -300,6 +309,8 @@ impl<'a> Search<'a> {
         let plan = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| {
             plan(self.window, &candidate.settings, prediction.as_ref(), measured, constraints.pause_seconds)
         });
+        let undo = chosen.and_then(|at| self.tried.get(at));
+        let undo = undo.map_or_else(Vec::new, |(candidate, _)| undo_of(self.window, &candidate.settings));
         Advice {
             schema: SCHEMA,
             goal,
@@ -311,6 +322,7 @@ impl<'a> Search<'a> {
             error_share,
             prediction,
             plan,
+            undo,
             notes,
         }
     }

@@ -66,6 +66,18 @@ pub struct Host<'a> {
 const KNOWN: &str = "vm.dirty_bytes, machine.memory, cgroup=v2, kernel=6.12, bdi/8:0/max_ratio, \
     queue/sda/wbt_lat_usec, cgroup/PATH/memory.max, mount/PATH/options, loop/loop0/direct_io, journald/Storage";
 
+/// Settings of writeback that the model honours.
+const VM: &[&str] = &[
+    "vm.dirty_bytes",
+    "vm.dirty_ratio",
+    "vm.dirty_background_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_expire_centisecs",
+    "vm.dirty_writeback_centisecs",
+    "vm.dirtytime_expire_seconds",
+    "vm.laptop_mode",
+];
+
 /// Applies settings to a scenario, in order.
 ///
 /// # Errors
@@ -102,7 +114,8 @@ pub fn change(
 
 fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(), NotChanged> {
     let (key, value) = (setting.key.as_str(), setting.value.as_str());
-    let invalid = |expected: &str| NotChanged::new(format!("{key}={value}: expected {expected}"), KNOWN);
+    let invalid =
+        |expected: &str| NotChanged::new(format!("{key}={value}: expected {expected}"), format!("keys: {KNOWN}"));
     let parts: Vec<&str> = key.split('/').collect();
     match parts.as_slice() {
         ["kernel"] => {
@@ -205,6 +218,13 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
 
 /// Changes a key of the scenario.
 fn dotted(changed: &mut Changed, key: &str, value: &str, setting: &Setting) -> Result<(), NotChanged> {
+    if let Some(name) = key.strip_prefix("vm.").filter(|_| !VM.contains(&key)) {
+        let near = nearest(key, VM.iter().copied());
+        return Err(NotChanged::new(
+            format!("a twin has no setting vm.{name}"),
+            near.map_or_else(|| format!("it has {}", VM.join(", ")), |near| format!("did you mean {near}?")),
+        ));
+    }
     let refused = |error: String| {
         let hint = if error.contains("no such key") { format!("known: {KNOWN}") } else { hint(&error) };
         NotChanged::new(
@@ -277,6 +297,7 @@ fn mount(scenario: &Scenario, path: &str, setting: &Setting) -> Result<String, N
 fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone, setting: &Setting) -> NotChanged {
     let hint = match nearest(name, known.clone()) {
         Some(near) => format!("did you mean {near:?}?"),
+        None if known.clone().next().is_none() => format!("the recording has no {what} at all that was written to"),
         None => format!("known here: {}", known.take(8).collect::<Vec<_>>().join(", ")),
     };
     NotChanged::new(
@@ -377,6 +398,14 @@ pub fn is_unified(scenario: &Scenario) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_there_are() {
+        let setting = Setting::new("cgroup/x/memory.max", "1G");
+        let told = |known: &[&str]| unknown("cgroup", "x", known.iter().copied(), &setting).hint;
+        assert_eq!(told(&[]), "the recording has no cgroup at all that was written to");
+        assert_eq!(told(&["/a", "/b"]), "known here: /a, /b");
+    }
     use floodline_scenario::ScenarioFile;
     use floodline_testkit::Fixture;
 

@@ -11,6 +11,22 @@ use floodline_record::window::Window;
 /// Figure that decides if a change helped.
 const ENDPOINT: &str = "stall_seconds_per_hour";
 
+/// What puts the sysctls of a plan back, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty if one of
+/// them was not read.
+pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
+    let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
+    let partner = |key: &str| match key.strip_suffix("_bytes") {
+        Some(stem) => format!("{stem}_ratio"),
+        None => key.replace("_ratio", "_bytes"),
+    };
+    let is_pair = |key: &str| key.ends_with("_bytes") || key.ends_with("_ratio");
+    let undone = settings.iter().filter(|one| one.key.starts_with("vm.")).map(|one| match old(&one.key)?.as_str() {
+        "0" if is_pair(&one.key) => Some(format!("{}={}", partner(&one.key), old(&partner(&one.key))?)),
+        value => Some(format!("{}={value}", one.key)),
+    });
+    undone.collect::<Option<Vec<String>>>().unwrap_or_default()
+}
+
 /// The plan of settings. `longest_pause_s` is the longest pause that the change itself may cause.
 pub fn plan(
     window: &Window,

@@ -8,6 +8,7 @@ use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change};
 use crate::shown::{FIGURES, Figures, Shown, Trial};
 use floodline_analysis::prediction::{Better, Doubt, LEADS, Prediction, Row, SCHEMA, Seen, Setting, differ};
+use floodline_record::human;
 use floodline_record::window::Window;
 
 /// A twin before and after a change.
@@ -210,14 +211,34 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     })
 }
 
+/// The sentence in front. A twin that misses its own recording is not believed, and the sentence says so first.
 fn headline(prediction: &Prediction) -> String {
+    let effect = effect(prediction);
+    match prediction.back_test_error {
+        Some(error) if error > backtest::MISS_MAX => format!(
+            "Not reliable: the twin misses this recording by {} (median). In the model: {}{}",
+            human::percent(error),
+            effect.chars().take(1).flat_map(char::to_lowercase).collect::<String>(),
+            effect.chars().skip(1).collect::<String>()
+        ),
+        _ => effect,
+    }
+}
+
+fn effect(prediction: &Prediction) -> String {
     let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
     let better: Vec<String> =
         LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Row::sentence).collect();
     let worse: Vec<String> =
         LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Row::sentence).collect();
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
+    let is_other = |row: &&Row| !LEADS.contains(&row.figure.as_str()) && !row.figure.starts_with("program ");
+    let others = prediction.rows.iter().filter(is_other).filter(|row| row.worsens()).map(Row::sentence);
+    let others: Vec<String> = others.collect();
     match (better.is_empty(), worse.is_empty()) {
+        (false, true) if !others.is_empty() => {
+            format!("It helps: {}. It costs: {}.", better.join("; "), others.join("; "))
+        }
         (false, true) => format!("It helps: {}.", better.join("; ")),
         (false, false) => format!("It helps: {}. It costs: {}.", better.join("; "), worse.join("; ")),
         (true, false) => format!("It makes this host worse: {}.", worse.join("; ")),
@@ -227,6 +248,7 @@ fn headline(prediction: &Prediction) -> String {
         (true, true) if prediction.rows.iter().all(|row| row.doubt.is_some()) => {
             "Nothing can be predicted: the twin does not reproduce this recording.".to_owned()
         }
+        (true, true) if !others.is_empty() => format!("It helps no task, and it costs: {}.", others.join("; ")),
         (true, true) => "It changes nothing that people would notice here.".to_owned(),
     }
 }
@@ -261,4 +283,65 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
         notes.push("The simulation exceeded its budget: only its beginning counts.".to_owned());
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_record::version::KernelVersion;
+
+    fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
+        Row {
+            figure: figure.to_owned(),
+            label: label.to_owned(),
+            unit,
+            better: Better::Less,
+            now,
+            is_measured: true,
+            then,
+            low: then,
+            high: then,
+            off_share: None,
+            least: 0.02,
+            doubt: None,
+        }
+    }
+
+    fn prediction(error: Option<f64>, rows: Vec<Row>) -> Prediction {
+        Prediction {
+            schema: SCHEMA,
+            settings: vec![Setting::new("vm.dirty_bytes", "64M")],
+            kernel: KernelVersion::new(6, 12, 0),
+            kernel_then: KernelVersion::new(6, 12, 0),
+            headline: "It helps.".to_owned(),
+            back_test_error: error,
+            missed: Vec::new(),
+            rows,
+            vanish: Vec::new(),
+            appear: Vec::new(),
+            stay: Vec::new(),
+            not_reproduced: Vec::new(),
+            runs: 4,
+            is_cut: false,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_twin_that_misses_its_recording_is_said_first_and_every_cost_is_named() {
+        let rows = vec![
+            row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 1.0),
+            row("devices.written_bytes", "written to disks", "bytes", 4.0 * 1048576.0, 8.0 * 1048576.0),
+        ];
+        let helps =
+            "It helps: longest fsync 2.00 s → about 1.00 s. It costs: written to disks 4.00 MiB → about 8.00 MiB.";
+        assert_eq!(headline(&prediction(Some(0.1), rows.clone())), helps);
+        let told = headline(&prediction(Some(0.61), rows));
+        assert!(
+            told.starts_with("Not reliable: the twin misses this recording by 61 % (median). In the model: it "),
+            "{told}"
+        );
+        let none = headline(&prediction(None, vec![row("stall_seconds", "waiting", "seconds", 1.0, 1.0)]));
+        assert_eq!(none, "It changes nothing that people would notice here.");
+    }
 }

@@ -2,7 +2,7 @@
 //! Advice as one screen: a sentence, the trade-off between data at risk and stalls as a plot, and the plan. Computes
 //! nothing but where a point of the plot lies.
 
-use crate::layout::{Column, columns, command, hanging, row as table_row, shortened};
+use crate::layout::{Column, columns, command, hanging, row as table_row};
 use floodline_analysis::advice::{Advice, Tried};
 use floodline_record::human;
 use std::fmt::Write;
@@ -32,7 +32,12 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
             .collect();
         let _ = writeln!(out);
         if !set.is_empty() {
+            let _ = writeln!(out, "Do now");
             command(&mut out, 2, &format!("sudo sysctl -w {}", set.join(" ")), width);
+            if !advice.undo.is_empty() {
+                let _ = writeln!(out, "Undo");
+                command(&mut out, 2, &format!("sudo sysctl -w {}", advice.undo.join(" ")), width);
+            }
         }
         for other in plan.changes.iter().filter(|one| !one.knob.starts_with("vm.")) {
             let _ = writeln!(out, "  # {} = {}", other.knob, other.new);
@@ -115,22 +120,21 @@ fn table(out: &mut String, advice: &Advice, width: usize, details: bool) {
             shown.push(at);
         }
     }
-    let label_width = width.saturating_sub(38);
     let set = [
-        Column { width: label_width, right: false },
         Column { width: 8, right: true },
         Column { width: 9, right: true },
         Column { width: 9, right: true },
+        Column { width: width.saturating_sub(36), right: false },
     ];
-    table_row(out, 0, &set, &["", "waits", "at risk", "written"]);
+    table_row(out, 0, &set, &["waits", "at risk", "written", "vm.dirty_…"]);
     for one in shown.iter().filter_map(|at| advice.tried.get(*at)) {
         let label = one.label.replace("vm.dirty_", "");
         let label = match one.breaks {
-            Some(what) => format!("{label} ({what} breaks the limit)"),
+            Some(what) => format!("{label} (not allowed: {what})"),
             None => label,
         };
         let (stall, risk) = (human::seconds(one.stall_seconds), human::bytes(one.at_risk_bytes));
-        table_row(out, 0, &set, &[&shortened(&label, label_width), &stall, &risk, &human::bytes(one.written_bytes)]);
+        table_row(out, 0, &set, &[&stall, &risk, &human::bytes(one.written_bytes), &label]);
     }
 }
 

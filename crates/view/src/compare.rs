@@ -5,22 +5,43 @@
 use crate::figures::short;
 use crate::layout::wrap;
 use floodline_analysis::compare::{Against, Comparison, Row, Spread};
+use floodline_analysis::run::order::{differs, factor, is_sync_wait};
+use floodline_record::human;
 use floodline_scenario::Figure;
 
 /// Columns besides the name: two values, the change, its noise.
 const COLUMNS: usize = 10 + 10 + 9 + 10;
 
-/// For people, within a width.
-pub fn text(comparison: &Comparison, width: usize) -> String {
+/// Figures that the short form shows at most.
+const ROWS_MAX: usize = 16;
+
+/// For people, within a width: waits for stable storage, then what changed, most first. `all` shows every figure by name.
+pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
     let mut text = String::new();
     for against in &comparison.against {
         text.push_str(&format!("A: {}\nB: {}\n\n", comparison.base, against.label));
-        let names = against.figures.iter().filter(|row| is_shown(row)).map(|row| row.name.chars().count());
+        let (rows, changed, same) = first(&against.figures, all);
+        let names = rows.iter().map(|row| row.name.chars().count());
         let room = width.saturating_sub(COLUMNS + 4).max(20);
         let widest = names.max().unwrap_or(0).clamp(6, room);
         text.push_str(&format!("{:<widest$} {:>10} {:>10} {:>9} {:>10}\n", "figure", "A", "B", "B-A", "noise"));
-        for row in against.figures.iter().filter(|row| is_shown(row)) {
+        for row in &rows {
             text.push_str(&line(row, widest));
+        }
+        if rows.is_empty() {
+            text.push_str("no figure changed\n");
+        }
+        let rest = match (changed, same) {
+            (0, 0) => None,
+            (0, same) => Some(format!("{} about equal.", human::plural(same, "more figure is", "more figures are"))),
+            (changed, 0) => {
+                Some(format!("{} too.", human::plural(changed, "more figure changed", "more figures changed")))
+            }
+            (changed, same) => Some(format!("{changed} more changed, {same} are about equal.")),
+        };
+        if let Some(rest) = rest {
+            let said = format!("{rest} All figures by name: add --all.");
+            text.extend(wrap(&said, width).into_iter().map(|line| line + "\n"));
         }
         text.push_str(&series(against));
         if !against.unmatched.is_empty() {
@@ -42,6 +63,23 @@ pub fn json(comparison: &Comparison) -> Result<String, serde_json::Error> {
 
 fn is_shown(row: &Row) -> bool {
     row.base.mean != 0.0 || row.other.mean != 0.0
+}
+
+/// The figures to show in order, how many changed ones are left out, and how many equal ones.
+fn first(figures: &[Row], all: bool) -> (Vec<&Row>, u64, u64) {
+    let shown = || figures.iter().filter(|row| is_shown(row));
+    if all {
+        return (shown().collect(), 0, 0);
+    }
+    let is_changed =
+        |row: &Row| differs(row.base.unit, row.base.mean, row.other.mean) && row.beyond_noise != Some(false);
+    let (mut rows, others): (Vec<&Row>, Vec<&Row>) = shown().partition(|row| is_sync_wait(&row.name));
+    let (mut changed, same): (Vec<&Row>, Vec<&Row>) = others.into_iter().partition(|row| is_changed(row));
+    changed.sort_by(|a, b| factor(b.base.mean, b.other.mean).total_cmp(&factor(a.base.mean, a.other.mean)));
+    let room = ROWS_MAX.saturating_sub(rows.len()).min(changed.len());
+    let left_out = changed.split_off(room);
+    rows.extend(changed);
+    (rows, left_out.len() as u64, same.len() as u64)
 }
 
 fn line(row: &Row, widest: usize) -> String {
@@ -93,6 +131,37 @@ mod tests {
     }
 
     #[test]
+    fn what_changed_is_shown_and_the_rest_is_counted() {
+        let row = |name: &str, unit, a: f64, b: f64| Row {
+            name: name.to_owned(),
+            base: Spread::of_values(&[a], unit).unwrap(),
+            other: Spread::of_values(&[b], unit).unwrap(),
+            difference: b - a,
+            change: Some((b - a) / a),
+            noise: None,
+            beyond_noise: None,
+        };
+        let figures = vec![
+            row("a.write.max_seconds", "seconds", 1.0, 2.0),
+            row("a.write.p50_seconds", "seconds", 3e-6, 2e-4),
+            row("b.dirtied_bytes", "bytes", 1e9, 1.01e9),
+            row("b.written_bytes", "bytes", 1e9, 9e9),
+            row("z.fsync.max_seconds", "seconds", 1.0, 1.0),
+        ];
+        let against = Against { label: "b.flr".to_owned(), figures, unmatched: Vec::new(), series: Vec::new() };
+        let comparison = Comparison { schema: "s", base: "a.flr".to_owned(), against: vec![against] };
+        let names = |all| {
+            let text = text(&comparison, 80, all);
+            let names = text.lines().skip(4).map_while(|line| Some(line.split_once(' ')?.0.to_owned()));
+            names.take_while(|name| name.contains('.')).collect::<Vec<_>>()
+        };
+        assert_eq!(names(false), ["z.fsync.max_seconds", "b.written_bytes", "a.write.max_seconds"]);
+        assert_eq!(names(true).len(), 5);
+        let text = text(&comparison, 80, false);
+        assert!(text.contains("2 more figures are about equal. All figures by name: add --all."), "{text}");
+    }
+
+    #[test]
     fn a_line_per_figure_fits_the_width() {
         let row = |name: &str, noise: Option<f64>| Row {
             name: name.to_owned(),
@@ -120,7 +189,9 @@ mod tests {
                 }],
             }],
         };
-        let text = text(&comparison, 80);
+        let whole = text(&comparison, 80, true);
+        let text = text(&comparison, 80, false);
+        assert_eq!(whole, text, "both figures changed, so both are shown");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let expect = "\
 A: incident.flr

@@ -20,17 +20,20 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     let _ = writeln!(out);
     hanging(&mut out, "", &back_test(prediction), width);
     let _ = writeln!(out);
-    let shown = rows(prediction, details);
+    let (shown, unchanged) = rows(prediction, details);
     let label = |row: &Row| shortened(&row.label, LABEL_MAX);
     let label_width = shown.iter().map(|row| columns(&label(row))).max().unwrap_or(0).max(6);
+    let is_any = !shown.is_empty();
     let set = [
         Column { width: label_width, right: false },
         Column { width: 11, right: true },
         Column { width: 11, right: true },
         Column { width: width.saturating_sub(label_width + 28).max(20), right: false },
     ];
-    table_row(&mut out, 0, &set, &["", "now", "then", "90 % interval"]);
-    for row in shown {
+    if is_any {
+        table_row(&mut out, 0, &set, &["", "now", "then", "90 % interval"]);
+    }
+    for &row in &shown {
         // What was not measured is the twin's own.
         let about = if row.is_measured { "" } else { "~" };
         let now = format!("{about}{}", shown_value(row.unit, row.now));
@@ -53,6 +56,12 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
             }
         };
         table_row(&mut out, 0, &set, &[&label(row), &now, &then, &interval]);
+    }
+    if !unchanged.is_empty() {
+        hanging(&mut out, "Unchanged: ", &format!("{}.", unchanged.join(", ")), width);
+    }
+    if shown.iter().any(|row| !row.is_measured) {
+        let _ = writeln!(out, "~ from the twin: the recording does not have this figure.");
     }
     let _ = writeln!(out);
     findings(&mut out, "Vanish    ", &prediction.vanish, width);
@@ -89,8 +98,27 @@ fn back_test(prediction: &Prediction) -> String {
     }
 }
 
-/// Figures of the short screen: those of the machine, and the programs that change most.
-fn rows(prediction: &Prediction, details: bool) -> Vec<&Row> {
+/// Figures of the screen and labels of those left out. Waits for fsync come first and always. Then what changes, then
+/// what cannot be told. With `details` the unchanged ones follow; else they are only named.
+fn rows(prediction: &Prediction, details: bool) -> (Vec<&Row>, Vec<String>) {
+    let mut rows = chosen(prediction, details);
+    let rank = |row: &Row| match () {
+        () if row.figure.starts_with("durable.") => 0,
+        () if row.improves() || row.worsens() => 1,
+        () if row.doubt.is_some() => 2,
+        () => 3,
+    };
+    rows.sort_by_key(|row| rank(row));
+    let left_out = match details {
+        true => rows.len(),
+        false => rows.iter().position(|row| rank(row) == 3).unwrap_or(rows.len()),
+    };
+    let unchanged = rows.split_off(left_out).into_iter().map(|row| shortened(&row.label, LABEL_MAX)).collect();
+    (rows, unchanged)
+}
+
+/// Figures of the machine, and the programs that change most.
+fn chosen(prediction: &Prediction, details: bool) -> Vec<&Row> {
     let is_program = |row: &&Row| row.figure.starts_with("program ");
     let mut rows: Vec<&Row> = prediction.rows.iter().filter(|row| !is_program(row)).collect();
     let mut programs: Vec<&Row> = prediction.rows.iter().filter(is_program).collect();
@@ -112,4 +140,66 @@ fn findings(out: &mut String, lead: &str, seen: &[Seen], width: usize) {
 /// One line of JSON, ended by a newline.
 pub fn json(prediction: &Prediction) -> Result<String, serde_json::Error> {
     crate::json::line(prediction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::prediction::{Better, SCHEMA, Setting};
+    use floodline_record::version::KernelVersion;
+
+    fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
+        Row {
+            figure: figure.to_owned(),
+            label: label.to_owned(),
+            unit,
+            better: Better::Less,
+            now,
+            is_measured: true,
+            then,
+            low: then,
+            high: then,
+            off_share: None,
+            least: 0.02,
+            doubt: None,
+        }
+    }
+
+    fn prediction(error: Option<f64>, rows: Vec<Row>) -> Prediction {
+        Prediction {
+            schema: SCHEMA,
+            settings: vec![Setting::new("vm.dirty_bytes", "64M")],
+            kernel: KernelVersion::new(6, 12, 0),
+            kernel_then: KernelVersion::new(6, 12, 0),
+            headline: "It helps.".to_owned(),
+            back_test_error: error,
+            missed: Vec::new(),
+            rows,
+            vanish: Vec::new(),
+            appear: Vec::new(),
+            stay: Vec::new(),
+            not_reproduced: Vec::new(),
+            runs: 4,
+            is_cut: false,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn fsync_leads_then_what_changes_and_the_rest_is_named() {
+        let rows = vec![
+            row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, 2.0),
+            row("host.dirtied_bytes", "dirtied", "bytes", 5e8, 5e8),
+            Row { is_measured: false, ..row("devices.written_bytes", "written to disks", "bytes", 4e8, 8e8) },
+        ];
+        let prediction = prediction(Some(0.1), rows);
+        let short = text(&prediction, &[], 80, false);
+        let place = |text: &str, word: &str| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
+        assert!(place(&short, "longest fsync") < place(&short, "written to disks"), "{short}");
+        assert!(short.contains("Unchanged: dirtied.\n"), "{short}");
+        assert!(short.contains("~ from the twin: the recording does not have this figure."), "{short}");
+        let whole = text(&prediction, &[], 80, true);
+        assert!(place(&whole, "written to disks") < place(&whole, "dirtied"), "{whole}");
+        assert!(!whole.contains("Unchanged"), "{whole}");
+    }
 }

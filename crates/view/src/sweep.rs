@@ -20,6 +20,8 @@ pub struct Sweep {
     pub axes: Vec<String>,
     /// Cells in the order of the grid; the last axis varies fastest.
     pub rows: Vec<Row>,
+    /// The row that is best, where one stands out.
+    pub best: Option<usize>,
 }
 
 /// One cell.
@@ -92,6 +94,10 @@ pub fn text(sweep: &Sweep, figures: &[String], width: usize) -> String {
         cells: sweep.rows.iter().map(Row::finding).collect(),
         is_right: false,
     });
+    if sweep.best.is_some() {
+        let mark = |at| if sweep.best == Some(at) { "* best".to_owned() } else { String::new() };
+        columns.push(Column { heading: Vec::new(), cells: (0..sweep.rows.len()).map(mark).collect(), is_right: false });
+    }
     let indent: usize = axes.iter().map(|axis| axis.width() + GAP).sum();
     let mut text = format!("{}: {}\n", sweep.scenario, human::plural(sweep.rows.len() as u64, "run", "runs"));
     let mut rest = columns.as_slice();
@@ -154,7 +160,8 @@ pub fn json(sweep: &Sweep) -> Result<String, serde_json::Error> {
         }
     };
     let rows: Vec<_> = sweep.rows.iter().map(row).collect();
-    let whole = json!({ "schema": SCHEMA, "scenario": sweep.scenario, "axes": sweep.axes, "rows": rows });
+    let whole =
+        json!({ "schema": SCHEMA, "scenario": sweep.scenario, "axes": sweep.axes, "rows": rows, "best": sweep.best });
     crate::json::line(&whole)
 }
 
@@ -216,6 +223,7 @@ mod tests {
             scenario: "cliff".to_owned(),
             axes: vec!["vm.dirty_bytes".to_owned(), "kernel".to_owned()],
             rows: vec![row("64M", "6.1", Some(0.3)), row("1", "6.1", None)],
+            best: None,
         }
     }
 
@@ -234,6 +242,14 @@ vm.dirty_bytes=1 kernel=6.1:
   the kernel refuses 1 here
 ";
         assert_eq!(text(&sweep(), &["durable.fdatasync.max_seconds".to_owned()], 80), expect);
+    }
+
+    #[test]
+    fn the_best_row_is_marked_without_colour() {
+        let marked = Sweep { best: Some(0), ..sweep() };
+        let text = text(&marked, &["durable.fdatasync.max_seconds".to_owned()], 80);
+        assert!(text.contains("64M             6.1      300.0 ms  -       * best\n"), "{text}");
+        assert!(json(&marked).unwrap().contains(r#""best":0"#));
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub struct Tested<'a> {
     pub figures: Result<Vec<Figure>, String>,
 }
 
-/// For people: the error first.
-pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize) -> String {
+/// For people: the error first. Without `details`, only the figures that miss.
+pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize, details: bool) -> String {
     let width = width.clamp(60, 120);
     let mut out = String::new();
     let machine = &twin.scenario.machine;
@@ -45,7 +45,7 @@ pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize) -> String {
     hanging(&mut out, "", &head, width);
     for tested in tested {
         out.push('\n');
-        backtest(&mut out, tested, width);
+        backtest(&mut out, tested, width, details);
     }
     if tested.len() > 1 {
         let said = "Nothing was traced, so what throttled writers want is not known. The open twin writes on a clock; the \
@@ -78,7 +78,7 @@ pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize) -> String {
     out
 }
 
-fn backtest(out: &mut String, tested: &Tested<'_>, width: usize) {
+fn backtest(out: &mut String, tested: &Tested<'_>, width: usize, details: bool) {
     let figures = match &tested.figures {
         Ok(figures) => figures,
         Err(why) => {
@@ -99,9 +99,12 @@ fn backtest(out: &mut String, tested: &Tested<'_>, width: usize) {
         figures.len()
     );
     hanging(out, "", &said, width);
+    if !details && near == figures.len() {
+        return;
+    }
     let room = width.saturating_sub(3 * (NUMBER + 1) + 2);
     let _ = writeln!(out, "  {:<room$} {:>NUMBER$} {:>NUMBER$} {:>NUMBER$}", "figure", "recorded", "twin", "off");
-    for figure in figures {
+    for figure in figures.iter().filter(|figure| details || !figure.is_predictable()) {
         let name = shortened(&figure.name, room);
         let pad = room.saturating_sub(crate::layout::columns(&name));
         let off = if figure.is_predictable() { human::percent(figure.off_share) } else { far(figure.off_share) };
@@ -114,7 +117,15 @@ fn backtest(out: &mut String, tested: &Tested<'_>, width: usize) {
         );
     }
     if near < figures.len() {
-        hanging(out, "  ", "* off by more than 25 %: a prediction of this figure is not made.", width);
+        let rest = if details { "" } else { " The other figures: add --details." };
+        hanging(out, "  ", &format!("* off by more than 25 %: floodline predict leaves it out.{rest}"), width);
+    }
+    // A small difference counts against a floor, not against the small value.
+    let is_small = |figure: &Figure| {
+        (figure.simulated - figure.real).abs() > 2.0 * figure.off_share * figure.real.abs() && figure.off_share > 0.0
+    };
+    if details && figures.iter().any(is_small) {
+        hanging(out, "  ", "Values below 1 MiB or 20 ms count as 1 MiB or 20 ms in the last column.", width);
     }
 }
 

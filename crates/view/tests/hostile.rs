@@ -36,7 +36,7 @@ fn outputs(records: &[Record]) -> Vec<(String, String)> {
         ("budget text".to_owned(), budget::text(&budgets, budget::Options { width: 200, color: false, bytes: false })),
         ("budget json".to_owned(), budget::json(&budgets).expect("a result")),
         ("budget csv".to_owned(), budget::csv(&budgets).expect("a result")),
-        ("compare text".to_owned(), comparison::text(&compared, 200)),
+        ("compare text".to_owned(), comparison::text(&compared, 200, true)),
         ("compare json".to_owned(), comparison::json(&compared).expect("a result")),
     ];
     let timeline = timeline(records);

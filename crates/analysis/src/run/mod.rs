@@ -57,6 +57,8 @@ pub struct RunReport {
     pub recording: Option<String>,
 }
 
+pub mod order;
+
 /// A run as it is read from its recording.
 #[derive(Debug, Default)]
 pub struct Run {

@@ -6,14 +6,16 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::shown as shown_path;
 use crate::interrupt::Interrupt;
-use crate::output::{Existing, create};
+use crate::output::{Existing, create, is_standard, refuse_existing};
 use crate::twins::{Budget, Studied, answered, parallel, study};
 use floodline_analysis::advice::{Advice, Goal};
 use floodline_analysis::diagnose::diagnose;
 use floodline_scenario::{ByteSize, Time};
 use floodline_sim::Progress;
 use floodline_twin::advise::{Candidate, FOLIOS, Search, Wanted};
+use floodline_twin::backtest::backtest;
 use floodline_twin::changed::of_steps;
 use floodline_twin::predict::{Measured, Question};
 use floodline_twin::shown;
@@ -91,6 +93,7 @@ fn parse_pause(text: &str) -> Result<f64, String> {
 
 impl Run for Advise {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        self.output.as_deref().map_or(Ok(()), |path| refuse_existing(path, self.force))?;
         let interrupt = Interrupt::watch()?;
         let studied = study(&self.file)?;
         let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
@@ -157,13 +160,22 @@ impl Advise {
                 let (measured, prediction) = answered(studied, &question, false, budget, Some(&mut progress))?;
                 (prediction, measured)
             }
-            None => (None, Measured { back_test: Vec::new(), seen: studied.seen.clone() }),
+            None => {
+                let as_is = floodline_twin::run::run(&twin.scenario, twin.kernel, twin.every)?;
+                (None, Measured { back_test: backtest(window, &as_is, &twin.programs), seen: studied.seen.clone() })
+            }
         };
         Ok(search.advice(prediction, &measured))
     }
 
     fn save(&self, console: &Console, advice: &Advice) -> Result<(), CliError> {
-        let Some(path) = &self.output else { return Ok(()) };
+        let Some(path) = &self.output else {
+            if advice.plan.is_some() && matches!(self.format, Format::Text) && !is_standard(&self.file) {
+                let file = shown_path(&self.file);
+                console.note(&format!("save it for floodline apply: floodline advise {file} -o plan.json"));
+            }
+            return Ok(());
+        };
         let Some(plan) = &advice.plan else {
             console.note("no plan is written, because nothing is advised");
             return Ok(());

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "compare",
-    after_help = "Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
+    after_help = "Shown are waits for stable storage (fsync, sync, umount), then the figures that changed, most \
+        first; --all shows the rest. Each argument is a recording, several repeats separated by commas, or a directory of repeats. \
         With repeats, each difference is compared with the spread of the repeats; * marks a difference that \
         exceeds chance. Series are compared point by point from the start of the workload.\n\n\
         Examples:\n  \
@@ -29,6 +30,9 @@ pub(crate) struct Compare {
     /// Recordings, or repeats; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "RECORDING")]
     sides: Vec<String>,
+    /// Show every figure, by name
+    #[arg(long)]
+    all: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -39,7 +43,7 @@ impl Run for Compare {
         let sides = self.sides.iter().map(|text| side(text)).collect::<Result<Vec<_>, _>>()?;
         let comparison = compare(&sides).ok_or_else(|| CliError::usage("name two recordings or more"))?;
         console.print(&match self.format {
-            Format::Text => view::text(&comparison, console.width()),
+            Format::Text => view::text(&comparison, console.width(), self.all),
             Format::Json => view::json(&comparison).map_err(CliError::bug)?,
         })?;
         if comparison.against.iter().flat_map(|against| &against.figures).all(|row| row.noise.is_none()) {

@@ -4,6 +4,7 @@
 
 use super::Run;
 use super::explain::named;
+use crate::asked::modelled;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -11,6 +12,7 @@ use crate::interrupt::Interrupt;
 use crate::twins::{Budget, Studied, answer, study};
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::prediction::Setting;
+use floodline_record::version::KernelVersion;
 use floodline_twin::changed::{NotChanged, of_steps, setting};
 use floodline_twin::predict::Question;
 use std::path::PathBuf;
@@ -67,6 +69,11 @@ impl Run for Predict {
         let mut settings: Vec<Setting> =
             self.settings.iter().map(|text| setting(text)).collect::<Result<_, NotChanged>>()?;
         settings.extend(self.kernel.iter().map(|version| Setting::new("kernel", version)));
+        // What is no version at all is refused with the other settings.
+        let kernels = settings.iter().filter(|one| one.key == "kernel" && one.value.parse::<KernelVersion>().is_ok());
+        for one in kernels {
+            modelled(&one.value, Some(console))?;
+        }
         let interrupt = Interrupt::watch()?;
         let studied = study(&self.file)?;
         let unknown = self.add_findings(&studied, &rules, &mut settings)?;

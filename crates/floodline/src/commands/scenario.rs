@@ -6,6 +6,7 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{scenario_text, shown};
+use crate::shipped;
 use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_scenario::{DEVICE_PROFILES, DeviceProfile, Problem, Scenario, ScenarioError, ScenarioFile};
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
     name = "scenario",
     after_help = "Examples:\n  \
         floodline scenario check scenarios/*.toml\n  \
-        floodline scenario show scenarios/dirty-cliff.toml --variant remedy\n  \
+        floodline scenario show dirty-cliff --variant remedy\n  \
         floodline scenario schema > scenario.schema.json"
 )]
 pub(crate) struct ScenarioCommand {
@@ -39,11 +40,11 @@ enum Verb {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// List the scenarios of a folder and their variants
+    /// List scenarios and their variants
     List {
-        /// Folder of scenario files
-        #[arg(default_value = "scenarios", value_name = "FOLDER")]
-        folder: PathBuf,
+        /// Folder of scenario files [default: the scenarios of this program]
+        #[arg(value_name = "FOLDER")]
+        folder: Option<PathBuf>,
         /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
@@ -77,7 +78,7 @@ impl Run for ScenarioCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         match self.verb {
             Verb::Check { files, format } => check(console, &files, format),
-            Verb::List { folder, format } => list(console, &folder, format),
+            Verb::List { folder, format } => list(console, folder.as_deref(), format),
             Verb::Show { file, variant, format } => show(console, &file, variant.as_deref(), format),
             Verb::Devices { format } => devices(console, format),
             Verb::Schema => {
@@ -159,7 +160,8 @@ fn check(console: &mut Console, files: &[PathBuf], format: Format) -> Result<Exi
     Ok(exit)
 }
 
-fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, CliError> {
+/// The scenario files of a folder.
+fn files(console: &Console, folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let entries = std::fs::read_dir(folder).map_err(|error| {
         CliError::usage(format!("cannot read {}: {error}", shown(folder))).hint("floodline scenario list FOLDER")
     })?;
@@ -169,6 +171,14 @@ fn list(console: &mut Console, folder: &Path, format: Format) -> Result<Exit, Cl
     if paths.is_empty() {
         console.note(&format!("{} contains no scenarios (files named *.toml)", shown(folder)));
     }
+    Ok(paths)
+}
+
+fn list(console: &mut Console, folder: Option<&Path>, format: Format) -> Result<Exit, CliError> {
+    let paths = match folder {
+        Some(folder) => files(console, folder)?,
+        None => shipped::names().map(PathBuf::from).collect(),
+    };
     let mut text = String::new();
     let mut exit = Exit::Done;
     for path in paths {

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
         floodline simulate scenarios/starved-budget.toml --kernel 6.1 --vs remedy"
 )]
 pub(crate) struct Simulate {
-    /// Scenario file
+    /// Scenario file, or the name of a scenario that floodline scenario list shows
     scenario: PathBuf,
     #[command(flatten)]
     asked: Asked,
@@ -119,7 +119,7 @@ impl Simulate {
         let comparison = compare(&runs.each_ref().map(side));
         let comparison = comparison.ok_or_else(|| CliError::bug("two runs are not two sides"))?;
         console.print(&match self.format {
-            Format::Text => floodline_view::compare::text(&comparison, console.width()),
+            Format::Text => floodline_view::compare::text(&comparison, console.width(), false),
             Format::Json => floodline_view::compare::json(&comparison).map_err(CliError::bug)?,
         })?;
         Ok(exit(&runs.each_ref().map(|(_, outcome)| outcome)))

@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{self, Order};
 use crate::output::{Existing, create};
 use floodline_analysis::run::RunReport;
+use floodline_analysis::run::order::{best, first};
 use floodline_record::human;
 use floodline_record::nearest::nearest;
 use floodline_record::units::Nanos;
@@ -36,8 +37,9 @@ use std::time::{Duration, Instant};
     after_help = "A grid varies a setting (vm.dirty_bytes), a key of the scenario (machine.memory, \
         machine.devices.data.write_bandwidth), or one of kernel, variant, instances, for, seed. \
         Several grids are combined; the last one varies fastest. The suffixes K, M, G mean KiB, MiB, GiB.\n\n\
-        The table shows the figures for which the scenario has an expectation. --figure selects others. \
-        --save writes all of them.\n\n\
+        The table shows the longest waits for stable storage, then the figures for which the scenario has an \
+        expectation: those that change first. --figure selects others. --save writes all of them. * marks the row with \
+        the mildest finding and the shortest waits.\n\n\
         Exit code 2 if a combination is refused, 1 if its run could not continue. Its row shows the reason.\n\n\
         Examples:\n  \
         floodline sweep scenarios/dirty-cliff.toml \\\n    \
@@ -48,7 +50,7 @@ use std::time::{Duration, Instant};
         --figure durable.fdatasync.max_seconds"
 )]
 pub(crate) struct SweepCommand {
-    /// Scenario file
+    /// Scenario file, or the name of a scenario that floodline scenario list shows
     scenario: PathBuf,
     /// Key to vary, with its values; may be repeated
     #[arg(long = "grid", required = true, value_name = "KEY=VALUE,…")]
@@ -61,6 +63,9 @@ pub(crate) struct SweepCommand {
     /// Show this figure instead of those with an expectation in the scenario; may be repeated
     #[arg(long = "figure", value_name = "NAME")]
     figures: Vec<String>,
+    /// Show all of these figures, not only the first five
+    #[arg(long)]
+    all: bool,
     /// Save the table with all figures to this file: .csv, .json or .parquet
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -74,6 +79,8 @@ pub(crate) struct SweepCommand {
 
 /// Largest number of combinations of one sweep.
 const CELLS_MAX: usize = 100_000;
+/// Figures that the table for people has without --all.
+const SHOWN_MAX: usize = 5;
 /// Figures shown where the scenario expects none.
 const USUAL: &[&str] = &["host.dirty_peak_bytes", "host.dirtied_bytes", "devices.written_bytes"];
 
@@ -138,14 +145,23 @@ impl Run for SweepCommand {
         if rows.len() < cells.len() {
             console.note(&format!("interrupted: {} of {} runs are finished", rows.len(), cells.len()));
         }
-        let sweep = Sweep { scenario: file.name.clone(), axes: axes.into_iter().map(|axis| axis.key).collect(), rows };
+        let best = best(&rows.iter().map(|row| row.result.as_ref().ok()).collect::<Vec<_>>());
+        let axes = axes.into_iter().map(|axis| axis.key).collect();
+        let sweep = Sweep { scenario: file.name.clone(), axes, rows, best };
         // What took long is shown where it cannot be kept, and kept where it cannot be shown.
         let is_kept = match (kept, &self.save, target) {
             (Some(kept), Some(path), Some(target)) => keep(&sweep, kept, path, BufWriter::new(target)),
             _ => Ok(()),
         };
         console.print(&match self.format {
-            Format::Text => view::text(&sweep, &self.shown(&cells, &sweep), console.width()),
+            Format::Text => {
+                let (shown, left_out) = self.shown(&cells, &sweep);
+                let rest = match left_out {
+                    0 => String::new(),
+                    _ => format!("{}: add --all\n", human::plural(left_out as u64, "more figure", "more figures")),
+                };
+                view::text(&sweep, &shown, console.width()) + &rest
+            }
             Format::Json => view::json(&sweep).map_err(CliError::bug)?,
         })?;
         tell_unknown_figures(console, &self.figures, &sweep);
@@ -173,19 +189,24 @@ impl SweepCommand {
         Ok(Cell { variant: named.to_owned(), scenario, kernel })
     }
 
-    /// The figures in the table for people.
-    fn shown(&self, cells: &[Result<Cell, Failed>], sweep: &Sweep) -> Vec<String> {
+    /// The figures in the table for people, and how many are left out.
+    fn shown(&self, cells: &[Result<Cell, Failed>], sweep: &Sweep) -> (Vec<String>, usize) {
         if !self.figures.is_empty() {
-            return self.figures.clone();
+            return (self.figures.clone(), 0);
         }
         let expected = cells.iter().flatten().flat_map(|cell| cell.scenario.expect.figures.keys().cloned());
         let expected: BTreeSet<String> = expected.collect();
         let has =
             |name: &&str| sweep.rows.iter().flat_map(|row| &row.result).any(|run| run.figures.contains_key(*name));
-        match expected.is_empty() {
+        let wanted: BTreeSet<String> = match expected.is_empty() {
             true => USUAL.iter().filter(|name| has(name)).map(|name| (*name).to_owned()).collect(),
-            false => expected.into_iter().collect(),
-        }
+            false => expected,
+        };
+        let runs: Vec<&RunReport> = sweep.rows.iter().flat_map(|row| &row.result).collect();
+        let mut shown = first(&runs, &wanted);
+        let left_out = if self.all { 0 } else { shown.len().saturating_sub(SHOWN_MAX) };
+        shown.truncate(shown.len() - left_out);
+        (shown, left_out)
     }
 }
 

@@ -3,12 +3,12 @@
 //! made by `floodline_twin`.
 
 use super::Run;
+use crate::asked::modelled;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::output::{self, Existing, called, is_standard};
-use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
 use floodline_twin::backtest::backtest;
 use floodline_twin::{Options, Recorded, Twin, TwinError, of, run, scenario_to_toml};
@@ -44,6 +44,9 @@ pub(crate) struct TwinCommand {
     /// Kernel version to model [default: that of the recording]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<String>,
+    /// Also print the figures within 25 %
+    #[arg(long)]
+    details: bool,
     /// Output format of the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -61,7 +64,9 @@ pub(crate) enum Demand {
 
 impl Run for TwinCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let kernel = kernel(self.kernel.as_deref())?;
+        let kernel = self.kernel.as_deref().map(|text| modelled(text, Some(console))).transpose()?;
+        // Found out before the work, not after it.
+        self.output.as_deref().map_or(Ok(()), |path| output::refuse_existing(path, self.force))?;
         let recorded = crate::twins::read(&self.file)?;
         let is_piped = self.output.as_deref().is_some_and(is_standard);
         let twin = of(&recorded, &Options { kernel }).map_err(|error| refused(&self.file, &error))?;
@@ -81,23 +86,19 @@ impl Run for TwinCommand {
             }
         }
         console.print(&match self.format {
-            Format::Text => view::text(&twin, &tested, console.width()),
+            Format::Text => view::text(&twin, &tested, console.width(), self.details),
             Format::Json => view::json(&twin, &tested).map_err(CliError::bug)?,
         })?;
         if let Some(path) = self.output.as_ref().filter(|_| !is_piped) {
             let (path, kernel) = (shown(path), twin.kernel);
             console.note(&format!("wrote {path}; run it with: floodline simulate {path} --kernel {kernel}"));
         }
+        if self.output.is_none() && !is_standard(&self.file) && matches!(self.format, Format::Text) {
+            console
+                .note(&format!("nothing was saved; save it with: floodline twin {} -o twin.toml", shown(&self.file)));
+        }
         Ok(Exit::Done)
     }
-}
-
-/// Kernel version of an argument.
-fn kernel(text: Option<&str>) -> Result<Option<KernelVersion>, CliError> {
-    let Some(text) = text else { return Ok(None) };
-    let wrong =
-        || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
-    text.parse().map(Some).map_err(|_| wrong())
 }
 
 /// Why a recording has no twin, with what to type next.

@@ -15,7 +15,13 @@ fn a_starved_host_gets_a_plan_with_old_and_new_values_and_a_trade_off_curve() {
     assert_eq!(run.code, 0, "{run}");
     assert!(run.stdout.starts_with("Set "), "{run}");
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run}");
-    assert!(run.stdout.contains("data at risk") && run.stdout.contains("sudo sysctl -w"), "{run}");
+    assert!(run.stdout.contains("data at risk") && run.stdout.contains("\nDo now\n  sudo sysctl -w"), "{run}");
+    assert!(
+        run.stdout.contains("\nUndo\n  sudo sysctl -w") && run.stdout.contains("vm.dirty_bytes=104857600"),
+        "{run}"
+    );
+    // Settings can be copied from the table: none is cut.
+    assert!(!run.stdout.contains("byt…"), "{run}");
     let text = std::fs::read_to_string(&plan).expect("a plan");
     let plan: ChangePlan = serde_json::from_str(&text).expect("a valid plan");
     assert_eq!(plan.schema, SCHEMA);
@@ -23,6 +29,7 @@ fn a_starved_host_gets_a_plan_with_old_and_new_values_and_a_trade_off_curve() {
     assert!(!plan.changes.is_empty() && plan.changes.iter().all(|change| change.old.is_some()), "{text}");
     let again = floodline(&asked);
     assert_ne!(again.code, 0, "an existing file stays: {again}");
+    assert!(again.stdout.is_empty(), "it is refused before the work: {again}");
     let json = floodline(&["advise", &file, "--settings", "12", "--format", "json"]);
     let told: serde_json::Value = serde_json::from_str(&json.stdout).expect("valid JSON");
     assert_eq!(told["schema"], "floodline.advice/1");

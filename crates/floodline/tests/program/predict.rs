@@ -67,6 +67,9 @@ fn what_cannot_be_predicted_is_refused_with_what_to_type() {
     check(&[&file, "--set", "bdi/9:9/max_ratio=1"], "no device");
     check(&[&file, "--kernel", "3.10"], "older than");
     check(&[&file, "--finding", "dirty-clif"], "unknown rule");
+    check(&[&file, "--set", "vm.dirty_bytez=64M"], "did you mean vm.dirty_bytes?");
+    check(&[&file, "--kernel", "6.99"], "Linux 6.99 was never released: 6.19 was followed by 7.0");
+    check(&[&file, "--kernel", "x"], "keys: vm.dirty_bytes");
     check(&["/nonexistent.flr", "--kernel", "6.12"], "cannot open");
 }
 

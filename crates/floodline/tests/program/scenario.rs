@@ -97,6 +97,12 @@ fn our_own_scenarios_are_good_and_listed() {
     let folder = scenarios();
     let folder = folder.to_str().expect("a plain path");
     let run = floodline(&["scenario", "list", folder]);
+    let shipped = floodline(&["scenario", "list"]);
+    assert_eq!(shipped.stdout, run.stdout, "the program has them all: {shipped}");
+    let named = floodline(&["scenario", "show", "dirty-cliff", "--variant", "remedy"]);
+    assert_eq!(named.code, 0, "{named}");
+    let slip = floodline(&["scenario", "show", "dirty-clif", "--variant", "remedy"]);
+    assert!(slip.code == 2 && slip.stderr.contains("a scenario of this program: dirty-cliff"), "{slip}");
     assert_eq!(run.code, 0, "{run}");
     for name in ["starved-budget", "dirty-cliff", "slow-disk-journal", "overlay-umount", "inode-switch-storm"] {
         assert!(run.stdout.contains(&format!("{name}\n")), "{run}");

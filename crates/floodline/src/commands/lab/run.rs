@@ -4,6 +4,7 @@
 //! that is as the scenario expects. With `--repeat`, how much the figures differ from run to run.
 
 use super::execute::{Bench, How, Trial, read_scenario};
+use crate::asked::Changes;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
         floodline lab run scenarios/dirty-cliff.toml --kernel 6.1 --repeat 3 \\\n    \
         --save cliff.flr")]
 pub(super) struct RunScenario {
-    /// Scenario file
+    /// Scenario file, or the name of a scenario that floodline scenario list shows
     scenario: PathBuf,
     /// Kernel to run: a version, a series, a release name, host, or a path (see floodline lab kernels)
     #[arg(long, value_name = "KERNEL")]
@@ -30,6 +31,8 @@ pub(super) struct RunScenario {
     /// Variant to run [default: the one named incident, or the only one]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    #[command(flatten)]
+    changes: Changes,
     /// Number of runs, in sequence
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
@@ -50,6 +53,7 @@ pub(super) struct RunScenario {
 impl RunScenario {
     pub(super) fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let (variant, scenario) = read_scenario(&self.scenario, self.variant.as_deref())?;
+        let scenario = self.changes.changed(&scenario)?;
         floodline_lab::run::check(&scenario)?;
         if self.save.as_deref().is_some_and(is_standard) {
             if self.repeat > 1 {
