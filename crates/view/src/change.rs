@@ -283,7 +283,7 @@ pub fn confirmed(confirmed: &Confirmed) -> String {
 
 /// A change that was undone.
 pub fn rolled_back(done: &RolledBack) -> String {
-    format!("change {} is no longer in force: {}\n", done.id, done.text)
+    format!("change {} has ended: {}\n", done.id, done.text)
 }
 
 /// A moment on the wall clock.
