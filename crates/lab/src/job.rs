@@ -18,6 +18,8 @@ pub struct Job {
     pub disks: BTreeMap<String, String>,
     /// Serial number of the disk with real programs, where there is one.
     pub programs: Option<String>,
+    /// Whether the guest runs a whole system with systemd, from a disk.
+    pub has_system: bool,
     /// Time between two samples.
     pub every: Nanos,
     /// Whether the recorder traces the kernel too.
@@ -172,7 +174,16 @@ mod tests {
         let shell = Shell { command: Some(vec!["true".to_owned()]), terminal: None, with_workload: false };
         let errand = Errand::Shell(shell);
         let every = Nanos(500_000_000);
-        let job = Job { scenario, variant: "default".to_owned(), disks, programs: None, every, trace: false, errand };
+        let job = Job {
+            scenario,
+            variant: "default".to_owned(),
+            disks,
+            programs: None,
+            has_system: false,
+            every,
+            trace: false,
+            errand,
+        };
         let read: Job = serde_json::from_slice(&serde_json::to_vec(&job).unwrap()).unwrap();
         assert_eq!(read, job);
     }

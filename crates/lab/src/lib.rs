@@ -16,6 +16,7 @@ mod package;
 pub mod programs;
 pub mod qemu;
 pub mod results;
+pub mod root;
 pub mod run;
 pub mod tool;
 pub mod workload;

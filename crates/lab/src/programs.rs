@@ -74,7 +74,7 @@ pub(crate) fn disk(
 const NAME_MAX: usize = 100;
 
 /// Name in the cache: for people the packages, for us the content of all parts.
-fn name(packages: &BTreeSet<String>, parts: &[Part]) -> String {
+pub(crate) fn name(packages: &BTreeSet<String>, parts: &[Part]) -> String {
     let mut hasher = DefaultHasher::new();
     parts.iter().for_each(|part| part.sha256.hash(&mut hasher));
     let names = packages.iter().map(String::as_str).collect::<Vec<_>>().join("-");

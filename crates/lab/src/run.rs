@@ -11,11 +11,13 @@ use crate::programs::{self, ProgramsError};
 use crate::qemu::{
     Accel, Console, Disk, DiskError, Ended, Patience, QemuError, SHELL_STATUS_MAX, STATUS_MAX, Throttle, Vm,
 };
+use crate::root::{self, System};
 use crate::tool;
 use floodline_kernel::Behaviour;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Backing, ByteSize, Device, FsType, Scenario, UsedKey};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -231,6 +233,8 @@ pub struct Session {
     pub terminal: Option<UnixStream>,
     /// Further packages for the guest.
     pub packages: BTreeSet<String>,
+    /// The system that the guest boots; without one, this program is its init.
+    pub system: Option<System>,
 }
 
 /// Runs a scenario's variant on a kernel.
@@ -240,7 +244,7 @@ pub fn run(
     tell: impl FnMut(&Status),
     is_asked: impl Fn() -> bool,
 ) -> Result<Outcome, RunError> {
-    let made = Made { errand: Errand::Run, packages: programs::packages(order.scenario), terminal: None };
+    let made = Made { errand: Errand::Run, packages: programs::packages(order.scenario), terminal: None, system: None };
     made.run(cache, order, tell, is_asked)
 }
 
@@ -252,10 +256,10 @@ pub fn shell(
     tell: impl FnMut(&Status),
     is_asked: impl Fn() -> bool,
 ) -> Result<Outcome, RunError> {
-    let Session { shell, terminal, mut packages } = session;
+    let Session { shell, terminal, mut packages, system } = session;
     packages.extend(SHELL_PACKAGES.iter().map(|package| (*package).to_owned()));
     packages.append(&mut programs::packages(order.scenario));
-    Made { errand: Errand::Shell(shell), packages, terminal }.run(cache, order, tell, is_asked)
+    Made { errand: Errand::Shell(shell), packages, terminal, system }.run(cache, order, tell, is_asked)
 }
 
 /// What a guest is made for, and with.
@@ -263,6 +267,7 @@ struct Made {
     errand: Errand,
     packages: BTreeSet<String>,
     terminal: Option<UnixStream>,
+    system: Option<System>,
 }
 
 impl Made {
@@ -277,17 +282,18 @@ impl Made {
         check_kernel(order.scenario, order.kernel.version)?;
         let dir = cache.scratch()?;
         let (mut disks, serials) = disks(order.scenario, dir.path());
-        let programs = programs_disk(cache, &self.packages, &mut tell, &is_asked)?;
+        let has_system = self.system.is_some();
+        let programs = programs_disk(cache, &self.packages, self.system.as_ref(), &mut tell, &is_asked)?;
         let job = Job {
             scenario: order.scenario.clone(),
             variant: order.variant.to_owned(),
             disks: serials,
-            programs: programs.as_ref().map(|disk| disk.serial.clone()),
+            programs: programs.as_ref().filter(|_| !has_system).map(|disk| disk.serial.clone()),
+            has_system,
             every: order.every,
             trace: order.trace,
             errand: self.errand,
         };
-        let has_programs = programs.is_some();
         disks.extend(programs);
         let unpacked = dir.path().join("kernel");
         let (scenario, kernel) = (order.scenario, &order.kernel.image);
@@ -299,23 +305,30 @@ impl Made {
         if uncompressed::write(&vm.kernel, &unpacked).map_err(CacheError::at(&unpacked))? {
             vm.kernel = unpacked;
         }
-        let image = image(order, &job, has_programs)?;
+        let image = image(order, &job)?;
         if is_asked() {
             return Err(RunError::Interrupted);
         }
         image.write(&vm.initrd)?;
         make_disks(order.scenario, &vm.disks)?;
-        let (started, mut first_sample) = (Instant::now(), None);
+        let (started, mut first_sample, has_exited) = (Instant::now(), None, Cell::new(false));
         let mut hear = |status: &Status| {
             if *status == Status::Sampled {
                 first_sample.get_or_insert(started.elapsed());
             }
+            has_exited.set(has_exited.get() || matches!(status, Status::Exited { .. }));
             tell(status);
         };
-        let mut ended = vm.run(order.patience, &mut hear, &is_asked)?;
+        let is_cut = self.system.as_ref().is_some_and(|system| system.power_cut);
+        let is_asked = || is_asked() || is_cut && has_exited.get();
+        let mut ended = vm.run(order.patience, &mut hear, is_asked)?;
         if vm.lacks_sandbox(&ended) {
             vm.sandbox = false;
-            ended = vm.run(order.patience, &mut hear, &is_asked)?;
+            ended = vm.run(order.patience, &mut hear, is_asked)?;
+        }
+        // A system switches the machine off by itself, or its power is cut: neither is said.
+        if has_system && has_exited.get() && matches!(ended, Ended::Interrupted | Ended::Died { .. }) {
+            ended = Ended::Done;
         }
         let console = Console::read(&vm.console());
         Ok(Outcome { ended, console, first_sample, sandbox: vm.sandbox, recording: vm.recording(), dir })
@@ -433,18 +446,20 @@ pub(crate) fn disks(scenario: &Scenario, dir: &Path) -> (Vec<Disk>, BTreeMap<Str
     (disks, serials)
 }
 
-/// The disk with real programs, where there are some.
+/// The disk with real programs, where there are some: that of the system, or one for `/usr`.
 fn programs_disk(
     cache: &Cache,
     packages: &BTreeSet<String>,
+    system: Option<&System>,
     tell: &mut impl FnMut(&Status),
     is_asked: &dyn Fn() -> bool,
 ) -> Result<Option<Disk>, RunError> {
-    if packages.is_empty() {
-        return Ok(None);
-    }
     let mut tell = |fetching: &Fetching| tell(&Status::Stage { stage: fetching.to_string() });
-    let path = programs::disk(cache, packages, &mut tell, is_asked)?;
+    let path = match system {
+        Some(system) => return Ok(Some(root::disk(cache, &system.disk, packages, &mut tell, is_asked)?)),
+        None if packages.is_empty() => return Ok(None),
+        None => programs::disk(cache, packages, &mut tell, is_asked)?,
+    };
     Ok(Some(Disk { path, serial: "programs".to_owned(), throttle: Throttle::default(), read_only: true }))
 }
 
@@ -455,12 +470,12 @@ fn make_disks(scenario: &Scenario, disks: &[Disk]) -> Result<(), RunError> {
     Ok(())
 }
 
-fn image(order: &Order<'_>, job: &Job, has_programs: bool) -> Result<Image, RunError> {
+fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
     let mut image = Image::new(order.program)?;
     image.file(JOB, serde_json::to_vec(job)?);
     if let Some(dir) = &order.kernel.modules {
         let modules = Modules::index(dir)?;
-        let wanted = wanted_modules(order.scenario, has_programs);
+        let wanted = wanted_modules(order.scenario, job.has_system || job.programs.is_some());
         if let Some(module) = wanted.iter().find(|module| !MODULES.contains(module) && modules.lacks(module)) {
             return Err(RunError::Lacks { release: order.kernel.release.clone(), module: (*module).to_owned() });
         }
@@ -516,80 +531,4 @@ pub(crate) fn wanted_programs(scenario: &Scenario) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use floodline_scenario::ScenarioFile;
-
-    fn scenario(machine: &str) -> Scenario {
-        let text = format!(
-            "name = \"s\"\nsummary = \"s\"\n[workload.tasks.t]\nsteps = [\"sync\"]\n[machine]\nmemory = \"1 GiB\"\n{machine}"
-        );
-        ScenarioFile::parse(&text).unwrap().variants.into_values().next().unwrap()
-    }
-
-    #[test]
-    fn what_the_lab_cannot_do_is_refused_by_name() {
-        let check = |machine: &str, expect: &str| {
-            let scenario = scenario(machine);
-            let answer = check(&scenario).and_then(|()| check_kernel(&scenario, "6.1.192".parse().unwrap()));
-            let answer = answer.map_err(|error| error.to_string());
-            assert_eq!(answer.err().unwrap_or_default(), expect);
-        };
-        check("hz = 250\n[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"\nlatency = \"5ms\"", "");
-        check(
-            "[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"1500us\"",
-            "machine.devices.d.latency: expected whole milliseconds, at least 1 ms: a guest cannot delay requests more finely",
-        );
-        let array = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n\
-                     [machine.devices.d]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n";
-        check(array, "");
-        check(
-            "[machine.devices.d]\nsize = \"1 GiB\"\nbdi = { max_bytes = \"1 GiB\" }",
-            "machine.devices.d.bdi.max_bytes: kernel 6.1.192 does not have this knob; it was added in 6.2",
-        );
-        check(
-            &format!("{array}write_iops = \"30 IO/s\""),
-            "machine.devices.d: the lab can limit disks only; set the limit on the disk below it",
-        );
-    }
-
-    #[test]
-    fn more_than_the_guest_carries_is_refused_with_what_it_does() {
-        let check = |machine: &str, tasks: &str, expect: &str| {
-            let mut scenario = scenario(machine);
-            if let Some(task) = scenario.workload.tasks.get_mut("t") {
-                task.instances = tasks.parse().ok();
-            }
-            let answer = check(&scenario).map_err(|error| error.to_string()).err().unwrap_or_default();
-            assert_eq!(answer, expect);
-        };
-        check("", "448", "");
-        check(
-            "",
-            "100000",
-            "workload.tasks: 100000 tasks; a guest of 1 GiB supports at most 448 (2 MiB for a task, 24 KiB for a cgroup): lower \
-             instances or raise machine.memory",
-        );
-        check("[machine.cgroups.\"c{i}\"]\ninstances = 2000", "1", "");
-        check(
-            "cpus = 4\n[machine.cgroups.\"c{i}\"]\ninstances = 65535",
-            "1",
-            "machine.cgroups: 65535 cgroups; a guest of 1 GiB supports at most 19114 (2 MiB for a task, 48 KiB for a cgroup): lower \
-             instances or raise machine.memory",
-        );
-    }
-
-    #[test]
-    fn a_loop_device_brings_what_makes_it() {
-        let with_loop = scenario(
-            "[machine.devices.d]\nsize = \"1 GiB\"\n[machine.mounts.\"/d\"]\ntype = \"ext4\"\ndevice = \"d\"\n\
-             [machine.devices.l]\nsize = \"400 MiB\"\nbacking = { loop = { file = \"/d/image\" } }\n\
-             [machine.mounts.\"/l\"]\ntype = \"xfs\"\ndevice = \"l\"\n",
-        );
-        let programs: Vec<String> = wanted_programs(&with_loop).into_iter().collect();
-        assert_eq!(programs, ["losetup", "mkfs.ext4", "mkfs.xfs"]);
-        let modules = wanted_modules(&with_loop, false);
-        assert!(["ext4", "xfs", "loop"].iter().all(|module| modules.contains(module)), "{modules:?}");
-        assert_eq!(own_disks(&with_loop).count(), 1);
-    }
-}
+mod tests;

@@ -547,7 +547,7 @@ impl Who {
             sessionid: line("/proc/self/sessionid").filter(set),
             sudo_user: variable("SUDO_USER"),
             ssh_connection: variable("SSH_CONNECTION"),
-            session: rustix::process::getsid(None).ok().map(|pid| pid.as_raw_nonzero().get()),
+            session: line("/proc/self/stat").and_then(|stat| session_in(&stat)),
         }
     }
 
@@ -570,6 +570,13 @@ impl Who {
         let from = self.ssh_connection.as_deref().and_then(|connection| connection.split(' ').next());
         from.map_or(user.clone(), |from| format!("{user} from {from}"))
     }
+}
+
+/// The POSIX session in a `/proc/PID/stat`. It is 0, and not known here, for a process whose session began outside of its
+/// name space or with the kernel. A library that takes 0 for an identifier panics.
+fn session_in(stat: &str) -> Option<i32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(3)?.parse().ok().filter(|session| *session > 0)
 }
 
 #[cfg(test)]

@@ -17,7 +17,10 @@ const DEFAULT: &[Controller] = &[Controller::Memory, Controller::Io];
 /// Mounts the hierarchies and returns where they are.
 pub(super) fn mount(mode: CgroupMode) -> Result<Vec<PathBuf>, GuestError> {
     if mode == CgroupMode::V2 {
-        mount_at("cgroup2", MOUNT, "")?;
+        // Systemd has it mounted already.
+        if !fs::exists(format!("{MOUNT}/cgroup.controllers")).unwrap_or(false) {
+            mount_at("cgroup2", MOUNT, "")?;
+        }
         return Ok(vec![MOUNT.into()]);
     }
     mount_at("tmpfs", MOUNT, "")?;

@@ -10,6 +10,7 @@ mod devices;
 mod format;
 mod ports;
 mod programs;
+mod root;
 mod setup;
 mod shell;
 
@@ -123,7 +124,7 @@ const MOUNTS: &[(&str, &str)] =
 impl Guest {
     /// Whether this process is the init of a guest of the lab.
     pub fn is_here() -> bool {
-        std::process::id() == 1 && fs::exists(JOB).unwrap_or(false)
+        std::process::id() == 1 && fs::exists(JOB).unwrap_or(false) || root::is_agent()
     }
 
     /// Boots as far as being able to talk: what goes wrong before can only be said on the console.
@@ -131,11 +132,24 @@ impl Guest {
         if !Guest::is_here() {
             return Err(GuestError::NotInit);
         }
+        if root::is_agent() {
+            let guest = Guest::greet(root::enter()?)?;
+            root::wait_for_systemd(&guest)?;
+            return Ok(guest);
+        }
         for (fs_type, point) in MOUNTS {
             mount_at(fs_type, point, "")?;
         }
         load_modules()?;
-        let job = serde_json::from_slice(&fs::read(JOB).map_err(GuestError::at(JOB))?)?;
+        let job: Job = serde_json::from_slice(&fs::read(JOB).map_err(GuestError::at(JOB))?)?;
+        if job.has_system {
+            return Err(root::switch(&job)?);
+        }
+        Guest::greet(job)
+    }
+
+    /// Opens the ways to the host and says that the guest is up.
+    fn greet(job: Job) -> Result<Guest, GuestError> {
         let ports = Ports::find()?;
         let host = Host(Arc::new(Mutex::new(ports.open(port::STATUS)?)));
         host.tell(&Status::Booted { release: uname().release().to_string_lossy().into_owned() });
@@ -157,9 +171,14 @@ impl Guest {
     /// Says how it went and switches the machine off.
     pub fn end(self, result: Result<(), String>) -> ! {
         self.host.tell(&match result {
+            // The machine switches itself off when systemd has stopped everything.
+            Ok(()) if self.job.has_system => Status::Stage { stage: "stopping systemd".to_owned() },
             Ok(()) => Status::Done,
             Err(cause) => Status::Failed { stage: "the run".to_owned(), cause },
         });
+        if self.job.has_system {
+            root::shut_down()
+        }
         drop(self.ports);
         power_off()
     }

@@ -30,7 +30,10 @@ pub(super) fn set_up(job: &Job, host: &Host) -> Result<Place, GuestError> {
     host.stage("creating cgroups");
     place.cgroup_roots = cgroups::mount(mode)?;
     cgroups::create_all(&place, &scenario.cgroup_copies())?;
-    set_sysctls(&scenario.machine.sysctl)?;
+    // A system has set them when it booted, with its own program.
+    if !job.has_system {
+        set_sysctls(&scenario.machine.sysctl)?;
+    }
     // Where the recorder finds per-device state and events; a kernel may be built without it.
     let _ = mount_at("debugfs", "/sys/kernel/debug", "");
     let _ = mount_at("tracefs", "/sys/kernel/tracing", "");

@@ -114,3 +114,11 @@ fn numbers_go_on_from_the_last() {
     assert_eq!(store.create(planned()).unwrap().id, 2);
     assert_eq!(store.ids().unwrap(), [1, 2]);
 }
+
+#[test]
+fn a_session_that_began_elsewhere_is_not_known() {
+    assert_eq!(session_in("214 (floodline) R 213 200 199 0 -1 4194304"), Some(199));
+    assert_eq!(session_in("214 (a) b) R 1 0 0 0 -1 4194304"), None);
+    assert_eq!(session_in("214"), None);
+    assert!(Who::here().session.is_none_or(|session| session > 0));
+}

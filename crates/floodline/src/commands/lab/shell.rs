@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::observe::parse_duration;
 use floodline_lab::job::{Shell, Status, Terminal};
 use floodline_lab::kernels::Kernel;
+use floodline_lab::root::System;
 use floodline_lab::run::Session;
 use floodline_scenario::{Scenario, ScenarioFile};
 use std::io::{self, IsTerminal, Write};
@@ -26,6 +27,9 @@ use std::time::Duration;
     override_usage = "floodline lab shell [OPTIONS] --kernel <KERNEL> [SCENARIO]\n           [-- <COMMAND>...]",
     after_help = "The guest and all its data are discarded afterwards. Its shell is bash, run as root. The \
         guest contains floodline and the usual programs, from this machine's package lists.\n\n\
+        With --system, the guest boots Debian with systemd from a disk. Packages are put on the disk when it is \
+        made. Settings of the scenario become a file in /etc/sysctl.d. --power-cut ends the guest as a power failure \
+        does: what it had not written to the disk is lost.\n\n\
         Ctrl-A X ends the guest at once. So do exit and Ctrl-D in its shell. Ctrl-A A sends Ctrl-A. After resizing \
         the terminal, run stty rows R cols C in the guest.\n\n\
         A command runs without a terminal. lab shell passes on its output and its exit code. Exit code 69 means that \
@@ -34,6 +38,8 @@ use std::time::Duration;
         floodline lab shell --kernel 6.12\n  \
         floodline lab shell scenarios/starved-budget.toml --kernel 7.2 --workload\n  \
         floodline lab shell --kernel 6.1 -- floodline doctor --for 3s\n  \
+        floodline lab shell --kernel 6.12 --system host.img --power-cut -- \\\n    \
+        floodline apply --set vm.dirty_bytes=67108864 --yes\n  \
         floodline lab shell --kernel 6.12 --package fio -- \\\n    \
         fio --name=a --size=64M --rw=write --directory=/data"
 )]
@@ -52,6 +58,12 @@ pub(super) struct ShellCommand {
     /// Also install this package in the guest; may be repeated
     #[arg(long = "package", value_name = "PACKAGE")]
     packages: Vec<String>,
+    /// Boot Debian with systemd from this file, which is made if it is missing and keeps what the guest writes
+    #[arg(long, value_name = "FILE")]
+    system: Option<PathBuf>,
+    /// Cut the power when the command ends, instead of a shutdown
+    #[arg(long, requires_all = ["system", "command"])]
+    power_cut: bool,
     /// End the guest after this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -105,7 +117,9 @@ impl ShellCommand {
             terminal: is_console.then(terminal),
             with_workload: self.workload,
         };
-        let session = Session { shell, terminal: theirs, packages: self.packages.iter().cloned().collect() };
+        let power_cut = self.power_cut;
+        let system = self.system.clone().map(|disk| System { disk, power_cut });
+        let session = Session { shell, terminal: theirs, packages: self.packages.iter().cloned().collect(), system };
         let is_left = Arc::new(AtomicBool::new(false));
         let mut guest = Facing {
             progress: Some((console.progress(), Live::named(format!("{} on {}", scenario.name, kernel.version)))),

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the lab refuses of a scenario, and what it brings for one.
+
+use super::*;
+use floodline_scenario::ScenarioFile;
+
+fn scenario(machine: &str) -> Scenario {
+    let text = format!(
+        "name = \"s\"\nsummary = \"s\"\n[workload.tasks.t]\nsteps = [\"sync\"]\n[machine]\nmemory = \"1 GiB\"\n{machine}"
+    );
+    ScenarioFile::parse(&text).unwrap().variants.into_values().next().unwrap()
+}
+
+#[test]
+fn what_the_lab_cannot_do_is_refused_by_name() {
+    let check = |machine: &str, expect: &str| {
+        let scenario = scenario(machine);
+        let answer = check(&scenario).and_then(|()| check_kernel(&scenario, "6.1.192".parse().unwrap()));
+        let answer = answer.map_err(|error| error.to_string());
+        assert_eq!(answer.err().unwrap_or_default(), expect);
+    };
+    check("hz = 250\n[machine.devices.d]\nsize = \"1 GiB\"\nwrite_iops = \"30 IO/s\"\nlatency = \"5ms\"", "");
+    check(
+        "[machine.devices.d]\nsize = \"1 GiB\"\nlatency = \"1500us\"",
+        "machine.devices.d.latency: expected whole milliseconds, at least 1 ms: a guest cannot delay requests more finely",
+    );
+    let array = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n\
+                 [machine.devices.d]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n";
+    check(array, "");
+    check(
+        "[machine.devices.d]\nsize = \"1 GiB\"\nbdi = { max_bytes = \"1 GiB\" }",
+        "machine.devices.d.bdi.max_bytes: kernel 6.1.192 does not have this knob; it was added in 6.2",
+    );
+    check(
+        &format!("{array}write_iops = \"30 IO/s\""),
+        "machine.devices.d: the lab can limit disks only; set the limit on the disk below it",
+    );
+}
+
+#[test]
+fn more_than_the_guest_carries_is_refused_with_what_it_does() {
+    let check = |machine: &str, tasks: &str, expect: &str| {
+        let mut scenario = scenario(machine);
+        if let Some(task) = scenario.workload.tasks.get_mut("t") {
+            task.instances = tasks.parse().ok();
+        }
+        let answer = check(&scenario).map_err(|error| error.to_string()).err().unwrap_or_default();
+        assert_eq!(answer, expect);
+    };
+    check("", "448", "");
+    check(
+        "",
+        "100000",
+        "workload.tasks: 100000 tasks; a guest of 1 GiB supports at most 448 (2 MiB for a task, 24 KiB for a cgroup): lower \
+         instances or raise machine.memory",
+    );
+    check("[machine.cgroups.\"c{i}\"]\ninstances = 2000", "1", "");
+    check(
+        "cpus = 4\n[machine.cgroups.\"c{i}\"]\ninstances = 65535",
+        "1",
+        "machine.cgroups: 65535 cgroups; a guest of 1 GiB supports at most 19114 (2 MiB for a task, 48 KiB for a cgroup): lower \
+         instances or raise machine.memory",
+    );
+}
+
+#[test]
+fn a_loop_device_brings_what_makes_it() {
+    let with_loop = scenario(
+        "[machine.devices.d]\nsize = \"1 GiB\"\n[machine.mounts.\"/d\"]\ntype = \"ext4\"\ndevice = \"d\"\n\
+         [machine.devices.l]\nsize = \"400 MiB\"\nbacking = { loop = { file = \"/d/image\" } }\n\
+         [machine.mounts.\"/l\"]\ntype = \"xfs\"\ndevice = \"l\"\n",
+    );
+    let programs: Vec<String> = wanted_programs(&with_loop).into_iter().collect();
+    assert_eq!(programs, ["losetup", "mkfs.ext4", "mkfs.xfs"]);
+    let modules = wanted_modules(&with_loop, false);
+    assert!(["ext4", "xfs", "loop"].iter().all(|module| modules.contains(module)), "{modules:?}");
+    assert_eq!(own_disks(&with_loop).count(), 1);
+}
