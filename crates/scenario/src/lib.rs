@@ -24,6 +24,7 @@ pub mod program;
 mod quantity;
 mod random;
 mod real_program;
+mod repair;
 mod schema;
 mod service;
 mod step;

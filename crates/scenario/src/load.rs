@@ -4,6 +4,7 @@
 
 use super::check;
 use super::problem::{self, Problem, ScenarioError};
+use super::repair;
 use super::{Scenario, ScenarioFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,6 +20,10 @@ pub const TEXT_MAX: usize = 1 << 20;
 
 /// Most bytes of text that are read for all variants of a file, each of which is the whole file laid over.
 const VARIANTS_MAX: usize = 16 << 20;
+
+/// Most bytes of text that are read again for all variants of a file to find what else is wrong, and most times that is done.
+const AGAIN_MAX: usize = 8 << 20;
+const TIMES_MAX: usize = 200;
 
 /// Keys whose table is one of several kinds, named by its only key: another kind replaces it.
 const ONE_OF: &[&str] = &["preset", "backing"];
@@ -40,11 +45,12 @@ impl ScenarioFile {
             return Err(one(Problem { line: 1, column: 1, key: "variants".to_owned(), message, hint }));
         }
         let steps = check::STEPS_MAX / overrides.len().max(1);
+        let mut again = (AGAIN_MAX / text.len().max(1)).min(TIMES_MAX);
         let mut variants = BTreeMap::new();
         for (name, over) in overrides {
             let mut tree = root.clone();
             lay_over(text, tree.get_mut(), over, &mut problems);
-            match read(text, tree, steps) {
+            match read(text, tree, steps, &mut again) {
                 Ok(scenario) => {
                     variants.insert(name, scenario);
                 }
@@ -71,10 +77,28 @@ fn one(problem: Problem) -> ScenarioError {
     ScenarioError { problems: vec![problem] }
 }
 
-/// `steps` is how much the check may compare.
-fn read(text: &str, tree: Spanned<DeTable<'_>>, steps: usize) -> Result<Scenario, Vec<Problem>> {
-    let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(tree.clone()))
-        .map_err(|error| vec![of_deserializer(text, Some(tree.get_ref()), &error)])?;
+/// `steps` is how much the check may compare, `again` how often the tree may be read once more.
+fn read(text: &str, mut tree: Spanned<DeTable<'_>>, steps: usize, again: &mut usize) -> Result<Scenario, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut out = repair::Out::default();
+    let mut scenario = loop {
+        let error = match Scenario::deserialize(toml::de::Deserializer::from(tree.clone())) {
+            Ok(scenario) => break scenario,
+            Err(error) => error,
+        };
+        let place = place_of(tree.get_ref(), &error);
+        if !out.is_lack_of_what_was_taken(&place, error.message()) {
+            problems.push(of_deserializer(text, Some(tree.get_ref()), &error));
+        }
+        // The rest is read without what is wrong: all of it is told at once.
+        let is_left = again.checked_sub(1).map(|left| *again = left).is_some();
+        if !is_left || !out.take(tree.get_mut(), place) {
+            return Err(problems);
+        }
+    };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     scenario.machine.fill_in_profiles();
     let complaints = check::check(&scenario, steps);
     if complaints.is_empty() {
@@ -215,13 +239,16 @@ fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, one_of: bool) {
 fn of_deserializer(text: &str, tree: Option<&DeTable<'_>>, error: &toml::de::Error) -> Problem {
     let span = error.span().unwrap_or(0..0);
     let (line, column) = problem::position(text, span.start);
-    let mut key = Vec::new();
-    if let Some(tree) = tree {
-        let mut path = Vec::new();
-        path_to(tree, &span, &mut path, &mut key);
-    }
+    let key = tree.map(|tree| place_of(tree, error)).unwrap_or_default();
     let (message, hint) = problem::in_our_words(error.message());
     Problem { line, column, key: dotted(&key), message, hint }
+}
+
+/// The path to what an error is about.
+fn place_of(tree: &DeTable<'_>, error: &toml::de::Error) -> Vec<String> {
+    let mut key = Vec::new();
+    path_to(tree, &error.span().unwrap_or(0..0), &mut Vec::new(), &mut key);
+    key
 }
 
 /// The longest path to a key or value that contains a place.

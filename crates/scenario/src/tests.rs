@@ -258,6 +258,28 @@ fn all_problems_are_told_at_once_and_each_once() {
 }
 
 #[test]
+fn keys_words_and_quantities_that_are_wrong_are_all_told_at_once() {
+    let text = format!(
+        "{HEAD}{MACHINE}colour = 1\n[machine.devices.b]\nsize = \"1 GB/s\"\n[workload]\nduration = \"10 parsecs\"\n\
+         [workload.tasks.w]\nsteps = [\n{{ wirte = {{ file = \"/data/a\" }} }},\n\
+         {{ write = {{ file = \"/data/a\", blok = \"4 KiB\" }} }},\n\"sync\",\n{{ sleep = {{ }} }},\n]\n"
+    );
+    let found = problems(&text);
+    let told = [
+        "colour",
+        "machine.devices.b.size",
+        "workload.duration",
+        "steps[0].wirte",
+        "steps[1].write.blok",
+        "steps[3].sleep",
+    ];
+    assert_eq!(found.len(), told.len(), "{found:#?}");
+    for (problem, told) in found.iter().zip(told) {
+        assert!(problem.contains(told), "{told}: {problem}");
+    }
+}
+
+#[test]
 fn variants_are_laid_over_the_base() {
     let file = parsed(&format!(
         "{HEAD}{MACHINE}[machine.sysctl.vm]\ndirty_bytes = \"100 MiB\"\nswappiness = 1\n{WORKLOAD}\n\

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Takes what is wrong out of the tree of a scenario file, so that the rest can be read and all mistakes are told at once. What
+//! is left is never used as a scenario.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Stands for an item of a list that was taken out: a step. The items after it keep their numbers.
+const STEP: &str = "sync";
+
+/// What was taken out, as paths.
+#[derive(Debug, Default)]
+pub(super) struct Out(BTreeSet<Vec<String>>);
+
+impl Out {
+    /// Whether an error at a place only says that a key is missing which was taken out.
+    pub(super) fn is_lack_of_what_was_taken(&self, place: &[String], message: &str) -> bool {
+        let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) else {
+            return false;
+        };
+        self.0.contains(&[place, &[field.to_owned()]].concat())
+    }
+
+    /// Takes out what is at a place, and tables that are empty without it. Returns false if nothing was left to take.
+    pub(super) fn take(&mut self, tree: &mut DeTable<'_>, mut place: Vec<String>) -> bool {
+        // What stands for an item is wrong there too: the list goes.
+        while !place.is_empty() && self.0.contains(&place) {
+            place.pop();
+        }
+        while let Some((last, above)) = place.split_last() {
+            let is_empty = match at(tree, above) {
+                Some(At::Table(table)) => {
+                    let _ = table.remove(last.as_str());
+                    table.is_empty()
+                }
+                Some(At::List(items)) => {
+                    let Some(item) = number(last).and_then(|index| items.get_mut(index)) else { return false };
+                    let span = item.span();
+                    *item = Spanned::new(span, DeValue::String(Cow::Borrowed(STEP)));
+                    false
+                }
+                None => return false,
+            };
+            self.0.insert(place.clone());
+            if !is_empty {
+                return true;
+            }
+            place.pop();
+        }
+        false
+    }
+}
+
+enum At<'a, 'i> {
+    Table(&'a mut DeTable<'i>),
+    List(&'a mut [Spanned<DeValue<'i>>]),
+}
+
+fn at<'a, 'i>(table: &'a mut DeTable<'i>, path: &[String]) -> Option<At<'a, 'i>> {
+    let Some((first, rest)) = path.split_first() else { return Some(At::Table(table)) };
+    within(table.get_mut(first.as_str())?.get_mut(), rest)
+}
+
+fn within<'a, 'i>(value: &'a mut DeValue<'i>, path: &[String]) -> Option<At<'a, 'i>> {
+    match (value, path.split_first()) {
+        (DeValue::Table(table), _) => at(table, path),
+        (DeValue::Array(items), None) => Some(At::List(items)),
+        (DeValue::Array(items), Some((first, rest))) => within(items.get_mut(number(first)?)?.get_mut(), rest),
+        _ => None,
+    }
+}
+
+/// The number of an item, as a path has it.
+fn number(part: &str) -> Option<usize> {
+    part.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
+}
