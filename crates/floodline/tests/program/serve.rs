@@ -87,6 +87,30 @@ fn a_scraper_gets_valid_pages_with_an_answer_of_every_rule() {
     assert_eq!(server.end(), 0);
 }
 
+/// Code that first runs in a storm must not be read back from the disk that is flooded.
+#[test]
+fn the_whole_program_is_in_memory_from_the_start() {
+    let server = Server::start(&[]);
+    server.wait_for("floodline_looks_total");
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", server.child.id())).expect("it runs");
+    let mut code = Vec::new();
+    let mut lines = maps.lines();
+    while let Some(head) = lines.find(|line| line.contains(" r-xp ") && line.ends_with("/floodline")) {
+        let mut kilobytes = |name: &str| {
+            let line = lines.find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name} of {head}"));
+            line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+        };
+        code.push((kilobytes("Size:"), kilobytes("Rss:"), kilobytes("Locked:")));
+    }
+    assert_eq!(server.end(), 0);
+    assert!(!code.is_empty(), "{maps}");
+    if code.iter().all(|(_, _, locked)| *locked == 0) {
+        floodline_skip::skip(floodline_skip::Need::Root, "memory cannot be locked");
+        return;
+    }
+    assert!(code.iter().all(|(size, resident, _)| size == resident), "{code:?}");
+}
+
 #[test]
 fn a_thousand_connections_and_a_megabyte_of_head_harm_nobody_else() {
     let server = Server::start(&[]);
