@@ -13,12 +13,12 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind advice validate truth bench page-check promtool helm-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind advice validate truth storm bench page-check promtool helm-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab lab-blind advice: PACKAGES += $(LAB_PACKAGES)
+test lab lab-blind advice storm: PACKAGES += $(LAB_PACKAGES)
 test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
@@ -56,11 +56,11 @@ deny:
 	cargo deny --locked check
 
 # Kills the processes of `floodline apply` at random moments, on folders that imitate a host; the recorder at 200 points,
-# the lab 14 times, the tracer 10 times.
+# `floodline serve` while it writes its ring, the lab 14 times, the tracer 10 times.
 KILLS := 1000
 kills:
 	FLOODLINE_KILLS=$(KILLS) cargo test --locked --package floodline --test program -- tune::no_kill recorder_killed \
-	lab_that_is_killed after_a_kill
+	flight::after_each_kill lab_that_is_killed after_a_kill
 
 # Coverage-guided, for FUZZ_MINUTES. The tests run the same targets for a moment each.
 fuzz:
@@ -109,12 +109,16 @@ validate:
 	target/release/floodline-dev validate $(VALIDATE)
 	mv target/agreement.json docs/agreement.json
 
+# Serve in a guest whose only disk, with the program and its ring, is flooded. Prints figures (docs/serving.md).
+storm: packages build
+	.ci/storm target/release/floodline
+
 bench:
 	cargo bench --locked --workspace
 
 # Pages of a scenario, of two and of a sweep in a headless browser: no console message, no request, no complaint of axe-core.
 # Needs node, npm and Chromium (packages nodejs, npm and chromium).
-PAGES := target/pages
+PAGES := target/page-check
 page-check: build
 	mkdir -p $(PAGES) && cp .ci/page-check.mjs $(PAGES) && cd $(PAGES) && rm -f *.flr *.json *.html && \
 	npm install --silent --no-save --prefix . puppeteer-core@24 axe-core@4
