@@ -426,3 +426,15 @@ fn vm_a_task_that_fails_is_judged_and_its_figures_are_kept() {
     assert_eq!(simulated.code, 1, "{simulated}");
     assert!(simulated.stdout.contains("steps[0].read: open /data/missing"), "{simulated}");
 }
+
+#[test]
+fn a_run_takes_the_changes_that_simulate_takes_and_refuses_them_before_a_guest_starts() {
+    let check = |args: &[&str], says: &str| {
+        let run = floodline(&[&["lab", "run", "dirty-cliff", "--kernel", "6.12"], args].concat());
+        assert!(run.code == 2 && run.stderr.contains(says), "{args:?}: {run}");
+    };
+    check(&["--set", "vm.dirty_bytes"], "expected KEY=VALUE");
+    check(&["--set", "vm.dirty_bytes=1"], "the kernel refuses 1 here");
+    check(&["--instances", "0"], "--instances");
+    check(&["--for", "soon"], "--for");
+}
