@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The lab's directory.
 #[derive(Clone, Debug)]
@@ -87,22 +88,58 @@ impl Cache {
     }
 }
 
+/// Prefix of what a sweep removes. A sweep that is killed leaves the rest to the next one.
+const GONE: &str = "gone-";
+/// Age from which a directory without a lock belongs to a killed process: a run locks its own within milliseconds.
+const UNLOCKED_MAX: Duration = Duration::from_secs(60);
+
 /// Removes what runs left behind that were killed before they could.
 fn sweep(runs: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     for entry in entries.flatten() {
-        // No lock file yet: somebody is just making this one.
-        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // Another sweep may have been faster.
-            let _ = fs::remove_dir_all(entry.path());
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        // Held until the directory has its other name.
+        let lock = File::open(path.join(LOCK));
+        let is_left = match &lock {
+            Ok(lock) => flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok(),
+            Err(_) => is_old(&path),
+        };
+        // Each step fails where another sweep was faster.
+        if name.starts_with(GONE) {
+            let _ = fs::remove_dir_all(&path);
+        } else if is_left {
+            let gone = runs.join(format!("{GONE}{name}"));
+            let _ = fs::rename(&path, &gone).and_then(|()| fs::remove_dir_all(&gone));
         }
     }
+}
+
+/// Whether nothing was made or removed in a directory for longer than a run takes to lock its own.
+fn is_old(path: &Path) -> bool {
+    let changed = fs::metadata(path).and_then(|about| about.modified()).ok();
+    changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > UNLOCKED_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_sweep_or_start_left_is_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let made = |name: &str, age: Duration| {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.join("within")).unwrap();
+            let then = std::time::SystemTime::now() - age;
+            File::open(&path).unwrap().set_modified(then).unwrap();
+            path
+        };
+        let (half, old) = (made("gone-run-a", Duration::ZERO), made("run-b", UNLOCKED_MAX + Duration::from_secs(1)));
+        let fresh = made("run-c", Duration::ZERO);
+        sweep(home.path());
+        assert!(!half.exists() && !old.exists(), "left by kills");
+        assert!(fresh.exists(), "a run is just making this one");
+    }
 
     #[test]
     fn a_run_directory_goes_with_its_run_and_left_overs_are_swept() {

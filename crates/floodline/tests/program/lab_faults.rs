@@ -3,7 +3,7 @@
 //! and a made-up kernel image: a clear message, exit code 69, no process and no file left behind, and the
 //! recording so far kept. No machine is run.
 
-use crate::harness::{Run, command, outcome, recording};
+use crate::harness::{Run, command, kills, outcome, recording};
 use floodline_skip::{Need, skip};
 use floodline_testkit::Fixture;
 use std::io::Write;
@@ -224,14 +224,25 @@ fn whoever_interrupts_a_run_gets_what_was_recorded() {
     }
 }
 
+/// `FLOODLINE_KILLS` says how many; `make kills` runs 14.
 #[test]
 fn a_lab_that_is_killed_takes_qemu_with_it_and_the_next_one_cleans_up() {
     let lab = Lab::new("[ -e $dir/../../second ] && exit 1; exec sleep 600");
-    let mut child = lab.start(&[]);
-    signal("KILL", &child);
-    child.wait().expect("it ends");
-    wait_until("QEMU is gone", || !lab.qemu_runs());
-    assert_eq!(lab.left_over(), 1);
+    for kill in 0..kills(2, 14) {
+        // From before the run has a directory to some time after QEMU runs.
+        let child = lab.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.expect("it starts");
+        if kill % 2 == 0 {
+            wait_until("QEMU runs", || lab.qemu_runs());
+        }
+        std::thread::sleep(Duration::from_millis(kill * 3));
+        signal("KILL", &child);
+        child.wait().expect("it ends");
+        wait_until("QEMU is gone", || !lab.qemu_runs());
+        // A run that comes to its QEMU has removed what those before it left.
+        let left = lab.left_over();
+        assert!(kill % 2 == 1 || left == 1, "kill {kill} left {left} folders");
+    }
     std::fs::write(lab.path("cache/floodline/second"), "").expect("a mark");
     lab.check(&[], &["the guest died"]);
 }
