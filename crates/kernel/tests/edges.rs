@@ -3,9 +3,10 @@
 //! Expected values are worked out by hand from the formulas. `make mutants` finds what is missing here.
 
 use floodline_kernel::{
-    Algorithm, BackgroundDomain, Build, Cpu, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause,
+    Algorithm, BackgroundDomain, Behaviour, Build, Cpu, DirtyRatelimit, DirtyThrottleControl, KernelVersion, Pause,
     PauseArithmetic, RatelimitSample, WbShare, WriteBandwidth, wb_calc_thresh, wb_over_bg_thresh, wb_position_ratio,
 };
+use floodline_record::facts::HostFacts;
 
 const BUILD: Build = Build { hz: 250, cpus_possible: 1, page_size: 4096 };
 
@@ -25,6 +26,14 @@ fn a_backport_counts_for_its_own_series_only() {
     check(6, 1, 97, false);
     check(6, 1, 98, true);
     check(6, 2, 250, false);
+}
+
+#[test]
+fn the_behaviour_of_a_host_is_that_of_its_kernel() {
+    let of = |kernel| Behaviour::of_host(&HostFacts { kernel, ..HostFacts::default() });
+    let version = KernelVersion::new(6, 1, 0);
+    assert_eq!(of(Some(version)), Some(Behaviour::of(version)));
+    assert_eq!(of(None), None);
 }
 
 #[test]
