@@ -146,8 +146,7 @@ promtool: build
 	mkdir -p $(PROMTOOL) && cp packaging/prometheus/alerts-test.yml $(PROMTOOL)
 	target/release/floodline serve --print-alerts > $(PROMTOOL)/alerts.yml
 	promtool check rules $(PROMTOOL)/alerts.yml && promtool test rules $(PROMTOOL)/alerts-test.yml
-	target/release/floodline serve --print-dashboard | jq '{groups: [{name: "dashboard", rules: [[.panels[].targets[].expr] | \
-	to_entries[] | {record: "query\(.key)", expr: (.value | gsub("\\$$instance"; ".*") | gsub("\\$$__rate_interval"; "5m"))}]}]}' \
+	target/release/floodline serve --print-dashboard | jq -f packaging/prometheus/queries.jq \
 	> $(PROMTOOL)/dashboard.yml && promtool check rules $(PROMTOOL)/dashboard.yml
 	@target/release/floodline serve --listen 127.0.0.1:9479 & pid=$$!; sleep 5; \
 	curl -sf http://127.0.0.1:9479/metrics | promtool check metrics; code=$$?; kill $$pid; exit $$code
