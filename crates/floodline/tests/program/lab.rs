@@ -220,9 +220,9 @@ fn vm_programs_end_with_their_exit_code_and_what_their_children_write_counts() {
     assert_eq!(report["not_as_expected"], serde_json::json!([says]), "{run}");
     let figure = |name: &str| report["figures"][name]["value"].as_f64().unwrap_or_else(|| panic!("no {name}: {run}"));
     let dirtied = figure("build.dirtied_bytes_per_second") * figure("build.finished_seconds");
-    // Twice 6 MiB, the directory, and the time between a program's end and the event of it.
+    // Twice 6 MiB, all by children, and the time between a program's end and the event of it. Counted twice they are 24.
     let mib = dirtied / f64::from(1 << 20);
-    assert!((12.0..13.0).contains(&mib), "{mib} MiB: {run}");
+    assert!((12.0..22.0).contains(&mib), "{mib} MiB: {run}");
 }
 
 #[test]
