@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of the settings of a real kernel, in a guest: what `/proc/sys/vm` has after each end that a change can have.
 
+use crate::harness::Run;
 use crate::lab::{guest, is_skipped, run};
 
 /// Prints the four thresholds after each event: `dirty_bytes`, `dirty_ratio`, `dirty_background_bytes`,
@@ -77,4 +78,48 @@ fn vm_a_change_of_a_real_kernel_is_undone_or_kept_as_a_whole() {
     assert!(took.len() >= 6, "{run}");
     // The decision takes no disk: the slowest restore of an emulated guest that writes as fast as it can took 10 ms.
     assert!(took.iter().all(|took| *took < 1_000_000_000), "{took:?}");
+}
+
+/// One boot of a system with systemd: its disk, a command there, and whether the power is cut after it. The command prints
+/// the four thresholds.
+fn boot(program: &str, disk: &str, events: &str) -> Run {
+    let script =
+        format!("floodline history > /dev/null 2>&1; {events}; cat /proc/sys/vm/dirty_{{,background_}}{{bytes,ratio}}");
+    run(&[
+        "shell",
+        "--kernel",
+        "6.12",
+        "--guest-program",
+        program,
+        "--system",
+        disk,
+        "--power-cut",
+        "--",
+        "bash",
+        "-c",
+        &script,
+    ])
+}
+
+#[test]
+fn vm_a_power_cut_ends_a_change_that_waits_and_keeps_one_that_is_confirmed() {
+    let Some((_guest, program)) = guest() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = folder.path().join("disk").to_string_lossy().into_owned();
+    let set = "floodline apply --set vm.dirty_bytes=134217728 --set vm.dirty_background_bytes=33554432 --yes --persist > /dev/null";
+    let (old, new) = ("0\n20\n0\n10\n", "134217728\n0\n33554432\n0\n");
+    for (events, expect) in [
+        (set.to_owned(), new.to_owned()),
+        (
+            format!("cat /proc/sys/vm/dirty_ratio; {set}; floodline confirm --same-login > /dev/null"),
+            format!("20\n{new}"),
+        ),
+        ("floodline verify > /dev/null && floodline rollback > /dev/null".to_owned(), old.to_owned()),
+    ] {
+        let run = boot(&program, &disk, &events);
+        if is_skipped(&run) {
+            return;
+        }
+        assert_eq!((run.code, run.stdout.as_str()), (0, expect.as_str()), "{events}: {run}");
+    }
 }

@@ -70,6 +70,8 @@ pub(super) fn switch(job: &Job) -> Result<GuestError, GuestError> {
         let lines: Vec<String> = settings.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
         fs::write(on_disk(SYSCTLS), lines.concat()).map_err(GuestError::at(SYSCTLS))?;
     }
+    // A power cut must not lose what the lab itself put there.
+    rustix::fs::sync();
     fs::copy(JOB, AGENT_JOB).map_err(GuestError::at(AGENT_JOB))?;
     if Path::new(TOOLS).exists() {
         mount_bind(TOOLS, on_disk(TOOLS)).map_err(GuestError::at(TOOLS))?;
