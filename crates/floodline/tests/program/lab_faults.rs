@@ -273,7 +273,7 @@ fn what_this_host_lacks_is_said_before_anything_is_started() {
     lab.is_clean(&run, &["qemu-system-x86_64 is not installed", "apt install qemu-system-x86"]);
     let lab = Lab::new("exit 0");
     std::fs::write(lab.path("nothing.toml"), SCENARIO.replace("32 MiB", "900 TiB")).expect("a scenario");
-    lab.check(&[], &["the guest wants", "of memory and this host has"]);
+    lab.check(&[], &["the guest needs", "of memory; this host has"]);
     assert!(!lab.path("pid").exists(), "QEMU was not started");
 }
 

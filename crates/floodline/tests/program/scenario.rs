@@ -189,12 +189,15 @@ fn the_manual_names_every_word_of_the_language() {
 fn the_manuals_examples_are_good() {
     let manual = manual();
     let blocks: Vec<&str> = manual.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    let [whole, program] = blocks[..] else { panic!("two examples: {blocks:?}") };
+    let [whole, programs @ ..] = &blocks[..] else { panic!("no example") };
+    assert!(programs.len() > 1, "{blocks:?}");
     let run = check(whole, "text");
     assert_eq!((run.code, run.stdout.as_str()), (0, "bad.toml: good\n  incident, remedy\n"), "{run}");
     let variants = whole.find("[variants.incident]").expect("variants");
-    let run = check(&format!("{}\n{program}", &whole[..variants]), "text");
-    assert_eq!(run.code, 0, "{run}");
+    for program in programs {
+        let run = check(&format!("{}\n{program}", &whole[..variants]), "text");
+        assert_eq!(run.code, 0, "{run}");
+    }
 }
 
 #[test]
