@@ -88,9 +88,11 @@ pub fn main(arguments: &[OsString]) -> u8 {
         return 2;
     };
     let _ = rustix::process::setsid();
-    keeper::detach();
     match arm(state, id, &Host::below(root)) {
         Ok(guard) => {
+            // What only `arm` needs is not in memory in the copy.
+            keeper::detach();
+            guard.rehearse();
             // The applier reads until this end closes. Later it is gone, and nothing reads.
             let _ = silence();
             guard.guard()
@@ -108,7 +110,7 @@ fn silence() -> std::io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(&null)?)
 }
 
-/// Gets everything that a decision needs, and locks it in memory. Fails with the reason, for people.
+/// Gets everything that a decision needs. Fails with the reason, for people.
 fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
     let store = Store::open(state).map_err(|error| error.to_string())?;
     let journal = store.read(id).map_err(|error| error.to_string())?;
@@ -138,11 +140,6 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
     };
     let outcomes = vec![Outcome::Unchanged; slots.len()];
     let deadline = journal.planned.deadline_ns;
-    // Every page that a restore touches is in memory from now on. A host that forbids files in memory goes without.
-    let _ = Live::rehearse();
-    for slot in &slots {
-        let _ = slot.values();
-    }
     Ok(Guard {
         journal,
         lock_path: store.lock_path(),
@@ -184,6 +181,14 @@ fn start_probe(command: &str) -> std::io::Result<OwnedFd> {
 }
 
 impl Guard {
+    /// Runs what a decision runs, so that its pages are in memory. A host that forbids files in memory goes without.
+    fn rehearse(&self) {
+        let _ = Live::rehearse();
+        for slot in &self.slots {
+            let _ = slot.values();
+        }
+    }
+
     /// Guards until the change is confirmed or put back, beside a keeper that takes over if this process dies.
     fn guard(mut self) -> u8 {
         self.renew_keeper();
