@@ -31,7 +31,7 @@ for delay in 0.05 0.15 0.25; do
   sleep $delay; kill -9 $applier; wait $applier 2> /dev/null
   rollback 2> /dev/null; gone; state 'applier killed'
 done
-apply; echo 300003328 > dirty_bytes; floodline rollback | grep -c 'vm.dirty_bytes=134217728 was changed by another program'; state administrator
+apply; echo 300003328 > dirty_bytes; floodline rollback | grep -c 'vm.dirty_bytes has the value of another program'; state administrator
 echo 100001792 > dirty_bytes; echo 7 > dirty_background_ratio
 floodline apply --set vm.dirty_ratio=30 --set vm.dirty_background_bytes=50003968 --yes > /dev/null; state mixed
 rollback; state 'mixed rollback'
