@@ -183,9 +183,10 @@ pub fn list(only: Option<&Release>, details: bool, width: usize) -> String {
                 hanging(&mut out, "  So: ", change.means, width);
                 commits(&mut out, change, details, width);
             }
-            let later: Vec<(&Change, &Backport)> = changes()
+            let mut later: Vec<(&Change, &Backport)> = changes()
                 .filter_map(|change| Some((change, change.backports.iter().find(|backport| backport.series == asked)?)))
                 .collect();
+            later.sort_by_key(|(_, backport)| backport.patch);
             if !later.is_empty() {
                 let _ = writeln!(out, "\nIn stable releases of {asked} ({})", counted(later.len()));
             }

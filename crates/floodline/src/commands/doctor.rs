@@ -10,7 +10,7 @@ use super::record::Recorder;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::input::{Input, no_sample};
+use crate::input::{Input, no_sample, shown};
 use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
@@ -124,6 +124,9 @@ impl Run for Doctor {
             Some(file) => {
                 let is_last = file == Path::new("last") && !file.exists();
                 let file = if is_last { newest(&self.ring)? } else { file.clone() };
+                if is_last {
+                    console.note(&format!("the newest incident is {}", shown(&file)));
+                }
                 let mut report = read(&file, rules)?;
                 if report.plan.is_some() {
                     let kept = Kept::of_file(&file, report.symptom.waiting_from_wall_ns);

@@ -66,6 +66,7 @@ fn a_mark_keeps_the_time_around_it_with_a_report_and_a_hook() {
     let doctor = floodline(&["doctor", "last", "--ring", ring_arg]);
     let same = floodline(&["doctor", &path]);
     assert_eq!((doctor.code, &doctor.stdout), (same.code, &same.stdout));
+    assert!(doctor.stderr.contains(&format!("the newest incident is {path}")), "{doctor}");
     let begun = Instant::now();
     let hook = loop {
         if let Some(hook) =
