@@ -84,11 +84,11 @@ fn too_much_is_refused_by_name() {
         found.map(|error| error.to_string()).unwrap_or_default()
     };
     let new = error(&Heavy::NewRows.records(200_000));
-    assert!(new.contains("refused") && new.contains("readings of different entities in"), "{new}");
+    assert!(new.contains("exceeds a limit") && new.contains("readings of different entities in"), "{new}");
     let gaps = error(&Heavy::Gaps.records(200_000));
     assert!(gaps.contains("bytes of content in"), "{gaps}");
     let devices = error(&Heavy::Chain.records(17_000));
-    assert!(devices.contains("17001 entries of /sys/block/NAME, the limit is 16384"), "{devices}");
+    assert!(devices.contains("17001 entries of /sys/block/NAME; the limit is 16384"), "{devices}");
 }
 
 #[test]
