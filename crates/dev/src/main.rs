@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         Verb::Validate(validate) => validate.run(),
     };
     let code = answer.and_then(|answer| {
-        io::stdout().write_all(answer.text.as_bytes())?;
+        io::stdout().write_all(screened(&answer.text).as_bytes())?;
         Ok(u8::from(!answer.is_as_expected))
     });
     match code {
@@ -95,8 +95,23 @@ fn main() -> ExitCode {
     }
 }
 
+/// Text as it may reach a terminal: lines stay, all other control characters are escaped.
+fn screened(text: &str) -> String {
+    text.lines().map(|line| format!("{}\n", Text::new(line))).collect()
+}
+
 /// Tells something beside the answer. What a file says is escaped.
 fn note(text: &str) {
     // A closed standard error is no reason to end.
     let _ = writeln!(io::stderr(), "floodline-dev: {}", Text::new(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_says_commands_no_terminal() {
+        assert_eq!(screened("a\u{1b}[2Jb\nc\n"), "a\\x1b[2Jb\nc\n");
+    }
 }
