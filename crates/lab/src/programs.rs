@@ -57,17 +57,29 @@ pub(crate) fn disk(
         return Ok(kept);
     }
     let scratch = cache.scratch()?;
-    let files = source.download(&parts, scratch.path(), tell, is_asked)?;
     let usr = scratch.path().join("usr");
-    for file in &files {
-        tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });
-        package::unpack(file, &usr, below_usr, is_asked)?;
-    }
+    unpack(&source, &parts, (scratch.path(), &usr), below_usr, tell, is_asked)?;
     let disk = scratch.path().join("disk");
     make(&usr, &disk, is_asked)?;
     // Somebody else may have been faster; theirs is the same.
     fs::rename(&disk, &kept).map_err(CacheError::at(&kept))?;
     Ok(kept)
+}
+
+/// Downloads packages into one directory and unpacks them into another one. `place` says where a file goes, if anywhere.
+pub(crate) fn unpack(
+    source: &Source,
+    parts: &[Part],
+    (downloads, tree): (&Path, &Path),
+    place: fn(&Path) -> Option<PathBuf>,
+    tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<(), ProgramsError> {
+    for file in source.download(parts, downloads, tell, is_asked)? {
+        tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });
+        package::unpack(&file, tree, place, is_asked)?;
+    }
+    Ok(())
 }
 
 /// Most characters of a name's part for people: a file's name has its limit.
@@ -88,7 +100,7 @@ const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
 const LEFT_OUT: &[&str] = &["share/doc", "share/man", "share/locale", "share/lintian", "share/bug", "include"];
 
 /// Where a file of a package is below `/usr`. What is elsewhere, such as configuration, is left out.
-fn below_usr(path: &Path) -> Option<PathBuf> {
+pub(crate) fn below_usr(path: &Path) -> Option<PathBuf> {
     let first = path.components().next()?;
     if MERGED.iter().any(|dir| first.as_os_str() == *dir) {
         return Some(path.to_owned());

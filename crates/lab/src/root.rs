@@ -6,7 +6,6 @@
 use crate::apt::Source;
 use crate::cache::{Cache, CacheError};
 use crate::kernels::Fetching;
-use crate::package;
 use crate::programs::{self, ProgramsError};
 use crate::qemu::{Disk, Throttle};
 use crate::tool;
@@ -27,13 +26,6 @@ const PACKAGES: &[&str] = &["base-files", "systemd", "udev"];
 
 /// Size of the disk; holes take no room on the host.
 const SIZE: &str = "2G";
-
-/// Directories of a package that are the same as those of that name below `/usr`.
-const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
-
-/// What no program needs to run.
-const LEFT_OUT: &[&str] =
-    &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/bug", "usr/include"];
 
 /// What Debian makes when it installs. `machine-id` is filled at the first boot.
 const FILES: &[(&str, &str)] = &[
@@ -128,12 +120,8 @@ fn kept(
         return Ok(kept);
     }
     let scratch = cache.scratch()?;
-    let files = source.download(&parts, scratch.path(), tell, is_asked)?;
     let tree = scratch.path().join("root");
-    for file in &files {
-        tell(&Fetching::Unpack { package: file.file_stem().unwrap_or_default().to_string_lossy().into_owned() });
-        package::unpack(file, &tree, below_root, is_asked)?;
-    }
+    programs::unpack(&source, &parts, (scratch.path(), &tree), below_root, tell, is_asked)?;
     furnish(&tree).map_err(CacheError::at(&tree))?;
     let disk = scratch.path().join("disk");
     let mut mkfs = tool::bound("mkfs.ext4");
@@ -144,12 +132,12 @@ fn kept(
     Ok(kept)
 }
 
-/// Where a file of a package is.
+/// Where a file of a package is in a system: programs below `/usr`, all else where the package has it.
 fn below_root(path: &Path) -> Option<PathBuf> {
-    let is_merged =
-        |dir: &str| path.components().next().is_some_and(|first| first.as_os_str() == std::ffi::OsStr::new(dir));
-    let path = if MERGED.iter().any(|dir| is_merged(dir)) { Path::new("usr").join(path) } else { path.to_owned() };
-    (!LEFT_OUT.iter().any(|dir| path.starts_with(dir))).then_some(path)
+    match programs::below_usr(path) {
+        Some(place) => Some(Path::new("usr").join(place)),
+        None => (!path.starts_with("usr")).then(|| path.to_owned()),
+    }
 }
 
 /// Adds what Debian makes when it installs.
