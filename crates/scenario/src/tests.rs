@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Good files, bad files, and files nobody would write.
+//! Good files, bad files, and files that people do not write.
 
 use super::*;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use proptest::prelude::*;
+
+mod programs;
 
 const HEAD: &str = "name = \"t\"\nsummary = \"a test\"\n";
 const MACHINE: &str = "[machine]\nmemory = \"4 GiB\"\n[machine.devices.data]\nsize = \"1 GiB\"\n[machine.mounts.\"/data\"]\ntype = \"ext4\"\ndevice = \"data\"\n";
@@ -594,28 +596,4 @@ fn deep_nesting_is_an_error_and_no_overflow() {
     assert_eq!(problems(&with_step(&step)).len(), 1);
     let deep = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(problems(&deep).len(), 1);
-}
-
-#[test]
-fn a_real_program_has_the_numbers_of_its_copy_and_a_package_that_can_be_one() {
-    let text = |package: &str, ready: &str| {
-        format!(
-            "{HEAD}{MACHINE}[machine.cgroups.\"box{{i}}\"]\ninstances = 2\n[workload]\nduration = \"10s\"\n\
-             [workload.tasks.s]\ncgroup = \"box{{i}}\"\nprogram.package = \"{package}\"\n\
-             program.command = [\"server\", \"--name=s{{i}}\"]\nprogram.ready = \"{ready}\"\n\
-             program.files.\"/etc/s{{i}}.conf\" = \"n={{i}} {{}}\"\n"
-        )
-    };
-    let file = parsed(&text("redis-server", "/run/s{i}.sock"));
-    let copies = file.variants["default"].task_copies();
-    let program = copies[1].program.as_ref().unwrap();
-    assert_eq!(program.command, ["server", "--name=s1"]);
-    assert_eq!(program.ready.as_deref(), Some("/run/s1.sock"));
-    assert_eq!(program.files["/etc/s1.conf"], "n=1 {}");
-    for package in ["", "--help", "a b", "x=1"] {
-        let problems = problems(&text(package, "/run/s"));
-        assert!(problems.len() == 1 && problems[0].contains("is not the name of a package"), "{problems:?}");
-    }
-    let problems = problems(&text("bash", "run/s"));
-    assert!(problems.len() == 1 && problems[0].contains("\"run/s\" is not an absolute path"), "{problems:?}");
 }
