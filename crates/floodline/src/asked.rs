@@ -12,8 +12,8 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, Time};
 use std::time::Duration;
 
-/// Reads a kernel to model. One that was never released is refused; one that is newer than the newest known here is
-/// told: the model takes it for that one.
+/// Reads a kernel to model. A release that never existed is refused. A release newer than the newest known here gets a
+/// note: the model simulates it like the newest.
 pub(crate) fn modelled(text: &str, console: Option<&Console>) -> Result<KernelVersion, CliError> {
     let wrong =
         || CliError::usage(format!("invalid kernel version {text:?}: expected a version such as 6.12 or 5.10.223"));
@@ -24,7 +24,7 @@ pub(crate) fn modelled(text: &str, console: Option<&Console>) -> Result<KernelVe
         }
         Err(error @ NotARelease::TooNew(..)) => {
             if let Some(console) = console {
-                console.note(&format!("{error}: it is modelled as that one"));
+                console.note(&format!("{error}: it is simulated like that one"));
             }
             Ok(version)
         }

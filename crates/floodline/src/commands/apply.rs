@@ -118,7 +118,7 @@ impl Run for Apply {
         let steps = prepared.slots.iter().map(|slot| slot.writes.len()).max().unwrap_or(0);
         if steps > 1 {
             console.note(&format!(
-                "a limit is lowered in {steps} steps; each waits, a few seconds at most, until the dirty data fits"
+                "the limit is lowered in {steps} steps. Each step waits up to 2 s until the dirty data fits"
             ));
         }
         let applied = run(&site, &request, prepared)?;

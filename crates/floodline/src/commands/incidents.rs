@@ -73,8 +73,10 @@ fn kept(folder: &Path) -> Result<Vec<Incident>, CliError> {
         }
     }
     if let Some(error) = denied {
-        return Err(CliError::usage(format!("cannot read the incidents in {}: {error}", shown(folder)))
-            .hint(format!("only the user of floodline serve may: sudo floodline incidents --ring {}", shown(folder))));
+        return Err(CliError::usage(format!("cannot read the incidents in {}: {error}", shown(folder))).hint(format!(
+            "only the user of floodline serve can read them: sudo floodline incidents --ring {}",
+            shown(folder)
+        )));
     }
     incidents.sort_by(|a, b| (b.at_wall_ns, &b.name).cmp(&(a.at_wall_ns, &a.name)));
     Ok(incidents)

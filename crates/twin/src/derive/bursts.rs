@@ -101,7 +101,7 @@ pub(super) fn time(seconds: f64) -> Time {
     Time(Nanos((seconds.max(0.0) * 1e9) as u64))
 }
 
-/// So many times per second, to three digits behind the point.
+/// A rate per second as a scenario writes it, rounded to three decimals.
 fn frequency(per_second: f64) -> Frequency {
     let mut value = per_second.clamp(1e-6, 1e6);
     let mut per = 1_000_000_000_u64;
@@ -122,7 +122,7 @@ pub(super) struct Branch {
     pub(super) bursts: Vec<Burst>,
     /// Bytes or calls of one operation.
     pub(super) unit: f64,
-    /// The operation so many times at that rate; without a rate, once.
+    /// Steps that repeat the operation: a count and a rate, or once without a rate.
     pub(super) step: Box<dyn Fn(u64, Option<Frequency>) -> Vec<Step>>,
 }
 

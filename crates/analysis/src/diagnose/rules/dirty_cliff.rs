@@ -173,7 +173,7 @@ fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String>
     })?;
     let (reason, rounds) = reasons.first()?;
     let mut text = format!(
-        "The flusher wrote for {} for it, because of {}.",
+        "The flusher spent {} on it, because of {}.",
         human::seconds(rounds.busy.as_secs_f64()),
         match *reason {
             "background" => "the background threshold (background)".to_owned(),

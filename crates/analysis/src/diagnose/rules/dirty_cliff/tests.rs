@@ -46,8 +46,7 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     };
     let traced = |reason| traced_at(reason, |burst| burst.to);
     let confirmed = traced("periodic").confirmed.unwrap();
-    for part in ["6.50 s for it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"]
-    {
+    for part in ["6.50 s on it, because of the age", "by dd[41] (100 %) and in", "waited 12 s in fsync", "paused 0 s"] {
         assert!(confirmed.contains(part), "{part}: {confirmed}");
     }
     // The flusher may have queued all of it in the interval before the disk is full.
