@@ -334,7 +334,7 @@ fn foot(buffer: &mut Buffer, area: Rect, look: &Look, state: &State) {
     let is_asked = state.asked.is_some() || !state.message.is_empty();
     put(buffer, area, chosen, &shortened(&line, width), if is_asked { BOLD } else { DIM });
     let text = if area.width >= 80 {
-        "q quit  Tab,1-5 screen  arrows choose  / filter  s sort  j k t time  ? source  h"
+        "q quit  Tab,1-5 screen  arrows  / filter  s sort  j k t time  ? source  h help"
     } else {
         "q quit  Tab screen  / filter  h help"
     };
