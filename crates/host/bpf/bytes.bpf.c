@@ -166,11 +166,16 @@ static __always_inline struct file_key file_of(const struct dirtied_key *key)
 	return file;
 }
 
-/* Puts what a CPU has kept to itself into the table. */
+/* Puts what a CPU has kept to itself into the table. User space removes what has not grown for a while; where this CPU began
+ * to count under the key again at that moment, it comes back, without the name of its process. */
 static __always_inline void settle(struct latest *last)
 {
-	struct dirtied_entry *sum = entry_of(&last->key);
+	struct dirtied_entry *sum = entry_of(&last->key), empty = {};
 
+	if (!sum && last->key.ino)
+		sum = entry(&dirtied, &last->key, &empty);
+	else if (!sum)
+		sum = entry(&dirtied_unnamed, &last->key, &empty);
 	if (!sum) {
 		drop();
 		return;

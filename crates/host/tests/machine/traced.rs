@@ -82,6 +82,34 @@ fn a_process_and_a_file_that_are_gone_have_their_bytes_and_their_name() {
 }
 
 #[test]
+fn what_begins_while_idle_files_are_forgotten_is_kept() {
+    const FILES: u32 = 6000;
+    const BYTES: u64 = 4096;
+    let folder = folder();
+    let write = |number: u32| std::fs::write(folder.path().join(number.to_string()), [0; BYTES as usize]).unwrap();
+    let records = traced(u32::MAX, ENOUGH, |look| {
+        // So many that each look forgets those that were not written since the one before.
+        (0..FILES).for_each(write);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..3 * FILES).map(|number| number % FILES).for_each(write));
+            while !writer.is_finished() {
+                look();
+            }
+        });
+    });
+    let Some(records) = records else { return };
+    let events: Vec<String> =
+        gaps(&records).filter(|gap| gap.detail.as_deref() == Some("events")).map(ToString::to_string).collect();
+    assert_eq!(events, [""; 0]);
+    let of_this_process = records.iter().filter_map(|record| match record {
+        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.pid == std::process::id() => Some(row.bytes.0),
+        _ => None,
+    });
+    let (bytes, written) = (of_this_process.sum::<u64>(), u64::from(4 * FILES) * BYTES);
+    assert!(bytes >= written, "{bytes} of {written}");
+}
+
+#[test]
 fn what_finds_no_room_in_a_full_table_is_counted_and_named() {
     const ROOM: u32 = 4;
     const PROCESSES: u32 = 40;

@@ -88,7 +88,6 @@ impl Sum {
 #[derive(Clone, Debug, Default)]
 struct Known {
     mark: Sum,
-    comm: Name,
     /// Intervals without growth.
     idle: u32,
 }
@@ -116,29 +115,37 @@ impl DirtiedReader {
             let crowded = entries.len() > CROWDED;
             for (key, sum, comm) in entries {
                 let known = self.known.entry(key).or_default();
-                known.comm = comm;
                 let of_cpus = kept.get(&key).copied();
                 let mut now = sum;
                 now.add(of_cpus.unwrap_or_default());
-                let grown = known.mark.advance(now);
-                if grown.pages > 0 {
-                    known.idle = 0;
-                    if self.comms.len() >= COMMS {
-                        self.comms.clear();
-                    }
-                    self.comms.insert(key.tgid, known.comm.clone());
-                    rows.push((key, known.comm.clone(), grown));
-                    continue;
-                }
-                known.idle += 1;
-                // A CPU that still has it would find it gone.
-                if of_cpus.is_none() && (crowded || known.idle > IDLE_MAX) && table.delete(&key.bytes()).is_ok() {
+                let mut grown = known.mark.advance(now);
+                known.idle = if grown.pages > 0 { 0 } else { known.idle + 1 };
+                // A CPU that still has it would find it gone. What is new may be kept by a CPU since it was looked there.
+                let may_go = of_cpus.is_none() && known.idle > if crowded { 1 } else { IDLE_MAX };
+                if may_go && let Some(last) = removed(table, &key) {
+                    grown = known.mark.advance(last);
                     self.known.remove(&key);
+                }
+                if grown.pages > 0 {
+                    let comm = self.name(key, comm);
+                    rows.push((key, comm, grown));
                 }
             }
         }
         self.tell(rows, &Paths::of(loaded)?, turn, out);
         begin_again_when_full(loaded).map_err(failed)
+    }
+
+    /// The name of the process that an entry counts for, which is kept; an entry that came back has none.
+    fn name(&mut self, key: Key, comm: Name) -> Name {
+        if comm.is_empty() {
+            return self.comm(key.tgid);
+        }
+        if self.comms.len() >= COMMS {
+            self.comms.clear();
+        }
+        self.comms.insert(key.tgid, comm.clone());
+        comm
     }
 
     /// The name of a process that made something dirty; empty where it is not known any more.
@@ -199,6 +206,21 @@ fn entries(map: &Map<'_>) -> Result<Vec<(Key, Sum, Name)>, Cause> {
         entries.push((Key::of(&mut Fields(key)), sum, fields.name::<16>()));
     })?;
     Ok(entries)
+}
+
+/// Removes an entry: what it held at that moment. Kernels before 5.14 cannot do both at once; there a program that counts
+/// between the two is not counted.
+fn removed(table: &Map<'_>, key: &Key) -> Option<Sum> {
+    let key = key.bytes();
+    let entry = match table.lookup_and_delete(&key) {
+        Ok(entry) => entry?,
+        Err(_) => {
+            let entry = table.lookup(&key, MapFlags::ANY).ok()??;
+            table.delete(&key).ok()?;
+            entry
+        }
+    };
+    Some(Sum::of(&mut Fields(&entry)))
 }
 
 /// Empties the table of places before most of its answers are chance.
