@@ -65,12 +65,13 @@ impl Judge {
         }
         let kernel = origin.kernel.ok_or_else(|| Failure::input(format!("{recording} does not name its kernel")))?;
         let expect = scenario.expect.on(kernel);
-        let mut seen = Run::expecting(&expect);
+        // As `lab run` judges: setups and tear-down do not count.
+        let mut seen = Run::expecting(&expect).of_workload();
         each(&self.recording, |record| {
             let Ok(()) = seen.record(&record);
             true
         })?;
-        if seen.window.samples < 2 {
+        if seen.samples() < 2 {
             return Err(Failure::input(format!("{recording} contains fewer than two samples; nothing to judge")));
         }
         let (figures, report) = (seen.figures(), seen.diagnose());
