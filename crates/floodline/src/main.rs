@@ -34,8 +34,10 @@ fn main() -> ExitCode {
         guest::run();
     }
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == floodline_tune::guard::ARGUMENT) {
-        return ExitCode::from(floodline_tune::guard::main(&arguments.collect::<Vec<_>>()));
+    if let Some(first) = arguments.next()
+        && let Some(code) = floodline_tune::guard::main(&first, &arguments.collect::<Vec<_>>())
+    {
+        return ExitCode::from(code);
     }
     interrupt::survive_file_size_limit();
     let result = std::panic::catch_unwind(run);

@@ -35,6 +35,12 @@ impl SiteArgs {
     }
 }
 
+/// Reads the number of a change.
+pub(crate) fn parse_id(text: &str) -> Result<u32, String> {
+    let number = text.parse::<u32>().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected the number of a change: floodline history lists the numbers".to_owned())
+}
+
 /// Tells what an earlier change left, and was finished now.
 pub(crate) fn tell_settled(console: &Console, settled: &[Settled]) {
     for one in settled {

@@ -80,6 +80,8 @@ pub enum Why {
     Deadline,
     /// Tasks of the host were stalled on I/O.
     Pressure,
+    /// A writer waited for longer than the plan allows.
+    LongPause,
     /// The probe failed.
     Probe,
     /// The process that applied it ended early.

@@ -28,6 +28,7 @@ pub fn because(why: &Why) -> &'static str {
     match why {
         Why::Deadline => "it was not confirmed in time",
         Why::Pressure => "tasks of the host were stalled on I/O",
+        Why::LongPause => "a writer waited for longer than the plan allows",
         Why::Probe => "the probe failed",
         Why::ApplierGone => "the process that applied it ended early",
         Why::WriteFailed => "a write failed",

@@ -5,7 +5,7 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::tuning::{SiteArgs, tell_settled};
+use crate::tuning::{SiteArgs, parse_id, tell_settled};
 use floodline_tune::confirm::confirm;
 use floodline_view::change as view;
 
@@ -22,6 +22,7 @@ use floodline_view::change as view;
 )]
 pub(crate) struct Confirm {
     /// Number of the change [default: the one that waits]
+    #[arg(value_parser = parse_id)]
     id: Option<u32>,
     /// Accept a confirmation from the login that applied the change
     #[arg(long)]

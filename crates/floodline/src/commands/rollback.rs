@@ -5,7 +5,7 @@ use super::Run;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::tuning::{SiteArgs, tell_settled};
+use crate::tuning::{SiteArgs, parse_id, tell_settled};
 use floodline_tune::rollback::rollback;
 use floodline_view::change as view;
 
@@ -22,6 +22,7 @@ use floodline_view::change as view;
 )]
 pub(crate) struct Rollback {
     /// Number of the change [default: the last one in force]
+    #[arg(value_parser = parse_id)]
     id: Option<u32>,
     #[command(flatten)]
     site: SiteArgs,

@@ -334,6 +334,87 @@ fn a_host_that_suffers_gets_its_old_values_back() {
 }
 
 #[test]
+fn where_journald_keeps_its_journal_is_a_setting_like_the_others() {
+    const NOW: &str = "run/systemd/journald.conf.d/99-zz-floodline.now.conf";
+    const KEPT: &str = "etc/systemd/journald.conf.d/99-zz-floodline.conf";
+    let host = Imitated::new();
+    let set = ["apply", "--set", "journald/Storage=volatile", "--set", "vm.dirty_ratio=5", "--persist"];
+    let run = host.run(&[&set[..], &["--dry-run"]].concat());
+    assert_eq!((run.code, host.path(NOW).exists()), (0, false), "{run}");
+    assert!(run.stdout.contains(KEPT), "{run}");
+    let run = host.run(&[&set[..], &["--yes"]].concat());
+    assert_eq!((run.code, host.read(NOW).as_str()), (0, "[Journal]\nStorage=volatile"), "{run}");
+    assert_eq!((host.read("proc/sys/vm/dirty_ratio").as_str(), host.path(KEPT).exists()), ("5", false));
+    let run = host.run(&["confirm", "--same-login"]);
+    assert!(run.code == 0 && host.read(KEPT).ends_with("Storage=volatile"), "{run}");
+    // A reboot empties /run.
+    std::fs::remove_dir_all(host.path("run")).expect("it is there");
+    let run = host.run(&["verify"]);
+    assert!(run.code == 0 && run.stdout.contains("journald/Storage at boot"), "{run}");
+    let run = host.run(&["rollback"]);
+    assert_eq!((run.code, host.path(KEPT).exists(), host.read(NOW).as_str()), (0, false, ""), "{run}");
+    assert_eq!(host.values(), old());
+
+    host.write("etc/systemd/journald.conf.d/zz-site.conf", "[Journal]\nStorage=persistent");
+    let run = host.run(&[&set[..], &["--yes"]].concat());
+    assert!(run.code == 2 && run.stderr.contains("by /etc/systemd/journald.conf.d/zz-site.conf"), "{run}");
+    assert_eq!(host.values(), old());
+}
+
+#[test]
+fn a_limit_of_a_cgroup_is_set_and_put_back() {
+    let host = Imitated::new();
+    host.write("sys/fs/cgroup/a.slice/io.max", "");
+    let run = host.run(&["apply", "--set", "cgroup/a.slice/io.max/8:0/wbps=8388608", "--yes"]);
+    assert_eq!((run.code, host.read("sys/fs/cgroup/a.slice/io.max").as_str()), (0, "8:0 wbps=8388608"), "{run}");
+    let run = host.run(&["rollback"]);
+    assert_eq!((run.code, host.read("sys/fs/cgroup/a.slice/io.max").as_str()), (0, "8:0 wbps=max"), "{run}");
+}
+
+/// A thread that the kernel slows for its dirty pages, in an imitated host, and what it has dirtied.
+fn throttled(host: &Imitated, write_bytes: u64) {
+    host.write("proc/90/task/90/stat", "90 (writer) D 1 90 90");
+    host.write("proc/90/task/90/stack", "[<0>] balance_dirty_pages+0x1f2/0xc60");
+    host.write("proc/90/task/90/io", &format!("rchar: 1\nwrite_bytes: {write_bytes}"));
+    let some = format!("some avg10=99.00 avg60=0.00 avg300=0.00 total={}", 1_000_000_000 + write_bytes);
+    host.write("proc/pressure/io", &format!("{some}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0"));
+}
+
+#[test]
+fn a_writer_that_waits_beyond_the_bound_of_the_plan_ends_the_change() {
+    let host = Imitated::new();
+    applied(&host, &[]);
+    throttled(&host, 0);
+    host.until("the guard ends", || host.guards().is_empty());
+    assert_eq!(host.values(), old());
+    let run = host.run(&["history"]);
+    assert!(run.stdout.contains("put back: a writer waited for longer than the plan allows"), "{run}");
+}
+
+#[test]
+fn a_writer_that_waited_as_long_before_the_change_is_no_harm() {
+    let host = Imitated::new();
+    // The writer is held from before the start on: the watch sees a wait of 2 s, and allows 6 s.
+    throttled(&host, 0);
+    applied(&host, &[]);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!((host.values(), host.guards().is_empty()), (NEW.map(str::to_owned).to_vec(), false));
+    assert_eq!(host.run(&["rollback"]).code, 0);
+}
+
+#[test]
+fn a_number_of_a_change_that_is_none_names_what_is_wanted() {
+    let host = Imitated::new();
+    for command in ["rollback", "confirm"] {
+        for text in ["x", "0", "4294967296"] {
+            let run = host.run(&[command, text]);
+            assert_eq!(run.code, 2, "{run}");
+            assert!(run.stderr.contains("floodline history lists the numbers"), "{run}");
+        }
+    }
+}
+
+#[test]
 fn after_a_reboot_nothing_is_pending() {
     let host = Imitated::new();
     applied(&host, &["--persist"]);

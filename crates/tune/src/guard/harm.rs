@@ -47,19 +47,33 @@ impl Harm {
 
 /// Total of the `full` line of a pressure file, in microseconds.
 pub fn full_total(text: &[u8]) -> Option<u64> {
-    number(field(text, b"total=")?)
+    number(field(text, b"full ", b"total=")?)
+}
+
+/// Total of the `some` line of a pressure file, in microseconds.
+pub fn some_total(text: &[u8]) -> Option<u64> {
+    number(field(text, b"some ", b"total=")?)
+}
+
+/// Share of the last ten seconds from the `some` line, in millionths.
+pub fn some_avg10_ppm(text: &[u8]) -> Option<u64> {
+    percent_ppm(field(text, b"some ", b"avg10=")?)
 }
 
 /// Share of the last minute from the `full` line, in millionths: the baseline.
 pub fn full_avg60_ppm(text: &[u8]) -> Option<u64> {
-    let percent = field(text, b"avg60=")?;
+    percent_ppm(field(text, b"full ", b"avg60=")?)
+}
+
+/// A percentage with two decimals, in millionths.
+fn percent_ppm(percent: &[u8]) -> Option<u64> {
     let mut parts = percent.split(|byte| *byte == b'.');
     let (whole, part) = (number(parts.next()?)?, parts.next().and_then(number).unwrap_or(0));
     Some(whole * 10_000 + part * 100)
 }
 
-fn field<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    let line = text.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"full "))?;
+fn field<'a>(text: &'a [u8], line: &[u8], key: &[u8]) -> Option<&'a [u8]> {
+    let line = text.split(|byte| *byte == b'\n').find(|found| found.starts_with(line))?;
     line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(key))
 }
 
@@ -102,11 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn the_full_line_is_read() {
+    fn the_lines_are_read() {
         let text =
             b"some avg10=1.00 avg60=9.00 avg300=0.00 total=7\nfull avg10=0.00 avg60=1.25 avg300=0.00 total=12345\n";
         assert_eq!(full_total(text), Some(12_345));
         assert_eq!(full_avg60_ppm(text), Some(12_500));
+        assert_eq!((some_total(text), some_avg10_ppm(text)), (Some(7), Some(10_000)));
         assert_eq!(full_total(b"some avg10=0"), None);
         assert_eq!(full_total(b""), None);
     }

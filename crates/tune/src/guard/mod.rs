@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guard: a small process that puts everything back unless the change is confirmed in time. It starts before the
 //! first write and holds every attribute open. `process` is the guard itself, `wire` what it says to others, `harm` how
-//! it judges the host, `keeper` what replaces it when it is killed.
+//! it judges the host, `keeper` what replaces it when it is killed, `watch` what looks for writers that wait too long.
 
 pub mod harm;
 mod keeper;
 mod process;
+mod watch;
 pub mod wire;
-
-pub use process::{ARGUMENT, main};
 
 use crate::host::Host;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
@@ -22,6 +22,15 @@ use wire::Client;
 const START_MAX: Duration = Duration::from_secs(20);
 /// Longest reason that a guard gives for its end, in bytes.
 const WHY_MAX: u64 = 4096;
+
+/// Runs a process of a guard to its end if the first argument of the program asks for one. Returns its exit code.
+pub fn main(first: &OsString, others: &[OsString]) -> Option<u8> {
+    match first.to_str() {
+        Some(process::ARGUMENT) => Some(process::main(others)),
+        Some(watch::ARGUMENT) => Some(watch::main(others)),
+        _ => None,
+    }
+}
 
 /// Why there is no guard.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +82,7 @@ pub fn start(host: &Host, state: &Path, id: u32) -> Result<Client, GuardError> {
     } else {
         (exe.display().to_string(), Command::new(&exe))
     };
-    command.arg(ARGUMENT).arg(state).arg(id.to_string()).arg(host.root());
+    command.arg(process::ARGUMENT).arg(state).arg(id.to_string()).arg(host.root());
     command.stdin(Stdio::null()).stdout(Stdio::null()).current_dir("/");
     let said = if has_systemd {
         let output = command.output().map_err(|error| GuardError::Start { program: program.clone(), error })?;

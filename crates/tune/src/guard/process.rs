@@ -5,6 +5,7 @@
 
 use super::harm::{self, Harm};
 use super::keeper::{self, Keeper, Side};
+use super::watch;
 use super::wire::{self, WORD_MAX};
 use crate::host::{Host, boottime};
 use crate::journal::{Entry, Journal, Phase as Recorded, Store, Why};
@@ -24,7 +25,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// First argument of the program when it is a guard: state folder, number of the change and root follow.
-pub const ARGUMENT: &str = "--guard-of-a-change";
+pub(super) const ARGUMENT: &str = "--guard-of-a-change";
 
 const SECOND: u64 = 1_000_000_000;
 /// Time for the applier to connect.
@@ -35,8 +36,8 @@ const HELD_MAX: u64 = 60 * SECOND;
 const PROBE_MAX: u64 = 60 * SECOND;
 /// Connections at a time.
 const CLIENTS: usize = 6;
-/// Descriptors besides: the listener, the keeper, the probe.
-const OTHERS: usize = 3;
+/// Descriptors besides: the listener, the keeper, the probe, the watch.
+const OTHERS: usize = 4;
 /// Tries at an attribute that cannot be written.
 const TRIES: usize = 3;
 
@@ -76,12 +77,14 @@ struct Guard {
     next_sample: u64,
     probe: Option<OwnedFd>,
     probed_at: u64,
+    /// The process that looks for writers that wait too long.
+    watch: Option<OwnedFd>,
     keeper: Option<Keeper>,
 }
 
 /// Runs the guard of a change to its end. Arguments are those after [`ARGUMENT`]. Returns the exit code: 0 if the work
 /// is done.
-pub fn main(arguments: &[OsString]) -> u8 {
+pub(super) fn main(arguments: &[OsString]) -> u8 {
     let [state, id, root] = arguments else { return 2 };
     let (Some(id), state, root) = (id.to_str().and_then(|id| id.parse().ok()), Path::new(state), Path::new(root))
     else {
@@ -138,6 +141,9 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
         Some(command) => Some(start_probe(command).map_err(|error| format!("cannot start the probe: {error}"))?),
         None => None,
     };
+    let bound_us = (journal.planned.plan.longest_pause_s * 1e6) as u64;
+    // A host on which no further process can be started goes without.
+    let watch = watch::start(host, bound_us).and_then(answers).ok();
     let outcomes = vec![Outcome::Unchanged; slots.len()];
     let deadline = journal.planned.deadline_ns;
     Ok(Guard {
@@ -154,6 +160,7 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
         next_sample: boottime() + SECOND,
         probe,
         probed_at: boottime(),
+        watch,
         keeper: None,
     })
 }
@@ -175,7 +182,11 @@ fn start_probe(command: &str) -> std::io::Result<OwnedFd> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn();
-    let pipe = OwnedFd::from(child?.stdout.ok_or(std::io::ErrorKind::BrokenPipe)?);
+    answers(OwnedFd::from(child?.stdout.ok_or(std::io::ErrorKind::BrokenPipe)?))
+}
+
+/// A pipe whose reader never waits.
+fn answers(pipe: OwnedFd) -> std::io::Result<OwnedFd> {
     fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
     Ok(pipe)
 }
@@ -250,7 +261,8 @@ impl Guard {
                 tv_sec: i64::try_from(until / SECOND).unwrap_or(1),
                 tv_nsec: i64::try_from(until % SECOND).unwrap_or(0),
             };
-            let (mut has_caller, mut has_died, mut has_probed, mut spoke) = (false, false, false, [false; CLIENTS]);
+            let (mut has_caller, mut has_died, mut has_probed, mut has_seen) = (false, false, false, false);
+            let mut spoke = [false; CLIENTS];
             {
                 let nothing = PollFlags::empty();
                 let mut fds: [PollFd<'_>; CLIENTS + OTHERS] = array::from_fn(|at| match at {
@@ -259,8 +271,8 @@ impl Guard {
                         Some(keeper) => PollFd::new(&keeper.life, PollFlags::IN),
                         None => PollFd::new(&self.listener, nothing),
                     },
-                    2 => match &self.probe {
-                        Some(probe) => PollFd::new(probe, PollFlags::IN),
+                    2 | 3 => match if at == 2 { &self.probe } else { &self.watch } {
+                        Some(pipe) => PollFd::new(pipe, PollFlags::IN),
                         None => PollFd::new(&self.listener, nothing),
                     },
                     _ => match self.clients.get(at - OTHERS).and_then(Option::as_ref) {
@@ -270,7 +282,7 @@ impl Guard {
                 });
                 if poll(&mut fds, Some(&timeout)).is_ok() {
                     let is_up = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-                    (has_caller, has_died, has_probed) = (is_up(0), is_up(1), is_up(2));
+                    (has_caller, has_died, has_probed, has_seen) = (is_up(0), is_up(1), is_up(2), is_up(3));
                     spoke = array::from_fn(|at| is_up(at + OTHERS));
                 }
             }
@@ -281,6 +293,9 @@ impl Guard {
             }
             if has_probed && self.probe_failed() {
                 return End::PutBack(Why::Probe);
+            }
+            if has_seen && self.has_waited() && !matches!(self.phase, Phase::Held { .. }) {
+                return End::PutBack(Why::LongPause);
             }
             for (at, spoke) in spoke.into_iter().enumerate() {
                 if spoke && let Some(end) = self.hear(at) {
@@ -348,6 +363,20 @@ impl Guard {
             Some(0) => true,
             Some(count) => answers.get(..count).unwrap_or_default().contains(&b'0'),
             None => false,
+        }
+    }
+
+    /// Whether a writer waits too long, by the watch.
+    fn has_waited(&mut self) -> bool {
+        let mut answers = [0; 16];
+        match self.watch.as_ref().map(|watch| rustix::io::read(watch, &mut answers)) {
+            // The watch died: the pressure and the probe are left to judge by.
+            Some(Ok(0)) => {
+                self.watch = None;
+                false
+            }
+            Some(Ok(count)) => answers.get(..count).unwrap_or_default().contains(&watch::TOO_LONG),
+            _ => false,
         }
     }
 
