@@ -12,7 +12,7 @@ use crate::manager::managers;
 use crate::ramp::{self, Memory};
 use crate::recover::{Settled, Site, as_root, by_hand, restore, shown};
 use crate::slot::{Live, Slot};
-use crate::{persist, rollback};
+use crate::{journald, persist, rollback};
 use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_record::human;
 use floodline_record::nearest::nearest;
@@ -155,6 +155,14 @@ pub fn prepare(site: &Site, request: &Request, is_trial: bool) -> Result<Prepare
             .hint(format!("{} shows whether it stays in force after a reboot", site.command("verify"))));
     }
     ramp::plan(&mut slots, Memory::read(host));
+    // What is written first is put back last: nothing waits for a restart of journald.
+    slots.sort_by_key(|slot| !slot.is_journald());
+    for slot in slots.iter().filter(|slot| slot.is_journald()) {
+        let value = slot.writes.last().map(|write| write.value.as_str()).unwrap_or_default();
+        if let Some(why) = journald::refusal(host, false, value) {
+            return Err(TuneError::refused(why).hint("change that file, or remove its line"));
+        }
+    }
     let files = persist::render(host, &slots)
         .map(|files| files.into_iter().map(|file| (format!("/{}", file.path), file.after)).collect::<Vec<_>>());
     let files = match (request.persist, files) {

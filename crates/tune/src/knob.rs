@@ -4,6 +4,7 @@
 //! [`Change::knob`](floodline_analysis::change::Change::knob).
 
 use crate::host::Host;
+use crate::journald;
 use serde::{Deserialize, Serialize};
 
 /// How an attribute is read and written.
@@ -14,6 +15,10 @@ pub enum Access {
     File,
     /// Direct I/O of a loop device: `loop/dio` in sysfs, changed by the ioctl `LOOP_SET_DIRECT_IO`.
     LoopDirectIo,
+    /// `Storage=` of a drop-in of journald, which is started again.
+    Journald,
+    /// One limit of one device in the `io.max` of a cgroup. The name ends with the device and the limit.
+    IoMax,
 }
 
 /// One attribute of the kernel.
@@ -49,6 +54,10 @@ enum Values {
     },
     /// A number of bytes, rounded down to whole pages by the kernel, or `max`.
     Limit,
+    /// A number above 0, or `max`.
+    Rate,
+    /// One of these words.
+    Words(&'static [&'static str]),
 }
 
 /// A name that is not in the table, or a value that its knob does not take.
@@ -76,11 +85,12 @@ pub enum KnobError {
 pub const NAMES: &str = "vm.dirty_bytes, vm.dirty_ratio, vm.dirty_background_bytes, vm.dirty_background_ratio, \
     vm.dirty_expire_centisecs, vm.dirty_writeback_centisecs, vm.dirtytime_expire_seconds, vm.laptop_mode, \
     bdi/8:0/max_ratio (min_ratio, max_bytes, min_bytes, strict_limit, read_ahead_kb), queue/sda/wbt_lat_usec, \
-    cgroup/PATH/memory.high (memory.max), loop/loop0/direct_io";
+    cgroup/PATH/memory.high (memory.max), cgroup/PATH/io.max/8:0/wbps (rbps, riops, wiops), loop/loop0/direct_io, \
+    journald/Storage";
 
 /// Names of [`NAMES`] that are whole, for hints.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.split(", ").filter(|name| name.starts_with("vm."))
+    NAMES.split(", ").filter(|name| name.starts_with("vm.") || *name == journald::KNOB)
 }
 
 const PAGE: u64 = 4096;
@@ -112,6 +122,9 @@ const BDI: &[(&str, u64, u64)] = &[
     ("read_ahead_kb", 0, 1 << 20),
 ];
 
+/// Limits of a device in `io.max`.
+const IO_MAX: &[&str] = &["rbps", "wbps", "riops", "wiops"];
+
 impl Knob {
     /// The knob of a name, as the host has it.
     pub fn resolve(host: &Host, name: &str) -> Result<Knob, KnobError> {
@@ -119,6 +132,9 @@ impl Knob {
         let unknown = || KnobError::Unknown { name: name.to_owned() };
         if let Some(sysctl) = name.strip_prefix("vm.").or_else(|| name.strip_prefix("vm/")) {
             return VM.iter().find(|row| row.0 == sysctl).map(sysctl_of).ok_or_else(unknown);
+        }
+        if name == journald::KNOB {
+            return Ok(alone(name, journald::NOW.to_owned(), Access::Journald, Values::Words(journald::VALUES)));
         }
         let (family, rest) = name.split_once('/').ok_or_else(unknown)?;
         let (object, attribute) = rest.rsplit_once('/').ok_or_else(unknown)?;
@@ -134,6 +150,17 @@ impl Knob {
             "cgroup" if is_path(object) && ["memory.high", "memory.max"].contains(&attribute) => {
                 let path = format!("sys/fs/cgroup/{object}/{attribute}");
                 Ok(alone(name, path, Access::File, Values::Limit))
+            }
+            "cgroup" if IO_MAX.contains(&attribute) => {
+                let (path, device) = object.rsplit_once('/').ok_or_else(unknown)?;
+                let is_number =
+                    |part: &str| part.parse::<u32>().is_ok() && part.bytes().all(|byte| byte.is_ascii_digit());
+                let is_device =
+                    device.split_once(':').is_some_and(|(major, minor)| is_number(major) && is_number(minor));
+                if !is_device || !is_path(path) || !path.ends_with("/io.max") {
+                    return Err(unknown());
+                }
+                Ok(alone(name, format!("sys/fs/cgroup/{path}"), Access::IoMax, Values::Rate))
             }
             "loop" if is_component && object.starts_with("loop") && attribute == "direct_io" => {
                 let path = format!("sys/block/{object}/loop/dio");
@@ -154,6 +181,13 @@ impl Knob {
             (Values::Limit, Some(number)) => Ok((number - number % PAGE).to_string()),
             (Values::Limit, None) if value.trim() == "max" => Ok("max".to_owned()),
             (Values::Limit, None) => Err(refused("a number of bytes, or max".to_owned())),
+            (Values::Rate, Some(number)) if number > 0 => Ok(number.to_string()),
+            (Values::Rate, None) if value.trim() == "max" => Ok("max".to_owned()),
+            (Values::Rate, _) => Err(refused("a number above 0, or max".to_owned())),
+            (Values::Words(words), _) => match words.iter().find(|word| **word == value.trim()) {
+                Some(word) => Ok((*word).to_owned()),
+                None => Err(refused(format!("one of {}", words.join(", ")))),
+            },
         }
     }
 
@@ -179,6 +213,9 @@ pub fn name_of_path(path: &str) -> Option<String> {
     if let Some((device, "wbt_lat_usec")) = path.strip_prefix("/sys/block/").and_then(|rest| rest.split_once("/queue/"))
     {
         return Some(format!("queue/{device}/wbt_lat_usec"));
+    }
+    if path.starts_with("/etc/systemd/journald.conf.d/") {
+        return Some(journald::KNOB.to_owned());
     }
     let file = path.rsplit('/').next()?;
     let cgroup = path.strip_prefix("/sys/fs/cgroup/").filter(|_| ["memory.high", "memory.max"].contains(&file))?;
@@ -262,6 +299,9 @@ mod tests {
         check("cgroup/a/b.scope/memory.high", "5000", "sys/fs/cgroup/a/b.scope/memory.high=4096");
         check("cgroup/a/memory.high", "max", "sys/fs/cgroup/a/memory.high=max");
         check("loop/loop3/direct_io", "1", "sys/block/loop3/loop/dio=1");
+        check("journald/Storage", "volatile", &format!("{}=volatile", journald::NOW));
+        check("cgroup/a/b/io.max/8:16/wbps", "1048576", "sys/fs/cgroup/a/b/io.max=1048576");
+        check("cgroup/a/io.max/8:16/riops", "max", "sys/fs/cgroup/a/io.max=max");
         for name in [
             "kernel.panic",
             "vm.swappiness",
@@ -273,6 +313,13 @@ mod tests {
             "cgroup//memory.high",
             "loop/sda/direct_io",
             "queue/sda/scheduler",
+            "journald/SystemMaxUse",
+            "cgroup/a/io.max",
+            "cgroup/a/io.max/8:0/idle",
+            "cgroup/a/io.max/sda/wbps",
+            "cgroup/io.max/8:0/wbps",
+            "cgroup/../io.max/8:0/wbps",
+            "cgroup/a/io.max/8:0 rbps=1\n8:0/wbps",
             "",
             "/",
         ] {
@@ -298,6 +345,16 @@ mod tests {
             "1G",
             "invalid value \"1G\" for cgroup/a/memory.high: expected a number of bytes, or max",
         );
+        check(
+            "journald/Storage",
+            "Volatile",
+            "invalid value \"Volatile\" for journald/Storage: expected one of auto, none, persistent, volatile, unset",
+        );
+        check(
+            "cgroup/a/io.max/8:0/wbps",
+            "0",
+            "invalid value \"0\" for cgroup/a/io.max/8:0/wbps: expected a number above 0, or max",
+        );
     }
 
     #[test]
@@ -308,6 +365,7 @@ mod tests {
         check("/sys/block/sda/queue/wbt_lat_usec", Some("queue/sda/wbt_lat_usec"));
         check("/sys/fs/cgroup/a/b/memory.high", Some("cgroup/a/b/memory.high"));
         check("/sys/fs/cgroup/a/io.max", None);
+        check("/etc/systemd/journald.conf.d/90-floodline.conf", Some("journald/Storage"));
         check("mount -o remount", None);
     }
 

@@ -10,6 +10,7 @@ pub mod error;
 pub mod guard;
 pub mod host;
 pub mod journal;
+pub mod journald;
 pub mod knob;
 pub mod manager;
 pub mod persist;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that set a confirmed change again at boot: one in `sysctl.d`, one udev rule. They are made when a change is
+//! Files that set a confirmed change again at boot: one in `sysctl.d`, one udev rule, one drop-in of journald. They are made when a change is
 //! confirmed and never before, so that a reboot while it waits starts with the old setting. A file is replaced as a
 //! whole (new file, sync, rename), and taken back only if it is still as it was written.
 
 use crate::boot::{self, Outcome, Tree};
 use crate::host::Host;
 use crate::journal::{Filed, Planned};
+use crate::journald;
 use crate::slot::Slot;
 use rustix::fs::{Access, access};
 use std::fs::{File, OpenOptions};
@@ -32,6 +33,12 @@ pub fn checked(host: &Host, slots: &[Slot]) -> Result<Vec<Filed>, String> {
     let mut tree = Tree::read(host);
     for file in files.iter().filter(|file| file.path == SYSCTL) {
         tree = tree.with(SYSCTL, &file.after);
+    }
+    for slot in slots.iter().filter(|slot| slot.is_journald()) {
+        let value = slot.writes.last().map(|write| write.value.as_str()).unwrap_or_default();
+        if let Some(why) = journald::refusal(host, true, value) {
+            return Err(why);
+        }
     }
     for outcome in boot::outcomes(host, &tree) {
         for slot in slots {
@@ -64,13 +71,17 @@ pub fn contradiction(outcome: &Outcome, slot: &Slot) -> Option<String> {
 
 /// The files of settings.
 pub fn render(host: &Host, slots: &[Slot]) -> Result<Vec<Filed>, String> {
-    let (mut sysctls, mut rules) = (Vec::new(), Vec::new());
+    let (mut sysctls, mut rules, mut journal) = (Vec::new(), Vec::new(), Vec::new());
     for slot in slots {
         let Some(write) = slot.writes.last() else { continue };
         let name = slot.name(write);
         if name.starts_with("vm.") {
             let members: Vec<&str> = slot.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
             sysctls.push((members, format!("{name} = {}", write.value)));
+        } else if slot.is_journald() {
+            let text = if write.value == journald::UNSET { String::new() } else { journald::drop_in(&write.value) };
+            let before = host.read(journald::KEPT).ok();
+            journal.push(Filed { path: journald::KEPT.to_owned(), before, after: format!("{HEAD}{text}") });
         } else {
             let (key, line) = rule(name, &write.value)?;
             rules.push((vec![key], line));
@@ -87,6 +98,7 @@ pub fn render(host: &Host, slots: &[Slot]) -> Result<Vec<Filed>, String> {
             keys.iter().any(|key| line.contains(key.as_str()))
         }));
     }
+    files.append(&mut journal);
     Ok(files)
 }
 
@@ -103,7 +115,8 @@ fn rule(name: &str, value: &str) -> Result<(String, String), String> {
             Ok((key.clone(), format!("ACTION==\"add|change\", {key}\"{value}\"")))
         }
         ["cgroup", ..] => Err(format!(
-            "{name} belongs to the unit or container of its cgroup: set it there (MemoryHigh=, MemoryMax=)"
+            "{name} belongs to the unit or container of its cgroup: set it there (MemoryHigh=, MemoryMax=, \
+             IOWriteBandwidthMax=)"
         )),
         _ => Err(format!(
             "{name} belongs to the program that makes the loop device: set it there (losetup --direct-io=on)"

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::host::Host;
+use crate::journald;
 use crate::knob::{Access, Attribute};
 use rustix::io::Errno;
 use rustix::ioctl::{IntegerSetter, ioctl};
@@ -37,13 +38,28 @@ impl Value {
     }
 }
 
+/// Longest `io.max` or drop-in that is read.
+const TEXT_MAX: usize = 4096;
+
 /// An open attribute.
 #[derive(Debug)]
 pub struct Port {
     file: File,
-    /// The loop device that takes the ioctl.
-    device: Option<File>,
+    kind: Kind,
     is_imitated: bool,
+}
+
+/// How a value is in the file, and how it gets there.
+#[derive(Debug)]
+enum Kind {
+    /// The file holds the value.
+    Plain,
+    /// A loop device takes an ioctl.
+    Loop(File),
+    /// A drop-in of journald, and the host whose journald is started again.
+    Journald(Host),
+    /// The line of a device, and its limit.
+    IoMax { device: Vec<u8>, limit: Vec<u8> },
 }
 
 impl Port {
@@ -52,32 +68,68 @@ impl Port {
         let path = host.path(&attribute.path);
         let is_imitated = host.is_imitated();
         let open = |write| OpenOptions::new().read(true).write(write).open(&path);
-        match attribute.access {
-            Access::File => Ok(Port { file: open(true)?, device: None, is_imitated }),
-            Access::LoopDirectIo if is_imitated => Ok(Port { file: open(true)?, device: None, is_imitated }),
+        let (file, kind) = match attribute.access {
+            Access::File => (open(true)?, Kind::Plain),
+            Access::LoopDirectIo if is_imitated => (open(true)?, Kind::Plain),
             Access::LoopDirectIo => {
                 let name = attribute.path.split('/').nth(2).unwrap_or_default();
                 let device = OpenOptions::new().read(true).write(true).open(host.path(&format!("dev/{name}")))?;
-                Ok(Port { file: open(false)?, device: Some(device), is_imitated })
+                (open(false)?, Kind::Loop(device))
             }
+            Access::Journald => {
+                if let Some(folder) = path.parent() {
+                    std::fs::create_dir_all(folder)?;
+                }
+                // An empty drop-in sets nothing.
+                let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+                (file, Kind::Journald(host.clone()))
+            }
+            Access::IoMax => {
+                let mut words = attribute.name.rsplit('/');
+                let mut word = || words.next().unwrap_or_default().as_bytes().to_vec();
+                let (limit, device) = (word(), word());
+                (open(true)?, Kind::IoMax { device, limit })
+            }
+        };
+        Ok(Port { file, kind, is_imitated })
+    }
+
+    /// A value as it is now. Nothing is made on the host.
+    pub fn look(host: &Host, attribute: &Attribute) -> io::Result<String> {
+        if attribute.access == Access::Journald {
+            if !host.is_imitated() && journald::process(host).is_none() {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            let text = match host.read(&attribute.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+                text => text?,
+            };
+            let value = journald::storage_in(text.as_bytes()).unwrap_or(journald::UNSET.as_bytes());
+            return Ok(String::from_utf8_lossy(value).into_owned());
         }
+        Ok(Port::open(host, attribute)?.read()?.to_text())
     }
 
     /// A file that exists in memory only.
     pub fn rehearsal() -> io::Result<Port> {
         let file = rustix::fs::memfd_create("rehearsal", rustix::fs::MemfdFlags::CLOEXEC)?;
-        Ok(Port { file: File::from(file), device: None, is_imitated: true })
+        Ok(Port { file: File::from(file), kind: Kind::Plain, is_imitated: true })
     }
 
     /// Reads the value.
     pub fn read(&self) -> io::Result<Value> {
-        let mut buffer = [0; VALUE_MAX];
+        let mut buffer = [0; TEXT_MAX];
         let count = self.file.read_at(&mut buffer, 0)?;
-        let line = buffer.get(..count).unwrap_or_default().split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let line = line.trim_ascii();
-        let mut value = Value { len: line.len(), ..Value::default() };
-        match value.bytes.get_mut(..line.len()) {
-            Some(bytes) => bytes.copy_from_slice(line),
+        let text = buffer.get(..count).unwrap_or_default();
+        let found = match &self.kind {
+            Kind::Plain | Kind::Loop(_) => text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii(),
+            Kind::Journald(_) => journald::storage_in(text).unwrap_or(journald::UNSET.as_bytes()),
+            // A device without a line has no limit.
+            Kind::IoMax { device, limit } => limit_in(text, device, limit).unwrap_or(b"max"),
+        };
+        let mut value = Value { len: found.len(), ..Value::default() };
+        match value.bytes.get_mut(..found.len()) {
+            Some(bytes) => bytes.copy_from_slice(found),
             None => return Err(io::ErrorKind::InvalidData.into()),
         }
         Ok(value)
@@ -85,17 +137,35 @@ impl Port {
 
     /// Writes a value. A system call that a signal interrupts is made again.
     pub fn write(&self, value: &[u8]) -> io::Result<()> {
-        if let Some(device) = &self.device {
-            let on = usize::from(value == b"1");
-            // SAFETY: LOOP_SET_DIRECT_IO takes an integer, 0 or 1, and no pointer.
-            return Ok(unsafe { ioctl(device, IntegerSetter::<LOOP_SET_DIRECT_IO>::new_usize(on)) }?);
+        let mut line = Line::default();
+        match &self.kind {
+            Kind::Loop(device) => {
+                let on = usize::from(value == b"1");
+                // SAFETY: LOOP_SET_DIRECT_IO takes an integer, 0 or 1, and no pointer.
+                return Ok(unsafe { ioctl(device, IntegerSetter::<LOOP_SET_DIRECT_IO>::new_usize(on)) }?);
+            }
+            Kind::Journald(host) => {
+                if value != journald::UNSET.as_bytes() {
+                    line.add(&[b"[Journal]\nStorage=", value, b"\n"])?;
+                }
+                self.put(line.as_bytes())?;
+                self.shorten(line.as_bytes())?;
+                journald::restart(host);
+                return Ok(());
+            }
+            Kind::Plain => line.add(&[value, b"\n"])?,
+            Kind::IoMax { device, limit } => line.add(&[device, b" ", limit, b"=", value, b"\n"])?,
         }
-        let mut line = [b'\n'; VALUE_MAX];
-        let len = value.len().min(VALUE_MAX - 1);
-        let (Some(to), Some(from)) = (line.get_mut(..len), value.get(..len)) else { return Err(Errno::INVAL.into()) };
-        to.copy_from_slice(from);
-        let line = line.get(..=len).unwrap_or_default();
-        loop {
+        self.put(line.as_bytes())?;
+        if self.is_imitated { self.shorten(line.as_bytes()) } else { Ok(()) }
+    }
+
+    fn shorten(&self, line: &[u8]) -> io::Result<()> {
+        self.file.set_len(u64::try_from(line.len()).unwrap_or(u64::MAX))
+    }
+
+    fn put(&self, line: &[u8]) -> io::Result<()> {
+        while !line.is_empty() {
             match self.file.write_at(line, 0) {
                 Ok(count) if count == line.len() => break,
                 Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
@@ -103,11 +173,42 @@ impl Port {
                 Err(error) => return Err(error),
             }
         }
-        if self.is_imitated {
-            self.file.set_len(u64::try_from(line.len()).unwrap_or(u64::MAX))?;
+        Ok(())
+    }
+}
+
+/// A line that takes no memory.
+struct Line {
+    bytes: [u8; VALUE_MAX],
+    len: usize,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { bytes: [0; VALUE_MAX], len: 0 }
+    }
+}
+
+impl Line {
+    fn add(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        for part in parts {
+            let to = self.bytes.get_mut(self.len..self.len + part.len()).ok_or(Errno::INVAL)?;
+            to.copy_from_slice(part);
+            self.len += part.len();
         }
         Ok(())
     }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// A limit in the line of a device: `8:0 rbps=max wbps=1048576 riops=max wiops=max`.
+fn limit_in<'a>(text: &'a [u8], device: &[u8], limit: &[u8]) -> Option<&'a [u8]> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(device)?.strip_prefix(b" "))?;
+    line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(limit)?.strip_prefix(b"="))
 }
 
 /// Writes one attribute of several that are open, and in an imitated host zeroes the other member of its pair.
@@ -147,5 +248,36 @@ mod tests {
         let read = |name| std::fs::read_to_string(folder.path().join("proc/sys/vm").join(name)).unwrap();
         assert_eq!((read("dirty_bytes").as_str(), read("dirty_ratio").as_str()), ("8192\n", "0\n"));
         assert_eq!(ports[0].read().unwrap().as_bytes(), b"8192");
+    }
+    #[test]
+    fn a_limit_of_a_device_is_one_word_of_its_line() {
+        let text = b"8:0 rbps=max wbps=1048576 riops=max wiops=120\n8:16 rbps=1 wbps=max riops=max wiops=max\n";
+        let check = |device: &str, limit: &str, expect: Option<&str>| {
+            let found = limit_in(text, device.as_bytes(), limit.as_bytes());
+            assert_eq!(found, expect.map(str::as_bytes), "{device} {limit}");
+        };
+        check("8:0", "wbps", Some("1048576"));
+        check("8:0", "wiops", Some("120"));
+        check("8:16", "rbps", Some("1"));
+        check("8:1", "rbps", None);
+        check("8:16", "idle", None);
+    }
+
+    #[test]
+    fn a_drop_in_of_journald_is_empty_where_it_sets_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = Host::below(folder.path());
+        let knob = crate::knob::Knob::resolve(&host, journald::KNOB).unwrap();
+        assert_eq!(Port::look(&host, &knob.written).unwrap(), "unset");
+        assert!(!folder.path().join("run").exists());
+        let port = Port::open(&host, &knob.written).unwrap();
+        assert_eq!(port.read().unwrap().as_bytes(), b"unset");
+        for (value, text) in
+            [("persistent", "[Journal]\nStorage=persistent\n"), ("none", "[Journal]\nStorage=none\n"), ("unset", "")]
+        {
+            port.write(value.as_bytes()).unwrap();
+            assert_eq!(port.read().unwrap().as_bytes(), value.as_bytes());
+            assert_eq!(host.read(journald::NOW).unwrap(), text);
+        }
     }
 }

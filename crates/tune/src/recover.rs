@@ -6,8 +6,8 @@ use crate::error::TuneError;
 use crate::guard::wire::Client;
 use crate::host::Host;
 use crate::journal::{Entry, Journal, JournalError, Phase, Planned, Store, Why};
-use crate::slot::{Live, Outcome};
-use crate::{persist, rollback};
+use crate::slot::{Live, Outcome, Write};
+use crate::{journald, persist, rollback};
 use std::path::{Path, PathBuf};
 
 /// A host and the journals of its changes.
@@ -221,8 +221,15 @@ pub fn by_hand(planned: &Planned) -> String {
     let sysctls: Vec<String> =
         planned.slots.iter().map(|slot| slot.old_shown()).filter(|set| set.starts_with("vm.")).collect();
     let others = planned.slots.iter().flat_map(|slot| {
+        if slot.is_journald() {
+            return Some(format!("rm /{}; systemctl restart systemd-journald", journald::NOW));
+        }
         let write = slot.undo.last().filter(|_| !slot.old_shown().starts_with("vm."));
-        write.and_then(|write| Some(format!("echo {} > /{}", write.value, slot.attributes.get(write.at)?.path)))
+        let value = |write: &Write| match slot.name(write).split_once("/io.max/") {
+            Some((_, limit)) => format!("'{}={}'", limit.replace('/', " "), write.value),
+            None => write.value.clone(),
+        };
+        write.and_then(|write| Some(format!("echo {} > /{}", value(write), slot.attributes.get(write.at)?.path)))
     });
     let mut commands: Vec<String> = others.collect();
     if !sysctls.is_empty() {

@@ -5,10 +5,10 @@
 use crate::error::TuneError;
 use crate::guard::wire::{self, Client};
 use crate::journal::{Entry, Journal, Phase, Who, Why};
-use crate::persist;
 use crate::ramp::{self, Memory};
 use crate::recover::{self, Site, restore, shown};
-use crate::slot::{Live, Outcome};
+use crate::slot::{Live, Outcome, Slot};
+use crate::{journald, persist};
 use std::time::{Duration, Instant};
 
 /// Time that the guard has to put everything back and to write its journal.
@@ -99,6 +99,10 @@ pub fn finish(site: &Site, journal: &mut Journal) -> Result<String, TuneError> {
     }
     descend(site, journal);
     let outcomes = restore(&site.host, &journal.planned);
+    if journal.planned.slots.iter().any(Slot::is_journald) {
+        // After a reboot its value came from the file that was taken back above.
+        journald::restart(&site.host);
+    }
     journal.append(Entry::PutBack { why: Why::Asked, outcomes: outcomes.clone(), took_ns: None })?;
     remarks.insert(0, done(journal, &outcomes)?);
     Ok(remarks.join("; "))

@@ -4,7 +4,7 @@
 //! administrator and stays (compare and set).
 
 use crate::host::Host;
-use crate::knob::{Attribute, Knob};
+use crate::knob::{Access, Attribute, Knob};
 use crate::port::{self, Port};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -63,11 +63,8 @@ impl Outcome {
 impl Slot {
     /// The slot of a knob with its present values, and the write of a new value. `value` is canonical.
     pub fn read(host: &Host, knob: &Knob, value: String) -> io::Result<Slot> {
-        let old: Vec<String> = knob
-            .state
-            .iter()
-            .map(|attribute| Ok(Port::open(host, attribute)?.read()?.to_text()))
-            .collect::<io::Result<_>>()?;
+        let old: Vec<String> =
+            knob.state.iter().map(|attribute| Port::look(host, attribute)).collect::<io::Result<_>>()?;
         let mut attributes = knob.state.clone();
         let at = knob.place().unwrap_or_else(|| {
             attributes.push(knob.written.clone());
@@ -81,6 +78,11 @@ impl Slot {
     /// Whether it is a bytes/ratio pair.
     pub fn is_pair(&self) -> bool {
         self.state == 2
+    }
+
+    /// Whether it is a setting of journald, whose restart takes longer than a write.
+    pub fn is_journald(&self) -> bool {
+        self.attributes.first().is_some_and(|first| first.access == Access::Journald)
     }
 
     /// Name of the attribute that a write sets.

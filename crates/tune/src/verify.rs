@@ -6,6 +6,7 @@ use crate::boot::{self, Tree};
 use crate::error::TuneError;
 use crate::host::Host;
 use crate::journal::{Journal, Phase};
+use crate::journald;
 use crate::persist::{UDEV, contradiction, render};
 use crate::recover::Site;
 use crate::rollback::because;
@@ -52,6 +53,9 @@ pub fn in_force(site: &Site, id: Option<u32>) -> Result<InForce, TuneError> {
 }
 
 fn now(host: &Host, slot: &Slot) -> Check {
+    if slot.is_journald() {
+        return of_journald(host, slot, false);
+    }
     let values = Live::open(host, slot).and_then(|live| live.values());
     let name = slot.writes.last().map(|write| slot.name(write)).unwrap_or_default();
     let shown = |values: &[String]| {
@@ -68,6 +72,19 @@ fn now(host: &Host, slot: &Slot) -> Check {
     Check { what: format!("{name} now"), expected, found, is_met }
 }
 
+/// What journald reads when it starts, now or at boot.
+fn of_journald(host: &Host, slot: &Slot, at_boot: bool) -> Check {
+    let found = journald::storage(host, at_boot, &[]);
+    let wanted = slot.writes.last().map(|write| write.value.clone()).unwrap_or_default();
+    let by = found.by.map(|path| format!(", by /{path}")).unwrap_or_default();
+    Check {
+        what: format!("{} {}", journald::KNOB, if at_boot { "at boot" } else { "now" }),
+        expected: slot.new_shown(),
+        is_met: found.value == wanted || wanted == journald::UNSET,
+        found: format!("{}={}{by}", journald::KNOB, found.value),
+    }
+}
+
 fn at_boot(host: &Host, slots: &[Slot]) -> Vec<Check> {
     let mut checks = Vec::new();
     for outcome in boot::outcomes(host, &Tree::read(host)) {
@@ -80,7 +97,9 @@ fn at_boot(host: &Host, slots: &[Slot]) -> Vec<Check> {
             checks.push(Check { what, expected, found, is_met: why.is_none() });
         }
     }
-    let rules: Vec<Slot> = slots.iter().filter(|slot| !slot.new_shown().starts_with("vm.")).cloned().collect();
+    checks.extend(slots.iter().filter(|slot| slot.is_journald()).map(|slot| of_journald(host, slot, true)));
+    let is_rule = |slot: &&Slot| !slot.new_shown().starts_with("vm.") && !slot.is_journald();
+    let rules: Vec<Slot> = slots.iter().filter(is_rule).cloned().collect();
     let text = host.read(UDEV).unwrap_or_default();
     for file in render(host, &rules).unwrap_or_default() {
         for line in file.after.lines().filter(|line| line.starts_with("ACTION")) {
