@@ -6,6 +6,7 @@
 
 use divan::black_box;
 use divan::counter::BytesCount;
+use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::rules::RULES;
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::diagnose::{diagnose, rule};
@@ -47,7 +48,7 @@ fn doctor_of_a_minute<const CGROUPS: u32>(bencher: divan::Bencher) {
 fn check<const CGROUPS: u32>(bencher: divan::Bencher, name: &str) {
     let window = machine(CGROUPS);
     let Some(rule) = rule(name) else { return };
-    bencher.bench_local(|| (rule.check)(black_box(&window)));
+    bencher.bench_local(|| (rule.check)(&Derived::of(black_box(&window))));
 }
 
 /// All of them.

@@ -2,14 +2,12 @@
 //! What people on the machine notice, before any cause: for how long tasks waited for I/O, how much of the CPU time that
 //! cost, which disk was busiest meanwhile. Derived once per report from the machine-wide rows; no rule runs here.
 
-use crate::budget::budgets;
-use crate::diagnose::cgroup;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
-use crate::diagnose::dirty;
 use crate::report::{BusyDisk, Symptom, TightCgroup};
 use floodline_record::sample::{HostRow, SampleTime};
 use floodline_record::units::Nanos;
-use floodline_record::window::{Window, step};
+use floodline_record::window::step;
 
 /// Share of an interval with a task waiting for I/O from which people notice it.
 const NOTICED: f64 = 0.2;
@@ -24,7 +22,8 @@ struct Interval {
 }
 
 /// The symptoms of a window.
-pub fn symptom(window: &Window) -> Symptom {
+pub fn symptom(derived: &Derived<'_>) -> Symptom {
+    let window = derived.window;
     let intervals: Vec<Interval> =
         window.host_series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect();
     let noticed: Vec<&Interval> =
@@ -44,11 +43,11 @@ pub fn symptom(window: &Window) -> Symptom {
         io_some_share: waited.filter(|_| seconds > 0.0).map(|waited| waited / seconds),
         io_some_share_max: intervals.iter().filter_map(|interval| interval.some).reduce(f64::max),
         iowait_share: least.zip(most),
-        busiest: busiest(window, &spans),
-        dirty_max_bytes: dirty::dirty_peak(window).map(|bytes| bytes.0),
-        background_threshold_bytes: dirty::background_threshold(window).map(|bytes| bytes.0),
-        freerun_ceiling_bytes: dirty::freerun_ceiling(window).map(|bytes| bytes.0),
-        tightest: tightest(window),
+        busiest: busiest(derived, &spans),
+        dirty_max_bytes: derived.dirty.peak.map(|bytes| bytes.0),
+        background_threshold_bytes: derived.dirty.background_threshold.map(|bytes| bytes.0),
+        freerun_ceiling_bytes: derived.dirty.freerun_ceiling.map(|bytes| bytes.0),
+        tightest: tightest(derived),
     }
 }
 
@@ -77,7 +76,7 @@ fn interval((from, before): &(SampleTime, HostRow), (to, after): &(SampleTime, H
 }
 
 /// The disk with the most busy time in these spans of the monotonic clock.
-fn busiest(window: &Window, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> {
+fn busiest(derived: &Derived<'_>, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> {
     // In order of time: where any span has it, the last that begins before it does.
     let within = |end: Nanos| {
         let before = spans.partition_point(|(from, _)| *from < end);
@@ -97,17 +96,17 @@ fn busiest(window: &Window, spans: &[(Nanos, Nanos)]) -> Option<BusyDisk> {
             write_await_s: (writes > 0.0).then(|| waited / writes),
         })
     };
-    device::disks(window).iter().filter_map(of).max_by(|one, other| one.busy_share.total_cmp(&other.busy_share))
+    derived.disks().iter().filter_map(of).max_by(|one, other| one.busy_share.total_cmp(&other.busy_share))
 }
 
 /// The cgroup with the smallest hard threshold of its own.
-fn tightest(window: &Window) -> Option<TightCgroup> {
-    let budgets = budgets(window);
+fn tightest(derived: &Derived<'_>) -> Option<TightCgroup> {
+    let budgets = derived.budgets();
     // The root cgroup has the limit of the machine.
     let cgroups = || budgets.cgroups.iter().filter(|one| one.path.as_bytes() != b"/");
     let own = || cgroups().filter_map(|one| Some((one, one.domain.thresh?.high.0)));
     let (tight, thresh_bytes) = own().min_by_key(|(_, thresh)| *thresh)?;
-    Some(TightCgroup { name: cgroup::label(window, tight.cgroup), thresh_bytes, of: own().count() as u64 })
+    Some(TightCgroup { name: derived.label(tight.cgroup), thresh_bytes, of: own().count() as u64 })
 }
 
 #[cfg(test)]
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_calm_machine_has_no_seconds_of_waiting() {
-        let symptom = symptom(&Fixture::healthy().window());
+        let symptom = symptom(&Derived::of(&Fixture::healthy().window()));
         assert_eq!((symptom.waiting_s, symptom.waiting_from_wall_ns), (0.0, None));
         assert!(symptom.busiest.is_some_and(|disk| disk.busy_share < 0.5));
     }
@@ -128,7 +127,7 @@ mod tests {
         let fixture = Fixture::healthy()
             .host(|t, row| row.psi_io_some = Some(secs(100.0 + 0.8 * (t - 4.0).clamp(0.0, 3.0))))
             .seconds(10);
-        let symptom = symptom(&fixture.window());
+        let symptom = symptom(&Derived::of(&fixture.window()));
         assert_eq!(symptom.waiting_s.round(), 3.0);
         assert!(symptom.io_some_share.is_some_and(|share| (share - 0.8).abs() < 0.01), "{symptom:?}");
         let after =
@@ -138,10 +137,10 @@ mod tests {
 
     #[test]
     fn incidents_show_what_their_users_saw() {
-        let starved = symptom(&starved_budget().window());
+        let starved = symptom(&Derived::of(&starved_budget().window()));
         assert!(starved.waiting_s > 0.0 && starved.busiest.is_some_and(|disk| disk.busy_share < 0.9));
         assert!(starved.tightest.is_some_and(|cgroup| cgroup.thresh_bytes < 2 << 20));
-        let cliff = symptom(&dirty_cliff().window());
+        let cliff = symptom(&Derived::of(&dirty_cliff().window()));
         assert!(cliff.busiest.is_some_and(|disk| disk.busy_share > 0.5));
     }
 }

@@ -5,13 +5,11 @@
 //! the smallest cgroup's share of it must still hold the pages it rewrites. Both are numbers of this
 //! machine, so the choice is arithmetic; where no pair meets both, the advice says which one gives.
 
-use crate::budget::budgets;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Speed;
-use crate::diagnose::dirty;
 use floodline_record::human;
 use floodline_record::id::EntityId;
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 
 /// Seconds of device bandwidth that the background threshold should hold: 0.5–1 s cured the measured
 /// cliff at 42 MB/s, and less than half a second keeps the flusher from writing large extents.
@@ -61,11 +59,11 @@ pub struct Absorption {
 
 impl Needs {
     /// What is known of a machine; the device's speed is the caller's, who knows which device.
-    pub fn of(window: &Window, bandwidth: Option<Speed>) -> Needs {
-        let budgets = budgets(window);
-        let dirtyable = budgets.global.available.map(|available| available.low).or(dirty::dirtyable_roughly(window));
+    pub fn of(derived: &Derived<'_>, bandwidth: Option<Speed>) -> Needs {
+        let budgets = derived.budgets();
+        let dirtyable = budgets.global.available.map(|available| available.low).or(derived.dirty.dirtyable_roughly);
         let writes = |id: EntityId| {
-            let most = window.cgroups.get(&id).map(|span| (span.max.file_dirty, span.max.file_writeback));
+            let most = derived.window.cgroups.get(&id).map(|span| (span.max.file_dirty, span.max.file_writeback));
             most.is_some_and(|(dirty, writeback)| dirty.max(writeback) > Some(Bytes(0)))
         };
         let limited = budgets.cgroups.iter().filter(|budget| budget.headroom.is_some() && writes(budget.cgroup));
@@ -194,10 +192,10 @@ pub fn choose(needs: &Needs) -> Option<Advice> {
 
 /// The pair of an advice for a machine on which too much is dirty at a time: it may only lower what is in force, and has to
 /// make the flusher start earlier than it was seen to. `None` where it does neither: then no threshold helps.
-pub fn lowering(window: &Window, advice: &Advice) -> Option<Pair> {
-    let (background, hard) = (dirty::background_threshold(window)?.0, dirty::hard_threshold(window)?.0);
-    let dirtyable = dirty::dirtyable_roughly(window).map_or(0, |bytes| bytes.0);
-    let peak = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max()?.0;
+pub fn lowering(derived: &Derived<'_>, advice: &Advice) -> Option<Pair> {
+    let (background, hard) = (derived.dirty.background_threshold?.0, derived.dirty.hard_threshold?.0);
+    let dirtyable = derived.dirty.dirtyable_roughly.map_or(0, |bytes| bytes.0);
+    let peak = derived.dirty.unwritten_peak?.0;
     let new = advice.pair.background_bytes(dirtyable);
     if new as f64 > NOTICEABLY_LESS * background as f64 || new >= peak {
         return None;
@@ -438,12 +436,12 @@ mod tests {
     fn under_advice(make: fn() -> Fixture) -> (Advice, f64, Option<u64>) {
         let before = make().window();
         let speed = drains(&before).first().and_then(|device| device.write_bandwidth());
-        let advice = choose(&Needs::of(&before, speed)).expect("something is known");
+        let advice = choose(&Needs::of(&Derived::of(&before), speed)).expect("something is known");
         let settings = match advice.pair {
             Pair::Bytes { hard, background } => (0, hard, 0, background),
             Pair::Ratios { hard, background } => (hard, 0, background, 0),
         };
-        let budgets = budgets(&make().settings(settings).window());
+        let budgets = crate::budget::budgets(&make().settings(settings).window());
         let background = budgets.global.bg_thresh.expect("thresholds").high.0;
         let limited = budgets.cgroups.iter().filter(|budget| budget.headroom.is_some());
         let smallest = limited.filter_map(|budget| budget.domain.bg_thresh).map(|bound| bound.low.0).min();
@@ -475,7 +473,7 @@ mod tests {
         let bytes = Pair::Bytes { hard: GIB, background: 256 * MIB };
         let ratios = Pair::Ratios { hard: 10, background: 5 };
         let of = |make: fn() -> Fixture, speed: f64| {
-            Needs::of(&make().window(), Some(Speed { value: speed, basis: Basis::Saturated }))
+            Needs::of(&Derived::of(&make().window()), Some(Speed { value: speed, basis: Basis::Saturated }))
         };
         let (containers, cliff) = (of(starved_budget_published, 1e9), of(dirty_cliff_published, 350e6));
         assert!(containers.room(bytes).is_some_and(|(has, wants)| has < wants));

@@ -4,12 +4,12 @@
 //! Utilisation and await of one interval are coarse, as requests are counted when they complete: a stretch
 //! is judged as a whole.
 
+use super::derived::Derived;
 use super::device::{Device, Interval};
 use super::{dirty, flusher};
 use floodline_kernel::Behaviour;
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
-use floodline_record::window::Window;
 
 /// A burst that people notice, seconds.
 pub const NOTICED_S: f64 = 1.0;
@@ -127,8 +127,8 @@ pub enum NoBurst {
 }
 
 /// The longest stretch in which a device was full, whether a burst or not; `None` where it never was for an interval.
-pub fn fullest(window: &Window, device: &Device<'_>) -> Option<Full> {
-    let all = stretches(window, device);
+pub fn fullest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Full> {
+    let all = stretches(derived, device);
     let why = |stretch: &Result<Burst, Full>| {
         stretch.map_or_else(|full| full, |burst| Full { seconds: burst.seconds, why: NoBurst::IsBurst })
     };
@@ -136,13 +136,13 @@ pub fn fullest(window: &Window, device: &Device<'_>) -> Option<Full> {
 }
 
 /// The longest burst of a device in the window; `None` when there was none of a second.
-pub fn longest(window: &Window, device: &Device<'_>) -> Option<Burst> {
-    let bursts = stretches(window, device).into_iter().filter_map(Result::ok);
+pub fn longest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Burst> {
+    let bursts = stretches(derived, device).into_iter().filter_map(Result::ok);
     bursts.max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
 /// Each stretch in which a device was full: a burst, or why it is none.
-fn stretches(window: &Window, device: &Device<'_>) -> Vec<Result<Burst, Full>> {
+fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Full>> {
     let intervals = device.intervals();
     let full = full_rate(&intervals);
     let is_full = |interval: &Interval| {
@@ -157,7 +157,7 @@ fn stretches(window: &Window, device: &Device<'_>) -> Vec<Result<Burst, Full>> {
         }
     }
     let history =
-        History { window, device, totals: totals(&intervals), series: unwritten_of(window, device), intervals };
+        History { derived, device, totals: totals(&intervals), series: unwritten_of(derived, device), intervals };
     let of = |(start, end): (usize, usize)| {
         let during = history.intervals.get(start..end).unwrap_or_default();
         let seconds = during.iter().map(|interval| interval.seconds).sum();
@@ -203,47 +203,46 @@ fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
 
 /// Dirty and under writeback of one device at each sample, bytes, where several write and the kernel tells them apart;
 /// otherwise the machine's.
-fn unwritten_of(window: &Window, device: &Device<'_>) -> Vec<(Nanos, u64)> {
+fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(Nanos, u64)> {
     let of_device = || {
         let bdi = device.bdi_series()?;
         let unwritten = |row: &BdiRow| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
         let series: Vec<(Nanos, u64)> = bdi.iter().filter_map(|(at, row)| Some((*at, unwritten(row)?))).collect();
         // Up to 6.9 the kernel prints the root's part only.
-        let is_whole = window.cgroups.is_empty() || kernel_sums(window) || !has_cgroup_writeback(window);
+        let is_whole = derived.window.cgroups.is_empty() || kernel_sums(derived) || !has_cgroup_writeback(derived);
         let least = series.iter().map(|(_, bytes)| *bytes).min()?;
         // A level that never moves is no reading of it.
         (is_whole && series.iter().any(|(_, bytes)| *bytes != least)).then_some(series)
     };
     let several =
-        super::device::drains(window).iter().filter(|drain| drain.span.growth.written.is_some_and(|b| b.0 > 0)).count()
-            > 1;
-    several.then(of_device).flatten().unwrap_or_else(|| unwritten_series(window))
+        derived.drains().iter().filter(|drain| drain.span.growth.written.is_some_and(|b| b.0 > 0)).count() > 1;
+    several.then(of_device).flatten().unwrap_or_else(|| unwritten_series(derived))
 }
 
 /// Whether debugfs shows a bdi with all of its wbs.
-fn kernel_sums(window: &Window) -> bool {
-    window.facts.as_ref().and_then(Behaviour::of_host).is_some_and(|kernel| kernel.files.bdi_stats_sum)
+fn kernel_sums(derived: &Derived<'_>) -> bool {
+    derived.window.facts.as_ref().and_then(Behaviour::of_host).is_some_and(|kernel| kernel.files.bdi_stats_sum)
 }
 
 /// Whether any cgroup below the root has dirty pages of its own.
-fn has_cgroup_writeback(window: &Window) -> bool {
-    let is_unified = window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
-    is_unified && !super::cgroup::own_parts(window, &window.unwritten_max).is_empty()
+fn has_cgroup_writeback(derived: &Derived<'_>) -> bool {
+    let is_unified = derived.window.facts.as_ref().is_some_and(|facts| facts.cgroups.has_unified_writeback());
+    is_unified && !super::cgroup::own_parts(derived.window, &derived.window.unwritten_max).is_empty()
 }
 
 /// Dirty and under writeback at each sample, bytes: what left the one count may still be in the other.
-fn unwritten_series(window: &Window) -> Vec<(Nanos, u64)> {
-    let page_size = dirty::page_size(window);
+fn unwritten_series(derived: &Derived<'_>) -> Vec<(Nanos, u64)> {
+    let page_size = derived.page_size;
     let unwritten = |row: &HostRow| {
         let writeback = row.nr_writeback.map_or(0, |pages| pages.bytes(page_size).0);
         Some(row.nr_dirty?.bytes(page_size).0.saturating_add(writeback))
     };
-    window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, unwritten(row)?))).collect()
+    derived.window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, unwritten(row)?))).collect()
 }
 
 /// What a device wrote in a window, and what there was to write.
-struct History<'a> {
-    window: &'a Window,
+struct History<'a, 'w> {
+    derived: &'a Derived<'w>,
     device: &'a Device<'a>,
     intervals: Vec<Interval>,
     /// As [`totals`] has them.
@@ -252,7 +251,7 @@ struct History<'a> {
     series: Vec<(Nanos, u64)>,
 }
 
-impl History<'_> {
+impl History<'_, '_> {
     /// The burst of a run of full intervals, if it is one: it follows a quiet time and drains what had piled up.
     fn burst(&self, start: usize, end: usize) -> Result<Burst, NoBurst> {
         let from_the_start = NoBurst::FromTheStart;
@@ -296,9 +295,9 @@ impl History<'_> {
             quiet_s,
             dirty_before,
             dirty_after,
-            pressure: dirty::io_pressure_between(self.window, from, to),
+            pressure: dirty::io_pressure_between(self.derived.window, from, to),
             age_s,
-            trigger: traced.unwrap_or_else(|| trigger(self.window, dirty_before, age_s)),
+            trigger: traced.unwrap_or_else(|| trigger(self.derived, dirty_before, age_s)),
             is_traced: traced.is_some(),
         })
     }
@@ -311,10 +310,10 @@ impl History<'_> {
     /// What made the device write so many bytes, as a trace has it.
     fn traced_trigger(&self, queued_from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
         let device = self.device.dev.to_string();
-        let reasons = flusher::by_reason(self.window, |at, flushed| {
+        let reasons = flusher::by_reason(self.derived.window, |at, flushed| {
             flushed.bdi.as_bytes() == device.as_bytes() && flushed.since < to && at > queued_from
         })?;
-        named(&reasons, Bytes((FLUSHED_SHARE * written) as u64).pages(dirty::page_size(self.window)))
+        named(&reasons, Bytes((FLUSHED_SHARE * written) as u64).pages(self.derived.page_size))
     }
 }
 
@@ -348,12 +347,12 @@ fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
 }
 
 /// What made a device write, by how much was dirty until then, and since when.
-fn trigger(window: &Window, dirty_before: u64, age_s: Option<f64>) -> Trigger {
+fn trigger(derived: &Derived<'_>, dirty_before: u64, age_s: Option<f64>) -> Trigger {
     let is_there = |threshold: Bytes| dirty_before as f64 >= NEAR_THRESHOLD * threshold.0 as f64;
-    if dirty::background_threshold(window).is_some_and(is_there) {
+    if derived.dirty.background_threshold.is_some_and(is_there) {
         return Trigger::Amount;
     }
-    match (age_s, dirty::expiry_seconds(window)) {
+    match (age_s, derived.dirty.expiry_seconds) {
         (Some(age), Some(expiry)) if age >= NEAR_EXPIRY * expiry => Trigger::Age,
         (Some(_), Some(_)) => Trigger::Asked,
         _ => Trigger::Unknown,
@@ -370,7 +369,7 @@ mod tests {
 
     fn of(fixture: &Fixture) -> Option<Burst> {
         let window = fixture.window();
-        drains(&window).iter().find_map(|device| longest(&window, device))
+        drains(&window).iter().find_map(|device| longest(&Derived::of(&window), device))
     }
 
     /// Dirty from second 3 on, and written from second `at` on, within four seconds.

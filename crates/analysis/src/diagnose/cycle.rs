@@ -3,12 +3,12 @@
 //! an observation that ends before cannot rule out what happens then, unless the slowest disk that is plausible writes
 //! all of it in no time. Not about bursts that were seen: those are [`super::burst`]'s.
 
+use super::Verdict;
 use super::burst::NOTICED_S;
-use super::device::{self, Basis, Device, SMALL_WRITE};
-use super::{Verdict, dirty};
+use super::derived::Derived;
+use super::device::{Basis, Device, SMALL_WRITE};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::units::{Nanos, Pages};
-use floodline_record::window::Window;
 
 /// Bytes per second of the slowest disk that is still sold.
 pub const SLOWEST: f64 = 8e6;
@@ -35,58 +35,58 @@ const BY_CYCLE: &[(&str, Source)] =
 
 /// The time after which everything that was dirtied at its start has been written: the expiry and the flusher's period,
 /// seconds. `None` where it is not known, infinite where periodic writeback is off.
-pub fn seconds(window: &Window) -> Option<f64> {
-    dirty::expiry_seconds(window).map(|expiry| expiry + period(window))
+pub fn seconds(derived: &Derived<'_>) -> Option<f64> {
+    derived.dirty.expiry_seconds.map(|expiry| expiry + period(derived))
 }
 
 /// The period of the flusher, seconds; the usual one where it is not known.
-fn period(window: &Window) -> f64 {
-    window.host.last.dirty_writeback_centisecs.map_or(5.0, |interval| interval.0 as f64 / 100.0)
+fn period(derived: &Derived<'_>) -> f64 {
+    derived.window.host.last.dirty_writeback_centisecs.map_or(5.0, |interval| interval.0 as f64 / 100.0)
 }
 
 /// Whether the window is as long as a cycle.
-pub fn is_whole(window: &Window) -> bool {
-    seconds(window).is_some_and(|cycle| window.seconds() >= cycle)
+pub fn is_whole(derived: &Derived<'_>) -> bool {
+    seconds(derived).is_some_and(|cycle| derived.seconds >= cycle)
 }
 
 /// The gap of an observation that is shorter than a cycle, with what would be long enough. `None` where no length is.
-pub fn gap(window: &Window, source: Source, what: &str) -> Option<Gap> {
-    let cycle = seconds(window).filter(|cycle| cycle.is_finite())?;
+pub fn gap(derived: &Derived<'_>, source: Source, what: &str) -> Option<Gap> {
+    let cycle = seconds(derived).filter(|cycle| cycle.is_finite())?;
     let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
     Some(Gap::detailed(source, Cause::TooShort { need: need.into() }, what))
 }
 
 /// What is dirty when the oldest of it expires, if the dirtying goes on as in the last third of the window.
 /// In a steady state, and in a short observation at its beginning, that is rate times expiry.
-pub fn to_come(window: &Window, rate: f64, expiry: f64) -> f64 {
+pub fn to_come(derived: &Derived<'_>, rate: f64, expiry: f64) -> f64 {
     let steady = rate * expiry;
-    let now = dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64);
-    let recent = dirty::recent_dirtying_rate(window).unwrap_or(rate);
-    let left = (expiry - window.seconds()).max(0.0);
+    let now = derived.dirty.now.map_or(0.0, |bytes| bytes.0 as f64);
+    let recent = derived.dirty.recent_dirtying_rate.unwrap_or(rate);
+    let left = (expiry - derived.seconds).max(0.0);
     let grown = if recent > 0.0 { now + recent * left } else { now };
     // Never less than a period of the recent rate, nor of what was piled up in this window.
     if recent < 0.5 * rate { grown.max(recent * expiry).min(steady) } else { steady }
 }
 
 /// The most that the flusher may have to write at once within a cycle, bytes: what is dirty now, and what will be.
-pub fn most(window: &Window) -> Option<f64> {
-    let background = dirty::background_threshold(window)?.0 as f64;
-    let to_come = to_come(window, dirty::dirtying_rate(window)?, dirty::expiry_seconds(window)?);
-    Some(background.min(to_come).max(dirty::dirty_now(window).map_or(0.0, |bytes| bytes.0 as f64)))
+pub fn most(derived: &Derived<'_>) -> Option<f64> {
+    let background = derived.dirty.background_threshold?.0 as f64;
+    let to_come = to_come(derived, derived.dirty.dirtying_rate?, derived.dirty.expiry_seconds?);
+    Some(background.min(to_come).max(derived.dirty.now.map_or(0.0, |bytes| bytes.0 as f64)))
 }
 
 /// Longest time, in seconds, that one of the disks in use may take to write `bytes`. A disk that was measured counts with
 /// its measured speed, any other with the slowest speed of its kind.
-pub fn slowest_seconds(window: &Window, bytes: f64) -> f64 {
-    let drains = device::drains(window);
+pub fn slowest_seconds(derived: &Derived<'_>, bytes: f64) -> f64 {
+    let drains = derived.drains();
     let in_use = |drain: &&Device<'_>| drain.span.growth.written.is_some_and(|written| written.0 > 0);
     let used: Vec<&Device<'_>> = drains.iter().filter(in_use).collect();
-    let of = |drains: Vec<&Device<'_>>| drains.iter().map(|drain| at_most(window, drain, bytes)).fold(0.0, f64::max);
+    let of = |drains: Vec<&Device<'_>>| drains.iter().map(|drain| at_most(derived, drain, bytes)).fold(0.0, f64::max);
     if used.is_empty() { of(drains.iter().collect()) } else { of(used) }
 }
 
 /// Longest time, in seconds, that one device may take to write `bytes`.
-fn at_most(window: &Window, device: &Device<'_>, bytes: f64) -> f64 {
+fn at_most(derived: &Derived<'_>, device: &Device<'_>, bytes: f64) -> f64 {
     let was_seen = device.span.growth.written.is_some_and(|written| written.0 as f64 >= bytes);
     let since_boot = SinceBoot::of(device);
     let speed = match device.write_bandwidth() {
@@ -95,7 +95,7 @@ fn at_most(window: &Window, device: &Device<'_>, bytes: f64) -> f64 {
         _ => SLOWEST,
     };
     let speed = since_boot.as_ref().map_or(speed, |boot| boot.bytes.max(speed));
-    let page = dirty::page_size(window) as f64;
+    let page = derived.page_size as f64;
     let mean = device.mean_write().filter(|_| was_seen).unwrap_or(page).max(page);
     let least = if is_flash(device) { SLOWEST_FLASH_IOPS } else { SLOWEST_IOPS };
     let iops = match device.small_write_iops() {
@@ -137,10 +137,10 @@ impl SinceBoot {
 
 /// Whether what is dirtied is written all the time, in the first half of the window as in the second, and what was dirty
 /// at its beginning is not being drained.
-pub fn keeps_up(window: &Window) -> bool {
-    let series = &window.host_series;
+pub fn keeps_up(derived: &Derived<'_>) -> bool {
+    let series = &derived.window.host_series;
     let Some(((from, first), (to, last))) = series.first().zip(series.last()) else { return false };
-    if window.seconds() < PERIODS * period(window) {
+    if derived.seconds < PERIODS * period(derived) {
         return false;
     }
     let middle = Nanos(from.monotonic.0.midpoint(to.monotonic.0));
@@ -151,20 +151,20 @@ pub fn keeps_up(window: &Window) -> bool {
         let dirtied = grown(from.nr_dirtied, to.nr_dirtied)?;
         Some(grown(from.nr_written, to.nr_written)? >= KEEPS_UP * dirtied)
     };
-    let levels = dirty::dirty_series(window);
+    let levels = &derived.dirty.series;
     let is_level = levels.first().zip(levels.last()).is_some_and(|((_, a), (_, b))| *b as f64 >= STEADY * *a as f64);
-    let all = grown(first.nr_written, last.nr_written).unwrap_or(0.0) * dirty::page_size(window) as f64;
+    let all = grown(first.nr_written, last.nr_written).unwrap_or(0.0) * derived.page_size as f64;
     let turns_over = levels.iter().all(|(_, level)| all >= TURNS_OVER * *level as f64);
     is_level && turns_over && written(first, half) == Some(true) && written(half, last) == Some(true)
 }
 
 /// A verdict, or why it is none where the flusher has yet to write enough to make it another.
-pub(super) fn judged(window: &Window, rule: &str, verdict: Verdict) -> Verdict {
+pub(super) fn judged(derived: &Derived<'_>, rule: &str, verdict: Verdict) -> Verdict {
     let Verdict::Clear(_) = verdict else { return verdict };
     let Some((_, source)) = BY_CYCLE.iter().find(|(name, _)| *name == rule) else { return verdict };
-    let is_short = window.seconds() > 0.0 && !is_whole(window) && !keeps_up(window);
-    let may_stall = || most(window).is_some_and(|bytes| slowest_seconds(window, bytes) >= NOTICED_S);
-    match gap(window, *source, "writeback of what was dirtied").filter(|_| is_short && may_stall()) {
+    let is_short = derived.seconds > 0.0 && !is_whole(derived) && !keeps_up(derived);
+    let may_stall = || most(derived).is_some_and(|bytes| slowest_seconds(derived, bytes) >= NOTICED_S);
+    match gap(derived, *source, "writeback of what was dirtied").filter(|_| is_short && may_stall()) {
         Some(gap) => Verdict::NotChecked(vec![gap]),
         None => verdict,
     }
@@ -228,7 +228,7 @@ mod tests {
     fn what_was_dirty_before_the_observation_counts() {
         let quiet = rising(0.0).seconds(6).host(|_, row| row.nr_dirty = Some(mib_pages(300.0)));
         assert!(!is_cleared(&quiet, "dirty-cliff"));
-        assert_eq!(most(&quiet.window()), Some(mib(300.0) as f64));
+        assert_eq!(most(&Derived::of(&quiet.window())), Some(mib(300.0) as f64));
     }
 
     #[test]
@@ -239,13 +239,15 @@ mod tests {
                 row.nr_written = Some(Pages(38_000_000 + mib_pages(rate * t).0));
             })
         };
-        assert!(keeps_up(&steady(2.0).window()));
-        assert!(!keeps_up(&steady(0.5).window()));
+        assert!(keeps_up(&Derived::of(&steady(2.0).window())));
+        assert!(!keeps_up(&Derived::of(&steady(0.5).window())));
         // What is drained meanwhile is a burst and no steady state.
-        assert!(!keeps_up(&steady(2.0).host(|t, row| row.nr_dirty = Some(mib_pages(60.0 - 4.0 * t))).window()));
+        assert!(!keeps_up(&Derived::of(
+            &steady(2.0).host(|t, row| row.nr_dirty = Some(mib_pages(60.0 - 4.0 * t))).window()
+        )));
         // What is written early only is not.
         let early = steady(0.0).host(|t, row| row.nr_written = Some(Pages(38_000_000 + mib_pages(6.0 * t.min(4.0)).0)));
-        assert!(!keeps_up(&early.window()));
+        assert!(!keeps_up(&Derived::of(&early.window())));
     }
 
     #[test]

@@ -8,6 +8,61 @@ use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos, Pages};
 use floodline_record::window::Window;
 
+/// Levels, thresholds and rates of a window, computed once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dirty {
+    /// As [`background_threshold`] has it.
+    pub background_threshold: Option<Bytes>,
+    /// As [`hard_threshold`] has it.
+    pub hard_threshold: Option<Bytes>,
+    /// As [`freerun_ceiling`] has it.
+    pub freerun_ceiling: Option<Bytes>,
+    /// As [`dirty_now`] has it.
+    pub now: Option<Bytes>,
+    /// As [`dirty_peak`] has it.
+    pub peak: Option<Bytes>,
+    /// Most bytes of one sample that were dirty or under writeback.
+    pub unwritten_peak: Option<Bytes>,
+    /// As [`dirty_series`] has it.
+    pub series: Vec<(Nanos, u64)>,
+    /// As [`dirtyable_roughly`] has it.
+    pub dirtyable_roughly: Option<Bytes>,
+    /// As [`dirtying_rate`] has it, bytes per second.
+    pub dirtying_rate: Option<f64>,
+    /// As [`recent_dirtying_rate`] has it, bytes per second.
+    pub recent_dirtying_rate: Option<f64>,
+    /// As [`cleaning_rate`] has it, bytes per second.
+    pub cleaning_rate: Option<f64>,
+    /// As [`expiry_seconds`] has it.
+    pub expiry_seconds: Option<f64>,
+    /// As [`can_have_throttled`] has it.
+    pub can_have_throttled: Option<bool>,
+    /// As [`io_pressure_some`] has it.
+    pub io_pressure_some: Option<f64>,
+}
+
+impl Dirty {
+    /// Of a window.
+    pub fn of(window: &Window) -> Dirty {
+        Dirty {
+            background_threshold: background_threshold(window),
+            hard_threshold: hard_threshold(window),
+            freerun_ceiling: freerun_ceiling(window),
+            now: dirty_now(window),
+            peak: dirty_peak(window),
+            unwritten_peak: window.host_series.iter().filter_map(|(_, row)| unwritten_of(window, row)).max(),
+            series: dirty_series(window),
+            dirtyable_roughly: dirtyable_roughly(window),
+            dirtying_rate: dirtying_rate(window),
+            recent_dirtying_rate: recent_dirtying_rate(window),
+            cleaning_rate: cleaning_rate(window),
+            expiry_seconds: expiry_seconds(window),
+            can_have_throttled: can_have_throttled(window),
+            io_pressure_some: io_pressure_some(window),
+        }
+    }
+}
+
 /// Page size where the recording has no facts.
 const USUAL_PAGE_SIZE: u64 = 4096;
 

@@ -2,7 +2,8 @@
 //! What keeps a disk busy, interval by interval: reads, writeback, or writes that go past it (direct I/O, journals,
 //! fsyncs), and how long requests and tasks waited in these very intervals. Not about who caused it.
 
-use super::device::{self, Device, Interval};
+use super::derived::Derived;
+use super::device::{Device, Interval};
 use super::dirty;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
@@ -13,6 +14,11 @@ pub const BUSY: f64 = 0.75;
 
 /// Mean requests in flight from which a request waits for others.
 const QUEUED: f64 = 2.0;
+
+/// Seconds of a busy disk that are worth a finding.
+const NOTICED_S: f64 = 2.0;
+/// Part of the window in which a disk was busy that makes it more than a moment.
+pub const LASTS_SHARE: f64 = 0.25;
 
 /// What a disk did in the intervals in which it was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -74,22 +80,24 @@ pub fn is_queued(interval: &Interval) -> bool {
 }
 
 /// What a disk did in those intervals that are wanted.
-pub fn of(window: &Window, device: &Device<'_>, wanted: impl Fn(&Interval) -> bool) -> Load {
+pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval) -> bool) -> Load {
     let intervals: Vec<Interval> = device.intervals().into_iter().filter(|interval| wanted(interval)).collect();
     let sum = |of: &dyn Fn(&Interval) -> f64| intervals.iter().map(of).sum::<f64>();
     let seconds = sum(&|interval| interval.seconds);
     let (writes, written_bytes) = (sum(&|interval| interval.writes), sum(&|interval| interval.written_bytes));
     let waited = sum(&|interval| interval.write_await_s.unwrap_or(0.0) * interval.writes);
-    let cleaned = Cleaned::of(window, device);
+    let cleaned = Cleaned::of(derived, device);
     // What completes in one interval may be counted in the next.
     let cleaned = sum(&|interval| cleaned.during(interval).unwrap_or(0.0));
     let pressed: Option<f64> = intervals
         .iter()
-        .map(|interval| Some(dirty::io_pressure_between(window, start(interval), interval.end)? * interval.seconds))
+        .map(|interval| {
+            Some(dirty::io_pressure_between(derived.window, start(interval), interval.end)? * interval.seconds)
+        })
         .sum();
     Load {
         seconds,
-        share: seconds / window.seconds().max(f64::MIN_POSITIVE),
+        share: seconds / derived.seconds.max(f64::MIN_POSITIVE),
         reads: sum(&|interval| interval.reads),
         writes,
         read_bytes: sum(&|interval| interval.read_bytes),
@@ -102,8 +110,14 @@ pub fn of(window: &Window, device: &Device<'_>, wanted: impl Fn(&Interval) -> bo
 }
 
 /// What a disk did while it was busy.
-pub fn busy(window: &Window, device: &Device<'_>) -> Load {
-    of(window, device, |interval| interval.utilisation.is_some_and(|utilisation| utilisation >= BUSY))
+pub fn busy(derived: &Derived<'_>, device: &Device<'_>) -> Load {
+    of(derived, device, |interval| interval.utilisation.is_some_and(|utilisation| utilisation >= BUSY))
+}
+
+/// Whether a disk had more to do than it can for long enough to matter, and writeback is not what filled it. No rule of
+/// writeback explains waits for such a disk.
+pub fn is_full_of_other(derived: &Derived<'_>, load: &Load) -> bool {
+    load.seconds >= NOTICED_S.max(LASTS_SHARE * derived.seconds) && load.kind() != Kind::Writeback
 }
 
 /// When an interval began.
@@ -115,23 +129,24 @@ pub fn start(interval: &Interval) -> Nanos {
 /// write.
 pub struct Cleaned<'a> {
     window: &'a Window,
+    page_size: u64,
     /// Written by other devices until the end of an interval, bytes.
     others: BTreeMap<Nanos, f64>,
 }
 
 impl<'a> Cleaned<'a> {
     /// Of a device.
-    pub fn of(window: &'a Window, device: &Device<'_>) -> Cleaned<'a> {
+    pub fn of(derived: &Derived<'a>, device: &Device<'_>) -> Cleaned<'a> {
         let mut others = BTreeMap::new();
         let is_other = |other: &Device<'_>| {
             other.dev != device.dev && !other.bottoms().iter().any(|below| below.dev == device.dev)
         };
-        for other in device::drains(window).iter().filter(|other| is_other(other)) {
+        for other in derived.drains().iter().filter(|other| is_other(other)) {
             for interval in other.intervals() {
                 *others.entry(interval.end).or_insert(0.0) += interval.written_bytes;
             }
         }
-        Cleaned { window, others }
+        Cleaned { window: derived.window, page_size: derived.page_size, others }
     }
 
     /// In one interval; `None` where the machine's counter was not read.
@@ -142,7 +157,7 @@ impl<'a> Cleaned<'a> {
             series.get(place.checked_sub(1)?)?.1.nr_written
         };
         let pages = at(interval.end)?.0.checked_sub(at(start(interval))?.0)?;
-        let all = pages as f64 * dirty::page_size(self.window) as f64;
+        let all = pages as f64 * self.page_size as f64;
         Some((all - self.others.get(&interval.end).copied().unwrap_or(0.0)).max(0.0))
     }
 }

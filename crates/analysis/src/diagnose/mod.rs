@@ -2,12 +2,13 @@
 //! From a window to a report: every rule answers found, clear or not checked; the report is their
 //! answers in order of severity. Knows nothing of where the window came from.
 //!
-//! Rules share the derived readings of [`cgroup`], [`device`], [`dirty`] and [`writer`], write evidence with the
-//! constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
+//! Rules read a [`Derived`], in which devices, thresholds, writers, budgets and waits are computed once. They write evidence
+//! with the constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
 
 pub mod burst;
 pub mod cgroup;
 pub mod cycle;
+pub mod derived;
 pub mod device;
 pub mod dirty;
 pub mod dirtying;
@@ -24,11 +25,13 @@ pub mod synced;
 #[cfg(test)]
 mod template;
 pub mod throttle;
+pub mod unmount;
 pub mod waiting;
 pub mod writer;
 
 use crate::report::{Finding, GapLine, HostSummary, NotChecked, Report, RuledOut, SCHEMA, Severity};
 use crate::{plan, symptom};
+use derived::Derived;
 use floodline_record::facts::CgroupMode;
 use floodline_record::gap::Gap;
 use floodline_record::id::Entity;
@@ -46,8 +49,8 @@ pub struct Rule {
     pub manual: &'static str,
     /// Rules whose findings of the same event this one explains: they are then shown as "also seen".
     pub explains: &'static [&'static str],
-    /// Looks at a window.
-    pub check: fn(&Window) -> Verdict,
+    /// Judges what is derived from a window.
+    pub check: fn(&Derived<'_>) -> Verdict,
 }
 
 /// What a rule answers.
@@ -68,6 +71,7 @@ pub fn rule(name: &str) -> Option<&'static Rule> {
 
 /// Runs the rules, or only those named, over a window.
 pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
+    let derived = &Derived::of(window);
     let mut report = Report {
         schema: SCHEMA,
         host: host_summary(window),
@@ -77,12 +81,12 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
         not_checked: Vec::new(),
         gaps: gap_lines(&window.gaps),
         plan: None,
-        symptom: symptom::symptom(window),
+        symptom: symptom::symptom(derived),
         observation: holes::observation(&window.holes),
         stretch: None,
     };
     for rule in RULES.iter().filter(|rule| only.is_none_or(|names| names.contains(&rule.name))) {
-        let verdict = cycle::judged(window, rule.name, (rule.check)(window));
+        let verdict = cycle::judged(derived, rule.name, (rule.check)(derived));
         match holes::judged(window, rule.name, verdict) {
             Verdict::Found(findings) => report.findings.extend(findings),
             Verdict::Clear(reason) => report.ruled_out.push(RuledOut { rule: rule.name, reason }),
@@ -169,7 +173,7 @@ fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
 /// line each. For tests of rules: `expect` is the beginning of the first line.
 #[cfg(test)]
 pub(crate) fn check_rule(rule: &Rule, fixture: &floodline_testkit::Fixture, expect: &str) {
-    let said = match (rule.check)(&fixture.window()) {
+    let said = match (rule.check)(&Derived::of(&fixture.window())) {
         Verdict::Found(findings) => {
             let line = |finding: &Finding| format!("{}: {}", finding.severity.name(), finding.summary);
             findings.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -185,7 +189,7 @@ pub(crate) fn check_rule(rule: &Rule, fixture: &floodline_testkit::Fixture, expe
 /// The first finding of a rule in a fixture that it fires on.
 #[cfg(test)]
 pub(crate) fn first_finding(rule: &Rule, fixture: &floodline_testkit::Fixture) -> Finding {
-    match (rule.check)(&fixture.window()) {
+    match (rule.check)(&Derived::of(&fixture.window())) {
         Verdict::Found(mut findings) => findings.remove(0),
         other => panic!("rule {} said {other:?}", rule.name),
     }

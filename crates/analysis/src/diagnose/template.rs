@@ -2,11 +2,11 @@
 //! A rule to copy: the smallest that is whole. It is compiled and tested, and not in the catalogue. A real one has its
 //! manual page in `rules/<name>.md` and two lines in `rules/mod.rs`.
 
-use crate::diagnose::{Rule, Verdict, missing};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::window::Window;
 
 /// See the manual page.
 const RULE: Rule = Rule {
@@ -20,10 +20,10 @@ const RULE: Rule = Rule {
 /// Tasks in an uninterruptible sleep from which people notice.
 const MANY: u64 = 10;
 
-fn check(window: &Window) -> Verdict {
+fn check(derived: &Derived<'_>) -> Verdict {
     // A reading that is missing is never zero: the rule says what it lacks.
-    let Some(blocked) = window.host.max.procs_blocked else {
-        return missing::not_checked(window, Source::Stat, "procs_blocked");
+    let Some(blocked) = derived.window.host.max.procs_blocked else {
+        return derived.not_checked(Source::Stat, "procs_blocked");
     };
     if blocked.0 < MANY {
         let tasks = human::plural(blocked.0, "task", "tasks");

@@ -3,6 +3,7 @@
 //! a queue harms nobody. A wait of a process is known from a trace, from delay accounting where it is switched on, or
 //! from the state that samples saw it in. Not about what they waited for.
 
+use super::derived::Derived;
 use super::{cgroup, synced, throttle};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
@@ -62,13 +63,13 @@ pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
 }
 
 /// The waiters that are none of the causers; `None` where waits are not known.
-pub fn others(window: &Window, is_causer: impl Fn(&Waiter) -> bool) -> Option<Vec<Waiter>> {
-    waiters(window).map(|waiters| waiters.into_iter().filter(|waiter| !is_causer(waiter)).collect())
+pub fn others(derived: &Derived<'_>, is_causer: impl Fn(&Waiter) -> bool) -> Option<Vec<Waiter>> {
+    derived.waiters().map(|waiters| waiters.iter().filter(|waiter| !is_causer(waiter)).cloned().collect())
 }
 
 /// Whether the waits of some processes are harm: a large part of the window, or one long wait.
-pub fn is_harm(window: &Window, waiters: &[Waiter]) -> bool {
-    let seconds = window.seconds();
+pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
+    let seconds = derived.seconds;
     waiters.iter().any(|waiter| {
         let share = waiter.seconds.map_or(0.0, |waited| waited / seconds.max(f64::MIN_POSITIVE));
         share >= HARM_SHARE || waiter.longest_s.is_some_and(|longest| longest >= HARM_ONCE_S)
@@ -162,10 +163,11 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
 }
 
 /// A waiter for a sentence: who it is, where it lives if that is a container, and how long it waited.
-pub fn named(window: &Window, waiter: &Waiter) -> String {
-    let place = waiter.cgroup.filter(|id| cgroup::path(window, *id).is_some_and(|path| path.as_bytes().len() > 1));
+pub fn named(derived: &Derived<'_>, waiter: &Waiter) -> String {
+    let place =
+        waiter.cgroup.filter(|id| cgroup::path(derived.window, *id).is_some_and(|path| path.as_bytes().len() > 1));
     match place {
-        Some(id) => format!("{} in {}", waiter.label(), cgroup::label(window, id)),
+        Some(id) => format!("{} in {}", waiter.label(), derived.label(id)),
         None => waiter.label(),
     }
 }
@@ -196,7 +198,7 @@ mod tests {
     fn delay_accounting_tells_who_waited_long_enough_to_feel_it() {
         assert_eq!(labels(&two()), Some(vec!["dd[900]".to_owned()]));
         let window = two().window();
-        assert!(is_harm(&window, &waiters(&window).unwrap()));
+        assert!(is_harm(&Derived::of(&window), &waiters(&window).unwrap()));
     }
 
     #[test]

@@ -40,6 +40,44 @@ fn every_rule_has_a_unique_name_and_a_whole_manual_page() {
     expect_none(&complaints);
 }
 
+/// What `Derived` computes once, and the sign that a rule runs another one. No rule has these in its code.
+const COMPUTED_ONCE: &[&str] = &[
+    "writer::writers(",
+    "budget::budgets(",
+    "device::devices(",
+    "device::disks(",
+    "device::drains(",
+    "dirty::page_size(",
+    "dirty::dirty_peak(",
+    "waiting::waiters(",
+    "load::busy(",
+    "super::RULES",
+    "rules::",
+    "diagnose::rule(",
+];
+
+#[test]
+fn rules_read_what_is_derived_and_run_no_other_rule() {
+    let mut complaints = Vec::new();
+    let catalogue: Vec<String> = RULES.iter().map(|rule| rule.name.replace('-', "_")).collect();
+    for path in files("crates/analysis/src/diagnose/rules", "rs") {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if stem == "mod" || stem == "tests" {
+            continue;
+        }
+        let text = read(&path);
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            let again = COMPUTED_ONCE.iter().find(|word| line.contains(**word)).map(|word| (*word).to_owned());
+            let other = catalogue.iter().map(|rule| format!("super::{rule}::")).find(|rule| line.contains(rule));
+            if let Some(word) = again.or(other) {
+                complaints.push(format!("{stem}.rs:{}: {word} belongs into diagnose/derived.rs", number + 1));
+            }
+        }
+    }
+    expect_none(&complaints);
+}
+
 #[test]
 fn every_rule_file_is_in_the_catalogue() {
     let folder = root().join("crates/analysis/src/diagnose/rules");

@@ -4,8 +4,9 @@
 //! about images that are only read.
 #![doc = include_str!("buffered_loop_device.md")]
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
-use crate::diagnose::{Rule, Verdict, dirty, missing};
+use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::Behaviour;
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
@@ -13,7 +14,6 @@ use floodline_record::gap::Source;
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::units::Nanos;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -51,12 +51,12 @@ impl Buffered<'_> {
     }
 }
 
-fn check(window: &Window) -> Verdict {
-    let Some(facts) = window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
-        return missing::not_checked(window, Source::Mountinfo, "mounts");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(facts) = derived.window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
+        return derived.not_checked(Source::Mountinfo, "mounts");
     };
     if facts.devices.is_empty() {
-        return missing::not_checked(window, Source::SysBlock, "no block device");
+        return derived.not_checked(Source::SysBlock, "no block device");
     }
     let loops = || {
         facts.devices.iter().filter_map(|device| match &device.stack {
@@ -71,58 +71,58 @@ fn check(window: &Window) -> Verdict {
     let mut unknown = 0_u64;
     let mut found: Vec<Buffered<'_>> = Vec::new();
     for (device, backing_file, dio) in loops() {
-        let Some((above, below)) = carried(window, facts, device).zip(holder(window, facts, backing_file)) else {
+        let Some((above, below)) = carried(derived, facts, device).zip(holder(derived, facts, backing_file)) else {
             continue;
         };
         match dio {
             Some(true) => {}
             None => unknown += 1,
-            Some(false) => found.push(buffered(window, device, backing_file, above, below)),
+            Some(false) => found.push(buffered(derived, device, backing_file, above, below)),
         }
     }
     if found.is_empty() {
         return match unknown {
             0 => Verdict::Clear("loop devices are direct, read-only, or on filesystems without writeback".to_owned()),
-            _ => missing::not_checked(window, Source::SysBlock, "loop/dio"),
+            _ => derived.not_checked(Source::SysBlock, "loop/dio"),
         };
     }
     found.sort_by(|one, other| other.rate.unwrap_or(0.0).total_cmp(&one.rate.unwrap_or(0.0)));
-    Verdict::Found(vec![finding(window, facts, &found)])
+    Verdict::Found(vec![finding(derived, facts, &found)])
 }
 
 /// A writable filesystem on the loop device.
-fn carried<'a>(window: &Window, facts: &'a HostFacts, device: &BlockDevice) -> Option<&'a Mount> {
-    let lookup = window.lookup();
-    let on_it = device::by_dev(window, device.dev).filter(|carrier| carrier.dev == device.dev);
+fn carried<'a>(derived: &Derived<'_>, facts: &'a HostFacts, device: &BlockDevice) -> Option<&'a Mount> {
+    let lookup = derived.window.lookup();
+    let on_it = device::by_dev(derived.window, device.dev).filter(|carrier| carrier.dev == device.dev);
     let on_parts = on_it.into_iter().flat_map(|carrier| lookup.mounts_of_device(facts, carrier.dev));
     lookup.mounts_of_number(facts, device.dev).chain(on_parts).find(|mount| !mount.has_option("ro"))
 }
 
 /// The filesystem that holds a file, if its pages are written back: by the longest mount point, the last
 /// of several mounts in one place.
-fn holder<'a>(window: &Window, facts: &'a HostFacts, file: &Name) -> Option<&'a Mount> {
-    let holder = window.lookup().mount_of_file(facts, file)?;
+fn holder<'a>(derived: &Derived<'_>, facts: &'a HostFacts, file: &Name) -> Option<&'a Mount> {
+    let holder = derived.window.lookup().mount_of_file(facts, file)?;
     (!["tmpfs", "ramfs", "rootfs", "devtmpfs"].contains(&holder.fs_type.as_str())).then_some(holder)
 }
 
 fn buffered<'a>(
-    window: &Window,
+    derived: &Derived<'_>,
     device: &'a BlockDevice,
     backing_file: &'a Name,
     above: &'a Mount,
     below: &'a Mount,
 ) -> Buffered<'a> {
-    let seen: Option<Device<'_>> = device::by_dev(window, device.dev);
+    let seen: Option<Device<'_>> = device::by_dev(derived.window, device.dev);
     // Of one moment: the largest of each are not.
     let unwritten = |(_, row): &(Nanos, BdiRow)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
     let dirty = seen.and_then(|seen| seen.bdi_series()?.iter().filter_map(unwritten).max());
     Buffered { name: &device.name, backing_file, below, above, rate: seen.and_then(|seen| seen.write_rate()), dirty }
 }
 
-fn finding(window: &Window, facts: &HostFacts, found: &[Buffered<'_>]) -> Finding {
+fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> Finding {
     let in_use: Vec<&Buffered<'_>> = found.iter().filter(|one| one.is_in_use()).collect();
     let shown: Vec<&Buffered<'_>> = if in_use.is_empty() { found.iter().collect() } else { in_use.clone() };
-    let pressure = dirty::io_pressure_some(window);
+    let pressure = derived.dirty.io_pressure_some;
     let hurts = !in_use.is_empty() && pressure.is_some_and(|share| share >= HURTS_PRESSURE);
     let severity = if hurts { Severity::Warning } else { Severity::Info };
     let names: Vec<String> = shown.iter().take(4).map(|one| one.name.to_string()).collect();

@@ -6,7 +6,8 @@
 
 mod weights;
 
-use crate::diagnose::{Rule, Verdict, cgroup, device, missing, writer};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict, cgroup, device};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
@@ -15,7 +16,6 @@ use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::sample::CgroupIoRow;
 use floodline_record::units::Limit;
-use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
 /// See the manual page.
@@ -35,24 +35,24 @@ const PASSED: f64 = 1.2;
 const MEMORY: u64 = 0b01;
 const IO: u64 = 0b10;
 
-fn check(window: &Window) -> Verdict {
-    let Some(facts) = window.facts.as_ref() else {
-        return missing::not_checked(window, Source::CgroupV2, "cgroup set-up");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(facts) = derived.window.facts.as_ref() else {
+        return derived.not_checked(Source::CgroupV2, "cgroup set-up");
     };
     if facts.cgroups.mode == CgroupMode::None {
         return Verdict::Clear("no cgroup hierarchy is mounted".to_owned());
     }
     if facts.cgroups.v2_controllers_unread {
-        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+        return derived.not_checked(Source::CgroupControllers, "cgroup.controllers of the root");
     }
-    if window.cgroup_limits.is_empty() && window.cgroup_io.is_empty() {
-        return missing::not_checked(window, Source::MemoryLimits, "limits of cgroups");
+    if derived.window.cgroup_limits.is_empty() && derived.window.cgroup_io.is_empty() {
+        return derived.not_checked(Source::MemoryLimits, "limits of cgroups");
     }
     let findings: Vec<Finding> = if facts.cgroups.has_unified_writeback() {
-        let escaping = escaping_filesystem(window, facts).into_iter();
-        escaping.chain(weights::without_effect(window, facts)).chain(shared_budget(window)).collect()
+        let escaping = escaping_filesystem(derived, facts).into_iter();
+        escaping.chain(weights::without_effect(derived, facts)).chain(shared_budget(derived)).collect()
     } else {
-        not_unified(window, facts).into_iter().collect()
+        not_unified(derived, facts).into_iter().collect()
     };
     if !findings.is_empty() {
         return Verdict::Found(findings);
@@ -64,13 +64,14 @@ fn check(window: &Window) -> Verdict {
 }
 
 /// Cgroups with a limit on written bytes or operations, and the devices it is for.
-fn limited_writes(window: &Window) -> Vec<(EntityId, floodline_record::id::DevId, &CgroupIoRow)> {
+fn limited_writes<'a>(derived: &Derived<'a>) -> Vec<(EntityId, floodline_record::id::DevId, &'a CgroupIoRow)> {
     let limits = |row: &CgroupIoRow| [row.wbps_max, row.wiops_max].iter().flatten().any(|limit| *limit != Limit::MAX);
-    window
+    derived
+        .window
         .cgroup_io
         .iter()
         .filter(|(_, span)| limits(&span.last))
-        .filter_map(|(id, span)| match window.entities.get(id) {
+        .filter_map(|(id, span)| match derived.window.entities.get(id) {
             Some(Entity::CgroupIo { cgroup, dev }) => Some((*cgroup, *dev, &span.last)),
             _ => None,
         })
@@ -78,25 +79,26 @@ fn limited_writes(window: &Window) -> Vec<(EntityId, floodline_record::id::DevId
 }
 
 /// Cgroups with a memory limit.
-fn limited_memory(window: &Window) -> Vec<EntityId> {
+fn limited_memory(derived: &Derived<'_>) -> Vec<EntityId> {
     let limits =
         |max: Option<Limit>, high: Option<Limit>| [max, high].iter().flatten().any(|limit| *limit != Limit::MAX);
-    window
+    derived
+        .window
         .cgroup_limits
         .iter()
         .filter(|(id, span)| {
             limits(span.last.memory_max, span.last.memory_high)
-                && cgroup::path(window, **id).is_some_and(|path| path.as_bytes() != b"/")
+                && cgroup::path(derived.window, **id).is_some_and(|path| path.as_bytes() != b"/")
         })
         .map(|(id, _)| *id)
         .collect()
 }
 
 /// Memory and io are not both on the unified hierarchy.
-fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
-    let writes = limited_writes(window);
-    let memory = limited_memory(window);
-    let weighted = weights::weighted(window).len() as u64;
+fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
+    let writes = limited_writes(derived);
+    let memory = limited_memory(derived);
+    let weighted = weights::weighted(derived).len() as u64;
     if writes.is_empty() && memory.is_empty() && weighted == 0 {
         return None;
     }
@@ -114,7 +116,7 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
         }
         count => {
             // A limit that nobody passes is worth knowing; one that was passed did not do what it is for.
-            let severity = if passed(window, &writes).is_empty() { Severity::Info } else { Severity::Warning };
+            let severity = if passed(derived, &writes).is_empty() { Severity::Info } else { Severity::Warning };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
     };
@@ -130,15 +132,15 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
     if weighted > 0 {
         evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
     }
-    evidence.extend(limit_rows(window, &writes));
-    evidence.extend(passed(window, &writes).into_iter().take(3).map(|(cgroup, rate)| {
-        let name = format!("Dirtied by {}", cgroup::label(window, cgroup));
+    evidence.extend(limit_rows(derived, &writes));
+    evidence.extend(passed(derived, &writes).into_iter().take(3).map(|(cgroup, rate)| {
+        let name = format!("Dirtied by {}", derived.label(cgroup));
         Evidence::rate(name, rate, "/proc/PID/io write_bytes of its processes")
     }));
     // What such a cgroup has dirty counts against the whole machine's threshold only.
-    let dirty = cgroup::own_parts(window, &window.unwritten_max);
+    let dirty = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
     evidence.extend(dirty.first().map(|(id, bytes)| {
-        Evidence::bytes(format!("Most dirty, {}", cgroup::label(window, *id)), *bytes, "memory.stat dirty + writeback")
+        Evidence::bytes(format!("Most dirty, {}", derived.label(*id)), *bytes, "memory.stat dirty + writeback")
     }));
     Some(Finding {
         rule: RULE.name,
@@ -176,12 +178,15 @@ fn not_unified(window: &Window, facts: &HostFacts) -> Option<Finding> {
 }
 
 /// Cgroups whose processes dirtied more than their limit lets through, with the rate, bytes per second.
-fn passed(window: &Window, limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)]) -> Vec<(EntityId, f64)> {
-    let seconds = window.seconds();
-    if !missing::has_rates(window) {
+fn passed(
+    derived: &Derived<'_>,
+    limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)],
+) -> Vec<(EntityId, f64)> {
+    let seconds = derived.seconds;
+    if !derived.has_rates {
         return Vec::new();
     }
-    let writers = writer::writers(window);
+    let writers = derived.writers();
     let of = |(cgroup, _, row): &(EntityId, floodline_record::id::DevId, &CgroupIoRow)| {
         let limit = row.wbps_max.and_then(Limit::bytes)?.0 as f64;
         let its = writers.processes.iter().filter(|writer| writer.cgroup == Some(*cgroup));
@@ -192,9 +197,12 @@ fn passed(window: &Window, limits: &[(EntityId, floodline_record::id::DevId, &Cg
     limits.iter().filter_map(of).collect()
 }
 
-fn limit_rows(window: &Window, limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)]) -> Vec<Evidence> {
+fn limit_rows(
+    derived: &Derived<'_>,
+    limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)],
+) -> Vec<Evidence> {
     let row = |(cgroup, dev, row): &(EntityId, floodline_record::id::DevId, &CgroupIoRow)| {
-        let name = format!("Limit of {} on {dev}", cgroup::label(window, *cgroup));
+        let name = format!("Limit of {} on {dev}", derived.label(*cgroup));
         match (row.wbps_max.and_then(Limit::bytes), row.wiops_max.and_then(Limit::bytes)) {
             (Some(bytes), _) => Some(Evidence::rate(name, bytes.0 as f64, "io.max wbps, or blkio.throttle")),
             (None, Some(writes)) => {
@@ -216,11 +224,11 @@ fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
 }
 
 /// A write limit for a device whose filesystem does not tell cgroups apart.
-fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
+fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let mut escaping: Vec<(EntityId, &Mount, WhyNot)> = Vec::new();
-    let limits = limited_writes(window);
+    let limits = limited_writes(derived);
     for (cgroup, dev, _) in &limits {
-        let mounts = device::by_dev(window, *dev).map(|device| device.mounts()).unwrap_or_default();
+        let mounts = device::by_dev(derived.window, *dev).map(|device| device.mounts()).unwrap_or_default();
         let writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
         let mut lacking = writable.filter_map(|mount| Some((*cgroup, mount, lacks_support(facts, mount)?)));
         escaping.extend(lacking.next());
@@ -236,7 +244,7 @@ fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
     ];
     let kernel = floodline_record::name::Name::new(&facts.kernel_release).to_string();
     evidence.push(Evidence::text("Kernel", kernel, "uname -r"));
-    evidence.extend(limit_rows(window, &limits));
+    evidence.extend(limit_rows(derived, &limits));
     Some(Finding {
         rule: RULE.name,
         confirmed: None,
@@ -253,12 +261,7 @@ fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
                 "This filesystem does not tell the kernel which cgroup a buffered write belongs to. The limits hold \
                       direct and synchronous writes only."
                     .to_owned(),
-            who: escaping
-                .iter()
-                .take(3)
-                .map(|(cgroup, ..)| cgroup::label(window, *cgroup))
-                .collect::<Vec<_>>()
-                .join(", "),
+            who: escaping.iter().take(3).map(|(cgroup, ..)| derived.label(*cgroup)).collect::<Vec<_>>().join(", "),
             ..Brief::default()
         },
         explained_by: None,
@@ -276,24 +279,26 @@ fn escaping_filesystem(window: &Window, facts: &HostFacts) -> Option<Finding> {
 }
 
 /// Siblings without either controller below a limited cgroup: they share one wb and one budget.
-fn shared_budget(window: &Window) -> Option<Finding> {
-    let controllers = |id: &EntityId| window.cgroup_limits.get(id).and_then(|span| span.last.controllers);
+fn shared_budget(derived: &Derived<'_>) -> Option<Finding> {
+    let controllers = |id: &EntityId| derived.window.cgroup_limits.get(id).and_then(|span| span.last.controllers);
     let mut by_parent: BTreeMap<&[u8], Vec<EntityId>> = BTreeMap::new();
-    for (id, span) in &window.cgroups {
-        let Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, .. }) = window.entities.get(id) else { continue };
+    for (id, span) in &derived.window.cgroups {
+        let Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, .. }) = derived.window.entities.get(id) else {
+            continue;
+        };
         let lacks_both = controllers(id).is_some_and(|bits| bits.0 & (MEMORY | IO) == 0);
         let lives = span.last.populated.is_none_or(|populated| populated.0 != 0);
         if let Some(parent) = cgroup::parent(path.as_bytes()).filter(|_| lacks_both && lives) {
             by_parent.entry(parent).or_default().push(*id);
         }
     }
-    let limited = limited_memory(window);
+    let limited = limited_memory(derived);
     let limits: BTreeMap<&[u8], EntityId> =
-        limited.iter().filter_map(|id| Some((cgroup::path(window, *id)?.as_bytes(), *id))).collect();
+        limited.iter().filter_map(|id| Some((cgroup::path(derived.window, *id)?.as_bytes(), *id))).collect();
     let shared = by_parent.iter().filter(|(_, children)| children.len() > 1);
     let (owner, children) =
         shared.filter_map(|(parent, children)| Some((cgroup::nearest(&limits, parent)?, children))).next()?;
-    let names: Vec<String> = children.iter().take(3).map(|id| cgroup::label(window, *id)).collect();
+    let names: Vec<String> = children.iter().take(3).map(|id| derived.label(*id)).collect();
     Some(Finding {
         rule: RULE.name,
         confirmed: None,
@@ -301,14 +306,14 @@ fn shared_budget(window: &Window) -> Option<Finding> {
         summary: format!(
             "{} below {} share one dirty budget: neither memory nor io is enabled for them.",
             human::plural(children.len() as u64, "cgroup", "cgroups"),
-            cgroup::label(window, owner)
+            derived.label(owner)
         ),
         evidence: vec![
             Evidence::count("Cgroups without memory and io", children.len() as u64, "cgroup.controllers"),
             Evidence::text("Among them", names.join(", "), "cgroup tree"),
             Evidence::reading(
-                format!("Memory limit of {}", cgroup::label(window, owner)),
-                window.cgroup_limits.get(&owner).and_then(|span| span.last.memory_max).unwrap_or(Limit::MAX),
+                format!("Memory limit of {}", derived.label(owner)),
+                derived.window.cgroup_limits.get(&owner).and_then(|span| span.last.memory_max).unwrap_or(Limit::MAX),
                 "memory.max",
             ),
         ],
@@ -437,7 +442,7 @@ mod tests {
         let mut window = Fixture::healthy().gap(floodline_record::gap::Gap::new(Source::MemoryLimits, denied)).window();
         window.cgroup_limits.clear();
         window.cgroup_io.clear();
-        let said = check(&window);
+        let said = check(&Derived::of(&window));
         assert!(matches!(&said, Verdict::NotChecked(gaps) if gaps.len() == 1), "{said:?}");
     }
 }

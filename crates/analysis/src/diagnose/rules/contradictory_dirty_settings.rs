@@ -4,16 +4,15 @@
 //! Whether sensible thresholds suit this machine's devices is `dirty-cliff`.
 #![doc = include_str!("contradictory_dirty_settings.md")]
 
-use crate::advise::{step::sysctls, threshold};
-use crate::diagnose::device::{self, Device};
-use crate::diagnose::{Rule, Verdict, dirty, missing};
+use crate::advise::threshold;
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::Behaviour;
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Centisecs, Ppm};
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -41,12 +40,12 @@ struct Settings {
     background_bytes: u64,
 }
 
-fn check(window: &Window) -> Verdict {
-    let row = &window.host.last;
+fn check(derived: &Derived<'_>) -> Verdict {
+    let row = &derived.window.host.last;
     let (Some(ratio), Some(bytes), Some(background_ratio), Some(background_bytes)) =
         (row.dirty_ratio, row.dirty_bytes, row.dirty_background_ratio, row.dirty_background_bytes)
     else {
-        return missing::not_checked(window, Source::SysctlVm, "vm.dirty_*");
+        return derived.not_checked(Source::SysctlVm, "vm.dirty_*");
     };
     let settings = Settings {
         ratio: ratio.0,
@@ -55,12 +54,12 @@ fn check(window: &Window) -> Verdict {
         background_bytes: background_bytes.0,
     };
     let mut findings = Vec::new();
-    findings.extend(tiny_limit(window, &settings).or_else(|| void_background(window, &settings)));
-    findings.extend(tiny_background(window, &settings));
-    findings.extend(mixed_pair(window, &settings).filter(|_| findings.is_empty()));
-    findings.extend(no_periodic_writeback(window).or_else(|| expiry_below_period(window)));
-    findings.extend(laptop_mode(window));
-    findings.extend(unenforced_caps(window));
+    findings.extend(tiny_limit(derived, &settings).or_else(|| void_background(derived, &settings)));
+    findings.extend(tiny_background(derived, &settings));
+    findings.extend(mixed_pair(derived, &settings).filter(|_| findings.is_empty()));
+    findings.extend(no_periodic_writeback(derived).or_else(|| expiry_below_period(derived)));
+    findings.extend(laptop_mode(derived));
+    findings.extend(unenforced_caps(derived));
     if findings.is_empty() {
         return Verdict::Clear(format!(
             "background {} below limit {}, one unit, periodic writeback on",
@@ -97,23 +96,24 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: 
 }
 
 /// The limit is zero or absurdly small: every writer of the machine is throttled.
-fn tiny_limit(window: &Window, settings: &Settings) -> Option<Finding> {
+fn tiny_limit(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
     let is_zero = settings.bytes == 0 && settings.ratio == 0;
     let is_absurd = settings.bytes > 0 && settings.bytes < ABSURD_BYTES;
     if !is_zero && !is_absurd {
         return None;
     }
-    let pressure = dirty::io_pressure_some(window);
-    let hurts = dirty::can_have_throttled(window) == Some(true) && pressure.is_some_and(|p| p >= HURTS_IO_PRESSURE);
+    let pressure = derived.dirty.io_pressure_some;
+    let hurts = derived.dirty.can_have_throttled == Some(true) && pressure.is_some_and(|p| p >= HURTS_IO_PRESSURE);
     let name = if is_zero { "vm.dirty_ratio" } else { "vm.dirty_bytes" };
     let value = shown(settings.ratio, settings.bytes);
     let mut evidence = vec![limit_evidence(settings)];
     evidence.extend(
-        dirty::hard_threshold(window)
+        derived
+            .dirty
+            .hard_threshold
             .map(|limit| Evidence::bytes("Hard threshold in force", limit.0, "/proc/vmstat nr_dirty_threshold")),
     );
-    evidence
-        .extend(dirty::dirty_peak(window).map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
+    evidence.extend(derived.dirty.peak.map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
     evidence.extend(pressure.map(|share| {
         Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_IO_PRESSURE)
     }));
@@ -125,22 +125,22 @@ fn tiny_limit(window: &Window, settings: &Settings) -> Option<Finding> {
             evidence,
             "The limit is below what a single program dirties between two checks, so the whole machine is over it \
              whenever anything writes. Such values are usually meant in another unit.",
-            sensible(window),
+            sensible(derived),
         )
     })
 }
 
 /// Thresholds that suit this machine, as far as it is known; otherwise what the kernel starts with.
-fn sensible(window: &Window) -> Vec<Step> {
-    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
-    match threshold::choose(&threshold::Needs::of(window, speed)) {
-        Some(advice) => sysctls(window, &advice.pair.changes()),
-        None => sysctls(window, &[("vm.dirty_background_ratio", 10), ("vm.dirty_ratio", 20)]),
+fn sensible(derived: &Derived<'_>) -> Vec<Step> {
+    let speed = derived.speed();
+    match threshold::choose(&threshold::Needs::of(derived, speed)) {
+        Some(advice) => derived.sysctls(&advice.pair.changes()),
+        None => derived.sysctls(&[("vm.dirty_background_ratio", 10), ("vm.dirty_ratio", 20)]),
     }
 }
 
 /// The background threshold is zero or absurdly small while the limit is not.
-fn tiny_background(window: &Window, settings: &Settings) -> Option<Finding> {
+fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
     let is_zero = settings.background_bytes == 0 && settings.background_ratio == 0;
     let is_absurd = settings.background_bytes > 0 && settings.background_bytes < ABSURD_BYTES;
     let limit_is_tiny = settings.bytes < ABSURD_BYTES && (settings.bytes > 0 || settings.ratio == 0);
@@ -155,17 +155,17 @@ fn tiny_background(window: &Window, settings: &Settings) -> Option<Finding> {
         "Whatever is dirty is over the background threshold, so the flusher writes it immediately. Pages that are \
          rewritten often are then written as often as the device allows instead of once in half a minute.",
         match settings.bytes {
-            0 => sysctls(window, &[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
-            bytes => sysctls(window, &[("vm.dirty_background_bytes", bytes / 2)]),
+            0 => derived.sysctls(&[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
+            bytes => derived.sysctls(&[("vm.dirty_background_bytes", bytes / 2)]),
         },
     ))
 }
 
 /// The background threshold is at or above the limit, so the kernel uses half of the limit.
-fn void_background(window: &Window, settings: &Settings) -> Option<Finding> {
+fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
     // In force are bytes where set. Percentages of one kind compare as they are; for a mixed pair free
     // and file pages stand for dirtyable memory, which is a little less.
-    let dirtyable = || dirty::dirtyable_roughly(window).map(|bytes| bytes.0 as f64);
+    let dirtyable = || derived.dirty.dirtyable_roughly.map(|bytes| bytes.0 as f64);
     let is_void = match (settings.bytes, settings.background_bytes) {
         (0, 0) => settings.background_ratio >= settings.ratio,
         (limit, background) if limit > 0 && background > 0 => background >= limit,
@@ -176,7 +176,7 @@ fn void_background(window: &Window, settings: &Settings) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![background_evidence(settings).against_text(shown(settings.ratio, settings.bytes))];
-    evidence.extend(dirty::background_threshold(window).map(|bytes| {
+    evidence.extend(derived.dirty.background_threshold.map(|bytes| {
         Evidence::bytes("Background threshold in force", bytes.0, "/proc/vmstat nr_dirty_background_threshold")
     }));
     evidence.push(limit_evidence(settings));
@@ -190,20 +190,20 @@ fn void_background(window: &Window, settings: &Settings) -> Option<Finding> {
         evidence,
         "domain_dirty_limits() replaces a background threshold that is not below the limit by half of the limit.",
         match settings.bytes {
-            0 => sysctls(window, &[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
-            bytes => sysctls(window, &[("vm.dirty_background_bytes", bytes / 2)]),
+            0 => derived.sysctls(&[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
+            bytes => derived.sysctls(&[("vm.dirty_background_bytes", bytes / 2)]),
         },
     ))
 }
 
 /// One threshold in bytes, the other in percent, neither void.
-fn mixed_pair(window: &Window, settings: &Settings) -> Option<Finding> {
+fn mixed_pair(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
     let mixed = (settings.bytes > 0 && settings.background_ratio > 0 && settings.background_bytes == 0)
         || (settings.background_bytes > 0 && settings.ratio > 0 && settings.bytes == 0);
     if !mixed {
         return None;
     }
-    let (hard, background) = (dirty::hard_threshold(window)?, dirty::background_threshold(window)?);
+    let (hard, background) = (derived.dirty.hard_threshold?, derived.dirty.background_threshold?);
     Some(finding(
         Severity::Info,
         "One dirty threshold is set in bytes and the other in percent: they drift apart as memory use changes."
@@ -220,24 +220,26 @@ fn mixed_pair(window: &Window, settings: &Settings) -> Option<Finding> {
         ],
         "Percentages follow the memory that is free or file cache at the moment, bytes do not.",
         match settings.bytes {
-            0 => sysctls(window, &[("vm.dirty_bytes", hard.0)]),
-            _ => sysctls(window, &[("vm.dirty_background_bytes", background.0)]),
+            0 => derived.sysctls(&[("vm.dirty_bytes", hard.0)]),
+            _ => derived.sysctls(&[("vm.dirty_background_bytes", background.0)]),
         },
     ))
 }
 
-fn no_periodic_writeback(window: &Window) -> Option<Finding> {
-    let interval = window.host.last.dirty_writeback_centisecs.filter(|interval| *interval == Centisecs(0))?;
+fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
+    let interval = derived.window.host.last.dirty_writeback_centisecs.filter(|interval| *interval == Centisecs(0))?;
     let mut evidence =
         vec![Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs").against(500.0)];
-    evidence.extend(dirty::dirty_now(window).map(|now| Evidence::bytes("Dirty now", now.0, "/proc/vmstat nr_dirty")));
+    evidence.extend(derived.dirty.now.map(|now| Evidence::bytes("Dirty now", now.0, "/proc/vmstat nr_dirty")));
     evidence.extend(
-        dirty::background_threshold(window)
+        derived
+            .dirty
+            .background_threshold
             .map(|bytes| Evidence::bytes("Written only above", bytes.0, "/proc/vmstat nr_dirty_background_threshold")),
     );
-    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
-    let lower =
-        threshold::choose(&threshold::Needs::of(window, speed)).and_then(|advice| threshold::lowering(window, &advice));
+    let speed = derived.speed();
+    let lower = threshold::choose(&threshold::Needs::of(derived, speed))
+        .and_then(|advice| threshold::lowering(derived, &advice));
     let bursts = match &lower {
         Some(_) => "The smaller thresholds keep what becomes old from going to the disk in one burst.",
         None => {
@@ -260,14 +262,14 @@ fn no_periodic_writeback(window: &Window) -> Option<Finding> {
                 // Age would send a half minute's writes at once: the thresholds that bound it come with it.
                 let mut changes = lower.map_or(Vec::new(), |pair| pair.changes().to_vec());
                 changes.push(("vm.dirty_writeback_centisecs", 500));
-                sysctls(window, &changes)
+                derived.sysctls(&changes)
             },
         )
     })
 }
 
-fn expiry_below_period(window: &Window) -> Option<Finding> {
-    let row = &window.host.last;
+fn expiry_below_period(derived: &Derived<'_>) -> Option<Finding> {
+    let row = &derived.window.host.last;
     let (expire, interval) = (row.dirty_expire_centisecs?, row.dirty_writeback_centisecs?);
     if expire >= interval {
         return None;
@@ -286,16 +288,16 @@ fn expiry_below_period(window: &Window) -> Option<Finding> {
         "Age is checked when the flusher's timer fires, so nothing is written sooner than its period.",
         // A timer that fires all the time helps nobody: so short an age was not meant.
         match expire < SHORTEST_EXPIRY {
-            true => sysctls(window, &[("vm.dirty_expire_centisecs", interval.0.max(300))]),
-            false => sysctls(window, &[("vm.dirty_writeback_centisecs", expire.0 / 3)]),
+            true => derived.sysctls(&[("vm.dirty_expire_centisecs", interval.0.max(300))]),
+            false => derived.sysctls(&[("vm.dirty_writeback_centisecs", expire.0 / 3)]),
         },
     ))
 }
 
-fn laptop_mode(window: &Window) -> Option<Finding> {
-    let mode = window.host.last.laptop_mode.filter(|mode| mode.0 > 0)?;
+fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
+    let mode = derived.window.host.last.laptop_mode.filter(|mode| mode.0 > 0)?;
     // A kernel without laptop mode still has the sysctl, which does nothing.
-    let behaviour = window.facts.as_ref().and_then(Behaviour::of_host);
+    let behaviour = derived.window.facts.as_ref().and_then(Behaviour::of_host);
     let is_void = behaviour.is_some_and(|kernel| !kernel.arithmetic.laptop_mode);
     let (severity, summary) = if is_void {
         (Severity::Info, "Laptop mode is set and this kernel ignores it.")
@@ -308,19 +310,20 @@ fn laptop_mode(window: &Window) -> Option<Finding> {
         vec![Evidence::reading("Laptop mode", mode, "/proc/sys/vm/laptop_mode").against(0.0)],
         "balance_dirty_pages() does not wake the flusher for the background threshold in laptop mode, so dirty data \
          pile up until writers are throttled.",
-        sysctls(window, &[("vm.laptop_mode", 0)]),
+        derived.sysctls(&[("vm.laptop_mode", 0)]),
     ))
 }
 
 /// Caps on backing devices that hold nothing back. FUSE sets one with `strict_limit`: that is enforced.
-fn unenforced_caps(window: &Window) -> Option<Finding> {
-    let capped: Vec<(String, Ppm)> = window
+fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
+    let capped: Vec<(String, Ppm)> = derived
+        .window
         .bdis
         .iter()
         .filter_map(|(id, span)| {
             let max = span.last.max_ratio.filter(|max| *max < WHOLE)?;
             let is_strict = span.last.strict_limit.is_none_or(|strict| strict.0 != 0);
-            let name = window.entities.get(id).map(Entity::label)?;
+            let name = derived.window.entities.get(id).map(Entity::label)?;
             (!is_strict).then_some((name, max))
         })
         .collect();
@@ -433,7 +436,7 @@ mod tests {
     #[test]
     fn the_change_suits_the_machine() {
         let first = |fixture: &Fixture| {
-            let Verdict::Found(findings) = super::check(&fixture.window()) else { panic!("not found") };
+            let Verdict::Found(findings) = super::check(&Derived::of(&fixture.window())) else { panic!("not found") };
             findings[0].plan[0].command.clone()
         };
         let slow = Fixture::healthy().settings((0, 8192, 0, 4096)).bdi("8:0", |_, row| {

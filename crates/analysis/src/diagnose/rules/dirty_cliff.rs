@@ -11,15 +11,15 @@ mod unseen;
 
 use self::hoard::{Hoard, by_class, hoard};
 use self::unseen::{longest_seen, too_short};
-use crate::advise::{step::sysctls, threshold};
+use crate::advise::threshold;
 use crate::diagnose::burst::{self, Burst, NOTICED_S, STALL_AWAIT_S, STALL_PRESSURE, Trigger};
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Basis, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cycle, dirty, dirtying, flusher, missing, synced, throttle, waiting, writer};
+use crate::diagnose::{Rule, Verdict, cycle, dirtying, flusher, synced, throttle, waiting, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -37,59 +37,59 @@ const SHORT_AGE_S: f64 = 3.5;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
 
-fn check(window: &Window) -> Verdict {
-    let Some(background) = dirty::background_threshold(window) else {
-        return missing::not_checked(window, Source::Vmstat, "nr_dirty_background_threshold");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(background) = derived.dirty.background_threshold else {
+        return derived.not_checked(Source::Vmstat, "nr_dirty_background_threshold");
     };
-    let Some(expiry) = dirty::expiry_seconds(window) else {
-        return missing::not_checked(window, Source::SysctlVm, "dirty_expire_centisecs");
+    let Some(expiry) = derived.dirty.expiry_seconds else {
+        return derived.not_checked(Source::SysctlVm, "dirty_expire_centisecs");
     };
-    let Some(rate) = dirty::dirtying_rate(window) else {
-        return Verdict::NotChecked(vec![missing::rate_gap(window, Source::Vmstat, "nr_dirtied")]);
+    let Some(rate) = derived.dirty.dirtying_rate else {
+        return Verdict::NotChecked(vec![derived.rate_gap(Source::Vmstat, "nr_dirtied")]);
     };
-    let drains = device::drains(window);
+    let drains = derived.drains();
     if drains.is_empty() {
-        return missing::not_checked(window, Source::Diskstats, "no disk");
+        return derived.not_checked(Source::Diskstats, "no disk");
     }
     // Who syncs what was just written, or keeps nobody waiting, gets what was asked for.
     let is_harmless = |burst: &Burst| burst.is_fresh() || (burst.trigger == Trigger::Asked && !burst.stalled());
-    let burst = |device: &Device<'_>| burst::longest(window, device).filter(|burst| !is_harmless(burst));
+    let burst = |device: &Device<'_>| burst::longest(derived, device).filter(|burst| !is_harmless(burst));
     if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
-        return Verdict::Found(vec![confirmed(window, &device, &burst, rate)]);
+        return Verdict::Found(vec![confirmed(derived, &device, &burst, rate)]);
     }
-    let most = (background.0 as f64).min(cycle::to_come(window, rate, expiry));
-    let known = hoard(&drains, most);
+    let most = (background.0 as f64).min(cycle::to_come(derived, rate, expiry));
+    let known = hoard(drains, most);
     let amount = format!("at the rate of this window up to {} are dirty when the flusher starts", human::bytes(most));
-    if cycle::is_whole(window) {
+    if cycle::is_whole(derived) {
         let was_timed = |drain: &Device<'_>| drain.intervals().iter().any(|interval| interval.utilisation.is_some());
         if !drains.iter().any(was_timed) {
-            return missing::not_checked(window, Source::Diskstats, "io_time");
+            return derived.not_checked(Source::Diskstats, "io_time");
         }
         return Verdict::Clear(format!(
             "a whole expiry cycle was seen, and {}: {amount}",
-            longest_seen(window, &drains)
+            longest_seen(derived, drains)
         ));
     }
-    let hoard = known.or_else(|| by_class(&drains, most)).filter(|hoard| hoard.seconds >= NOTICED_S);
-    if let Some(hoard) = hoard.filter(|_| piles_up(window, rate)) {
-        return Verdict::Found(vec![foretold(window, &hoard, rate, expiry)]);
+    let hoard = known.or_else(|| by_class(drains, most)).filter(|hoard| hoard.seconds >= NOTICED_S);
+    if let Some(hoard) = hoard.filter(|_| piles_up(derived, rate)) {
+        return Verdict::Found(vec![foretold(derived, &hoard, rate, expiry)]);
     }
     // What was not seen, the slowest disk that is plausible must be able to write in no time.
-    let slowest = cycle::slowest_seconds(window, cycle::most(window).unwrap_or(most));
+    let slowest = cycle::slowest_seconds(derived, cycle::most(derived).unwrap_or(most));
     if slowest < NOTICED_S {
         let least = human::seconds(slowest);
         return Verdict::Clear(format!("too little accumulates to stall: {amount}, {least} of writing at most"));
     }
-    match cycle::keeps_up(window) {
+    match cycle::keeps_up(derived) {
         true => Verdict::Clear(format!("dirty data are written about as fast as they are made: {amount}")),
-        false => Verdict::NotChecked(too_short(window)),
+        false => Verdict::NotChecked(too_short(derived)),
     }
 }
 
 /// Whether what is dirtied stays: more than half of it was not cleaned, and the level shows it.
-fn piles_up(window: &Window, rate: f64) -> bool {
-    let stays = dirty::cleaning_rate(window).is_none_or(|cleaned| cleaned < PILES_UP_SHARE * rate);
-    let series = dirty::dirty_series(window);
+fn piles_up(derived: &Derived<'_>, rate: f64) -> bool {
+    let stays = derived.dirty.cleaning_rate.is_none_or(|cleaned| cleaned < PILES_UP_SHARE * rate);
+    let series = &derived.dirty.series;
     let rises = match (series.first(), series.last()) {
         (Some((_, first)), Some((_, last))) => last > first,
         _ => false,
@@ -103,19 +103,19 @@ fn is_by_operations(burst: &Burst) -> bool {
 }
 
 /// Whether operations of one process are what piles up: that process is the cause then.
-fn is_of_one(window: &Window, by_operations: bool) -> bool {
-    by_operations && writer::dominant(&writer::writers(window)).is_some()
+fn is_of_one(derived: &Derived<'_>, by_operations: bool) -> bool {
+    by_operations && writer::dominant(derived.writers()).is_some()
 }
 
-fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
+fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
     let by_operations = is_by_operations(burst);
-    let one_writer = is_of_one(window, by_operations);
+    let one_writer = is_of_one(derived, by_operations);
     // Who unmounts an overlay asks for the burst: then that is the cause.
-    let unmounted = super::overlay_umount_flush::claims(window, device, burst);
+    let unmounted = derived.unmounts().explain(device, burst);
     // Who makes the burst waits for his own data, and the flusher for room in the queue.
-    let causer = writer::dominant(&writer::writers(window)).map(|(writer, _)| writer.pid);
-    let others = waiting::others(window, |waiter| causer == Some(waiter.pid));
-    let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(window, others));
+    let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
+    let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
+    let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let is_alone = others.is_some_and(|others| others.is_empty());
     let severity = match (burst.stalled(), burst.trigger) {
         _ if is_alone => Severity::Info,
@@ -154,21 +154,21 @@ fn confirmed(window: &Window, device: &Device<'_>, burst: &Burst, rate: f64) -> 
     evidence.extend(burst.pressure.map(|share| {
         Evidence::share("Time in it with a task waiting", share, "/proc/pressure/io some").against(STALL_PRESSURE)
     }));
-    evidence.extend(common_evidence(window, rate));
+    evidence.extend(common_evidence(derived, rate));
     let speed = Speed { value: burst.rate, basis: Basis::Saturated };
     let pile = Pile { by_operations, speed, rate, trigger: Some(burst.trigger), is_traced: burst.is_traced };
     Finding {
-        confirmed: traced(window, device, burst),
+        confirmed: traced(derived, device, burst),
         devices: vec![device.name.to_string()],
-        ..finish(window, severity, summary, evidence, pile)
+        ..finish(derived, severity, summary, evidence, pile)
     }
 }
 
 /// What a trace saw of a burst: why the flusher wrote, whose data it was, and who waited in what. `None` when the
 /// flusher was not traced, or did nothing then.
-fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String> {
+fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<String> {
     let bdi = device.dev.to_string();
-    let reasons = flusher::by_reason(window, |at, flushed| {
+    let reasons = flusher::by_reason(derived.window, |at, flushed| {
         flushed.bdi.as_bytes() == bdi.as_bytes() && flushed.since < burst.to && at > burst.queued_from
     })?;
     let (reason, rounds) = reasons.first()?;
@@ -182,12 +182,13 @@ fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String>
         }
     );
     let filesystems: Vec<_> = device.mounts().iter().map(|mount| mount.dev).collect();
-    let piled = dirtying::dirtying(window, |at, dirtied| at <= burst.to && filesystems.contains(&dirtied.device));
+    let piled =
+        dirtying::dirtying(derived.window, |at, dirtied| at <= burst.to && filesystems.contains(&dirtied.device));
     if let Some((who, file)) = piled.and_then(|piled| piled.most_by().zip(piled.most_in())) {
         text.push_str(&format!(" Of what was dirtied until then, most is by {who} and in {file}."));
     }
-    let paused = throttle::total(window, None);
-    if let Some((waits, paused)) = synced::waits(window).zip(paused) {
+    let paused = throttle::total(derived.window, None);
+    if let Some((waits, paused)) = synced::waits(derived.window).zip(paused) {
         text.push_str(&format!(
             " Tasks waited {} in fsync and its like and were paused {} in dirty throttling.",
             human::seconds(waits.total.as_secs_f64()),
@@ -197,7 +198,7 @@ fn traced(window: &Window, device: &Device<'_>, burst: &Burst) -> Option<String>
     Some(text)
 }
 
-fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
+fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Finding {
     let (severity, least) = match hoard.speed.basis {
         Basis::AtMost => (Severity::Info, "at least "),
         _ if hoard.seconds >= HURTS_S => (Severity::Warning, ""),
@@ -223,26 +224,26 @@ fn foretold(window: &Window, hoard: &Hoard<'_>, rate: f64, expiry: f64) -> Findi
             hoard.speed.basis.source(),
         ),
     });
-    evidence.extend(common_evidence(window, rate));
+    evidence.extend(common_evidence(derived, rate));
     // So few bytes per second no disk writes but in small pieces.
     let by_operations = hoard.by_operations.is_some() || hoard.speed.value < cycle::SLOWEST;
     let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None, is_traced: false };
-    Finding { devices: vec![hoard.device.name.to_string()], ..finish(window, severity, summary, evidence, pile) }
+    Finding { devices: vec![hoard.device.name.to_string()], ..finish(derived, severity, summary, evidence, pile) }
 }
 
 /// What both kinds rest on: the rate, the level, the thresholds, and whether the limit was touched.
-fn common_evidence(window: &Window, rate: f64) -> Vec<Evidence> {
+fn common_evidence(derived: &Derived<'_>, rate: f64) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::rate("Dirtied", rate, "/proc/vmstat nr_dirtied")];
-    let background = dirty::background_threshold(window);
-    evidence.extend(dirty::dirty_peak(window).zip(background).map(|(peak, background)| {
+    let background = derived.dirty.background_threshold;
+    evidence.extend(derived.dirty.peak.zip(background).map(|(peak, background)| {
         Evidence::bytes("Most dirty, against background", peak.0, "/proc/vmstat nr_dirty").against(background.0 as f64)
     }));
-    evidence.extend(dirty::dirty_peak(window).zip(dirty::freerun_ceiling(window)).map(|(peak, ceiling)| {
+    evidence.extend(derived.dirty.peak.zip(derived.dirty.freerun_ceiling).map(|(peak, ceiling)| {
         Evidence::bytes("Most dirty, against throttling", peak.0, "freerun ceiling (thresh + bg_thresh) / 2")
             .against(ceiling.0 as f64)
     }));
-    evidence.extend(throttle::evidence(window, |_| true));
-    evidence.extend(synced::waits(window).iter().flat_map(synced::Waits::evidence));
+    evidence.extend(throttle::evidence(derived.window, |_| true));
+    evidence.extend(synced::waits(derived.window).iter().flat_map(synced::Waits::evidence));
     evidence
 }
 
@@ -259,9 +260,9 @@ struct Pile {
     is_traced: bool,
 }
 
-fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Evidence>, pile: Pile) -> Finding {
+fn finish(derived: &Derived<'_>, severity: Severity, summary: String, evidence: Vec<Evidence>, pile: Pile) -> Finding {
     let Pile { by_operations, speed, rate, trigger, is_traced } = pile;
-    let reached = dirty::dirty_peak(window).zip(dirty::background_threshold(window));
+    let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
     let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
     let (cause, plain) = match trigger {
         Some(Trigger::Asked) => (
@@ -286,7 +287,7 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
     };
     // By level and age alone another cause is possible.
     let likely = match trigger {
-        Some(_) if !is_traced && window.traced.contains("flusher") => {
+        Some(_) if !is_traced && derived.window.traced.contains("flusher") => {
             " Amount and age make this likely; the flusher itself wrote too little of it for its reason to be the reason."
         }
         Some(_) if !is_traced => {
@@ -295,8 +296,8 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
         _ => "",
     };
     // Counted where it was traced, otherwise what the level allows.
-    let paused = throttle::total(window, None).map(|pauses| pauses.count > 0);
-    let throttled = match paused.or(dirty::can_have_throttled(window)) {
+    let paused = throttle::total(derived.window, None).map(|pauses| pauses.count > 0);
+    let throttled = match paused.or(derived.dirty.can_have_throttled) {
         Some(false) => " vm.dirty_ratio is not to blame: no writer was throttled by it.",
         Some(true) if paused.is_some() => " Some writers were paused in dirty throttling too.",
         Some(true) => " Writers were over the freerun ceiling too and were throttled.",
@@ -308,10 +309,10 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
     } else {
         ""
     };
-    let one_writer = is_of_one(window, by_operations);
+    let one_writer = is_of_one(derived, by_operations);
     let (plan, trade_off) = match one_writer {
         true => (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned()),
-        false => remedy(window, by_operations, speed),
+        false => remedy(derived, by_operations, speed),
     };
     let brief = Brief {
         because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
@@ -349,14 +350,14 @@ fn finish(window: &Window, severity: Severity, summary: String, evidence: Vec<Ev
 
 /// Bytes where no cgroup is starved by them, otherwise a shorter age at unchanged thresholds. Operations
 /// are not bytes: a threshold cannot hold "thirty writes", a short age can.
-fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, String) {
-    let needs = threshold::Needs::of(window, Some(speed));
+fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step>, String) {
+    let needs = threshold::Needs::of(derived, Some(speed));
     let advice = threshold::choose(&needs)
         .filter(|advice| !by_operations && matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let lower = advice.as_ref().and_then(|advice| threshold::lowering(window, advice));
+    let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
     if let Some((advice, pair)) = advice.as_ref().zip(lower) {
         return (
-            sysctls(window, &pair.changes()),
+            derived.sysctls(&pair.changes()),
             format!(
                 "{} {} Instead, at unchanged thresholds: vm.dirty_expire_centisecs=300 and \
                  vm.dirty_writeback_centisecs=100.",
@@ -364,7 +365,7 @@ fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, Str
             ),
         );
     }
-    let shorter_age = shorter_age(window);
+    let shorter_age = shorter_age(derived);
     let costs = " Pages that are rewritten often are written up to ten times as often.";
     let why = match (&advice, by_operations, shorter_age.is_empty()) {
         (_, _, true) => {
@@ -385,10 +386,10 @@ fn remedy(window: &Window, by_operations: bool, speed: Speed) -> (Vec<Step>, Str
 }
 
 /// An age of three seconds, looked at each second: nothing where the one in force is as short.
-fn shorter_age(window: &Window) -> Vec<Step> {
-    let is_short = dirty::expiry_seconds(window).is_some_and(|expiry| expiry <= SHORT_AGE_S);
+fn shorter_age(derived: &Derived<'_>) -> Vec<Step> {
+    let is_short = derived.dirty.expiry_seconds.is_some_and(|expiry| expiry <= SHORT_AGE_S);
     if is_short {
         return Vec::new();
     }
-    sysctls(window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)])
+    derived.sysctls(&[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)])
 }

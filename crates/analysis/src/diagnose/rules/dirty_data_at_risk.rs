@@ -3,14 +3,13 @@
 //! writing it out takes. Works in one look. Whether it stalls anybody is `dirty-cliff`.
 #![doc = include_str!("dirty_data_at_risk.md")]
 
-use crate::advise::step::sysctls;
 use crate::advise::threshold::{self, Pair};
-use crate::diagnose::device::{self, Device, Speed};
-use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::{Device, Speed};
+use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -30,14 +29,14 @@ const LITTLE: u64 = 16 << 20;
 /// Worth knowing on any machine, bytes.
 const MUCH: u64 = 1 << 30;
 
-fn check(window: &Window) -> Verdict {
-    let Some(at_risk) = at_risk(window) else {
-        return missing::not_checked(window, Source::Vmstat, "nr_dirty");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(at_risk) = at_risk(derived) else {
+        return derived.not_checked(Source::Vmstat, "nr_dirty");
     };
-    let Some(age) = oldest_seconds(window) else {
-        return missing::not_checked(window, Source::SysctlVm, "dirty_expire_centisecs");
+    let Some(age) = oldest_seconds(derived) else {
+        return derived.not_checked(Source::SysctlVm, "dirty_expire_centisecs");
     };
-    let drain = drain(window);
+    let drain = drain(derived);
     let known = drain.filter(|(_, speed)| speed.basis.is_known());
     let seconds = known.map(|(_, speed)| at_risk as f64 / speed.value);
     let is_old = age >= OLD_S && at_risk >= LITTLE;
@@ -59,29 +58,29 @@ fn check(window: &Window) -> Verdict {
             }
         ));
     };
-    Verdict::Found(vec![finding(window, severity, at_risk, age, known.zip(seconds))])
+    Verdict::Found(vec![finding(derived, severity, at_risk, age, known.zip(seconds))])
 }
 
 /// Dirty and under writeback: neither is on the disk. The most of any sample.
-fn at_risk(window: &Window) -> Option<u64> {
+fn at_risk(derived: &Derived<'_>) -> Option<u64> {
     // Not the sum of the largest of each: what leaves the one count enters the other.
-    window.host_series.iter().filter_map(|(_, row)| Some(dirty::unwritten_of(window, row)?.0)).max()
+    derived.dirty.unwritten_peak.map(|bytes| bytes.0)
 }
 
 /// The oldest that dirty data get: their expiry and the flusher's next look.
-fn oldest_seconds(window: &Window) -> Option<f64> {
-    let period = window.host.last.dirty_writeback_centisecs.map_or(0.0, |interval| interval.0 as f64 / 100.0);
-    dirty::expiry_seconds(window).map(|expiry| expiry + period)
+fn oldest_seconds(derived: &Derived<'_>) -> Option<f64> {
+    let period = derived.window.host.last.dirty_writeback_centisecs.map_or(0.0, |interval| interval.0 as f64 / 100.0);
+    derived.dirty.expiry_seconds.map(|expiry| expiry + period)
 }
 
 /// The device that most is written to, and its speed.
-fn drain(window: &Window) -> Option<(Device<'_>, Speed)> {
-    let device = device::drains(window).into_iter().next()?;
+fn drain<'a>(derived: &Derived<'a>) -> Option<(Device<'a>, Speed)> {
+    let device = derived.drains().first().copied()?;
     device.write_bandwidth().map(|speed| (device, speed))
 }
 
 fn finding(
-    window: &Window,
+    derived: &Derived<'_>,
     severity: Severity,
     at_risk: u64,
     age: f64,
@@ -110,8 +109,8 @@ fn finding(
         evidence.push(Evidence::seconds("Time to write it", *seconds, "dirty ÷ device bandwidth").against(LONG_STOP_S));
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
     }
-    evidence.extend(dirtiest(window));
-    let (plan, trade_off) = remedy(window, age, drain.map(|((_, speed), _)| speed));
+    evidence.extend(dirtiest(derived));
+    let (plan, trade_off) = remedy(derived, age, drain.map(|((_, speed), _)| speed));
     let brief = Brief {
         because: match age >= OLD_S {
             true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),
@@ -141,17 +140,18 @@ fn finding(
 }
 
 /// The cgroups with the most dirty data of their own.
-fn dirtiest(window: &Window) -> impl Iterator<Item = Evidence> {
-    let own = cgroup::own_amounts(window, |span| span.max.file_dirty.map(|bytes| bytes.0));
-    own.into_iter().filter(|(_, bytes)| *bytes >= LITTLE).take(3).map(|(id, bytes)| {
-        Evidence::bytes(format!("Of it, in {}", cgroup::label(window, id)), bytes, "memory.stat file_dirty")
-    })
+fn dirtiest(derived: &Derived<'_>) -> impl Iterator<Item = Evidence> {
+    let own = cgroup::own_amounts(derived.window, |span| span.max.file_dirty.map(|bytes| bytes.0));
+    own.into_iter()
+        .filter(|(_, bytes)| *bytes >= LITTLE)
+        .take(3)
+        .map(|(id, bytes)| Evidence::bytes(format!("Of it, in {}", derived.label(id)), bytes, "memory.stat file_dirty"))
 }
 
-fn remedy(window: &Window, age: f64, speed: Option<Speed>) -> (Vec<Step>, String) {
-    let advice = threshold::choose(&threshold::Needs::of(window, speed));
+fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> (Vec<Step>, String) {
+    let advice = threshold::choose(&threshold::Needs::of(derived, speed));
     let advice = advice.filter(|advice| matches!(advice.pair, Pair::Bytes { .. }));
-    let lower = advice.as_ref().and_then(|advice| Some((threshold::lowering(window, advice)?, advice)));
+    let lower = advice.as_ref().and_then(|advice| Some((threshold::lowering(derived, advice)?, advice)));
     if age >= OLD_S {
         // Age alone would send all that is old at once.
         let mut changes = lower.iter().flat_map(|(pair, _)| pair.changes()).collect::<Vec<_>>();
@@ -163,14 +163,14 @@ fn remedy(window: &Window, age: f64, speed: Option<Speed>) -> (Vec<Step>, String
             }
         };
         return (
-            sysctls(window, &changes),
+            derived.sysctls(&changes),
             format!("Disks wake up every half minute while something is written. {at_once}"),
         );
     }
     match lower {
-        Some((pair, advice)) => (sysctls(window, &pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
+        Some((pair, advice)) => (derived.sysctls(&pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
         None => (
-            sysctls(window, &[("vm.dirty_expire_centisecs", 1000), ("vm.dirty_writeback_centisecs", 200)]),
+            derived.sysctls(&[("vm.dirty_expire_centisecs", 1000), ("vm.dirty_writeback_centisecs", 200)]),
             "Pages that are rewritten often are written up to three times as often.".to_owned(),
         ),
     }
@@ -240,7 +240,7 @@ mod tests {
         let fixture = dirty_mib(1300.0)
             .cgroup("/system.slice", |_, row| row.file_dirty = Some(Bytes(mib(650.0))))
             .cgroup("/system.slice/db.service", |_, row| row.file_dirty = Some(Bytes(mib(640.0))));
-        let Verdict::Found(findings) = check(&fixture.window()) else { panic!("nothing found") };
+        let Verdict::Found(findings) = check(&Derived::of(&fixture.window())) else { panic!("nothing found") };
         let names: Vec<&str> = findings[0].evidence.iter().map(|row| row.name.as_str()).collect();
         assert!(names.contains(&"Of it, in /system.slice/db.service"), "{names:?}");
         assert!(!names.contains(&"Of it, in /system.slice"), "{names:?}");

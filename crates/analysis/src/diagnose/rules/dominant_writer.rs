@@ -7,15 +7,15 @@
 mod evidence;
 mod remedy;
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
-use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::EntityId;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -92,17 +92,17 @@ impl Trouble<'_> {
     }
 }
 
-fn check(window: &Window) -> Verdict {
-    let writers = writer::writers(window);
+fn check(derived: &Derived<'_>) -> Verdict {
+    let writers = derived.writers();
     if writers.processes.iter().all(|writer| writer.dirtied_bytes.is_none()) {
         return match writers.processes.is_empty() {
-            true => missing::not_checked(window, Source::Processes, "no process"),
-            false => missing::not_checked(window, Source::ProcessIo, "write_bytes"),
+            true => derived.not_checked(Source::Processes, "no process"),
+            false => derived.not_checked(Source::ProcessIo, "write_bytes"),
         };
     }
-    let Some(dominant) = dominant(window, &writers) else {
-        if unseen_could_dominate(&writers) {
-            return missing::not_checked(window, Source::ProcessIo, "write_bytes");
+    let Some(dominant) = dominant(derived, writers) else {
+        if unseen_could_dominate(writers) {
+            return derived.not_checked(Source::ProcessIo, "write_bytes");
         }
         return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
             Some((label, Some(bytes))) => {
@@ -115,41 +115,42 @@ fn check(window: &Window) -> Verdict {
         });
     };
     if writers.period == Period::SinceStart {
-        return since_start(window, &writers, &dominant);
+        return since_start(derived, writers, &dominant);
     }
-    let findings: Vec<Finding> = device::drains(window)
+    let findings: Vec<Finding> = derived
+        .drains()
         .iter()
         .filter_map(|drain| {
             let trouble = drain.bottoms().iter().filter_map(trouble).max_by(|one, other| one.worse(other))?;
-            let on_it = writers_on(window, &writers, drain);
-            let dominant = self::dominant(window, &on_it)?;
-            let severity = severity(window, &trouble, &dominant, &on_it)?;
-            Some(finding(window, &on_it, &dominant, severity, Some(&trouble)))
+            let on_it = writers_on(derived, writers, drain);
+            let dominant = self::dominant(derived, &on_it)?;
+            let severity = severity(derived, &trouble, &dominant, &on_it)?;
+            Some(finding(derived, &on_it, &dominant, severity, Some(&trouble)))
         })
         .collect();
     if !findings.is_empty() {
         return Verdict::Found(findings);
     }
-    let busiest = device::disks(window).iter().filter_map(trouble).max_by(|one, other| one.worse(other));
+    let busiest = derived.disks().iter().filter_map(trouble).max_by(|one, other| one.worse(other));
     let busy = match &busiest {
         Some(trouble) => format!("{} is {} busy", trouble.device.name, human::percent(trouble.utilisation)),
         None => "no disk's time was read".to_owned(),
     };
     Verdict::Clear(format!(
         "{} write{} {} of all, {}, and {busy}",
-        name(window, &dominant),
+        name(derived, &dominant),
         dominant.s(),
         human::percent(dominant.share),
-        human::bytes_per_second(dominant.dirtied_bytes as f64 / window.seconds())
+        human::bytes_per_second(dominant.dirtied_bytes as f64 / derived.seconds)
     ))
 }
 
 /// Who may have written to a device. With one device it is everybody; with several, a process that dirtied much more than
 /// the device wrote writes mostly elsewhere.
-fn writers_on<'a>(window: &'a Window, writers: &Writers<'a>, drain: &Device<'_>) -> Writers<'a> {
+fn writers_on<'a>(derived: &Derived<'a>, writers: &Writers<'a>, drain: &Device<'_>) -> Writers<'a> {
     let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
-    let is_only = device::drains(window).len() < 2;
-    let left = dirty::dirty_now(window).map_or(0, |bytes| bytes.0);
+    let is_only = derived.drains().len() < 2;
+    let left = derived.dirty.now.map_or(0, |bytes| bytes.0);
     // What was dirtied last may still be in memory, of all devices together.
     let most = (ELSEWHERE * written as f64) as u64 + left.min(written);
     let fits = |writer: &&Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
@@ -171,13 +172,13 @@ fn unseen_could_dominate(writers: &Writers<'_>) -> bool {
         && unseen as f64 > writer::DOMINANT_SHARE * total as f64
 }
 
-fn dominant<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
+fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
     if let Some((writer, share)) = writer::dominant(writers) {
         let (dirtied_bytes, application_bytes) = (writer.dirtied_bytes?, writer.application_bytes);
-        let by_device = writer.is_by_children().then(|| writer::dominant_by_device_bytes(window)).flatten();
+        let by_device = writer.is_by_children().then(|| writer::dominant_by_device_bytes(derived.window)).flatten();
         return Some(Dominant { writer, cgroup: None, dirtied_bytes, application_bytes, share, by_device });
     }
-    let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(window, writers)?;
+    let (cgroup, dirtied_bytes, share) = writer::dominant_cgroup(derived.window, writers)?;
     let members = || writers.processes.iter().filter(move |writer| writer.cgroup == Some(cgroup));
     let application = members().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add);
     Some(Dominant {
@@ -191,11 +192,11 @@ fn dominant<'w, 'a>(window: &Window, writers: &'w Writers<'a>) -> Option<Dominan
 }
 
 /// In a sentence: a process, the children of one and where they write, or all of a cgroup.
-fn name(window: &Window, dominant: &Dominant<'_, '_>) -> String {
-    let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
-    let place = |id| if is_root(id) { "no cgroup of their own".to_owned() } else { cgroup::label(window, id) };
+fn name(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> String {
+    let is_root = |id| cgroup::path(derived.window, id).is_some_and(|path| path.as_bytes() == b"/");
+    let place = |id| if is_root(id) { "no cgroup of their own".to_owned() } else { derived.label(id) };
     match (dominant.cgroup, dominant.by_device) {
-        (Some(cgroup), _) => format!("cgroup {}", cgroup::label(window, cgroup)),
+        (Some(cgroup), _) => format!("cgroup {}", derived.label(cgroup)),
         (None, Some((cgroup, _, _))) => format!("{} (in {})", dominant.writer.label(), place(cgroup)),
         (None, None) => dominant.writer.label(),
     }
@@ -239,19 +240,19 @@ fn queue(device: &Device<'_>) -> Option<f64> {
 
 /// How bad it is: what the disk went through, and whether anybody but the writer waited.
 fn severity(
-    window: &Window,
+    derived: &Derived<'_>,
     trouble: &Trouble<'_>,
     dominant: &Dominant<'_, '_>,
     writers: &Writers<'_>,
 ) -> Option<Severity> {
-    let seconds = window.seconds();
+    let seconds = derived.seconds;
     let lasts = trouble.small_saturated_s >= NOTICED_S.max(LASTS_SHARE * seconds);
     let is_its = |waiter: &Waiter| match dominant.cgroup {
         Some(cgroup) => waiter.cgroup == Some(cgroup),
         None => waiter.pid == dominant.writer.pid,
     };
-    let others = waiting::others(window, is_its);
-    let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(window, others));
+    let others = waiting::others(derived, is_its);
+    let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let is_alone = others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
     let severity = if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Severity::Critical
@@ -270,32 +271,32 @@ fn severity(
 }
 
 /// Whether the disk was full nearly all the time: it takes no more, whatever is set.
-fn outruns(window: &Window, trouble: &Trouble<'_>) -> bool {
-    trouble.saturated_s >= OUTRUNS_SHARE * window.seconds()
+fn outruns(derived: &Derived<'_>, trouble: &Trouble<'_>) -> bool {
+    trouble.saturated_s >= OUTRUNS_SHARE * derived.seconds
 }
 
 /// One look: only totals since each process was started. Long-running services differ in age, so only
 /// what is known to matter is said.
-fn since_start(window: &Window, writers: &Writers<'_>, dominant: &Dominant<'_, '_>) -> Verdict {
+fn since_start(derived: &Derived<'_>, writers: &Writers<'_>, dominant: &Dominant<'_, '_>) -> Verdict {
     if is_journald(dominant.writer) && dominant.dirtied_bytes >= JOURNAL_SINCE_START {
-        return Verdict::Found(vec![finding(window, writers, dominant, Severity::Info, None)]);
+        return Verdict::Found(vec![finding(derived, writers, dominant, Severity::Info, None)]);
     }
     Verdict::Clear(format!(
         "{} wrote {} of all bytes since processes were started, {}; whether it is too much needs --for",
-        name(window, dominant),
+        name(derived, dominant),
         human::percent(dominant.share),
         human::bytes(dominant.dirtied_bytes as f64)
     ))
 }
 
 fn finding(
-    window: &Window,
+    derived: &Derived<'_>,
     writers: &Writers<'_>,
     dominant: &Dominant<'_, '_>,
     severity: Severity,
     trouble: Option<&Trouble<'_>>,
 ) -> Finding {
-    let who = name(window, dominant);
+    let who = name(derived, dominant);
     let (s, its) = (dominant.s(), if dominant.is_children() { "their" } else { "its" });
     let share = human::percent(dominant.share);
     let amount = human::bytes(dominant.dirtied_bytes as f64);
@@ -305,7 +306,7 @@ fn finding(
             trouble.device.name,
             human::seconds(trouble.small_saturated_s)
         ),
-        (_, Some(trouble)) if outruns(window, trouble) => format!(
+        (_, Some(trouble)) if outruns(derived, trouble) => format!(
             "{who} make{s} {share} of all writes ({amount}) as fast as {} takes them: the disk is {} busy, and no setting \
              makes it faster.",
             trouble.device.name,
@@ -321,7 +322,7 @@ fn finding(
     let journald = is_journald(dominant.writer) && !dominant.is_children();
     let scattered = trouble.is_some_and(|trouble| trouble.small_saturated_s >= NOTICED_S);
     let (cause, plan, trade_off) = match journald {
-        true => remedy::journald_remedy(window, dominant),
+        true => remedy::journald_remedy(derived, dominant),
         false => remedy::other_remedy(&who, dominant, scattered),
     };
     let brief = remedy::brief(&who, journald, scattered, &plan);
@@ -330,8 +331,8 @@ fn finding(
         rule: RULE.name,
         severity,
         summary,
-        confirmed: evidence::traced(window, dominant),
-        evidence: evidence::evidence(window, writers, dominant, trouble),
+        confirmed: evidence::traced(derived, dominant),
+        evidence: evidence::evidence(derived, writers, dominant, trouble),
         cause,
         brief,
         explained_by: None,
@@ -378,7 +379,7 @@ mod tests {
                 *comm = Name::new("search-index");
             }
         }
-        let Verdict::Found(findings) = check(&window) else { panic!("nothing found") };
+        let Verdict::Found(findings) = check(&Derived::of(&window)) else { panic!("nothing found") };
         let finding = &findings[0];
         assert!(finding.plan.is_empty() && finding.summary.contains("scattered"), "{}", finding.summary);
         for text in [&finding.trade_off, &finding.brief.expect] {

@@ -4,12 +4,12 @@
 //! rule `foreign-inode-writeback`. Not about moves after a removal (`inode-switch-storm`).
 #![doc = include_str!("foreign_inode_thrash.md")]
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::switches::{self, FLUSHES, FOREIGN, Foreign, Moves, Pair, SWITCHES};
-use crate::diagnose::{Rule, Verdict, missing, throttle};
+use crate::diagnose::{Rule, Verdict, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::window::Window;
 
 /// It rests on nothing else.
 const CONFIRMED: &str = "Every move and every folio was counted where it happened.";
@@ -30,33 +30,33 @@ const HURTS_PAUSED: f64 = 0.1;
 /// Folios dirtied in others' inodes that are worth a word.
 const MANY_FOLIOS: u64 = 1000;
 
-fn check(window: &Window) -> Verdict {
-    if let Some(facts) = window.facts.as_ref()
+fn check(derived: &Derived<'_>) -> Verdict {
+    if let Some(facts) = derived.window.facts.as_ref()
         && !facts.cgroups.v2_controllers_unread
         && !facts.cgroups.has_unified_writeback()
     {
         return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
     }
-    let Some(moves) = switches::moves(window) else {
-        return missing::not_checked(window, Source::TraceSwitches, "inode_switch_wbs");
+    let Some(moves) = switches::moves(derived.window) else {
+        return derived.not_checked(Source::TraceSwitches, "inode_switch_wbs");
     };
-    let foreign = switches::foreign(window);
+    let foreign = switches::foreign(derived.window);
     if let Some((pair, there, back)) = thrash(&moves) {
-        return Verdict::Found(vec![moved(window, pair, there, back, &foreign)]);
+        return Verdict::Found(vec![moved(derived, pair, there, back, &foreign)]);
     }
     let paused = |pair: &Pair| {
         let of_it =
             |event: &floodline_record::traced::throttle::Throttled| (event.who.cgroup_ino == pair.other).then_some(());
-        let pauses = throttle::by(window, of_it)?.into_iter().next()?.1.total.as_secs_f64();
-        let asked = switches::flushes_for(window, pair.other);
-        (asked > 0 && pauses >= HURTS_PAUSED * window.seconds()).then_some((pauses, asked))
+        let pauses = throttle::by(derived.window, of_it)?.into_iter().next()?.1.total.as_secs_f64();
+        let asked = switches::flushes_for(derived.window, pair.other);
+        (asked > 0 && pauses >= HURTS_PAUSED * derived.seconds).then_some((pauses, asked))
     };
     if let Some((pair, folios, (pauses, asked))) = foreign.iter().find_map(|(pair, it)| Some((pair, it, paused(pair)?)))
     {
-        return Verdict::Found(vec![waits(window, pair, folios, pauses, asked)]);
+        return Verdict::Found(vec![waits(derived, pair, folios, pauses, asked)]);
     }
     match foreign.first() {
-        Some((pair, folios)) if folios.folios >= MANY_FOLIOS => Verdict::Found(vec![dirtied(window, pair, folios)]),
+        Some((pair, folios)) if folios.folios >= MANY_FOLIOS => Verdict::Found(vec![dirtied(derived, pair, folios)]),
         Some((_, folios)) => {
             Verdict::Clear(format!("{} in inodes of others", human::plural(folios.folios, "folio", "folios")))
         }
@@ -75,8 +75,8 @@ fn thrash(moves: &[(Pair, Moves)]) -> Option<(&Pair, u64, u64)> {
         .max_by_key(|(_, there, back)| (*there.min(back), *there))
 }
 
-fn moved(window: &Window, pair: &Pair, there: u64, back: u64, foreign: &[(Pair, Foreign)]) -> Finding {
-    let (one, other) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+fn moved(derived: &Derived<'_>, pair: &Pair, there: u64, back: u64, foreign: &[(Pair, Foreign)]) -> Finding {
+    let (one, other) = (derived.label_of_ino(pair.one), derived.label_of_ino(pair.other));
     let mut evidence = vec![
         Evidence::count(format!("Inodes moved from {one} to {other}"), there, SWITCHES),
         Evidence::count("and back", back, SWITCHES).against(BACK_AND_FORTH as f64),
@@ -86,16 +86,16 @@ fn moved(window: &Window, pair: &Pair, there: u64, back: u64, foreign: &[(Pair, 
         "{one} and {other} write the same files on {}: {} moved between them in {}.",
         pair.bdi,
         human::plural(there.saturating_add(back), "inode was", "inodes were"),
-        human::seconds(window.seconds())
+        human::seconds(derived.seconds)
     );
     finding(Severity::Warning, summary, evidence)
 }
 
-fn waits(window: &Window, pair: &Pair, folios: &Foreign, pauses: f64, asked: u64) -> Finding {
-    let (owner, writer) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+fn waits(derived: &Derived<'_>, pair: &Pair, folios: &Foreign, pauses: f64, asked: u64) -> Finding {
+    let (owner, writer) = (derived.label_of_ino(pair.one), derived.label_of_ino(pair.other));
     let evidence = vec![
         Evidence::seconds(format!("Paused in dirty throttling, {writer}"), pauses, throttle::SOURCE)
-            .against(HURTS_PAUSED * window.seconds()),
+            .against(HURTS_PAUSED * derived.seconds),
         Evidence::count("Times others' flushers were asked to write for it", asked, FLUSHES),
         of_folios(&(pair.clone(), *folios)),
     ];
@@ -106,8 +106,8 @@ fn waits(window: &Window, pair: &Pair, folios: &Foreign, pauses: f64, asked: u64
     finding(Severity::Warning, summary, evidence)
 }
 
-fn dirtied(window: &Window, pair: &Pair, folios: &Foreign) -> Finding {
-    let (owner, writer) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+fn dirtied(derived: &Derived<'_>, pair: &Pair, folios: &Foreign) -> Finding {
+    let (owner, writer) = (derived.label_of_ino(pair.one), derived.label_of_ino(pair.other));
     let summary = format!(
         "{writer} dirtied {} in inodes of {owner} on {}: the I/O is counted, and limited, there.",
         human::plural(folios.folios, "folio", "folios"),

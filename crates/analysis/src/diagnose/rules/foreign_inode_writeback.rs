@@ -4,14 +4,14 @@
 //! it: which inodes they are, only tracing does. Mirrors the split of `file_dirty` and a wb's counters.
 #![doc = include_str!("foreign_inode_writeback.md")]
 
-use crate::diagnose::{Rule, Verdict, cgroup, missing};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::Behaviour;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
 /// See the manual page.
@@ -55,35 +55,37 @@ impl Split {
     }
 }
 
-fn check(window: &Window) -> Verdict {
-    let Some(facts) = window.facts.as_ref() else {
-        return missing::not_checked(window, Source::CgroupV2, "cgroup set-up");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(facts) = derived.window.facts.as_ref() else {
+        return derived.not_checked(Source::CgroupV2, "cgroup set-up");
     };
     if facts.cgroups.v2_controllers_unread {
-        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+        return derived.not_checked(Source::CgroupControllers, "cgroup.controllers of the root");
     }
     if !facts.cgroups.has_unified_writeback() {
         return Verdict::Clear("no cgroup writeback here: every inode is the root's".to_owned());
     }
-    if window.cgroups.is_empty() {
-        return missing::not_checked(window, Source::CgroupV2, "no cgroup");
+    if derived.window.cgroups.is_empty() {
+        return derived.not_checked(Source::CgroupV2, "no cgroup");
     }
-    if !window.wbs.values().any(|span| span.last.reclaimable.is_some()) {
+    if !derived.window.wbs.values().any(|span| span.last.reclaimable.is_some()) {
         let gap = match Behaviour::of_host(facts) {
             Some(kernel) if !kernel.files.wb_stats => {
                 Gap::new(Source::DebugWbStats, Cause::Unsupported { since: "since 6.10".into() })
             }
-            _ => missing::gap(window, Source::DebugWbStats, "WbReclaimable"),
+            _ => derived.gap(Source::DebugWbStats, "WbReclaimable"),
         };
         return Verdict::NotChecked(vec![gap]);
     }
-    let Some(splits) = splits(window) else {
-        return missing::not_checked(window, Source::CgroupV2, "inode numbers of cgroups");
+    let Some(splits) = splits(derived) else {
+        return derived.not_checked(Source::CgroupV2, "inode numbers of cgroups");
     };
     let deepest = |of: fn(&Split) -> Option<u64>| {
         let found = splits.iter().filter_map(|split| Some((of(split)?, split)));
         // A parent shows the difference of its child: the one with the longer path is meant.
-        found.max_by_key(|(bytes, split)| (*bytes, cgroup::path(window, split.id).map(|path| path.as_bytes().len())))
+        found.max_by_key(|(bytes, split)| {
+            (*bytes, cgroup::path(derived.window, split.id).map(|path| path.as_bytes().len()))
+        })
     };
     let Some((bytes, owner)) = deepest(Split::elsewhere) else {
         return Verdict::Clear(match splits.len() as u64 {
@@ -95,26 +97,27 @@ fn check(window: &Window) -> Verdict {
             ),
         });
     };
-    Verdict::Found(vec![finding(window, owner, bytes, deepest(Split::hosted))])
+    Verdict::Found(vec![finding(derived, owner, bytes, deepest(Split::hosted))])
 }
 
 /// Every cgroup with dirty pages or wbs; `None` when no cgroup's inode number is known.
-fn splits(window: &Window) -> Option<Vec<Split>> {
-    let latest = window.wbs.values().map(|span| span.last_at).max();
+fn splits(derived: &Derived<'_>) -> Option<Vec<Split>> {
+    let latest = derived.window.wbs.values().map(|span| span.last_at).max();
     let mut held: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-    for (id, span) in window.wbs.iter().filter(|(_, span)| Some(span.last_at) == latest) {
-        if let Some(Entity::Wb { cgroup_ino, .. }) = window.entities.get(id) {
+    for (id, span) in derived.window.wbs.iter().filter(|(_, span)| Some(span.last_at) == latest) {
+        if let Some(Entity::Wb { cgroup_ino, .. }) = derived.window.entities.get(id) {
             let bytes = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| bytes.0);
             let (sum, wbs) = held.entry(*cgroup_ino).or_default();
             *sum = sum.saturating_add(bytes(span.last.reclaimable)).saturating_add(bytes(span.last.writeback));
             *wbs += 1;
         }
     }
-    let latest = window.cgroups.values().map(|span| span.last_at).max();
+    let latest = derived.window.cgroups.values().map(|span| span.last_at).max();
     let mut held_below: BTreeMap<&[u8], (u64, u64)> = BTreeMap::new();
     let mut inos_known = false;
-    for (id, span) in &window.cgroups {
-        let Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, ino: Some(ino) }) = window.entities.get(id) else {
+    for (id, span) in &derived.window.cgroups {
+        let Some(Entity::Cgroup { path, hierarchy: Hierarchy::V2, ino: Some(ino) }) = derived.window.entities.get(id)
+        else {
             continue;
         };
         inos_known |= path.as_bytes().len() > 1;
@@ -127,9 +130,9 @@ fn splits(window: &Window) -> Option<Vec<Split>> {
             at = cgroup::parent(path);
         }
     }
-    let error = wb_error(window);
+    let error = wb_error(derived);
     let split = |(id, span): (&EntityId, &floodline_record::window::Span<floodline_record::sample::CgroupRow>)| {
-        let path = cgroup::path(window, *id)?.as_bytes();
+        let path = cgroup::path(derived.window, *id)?.as_bytes();
         let charged = cgroup::dirty_and_writeback(&span.last).filter(|_| path.len() > 1)?;
         let (in_own_inodes, wbs) = held_below.get(path).copied().unwrap_or_default();
         (charged > 0 || wbs > 0).then(|| Split {
@@ -139,22 +142,23 @@ fn splits(window: &Window) -> Option<Vec<Split>> {
             tolerance: LEAST.saturating_add(error.saturating_mul(wbs)),
         })
     };
-    inos_known
-        .then(|| window.cgroups.iter().filter(|(_, span)| Some(span.last_at) == latest).filter_map(split).collect())
+    inos_known.then(|| {
+        derived.window.cgroups.iter().filter(|(_, span)| Some(span.last_at) == latest).filter_map(split).collect()
+    })
 }
 
 /// How wrong a wb's approximate counter may be: one batch for each CPU that may exist.
-fn wb_error(window: &Window) -> u64 {
-    let cpus = window.facts.as_ref().and_then(|facts| facts.cpus_possible).map_or(64, u64::from).max(1);
-    cpus * 8 * u64::from(1 + cpus.ilog2()) * crate::diagnose::dirty::page_size(window)
+fn wb_error(derived: &Derived<'_>) -> u64 {
+    let cpus = derived.window.facts.as_ref().and_then(|facts| facts.cpus_possible).map_or(64, u64::from).max(1);
+    cpus * 8 * u64::from(1 + cpus.ilog2()) * derived.page_size
 }
 
-fn finding(window: &Window, owner: &Split, bytes: u64, host: Option<(u64, &Split)>) -> Finding {
-    let name = cgroup::label(window, owner.id);
-    let pressure = window.cgroups.get(&owner.id).and_then(cgroup::io_pressure_some);
+fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, &Split)>) -> Finding {
+    let name = derived.label(owner.id);
+    let pressure = derived.window.cgroups.get(&owner.id).and_then(cgroup::io_pressure_some);
     let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE);
     let whose = match host {
-        Some((_, host)) => format!("of {}", cgroup::label(window, host.id)),
+        Some((_, host)) => format!("of {}", derived.label(host.id)),
         None => "that belong to other cgroups".to_owned(),
     };
     let mut evidence = vec![
@@ -164,7 +168,7 @@ fn finding(window: &Window, owner: &Split, bytes: u64, host: Option<(u64, &Split
         Evidence::bytes("Difference", bytes, "charge − own inodes").against(owner.tolerance as f64),
     ];
     if let Some((more, host)) = host {
-        let host_name = cgroup::label(window, host.id);
+        let host_name = derived.label(host.id);
         evidence.push(Evidence::bytes(
             format!("Dirty in inodes of {host_name}"),
             host.in_own_inodes,

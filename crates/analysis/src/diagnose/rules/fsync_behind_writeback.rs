@@ -5,10 +5,11 @@
 //! `dirty-cliff` or `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
-use crate::advise::{step::sysctls, threshold};
-use crate::diagnose::device::{self, Device};
+use crate::advise::threshold;
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, cgroup, dirty, load, missing, writer};
+use crate::diagnose::{Rule, Verdict, cgroup, load, missing, writer};
 use crate::ledger;
 use crate::ledger::blame::Blame;
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
@@ -17,7 +18,6 @@ use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -87,18 +87,18 @@ struct Victim {
     pressure: f64,
 }
 
-fn check(window: &Window) -> Verdict {
-    if !missing::has_rates(window) {
+fn check(derived: &Derived<'_>) -> Verdict {
+    if !derived.has_rates {
         return Verdict::NotChecked(vec![missing::needs_time(Source::Diskstats, "write await")]);
     }
-    let disks = device::disks(window);
+    let disks = derived.disks();
     if disks.is_empty() {
-        return missing::not_checked(window, Source::Diskstats, "no disk");
+        return derived.not_checked(Source::Diskstats, "no disk");
     }
-    let Some(pressure) = dirty::io_pressure_some(window) else {
-        return missing::not_checked(window, Source::Pressure, "io");
+    let Some(pressure) = derived.dirty.io_pressure_some else {
+        return derived.not_checked(Source::Pressure, "io");
     };
-    let queues: Vec<Queue<'_>> = disks.iter().map(|disk| queue(window, disk)).collect();
+    let queues: Vec<Queue<'_>> = disks.iter().map(|disk| queue(derived, disk)).collect();
     let is_slow = |queue: &&Queue<'_>| queue.slow_s >= NOTICED_S;
     let Some(worst) = queues.iter().filter(is_slow).max_by(|a, b| a.slow_s.total_cmp(&b.slow_s)) else {
         return Verdict::Clear(match pressure >= HURTS_MACHINE {
@@ -110,7 +110,7 @@ fn check(window: &Window) -> Verdict {
         });
     };
     let of_writeback =
-        |queue: &&Queue<'_>| queue.writeback_share >= MOSTLY && !super::saturated_device::claims(window, &queue.device);
+        |queue: &&Queue<'_>| queue.writeback_share >= MOSTLY && !is_full_of_other(derived, &queue.device);
     let full: Vec<&Queue<'_>> = queues.iter().filter(is_slow).filter(of_writeback).collect();
     if full.is_empty() {
         return Verdict::Clear(format!(
@@ -119,15 +119,15 @@ fn check(window: &Window) -> Verdict {
             human::seconds(worst.slow_s)
         ));
     }
-    let victims = victims(window);
+    let victims = victims(derived);
     // Who makes the writeback waits for his own data.
-    let writers = writer::writers(window);
-    let causer = writer::dominant(&writers).map(|(writer, _)| writer.pid);
-    let others = waiting::others(window, |waiter| causer == Some(waiter.pid));
+    let writers = derived.writers();
+    let causer = writer::dominant(writers).map(|(writer, _)| writer.pid);
+    let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
     let is_felt = |queue: &&&Queue<'_>| !victims.is_empty() || queue.pressure >= FELT_PRESSURE;
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
     let Some(first) = full.first().filter(|_| felt.is_empty() || others.as_ref().is_some_and(Vec::is_empty)) else {
-        return Verdict::Found(felt.iter().map(|queue| finding(window, queue, &victims, others.as_deref())).collect());
+        return Verdict::Found(felt.iter().map(|queue| finding(derived, queue, &victims, others.as_deref())).collect());
     };
     let waited = match felt.is_empty() {
         true => format!("tasks waited for I/O {} of that time", human::percent(first.pressure)),
@@ -137,9 +137,14 @@ fn check(window: &Window) -> Verdict {
     Verdict::Clear(format!("{disk} was full of writeback and slow for {slow}, and {waited}"))
 }
 
+/// Whether something else than writeback fills a disk.
+fn is_full_of_other(derived: &Derived<'_>, disk: &Device<'_>) -> bool {
+    derived.loads().iter().any(|(one, load)| one.id == disk.id && load::is_full_of_other(derived, load))
+}
+
 /// Seconds in which a disk was saturated by writes and slow.
-fn queue<'a>(window: &Window, device: &Device<'a>) -> Queue<'a> {
-    let load = load::of(window, device, |interval| {
+fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
+    let load = load::of(derived, device, |interval| {
         (interval.is_saturated() || load::is_queued(interval))
             && interval.written_bytes >= interval.read_bytes
             && interval.writes >= interval.reads
@@ -155,21 +160,22 @@ fn queue<'a>(window: &Window, device: &Device<'a>) -> Queue<'a> {
 }
 
 /// Databases whose cgroup waited for I/O, the most first; not those that wait for their own writing.
-fn victims(window: &Window) -> Vec<Victim> {
-    let writers = writer::writers(window);
+fn victims(derived: &Derived<'_>) -> Vec<Victim> {
+    let writers = derived.writers();
     let total = writers.attributed_bytes().max(1) as f64;
     let own = |cgroup: EntityId| {
         let of = writers.processes.iter().filter(|writer| writer.cgroup == Some(cgroup));
         of.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add) as f64 / total
     };
-    let mut victims: Vec<Victim> = window
+    let mut victims: Vec<Victim> = derived
+        .window
         .processes
         .keys()
-        .filter_map(|id| match window.entities.get(id) {
+        .filter_map(|id| match derived.window.entities.get(id) {
             Some(entity @ Entity::Process { comm, cgroup: Some(cgroup), .. })
                 if SYNCHRONOUS.contains(&comm.as_bytes()) =>
             {
-                let pressure = cgroup::io_pressure_some(window.cgroups.get(cgroup)?)?;
+                let pressure = cgroup::io_pressure_some(derived.window.cgroups.get(cgroup)?)?;
                 Some(Victim { label: entity.label(), cgroup: *cgroup, pressure })
             }
             _ => None,
@@ -182,13 +188,13 @@ fn victims(window: &Window) -> Vec<Victim> {
 }
 
 /// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
-fn traced(window: &Window) -> Option<String> {
+fn traced(derived: &Derived<'_>) -> Option<String> {
     let is_for_others = |wait: &Blame| {
         let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
         matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
     };
     // The longest stands first.
-    let wait = ledger::waits(window)?.into_iter().find(is_for_others)?;
+    let wait = ledger::waits(derived.window)?.into_iter().find(is_for_others)?;
     let most = wait.files.first()?;
     Some(format!(
         "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
@@ -203,11 +209,11 @@ fn traced(window: &Window) -> Option<String> {
     ))
 }
 
-fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Option<&[Waiter]>) -> Finding {
+fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others: Option<&[Waiter]>) -> Finding {
     let disk = queue.device.name;
     // A moment in a long look is no incident, whoever waited.
-    let lasts = queue.slow_s >= LASTS_SHARE * window.seconds();
-    let is_harm = !victims.is_empty() || others.is_some_and(|others| waiting::is_harm(window, others));
+    let lasts = queue.slow_s >= LASTS_SHARE * derived.seconds;
+    let is_harm = !victims.is_empty() || others.is_some_and(|others| waiting::is_harm(derived, others));
     let severity = match (is_harm && lasts, victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
@@ -234,9 +240,9 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Optio
             human::seconds(queue.await_max_s)
         ),
     };
-    let owned = cgroup::own_parts(window, &window.unwritten_max);
+    let owned = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
     let owners = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
-    let causers: Vec<String> = owners().map(|(id, _)| cgroup::label(window, *id)).collect();
+    let causers: Vec<String> = owners().map(|(id, _)| derived.label(*id)).collect();
     let mut evidence = queue_rows(queue);
     evidence.extend(victims.iter().take(3).map(|victim| {
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
@@ -246,24 +252,24 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Optio
         let seconds = waiter.seconds?;
         Some(Evidence::seconds(format!("Waited, {}", waiter.label()), seconds, waiter.source))
     }));
-    let cpu = window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / window.seconds()).min(1.0));
+    let cpu = derived.window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / derived.seconds).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
     evidence.extend(owners().zip(&causers).map(|((_, bytes), causer)| {
         Evidence::bytes(format!("Most dirty, {causer}"), *bytes, "memory.stat file_dirty + file_writeback")
     }));
-    evidence.extend(writer_row(window));
+    evidence.extend(writer_row(derived));
     let whose = match causers.as_slice() {
         [] => "Whose data they are, no cgroup's counters show.".to_owned(),
         some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
     };
-    let throttled = match dirty::can_have_throttled(window) {
+    let throttled = match derived.dirty.can_have_throttled {
         Some(true) => " Writers were over the freerun ceiling as well and were throttled.",
         Some(false) => " It is not throttling: the machine stayed below its freerun ceiling.",
         None => "",
     };
-    let (plan, trade_off) = remedy(window, queue);
-    let too_much = is_outrun(window);
+    let (plan, trade_off) = remedy(derived, queue);
+    let too_much = is_outrun(derived);
     let who: Vec<&str> = victims.iter().take(3).map(|victim| victim.label.as_str()).collect();
     let brief = Brief {
         because: format!(
@@ -286,7 +292,7 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Optio
         rule: RULE.name,
         severity,
         summary,
-        confirmed: traced(window),
+        confirmed: traced(derived),
         evidence,
         cause: format!(
             "The flusher hands the disk all it may at once. An fsync is a few small writes, a journal commit and a \
@@ -302,9 +308,9 @@ fn finding(window: &Window, queue: &Queue<'_>, victims: &[Victim], others: Optio
 }
 
 /// Whether more is dirtied than the disk writes.
-fn is_outrun(window: &Window) -> bool {
-    let speed = device::drains(window).into_iter().next().and_then(|drain| drain.write_bandwidth());
-    matches!((dirty::dirtying_rate(window), speed), (Some(rate), Some(speed)) if rate > speed.value)
+fn is_outrun(derived: &Derived<'_>) -> bool {
+    let speed = derived.speed();
+    matches!((derived.dirty.dirtying_rate, speed), (Some(rate), Some(speed)) if rate > speed.value)
 }
 
 /// How slow the disk is, and by what.
@@ -322,21 +328,21 @@ fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
 }
 
 /// Who dirtied most, where it is much.
-fn writer_row(window: &Window) -> Option<Evidence> {
-    let writers = writer::writers(window);
+fn writer_row(derived: &Derived<'_>) -> Option<Evidence> {
+    let writers = derived.writers();
     let first = writers.processes.first()?;
     let bytes = first.dirtied_bytes.filter(|bytes| *bytes >= MUCH)?;
     Some(Evidence::bytes(format!("Dirtied by {}", first.label()), bytes, "/proc/PID/io write_bytes"))
 }
 
-fn remedy(window: &Window, queue: &Queue<'_>) -> (Vec<Step>, String) {
-    let drain = device::drains(window).into_iter().next();
+fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
+    let drain = derived.drains().first().copied();
     let speed = drain.and_then(|drain| drain.write_bandwidth());
-    let outruns = matches!((dirty::dirtying_rate(window), speed), (Some(rate), Some(speed)) if rate > speed.value);
-    let advice = threshold::choose(&threshold::Needs::of(window, speed))
+    let outruns = matches!((derived.dirty.dirtying_rate, speed), (Some(rate), Some(speed)) if rate > speed.value);
+    let advice = threshold::choose(&threshold::Needs::of(derived, speed))
         .filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let lower = advice.as_ref().and_then(|advice| threshold::lowering(window, advice));
-    let mut plan: Vec<Step> = lower.iter().flat_map(|pair| sysctls(window, &pair.changes())).collect();
+    let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
+    let mut plan: Vec<Step> = lower.iter().flat_map(|pair| derived.sysctls(&pair.changes())).collect();
     let is_off = queue.device.facts.and_then(|facts| facts.wbt_lat) == Some(Nanos(0));
     let name = queue.device.name.to_string();
     if is_off && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -408,7 +414,7 @@ mod tests {
             &backup(),
             "critical: redis-server[701] waits 40 % of the time behind others' writeback: writes on sda take up to 350 ms.",
         );
-        let Verdict::Found(findings) = check(&backup().window()) else { panic!("not found") };
+        let Verdict::Found(findings) = check(&Derived::of(&backup().window())) else { panic!("not found") };
         assert!(findings[0].cause.contains("belongs to /system.slice/backup.service"), "{}", findings[0].cause);
     }
 
@@ -460,7 +466,7 @@ mod tests {
     #[test]
     fn a_disk_with_writeback_throttling_off_gets_it_on() {
         let off = backup().facts(|facts| facts.devices.iter_mut().for_each(|device| device.wbt_lat = Some(Nanos(0))));
-        let Verdict::Found(findings) = check(&off.window()) else { panic!("not found") };
+        let Verdict::Found(findings) = check(&Derived::of(&off.window())) else { panic!("not found") };
         let last = findings[0].plan.last().map(|step| step.command.as_str());
         assert_eq!(last, Some("echo -1 > /sys/block/sda/queue/wbt_lat_usec"));
     }

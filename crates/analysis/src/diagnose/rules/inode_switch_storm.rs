@@ -5,8 +5,9 @@
 //! is written by a switch.
 #![doc = include_str!("inode_switch_storm.md")]
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::switches::{self, Moves, Pair};
-use crate::diagnose::{Rule, Verdict, cgroup, missing, throttle};
+use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, Switching, change};
 use floodline_record::facts::HostFacts;
@@ -14,7 +15,6 @@ use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::units::Nanos;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -77,30 +77,30 @@ struct Storm {
     moves: Option<Vec<(Pair, Moves)>>,
 }
 
-fn check(window: &Window) -> Verdict {
-    let Some(facts) = window.facts.as_ref() else {
-        return missing::not_checked(window, Source::KernelRelease, "facts of the machine");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(facts) = derived.window.facts.as_ref() else {
+        return derived.not_checked(Source::KernelRelease, "facts of the machine");
     };
     if facts.cgroups.v2_controllers_unread {
-        return missing::not_checked(window, Source::CgroupControllers, "cgroup.controllers of the root");
+        return derived.not_checked(Source::CgroupControllers, "cgroup.controllers of the root");
     }
     if !facts.cgroups.has_unified_writeback() {
         return Verdict::Clear("no cgroup writeback here: inodes belong to no cgroup".to_owned());
     }
-    let storm = storm(window, facts);
-    let storm_s = window.seconds().min(STORM_S);
+    let storm = storm(derived, facts);
+    let storm_s = derived.seconds.min(STORM_S);
     let measured = storm.cpu_s.filter(|cpu| *cpu >= (FELT_CPUS * storm_s).max(LEAST_CPU_S));
     if let Some(cpu) = measured {
         let severity = if cpu >= HURTS_CPUS * storm_s { Severity::Critical } else { Severity::Warning };
         let summary = format!(
             "Kworkers moving inodes of removed cgroups used {} of CPU in {}{}.",
             human::seconds(cpu),
-            human::seconds(window.seconds()),
-            storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
+            human::seconds(derived.seconds),
+            storm.moves.as_deref().map(|moves| counted(derived, moves)).unwrap_or_default()
         );
-        return Verdict::Found(vec![finding(window, &storm, severity, summary)]);
+        return Verdict::Found(vec![finding(derived, &storm, severity, summary)]);
     }
-    if let Some(finding) = exposed(window, &storm) {
+    if let Some(finding) = exposed(derived, &storm) {
         return Verdict::Found(vec![finding]);
     }
     match (storm.cost, storm.cpu_s, storm.dying) {
@@ -108,10 +108,10 @@ fn check(window: &Window) -> Verdict {
         (_, Some(cpu), _) if storm.moves.as_ref().is_some_and(|moves| !moves.is_empty()) => Verdict::Clear(format!(
             "kworkers seen at it used {} of CPU{}",
             human::seconds(cpu),
-            storm.moves.as_deref().map(|moves| counted(window, moves)).unwrap_or_default()
+            storm.moves.as_deref().map(|moves| counted(derived, moves)).unwrap_or_default()
         )),
-        (_, None, _) => Verdict::NotChecked(vec![missing::rate_gap(window, Source::ProcessStat, "CPU of kworkers")]),
-        (_, Some(_), None) => missing::not_checked(window, Source::CgroupStat, "nr_dying_descendants"),
+        (_, None, _) => Verdict::NotChecked(vec![derived.rate_gap(Source::ProcessStat, "CPU of kworkers")]),
+        (_, Some(_), None) => derived.not_checked(Source::CgroupStat, "nr_dying_descendants"),
         (_, Some(cpu), Some(dying)) => Verdict::Clear(format!(
             "kworkers seen at it used {} of CPU, {}",
             human::seconds(cpu),
@@ -121,21 +121,21 @@ fn check(window: &Window) -> Verdict {
 }
 
 /// `: 20,000 inodes went from A to B`; empty when none did.
-fn counted(window: &Window, moves: &[(Pair, Moves)]) -> String {
+fn counted(derived: &Derived<'_>, moves: &[(Pair, Moves)]) -> String {
     let all: u64 = moves.iter().map(|(_, moves)| moves.switched).sum();
     match moves.first() {
         Some((pair, _)) => format!(
             ": {} went from {} to {}",
             human::plural(all, "inode", "inodes"),
-            throttle::label(window, pair.one),
-            throttle::label(window, pair.other)
+            derived.label_of_ino(pair.one),
+            derived.label_of_ino(pair.other)
         ),
         None => String::new(),
     }
 }
 
-fn storm(window: &Window, facts: &HostFacts) -> Storm {
-    let is_switcher = |id: &EntityId| match window.entities.get(id) {
+fn storm(derived: &Derived<'_>, facts: &HostFacts) -> Storm {
+    let is_switcher = |id: &EntityId| match derived.window.entities.get(id) {
         Some(Entity::Process { comm, .. }) => {
             comm.as_bytes().starts_with(b"kworker")
                 && comm.as_bytes().windows(WORKQUEUE.len()).any(|part| part == WORKQUEUE)
@@ -146,24 +146,25 @@ fn storm(window: &Window, facts: &HostFacts) -> Storm {
         let nanos = |time: Option<Nanos>| time.unwrap_or_default();
         nanos(growth.0).as_secs_f64() + nanos(growth.1).as_secs_f64()
     };
-    let switchers: Vec<f64> = window
+    let switchers: Vec<f64> = derived
+        .window
         .processes
         .iter()
         .filter(|(id, _)| is_switcher(id))
         .map(|(_, span)| cpu((span.growth.utime, span.growth.stime)))
         .collect();
-    let was_read = window.processes.values().any(|span| span.growth.stime.is_some());
+    let was_read = derived.window.processes.values().any(|span| span.growth.stime.is_some());
     let dying = |span: &floodline_record::window::Span<floodline_record::sample::CgroupRow>| {
         let memory = span.last.nr_dying_subsys_memory.map(|count| count.0);
         memory.or(span.last.nr_dying_descendants.map(|count| count.0))
     };
-    let latest = window.cgroups.values().map(|span| span.last_at).max();
-    let slab = cgroup::own_amounts(window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
+    let latest = derived.window.cgroups.values().map(|span| span.last_at).max();
+    let slab = cgroup::own_amounts(derived.window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
     Storm {
-        cpu_s: (was_read && missing::has_rates(window)).then(|| switchers.iter().sum()),
+        cpu_s: (was_read && derived.has_rates).then(|| switchers.iter().sum()),
         workers: switchers.len() as u64,
-        dying: window.cgroups.values().filter_map(dying).max(),
-        removed: window.cgroups.values().filter(|span| Some(span.last_at) < latest).count() as u64,
+        dying: derived.window.cgroups.values().filter_map(dying).max(),
+        removed: derived.window.cgroups.values().filter(|span| Some(span.last_at) < latest).count() as u64,
         largest: slab.first().copied(),
         lazytime: facts
             .mounts
@@ -172,13 +173,13 @@ fn storm(window: &Window, facts: &HostFacts) -> Storm {
             .map(|mount| mount.mount_point.to_string())
             .collect(),
         cost: cost(facts),
-        moves: switches::moves(window),
+        moves: switches::moves(derived.window),
     }
 }
 
 /// A storm that may come: cgroups are removed here, one has very many inodes cached, and the kernel pays
 /// more than it should.
-fn exposed(window: &Window, storm: &Storm) -> Option<Finding> {
+fn exposed(derived: &Derived<'_>, storm: &Storm) -> Option<Finding> {
     let (id, slab) = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES)?;
     let removes = storm.removed > 0 || storm.dying > Some(0);
     if !removes || storm.cost != Cost::Quadratic {
@@ -187,28 +188,28 @@ fn exposed(window: &Window, storm: &Storm) -> Option<Finding> {
     let severity = if storm.lazytime.is_empty() { Severity::Info } else { Severity::Warning };
     let summary = format!(
         "If {} is removed, this kernel moves its cached inodes at great cost: it holds {} of reclaimable slab.",
-        cgroup::label(window, id),
+        derived.label(id),
         human::bytes(slab as f64)
     );
-    Some(finding(window, storm, severity, summary))
+    Some(finding(derived, storm, severity, summary))
 }
 
-fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) -> Finding {
+fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: String) -> Finding {
     let mut evidence = Vec::new();
     if let Some(cpu) = storm.cpu_s {
         evidence.push(
             Evidence::seconds("CPU of kworkers of inode_switch_wbs", cpu, "/proc/PID/stat utime + stime")
-                .against(HURTS_CPUS * window.seconds().min(STORM_S)),
+                .against(HURTS_CPUS * derived.seconds.min(STORM_S)),
         );
         evidence.push(Evidence::count("Such kworkers", storm.workers, "/proc/PID/comm"));
     }
     for (pair, moves) in storm.moves.iter().flatten().take(3) {
-        let (from, to) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+        let (from, to) = (derived.label_of_ino(pair.one), derived.label_of_ino(pair.other));
         let name = format!("Inodes moved from {from} to {to} on {}", pair.bdi);
         evidence.push(Evidence::count(name, moves.switched, switches::SWITCHES));
         let lasted = Nanos(moves.last_at.0.saturating_sub(moves.first_at.0)).as_secs_f64();
         evidence.push(Evidence::seconds("from the first to the last", lasted, switches::SWITCHES));
-        evidence.extend(switches::removed_before(window, moves.first_at).map(|(at, path)| {
+        evidence.extend(switches::removed_before(derived.window, moves.first_at).map(|(at, path)| {
             let before = Nanos(moves.first_at.0.saturating_sub(at.0)).as_secs_f64();
             Evidence::seconds(format!("after the removal of {path}"), before, "trace of cgroup_rmdir")
         }));
@@ -221,7 +222,7 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
     evidence.push(Evidence::count("Cgroups removed in this window", storm.removed, "cgroup tree"));
     evidence.extend(storm.largest.map(|(id, slab)| {
         Evidence::bytes(
-            format!("Most reclaimable slab, {}", cgroup::label(window, id)),
+            format!("Most reclaimable slab, {}", derived.label(id)),
             slab,
             "memory.stat slab_reclaimable: inodes and dentries",
         )
@@ -231,12 +232,12 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
         evidence.push(Evidence::text("Mounted lazytime", storm.lazytime.join(", "), "/proc/self/mountinfo"));
     }
     let release =
-        window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+        derived.window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| {
         Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
     }));
-    let (plan, trade_off) = remedy(window, storm);
-    let whose = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES).map(|(id, _)| cgroup::label(window, id));
+    let (plan, trade_off) = remedy(derived, storm);
+    let whose = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES).map(|(id, _)| derived.label(id));
     let brief = Brief {
         because:
             "A cgroup that wrote many files was removed. The kernel now hands its cached inodes to the parent cgroup, \
@@ -256,7 +257,7 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
         rule: RULE.name,
         severity,
         summary,
-        confirmed: confirmed(window, storm),
+        confirmed: confirmed(derived, storm),
         evidence,
         cause: cause(storm),
         brief,
@@ -268,13 +269,13 @@ fn finding(window: &Window, storm: &Storm, severity: Severity, summary: String) 
 }
 
 /// What confirms it: how many inodes went from where to where, and the removal that set them off.
-fn confirmed(window: &Window, storm: &Storm) -> Option<String> {
+fn confirmed(derived: &Derived<'_>, storm: &Storm) -> Option<String> {
     let moves = storm.moves.as_deref()?;
     let (pair, most) = moves.first()?;
     let inodes = human::plural(most.switched, "inode", "inodes");
-    let (from, to) = (throttle::label(window, pair.one), throttle::label(window, pair.other));
+    let (from, to) = (derived.label_of_ino(pair.one), derived.label_of_ino(pair.other));
     let mut text = format!("{inodes} went from {from} to {to} on {}", pair.bdi);
-    if let Some((at, path)) = switches::removed_before(window, most.first_at) {
+    if let Some((at, path)) = switches::removed_before(derived.window, most.first_at) {
         let after = human::seconds(Nanos(most.first_at.0.saturating_sub(at.0)).as_secs_f64());
         text.push_str(&format!(", beginning {after} after the removal of {path}"));
     }
@@ -316,7 +317,7 @@ fn fixed_kernels() -> String {
     format!("{} or later (commits {})", releases.join(", "), hashes.join(" and "))
 }
 
-fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
+fn remedy(derived: &Derived<'_>, storm: &Storm) -> (Vec<Step>, String) {
     let mut plan = Vec::new();
     if storm.cost == Cost::Quadratic || storm.cost == Cost::Unknown {
         plan.push(Step {
@@ -328,7 +329,7 @@ fn remedy(window: &Window, storm: &Storm) -> (Vec<Step>, String) {
         });
     }
     let whose = match storm.largest {
-        Some((id, slab)) if slab >= MANY_INODES => cgroup::label(window, id),
+        Some((id, slab)) if slab >= MANY_INODES => derived.label(id),
         _ => "the units that write many files and end".to_owned(),
     };
     (

@@ -3,6 +3,7 @@
 //! tasks wait for that, while the disk has room. Not about limits that do not hold (`cgroup-writeback-missing`).
 #![doc = include_str!("io_limit_throttling.md")]
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{Rule, Verdict, cgroup, missing};
@@ -12,7 +13,7 @@ use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::units::Limit;
-use floodline_record::window::{Span, Window};
+use floodline_record::window::Span;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -44,29 +45,30 @@ struct AtLimit<'a> {
     hierarchy: Hierarchy,
 }
 
-fn check(window: &Window) -> Verdict {
-    if window.cgroup_io.is_empty() {
-        return match unread(window).filter(|_| window.facts.is_some()) {
+fn check(derived: &Derived<'_>) -> Verdict {
+    if derived.window.cgroup_io.is_empty() {
+        return match unread(derived).filter(|_| derived.window.facts.is_some()) {
             Some(gap) => Verdict::NotChecked(vec![gap]),
-            None if window.facts.is_none() => missing::not_checked(window, Source::IoStat, "io.max"),
+            None if derived.window.facts.is_none() => derived.not_checked(Source::IoStat, "io.max"),
             None => Verdict::Clear("no cgroup has a limit of I/O, or any I/O of its own".to_owned()),
         };
     }
-    if !missing::has_rates(window) {
+    if !derived.has_rates {
         return Verdict::NotChecked(vec![missing::needs_time(Source::IoStat, "io.stat")]);
     }
-    let limits = window.cgroup_io.values().filter(|span| limits(&span.last).iter().any(|(limit, ..)| limit.is_some()));
+    let limits =
+        derived.window.cgroup_io.values().filter(|span| limits(&span.last).iter().any(|(limit, ..)| limit.is_some()));
     let count = limits.count() as u64;
     if count == 0 {
-        if let Some(gap) = unread(window) {
+        if let Some(gap) = unread(derived) {
             return Verdict::NotChecked(vec![gap]);
         }
         return Verdict::Clear("no cgroup has a limit of I/O".to_owned());
     }
-    let found: Vec<Finding> = at_limit(window).iter().filter_map(|at| finding(window, at)).collect();
+    let found: Vec<Finding> = at_limit(derived).iter().filter_map(|at| finding(derived, at)).collect();
     if found.is_empty() {
         let limits = human::plural(count, "cgroup has a limit of I/O", "cgroups have limits of I/O");
-        let parts = window.cgroup_io.values().flat_map(|span| {
+        let parts = derived.window.cgroup_io.values().flat_map(|span| {
             let part = |(limit, what, ..): (Option<u64>, &str, bool, bool)| Some(used(span, what)? / limit? as f64);
             limits_of(span).into_iter().filter_map(part).collect::<Vec<f64>>()
         });
@@ -77,8 +79,8 @@ fn check(window: &Window) -> Verdict {
 }
 
 /// What keeps limits of I/O from being known: a whole file of them that was not read.
-fn unread(window: &Window) -> Option<Gap> {
-    let of = |source| window.gaps_of(source).find(|gap| gap.entity.is_none() && gap.cause != Cause::NotPlanned);
+fn unread(derived: &Derived<'_>) -> Option<Gap> {
+    let of = |source| derived.window.gaps_of(source).find(|gap| gap.entity.is_none() && gap.cause != Cause::NotPlanned);
     [Source::IoStat, Source::IoLimits, Source::BlkioLimits].into_iter().find_map(of).cloned()
 }
 
@@ -109,12 +111,12 @@ fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
     (span.seconds() > 0.0).then(|| growth as f64 / span.seconds())
 }
 
-fn at_limit(window: &Window) -> Vec<AtLimit<'_>> {
+fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
     let mut found = Vec::new();
-    for (id, span) in &window.cgroup_io {
-        let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { continue };
-        let Some(device) = device::by_dev(window, *dev) else { continue };
-        let hierarchy = match window.entities.get(cgroup) {
+    for (id, span) in &derived.window.cgroup_io {
+        let Some(Entity::CgroupIo { cgroup, dev }) = derived.window.entities.get(id) else { continue };
+        let Some(device) = device::by_dev(derived.window, *dev) else { continue };
+        let hierarchy = match derived.window.entities.get(cgroup) {
             Some(Entity::Cgroup { hierarchy, .. }) => *hierarchy,
             _ => Hierarchy::V2,
         };
@@ -130,51 +132,53 @@ fn at_limit(window: &Window) -> Vec<AtLimit<'_>> {
 }
 
 /// Whether a cgroup is another or below it.
-fn is_within(window: &Window, id: EntityId, above: EntityId) -> bool {
-    let (Some(path), Some(above)) = (cgroup::path(window, id), cgroup::path(window, above)) else { return false };
+fn is_within(derived: &Derived<'_>, id: EntityId, above: EntityId) -> bool {
+    let (Some(path), Some(above)) = (cgroup::path(derived.window, id), cgroup::path(derived.window, above)) else {
+        return false;
+    };
     let rest = path.as_bytes().strip_prefix(above.as_bytes());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// The process of the cgroup that does most of what the limit counts.
-fn largest_user(window: &Window, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Option<u32> {
-    let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match window.entities.get(id) {
+fn largest_user(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Option<u32> {
+    let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match derived.window.entities.get(id) {
         Some(Entity::Process { pid, cgroup, .. }) if inside(*cgroup) => {
             let bytes = if at.is_write { span.growth.write_bytes } else { span.growth.read_bytes };
             Some((bytes?, *pid))
         }
         _ => None,
     };
-    window.processes.iter().filter_map(of).max().map(|(_, pid)| pid)
+    derived.window.processes.iter().filter_map(of).max().map(|(_, pid)| pid)
 }
 
-fn finding(window: &Window, at: &AtLimit<'_>) -> Option<Finding> {
+fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
     let utilisation = at.device.utilisation()?;
     if utilisation >= ROOM {
         return None;
     }
-    let inside = |id: Option<EntityId>| id.is_some_and(|id| is_within(window, id, at.cgroup));
-    let known = waiting::waiters(window);
-    let waiters: Vec<Waiter> = known.clone().unwrap_or_default().into_iter().filter(|w| inside(w.cgroup)).collect();
-    let pressure = window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
-    let user = largest_user(window, at, inside);
+    let inside = |id: Option<EntityId>| id.is_some_and(|id| is_within(derived, id, at.cgroup));
+    let known = derived.waiters();
+    let waiters: Vec<Waiter> = known.unwrap_or_default().iter().filter(|w| inside(w.cgroup)).cloned().collect();
+    let pressure = derived.window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
+    let user = largest_user(derived, at, inside);
     let others: Vec<Waiter> = waiters.iter().filter(|waiter| user != Some(waiter.pid)).cloned().collect();
     let severity = match known {
         // Who uses the limit up alone waits for it as was meant.
         Some(_) if others.is_empty() && waiters.is_empty() => return None,
         Some(_) if others.is_empty() => Severity::Info,
-        Some(_) if waiting::is_harm(window, &others) => Severity::Critical,
+        Some(_) if waiting::is_harm(derived, &others) => Severity::Critical,
         Some(_) => Severity::Warning,
         None if pressure.is_some_and(|share| share >= HURTS) => Severity::Warning,
         None => return None,
     };
     let waiters = if others.is_empty() { waiters } else { others };
-    let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / window.seconds();
+    let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / derived.seconds;
     let is_unexplained = waited.max(pressure.unwrap_or(0.0)) > 2.0 * utilisation + HURTS;
     if at.used < AT_LIMIT * at.limit as f64 && !is_unexplained {
         return None;
     }
-    let who = cgroup::label(window, at.cgroup);
+    let who = derived.label(at.cgroup);
     let amount = |value: f64| match at.is_bytes {
         true => human::bytes_per_second(value),
         false => format!("{} requests/s", human::number(value)),

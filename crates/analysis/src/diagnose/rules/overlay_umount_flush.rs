@@ -5,21 +5,18 @@
 #![doc = include_str!("overlay_umount_flush.md")]
 
 mod remedy;
-mod upper;
-mod wait;
 
 use self::remedy::remedy;
-use self::upper::{Level, Upper};
-use self::wait::Seen;
-use crate::diagnose::burst::{self, Burst, Trigger};
-use crate::diagnose::device::Device;
-use crate::diagnose::{Rule, Verdict, missing};
+use crate::diagnose::burst::{self, Burst, NOTICED_S};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::unmount::Unmount;
+use crate::diagnose::unmount::upper::{self, Upper};
+use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::Behaviour;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -30,16 +27,14 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A wait that people notice, seconds.
-const NOTICED_S: f64 = 1.0;
 /// A wait that breaks time limits of teardown, seconds.
 const HURTS_S: f64 = 2.0;
 /// Bytes that the slowest disk still sold writes in a second.
 const LITTLE: u64 = 8 << 20;
 
-fn check(window: &Window) -> Verdict {
-    let Some(facts) = window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
-        return missing::not_checked(window, Source::Mountinfo, "mounts");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let Some(facts) = derived.window.facts.as_ref().filter(|facts| !facts.mounts.is_empty()) else {
+        return derived.not_checked(Source::Mountinfo, "mounts");
     };
     let overlays = || facts.mounts.iter().filter_map(|mount| mount.overlay.as_ref());
     if overlays().next().is_none() {
@@ -56,20 +51,20 @@ fn check(window: &Window) -> Verdict {
         return Verdict::Clear(format!("kernel {kernel} does not write out the upper filesystem at unmount"));
     }
     if synced.iter().all(|overlay| overlay.upper_dev.is_none()) {
-        return missing::not_checked(window, Source::Mountinfo, "the filesystem of an overlay's upper directory");
+        return derived.not_checked(Source::Mountinfo, "the filesystem of an overlay's upper directory");
     }
-    let uppers = upper::uppers(window);
+    let unmounts = derived.unmounts();
+    let uppers = &unmounts.uppers;
     if uppers.is_empty() {
         return Verdict::Clear("the upper filesystems are not on a block device".to_owned());
     }
-    let findings: Vec<Finding> = uppers.iter().filter_map(|upper| finding(window, upper)).collect();
-    if !findings.is_empty() {
-        return Verdict::Found(findings);
+    if !unmounts.noticed.is_empty() {
+        return Verdict::Found(unmounts.noticed.iter().map(|unmount| finding(derived, unmount)).collect());
     }
     let unknown: Vec<Gap> = uppers
         .iter()
         .filter(|upper| upper.dirty.1 >= LITTLE && upper.at_most_s().is_none_or(|seconds| seconds >= NOTICED_S))
-        .map(|upper| upper::gap(window, upper))
+        .map(|upper| upper::gap(derived, upper))
         .collect();
     match (unknown.is_empty(), uppers.iter().max_by_key(|upper| upper.dirty.1)) {
         (true, Some(most)) => Verdict::Clear(format!(
@@ -82,27 +77,9 @@ fn check(window: &Window) -> Verdict {
     }
 }
 
-/// Whether a burst on a device is what this rule reports: umount is seen waiting for it, or it was asked
-/// for on a device that carries overlays.
-pub(super) fn claims(window: &Window, device: &Device<'_>, burst: &Burst) -> bool {
-    let Verdict::Found(findings) = check(window) else { return false };
-    let carries = || upper::uppers(window).iter().any(|upper| upper.device.id == device.id);
-    findings.iter().any(|one| one.severity == Severity::Critical) || (burst.trigger == Trigger::Asked && carries())
-}
-
-fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
-    let seen = Seen::of(window, upper);
-    let asked = burst::longest(window, &upper.device);
-    let asked = asked.filter(|burst| burst.trigger == Trigger::Asked && !seen.is_happening());
-    let level = if seen.is_happening() { Level::Most } else { Level::Now };
-    let ((dirty, _), source) = upper::dirty_of(window, &upper.device, level, upper.is_one_drain)?;
-    let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
-        Some(speed) => dirty as f64 / speed.value,
-        None => 0.0,
-    };
-    if !seen.is_happening() && asked.is_none() && foretold_s < NOTICED_S {
-        return None;
-    }
+fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
+    let Unmount { upper, seen, asked, level, dirty, source, foretold_s } = unmount;
+    let (dirty, foretold_s) = (*dirty, *foretold_s);
     let hurt = asked.is_some_and(|burst| burst.stalled());
     let severity = match seen.is_happening() {
         true => Severity::Critical,
@@ -113,7 +90,7 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     let dirty_name = if seen.is_happening() { "Dirty there, at most" } else { "Dirty there now" };
     let mut evidence = vec![
         Evidence::count(format!("Overlays on {device} that are not volatile"), upper.overlays, "mountinfo"),
-        Evidence::bytes(dirty_name, dirty, source),
+        Evidence::bytes(dirty_name, dirty, *source),
     ];
     evidence.extend(
         upper
@@ -123,15 +100,15 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
     evidence.push(Evidence::seconds("Time to write it", foretold_s, "dirty ÷ bandwidth").against(NOTICED_S));
     evidence.extend(asked.iter().flat_map(asked_rows));
     evidence.extend(seen.evidence(upper));
-    evidence.extend(upper::owners(window, upper, level));
-    let (plan, trade_off) = remedy(window, upper);
-    Some(Finding {
+    evidence.extend(upper::owners(derived, upper, *level));
+    let (plan, trade_off) = remedy(derived, upper);
+    Finding {
         rule: RULE.name,
         severity,
-        summary: summary(upper, &seen, asked.as_ref(), dirty, foretold_s),
+        summary: summary(unmount),
         confirmed: seen.confirmed(),
         evidence,
-        cause: cause(window, upper),
+        cause: cause(derived, upper),
         brief: Brief {
             because: format!(
                 "Unmounting an overlay writes out the whole filesystem below it ({}), with the unwritten data of all \
@@ -149,10 +126,11 @@ fn finding(window: &Window, upper: &Upper<'_>) -> Option<Finding> {
         devices: vec![device.to_string()],
         plan,
         trade_off,
-    })
+    }
 }
 
-fn summary(upper: &Upper<'_>, seen: &Seen, asked: Option<&Burst>, dirty: u64, foretold_s: f64) -> String {
+fn summary(unmount: &Unmount<'_>) -> String {
+    let Unmount { upper, seen, asked, dirty, foretold_s, .. } = unmount;
     let device = upper.device.name;
     let overlays = human::plural(upper.overlays, "overlay", "overlays");
     match asked {
@@ -169,14 +147,14 @@ fn summary(upper: &Upper<'_>, seen: &Seen, asked: Option<&Burst>, dirty: u64, fo
         ),
         None => format!(
             "Unmounting any of {overlays} will take {}: it first writes out all {} that are dirty on {device}.",
-            human::seconds(foretold_s),
-            human::bytes(dirty as f64)
+            human::seconds(*foretold_s),
+            human::bytes(*dirty as f64)
         ),
     }
 }
 
-fn cause(window: &Window, upper: &Upper<'_>) -> String {
-    let assumed = match window.facts.as_ref().and_then(|facts| facts.kernel) {
+fn cause(derived: &Derived<'_>, upper: &Upper<'_>) -> String {
+    let assumed = match derived.window.facts.as_ref().and_then(|facts| facts.kernel) {
         Some(_) => "",
         None => " The kernel's version is not known: kernels since 4.16 and 4.14.60 do this.",
     };

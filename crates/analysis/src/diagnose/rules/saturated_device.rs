@@ -4,15 +4,15 @@
 //! it is `dirty-cliff`, `dominant-writer` or `fsync-behind-writeback`.
 #![doc = include_str!("saturated_device.md")]
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
-use crate::diagnose::load::{self, Kind, Load};
+use crate::diagnose::load::{self, Kind, LASTS_SHARE, Load};
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, dirty, missing, writer};
+use crate::diagnose::{Rule, Verdict, missing, writer};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -23,10 +23,6 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Seconds of a busy disk that are worth a finding.
-const NOTICED_S: f64 = 2.0;
-/// Part of the window in which it was so that makes it more than a moment.
-const LASTS_SHARE: f64 = 0.25;
 /// Part of the busy time with a task waiting for I/O from which it was felt.
 const FELT_PRESSURE: f64 = 0.5;
 /// Mean time of a write from which waiting for one is noticed, seconds.
@@ -43,23 +39,22 @@ struct Causer {
     share: f64,
 }
 
-fn check(window: &Window) -> Verdict {
-    if !missing::has_rates(window) {
+fn check(derived: &Derived<'_>) -> Verdict {
+    if !derived.has_rates {
         return Verdict::NotChecked(vec![missing::needs_time(Source::Diskstats, "io_time")]);
     }
-    let disks = device::disks(window);
+    let disks = derived.disks();
     if disks.is_empty() {
-        return missing::not_checked(window, Source::Diskstats, "no disk");
+        return derived.not_checked(Source::Diskstats, "no disk");
     }
-    if dirty::io_pressure_some(window).is_none() {
-        return missing::not_checked(window, Source::Pressure, "io");
+    if derived.dirty.io_pressure_some.is_none() {
+        return derived.not_checked(Source::Pressure, "io");
     }
-    let loads: Vec<(Device<'_>, Load)> = disks.iter().map(|disk| (*disk, load::busy(window, disk))).collect();
-    let is_full = |load: &Load| load.seconds >= NOTICED_S.max(LASTS_SHARE * window.seconds());
+    let loads = derived.loads();
     let findings: Vec<Finding> = loads
         .iter()
-        .filter(|(_, load)| is_full(load) && load.kind() != Kind::Writeback)
-        .filter_map(|(disk, load)| finding(window, disk, load))
+        .filter(|(_, load)| load::is_full_of_other(derived, load))
+        .filter_map(|(disk, load)| finding(derived, disk, load))
         .collect();
     if !findings.is_empty() {
         return Verdict::Found(findings);
@@ -78,20 +73,20 @@ fn check(window: &Window) -> Verdict {
 }
 
 /// Processes by what fills the disk, most first.
-fn causers(window: &Window, kind: Kind) -> Vec<Causer> {
+fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
     let of = |(id, span): (&EntityId, &floodline_record::window::Span<floodline_record::sample::ProcessRow>)| {
         let bytes = match kind {
             Kind::Reads => span.growth.read_bytes?.0,
             _ => span.growth.write_bytes?.0,
         };
-        match window.entities.get(id) {
+        match derived.window.entities.get(id) {
             Some(entity @ Entity::Process { pid, kthread: false, .. }) if bytes > 0 => {
                 Some(Causer { id: *id, pid: *pid, label: entity.label(), bytes, share: 0.0 })
             }
             _ => None,
         }
     };
-    let mut causers: Vec<Causer> = window.processes.iter().filter_map(of).collect();
+    let mut causers: Vec<Causer> = derived.window.processes.iter().filter_map(of).collect();
     let total = causers.iter().map(|causer| causer.bytes).fold(0, u64::saturating_add).max(1);
     for causer in &mut causers {
         causer.share = causer.bytes as f64 / total as f64;
@@ -100,22 +95,22 @@ fn causers(window: &Window, kind: Kind) -> Vec<Causer> {
     causers
 }
 
-fn finding(window: &Window, disk: &Device<'_>, load: &Load) -> Option<Finding> {
+fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Finding> {
     let pressure = load.pressure?;
     let kind = load.kind();
-    let causers = causers(window, kind);
+    let causers = causers(derived, kind);
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
     // One writer is `dominant-writer`'s, which knows what it dirtied and how to make it less.
     if kind != Kind::Reads && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE) {
         return None;
     }
-    let others = waiting::others(window, |waiter| alone.is_some_and(|causer| causer.pid == waiter.pid));
+    let others = waiting::others(derived, |waiter| alone.is_some_and(|causer| causer.pid == waiter.pid));
     let is_slow = load.write_await_s >= SLOW_S || kind == Kind::Reads || others.as_ref().is_some_and(|o| !o.is_empty());
     let severity = match &others {
         _ if pressure < FELT_PRESSURE || !is_slow => return None,
         // Who fills a disk alone waits for nobody but himself.
         Some(others) if others.is_empty() => Severity::Info,
-        Some(others) if waiting::is_harm(window, others) => Severity::Critical,
+        Some(others) if waiting::is_harm(derived, others) => Severity::Critical,
         _ => Severity::Warning,
     };
     let with = match kind {
@@ -123,7 +118,7 @@ fn finding(window: &Window, disk: &Device<'_>, load: &Load) -> Option<Finding> {
         _ if load.mean_write() <= device::SMALL_WRITE => "small writes that tasks wait for (fsync, direct I/O)",
         _ => "writes past the page cache (direct I/O)",
     };
-    let who = others.as_ref().and_then(|others| others.first()).map(|waiter| waits(window, waiter));
+    let who = others.as_ref().and_then(|others| others.first()).map(|waiter| waits(derived, waiter));
     let summary = format!(
         "{} is busy {} of the time with {with}{}. Writeback is not the reason.",
         disk.name,
@@ -205,19 +200,11 @@ fn trade_off(kind: Kind, load: &Load) -> &'static str {
 }
 
 /// Who waits, for the end of a sentence.
-fn waits(window: &Window, waiter: &Waiter) -> String {
+fn waits(derived: &Derived<'_>, waiter: &Waiter) -> String {
     match waiter.seconds {
-        Some(seconds) => format!("{} waited {}", waiting::named(window, waiter), human::seconds(seconds)),
-        None => format!("{} was seen waiting", waiting::named(window, waiter)),
+        Some(seconds) => format!("{} waited {}", waiting::named(derived, waiter), human::seconds(seconds)),
+        None => format!("{} was seen waiting", waiting::named(derived, waiter)),
     }
-}
-
-/// Whether a disk is saturated by what is not writeback: then no rule of writeback is to blame for waits.
-pub(super) fn claims(window: &Window, disk: &Device<'_>) -> bool {
-    let load = load::busy(window, disk);
-    load.seconds >= NOTICED_S.max(LASTS_SHARE * window.seconds())
-        && load.kind() != Kind::Writeback
-        && writer::writers(window).period == writer::Period::Window
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ mod starved;
 mod storm;
 mod stormy;
 
-use crate::budget::{Budgets, CgroupBudget, Scope, Setting, budgets};
-use crate::diagnose::{Rule, Verdict, missing, writer};
+use crate::budget::{Budgets, CgroupBudget, Scope, Setting};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict};
 use crate::report::{Finding, Severity};
 use activity::Activity;
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::window::Window;
 use measured::Measured;
 use starved::{Candidates, Starved};
 
@@ -32,13 +32,13 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(window: &Window) -> Verdict {
-    let budgets = budgets(window);
-    let writers = writer::writers(window);
-    let occupied = starved::occupied(window, &budgets, &writers.processes);
-    let storms = storm::storms(window, &budgets, &writers, occupied.as_ref());
+fn check(derived: &Derived<'_>) -> Verdict {
+    let budgets = derived.budgets();
+    let writers = derived.writers();
+    let occupied = starved::occupied(derived, budgets, &writers.processes);
+    let storms = storm::storms(derived, budgets, writers, occupied.as_ref());
     if !storms.is_empty() {
-        return Verdict::Found(stormy::findings(window, &budgets, &storms, occupied.as_ref(), writers.period));
+        return Verdict::Found(stormy::findings(derived, budgets, &storms, occupied.as_ref(), writers.period));
     }
     match budgets.scope {
         Scope::PerCgroup => {}
@@ -46,20 +46,20 @@ fn check(window: &Window) -> Verdict {
             return Verdict::Clear("no per-cgroup budget exists here: memory and io are not both on version 2".into());
         }
         Scope::KernelTooOld => return Verdict::Clear("no per-cgroup budget exists before kernel 4.2".into()),
-        Scope::Unknown => return missing::not_checked(window, Source::CgroupV2, "cgroup set-up"),
+        Scope::Unknown => return derived.not_checked(Source::CgroupV2, "cgroup set-up"),
     }
     let known: Vec<&CgroupBudget> = budgets.cgroups.iter().filter(|budget| budget.domain.thresh.is_some()).collect();
     if known.is_empty() {
         return match budgets.cgroups.first() {
             Some(budget) if !budget.domain.missing.is_empty() => Verdict::NotChecked(budget.domain.missing.clone()),
-            _ if window.cgroups.is_empty() => missing::not_checked(window, Source::CgroupV2, "no cgroup"),
+            _ if derived.window.cgroups.is_empty() => derived.not_checked(Source::CgroupV2, "no cgroup"),
             _ => Verdict::Clear("no cgroup has a memory controller of its own".into()),
         };
     }
     let lives = |id| occupied.as_ref().is_none_or(|occupied| occupied.contains_key(&id));
     let Candidates { starved, tight } =
-        starved::candidates(window, known.iter().copied().filter(|budget| lives(budget.cgroup)));
-    let of = |some: &[Starved<'_>]| activity::activity(window, some, occupied.as_ref(), writers.period);
+        starved::candidates(derived, known.iter().copied().filter(|budget| lives(budget.cgroup)));
+    let of = |some: &[Starved<'_>]| activity::activity(derived, some, occupied.as_ref(), writers.period);
     // A budget that some writers could live with has to be seen hurting.
     let tight_ones = tight.len() as u64;
     let starved = if starved.is_empty() && of(&tight).is_amplified() { tight } else { starved };
@@ -67,7 +67,7 @@ fn check(window: &Window) -> Verdict {
     let Some(worst) = starved.iter().min_by_key(|starved| (starved.thresh, &starved.budget.path)) else {
         return Verdict::Clear(smallest(&known, tight_ones));
     };
-    Verdict::Found(vec![finding(window, &budgets, &starved, worst, &activity)])
+    Verdict::Found(vec![finding(derived, budgets, &starved, worst, &activity)])
 }
 
 /// The smallest budget of all, for the reason why nothing was found.
@@ -89,14 +89,14 @@ fn smallest(known: &[&CgroupBudget], tight: u64) -> String {
 }
 
 fn finding(
-    window: &Window,
+    derived: &Derived<'_>,
     budgets: &Budgets,
     starved: &[Starved<'_>],
     worst: &Starved<'_>,
     activity: &Activity<'_, '_>,
 ) -> Finding {
     let writes = activity.rate.is_some_and(|rate| rate > 0.0) || starved.iter().any(|one| one.peak > Some(0));
-    let waiting = activity::waiting(window, starved);
+    let waiting = activity::waiting(derived, starved);
     let throttled = waiting.is_throttling();
     let severity = match (activity.is_amplified() || throttled, writes) {
         (true, _) => Severity::Critical,
@@ -119,10 +119,10 @@ fn finding(
         human::plural(starved.len() as u64, "cgroup", "cgroups"),
         human::bytes(worst.thresh as f64),
     );
-    let (plan, why, trade_off) = remedy::remedy(window, starved, worst);
+    let (plan, why, trade_off) = remedy::remedy(derived, starved, worst);
     let brief = remedy::brief(starved, worst, activity, &trade_off);
-    let measured = Measured::of(window, starved);
-    let mut evidence = evidence::evidence(window, budgets, starved, worst, activity, &waiting);
+    let measured = Measured::of(derived, starved);
+    let mut evidence = evidence::evidence(derived, budgets, starved, worst, activity, &waiting);
     evidence.extend(measured.iter().flat_map(Measured::evidence));
     Finding {
         rule: RULE.name,

@@ -3,7 +3,8 @@
 //! about the limits of the machine or of cgroups.
 #![doc = include_str!("strictlimit_throttling.md")]
 
-use crate::diagnose::{Rule, Verdict, dirty, missing, throttle, waiting};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict, missing, throttle};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -11,7 +12,7 @@ use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
-use floodline_record::window::{Span, Window};
+use floodline_record::window::Span;
 
 /// What the change costs.
 const TRADE_OFF: &str = "Without it the device may fill the machine's whole dirty threshold, and a slow one then holds up \
@@ -37,19 +38,19 @@ const FELT: f64 = 0.1;
 /// The same, from which a task does little else.
 const HURTS: f64 = 0.5;
 
-fn check(window: &Window) -> Verdict {
+fn check(derived: &Derived<'_>) -> Verdict {
     let is_strict = |event: &Throttled| event.domain == Domain::Strictlimit && event.pauses > 0;
     let task = |event: &Throttled| (event.bdi.clone(), event.who.comm.clone(), event.tid, event.who.cgroup_ino);
-    let Some(paused) = throttle::by(window, |event| is_strict(event).then(|| task(event))) else {
-        return match untraced(window) {
+    let Some(paused) = throttle::by(derived.window, |event| is_strict(event).then(|| task(event))) else {
+        return match untraced(derived) {
             Some(finding) => Verdict::Found(vec![finding]),
-            None => missing::not_checked(window, Source::TraceThrottle, "balance_dirty_pages"),
+            None => derived.not_checked(Source::TraceThrottle, "balance_dirty_pages"),
         };
     };
     let Some(((bdi, comm, ..), pauses)) = paused.first() else {
         return Verdict::Clear("no task was paused by a device's strict limit".to_owned());
     };
-    let (seconds, window_s) = (pauses.total.as_secs_f64(), window.seconds());
+    let (seconds, window_s) = (pauses.total.as_secs_f64(), derived.seconds);
     if window_s <= 0.0 {
         return Verdict::NotChecked(vec![missing::needs_time(Source::TraceThrottle, "balance_dirty_pages")]);
     }
@@ -60,18 +61,18 @@ fn check(window: &Window) -> Verdict {
         ));
     }
     let severity = if seconds >= HURTS * window_s { Severity::Critical } else { Severity::Warning };
-    let all = throttle::total(window, Some(bdi)).unwrap_or_default();
-    let knobs = knobs(window, bdi);
+    let all = throttle::total(derived.window, Some(bdi)).unwrap_or_default();
+    let knobs = knobs(derived, bdi);
     let mut evidence = vec![
         Evidence::seconds(format!("Paused, {comm}"), seconds, throttle::SOURCE).against(FELT * window_s),
         Evidence::seconds(format!("Paused, all writers of {bdi}"), all.total.as_secs_f64(), throttle::SOURCE),
         Evidence::seconds("Longest pause", all.longest.as_secs_f64(), throttle::SOURCE),
     ];
-    evidence.extend(longest(window, bdi).map(|state| {
-        let share = state.wb_setpoint_pages.bytes(dirty::page_size(window));
+    evidence.extend(longest(derived, bdi).map(|state| {
+        let share = state.wb_setpoint_pages.bytes(derived.page_size);
         Evidence::bytes(
             "Dirty of the device, against its setpoint",
-            state.wb_dirty_pages.bytes(dirty::page_size(window)).0,
+            state.wb_dirty_pages.bytes(derived.page_size).0,
             "wb_dirty, wb_setpoint of the longest pause",
         )
         .against(share.0 as f64)
@@ -81,7 +82,7 @@ fn check(window: &Window) -> Verdict {
             .and_then(|span| span.last.max_bytes)
             .map(|bytes| Evidence::bytes("Its largest share", bytes.0, format!("/sys/class/bdi/{bdi}/max_bytes"))),
     );
-    evidence.extend(dirty::dirty_peak(window).zip(dirty::freerun_ceiling(window)).map(|(peak, ceiling)| {
+    evidence.extend(derived.dirty.peak.zip(derived.dirty.freerun_ceiling).map(|(peak, ceiling)| {
         Evidence::bytes("Most dirty on the machine, against throttling", peak.0, "freerun ceiling")
             .against(ceiling.0 as f64)
     }));
@@ -116,29 +117,29 @@ fn check(window: &Window) -> Verdict {
 
 /// What files show of it: a device with a strict limit, dirty data of it that stand still at a small part of what the
 /// machine may have, and processes that wait meanwhile.
-fn untraced(window: &Window) -> Option<Finding> {
-    let freerun = dirty::freerun_ceiling(window)?.0;
-    let most = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max()?.0;
-    let waiters = waiting::waiters(window)?;
+fn untraced(derived: &Derived<'_>) -> Option<Finding> {
+    let freerun = derived.dirty.freerun_ceiling?.0;
+    let most = derived.dirty.unwritten_peak?.0;
+    let waiters = derived.waiters()?;
     let waiter = waiters.first()?;
     let waited = waiter.seconds?;
-    if most >= freerun || waited < FELT * window.seconds() || dirty::dirtying_rate(window)? <= 0.0 {
+    if most >= freerun || waited < FELT * derived.seconds || derived.dirty.dirtying_rate? <= 0.0 {
         return None;
     }
-    let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match window.entities.get(id) {
+    let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match derived.window.entities.get(id) {
         Some(Entity::Bdi { name }) if span.last.strict_limit.is_some_and(|flag| flag.0 == 1) => {
             // What the device may have of the hard threshold, half of which is where pausing begins.
             let share = span.last.max_ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6);
-            let limit = dirty::hard_threshold(window)?.0 as f64 * share;
-            let series = window.bdi_series.get(id)?;
+            let limit = derived.dirty.hard_threshold?.0 as f64 * share;
+            let series = derived.window.bdi_series.get(id)?;
             let held = series.iter().filter_map(|(_, row)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0)));
             let held = held.max().unwrap_or(most);
             (held as f64 >= AT_SHARE * limit).then_some((name.clone(), limit, held))
         }
         _ => None,
     };
-    let (bdi, limit, held) = window.bdis.iter().filter_map(strict).next()?;
-    let severity = if waited >= HURTS * window.seconds() { Severity::Critical } else { Severity::Warning };
+    let (bdi, limit, held) = derived.window.bdis.iter().filter_map(strict).next()?;
+    let severity = if waited >= HURTS * derived.seconds { Severity::Critical } else { Severity::Warning };
     Some(Finding {
         rule: RULE.name,
         severity,
@@ -146,13 +147,13 @@ fn untraced(window: &Window) -> Option<Finding> {
             "{} waited {} of {} while {bdi} was at its strict limit of {} and the machine had room.",
             waiter.label(),
             human::seconds(waited),
-            human::seconds(window.seconds()),
+            human::seconds(derived.seconds),
             human::bytes(limit)
         ),
         confirmed: None,
         evidence: vec![
             Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source)
-                .against(FELT * window.seconds()),
+                .against(FELT * derived.seconds),
             Evidence::bytes("Most dirty and under writeback of the device", held, "debugfs bdi stats, or /proc/vmstat")
                 .against(limit.round()),
             Evidence::bytes("Most dirty on the machine, against throttling", most, "freerun ceiling")
@@ -187,13 +188,14 @@ fn off(bdi: &Name) -> Step {
 }
 
 /// The record of the longest pause on a device.
-fn longest(window: &Window, bdi: &Name) -> Option<ThrottleState> {
-    let of_it = throttle::events(window)?.filter(|event| event.bdi == *bdi && event.domain == Domain::Strictlimit);
+fn longest(derived: &Derived<'_>, bdi: &Name) -> Option<ThrottleState> {
+    let of_it =
+        throttle::events(derived.window)?.filter(|event| event.bdi == *bdi && event.domain == Domain::Strictlimit);
     of_it.max_by_key(|event| event.pause_ns_max)?.longest
 }
 
-fn knobs<'a>(window: &'a Window, bdi: &Name) -> Option<&'a Span<BdiRow>> {
-    window.bdis.get(&window.lookup().bdi(bdi)?)
+fn knobs<'a>(derived: &Derived<'a>, bdi: &Name) -> Option<&'a Span<BdiRow>> {
+    derived.window.bdis.get(&derived.window.lookup().bdi(bdi)?)
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 //! What the kernel decides by it is then wrong, and so is every other finding that uses it.
 #![doc = include_str!("wrapped_dirty_counter.md")]
 
-use crate::diagnose::{Rule, Verdict, cgroup, dirty, missing};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Pages};
-use floodline_record::window::Window;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -38,19 +38,22 @@ struct Impossible {
     source: String,
 }
 
-fn check(window: &Window) -> Verdict {
-    let facts = window.facts.as_ref();
-    let Some(memory) = facts.and_then(|facts| facts.mem_total).or(window.host.last.mem_total) else {
-        return missing::not_checked(window, Source::Meminfo, "MemTotal");
+fn check(derived: &Derived<'_>) -> Verdict {
+    let facts = derived.window.facts.as_ref();
+    let Some(memory) = facts.and_then(|facts| facts.mem_total).or(derived.window.host.last.mem_total) else {
+        return derived.not_checked(Source::Meminfo, "MemTotal");
     };
-    if window.host.last.nr_dirty.is_none() && window.host.last.mem_dirty.is_none() && !has_unfit(window) {
-        return missing::not_checked(window, Source::Vmstat, "nr_dirty");
+    if derived.window.host.last.nr_dirty.is_none()
+        && derived.window.host.last.mem_dirty.is_none()
+        && !has_unfit(derived)
+    {
+        return derived.not_checked(Source::Vmstat, "nr_dirty");
     }
-    let mut found = of_machine(window, memory);
-    found.extend(of_cgroups(window, memory));
-    found.extend(of_wbs(window, memory));
-    found.extend(of_threshold(window, memory));
-    found.extend(unfit(window).map(|gap| Impossible {
+    let mut found = of_machine(derived, memory);
+    found.extend(of_cgroups(derived, memory));
+    found.extend(of_wbs(derived, memory));
+    found.extend(of_threshold(derived, memory));
+    found.extend(unfit(derived).map(|gap| Impossible {
         name: gap.detail.clone().map_or_else(|| format!("a counter of {}", gap.source), String::from),
         value: None,
         most: None,
@@ -62,25 +65,25 @@ fn check(window: &Window) -> Verdict {
             human::bytes(memory.0 as f64)
         ));
     }
-    Verdict::Found(vec![finding(window, &found)])
+    Verdict::Found(vec![finding(derived, &found)])
 }
 
 /// Numbers of the sources concerned that the parser could not hold.
-fn unfit(window: &Window) -> impl Iterator<Item = &Gap> {
+fn unfit<'a>(derived: &Derived<'a>) -> impl Iterator<Item = &'a Gap> {
     let sources = [Source::Vmstat, Source::Meminfo, Source::MemoryStat, Source::DebugBdiStats, Source::DebugWbStats];
-    window.gaps.iter().filter(move |gap| {
+    derived.window.gaps.iter().filter(move |gap| {
         sources.contains(&gap.source)
             && matches!(&gap.cause, Cause::Malformed { what } if what.contains("fits 64 bits"))
     })
 }
 
-fn has_unfit(window: &Window) -> bool {
-    unfit(window).next().is_some()
+fn has_unfit(derived: &Derived<'_>) -> bool {
+    unfit(derived).next().is_some()
 }
 
-fn of_machine(window: &Window, memory: Bytes) -> Vec<Impossible> {
-    let row = &window.host.max;
-    let pages = memory.0 / dirty::page_size(window);
+fn of_machine(derived: &Derived<'_>, memory: Bytes) -> Vec<Impossible> {
+    let row = &derived.window.host.max;
+    let pages = memory.0 / derived.page_size;
     let too_many = |name: &str, value: Option<Pages>| {
         let value = value.filter(|value| value.0 > pages)?;
         Some(Impossible {
@@ -113,9 +116,9 @@ fn too_much(name: &str, value: Option<Bytes>, memory: Bytes, source: &str) -> Op
     })
 }
 
-fn of_cgroups(window: &Window, memory: Bytes) -> Vec<Impossible> {
+fn of_cgroups(derived: &Derived<'_>, memory: Bytes) -> Vec<Impossible> {
     let of = |(id, span): (&_, &floodline_record::window::Span<floodline_record::sample::CgroupRow>)| {
-        let label = cgroup::label(window, *id);
+        let label = derived.label(*id);
         let dirty = too_much(&format!("file_dirty of {label}"), span.max.file_dirty, memory, "memory.stat file_dirty");
         let writeback = too_much(
             &format!("file_writeback of {label}"),
@@ -125,13 +128,14 @@ fn of_cgroups(window: &Window, memory: Bytes) -> Vec<Impossible> {
         );
         dirty.into_iter().chain(writeback)
     };
-    window.cgroups.iter().flat_map(of).collect()
+    derived.window.cgroups.iter().flat_map(of).collect()
 }
 
-fn of_wbs(window: &Window, memory: Bytes) -> Vec<Impossible> {
-    let label = |id: &floodline_record::id::EntityId| window.entities.get(id).map(Entity::label).unwrap_or_default();
-    let bdis = window.bdis.iter().map(|(id, span)| (id, span.max.reclaimable, span.max.writeback, "bdi stats"));
-    let wbs = window.wbs.iter().map(|(id, span)| (id, span.max.reclaimable, span.max.writeback, "wb_stats"));
+fn of_wbs(derived: &Derived<'_>, memory: Bytes) -> Vec<Impossible> {
+    let label =
+        |id: &floodline_record::id::EntityId| derived.window.entities.get(id).map(Entity::label).unwrap_or_default();
+    let bdis = derived.window.bdis.iter().map(|(id, span)| (id, span.max.reclaimable, span.max.writeback, "bdi stats"));
+    let wbs = derived.window.wbs.iter().map(|(id, span)| (id, span.max.reclaimable, span.max.writeback, "wb_stats"));
     let of = |(id, reclaimable, writeback, source): (&floodline_record::id::EntityId, _, _, &str)| {
         let dirty = too_much(&format!("Reclaimable of {}", label(id)), reclaimable, memory, source);
         let writeback = too_much(&format!("Writeback of {}", label(id)), writeback, memory, source);
@@ -141,12 +145,12 @@ fn of_wbs(window: &Window, memory: Bytes) -> Vec<Impossible> {
 }
 
 /// The hard threshold against the setting, where the setting alone bounds it and did not change meanwhile.
-fn of_threshold(window: &Window, memory: Bytes) -> Option<Impossible> {
-    let (first, row) = (&window.host.first, &window.host.last);
+fn of_threshold(derived: &Derived<'_>, memory: Bytes) -> Option<Impossible> {
+    let (first, row) = (&derived.window.host.first, &derived.window.host.last);
     if (first.dirty_bytes, first.dirty_ratio) != (row.dirty_bytes, row.dirty_ratio) {
         return None;
     }
-    let page_size = dirty::page_size(window);
+    let page_size = derived.page_size;
     let (thresh, bytes, ratio) = (row.nr_dirty_threshold?.0, row.dirty_bytes?.0, row.dirty_ratio?.0);
     let most = match (bytes, ratio) {
         (0, ratio) => memory.0 / page_size * ratio.min(100) / 100,
@@ -163,8 +167,8 @@ fn of_threshold(window: &Window, memory: Bytes) -> Option<Impossible> {
     })
 }
 
-fn finding(window: &Window, found: &[Impossible]) -> Finding {
-    let pressure = dirty::io_pressure_some(window);
+fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
+    let pressure = derived.dirty.io_pressure_some;
     let hurts = pressure.is_some_and(|share| share >= HURTS_PRESSURE);
     let is_negative = |one: &Impossible| one.value.is_none_or(|(value, _)| value > u64::MAX / 2);
     let names: Vec<&str> = found.iter().take(3).map(|one| one.name.as_str()).collect();
@@ -192,7 +196,7 @@ fn finding(window: &Window, found: &[Impossible]) -> Finding {
         Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
     }));
     let release =
-        window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+        derived.window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| Evidence::text("Kernel", release, "uname -r")));
     Finding {
         rule: RULE.name,

@@ -5,7 +5,8 @@
 
 use super::{RULE, lacks_support};
 use crate::diagnose::cgroup::{self, DevicesWritten};
-use crate::diagnose::device::{self, Device};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Device;
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_kernel::WhyNot;
 use floodline_record::facts::{HostFacts, Mount};
@@ -14,7 +15,6 @@ use floodline_record::human;
 use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::units::Count;
-use floodline_record::window::Window;
 
 /// What a cgroup has that nobody gave a weight.
 const USUAL: Count = Count(100);
@@ -23,24 +23,24 @@ const USUAL: Count = Count(100);
 type Weighted = (EntityId, u64);
 
 /// Cgroups that somebody gave a weight of their own.
-pub(super) fn weighted(window: &Window) -> Vec<Weighted> {
-    let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
-    let weight = |id: &EntityId| window.cgroup_limits.get(id)?.last.io_weight.filter(|weight| *weight != USUAL);
-    let ids = window.cgroup_limits.keys().filter(|id| !is_root(**id));
+pub(super) fn weighted(derived: &Derived<'_>) -> Vec<Weighted> {
+    let is_root = |id| cgroup::path(derived.window, id).is_some_and(|path| path.as_bytes() == b"/");
+    let weight = |id: &EntityId| derived.window.cgroup_limits.get(id)?.last.io_weight.filter(|weight| *weight != USUAL);
+    let ids = derived.window.cgroup_limits.keys().filter(|id| !is_root(**id));
     ids.filter_map(|id| Some((*id, weight(id)?.0))).collect()
 }
 
 /// Weights that do not hold, where memory and io are on the unified hierarchy.
-pub(super) fn without_effect(window: &Window, facts: &HostFacts) -> Option<Finding> {
-    let weighted = weighted(window);
-    let was_read = window.gaps_of(Source::IoCost).next().is_none();
+pub(super) fn without_effect(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
+    let weighted = weighted(derived);
+    let was_read = derived.window.gaps_of(Source::IoCost).next().is_none();
     if weighted.is_empty() || !was_read {
         return None;
     }
-    let disks = device::disks(window);
+    let disks = derived.disks();
     match disks.iter().any(|disk| shares_out(facts, disk)) {
-        false if !disks.is_empty() => Some(nobody_shares(window, &disks, &weighted)),
-        _ => escaping(window, facts, &weighted),
+        false if !disks.is_empty() => Some(nobody_shares(derived, disks, &weighted)),
+        _ => escaping(derived, facts, &weighted),
     }
 }
 
@@ -54,15 +54,15 @@ fn scheduler<'a>(disk: &Device<'a>) -> Option<&'a str> {
     disk.facts.and_then(|facts| facts.scheduler.as_deref())
 }
 
-fn rows<'a>(window: &'a Window, weighted: &'a [Weighted]) -> impl Iterator<Item = Evidence> + 'a {
+fn rows(derived: &Derived<'_>, weighted: &[Weighted]) -> impl Iterator<Item = Evidence> {
     weighted.iter().take(4).map(|(id, weight)| {
-        Evidence::count(format!("Weight of {}", cgroup::label(window, *id)), *weight, "io.weight default")
+        Evidence::count(format!("Weight of {}", derived.label(*id)), *weight, "io.weight default")
             .against(USUAL.0 as f64)
     })
 }
 
-fn nobody_shares(window: &Window, disks: &[Device<'_>], weighted: &[Weighted]) -> Finding {
-    let mut evidence: Vec<Evidence> = rows(window, weighted).collect();
+fn nobody_shares(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weighted]) -> Finding {
+    let mut evidence: Vec<Evidence> = rows(derived, weighted).collect();
     evidence.extend(disks.iter().take(4).map(|disk| {
         let scheduler = Name::new(scheduler(disk).unwrap_or("not read")).to_string();
         let name = format!("Scheduler of {}, without io.cost", disk.name);
@@ -99,8 +99,8 @@ fn nobody_shares(window: &Window, disks: &[Device<'_>], weighted: &[Weighted]) -
 }
 
 /// Weighted cgroups that write to a filesystem which does not tell cgroups apart.
-fn escaping(window: &Window, facts: &HostFacts, weighted: &[Weighted]) -> Option<Finding> {
-    let written = DevicesWritten::of(window);
+fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> Option<Finding> {
+    let written = DevicesWritten::of(derived.window);
     let mounts = |id: EntityId| written.devices(id).into_iter().flat_map(|device| device.mounts());
     let lacking = |id: EntityId| -> Option<(&Mount, WhyNot)> {
         let writable = mounts(id).filter(|mount| !mount.has_option("ro"));
@@ -113,7 +113,7 @@ fn escaping(window: &Window, facts: &HostFacts, weighted: &[Weighted]) -> Option
         Evidence::text(format!("Filesystem of {}", mount.mount_point), fs_type.clone(), "/proc/self/mountinfo")
             .against_text(why.to_string()),
     ];
-    evidence.extend(rows(window, &whose));
+    evidence.extend(rows(derived, &whose));
     Some(Finding {
         rule: RULE.name,
         confirmed: None,

@@ -39,9 +39,10 @@ fn a_trace_names_the_reason_the_writer_and_what_tasks_waited_in() {
     };
     let traced_at = |reason, at: fn(&burst::Burst) -> floodline_record::units::Nanos| {
         let mut window = dirty_cliff().traced(&["bytes", "flusher", "throttle"], events(reason)).window();
-        let burst = device::drains(&window).iter().find_map(|device| burst::longest(&window, device)).unwrap();
+        let burst =
+            device::drains(&window).iter().find_map(|device| burst::longest(&Derived::of(&window), device)).unwrap();
         window.events.iter_mut().for_each(|event| event.at = at(&burst));
-        let Verdict::Found(mut findings) = check(&window) else { panic!("nothing found") };
+        let Verdict::Found(mut findings) = check(&Derived::of(&window)) else { panic!("nothing found") };
         findings.remove(0)
     };
     let traced = |reason| traced_at(reason, |burst| burst.to);

@@ -2,15 +2,15 @@
 //! What the rule says where no burst was found: what the disks did instead, or what would be needed to tell.
 
 use crate::diagnose::burst::{self, NOTICED_S, NoBurst};
+use crate::diagnose::cycle;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
-use crate::diagnose::{cycle, missing};
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
-use floodline_record::window::Window;
 
 /// What the fullest disk did, where no burst was found: half a sentence that is true of every disk.
-pub(super) fn longest_seen(window: &Window, drains: &[Device<'_>]) -> String {
-    let of = |device: &Device<'_>| Some((device.name.clone(), burst::fullest(window, device)?));
+pub(super) fn longest_seen(derived: &Derived<'_>, drains: &[Device<'_>]) -> String {
+    let of = |device: &Device<'_>| Some((device.name.clone(), burst::fullest(derived, device)?));
     let fullest = drains.iter().filter_map(of).max_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
     let Some((name, full)) = fullest.filter(|(_, full)| full.seconds >= NOTICED_S) else {
         return "no disk was full for a second".to_owned();
@@ -27,16 +27,16 @@ pub(super) fn longest_seen(window: &Window, drains: &[Device<'_>]) -> String {
 
 /// What would be needed to tell how long the writing takes: the device's speed, or an observation that is long enough to
 /// see it happen or not.
-pub(super) fn too_short(window: &Window) -> Vec<Gap> {
+pub(super) fn too_short(derived: &Derived<'_>) -> Vec<Gap> {
     // Where the kernel's estimate was read, it is still the value that every estimate starts from.
-    let was_read = window.bdis.values().any(|span| span.last.write_bandwidth.is_some());
+    let was_read = derived.window.bdis.values().any(|span| span.last.write_bandwidth.is_some());
     let mut gaps = Vec::new();
     if !was_read {
-        gaps.push(missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"));
+        gaps.push(derived.gap(Source::DebugBdiStats, "BdiWriteBandwidth"));
     }
-    gaps.extend(cycle::gap(window, Source::Diskstats, "a disk at its limit, or a whole cycle of expiry"));
+    gaps.extend(cycle::gap(derived, Source::Diskstats, "a disk at its limit, or a whole cycle of expiry"));
     if gaps.is_empty() {
-        gaps.push(missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"));
+        gaps.push(derived.gap(Source::DebugBdiStats, "BdiWriteBandwidth"));
     }
     gaps
 }

@@ -2,6 +2,7 @@
 //! The readings that a finding of a dominant writer rests on, row by row, and what a trace saw of its data.
 
 use super::{Dominant, FELT_UTILISATION, NOTICED_S, STALL_AWAIT_S, Trouble, is_journald, name};
+use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{self, Period, Writers};
 use crate::diagnose::{cgroup, dirtying};
 use crate::ledger::{Ledger, ledger};
@@ -10,21 +11,20 @@ use floodline_record::facts::Journald;
 use floodline_record::human;
 use floodline_record::name::Name;
 use floodline_record::traced::Who;
-use floodline_record::window::Window;
 
 /// Share of its data dirtied again from which that is worth a word.
 const FELT_AGAIN: f64 = 0.1;
 
 /// What a trace saw of the writer's data: how much of all it was, in which file, and what of it reached the
 /// disks. `None` when it did not see most of it written by this one.
-pub(super) fn traced(window: &Window, dominant: &Dominant<'_, '_>) -> Option<String> {
-    let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(window, id));
+pub(super) fn traced(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Option<String> {
+    let of_cgroup = dominant.cgroup.map(|id| cgroup::ino(derived.window, id));
     let is_its = |who: &Who| match of_cgroup {
         Some(ino) => Some(who.cgroup_ino) == ino,
         None => who.pid == dominant.writer.pid,
     };
-    let all = dirtying::dirtying(window, |_, _| true)?;
-    let its = dirtying::dirtying(window, |_, dirtied| is_its(&dirtied.who))?;
+    let all = dirtying::dirtying(derived.window, |_, _| true)?;
+    let its = dirtying::dirtying(derived.window, |_, dirtied| is_its(&dirtied.who))?;
     let share = its.bytes as f64 / all.bytes.max(1) as f64;
     if dominant.is_children() || share < writer::DOMINANT_SHARE {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn traced(window: &Window, dominant: &Dominant<'_, '_>) -> Option<Str
         its.most_in()?
     );
     let of_process = |ledger: Ledger| ledger.processes.into_iter().find(|line| line.pid == dominant.writer.pid);
-    if let Some(line) = of_cgroup.is_none().then(|| ledger(window)).flatten().and_then(of_process) {
+    if let Some(line) = of_cgroup.is_none().then(|| ledger(derived.window)).flatten().and_then(of_process) {
         text.push_str(&format!("; {} of it reached the disks", human::bytes(line.device_bytes as f64)));
     }
     let again = its.redirtied_share().filter(|share| *share >= FELT_AGAIN);
@@ -47,12 +47,12 @@ pub(super) fn traced(window: &Window, dominant: &Dominant<'_, '_>) -> Option<Str
 }
 
 pub(super) fn evidence(
-    window: &Window,
+    derived: &Derived<'_>,
     writers: &Writers<'_>,
     dominant: &Dominant<'_, '_>,
     trouble: Option<&Trouble<'_>>,
 ) -> Vec<Evidence> {
-    let who = name(window, dominant);
+    let who = name(derived, dominant);
     let since = if writers.period == Period::SinceStart { ", since started" } else { "" };
     let mut rows = vec![
         Evidence::share(format!("Share of {who}{since}"), dominant.share, "its dirtied ÷ all dirtied")
@@ -65,7 +65,7 @@ pub(super) fn evidence(
             .map(|bytes| Evidence::bytes("It handed to write calls", bytes, "/proc/PID/io wchar")),
     );
     rows.extend(inheritance_rows(dominant));
-    rows.extend(disk_rows(window, dominant));
+    rows.extend(disk_rows(derived, dominant));
     let second = writers.processes.iter().find(|other| other.id != dominant.writer.id && dominant.cgroup.is_none());
     rows.extend(second.and_then(|second| {
         Some(Evidence::bytes(
@@ -85,22 +85,22 @@ pub(super) fn evidence(
         rows.push(Evidence::count("Processes not readable", writers.unreadable() as u64, "/proc/PID/io"));
     }
     rows.extend(trouble.iter().flat_map(|trouble| trouble_rows(trouble)));
-    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
+    let journald = derived.window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
     rows.extend(journald.filter(|_| is_journald(dominant.writer)).map(journal_row));
     rows
 }
 
 /// What reached the disks of it.
-fn disk_rows(window: &Window, dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
+fn disk_rows(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
     let source = "io.stat wbytes";
     match dominant.by_device {
         Some((id, bytes, share)) => vec![
-            Evidence::bytes(format!("{} sent to disks", cgroup::label(window, id)), bytes, source),
+            Evidence::bytes(format!("{} sent to disks", derived.label(id)), bytes, source),
             Evidence::share("Of what all cgroups sent", share, source).against(writer::DOMINANT_SHARE),
         ],
         None => {
             let of = dominant.cgroup.or(dominant.writer.cgroup);
-            let bytes = of.and_then(|id| writer::cgroup_device_bytes(window, id));
+            let bytes = of.and_then(|id| writer::cgroup_device_bytes(derived.window, id));
             bytes.map(|bytes| Evidence::bytes("Its cgroup sent to disks", bytes, source)).into_iter().collect()
         }
     }

@@ -3,15 +3,15 @@
 
 use super::{AMPLIFIED, Dominant, amplification, at_start};
 use crate::advise::step::journald_volatile;
+use crate::diagnose::derived::Derived;
 use crate::report::{Brief, Step, When};
 use floodline_record::human;
 use floodline_record::id::Entity;
-use floodline_record::window::Window;
 
-pub(super) fn journald_remedy(window: &Window, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
-    let journald = window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
+pub(super) fn journald_remedy(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> (String, Vec<Step>, String) {
+    let journald = derived.window.facts.as_ref().and_then(|facts| facts.journald.as_ref());
     let in_memory = journald.is_some_and(|journald| journald.persistent == Some(false));
-    let of_host = match dominant.writer.cgroup.and_then(|id| window.entities.get(&id)) {
+    let of_host = match dominant.writer.cgroup.and_then(|id| derived.window.entities.get(&id)) {
         Some(Entity::Cgroup { path, .. }) => path.as_bytes() == b"/system.slice/systemd-journald.service",
         _ => true,
     };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What helps: to sync before the unmount, to keep less dirty, or to give the sync up.
 
-use super::upper::Upper;
-use crate::advise::{step::sysctls, threshold};
+use crate::advise::threshold;
+use crate::diagnose::derived::Derived;
+use crate::diagnose::unmount::upper::Upper;
 use crate::report::{Step, When};
 use floodline_kernel::Behaviour;
 use floodline_record::name::Name;
-use floodline_record::window::Window;
 
 /// The plan and what it costs.
-pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) {
+pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> (Vec<Step>, String) {
     let place = shell_word(&upper.mount.mount_point).unwrap_or_else(|| "UPPER".to_owned());
     let mut plan = vec![Step {
         when: When::Later,
@@ -18,11 +18,11 @@ pub(super) fn remedy(window: &Window, upper: &Upper<'_>) -> (Vec<Step>, String) 
         undo: "take the line out of the hook".to_owned(),
         command: format!("# Run sync -f {place} in the hook that tears containers down, before its umount."),
     }];
-    let needs = threshold::Needs::of(window, upper.speed);
+    let needs = threshold::Needs::of(derived, upper.speed);
     let advice = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
-    let smaller = advice.and_then(|advice| threshold::lowering(window, &advice));
-    plan.extend(smaller.iter().flat_map(|pair| sysctls(window, &pair.changes())));
-    let volatile = match window.facts.as_ref().and_then(Behaviour::of_host) {
+    let smaller = advice.and_then(|advice| threshold::lowering(derived, &advice));
+    plan.extend(smaller.iter().flat_map(|pair| derived.sysctls(&pair.changes())));
+    let volatile = match derived.window.facts.as_ref().and_then(Behaviour::of_host) {
         Some(kernel) if !kernel.stack.overlay_volatile => {
             "The mount option volatile, which skips this for containers whose data may be lost, needs kernel 5.10."
         }

@@ -3,10 +3,10 @@
 //! again and again, and whether they sleep while the disks have nothing to do.
 
 use super::starved::{Occupied, Starved};
+use crate::diagnose::cgroup;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer};
-use crate::diagnose::{cgroup, device};
 use floodline_record::name::Name;
-use floodline_record::window::Window;
 
 /// Bytes dirtied per fault from which the unit is a folio and not a page: two pages.
 pub(super) const FOLIO_PER_FAULT: f64 = 8_192.0;
@@ -46,7 +46,7 @@ impl Activity<'_, '_> {
 }
 
 pub(super) fn activity<'w, 'a>(
-    window: &Window,
+    derived: &Derived<'_>,
     starved: &[Starved<'_>],
     occupied: Option<&Occupied<'w, 'a>>,
     period: Period,
@@ -59,7 +59,7 @@ pub(super) fn activity<'w, 'a>(
         activity.writers.push(process);
     }
     activity.writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
-    let seconds = window.seconds();
+    let seconds = derived.seconds;
     activity.rate = (period == Period::Window && seconds > 0.0).then(|| activity.dirtied as f64 / seconds);
     activity
 }
@@ -82,10 +82,11 @@ impl Waiting<'_> {
     }
 }
 
-pub(super) fn waiting<'a>(window: &'a Window, starved: &[Starved<'_>]) -> Waiting<'a> {
+pub(super) fn waiting<'a>(derived: &Derived<'a>, starved: &[Starved<'_>]) -> Waiting<'a> {
     let is_over = |starved: &&Starved<'_>| starved.peak.is_some_and(|peak| peak > starved.thresh);
-    let pressure = |starved: &Starved<'_>| cgroup::io_pressure_some(window.cgroups.get(&starved.budget.cgroup)?);
-    let disks = device::disks(window);
+    let pressure =
+        |starved: &Starved<'_>| cgroup::io_pressure_some(derived.window.cgroups.get(&starved.budget.cgroup)?);
+    let disks = derived.disks();
     let busy = disks.iter().filter_map(|disk| Some((disk.utilisation()?, disk.name)));
     Waiting {
         over: starved.iter().filter(is_over).count() as u64,

@@ -4,20 +4,20 @@
 use super::activity::{self, Activity, Waiting};
 use super::starved::Starved;
 use crate::budget::{Budgets, Setting};
+use crate::diagnose::derived::Derived;
 use crate::diagnose::{cgroup, throttle};
 use crate::report::Evidence;
-use floodline_record::window::Window;
 use std::collections::BTreeSet;
 
 pub(super) fn evidence(
-    window: &Window,
+    derived: &Derived<'_>,
     budgets: &Budgets,
     starved: &[Starved<'_>],
     worst: &Starved<'_>,
     did: &Activity<'_, '_>,
     waiting: &Waiting<'_>,
 ) -> Vec<Evidence> {
-    let path = cgroup::label(window, worst.budget.cgroup);
+    let path = derived.label(worst.budget.cgroup);
     let domain = &worst.budget.domain;
     let mut rows = vec![
         Evidence::count("Cgroups with too small a budget", starved.len() as u64, "domain_dirty_limits()"),
@@ -48,7 +48,7 @@ pub(super) fn evidence(
     rows.extend(starved.iter().filter_map(|one| Some((one.peak?, one))).max_by_key(|(peak, _)| *peak).map(
         |(peak, one)| {
             Evidence::bytes(
-                format!("Most dirty, {}", cgroup::label(window, one.budget.cgroup)),
+                format!("Most dirty, {}", derived.label(one.budget.cgroup)),
                 peak,
                 "memory.stat file_dirty + file_writeback",
             )
@@ -81,8 +81,8 @@ pub(super) fn evidence(
         Evidence::share("Time with a task waiting, worst of them", share, "io.pressure some")
             .against(activity::HURTS_PRESSURE)
     }));
-    let inos: BTreeSet<u64> = starved.iter().filter_map(|one| cgroup::ino(window, one.budget.cgroup)).collect();
-    rows.extend(throttle::evidence(window, |event| inos.contains(&event.wb_cgroup_ino)));
+    let inos: BTreeSet<u64> = starved.iter().filter_map(|one| cgroup::ino(derived.window, one.budget.cgroup)).collect();
+    rows.extend(throttle::evidence(derived.window, |event| inos.contains(&event.wb_cgroup_ino)));
     rows.extend(waiting.busiest.map(|(utilisation, name)| {
         Evidence::share(format!("Busiest disk, {name}"), utilisation, "/proc/diskstats io_time")
             .against(activity::SATURATED)

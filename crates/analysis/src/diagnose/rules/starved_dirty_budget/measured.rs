@@ -3,12 +3,12 @@
 //! how often the flusher ran and writers were paused because of the budget.
 
 use super::starved::Starved;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::dirtying::{self, Dirtying};
 use crate::diagnose::flusher::{self, Rounds};
 use crate::diagnose::{cgroup, throttle};
 use crate::report::Evidence;
 use floodline_record::human;
-use floodline_record::window::Window;
 use std::collections::BTreeSet;
 
 /// Share of what was dirtied that had been dirty before, from which that is amplification.
@@ -26,23 +26,24 @@ pub(super) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// `None` when nothing was traced.
-    pub(super) fn of(window: &'a Window, starved: &[Starved<'_>]) -> Option<Measured<'a>> {
-        let inos: BTreeSet<u64> = starved.iter().filter_map(|one| cgroup::ino(window, one.budget.cgroup)).collect();
+    pub(super) fn of(derived: &Derived<'a>, starved: &[Starved<'_>]) -> Option<Measured<'a>> {
+        let inos: BTreeSet<u64> =
+            starved.iter().filter_map(|one| cgroup::ino(derived.window, one.budget.cgroup)).collect();
         let is_theirs = |ino: u64| inos.contains(&ino);
-        let dirtying = dirtying::dirtying(window, |_, dirtied| is_theirs(dirtied.who.cgroup_ino));
-        let reasons = flusher::by_reason(window, |_, flushed| is_theirs(flushed.wb_cgroup_ino));
+        let dirtying = dirtying::dirtying(derived.window, |_, dirtied| is_theirs(dirtied.who.cgroup_ino));
+        let reasons = flusher::by_reason(derived.window, |_, flushed| is_theirs(flushed.wb_cgroup_ino));
         let of_background = |reasons: Vec<(&str, Rounds)>| {
             let background = reasons.iter().find(|(reason, _)| *reason == "background");
             background.map_or_else(Rounds::default, |(_, rounds)| *rounds)
         };
-        let pauses = throttle::by(window, |event| is_theirs(event.wb_cgroup_ino).then_some(()));
+        let pauses = throttle::by(derived.window, |event| is_theirs(event.wb_cgroup_ino).then_some(()));
         let total =
             |pauses: Vec<((), throttle::Pauses)>| pauses.first().map_or(0.0, |(_, sum)| sum.total.as_secs_f64());
         let measured = Measured {
             dirtying,
             background: reasons.map(of_background),
             paused_s: pauses.map(total),
-            seconds: window.seconds(),
+            seconds: derived.seconds,
         };
         (measured.dirtying.is_some() || measured.background.is_some() || measured.paused_s.is_some())
             .then_some(measured)

@@ -6,13 +6,11 @@ use super::activity::Activity;
 use super::measured::Measured;
 use super::starved::Starved;
 use super::storm::{Reason, Storm};
-use crate::advise::{step::sysctls, threshold};
-use crate::diagnose::device::{self, Device};
-use crate::diagnose::dirty;
+use crate::advise::threshold;
+use crate::diagnose::derived::Derived;
 use crate::report::{Brief, Step};
 use floodline_record::human;
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 
 /// Memory of a cgroup whose background threshold of a tenth holds what is rewritten, in multiples of that.
 const MEMORY_PER_REWRITTEN: f64 = 10.0;
@@ -90,23 +88,27 @@ fn first_sentence(text: &str) -> String {
     letters.next().map_or_else(String::new, |letter| letter.to_uppercase().chain(letters).collect())
 }
 
-pub(super) fn remedy(window: &Window, starved: &[Starved<'_>], worst: &Starved<'_>) -> (Vec<Step>, String, String) {
-    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+pub(super) fn remedy(
+    derived: &Derived<'_>,
+    starved: &[Starved<'_>],
+    worst: &Starved<'_>,
+) -> (Vec<Step>, String, String) {
+    let speed = derived.speed();
     let available =
         starved.iter().filter_map(|one| one.budget.domain.available.map(|available| available.high.0)).min();
     let needs = threshold::Needs {
         smallest: available
             .map(|available_bytes| threshold::Absorption { available_bytes, wanted_bytes: worst.wanted }),
-        ..threshold::Needs::of(window, speed)
+        ..threshold::Needs::of(derived, speed)
     };
     match threshold::choose(&needs) {
-        Some(advice) => (sysctls(window, &advice.pair.changes()), advice.why, advice.trade_off),
+        Some(advice) => (derived.sysctls(&advice.pair.changes()), advice.why, advice.trade_off),
         None => (
-            sysctls(window, &[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
+            derived.sysctls(&[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
             "Ratios of 10 and 5 percent give each cgroup that part of its own memory.".to_owned(),
             format!(
                 "Up to {} may be dirty on the whole machine: fsync, sync and unmounting wait for it.",
-                human::bytes(dirty::dirtyable_roughly(window).unwrap_or(Bytes(0)).0 as f64 / 10.0)
+                human::bytes(derived.dirty.dirtyable_roughly.unwrap_or(Bytes(0)).0 as f64 / 10.0)
             ),
         ),
     }
@@ -114,12 +116,16 @@ pub(super) fn remedy(window: &Window, starved: &[Starved<'_>], worst: &Starved<'
 
 /// The change for a storm: a background threshold that holds what is rewritten, for the domain that wants the largest part
 /// of its memory.
-pub(super) fn of_storm(window: &Window, storm: &Storm<'_, '_, '_>, reason: Reason) -> (Vec<Step>, String, String) {
-    let speed = device::drains(window).first().and_then(Device::write_bandwidth);
+pub(super) fn of_storm(
+    derived: &Derived<'_>,
+    storm: &Storm<'_, '_, '_>,
+    reason: Reason,
+) -> (Vec<Step>, String, String) {
+    let speed = derived.speed();
     let (available_bytes, wanted_bytes) = (storm.available, storm.wanted);
     let needs = threshold::Needs {
         smallest: Some(threshold::Absorption { available_bytes, wanted_bytes }),
-        ..threshold::Needs::of(window, speed)
+        ..threshold::Needs::of(derived, speed)
     };
     let advice = threshold::choose(&needs);
     let has = advice.as_ref().and_then(|advice| needs.room(advice.pair)).map_or(0, |(has, _)| has);
@@ -144,9 +150,9 @@ pub(super) fn of_storm(window: &Window, storm: &Storm<'_, '_, '_>, reason: Reaso
         false => format!(" It holds all of the {all} that are rewritten at most."),
     };
     match advice {
-        Some(advice) => (sysctls(window, &advice.pair.changes()), format!("{}{partly}", advice.why), advice.trade_off),
+        Some(advice) => (derived.sysctls(&advice.pair.changes()), format!("{}{partly}", advice.why), advice.trade_off),
         None => (
-            sysctls(window, &[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
+            derived.sysctls(&[("vm.dirty_background_ratio", 5), ("vm.dirty_ratio", 10)]),
             format!("Ratios of 10 and 5 percent give each cgroup that part of its own memory.{partly}"),
             String::new(),
         ),

@@ -4,12 +4,12 @@
 
 use crate::budget::{Budgets, CgroupBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device;
 use crate::diagnose::writer::Writer;
-use crate::diagnose::{device, dirty};
 use floodline_kernel::{Behaviour, largest_folio};
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, EntityId};
-use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
 /// Folios a budget has to hold: below them cleaning chases dirtying, whoever writes.
@@ -39,7 +39,7 @@ pub(super) type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
 
 /// Memory cgroups that processes answer to, with those processes; `None` when no process was read.
 pub(super) fn occupied<'w, 'a>(
-    window: &Window,
+    derived: &Derived<'_>,
     budgets: &Budgets,
     processes: &'w [Writer<'a>],
 ) -> Option<Occupied<'w, 'a>> {
@@ -47,7 +47,7 @@ pub(super) fn occupied<'w, 'a>(
         budgets.cgroups.iter().map(|budget| (budget.path.as_bytes(), budget.cgroup)).collect();
     let mut occupied: BTreeMap<_, Vec<&Writer<'_>>> = BTreeMap::new();
     for process in processes {
-        let path = process.cgroup.and_then(|id| cgroup::path(window, id));
+        let path = process.cgroup.and_then(|id| cgroup::path(derived.window, id));
         if let Some(memcg) = path.and_then(|path| cgroup::nearest(&memcgs, path.as_bytes())) {
             occupied.entry(memcg).or_default().push(process);
         }
@@ -66,13 +66,16 @@ pub(super) struct Candidates<'a> {
 
 /// The cgroups among some whose threshold is below some folios of their filesystem, because of a
 /// machine-wide setting.
-pub(super) fn candidates<'a>(window: &'a Window, budgets: impl Iterator<Item = &'a CgroupBudget>) -> Candidates<'a> {
-    let folios = Folios::of(window);
+pub(super) fn candidates<'b, 'a: 'b>(
+    derived: &Derived<'a>,
+    budgets: impl Iterator<Item = &'b CgroupBudget>,
+) -> Candidates<'b> {
+    let folios = Folios::of(derived);
     let mut found = Candidates::default();
     for budget in budgets {
-        if let Some(starved) = of_cgroup(window, &folios, budget, FOLIOS_NEEDED) {
+        if let Some(starved) = of_cgroup(derived, &folios, budget, FOLIOS_NEEDED) {
             found.starved.push(starved);
-        } else if let Some(tight) = of_cgroup(window, &folios, budget, FOLIOS_ENOUGH) {
+        } else if let Some(tight) = of_cgroup(derived, &folios, budget, FOLIOS_ENOUGH) {
             found.tight.push(tight);
         }
     }
@@ -80,7 +83,7 @@ pub(super) fn candidates<'a>(window: &'a Window, budgets: impl Iterator<Item = &
 }
 
 fn of_cgroup<'a>(
-    window: &Window,
+    derived: &Derived<'_>,
     folios: &Folios<'a>,
     budget: &'a CgroupBudget,
     folios_needed: u64,
@@ -94,7 +97,7 @@ fn of_cgroup<'a>(
     let room_for = |folios: u64| folio.saturating_mul(folios).max(LEAST_NEEDED);
     let needed = room_for(folios_needed);
     let wanted = needed.max(room_for(FOLIOS_NEEDED).saturating_mul(2));
-    let peak = window.unwritten_max.get(&budget.cgroup).copied();
+    let peak = derived.window.unwritten_max.get(&budget.cgroup).copied();
     (thresh < needed).then_some(Starved { budget, thresh, needed, wanted, folio, fs_type, peak })
 }
 
@@ -112,26 +115,26 @@ struct Folios<'a> {
 }
 
 impl<'a> Folios<'a> {
-    fn of(window: &'a Window) -> Folios<'a> {
-        let kernel = window.facts.as_ref().and_then(Behaviour::of_host);
-        let page_size = dirty::page_size(window);
+    fn of(derived: &Derived<'a>) -> Folios<'a> {
+        let kernel = derived.window.facts.as_ref().and_then(Behaviour::of_host);
+        let page_size = derived.page_size;
         let folio = |mount: &'a Mount| {
-            let read_ahead = device::of_mount(window, mount)?.bdi().and_then(|bdi| bdi.last.read_ahead);
+            let read_ahead = device::of_mount(derived.window, mount)?.bdi().and_then(|bdi| bdi.last.read_ahead);
             let folio = largest_folio(&mount.fs_type, kernel.as_ref(), read_ahead, page_size);
             Some((folio.map_or(page_size, |folio| folio.by_readahead.0), mount.fs_type.as_str()))
         };
         let mut by_dev: BTreeMap<DevId, Folio<'a>> = BTreeMap::new();
-        let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+        let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
         for (mount, found) in mounts.filter_map(|mount| Some((mount, folio(mount)?))) {
-            let device = device::of_mount(window, mount).map(|device| device.dev);
+            let device = device::of_mount(derived.window, mount).map(|device| device.dev);
             for dev in [Some(mount.dev), device].into_iter().flatten() {
                 let known = by_dev.entry(dev).or_insert(found);
                 *known = found.max(*known);
             }
         }
-        let of_any = cgroup::writable_mounts(window).into_iter().filter_map(folio).max();
+        let of_any = cgroup::writable_mounts(derived.window).into_iter().filter_map(folio).max();
         let of_any = of_any.unwrap_or((page_size, "unknown"));
-        Folios { written: DevicesWritten::of(window), by_dev, of_any }
+        Folios { written: DevicesWritten::of(derived.window), by_dev, of_any }
     }
 
     /// Of the filesystems that a cgroup writes to; of all writable ones where it was not seen to write.

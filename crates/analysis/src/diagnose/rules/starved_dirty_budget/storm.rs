@@ -6,10 +6,9 @@
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
 use super::starved::Occupied;
 use crate::budget::{Budgets, CgroupBudget, DomainBudget, Setting};
-use crate::diagnose::dirty;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::{Period, Writer, Writers};
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 use std::collections::BTreeSet;
 
 /// Part of the background threshold from which dirty data stand at it: samples are some time apart.
@@ -69,12 +68,12 @@ pub(super) struct Storm<'w, 'a, 'b> {
 
 /// Every domain with a storm, the most dirtied first; none where they dirty little together, or where one look cannot tell.
 pub(super) fn storms<'w, 'a, 'b>(
-    window: &Window,
+    derived: &Derived<'_>,
     budgets: &'b Budgets,
     writers: &'w Writers<'a>,
     occupied: Option<&Occupied<'w, 'a>>,
 ) -> Vec<Storm<'w, 'a, 'b>> {
-    if writers.period != Period::Window || window.seconds() <= 0.0 {
+    if writers.period != Period::Window || derived.seconds <= 0.0 {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -83,14 +82,14 @@ pub(super) fn storms<'w, 'a, 'b>(
     for budget in &budgets.cgroups {
         let Some(processes) = per_cgroup.and_then(|occupied| occupied.get(&budget.cgroup)) else { continue };
         placed.extend(processes.iter().map(|writer| writer.id));
-        let span = window.cgroups.get(&budget.cgroup);
-        let peak = window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
+        let span = derived.window.cgroups.get(&budget.cgroup);
+        let peak = derived.window.unwritten_max.get(&budget.cgroup).copied().unwrap_or(0);
         let file = span.and_then(|span| span.max.file).map(|file| file.0);
-        found.extend(storm(window, Some(budget), &budget.domain, processes, peak, file));
+        found.extend(storm(derived, Some(budget), &budget.domain, processes, peak, file));
     }
     let rest: Vec<&Writer<'_>> = writers.processes.iter().filter(|writer| !placed.contains(&writer.id)).collect();
-    let peak = window.host_series.iter().filter_map(|(_, row)| dirty::unwritten_of(window, row)).max();
-    found.extend(storm(window, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
+    let peak = derived.dirty.unwritten_peak;
+    found.extend(storm(derived, None, &budgets.global, &rest, peak.map_or(0, |bytes| bytes.0), None));
     if found.iter().map(|storm| storm.rate).sum::<f64>() < HURTS_RATE {
         return Vec::new();
     }
@@ -108,7 +107,7 @@ fn is_amplified(writer: &Writer<'_>) -> bool {
 }
 
 fn storm<'w, 'a, 'b>(
-    window: &Window,
+    derived: &Derived<'_>,
     budget: Option<&'b CgroupBudget>,
     domain: &DomainBudget,
     processes: &[&'w Writer<'a>],
@@ -119,12 +118,12 @@ fn storm<'w, 'a, 'b>(
     writers.sort_by_key(|writer| (std::cmp::Reverse(writer.dirtied_bytes), writer.pid));
     let sum = |of: fn(&Writer<'_>) -> Option<u64>| writers.iter().filter_map(|w| of(w)).fold(0, u64::saturating_add);
     let (dirtied, faults) = (sum(|writer| writer.dirtied_bytes), sum(|writer| writer.minor_faults));
-    let rate = dirtied as f64 / window.seconds();
+    let rate = dirtied as f64 / derived.seconds;
     let (background, hard) = (domain.bg_thresh?.high.0, domain.thresh?.high.0);
     let available = domain.available.map_or(0, |available| available.high.0);
-    let expiry = dirty::expiry_seconds(window).filter(|seconds| seconds.is_finite()).unwrap_or(f64::INFINITY);
+    let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(f64::INFINITY);
     // Age writes what is dirty once in an expiry period.
-    let by_age = peak as f64 * (1.0 + window.seconds() / expiry);
+    let by_age = peak as f64 * (1.0 + derived.seconds / expiry);
     let is_at = peak as f64 >= AT_THRESHOLD * background as f64;
     let is_again = dirtied as f64 >= if is_at { AGAIN } else { OFTEN_AGAIN } * by_age;
     if rate < COUNTS || !is_again || (peak as f64) < NEAR_THRESHOLD * background as f64 {
@@ -134,8 +133,9 @@ fn storm<'w, 'a, 'b>(
     let expiry = if expiry.is_finite() { expiry } else { USUAL_EXPIRY_S };
     // All that is dirtied before it is old, but no more than there is in the cache.
     let rewritten = (rate * expiry).min(file.map_or(f64::INFINITY, |file| file as f64));
-    let cached = [window.host.max.nr_inactive_file, window.host.max.nr_active_file].into_iter().flatten();
-    let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(dirty::page_size(window)).0));
+    let cached =
+        [derived.window.host.max.nr_inactive_file, derived.window.host.max.nr_active_file].into_iter().flatten();
+    let cached = cached.fold(0u64, |sum, pages| sum.saturating_add(pages.bytes(derived.page_size).0));
     let rewritten = if cached > 0 { rewritten.min(cached as f64) } else { rewritten };
     let rewritten = ((SPARE * rewritten) as u64).max(FOLIOS_WANTED * per_fault);
     let part = |part: f64| (part * available as f64) as u64;
@@ -155,9 +155,9 @@ fn storm<'w, 'a, 'b>(
 }
 
 /// The setting that makes the room too small, for a sentence.
-pub(super) fn setting(window: &Window, storm: &Storm<'_, '_, '_>, domain: &DomainBudget) -> String {
+pub(super) fn setting(derived: &Derived<'_>, storm: &Storm<'_, '_, '_>, domain: &DomainBudget) -> String {
     use floodline_record::human;
-    let row = &window.host.last;
+    let row = &derived.window.host.last;
     match storm.reason {
         Reason::Hard => match domain.binding.as_ref().map(|binding| binding.setting) {
             Some(Setting::Bytes { bytes, .. }) => format!("vm.dirty_bytes = {}", human::bytes(bytes.0 as f64)),

@@ -8,15 +8,15 @@ use super::starved::{Occupied, Starved};
 use super::storm::{Reason, Storm, setting};
 use super::{RULE, evidence, remedy};
 use crate::budget::Budgets;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::writer::Period;
-use crate::diagnose::{cgroup, device, dirty};
+use crate::diagnose::{cgroup, device};
 use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::human;
-use floodline_record::window::Window;
 
 /// The findings, the most dirtied first.
 pub(super) fn findings(
-    window: &Window,
+    derived: &Derived<'_>,
     budgets: &Budgets,
     storms: &[Storm<'_, '_, '_>],
     occupied: Option<&Occupied<'_, '_>>,
@@ -25,9 +25,9 @@ pub(super) fn findings(
     let (of_cgroups, of_machine): (Vec<_>, Vec<_>) = storms.iter().partition(|storm| storm.budget.is_some());
     let mut found = Vec::new();
     if !of_cgroups.is_empty() {
-        found.push(in_cgroups(window, budgets, &of_cgroups, occupied, period));
+        found.push(in_cgroups(derived, budgets, &of_cgroups, occupied, period));
     }
-    found.extend(of_machine.iter().map(|storm| on_the_machine(window, budgets, storm)));
+    found.extend(of_machine.iter().map(|storm| on_the_machine(derived, budgets, storm)));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
 }
@@ -41,7 +41,7 @@ fn named(storm: &Storm<'_, '_, '_>) -> String {
 }
 
 fn in_cgroups(
-    window: &Window,
+    derived: &Derived<'_>,
     budgets: &Budgets,
     storms: &[&Storm<'_, '_, '_>],
     occupied: Option<&Occupied<'_, '_>>,
@@ -51,7 +51,7 @@ fn in_cgroups(
         .iter()
         .filter_map(|storm| {
             let budget = storm.budget?;
-            let fs_type = fs_type(window, budget.cgroup);
+            let fs_type = fs_type(derived, budget.cgroup);
             let (thresh, peak) = (storm.hard, Some(storm.peak));
             let (folio, wanted) = (storm.per_fault, storm.wanted);
             Some(Starved { budget, thresh, needed: wanted, wanted, folio, fs_type, peak })
@@ -61,10 +61,10 @@ fn in_cgroups(
     let (Some(least), Some(worst)) =
         (storms.iter().min_by_key(room), starved.iter().min_by_key(|one| (one.thresh, &one.budget.path)))
     else {
-        return on_the_machine(window, budgets, storms[0]);
+        return on_the_machine(derived, budgets, storms[0]);
     };
-    let activity = activity::activity(window, &starved, occupied, period);
-    let waiting = activity::waiting(window, &starved);
+    let activity = activity::activity(derived, &starved, occupied, period);
+    let waiting = activity::waiting(derived, &starved);
     let rate: f64 = storms.iter().map(|storm| storm.rate).sum();
     let dirty = human::bytes_per_second(rate);
     let cgroups = human::plural(storms.len() as u64, "cgroup", "cgroups");
@@ -73,23 +73,23 @@ fn in_cgroups(
     let summary = match least.reason {
         Reason::Hard => format!(
             "{} leaves {cgroups} as little as {as_little} each: the same pages are written again and again, {dirty}.",
-            setting(window, least, domain)
+            setting(derived, least, domain)
         ),
         Reason::Background => format!(
             "{} makes the flusher start at {as_little} in each of {cgroups}: the same pages are written again and again, \
              {dirty}.",
-            setting(window, least, domain)
+            setting(derived, least, domain)
         ),
         Reason::Memory => format!(
             "{cgroups} with little memory rewrite more than the {as_little} that may be dirty there before the flusher \
              starts: the same pages are written again and again, {dirty}."
         ),
     };
-    let measured = Measured::of(window, &starved);
-    let mut rows = evidence::evidence(window, budgets, &starved, worst, &activity, &waiting);
+    let measured = Measured::of(derived, &starved);
+    let mut rows = evidence::evidence(derived, budgets, &starved, worst, &activity, &waiting);
     rows.push(
         Evidence::bytes(
-            format!("Background threshold of {}", cgroup::label(window, worst.budget.cgroup)),
+            format!("Background threshold of {}", derived.label(worst.budget.cgroup)),
             least.background,
             "domain_dirty_limits()",
         )
@@ -97,7 +97,7 @@ fn in_cgroups(
     );
     rows.extend(measured.iter().flat_map(Measured::evidence));
     let hungriest = storms.iter().max_by(|one, other| needs(one).total_cmp(&needs(other))).unwrap_or(least);
-    let (plan, why, trade_off) = remedy::of_storm(window, hungriest, least.reason);
+    let (plan, why, trade_off) = remedy::of_storm(derived, hungriest, least.reason);
     let victims = activity::victims(&activity);
     let mut brief = remedy::brief(&starved, worst, &activity, &trade_off);
     if least.reason != Reason::Hard {
@@ -128,16 +128,18 @@ fn needs(storm: &Storm<'_, '_, '_>) -> f64 {
     storm.wanted as f64 / storm.available.max(1) as f64
 }
 
-fn fs_type(window: &Window, id: floodline_record::id::EntityId) -> &str {
-    let written = cgroup::DevicesWritten::of(window).devices(id);
+fn fs_type<'a>(derived: &Derived<'a>, id: floodline_record::id::EntityId) -> &'a str {
+    let written = cgroup::DevicesWritten::of(derived.window).devices(id);
     let of = |device: &device::Device<'_>| device.mounts().first().map(|mount| mount.fs_type.clone());
     let name = written.iter().find_map(of);
-    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+    let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
     let known = mounts.map(|mount| mount.fs_type.as_str()).find(|known| Some(*known) == name.as_deref());
-    known.or_else(|| cgroup::writable_mounts(window).first().map(|mount| mount.fs_type.as_str())).unwrap_or("unknown")
+    known
+        .or_else(|| cgroup::writable_mounts(derived.window).first().map(|mount| mount.fs_type.as_str()))
+        .unwrap_or("unknown")
 }
 
-fn on_the_machine(window: &Window, budgets: &Budgets, storm: &Storm<'_, '_, '_>) -> Finding {
+fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_, '_>) -> Finding {
     let dirty = human::bytes_per_second(storm.rate);
     let room = human::bytes(storm.background as f64);
     let reason = match storm.reason {
@@ -147,7 +149,7 @@ fn on_the_machine(window: &Window, budgets: &Budgets, storm: &Storm<'_, '_, '_>)
     let summary = format!(
         "{} makes the flusher start at {room} for the whole machine, less than {} rewrites: the same pages are written again \
          and again, {dirty}.",
-        setting(window, storm, &budgets.global),
+        setting(derived, storm, &budgets.global),
         named(storm)
     );
     let mut rows = vec![
@@ -165,10 +167,12 @@ fn on_the_machine(window: &Window, budgets: &Budgets, storm: &Storm<'_, '_, '_>)
         Some(Evidence::bytes(name, writer.dirtied_bytes?, "/proc/PID/io write_bytes"))
     }));
     rows.extend(
-        dirty::io_pressure_some(window)
+        derived
+            .dirty
+            .io_pressure_some
             .map(|share| Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some")),
     );
-    let (plan, why, trade_off) = remedy::of_storm(window, storm, reason);
+    let (plan, why, trade_off) = remedy::of_storm(derived, storm, reason);
     Finding {
         rule: RULE.name,
         severity: Severity::Critical,

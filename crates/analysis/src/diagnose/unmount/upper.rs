@@ -2,8 +2,9 @@
 //! A filesystem that carries the upper directories of overlays: what is dirty there, whose it is, and how fast its
 //! device is.
 
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, Speed};
-use crate::diagnose::{cgroup, dirty, missing};
+use crate::diagnose::{cgroup, dirty};
 use crate::report::Evidence;
 use floodline_kernel::Behaviour;
 use floodline_record::facts::Mount;
@@ -12,26 +13,29 @@ use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::Bytes;
-use floodline_record::window::Window;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A filesystem that carries the upper directories of overlays.
-pub(super) struct Upper<'a> {
-    pub(super) mount: &'a Mount,
-    pub(super) device: Device<'a>,
+#[derive(Clone, Copy)]
+pub struct Upper<'a> {
+    /// Where it is mounted.
+    pub mount: &'a Mount,
+    /// The device that it is on.
+    pub device: Device<'a>,
     /// How many of them are synced at their unmount.
-    pub(super) overlays: u64,
+    pub overlays: u64,
     /// Whether dirty pages leave memory at its device alone.
-    pub(super) is_one_drain: bool,
+    pub is_one_drain: bool,
     /// Dirty and under writeback, at least and at most, bytes.
-    pub(super) dirty: (u64, u64),
-    pub(super) speed: Option<Speed>,
+    pub dirty: (u64, u64),
+    /// How fast that device writes, where it is known.
+    pub speed: Option<Speed>,
 }
 
 impl Upper<'_> {
     /// Seconds that unmounting takes at most.
-    pub(super) fn at_most_s(&self) -> Option<f64> {
+    pub fn at_most_s(&self) -> Option<f64> {
         match (self.dirty.1, self.speed) {
             (0, _) => Some(0.0),
             (most, speed) => speed.map(|speed| most as f64 / speed.value),
@@ -43,16 +47,21 @@ impl Upper<'_> {
 const UPPERS_MAX: usize = 64;
 
 /// The filesystems on block devices that carry overlays which sync them.
-pub(super) fn uppers(window: &Window) -> Vec<Upper<'_>> {
+pub fn uppers<'a>(derived: &Derived<'a>) -> Vec<Upper<'a>> {
+    let behaviour = derived.window.facts.as_ref().and_then(Behaviour::of_host);
+    if behaviour.is_some_and(|kernel| !kernel.stack.overlay_syncs_upper) {
+        return Vec::new();
+    }
     let mut by_upper: BTreeMap<DevId, u64> = BTreeMap::new();
-    let overlays = window.facts.iter().flat_map(|facts| &facts.mounts).filter_map(|mount| mount.overlay.as_ref());
+    let overlays =
+        derived.window.facts.iter().flat_map(|facts| &facts.mounts).filter_map(|mount| mount.overlay.as_ref());
     for overlay in overlays.filter(|overlay| !overlay.volatile && overlay.upperdir.is_some()) {
         if let Some(dev) = overlay.upper_dev {
             *by_upper.entry(dev).or_default() += 1;
         }
     }
-    let is_one_drain = device::drains(window).len() == 1;
-    let upper = |(dev, overlays): (&DevId, &u64)| upper(window, *dev, *overlays, is_one_drain);
+    let is_one_drain = derived.drains().len() == 1;
+    let upper = |(dev, overlays): (&DevId, &u64)| upper(derived, *dev, *overlays, is_one_drain);
     let mut uppers: Vec<Upper<'_>> = by_upper.iter().filter_map(upper).collect();
     if uppers.len() > UPPERS_MAX {
         uppers.sort_by_key(|upper| Reverse(upper.dirty.1));
@@ -62,24 +71,24 @@ pub(super) fn uppers(window: &Window) -> Vec<Upper<'_>> {
 }
 
 /// What the answer would take: the speed where only a bound is known, else the dirty bytes per device.
-pub(super) fn gap(window: &Window, upper: &Upper<'_>) -> Gap {
+pub fn gap(derived: &Derived<'_>, upper: &Upper<'_>) -> Gap {
     match upper.speed.is_some_and(|speed| speed.basis.is_known()) {
-        true => missing::gap(window, Source::DebugWbStats, "dirty bytes per device"),
-        false => missing::gap(window, Source::DebugBdiStats, "BdiWriteBandwidth"),
+        true => derived.gap(Source::DebugWbStats, "dirty bytes per device"),
+        false => derived.gap(Source::DebugBdiStats, "BdiWriteBandwidth"),
     }
 }
 
-fn upper(window: &Window, dev: DevId, overlays: u64, is_one_drain: bool) -> Option<Upper<'_>> {
-    let mut mounts = window.lookup().mounts_of_number(window.facts.as_ref()?, dev);
+fn upper<'a>(derived: &Derived<'a>, dev: DevId, overlays: u64, is_one_drain: bool) -> Option<Upper<'a>> {
+    let mut mounts = derived.window.lookup().mounts_of_number(derived.window.facts.as_ref()?, dev);
     let mount = mounts.find(|mount| mount.overlay.is_none())?;
-    let device = device::of_mount(window, mount)?;
-    let (dirty, _) = dirty_of(window, &device, Level::Now, is_one_drain)?;
+    let device = device::of_mount(derived.window, mount)?;
+    let (dirty, _) = dirty_of(derived, &device, Level::Now, is_one_drain)?;
     Some(Upper { mount, device, overlays, is_one_drain, dirty, speed: device.write_bandwidth() })
 }
 
 /// Which reading of a window is meant.
 #[derive(Clone, Copy)]
-pub(super) enum Level {
+pub enum Level {
     /// The last.
     Now,
     /// The largest.
@@ -88,8 +97,8 @@ pub(super) enum Level {
 
 /// Dirty bytes of a device, at least and at most, and where the number is from. `is_one_drain`: there is no other device
 /// at which dirty pages leave memory.
-pub(super) fn dirty_of(
-    window: &Window,
+pub fn dirty_of(
+    derived: &Derived<'_>,
     device: &Device<'_>,
     level: Level,
     is_one_drain: bool,
@@ -97,14 +106,14 @@ pub(super) fn dirty_of(
     let bdi = Name::new(device.dev.to_string());
     let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| Some(dirty?.0.saturating_add(writeback?.0));
     // A wb that the last sample did not have is gone, and with it what it held.
-    let (latest, ids) = window.lookup().wbs(&bdi);
+    let (latest, ids) = derived.window.lookup().wbs(&bdi);
     let wbs: Vec<u64> = ids
         .iter()
-        .filter_map(|id| window.wbs.get(id))
+        .filter_map(|id| derived.window.wbs.get(id))
         .filter(|span| Some(span.last_at) == latest)
         .filter_map(|span| sum(span.last.reclaimable, span.last.writeback))
         .collect();
-    let most = || window.wbs_unwritten_max.get(&bdi).copied();
+    let most = || derived.window.wbs_unwritten_max.get(&bdi).copied();
     if !wbs.is_empty() {
         let now = wbs.into_iter().fold(0, u64::saturating_add);
         let dirty = match level {
@@ -120,15 +129,15 @@ pub(super) fn dirty_of(
         Level::Most => device.bdi_series().and_then(|rows| rows.iter().filter_map(|(_, row)| of_row(row)).max()),
     };
     // Where the bdi's own numbers are those of its root wb, they are a lower bound.
-    let behaviour = window.facts.as_ref().and_then(Behaviour::of_host);
+    let behaviour = derived.window.facts.as_ref().and_then(Behaviour::of_host);
     let is_sum = behaviour.is_some_and(|kernel| kernel.files.bdi_stats_sum);
     if let Some(dirty) = root_wb.filter(|_| is_sum) {
         return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));
     }
-    let unwritten = |row: &HostRow| dirty::unwritten_of(window, row).map(|bytes| bytes.0);
+    let unwritten = |row: &HostRow| dirty::unwritten_of(derived.window, row).map(|bytes| bytes.0);
     let machine = match level {
-        Level::Now => unwritten(&window.host.last),
-        Level::Most => window.host_series.iter().filter_map(|(_, row)| unwritten(row)).max(),
+        Level::Now => unwritten(&derived.window.host.last),
+        Level::Most => derived.window.host_series.iter().filter_map(|(_, row)| unwritten(row)).max(),
     }?;
     match is_one_drain {
         true => Some(((machine, machine), "/proc/vmstat nr_dirty + nr_writeback, one disk")),
@@ -137,25 +146,17 @@ pub(super) fn dirty_of(
 }
 
 /// The cgroups with the most dirty data, as far as they write to the device.
-pub(super) fn owners<'a>(
-    window: &'a Window,
-    upper: &'a Upper<'_>,
-    level: Level,
-) -> impl Iterator<Item = Evidence> + 'a {
+pub fn owners(derived: &Derived<'_>, upper: &Upper<'_>, level: Level) -> impl Iterator<Item = Evidence> {
     let owned = match level {
-        Level::Now => cgroup::own_amounts(window, |span| cgroup::dirty_and_writeback(&span.last)),
-        Level::Most => cgroup::own_parts(window, &window.unwritten_max),
+        Level::Now => cgroup::own_amounts(derived.window, |span| cgroup::dirty_and_writeback(&span.last)),
+        Level::Most => cgroup::own_parts(derived.window, &derived.window.unwritten_max),
     };
-    let written = cgroup::DevicesWritten::of(window);
+    let written = cgroup::DevicesWritten::of(derived.window);
     let writes_there = move |id| {
         let devices = written.devices(id);
         devices.is_empty() || devices.iter().any(|device| device.dev == upper.device.dev)
     };
     owned.into_iter().filter(move |(id, _)| writes_there(*id)).take(3).map(|(id, bytes)| {
-        Evidence::bytes(
-            format!("Of that, {}", cgroup::label(window, id)),
-            bytes,
-            "memory.stat file_dirty + file_writeback",
-        )
+        Evidence::bytes(format!("Of that, {}", derived.label(id)), bytes, "memory.stat file_dirty + file_writeback")
     })
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unmounts that are seen waiting for the filesystem below their overlay: asleep in every sample, or in the trace.
 
-use super::NOTICED_S;
 use super::upper::Upper;
+use crate::diagnose::burst::NOTICED_S;
+use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{Device, Interval};
 use crate::ledger;
 use crate::ledger::blame::Blame;
@@ -11,7 +12,6 @@ use floodline_record::human;
 use floodline_record::id::{DevId, Entity};
 use floodline_record::record::What;
 use floodline_record::units::{Count, Nanos};
-use floodline_record::window::Window;
 use std::collections::BTreeSet;
 
 /// Utilisation of the disk from which an unmount waits for it and for nothing else.
@@ -23,11 +23,11 @@ const UNINTERRUPTIBLE: Count = Count(b'D' as u64);
 const UNMOUNTERS: &[&[u8]] = &[b"umount", b"runc", b"crun", b"podman", b"buildah", b"conmon", b"(sd-umount)"];
 
 /// Unmounts that wait for a filesystem, as far as they are seen.
-pub(super) struct Seen {
+pub struct Seen {
     /// How many.
-    pub(super) umounts: u64,
+    pub umounts: u64,
     /// The longest of them, at least, seconds.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// Where that is from other than the tracer.
     source: Option<&'static str>,
     /// Share of the wait in which the device was busy.
@@ -37,12 +37,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn of(window: &Window, upper: &Upper<'_>) -> Seen {
-        let waiting = waiting(window);
+    /// Of one filesystem.
+    pub fn of(derived: &Derived<'_>, upper: &Upper<'_>) -> Seen {
+        let waiting = waiting(derived);
         let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
         let (umounts, seconds) = waiting.as_ref().map_or((0, 0.0), |waiting| (waiting.count, waiting.seconds));
         let source = waiting.map(|waiting| waiting.source);
-        match traced(window, upper) {
+        match traced(derived, upper) {
             Some((count, wait)) => Seen {
                 umounts: umounts.max(count),
                 seconds: seconds.max(Nanos(wait.lasted_ns).as_secs_f64()),
@@ -55,16 +56,17 @@ impl Seen {
     }
 
     /// Whether somebody waits for this filesystem, and not for something else.
-    pub(super) fn is_happening(&self) -> bool {
+    pub fn is_happening(&self) -> bool {
         self.busy >= BUSY || self.traced.is_some()
     }
 
     /// What confirms it: who waited for whose data.
-    pub(super) fn confirmed(&self) -> Option<String> {
+    pub fn confirmed(&self) -> Option<String> {
         self.traced.as_ref().map(confirmed)
     }
 
-    pub(super) fn evidence(&self, upper: &Upper<'_>) -> Vec<Evidence> {
+    /// The readings that show it.
+    pub fn evidence(&self, upper: &Upper<'_>) -> Vec<Evidence> {
         let mut rows: Vec<Evidence> = self.traced.iter().flat_map(traced_rows).collect();
         if let Some(source) = self.source {
             rows.push(Evidence::count("umount asleep in every sample", self.umounts, source));
@@ -88,15 +90,15 @@ struct Waiting {
 
 /// Processes that unmount and slept uninterruptibly in every sample that had them; else what the tasks
 /// of a workload measured themselves.
-fn waiting(window: &Window) -> Option<Waiting> {
-    let waits = window.processes.iter().filter(|(id, span)| {
+fn waiting(derived: &Derived<'_>) -> Option<Waiting> {
+    let waits = derived.window.processes.iter().filter(|(id, span)| {
         let is_umount =
-            matches!(window.entities.get(id), Some(Entity::Process { comm, .. }) if UNMOUNTERS.contains(&comm.as_bytes()));
+            matches!(derived.window.entities.get(id), Some(Entity::Process { comm, .. }) if UNMOUNTERS.contains(&comm.as_bytes()));
         let asleep = span.min.state == Some(UNINTERRUPTIBLE) && span.max.state == Some(UNINTERRUPTIBLE);
         is_umount && asleep && span.seconds() >= NOTICED_S
     });
     let asleep: Vec<_> = waits.map(|(_, span)| (span.first_at, span.last_at)).collect();
-    let measured = window.events.iter().filter_map(|event| match &event.what {
+    let measured = derived.window.events.iter().filter_map(|event| match &event.what {
         What::TaskStall { operation, lasted, .. } if operation == "umount" => {
             Some((event.at, Nanos(event.at.0.saturating_add(lasted.0))))
         }
@@ -119,13 +121,13 @@ fn waiting(window: &Window) -> Option<Waiting> {
 
 /// Syncs of the upper filesystem that the sync of an overlay waited for, as the tracer saw them: how many took
 /// long, and the longest.
-fn traced(window: &Window, upper: &Upper<'_>) -> Option<(u64, Blame)> {
-    let mounts = window.facts.iter().flat_map(|facts| &facts.mounts);
+fn traced(derived: &Derived<'_>, upper: &Upper<'_>) -> Option<(u64, Blame)> {
+    let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
     let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
     let is_of_overlay = |wait: &Blame| wait.device.is_some_and(|device| overlays.contains(&device));
     let is_of_upper =
         |wait: &Blame| wait.device == Some(upper.mount.dev) && Nanos(wait.lasted_ns).as_secs_f64() >= NOTICED_S;
-    let syncs = ledger::waits(window)?.into_iter().filter(is_of_overlay).flat_map(|wait| wait.parts);
+    let syncs = ledger::waits(derived.window)?.into_iter().filter(is_of_overlay).flat_map(|wait| wait.parts);
     let syncs: Vec<Blame> = syncs.filter(is_of_upper).collect();
     let count = syncs.len() as u64;
     Some((count, syncs.into_iter().max_by_key(|wait| wait.lasted_ns)?))

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is derived from a window, each thing once: rules read it here instead of computing it again. Stands between the
+//! window and the rules. Knows no rule and judges nothing.
+
+use super::device::{self, Device, Speed};
+use super::dirty::{self, Dirty};
+use super::load::{self, Load};
+use super::missing;
+use super::unmount::Unmounts;
+use super::waiting::{self, Waiter};
+use super::writer::{self, Writers};
+use super::{Verdict, cgroup, throttle};
+use crate::advise::step;
+use crate::budget::{self, Budgets};
+use crate::report::Step;
+use floodline_record::gap::{Gap, Source};
+use floodline_record::id::EntityId;
+use floodline_record::window::Window;
+use std::cell::OnceCell;
+
+/// Readings of a window and what follows from them. Levels and thresholds are computed at the start; devices, writers,
+/// budgets and waits when a rule first asks for them.
+pub struct Derived<'a> {
+    /// The readings themselves.
+    pub window: &'a Window,
+    /// Seconds between the first and the last sample; 0 with one sample.
+    pub seconds: f64,
+    /// Whether counters can be turned into rates: two samples some time apart.
+    pub has_rates: bool,
+    /// Page size of the machine, bytes.
+    pub page_size: u64,
+    /// Levels, thresholds and rates of the machine's dirty pages.
+    pub dirty: Dirty,
+    devices: OnceCell<Vec<Device<'a>>>,
+    disks: OnceCell<Vec<Device<'a>>>,
+    drains: OnceCell<Vec<Device<'a>>>,
+    speed: OnceCell<Option<Speed>>,
+    loads: OnceCell<Vec<(Device<'a>, Load)>>,
+    unmounts: OnceCell<Unmounts<'a>>,
+    writers: OnceCell<Writers<'a>>,
+    budgets: OnceCell<Budgets>,
+    waiters: OnceCell<Option<Vec<Waiter>>>,
+}
+
+impl<'a> Derived<'a> {
+    /// Derives from a window.
+    pub fn of(window: &'a Window) -> Derived<'a> {
+        Derived {
+            window,
+            seconds: window.seconds(),
+            has_rates: missing::has_rates(window),
+            page_size: dirty::page_size(window),
+            dirty: Dirty::of(window),
+            devices: OnceCell::new(),
+            disks: OnceCell::new(),
+            drains: OnceCell::new(),
+            speed: OnceCell::new(),
+            loads: OnceCell::new(),
+            unmounts: OnceCell::new(),
+            writers: OnceCell::new(),
+            budgets: OnceCell::new(),
+            waiters: OnceCell::new(),
+        }
+    }
+
+    /// Whole block devices, layers included: [`device::devices`].
+    pub fn devices(&self) -> &[Device<'a>] {
+        self.devices.get_or_init(|| device::devices(self.window))
+    }
+
+    /// Devices that are built on no other: [`device::disks`].
+    pub fn disks(&self) -> &[Device<'a>] {
+        self.disks.get_or_init(|| device::disks(self.window))
+    }
+
+    /// Devices at which dirty pages leave memory, most written first: [`device::drains`].
+    pub fn drains(&self) -> &[Device<'a>] {
+        self.drains.get_or_init(|| device::drains(self.window))
+    }
+
+    /// How fast the device that most is written to writes: [`Device::write_bandwidth`].
+    pub fn speed(&self) -> Option<Speed> {
+        *self.speed.get_or_init(|| self.drains().first().and_then(Device::write_bandwidth))
+    }
+
+    /// What each disk did while it was busy, in the order of [`Derived::disks`].
+    pub fn loads(&self) -> &[(Device<'a>, Load)] {
+        let busy = |disk: &Device<'a>| (*disk, load::busy(self, disk));
+        self.loads.get_or_init(|| self.disks().iter().map(busy).collect())
+    }
+
+    /// Unmounts of overlays, and the filesystems that they write out.
+    pub fn unmounts(&self) -> &Unmounts<'a> {
+        self.unmounts.get_or_init(|| Unmounts::of(self))
+    }
+
+    /// Processes by what they wrote: [`writer::writers`].
+    pub fn writers(&self) -> &Writers<'a> {
+        self.writers.get_or_init(|| writer::writers(self.window))
+    }
+
+    /// Budgets of every cgroup and device.
+    pub fn budgets(&self) -> &Budgets {
+        self.budgets.get_or_init(|| budget::budgets(self.window))
+    }
+
+    /// Processes that waited for I/O long enough to be felt, the longest first: [`waiting::waiters`].
+    pub fn waiters(&self) -> Option<&[Waiter]> {
+        self.waiters.get_or_init(|| waiting::waiters(self.window)).as_deref()
+    }
+
+    /// Name of a cgroup for a sentence: [`cgroup::label`].
+    pub fn label(&self, cgroup: EntityId) -> String {
+        cgroup::label(self.window, cgroup)
+    }
+
+    /// Name of a cgroup, given by its inode number: [`throttle::label`].
+    pub fn label_of_ino(&self, ino: u64) -> String {
+        throttle::label(self.window, ino)
+    }
+
+    /// Steps that change settings to values they do not have: [`step::sysctls`].
+    pub fn sysctls(&self, changes: &[(&str, u64)]) -> Vec<Step> {
+        step::sysctls(self.window, changes)
+    }
+
+    /// The gap of a reading that a rule needs: [`missing::gap`].
+    pub fn gap(&self, source: Source, what: &str) -> Gap {
+        missing::gap(self.window, source, what)
+    }
+
+    /// The gap of a rate that a rule needs: [`missing::rate_gap`].
+    pub fn rate_gap(&self, source: Source, what: &str) -> Gap {
+        missing::rate_gap(self.window, source, what)
+    }
+
+    /// The verdict where one reading is missing.
+    pub fn not_checked(&self, source: Source, what: &str) -> Verdict {
+        missing::not_checked(self.window, source, what)
+    }
+}

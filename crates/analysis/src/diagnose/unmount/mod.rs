@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unmounts of overlays: each filesystem that carries some, what an unmount would write there, and what is seen of one.
+//! Readings for rules; what a finding says about them is `overlay-umount-flush`.
+
+pub mod upper;
+pub mod wait;
+
+use super::burst::{self, Burst, NOTICED_S, Trigger};
+use super::derived::Derived;
+use super::device::Device;
+use upper::{Level, Upper};
+use wait::Seen;
+
+/// An unmount that is seen, or that would take long enough to be noticed.
+pub struct Unmount<'a> {
+    /// The filesystem that it writes out.
+    pub upper: Upper<'a>,
+    /// What is seen of it.
+    pub seen: Seen,
+    /// A burst on that filesystem's device that nothing but a request explains.
+    pub asked: Option<Burst>,
+    /// Which reading of the dirty bytes speaks of it.
+    pub level: Level,
+    /// Bytes that it writes, at least.
+    pub dirty: u64,
+    /// Where that number comes from.
+    pub source: &'static str,
+    /// Seconds that it would take; 0 where the speed of the device is not known.
+    pub foretold_s: f64,
+}
+
+/// What is known of unmounts of overlays.
+pub struct Unmounts<'a> {
+    /// The filesystems that carry overlays.
+    pub uppers: Vec<Upper<'a>>,
+    /// The unmounts among them that matter.
+    pub noticed: Vec<Unmount<'a>>,
+}
+
+impl<'a> Unmounts<'a> {
+    /// Of a window.
+    pub fn of(derived: &Derived<'a>) -> Unmounts<'a> {
+        let uppers = upper::uppers(derived);
+        Unmounts { noticed: uppers.iter().filter_map(|upper| unmount(derived, *upper)).collect(), uppers }
+    }
+
+    /// Whether an unmount explains a burst on a device: one is seen waiting, or the burst was asked for where overlays are.
+    pub fn explain(&self, device: &Device<'_>, burst: &Burst) -> bool {
+        let carries = || self.uppers.iter().any(|upper| upper.device.id == device.id);
+        let is_asked = !self.noticed.is_empty() && burst.trigger == Trigger::Asked;
+        self.noticed.iter().any(|unmount| unmount.seen.is_happening()) || (is_asked && carries())
+    }
+}
+
+fn unmount<'a>(derived: &Derived<'a>, upper: Upper<'a>) -> Option<Unmount<'a>> {
+    let seen = Seen::of(derived, &upper);
+    let asked = burst::longest(derived, &upper.device);
+    let asked = asked.filter(|burst| burst.trigger == Trigger::Asked && !seen.is_happening());
+    let level = if seen.is_happening() { Level::Most } else { Level::Now };
+    let ((dirty, _), source) = upper::dirty_of(derived, &upper.device, level, upper.is_one_drain)?;
+    let foretold_s = match upper.speed.filter(|speed| speed.basis.is_known()) {
+        Some(speed) => dirty as f64 / speed.value,
+        None => 0.0,
+    };
+    let matters = seen.is_happening() || asked.is_some() || foretold_s >= NOTICED_S;
+    matters.then_some(Unmount { upper, seen, asked, level, dirty, source, foretold_s })
+}
