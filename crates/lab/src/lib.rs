@@ -6,6 +6,8 @@
 mod apt;
 pub mod bisect;
 pub mod cache;
+#[cfg(test)]
+mod forged;
 pub mod guest;
 pub mod image;
 #[cfg(test)]

@@ -5,9 +5,12 @@
 use floodline_record::metric::Row;
 
 /// Feeds a parser random bytes, and texts made of the pieces of a good one. Once in a test: a fuzzer stays in the first.
+#[track_caller]
 pub(super) fn survives_anything<T>(good: &str, parse: impl Fn(&[u8]) -> T + std::panic::RefUnwindSafe) {
     let pieces: Vec<&[u8]> = good.as_bytes().split_inclusive(|b| b" \n:=".contains(b)).collect();
-    bolero::check!().with_type::<Vec<u16>>().with_iterations(400).for_each(|choices| {
+    // The parser that asks, because kept inputs of each have a folder of their own.
+    let file = std::path::Path::new(std::panic::Location::caller().file()).file_stem().unwrap_or_default();
+    bolero::check!(name = file.display()).with_type::<Vec<u16>>().with_iterations(400).for_each(|choices| {
         let raw: Vec<u8> = choices.iter().map(|&choice| choice as u8).collect();
         parse(&raw);
         let mut mixed = Vec::new();

@@ -46,13 +46,21 @@ pub(super) fn upstream(text: &str) -> Option<KernelVersion> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forged::{Changes, Depth, change};
+
+    /// An image with a text at `place`, counted as the boot header does.
+    fn image(place: u16, text: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; VERSION_AT + 2];
+        image[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
+        image[VERSION_AT..VERSION_AT + 2].copy_from_slice(&place.to_le_bytes());
+        image.resize(image.len().max(0x200 + usize::from(place)), 0);
+        image.extend_from_slice(text);
+        image.push(0);
+        image
+    }
 
     fn check(text: &str, release: &str, version: &str) {
-        let mut image = vec![0; 0x400];
-        image[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);
-        image[VERSION_AT..VERSION_AT + 2].copy_from_slice(&0x100_u16.to_le_bytes());
-        image[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
-        let found = version_text(&image).unwrap();
+        let found = version_text(&image(0x100, text.as_bytes())).unwrap();
         assert_eq!(found.split(' ').next(), Some(release));
         assert_eq!(upstream(&found).unwrap().to_string(), version);
     }
@@ -73,10 +81,29 @@ mod tests {
 
     #[test]
     fn any_bytes_are_an_image_or_are_not() {
-        bolero::check!().for_each(|bytes: &[u8]| {
-            if let Some(text) = version_text(bytes) {
-                assert!(!text.is_empty());
+        // What the versions of distributions are made of.
+        const PIECES: [&str; 8] =
+            ["6", ".", "18446744073709551616", " Debian ", "-rc1", " (a@b) #1 SMP", "\x1b[31m", "\u{e9}"];
+        let depth = Depth::default();
+        bolero::check!().with_type::<(u8, Vec<u8>, Changes)>().for_each(|(place, choices, changes)| {
+            // A choice is mostly one letter, sometimes a piece of many.
+            let text = choices.iter().map(|choice| match PIECES.get(usize::from(*choice)) {
+                Some(piece) => (*piece).to_owned(),
+                None => char::from(choice % 95 + 32).to_string(),
+            });
+            let text: String = text.collect();
+            let mut image = image(u16::from(*place) + 0x10, text.as_bytes());
+            let is_changed = change(&mut image, changes);
+            let found = version_text(&image);
+            depth.count(found.is_some() || text.is_empty());
+            if let Some(found) = &found {
+                assert!(!found.is_empty() && found.chars().all(|c| c == ' ' || c.is_ascii_graphic()), "{found:?}");
+                let _ = upstream(found);
             }
+            let is_shown = !text.is_empty() && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+            assert!(is_changed || found == is_shown.then_some(text));
+            let _ = version_text(choices);
         });
+        depth.check();
     }
 }

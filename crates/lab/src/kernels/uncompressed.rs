@@ -22,15 +22,17 @@ const PVH_NOTE: &[u8] = b"\x12\0\0\0Xen\0";
 
 /// Writes the unpacked kernel of an image to a file; `false` when it is one that boots as it is.
 pub(crate) fn write(image: &Path, to: &Path) -> io::Result<bool> {
-    let image = std::fs::read(image)?;
-    let Some(packed) = payload(&image).filter(|packed| packed.starts_with(ZSTD)) else { return Ok(false) };
-    let mut kernel = Vec::new();
-    let unpacked = zstd::Decoder::new(packed)?.single_frame().take(SIZE_MAX).read_to_end(&mut kernel);
-    if unpacked.is_err() || !can_be_started(&kernel) {
-        return Ok(false);
-    }
+    let Some(kernel) = unpacked(&std::fs::read(image)?)? else { return Ok(false) };
     std::fs::File::create_new(to)?.write_all(&kernel)?;
     Ok(true)
+}
+
+/// The kernel of an image; `None` when it is one that boots as it is.
+fn unpacked(image: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let Some(packed) = payload(image).filter(|packed| packed.starts_with(ZSTD)) else { return Ok(None) };
+    let mut kernel = Vec::new();
+    let read = zstd::Decoder::new(packed)?.single_frame().take(SIZE_MAX).read_to_end(&mut kernel);
+    Ok((read.is_ok() && can_be_started(&kernel)).then_some(kernel))
 }
 
 fn payload(image: &[u8]) -> Option<&[u8]> {
@@ -53,6 +55,7 @@ fn can_be_started(kernel: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forged::{Changes, Depth, change};
 
     /// A kernel with a segment of notes.
     fn kernel(note: &[u8]) -> Vec<u8> {
@@ -97,14 +100,37 @@ mod tests {
         check("empty", b"", false);
     }
 
+    /// A frame of zstd that holds up to 255 bytes as they are.
+    fn stored(bytes: &[u8]) -> Vec<u8> {
+        // One segment with its length, one block, which is the last.
+        let mut frame = [ZSTD, &[0x20, u8::try_from(bytes.len()).unwrap()]].concat();
+        frame.extend_from_slice(&(u32::try_from(bytes.len() << 3).unwrap() | 1).to_le_bytes()[..3]);
+        frame.extend_from_slice(bytes);
+        frame
+    }
+
     #[test]
     fn any_bytes_have_a_payload_or_have_none() {
-        bolero::check!().for_each(|bytes: &[u8]| {
-            let mut image = vec![0; 0x250];
-            for (to, from) in image.iter_mut().skip(SETUP_SECTORS_AT).zip(bytes) {
-                *to = *from;
-            }
-            assert!(payload(&image).is_none_or(|payload| payload.len() < image.len()));
-        });
+        const NOTE: &[u8] = b"\x04\0\0\0\x08\0\0\0\x12\0\0\0Xen\0\0\0\0\x01";
+        let depth = Depth::default();
+        bolero::check!().with_type::<(bool, Vec<u8>, Changes, Changes)>().for_each(
+            |(is_noted, notes, inner, outer)| {
+                let notes = if *is_noted { &[NOTE, notes].concat() } else { notes };
+                let mut kernel = kernel(notes);
+                let is_changed = change(&mut kernel, inner);
+                let mut image = image(&stored(&kernel));
+                let is_changed = change(&mut image, outer) || is_changed;
+                let packed = payload(&image);
+                depth.count(packed.is_some_and(|packed| packed.starts_with(ZSTD)));
+                assert!(packed.is_none_or(|packed| packed.len() < image.len()));
+                let unpacked = unpacked(&image).unwrap();
+                assert!(is_changed || unpacked == is_noted.then_some(kernel));
+                // What a few bytes of a header say, and nothing else.
+                let mut header = vec![0; 0x250];
+                header.iter_mut().skip(SETUP_SECTORS_AT).zip(notes).for_each(|(to, from)| *to = *from);
+                assert!(payload(&header).is_none_or(|payload| payload.len() < header.len()));
+            },
+        );
+        depth.check();
     }
 }

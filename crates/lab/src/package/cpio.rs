@@ -63,6 +63,7 @@ fn broken(what: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forged::{Changes, Depth, change};
     use crate::image::Cpio;
 
     #[test]
@@ -85,14 +86,49 @@ mod tests {
         );
     }
 
+    /// Reads headers and skips contents until the trailer or an error.
+    fn all(mut from: &[u8]) -> (Vec<(Header, Vec<u8>)>, io::Result<()>) {
+        let mut found = Vec::new();
+        let ended = loop {
+            match header(&mut from) {
+                Ok(Some(header)) => {
+                    assert!(header.name.len() as u64 <= NAME_MAX);
+                    let mut content = Vec::new();
+                    let read = (&mut from).take(header.size).read_to_end(&mut content);
+                    let size = header.size;
+                    found.push((header, content));
+                    if let Err(error) = read.and_then(|_| pad(&mut from, size)) {
+                        break Err(error);
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (found, ended)
+    }
+
     #[test]
     fn any_bytes_are_an_archive_or_are_not() {
-        bolero::check!().for_each(|bytes: &[u8]| {
-            let mut archive = b"070701".to_vec();
-            archive.extend_from_slice(bytes);
-            if let Ok(Some(header)) = header(&mut archive.as_slice()) {
-                assert!(header.name.len() as u64 <= NAME_MAX);
+        let depth = Depth::default();
+        bolero::check!().with_type::<(Vec<(String, u16, Vec<u8>)>, Changes)>().for_each(|(files, changes)| {
+            let mut archive = Vec::new();
+            let mut cpio = Cpio::new(&mut archive);
+            for (name, mode, content) in files {
+                // Slashes would add directories, and a name that is empty or the trailer's ends nothing here.
+                let name = format!("f{}", name.replace('/', "_"));
+                cpio.file(&name, u32::from(*mode & 0o777), content).unwrap();
             }
+            cpio.finish().unwrap();
+            let is_changed = change(&mut archive, changes);
+            let (found, ended) = all(&archive);
+            depth.count(!found.is_empty() || ended.is_ok());
+            if !is_changed {
+                ended.unwrap();
+                assert!(found.iter().map(|(_, content)| content).eq(files.iter().map(|(_, _, content)| content)));
+            }
+            let _ = all(&[b"070701", changes.iter().map(|(_, to)| *to).collect::<Vec<u8>>().as_slice()].concat());
         });
+        depth.check();
     }
 }

@@ -118,6 +118,7 @@ fn header_end(file: &[u8], at: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forged::{Changes, Depth, change};
     use crate::image::Cpio;
 
     /// A package with one file, compressed by a program.
@@ -126,20 +127,25 @@ mod tests {
         let mut cpio = Cpio::new(&mut archive);
         cpio.file("boot/vmlinuz-9", 0o644, b"kernel").unwrap();
         cpio.finish().unwrap();
+        let archive = match compressor {
+            Some(compressor) => tool::filter(tool::tool(compressor).arg("-c"), archive).unwrap(),
+            None => archive,
+        };
+        [headers([(1, 5), (2, 3)]), archive].concat()
+    }
+
+    /// A lead and two headers, each with so many entries and so many bytes of data.
+    fn headers(sizes: [(u8, u8); 2]) -> Vec<u8> {
         let mut package = LEAD_MAGIC.to_vec();
         package.resize(LEAD, 0);
-        for (entries, data) in [(1_u32, 5_u32), (2, 3)] {
+        for (entries, data) in sizes {
             package.resize(package.len().next_multiple_of(8), 0);
             package.extend_from_slice(HEADER_MAGIC);
             package.extend_from_slice(&[0; 4]);
-            package.extend_from_slice(&entries.to_be_bytes());
-            package.extend_from_slice(&data.to_be_bytes());
-            package.resize(package.len() + 16 * entries as usize + data as usize, 7);
+            package.extend_from_slice(&u32::from(entries).to_be_bytes());
+            package.extend_from_slice(&u32::from(data).to_be_bytes());
+            package.resize(package.len() + HEADER_ENTRY * usize::from(entries) + usize::from(data), 7);
         }
-        package.extend(match compressor {
-            Some(compressor) => tool::filter(tool::tool(compressor).arg("-c"), archive).unwrap(),
-            None => archive,
-        });
         package
     }
 
@@ -174,9 +180,63 @@ mod tests {
 
     #[test]
     fn any_bytes_are_a_package_or_are_not() {
-        bolero::check!().for_each(|bytes: &[u8]| {
-            let file = [LEAD_MAGIC, bytes].concat();
+        let depth = Depth::default();
+        bolero::check!().with_type::<([(u8, u8); 2], Vec<u8>, Changes)>().for_each(|(sizes, archive, changes)| {
+            let mut file = headers(*sizes);
+            let end = file.len();
+            let is_changed = change(&mut file, changes);
+            file.extend_from_slice(archive);
+            let start = payload(&file);
+            depth.count(start.is_some() || archive.is_empty());
+            assert!(start.is_none_or(|start| start < file.len()));
+            assert!(is_changed || archive.is_empty() || start == Some(end), "{start:?} of {end}");
+            let file = [LEAD_MAGIC, archive].concat();
             assert!(payload(&file).is_none_or(|start| start < file.len()));
         });
+        depth.check();
+    }
+
+    /// Entries of an archive as rpm writes them: type, number of names, name, content or target.
+    fn archive(entries: &[(u8, u8, String, Vec<u8>)]) -> Vec<u8> {
+        let mut archive = Vec::new();
+        for (kind, links, name, content) in entries {
+            let mode = [S_IFREG, S_IFDIR, S_IFLNK, 0][usize::from(*kind) % 4];
+            let content = if mode == S_IFDIR || *kind > 127 { &[] } else { content.as_slice() };
+            let number = |value: usize| format!("{value:08x}");
+            archive.extend_from_slice(b"070701");
+            let sizes = (content.len(), name.len() + 1);
+            // Inode, mode, owners, links, time, size, devices, length of the name, sum.
+            let (inode, links) = (usize::from(links % 3), usize::from(*links));
+            for field in [inode, mode as usize, 0, 0, links, 0, sizes.0, 0, 0, 0, 0, sizes.1, 0] {
+                archive.extend_from_slice(number(field).as_bytes());
+            }
+            archive.extend_from_slice(name.as_bytes());
+            archive.push(0);
+            archive.resize(archive.len().next_multiple_of(4), 0);
+            archive.extend_from_slice(content);
+            archive.resize(archive.len().next_multiple_of(4), 0);
+        }
+        let mut end = Vec::new();
+        Cpio::new(&mut end).finish().unwrap();
+        archive.extend(end);
+        archive
+    }
+
+    #[test]
+    fn no_archive_leads_out_of_its_folder() {
+        let depth = Depth::default();
+        bolero::check!().with_type::<(Vec<(u8, u8, String, Vec<u8>)>, Changes)>().for_each(|(entries, changes)| {
+            let outside = tempfile::tempdir().unwrap();
+            let root = outside.path().join("root");
+            std::fs::create_dir(&root).unwrap();
+            let mut archive = archive(entries);
+            change(&mut archive, changes);
+            let mut tree = Tree::open(&root, |path| Some(path.to_owned())).unwrap();
+            let unpacked = files(&mut archive.as_slice(), &mut tree, &|| false);
+            let is_filled = std::fs::read_dir(&root).unwrap().next().is_some();
+            depth.count(unpacked.is_ok() || is_filled);
+            assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+        });
+        depth.check();
     }
 }
