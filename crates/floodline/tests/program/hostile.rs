@@ -4,7 +4,10 @@
 //! makes a line of its own.
 
 use crate::harness::{Run, floodline};
+use crate::predict::recorded;
 use floodline_record::name::is_plain;
+use floodline_record::record::Record;
+use floodline_record::recording::Decoder;
 use floodline_testkit::hostile::{PAYLOAD, Piece, of_everything, planted};
 use std::path::Path;
 
@@ -55,6 +58,11 @@ fn every_command_that_reads_a_recording_shows_its_strings_escaped() {
             &["export", file, "--format", "perfetto"],
             &["export", file, "--format", "csv", "--table", "cgroup"],
             &["export", file, "--format", "csv", "--table", "process"],
+            &["predict", file, "--set", "vm.dirty_background_bytes=64M"],
+            &["advise", file, "--settings", "2"],
+            &["verify", file, file],
+            &["verify", file, file, "--format", "json"],
+            &["explain", file],
         ];
         for args in commands {
             let run = floodline(args);
@@ -63,6 +71,66 @@ fn every_command_that_reads_a_recording_shows_its_strings_escaped() {
         }
     }
     assert!(shown > 10, "only {shown} outputs show the payload");
+}
+
+/// A recording that the twin accepts, so that its strings come through the model into what is predicted and advised.
+#[test]
+fn what_is_concluded_with_the_model_shows_strings_escaped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = std::fs::read(recorded(folder.path(), "starved-budget", "incident-short")).expect("a file");
+    let records: Vec<Record> =
+        Decoder::new(&bytes[..]).expect("a header").collect::<Result<_, _>>().expect("whole records");
+    let path = folder.path().join("planted.flr");
+    let takes = |piece| matches!(piece, Piece::Entity | Piece::Event);
+    std::fs::write(&path, planted(&records, PAYLOAD, takes).0).expect("a file");
+    let file = text(&path);
+    let plan = folder.path().join("plan.json");
+    let commands: &[&[&str]] = &[
+        &["predict", file, "--set", "vm.dirty_background_bytes=64M", "--details"],
+        &["predict", file, "--set", "vm.dirty_background_bytes=64M", "--format", "json"],
+        &["advise", file, "--settings", "4", "--details", "-o", text(&plan)],
+        &["advise", file, "--settings", "4", "--format", "json"],
+        &["twin", file, "-o", "-"],
+        &["verify", file, file],
+        &["apply", text(&plan), "--dry-run", "--root", text(folder.path())],
+    ];
+    let mut answered = 0;
+    for args in commands {
+        let run = floodline(args);
+        check(args, &run);
+        answered += usize::from(run.code < 2);
+    }
+    assert!(answered > 0, "every command refuses the recording");
+}
+
+/// The folder of a flight recorder, and a plan, that another user wrote.
+#[test]
+fn incidents_and_plans_of_strangers_are_shown_escaped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let incident = serde_json::json!({
+        "schema": "floodline.incident/1", "name": PAYLOAD, "host": PAYLOAD, "trigger": PAYLOAD, "at_wall_ns": 1,
+        "rule": PAYLOAD, "severity": "critical", "summary": PAYLOAD, "cause": PAYLOAD, "before_s": 1.0, "after_s": 1.0,
+        "samples": 1, "complete": true, "duplicates": 0,
+    });
+    std::fs::write(at("incident-1.json"), incident.to_string()).expect("a file");
+    std::fs::write(at(&format!("incident-{}.json", PAYLOAD.replace('\0', ""))), PAYLOAD).expect("a file");
+    let ring = text(folder.path());
+    for args in [&["incidents", "--ring", ring][..], &["incidents", "--ring", ring, "--format", "json"]] {
+        let run = floodline(args);
+        check(args, &run);
+        assert!(run.code == 0 && run.stdout.contains("x1b[2J"), "{run}");
+    }
+    let args = ["doctor", "last", "--ring", ring];
+    check(&args, &floodline(&args));
+    let plan = at("plan.json");
+    for content in [PAYLOAD.to_owned(), serde_json::json!({ "schema": PAYLOAD, PAYLOAD: PAYLOAD }).to_string()] {
+        std::fs::write(&plan, content).expect("a file");
+        let args = ["apply", text(&plan), "--dry-run", "--root", ring];
+        check(&args, &floodline(&args));
+    }
+    let args = ["history", "--state-dir", ring];
+    check(&args, &floodline(&args));
 }
 
 #[test]
