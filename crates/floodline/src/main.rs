@@ -19,6 +19,7 @@ mod output;
 #[cfg(test)]
 mod pages;
 mod shipped;
+mod trial;
 mod tuning;
 mod twins;
 

@@ -292,8 +292,15 @@ fn is_partner(knob: &Knob, change: &Change, other: &Change) -> bool {
         && knob.state.iter().any(|attribute| attribute.name == other.knob.replacen("vm/", "vm.", 1))
 }
 
-/// Writes a plan that was prepared.
-pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied, TuneError> {
+/// A change whose guard is ready, and of which nothing is written yet.
+pub(crate) struct Begun {
+    pub(crate) journal: Journal,
+    pub(crate) client: Client,
+    pub(crate) lock: Option<Lock>,
+}
+
+/// Writes the journal of a plan that was prepared, and starts its guard.
+pub(crate) fn begin(site: &Site, request: &Request, prepared: Prepared) -> Result<Begun, TuneError> {
     let store = site.store()?;
     let json = serde_json::to_vec(&request.plan).unwrap_or_default();
     let within = u64::try_from(request.within.as_nanos()).unwrap_or(u64::MAX);
@@ -309,7 +316,7 @@ pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied
         probe: request.probe.clone(),
     };
     let mut journal = store.create(planned)?;
-    let mut client = guard::start(&site.host, &site.state, journal.id).map_err(|error| {
+    let client = guard::start(&site.host, &site.state, journal.id).map_err(|error| {
         let _ = journal.append(Entry::PutBack {
             why: crate::journal::Why::NeverStarted,
             outcomes: Vec::new(),
@@ -318,27 +325,32 @@ pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied
         TuneError::refused(format!("{error}; nothing was changed"))
             .hint("print the writes: add --dry-run instead of --yes")
     })?;
-    let written = write_all(site, &mut journal, &client);
-    let lock = prepared.lock;
-    if let Err(why) = written {
-        return Err(fail(site, journal, client, lock, &why));
+    Ok(Begun { journal, client, lock: prepared.lock })
+}
+
+/// Writes a plan that was prepared.
+pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied, TuneError> {
+    let mut begun = begin(site, request, prepared)?;
+    let slots = begun.journal.planned.slots.clone();
+    if let Err(why) = write_all(site, &slots, &mut begun.journal, &begun.client) {
+        return Err(fail(site, begun, &why));
     }
-    if let Err(error) = journal.append(Entry::Applied) {
-        return Err(fail(site, journal, client, lock, &error.to_string()));
+    if let Err(error) = begun.journal.append(Entry::Applied) {
+        return Err(fail(site, begun, &error.to_string()));
     }
-    match client.ask(wire::APPLIED, ANSWER_MAX) {
+    match begun.client.ask(wire::APPLIED, ANSWER_MAX) {
         Ok(answer) if answer == wire::WAITING => {}
-        _ => return Err(fail(site, journal, client, lock, "the guard ended")),
+        _ => return Err(fail(site, begun, "the guard ended")),
     }
+    let Begun { journal, .. } = begun;
     let set = journal.planned.slots.iter().map(|slot| (slot.old_shown(), slot.new_shown())).collect();
     let left = Duration::from_nanos(journal.planned.deadline_ns.saturating_sub(boottime()));
     Ok(Applied { id: journal.id, set, left })
 }
 
 /// Writes every value and reads it back.
-fn write_all(site: &Site, journal: &mut Journal, client: &Client) -> Result<(), String> {
-    let slots = journal.planned.slots.clone();
-    for slot in &slots {
+pub(crate) fn write_all(site: &Site, slots: &[Slot], journal: &mut Journal, client: &Client) -> Result<(), String> {
+    for slot in slots {
         let live =
             Live::open(&site.host, slot).map_err(|error| format!("cannot open {}: {error}", slot.new_shown()))?;
         for write in &slot.writes {
@@ -359,7 +371,8 @@ fn write_all(site: &Site, journal: &mut Journal, client: &Client) -> Result<(), 
 }
 
 /// Has everything put back, and says how the host was left.
-fn fail(site: &Site, mut journal: Journal, mut client: Client, lock: Option<Lock>, why: &str) -> TuneError {
+pub(crate) fn fail(site: &Site, begun: Begun, why: &str) -> TuneError {
+    let Begun { mut journal, mut client, lock } = begun;
     // A guard that puts back by itself waits for the end of this lock.
     drop(lock);
     let _ = client.ask(wire::RESTORE, GUARD_MAX);

@@ -88,6 +88,8 @@ pub enum Why {
     ApplierGone,
     /// A write failed.
     WriteFailed,
+    /// A trial by turns ended.
+    TrialEnded,
     /// A confirmation started and did not end.
     ConfirmationCut,
     /// A person asked for it.

@@ -19,4 +19,5 @@ pub mod ramp;
 pub mod recover;
 pub mod rollback;
 pub mod slot;
+pub mod switchback;
 pub mod verify;

@@ -194,6 +194,7 @@ mod tests {
             old: vec!["0".to_owned(); names.len()],
             writes: vec![Write { at, value: value.to_owned() }],
             undo: Vec::new(),
+            back: Vec::new(),
         }
     }
 

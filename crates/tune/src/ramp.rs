@@ -44,7 +44,7 @@ impl Memory {
     }
 
     /// Threshold that a write of a pair sets. The first member of a pair counts bytes, the second percent.
-    fn threshold(&self, write: &Write) -> Option<u64> {
+    pub fn threshold(&self, write: &Write) -> Option<u64> {
         let value: u64 = write.value.parse().ok()?;
         Some(if write.at == 0 { value } else { self.available / 100 * value })
     }
@@ -138,6 +138,7 @@ mod tests {
             old: ["0", "20"].map(str::to_owned).to_vec(),
             writes: vec![Write { at: 0, value: value.to_owned() }],
             undo: Vec::new(),
+            back: Vec::new(),
         }
     }
 

@@ -32,6 +32,7 @@ pub fn because(why: &Why) -> &'static str {
         Why::Probe => "the probe failed",
         Why::ApplierGone => "the process that applied it ended early",
         Why::WriteFailed => "a write failed",
+        Why::TrialEnded => "its switchback trial ended",
         Why::ConfirmationCut => "its confirmation did not end",
         Why::Asked => "it was rolled back",
         Why::GuardGone => "its guard was gone before it was confirmed",

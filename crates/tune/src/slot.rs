@@ -35,6 +35,9 @@ pub struct Slot {
     pub writes: Vec<Write>,
     /// Writes that put it back, in order.
     pub undo: Vec<Write>,
+    /// Steps of a ramp before these, in a trial that sets it and puts it back by turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub back: Vec<Write>,
 }
 
 /// What became of a slot that was to be put back.
@@ -72,7 +75,7 @@ impl Slot {
         });
         let undo = undo(&old);
         let writes = vec![Write { at, value }];
-        Ok(Slot { attributes, state: knob.state.len(), is_exact: knob.is_exact, old, writes, undo })
+        Ok(Slot { attributes, state: knob.state.len(), is_exact: knob.is_exact, old, writes, undo, back: Vec::new() })
     }
 
     /// Whether it is a bytes/ratio pair.
@@ -144,7 +147,7 @@ impl Live {
         let bytes = |state: &[String]| state.iter().map(|value| value.clone().into_bytes()).collect::<Vec<_>>();
         let mut ours: Vec<_> = slot.writes.iter().map(|write| bytes(&slot.after(write))).collect();
         // The first half of an undo that takes two writes, and of a write to a pair in an imitated host.
-        ours.extend(slot.undo.iter().map(|write| bytes(&slot.after(write))));
+        ours.extend(slot.undo.iter().chain(&slot.back).map(|write| bytes(&slot.after(write))));
         if host.is_imitated() && slot.is_pair() {
             ours.push(vec![b"0".to_vec(), b"0".to_vec()]);
         }

@@ -163,6 +163,19 @@ pub struct Benefit {
     pub matched_share: f64,
     /// Predicted interval of stall seconds per hour, and whether the measured figure is inside.
     pub predicted: Option<(f64, f64, bool)>,
+    /// The trial by turns that the figures come from; `None` for two recordings. Before and after are then without and
+    /// with the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switchback: Option<Switchback>,
+}
+
+/// A trial by turns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Switchback {
+    /// Blocks that had writing on both sides.
+    pub blocks: usize,
+    /// Two-sided p-value; `None` if there is none.
+    pub p: Option<f64>,
 }
 
 /// Both answers.
@@ -202,9 +215,19 @@ pub fn verified(verified: &Verified) -> String {
     };
     let _ = writeln!(text, "Did it help? {}", sentence(benefit));
     if let (Some(before), Some(after)) = (benefit.before_stall_s_per_hour, benefit.after_stall_s_per_hour) {
-        let _ = writeln!(text, "  stall seconds per hour of writing: {before:.0} before, {after:.0} after");
+        let (without, with) = match benefit.switchback {
+            Some(_) => ("without the change", "with it"),
+            None => ("before", "after"),
+        };
+        let _ = writeln!(text, "  stall seconds per hour of writing: {before:.0} {without}, {after:.0} {with}");
     }
-    if let Some((low, ratio, high)) = benefit.ratio {
+    if let Some(switchback) = benefit.switchback {
+        if let Some((low, ratio, high)) = benefit.ratio {
+            let _ = writeln!(text, "  with ÷ without: {ratio:.2}, interval {low:.2} to {high:.2}");
+        }
+        let p = switchback.p.map(|p| format!(", exact p-value {p:.3}")).unwrap_or_default();
+        let _ = writeln!(text, "  {} blocks with writing on both sides{p}", switchback.blocks);
+    } else if let Some((low, ratio, high)) = benefit.ratio {
         let _ = writeln!(text, "  after ÷ before: {ratio:.2}, interval {low:.2} to {high:.2}, at like load");
         let _ = writeln!(text, "  {} of the time had others of like load", human::percent(benefit.matched_share));
     }
@@ -224,6 +247,9 @@ fn sentence(benefit: &Benefit) -> String {
         (_, why) => {
             let why = why.unwrap_or("the recordings do not answer it");
             match benefit.needs_minutes {
+                Some(minutes) if benefit.switchback.is_some() => {
+                    format!("Not enough: {why}. It needs {:.0} more minutes of blocks.", minutes.ceil())
+                }
                 Some(minutes) => {
                     format!("Not enough: {why}. It needs {:.0} more minutes after the change.", minutes.ceil())
                 }
@@ -332,6 +358,7 @@ mod tests {
             ratio: Some((0.4, 0.7, 1.2)),
             matched_share: 0.9,
             predicted: Some((300.0, 450.0, false)),
+            switchback: None,
         };
         let check = Check {
             what: "vm.dirty_bytes now".to_owned(),
@@ -354,6 +381,29 @@ mod tests {
              change.\n  stall seconds per hour of writing: 720 before, 500 after\n  \
              after ÷ before: 0.70, interval 0.40 to 1.20, at like load\n  90 % of the time had others of like load\n  \
              predicted: 300 to 450 s per hour; the measured figure is outside\n"
+        );
+    }
+
+    #[test]
+    fn a_trial_by_turns_has_a_p_value() {
+        let benefit = Benefit {
+            verdict: "helped",
+            why: None,
+            needs_minutes: None,
+            difference: 0.2,
+            before_stall_s_per_hour: Some(720.0),
+            after_stall_s_per_hour: Some(360.0),
+            ratio: Some((0.4, 0.5, 0.7)),
+            matched_share: 1.0,
+            predicted: None,
+            switchback: Some(Switchback { blocks: 6, p: Some(0.031_25) }),
+        };
+        let text = verified(&Verified { schema: VERIFIED, id: None, in_force: Vec::new(), benefit: Some(benefit) });
+        assert_eq!(
+            text,
+            "Did it help? Helped: stalls became fewer.\n  stall seconds per hour of writing: 720 without the change, 360 \
+             with it\n  with ÷ without: 0.50, interval 0.40 to 0.70\n  6 blocks with writing on both sides, exact \
+             p-value 0.031\n"
         );
     }
 

@@ -11,6 +11,7 @@ use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::Host;
 use crate::observe::{Schedule, observe, parse_duration};
+use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use floodline_analysis::change::ChangePlan;
 use floodline_analysis::diagnose::stretches::Stretches;
@@ -18,6 +19,8 @@ use floodline_analysis::report::When;
 use floodline_host::Needs;
 use floodline_record::record::Sink;
 use floodline_tune::apply::{Prepared, Request, plan_of, prepare, run};
+use floodline_tune::recover::Site;
+use floodline_tune::switchback::Design;
 use floodline_view::change as view;
 use std::fs::File;
 use std::io::{self, Read};
@@ -63,6 +66,9 @@ pub(crate) struct Apply {
     /// Shell command to run every 5 s; undo the change if it fails
     #[arg(long, value_name = "CMD")]
     probe: Option<String>,
+    /// Make and undo the change by turns, and judge whether it helps: 6x10m is 6 blocks of 10 minutes
+    #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design, conflicts_with_all = ["confirm_within", "persist"])]
+    switchback: Option<Design>,
     #[command(flatten)]
     site: SiteArgs,
     /// Output format
@@ -72,6 +78,9 @@ pub(crate) struct Apply {
 
 /// Longest plan that is read.
 const PLAN_MAX: u64 = 4 << 20;
+
+/// Largest difference that counts as none in a trial, as `floodline verify` has it.
+const DIFFERENCE: f64 = 0.2;
 
 /// How long `--finding` observes.
 const OBSERVED: Schedule = Schedule { length: Some(Duration::from_secs(10)), every: Duration::from_secs(1) };
@@ -103,6 +112,9 @@ impl Run for Apply {
             }
             (None, None) => plan_of(&site, &self.set)?,
         };
+        if let (Some(design), true) = (self.switchback, self.yes) {
+            return self.by_turns(console, &site, plan, design);
+        }
         let request = Request { plan, within: self.confirm_within, persist: self.persist, probe: self.probe.clone() };
         let prepared = prepare(&site, &request, !self.yes)?;
         tell_settled(console, &prepared.settled);
@@ -144,6 +156,22 @@ impl Apply {
             Format::Text => Ok(view::writes(writes)),
             Format::Json => view::json(writes).map_err(CliError::bug),
         }
+    }
+
+    /// Makes a trial. The settings of now are in force at its end.
+    fn by_turns(&self, console: &mut Console, site: &Site, plan: ChangePlan, design: Design) -> Result<Exit, CliError> {
+        let probe = self.probe.clone();
+        let trial = Trial { plan, is_inverse: false, design, difference: DIFFERENCE, probe };
+        let (id, benefit) = try_by_turns(console, site, trial)?;
+        console.note(&format!("trial {id} has ended, and the old values are in force"));
+        let verified =
+            view::Verified { schema: view::VERIFIED, id: None, in_force: Vec::new(), benefit: Some(benefit) };
+        match self.format {
+            Format::Text => console.print(&view::verified(&verified))?,
+            Format::Json => console.print(&view::json(&verified).map_err(CliError::bug)?)?,
+        }
+        let has_harmed = verified.benefit.is_some_and(|benefit| benefit.verdict == "harmed");
+        Ok(if has_harmed { Exit::Findings } else { Exit::Done })
     }
 
     /// What helps against a finding, as settings.

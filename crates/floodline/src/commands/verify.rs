@@ -7,11 +7,13 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::folded;
+use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use floodline_record::window::Window;
 use floodline_tune::benefit::{Interval, Judgement, Verdict, Why, intervals, judge};
 use floodline_tune::error::TuneError;
 use floodline_tune::journal::{Entry, Journal};
+use floodline_tune::switchback::{Design, inverse};
 use floodline_tune::verify::in_force;
 use floodline_view::change as view;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,22 @@ use std::path::{Path, PathBuf};
         is helped, harmed, no difference larger than --difference, or not enough with the minutes it needs. It may \
         be taken again and again while the recording after the change grows: of 20 such series in which nothing \
         changed, one at most ends with a wrong verdict.\n\n\
+        With --switchback a guard watches this host, and the change is in force at the end. Of 20 such trials in which \
+        nothing changed, one at most ends with a wrong verdict. It takes 6 blocks or more.\n\n\
         The exit code is 1 if the change is not in force or did harm.\n\n\
         Examples:\n  \
         floodline verify\n  \
         floodline verify before.flr after.flr\n  \
-        floodline verify 12 before.flr after.flr --format json"
+        floodline verify 12 before.flr after.flr --format json\n  \
+        floodline verify --switchback 6x10m"
 )]
 pub(crate) struct Verify {
     /// Number of the change [default: the last one in force], recordings before and after it, or both
     #[arg(value_name = "ID | FILE", num_args = 0..=3)]
     what: Vec<PathBuf>,
+    /// Undo and make the change by turns on this host, in blocks without-with-with-without or the reverse, by a coin
+    #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design)]
+    switchback: Option<Design>,
     /// Largest difference that counts as none, in percent
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_difference)]
     difference: f64,
@@ -62,6 +70,13 @@ impl Run for Verify {
         let number = |path: &PathBuf| path.to_str().and_then(|text| text.parse::<u32>().ok());
         let id = self.what.first().and_then(number);
         let files = self.what.get(usize::from(id.is_some())..).unwrap_or_default();
+        if let Some(design) = self.switchback {
+            if !files.is_empty() {
+                return Err(CliError::usage("--switchback takes no recordings: it looks at this host")
+                    .hint("floodline verify --switchback 6x10m"));
+            }
+            return self.by_turns(console, id, design);
+        }
         let recordings = match files {
             [] => None,
             [before, after] => Some((read(before)?, read(after)?)),
@@ -78,14 +93,7 @@ impl Run for Verify {
         let judged = recordings.map(|(before, after)| judge(&before, &after, self.difference));
         let benefit = judged.map(|judged| self.benefit(&judged, change.as_ref().map(|(journal, _)| journal)));
         if let (Some((journal, _)), Some(benefit)) = (&mut change, &benefit) {
-            let rates = benefit.before_stall_s_per_hour.zip(benefit.after_stall_s_per_hour);
-            journal
-                .append(Entry::Verified {
-                    verdict: benefit.verdict.to_owned(),
-                    stall_s_per_hour: rates,
-                    predicted: benefit.predicted.map(|(_, _, is_inside)| is_inside),
-                })
-                .map_err(TuneError::from)?;
+            self.keep(journal, benefit)?;
         }
         let verified = view::Verified {
             schema: view::VERIFIED,
@@ -93,13 +101,7 @@ impl Run for Verify {
             in_force: change.map(|(_, checks)| checks).unwrap_or_default(),
             benefit,
         };
-        match self.format {
-            Format::Text => console.print(&view::verified(&verified))?,
-            Format::Json => console.print(&view::json(&verified).map_err(CliError::bug)?)?,
-        }
-        let is_well = verified.in_force.iter().all(|check| check.is_met)
-            && verified.benefit.is_none_or(|benefit| benefit.verdict != "harmed");
-        Ok(if is_well { Exit::Done } else { Exit::Findings })
+        self.tell(console, verified)
     }
 }
 
@@ -124,11 +126,7 @@ impl Verify {
             Verdict::Harmed => ("harmed", None, None),
             Verdict::NotEnough { why, minutes } => ("not_enough", Some(because(why)), minutes),
         };
-        let expected = journal
-            .and_then(|journal| journal.planned.plan.expected.iter().find(|expected| expected.figure == ENDPOINT));
-        let predicted = expected
-            .zip(judged.after)
-            .map(|(expected, after)| (expected.low, expected.high, (expected.low..=expected.high).contains(&after)));
+        let predicted = journal.and_then(|journal| predicted(journal, judged.after));
         view::Benefit {
             verdict,
             why,
@@ -139,8 +137,53 @@ impl Verify {
             ratio: judged.ratio,
             matched_share: judged.matched,
             predicted,
+            switchback: None,
         }
     }
+
+    /// Undoes and makes the change by turns, which is in force at the end.
+    fn by_turns(&self, console: &mut Console, id: Option<u32>, design: Design) -> Result<Exit, CliError> {
+        let site = self.site.site()?;
+        let (mut journal, _) = self.check(console, id)?;
+        let plan = inverse(&journal)?;
+        let trial = Trial { plan, is_inverse: true, design, difference: self.difference, probe: None };
+        let (_, mut benefit) = try_by_turns(console, &site, trial)?;
+        let id = journal.id;
+        benefit.predicted = predicted(&journal, benefit.after_stall_s_per_hour);
+        self.keep(&mut journal, &benefit)?;
+        let (_, checks) = self.check(console, Some(id))?;
+        self.tell(
+            console,
+            view::Verified { schema: view::VERIFIED, id: Some(id), in_force: checks, benefit: Some(benefit) },
+        )
+    }
+
+    /// Writes a verdict to the journal of the change.
+    fn keep(&self, journal: &mut Journal, benefit: &view::Benefit) -> Result<(), CliError> {
+        let verified = Entry::Verified {
+            verdict: benefit.verdict.to_owned(),
+            stall_s_per_hour: benefit.before_stall_s_per_hour.zip(benefit.after_stall_s_per_hour),
+            predicted: benefit.predicted.map(|(_, _, is_inside)| is_inside),
+        };
+        Ok(journal.append(verified).map_err(TuneError::from)?)
+    }
+
+    fn tell(&self, console: &mut Console, verified: view::Verified) -> Result<Exit, CliError> {
+        match self.format {
+            Format::Text => console.print(&view::verified(&verified))?,
+            Format::Json => console.print(&view::json(&verified).map_err(CliError::bug)?)?,
+        }
+        let is_well = verified.in_force.iter().all(|check| check.is_met)
+            && verified.benefit.is_none_or(|benefit| benefit.verdict != "harmed");
+        Ok(if is_well { Exit::Done } else { Exit::Findings })
+    }
+}
+
+/// Predicted interval of a change, and whether a measured figure is inside.
+fn predicted(journal: &Journal, measured: Option<f64>) -> Option<(f64, f64, bool)> {
+    let expected = journal.planned.plan.expected.iter().find(|expected| expected.figure == ENDPOINT)?;
+    let measured = measured?;
+    Some((expected.low, expected.high, (expected.low..=expected.high).contains(&measured)))
 }
 
 fn because(why: Why) -> &'static str {

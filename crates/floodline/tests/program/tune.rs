@@ -51,6 +51,12 @@ impl Imitated {
         std::fs::write(path, format!("{text}\n")).expect("a file");
     }
 
+    /// Writes a file as a whole: a reader sees the old or the new text.
+    fn replace(&self, path: &str, text: &str) {
+        self.write(&format!("{path}.new"), text);
+        std::fs::rename(self.path(&format!("{path}.new")), self.path(path)).expect("a file");
+    }
+
     fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.path(path)).unwrap_or_default().trim().to_owned()
     }
@@ -369,6 +375,63 @@ fn a_limit_of_a_cgroup_is_set_and_put_back() {
     assert_eq!((run.code, host.read("sys/fs/cgroup/a.slice/io.max").as_str()), (0, "8:0 wbps=8388608"), "{run}");
     let run = host.run(&["rollback"]);
     assert_eq!((run.code, host.read("sys/fs/cgroup/a.slice/io.max").as_str()), (0, "8:0 wbps=max"), "{run}");
+}
+
+/// Lets tasks of an imitated host write, and stall for less time while `vm.dirty_bytes` is set, until `done`.
+fn write_and_stall(host: &Imitated, done: &std::sync::atomic::AtomicBool) {
+    let (mut pages, mut stalled_us) = (0, 0);
+    let started = Instant::now();
+    let mut last_us = 0;
+    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(2));
+        let now_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let share = if host.read("proc/sys/vm/dirty_bytes") == "0" { 2 } else { 50 };
+        stalled_us += (now_us - last_us) / share;
+        last_us = now_us;
+        pages += 10;
+        let full = "full avg10=0.00 avg60=0.00 avg300=0.00 total=0";
+        host.replace("proc/pressure/io", &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={stalled_us}\n{full}"));
+        host.replace("proc/vmstat", &format!("nr_dirtied {pages}\nnr_dirty 0\nnr_writeback 0"));
+    }
+}
+
+#[test]
+fn a_change_that_is_made_and_undone_by_turns_is_judged() {
+    let host = Imitated::new();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| write_and_stall(&host, &done));
+        // Eight blocks: one of them may be upset by a machine that is busy.
+        let trial = host.apply(&["--switchback", "8x1s"]);
+        let values = host.values();
+        applied(&host, &[]);
+        let pending = host.run(&["verify", "--switchback", "6x1s"]);
+        let confirmed = host.run(&["confirm", "--same-login"]);
+        let verified = host.run(&["verify", "--switchback", "6x1s", "--format", "json"]);
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(trial.code == 0 && trial.stdout.contains("Helped: stalls became fewer."), "{trial}");
+        assert!(trial.stdout.contains("8 blocks with writing on both sides, exact p-value"), "{trial}");
+        assert_eq!(values, old(), "{trial}");
+        assert!(pending.code == 2 && pending.stderr.contains("is not confirmed"), "{pending}");
+        assert_eq!(confirmed.code, 0, "{confirmed}");
+        assert!(verified.code == 0 && verified.stdout.contains("\"switchback\":{\"blocks\":6,"), "{verified}");
+        assert_eq!(host.values(), NEW, "{verified}");
+    });
+    let run = host.run(&["history"]);
+    assert_eq!(run.stdout.matches("put back: its switchback trial ended").count(), 2, "{run}");
+}
+
+#[test]
+fn a_trial_whose_program_is_killed_leaves_the_values_from_before() {
+    let host = Imitated::new();
+    host.write("proc/vmstat", "nr_dirtied 0\nnr_dirty 0\nnr_writeback 0");
+    let mut trial = host.spawn(&[&["apply", "--yes", "--switchback", "6x10m"], &SET[..]].concat());
+    // The coin of the first block decides which side comes first: either way the trial holds a guard.
+    host.until("a guard", || !host.guards().is_empty());
+    let _ = trial.kill();
+    let _ = trial.wait();
+    host.until("the guard ends", || host.guards().is_empty());
+    assert_eq!(host.values(), old());
 }
 
 /// A thread that the kernel slows for its dirty pages, in an imitated host, and what it has dirtied.

@@ -6,6 +6,7 @@
 mod bootstrap;
 mod quantile;
 mod series;
+pub mod switchback;
 #[cfg(test)]
 mod tests;
 

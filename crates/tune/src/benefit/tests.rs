@@ -7,7 +7,7 @@ use super::bootstrap::Random;
 use super::*;
 
 /// A host for some minutes: share of time with stalls, about. `memory` is what is left of a burst after 5 s.
-fn host_with(memory: f64, seed: u64, minutes: usize, share: f64, load: f64) -> Vec<Interval> {
+pub(super) fn host_with(memory: f64, seed: u64, minutes: usize, share: f64, load: f64) -> Vec<Interval> {
     let mut random = Random((seed + 1).wrapping_mul(0xD134_2543_DE82_EF95) | 1);
     let mut noise = |width: f64| {
         let sum: f64 = (0..4).map(|_| random.share() - 0.5).sum();
@@ -27,15 +27,15 @@ fn host_with(memory: f64, seed: u64, minutes: usize, share: f64, load: f64) -> V
 }
 
 /// Strength of a burst that is left after 5 s: half of it is left after 8 s, or after 30 s.
-const SHORT: f64 = 0.65;
-const LONG: f64 = 0.89;
+pub(super) const SHORT: f64 = 0.65;
+pub(super) const LONG: f64 = 0.89;
 
 fn host(seed: u64, minutes: usize, share: f64, load: f64) -> Vec<Interval> {
     host_with(SHORT, seed, minutes, share, load)
 }
 
-const LOAD: f64 = 5e7;
-const RUNS: u64 = 200;
+pub(super) const LOAD: f64 = 5e7;
+pub(super) const RUNS: u64 = 200;
 
 /// Verdicts over all runs at every look up to a length: helped, no difference, harmed, not enough. Of each run the first
 /// verdict counts, as a person who looks early would take it.

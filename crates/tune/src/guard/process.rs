@@ -425,6 +425,7 @@ impl Guard {
                 self.phase = Phase::Waiting;
                 self.answer(at, wire::WAITING);
             }
+            (Phase::Writing { applier }, wire::ENDED) if applier == at => return Some(End::PutBack(Why::TrialEnded)),
             (Phase::Waiting, wire::CONFIRM) => {
                 self.phase = Phase::Held { by: at, until: boottime() + HELD_MAX };
                 self.answer(at, wire::HELD);
@@ -458,7 +459,9 @@ impl Guard {
         for at in 0..CLIENTS {
             self.answer(at, wire::RESTORED);
         }
-        if why != Why::WriteFailed && !matches!(self.phase, Phase::Waiting | Phase::Held { .. }) {
+        if !matches!(why, Why::WriteFailed | Why::TrialEnded)
+            && !matches!(self.phase, Phase::Waiting | Phase::Held { .. })
+        {
             // The applier may be in the middle of a write: what it wrote last is put back after it has gone.
             self.outlive_the_applier();
         }

@@ -19,6 +19,8 @@ pub const READY: &[u8] = b"ready\n";
 pub const APPLIED: &[u8] = b"applied\n";
 /// Answer: the guard waits for a confirmation.
 pub const WAITING: &[u8] = b"waiting\n";
+/// From the applier: a trial has ended. The guard puts everything back and answers [`RESTORED`].
+pub const ENDED: &[u8] = b"ended\n";
 /// From a confirming process: stop the clock. The guard answers [`HELD`].
 pub const CONFIRM: &[u8] = b"confirm\n";
 /// Answer: the clock stands still while the journal is written.
