@@ -92,7 +92,7 @@ impl Run for ServeCommand {
             return Ok(Exit::Done);
         }
         let interrupt = Interrupt::watch()?;
-        let listeners = self.listeners(console)?;
+        let (listeners, reach) = self.listeners()?;
         let host = Host::open(self.root.as_deref())?;
         host.check_trace(self.trace)?;
         if let Err(why) = lock_memory() {
@@ -105,6 +105,9 @@ impl Run for ServeCommand {
             is_live: host.is_live(),
         };
         let mut serve = Serve::start(options).map_err(failed)?;
+        if let Some(reach) = reach {
+            console.note(&reach);
+        }
         if let Some(folder) = &self.ring {
             let size = human::bytes(self.ring_size as f64);
             console.note(&format!("keeping samples and incidents in {}, at most {size}", shown(folder)));
@@ -147,26 +150,26 @@ impl ServeCommand {
             tell: Box::new(|text| tell(format_args!("floodline: {text}"))),
         }
     }
-    /// Where scrapers connect to. Says it, and who can.
-    fn listeners(&self, console: &Console) -> Result<Vec<Listener>, CliError> {
+
+    /// Where scrapers connect to, and the line that tells people who can.
+    fn listeners(&self) -> Result<(Vec<Listener>, Option<String>), CliError> {
         let environment = |name: &str| std::env::var(name).ok();
         let pid = environment("LISTEN_PID");
         let handed_in = HandedIn::of(pid.as_deref(), environment("LISTEN_FDS").as_deref());
         let listeners = handed_in.take().map_err(failed)?;
         if !listeners.is_empty() {
-            console.note("serving metrics on the socket that was handed in (LISTEN_FDS)");
-            return Ok(listeners);
+            let reach = "serving metrics on the socket that was handed in (LISTEN_FDS)";
+            return Ok((listeners, Some(reach.to_owned())));
         }
         if self.listen == "none" {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let (listener, address) = bind(&self.listen).map_err(failed)?;
         let reach = match address.ip().is_loopback() {
             true => "reachable from this machine only",
             false => "reachable from the network, unencrypted and without a password",
         };
-        console.note(&format!("serving metrics on http://{address}/metrics, {reach}"));
-        Ok(vec![listener])
+        Ok((vec![listener], Some(format!("serving metrics on http://{address}/metrics, {reach}"))))
     }
 }
 

@@ -116,6 +116,9 @@ fn rings_that_cannot_be_used_are_errors_that_say_what_to_type() {
     check(&["--ring", ring], 3, "another floodline serve is writing to the ring");
     assert_eq!(server.end(), 0);
     check(&["--ring", "/proc/nothing"], 3, "cannot make the ring");
+    // What does not serve does not announce where.
+    let run = floodline(&["serve", "--listen", "127.0.0.1:0", "--ring", "/proc/nothing"]);
+    assert!(run.code == 3 && !run.stderr.contains("serving metrics"), "{run}");
     check(&["--ring", ring, "--ring-size", "5k"], 2, "ring too small");
     let empty = floodline(&["doctor", "last", "--ring", ring]);
     assert!(empty.code == 2 && empty.stderr.contains("no incidents in"), "{empty}");
