@@ -41,7 +41,7 @@ fn findings() -> String {
 fn alerts() -> Vec<Alert> {
     let waiting = "rate(floodline_host_psi_io_some_seconds_total[5m])";
     let full = "floodline_host_nr_dirty_bytes / floodline_host_nr_dirty_threshold_bytes";
-    let active = name::FINDING_ACTIVE;
+    let critical = format!("{}{{severity=\"critical\"}}", name::FINDING_ACTIVE);
     vec![
         Alert {
             name: "FloodlineTasksWaitForIO",
@@ -65,8 +65,11 @@ fn alerts() -> Vec<Alert> {
         },
         Alert {
             name: "FloodlineCriticalFinding",
-            fires: format!("max by (instance, rule) (max_over_time({active}{{severity=\"critical\"}}[2m])) == 1"),
-            keeps: format!("max by (instance, rule) (max_over_time({active}{{severity=\"critical\"}}[15m])) == 1"),
+            // A quarter of the last 10 min, and at least 4 scrapes: no single scrape is enough, whatever their interval is.
+            fires: format!(
+                "max by (instance, rule) (avg_over_time({critical}[10m]) > 0.25 and count_over_time({critical}[10m]) >= 4)"
+            ),
+            keeps: format!("max by (instance, rule) (max_over_time({critical}[15m])) == 1"),
             of: "instance, rule",
             lasts: "1m",
             severity: "critical",
