@@ -102,15 +102,27 @@ impl Input {
     }
 
     /// Hands every record on; `take` answers false to stop early. Ends with what was missing.
-    pub(crate) fn each(mut self, mut take: impl FnMut(Record) -> Result<bool, CliError>) -> Result<(), CliError> {
+    pub(crate) fn each(mut self, take: impl FnMut(Record) -> Result<bool, CliError>) -> Result<(), CliError> {
+        if self.visit(take)? {
+            self.tell_what_is_missing();
+        }
+        Ok(())
+    }
+
+    /// Passes on each record until `take` answers false; returns whether it never did. Reports nothing.
+    pub(crate) fn visit(&mut self, mut take: impl FnMut(Record) -> Result<bool, CliError>) -> Result<bool, CliError> {
         for record in self.decoder.by_ref() {
             let record = record.map_err(|error| CliError::usage(format!("{}: {error}", self.name)))?;
             if !take(record)? {
-                return Ok(());
+                return Ok(false);
             }
         }
-        self.tell_what_is_missing();
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether nothing of what was read so far was damaged or unknown.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.decoder.unknown_records() == 0 && !self.decoder.cuts().iter().any(is_worth_telling)
     }
 
     /// All records, without a word on what was missing.
@@ -119,7 +131,8 @@ impl Input {
         self.decoder.map(move |record| record.map_err(|error| CliError::usage(format!("{name}: {error}"))))
     }
 
-    fn tell_what_is_missing(&self) {
+    /// Reports what was damaged or unknown.
+    pub(crate) fn tell_what_is_missing(&self) {
         for cut in self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut)) {
             tell(format_args!("floodline: {}: {cut}", self.name));
         }

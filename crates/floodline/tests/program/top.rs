@@ -144,6 +144,33 @@ fn a_recording_is_walked_through_and_the_terminal_is_given_back() {
 }
 
 #[test]
+fn a_long_recording_has_a_screen_before_it_is_read_to_its_end() {
+    let bytes = floodline_testkit::hostile::recording(&dirty_cliff().seconds(2000).records());
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("host.flr");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe");
+    let mut session = Session::start(&["top", pipe.to_str().expect("UTF-8")]);
+    let mut file = OpenOptions::new().write(true).open(&pipe).expect("the program reads");
+    // What is left for later is more than the end of the file.
+    let (first, rest) = bytes.split_at(bytes.len() / 10 * 9);
+    file.write_all(first).expect("the program reads");
+    session.until_shown("Reading: the first ");
+    file.write_all(rest).expect("the program reads");
+    drop(file);
+    session.until(|grid| !grid.text().contains("Reading: the first ") && grid.text().contains("CRITICAL on "));
+    session.press("q");
+    assert_eq!(session.end().code(), Some(0));
+    assert!(session.is_restored());
+}
+
+#[test]
 fn a_captured_host_is_shown_and_a_signal_gives_the_terminal_back() {
     let root = crate::harness::captured("7.2");
     let mut session = Session::start(&["top", "--root", &root]);

@@ -44,6 +44,8 @@ pub(super) struct History {
     thinned: usize,
     /// Samples that were read.
     seen: usize,
+    /// Rows of these.
+    read: usize,
     /// The window of the place that was looked at last, and that place counted from the first sample ever read.
     minute: Option<(usize, Window)>,
     /// Samples that were dropped at the front.
@@ -67,6 +69,7 @@ impl History {
             rows: 0,
             thinned: 1,
             seen: 0,
+            read: 0,
             minute: None,
             dropped: 0,
             report: None,
@@ -104,6 +107,7 @@ impl History {
             self.first = sample.time.monotonic.0;
         }
         self.seen += 1;
+        self.read += rows(&sample);
         self.keep_limits(&sample);
         // Events of a sample that is left out belong to the next one that is kept.
         if !(self.seen - 1).is_multiple_of(self.thinned) {
@@ -156,6 +160,11 @@ impl History {
         self.thinned *= 2;
         self.rows = self.entries.iter().map(|entry| rows(&entry.sample)).sum();
         self.minute = None;
+    }
+
+    /// Rows of all samples that were read.
+    pub(super) fn rows_read(&self) -> usize {
+        self.read
     }
 
     /// Samples there are.

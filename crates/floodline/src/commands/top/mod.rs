@@ -18,7 +18,7 @@ use floodline_analysis::timeline::Timeline;
 use floodline_host::Needs;
 use floodline_record::record::{Record, Sink};
 use floodline_record::window::Window;
-use floodline_view::top::{Action, Look, State, draw};
+use floodline_view::top::{Action, Key, Look, State, draw};
 use history::History;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,11 @@ use terminal::{Input, Screen};
 
 /// Longest wait for a key: a signal that asks to end is seen within it.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Rows of a recording after which its first screen is drawn: some hundredths of a second of reading.
+const FIRST_ROWS: usize = 10_000;
+/// Most rows that are read between two screens of a recording that is being read.
+const NEXT_ROWS: usize = 250_000;
 
 /// Watch a host, or walk through a recording, on the screen
 #[derive(clap::Parser)]
@@ -63,10 +68,12 @@ impl Run for Top {
         let state = State::new(console.is_colored());
         match &self.file {
             Some(file) => {
-                let (history, at) = read(file, &interrupt)?;
-                Screen::with(|screen| {
-                    Session { screen, history, state, at, is_following: false }.run(&interrupt, None)
-                })?;
+                let mut early = Early { screen: None, state, due: FIRST_ROWS };
+                let Some((history, at)) = read(file, &interrupt, &mut early)? else { return Ok(Exit::Done) };
+                let Early { screen, mut state, .. } = early;
+                state.say(String::new());
+                let mut screen = screen.map_or_else(Screen::open, Ok)?;
+                Session { screen: &mut screen, history, state, at, is_following: false }.run(&interrupt, None)?;
             }
             None => self.watch(state, &interrupt)?,
         }
@@ -74,19 +81,63 @@ impl Run for Top {
     }
 }
 
-/// A recording, and the sample at which its worst finding shows most; the last one where it has none.
-fn read(file: &Path, interrupt: &Interrupt) -> Result<(History, usize), CliError> {
+/// The screen of a recording that is still being read: reading a long one takes longer than a person wants to wait.
+struct Early {
+    screen: Option<Screen>,
+    state: State,
+    /// Rows after which it is drawn next.
+    due: usize,
+}
+
+impl Early {
+    /// Draws the newest of the samples that were read, where it is time. Returns false once a key asks to quit.
+    fn show(&mut self, history: &mut History) -> Result<bool, CliError> {
+        if history.rows_read() < self.due || history.len() < 2 {
+            return Ok(true);
+        }
+        self.due = history.rows_read().saturating_mul(4).min(history.rows_read() + NEXT_ROWS);
+        let mut screen = self.screen.take().map_or_else(Screen::open, Ok)?;
+        while let Some(input) = screen.input(Duration::ZERO)? {
+            match input {
+                Input::End | Input::Key(Key::Char('q')) => return Ok(false),
+                Input::Resized | Input::Key(_) | Input::Nothing => {}
+            }
+        }
+        let look = history.look(usize::MAX);
+        let read = look.position.of_seconds;
+        self.state.say(format!("Reading: the first {read:.0} s are here. The worst finding follows. q quits."));
+        let state = &mut self.state;
+        screen.draw(|buffer| draw(buffer, &look, state))?;
+        self.screen = Some(screen);
+        Ok(true)
+    }
+}
+
+/// A recording, and the sample at which its worst finding shows most; the last one where it has none. `None` where a key
+/// asked to quit.
+fn read(file: &Path, interrupt: &Interrupt, early: &mut Early) -> Result<Option<(History, usize)>, CliError> {
     let (mut history, mut timeline, mut window) = (History::new(false), Timeline::default(), Window::default());
     let mut stretches = Stretches::new(Vec::new());
-    Recording::open(file)?.each(|record| {
+    let mut recording = Recording::open(file)?;
+    let mut is_wanted = true;
+    recording.visit(|record| {
         let (Ok(()), Ok(())) = (timeline.record(&record), stretches.record(&record));
         // Marks need to know what ids stand for, and no reading.
         if !matches!(record, Record::Sample(_) | Record::Event(_)) {
             let Ok(()) = window.record(&record);
         }
         history.take(record);
-        Ok(!interrupt.is_asked())
+        is_wanted = early.show(&mut history)? && !interrupt.is_asked();
+        Ok(is_wanted)
     })?;
+    if !is_wanted {
+        return Ok(None);
+    }
+    if !recording.is_whole() {
+        // The other screen is the place for text that stays.
+        early.screen = None;
+        recording.tell_what_is_missing();
+    }
     if history.len() == 0 {
         return Err(no_sample(file));
     }
@@ -94,7 +145,7 @@ fn read(file: &Path, interrupt: &Interrupt) -> Result<(History, usize), CliError
     let mark = report.findings.first().and_then(|worst| timeline.mark_of(&window, worst));
     let at = mark.map_or(usize::MAX, |mark| history.at_second(mark.second));
     history.judge(report);
-    Ok((history, at))
+    Ok(Some((history, at)))
 }
 
 impl Top {
@@ -106,10 +157,9 @@ impl Top {
         let history = History::new(true);
         // A captured tree stands still.
         let every = if self.root.is_some() { Duration::MAX } else { self.every };
-        Screen::with(|screen| {
-            let session = Session { screen, history, state, at: 0, is_following: true };
-            session.run(interrupt, Some(Source { looks: Box::new(looks), every }))
-        })
+        let mut screen = Screen::open()?;
+        let session = Session { screen: &mut screen, history, state, at: 0, is_following: true };
+        session.run(interrupt, Some(Source { looks: Box::new(looks), every }))
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) enum Input {
 /// The terminal, taken over.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Gives the terminal back at the end.
+    _restore: Restore,
 }
 
 fn failed(error: io::Error) -> CliError {
@@ -46,15 +48,15 @@ impl Drop for Restore {
 }
 
 impl Screen {
-    /// Takes the terminal over, runs something on it, and gives it back.
-    pub(super) fn with<T>(run: impl FnOnce(&mut Screen) -> Result<T, CliError>) -> Result<T, CliError> {
+    /// Takes the terminal over, until this is dropped.
+    pub(super) fn open() -> Result<Screen, CliError> {
         enable_raw_mode().map_err(failed)?;
-        let _restore = Restore;
+        let restore = Restore;
         execute!(io::stdout(), EnterAlternateScreen).map_err(failed)?;
         // One write for a screen: it may have a slow network behind it.
         let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout()));
         let terminal = Terminal::new(backend).map_err(failed)?;
-        run(&mut Screen { terminal })
+        Ok(Screen { terminal, _restore: restore })
     }
 
     /// Draws. Only cells that changed are written.
