@@ -95,7 +95,7 @@ pub(crate) fn name(packages: &BTreeSet<String>, parts: &[Part]) -> String {
 }
 
 /// Directories of a package that are the same as those of that name below `/usr`.
-const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
+pub(crate) const MERGED: &[&str] = &["bin", "lib", "lib32", "lib64", "sbin"];
 /// What no program needs to run, below `/usr`.
 const LEFT_OUT: &[&str] = &["share/doc", "share/man", "share/locale", "share/lintian", "share/bug", "include"];
 

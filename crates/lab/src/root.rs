@@ -3,7 +3,7 @@
 //! installed. One is made for the same packages and kept; a copy of it belongs to the caller and keeps what guests
 //! write. A guest whose power is cut loses what it had not written, and nothing else.
 
-use crate::apt::Source;
+use crate::apt::{Mirror, Source};
 use crate::cache::{Cache, CacheError};
 use crate::kernels::Fetching;
 use crate::programs::{self, ProgramsError};
@@ -63,6 +63,8 @@ const DIRS: &[&str] = &["dev", "proc", "sys", "run", "tmp", "root", "tools", "va
 pub struct System {
     /// Its disk, made where it is missing. It keeps what the guest writes.
     pub disk: PathBuf,
+    /// Suite whose packages a new disk gets, such as `trixie`; `None` is what this machine follows.
+    pub suite: Option<String>,
     /// Whether the guest ends by a power cut, not by a shutdown.
     pub power_cut: bool,
 }
@@ -70,23 +72,24 @@ pub struct System {
 /// The disk, made where it is missing.
 pub(crate) fn disk(
     cache: &Cache,
-    path: &Path,
+    system: &System,
     packages: &BTreeSet<String>,
     tell: &mut dyn FnMut(&Fetching),
     is_asked: &dyn Fn() -> bool,
 ) -> Result<Disk, ProgramsError> {
-    prepare(cache, path, packages, tell, is_asked)?;
+    prepare(cache, system, packages, tell, is_asked)?;
     let throttle = Throttle::default();
-    Ok(Disk { path: path.to_owned(), serial: SERIAL.to_owned(), throttle, read_only: false })
+    Ok(Disk { path: system.disk.clone(), serial: SERIAL.to_owned(), throttle, read_only: false })
 }
 
 fn prepare(
     cache: &Cache,
-    disk: &Path,
+    system: &System,
     packages: &BTreeSet<String>,
     tell: &mut dyn FnMut(&Fetching),
     is_asked: &dyn Fn() -> bool,
 ) -> Result<(), ProgramsError> {
+    let disk = &system.disk;
     match fs::metadata(disk) {
         Ok(file) if file.is_file() && file.len() > 0 => return Ok(()),
         Ok(_) => {
@@ -95,7 +98,8 @@ fn prepare(
         }
         Err(_) => {}
     }
-    let kept = kept(cache, packages, tell, is_asked)?;
+    let source = source(cache, system.suite.as_deref(), tell, is_asked)?;
+    let kept = kept(cache, &source, packages, tell, is_asked)?;
     tell(&Fetching::Unpack { package: disk.display().to_string() });
     copy(&kept, disk).map_err(|cause| {
         // Half a disk would be taken for a whole one.
@@ -104,14 +108,30 @@ fn prepare(
     })
 }
 
+/// Where the packages come from: what this machine follows, or a suite of the same mirror.
+fn source(
+    cache: &Cache,
+    suite: Option<&str>,
+    tell: &mut dyn FnMut(&Fetching),
+    is_asked: &dyn Fn() -> bool,
+) -> Result<Source, ProgramsError> {
+    let Some(suite) = suite else { return Ok(Source::own(cache)?) };
+    let source = Mirror::of_this_machine()?.private_source(cache, suite)?;
+    if source.is_stale() {
+        tell(&Fetching::Lists { suite: suite.to_owned() });
+        source.update(is_asked)?;
+    }
+    Ok(source)
+}
+
 /// The disk with some packages as it is before the first boot; from the cache where it is there.
 fn kept(
     cache: &Cache,
+    source: &Source,
     packages: &BTreeSet<String>,
     tell: &mut dyn FnMut(&Fetching),
     is_asked: &dyn Fn() -> bool,
 ) -> Result<PathBuf, ProgramsError> {
-    let source = Source::own(cache)?;
     tell(&Fetching::Needs);
     let wanted = packages.iter().cloned().chain(PACKAGES.iter().map(|package| (*package).to_owned())).collect();
     let parts = source.with_libraries(&wanted)?;
@@ -121,7 +141,7 @@ fn kept(
     }
     let scratch = cache.scratch()?;
     let tree = scratch.path().join("root");
-    programs::unpack(&source, &parts, (scratch.path(), &tree), below_root, tell, is_asked)?;
+    programs::unpack(source, &parts, (scratch.path(), &tree), below_root, tell, is_asked)?;
     furnish(&tree).map_err(CacheError::at(&tree))?;
     let disk = scratch.path().join("disk");
     let mut mkfs = tool::bound("mkfs.ext4");
@@ -132,8 +152,12 @@ fn kept(
     Ok(kept)
 }
 
-/// Where a file of a package is in a system: programs below `/usr`, all else where the package has it.
+/// Where a file of a package is in a system: programs below `/usr`, all else where the package has it. The links from
+/// `/bin` to `/usr/bin` and the like, which Debian 13 has in a package, are made here for every release.
 fn below_root(path: &Path) -> Option<PathBuf> {
+    if programs::MERGED.iter().any(|dir| path == Path::new(dir)) {
+        return None;
+    }
     match programs::below_usr(path) {
         Some(place) => Some(Path::new("usr").join(place)),
         None => (!path.starts_with("usr")).then(|| path.to_owned()),
@@ -190,6 +214,9 @@ mod tests {
         check("etc/issue", Some("etc/issue"));
         check("libexec/a", Some("libexec/a"));
         check("usr/share/doc/a", None);
+        check("bin", None);
+        check("lib64", None);
+        check("var/lib/dpkg", Some("var/lib/dpkg"));
     }
 
     #[test]

@@ -456,7 +456,7 @@ fn programs_disk(
 ) -> Result<Option<Disk>, RunError> {
     let mut tell = |fetching: &Fetching| tell(&Status::Stage { stage: fetching.to_string() });
     let path = match system {
-        Some(system) => return Ok(Some(root::disk(cache, &system.disk, packages, &mut tell, is_asked)?)),
+        Some(system) => return Ok(Some(root::disk(cache, system, packages, &mut tell, is_asked)?)),
         None if packages.is_empty() => return Ok(None),
         None => programs::disk(cache, packages, &mut tell, is_asked)?,
     };

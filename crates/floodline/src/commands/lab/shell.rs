@@ -61,6 +61,9 @@ pub(super) struct ShellCommand {
     /// Boot Debian with systemd from this file, which is made if it is missing and keeps what the guest writes
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
+    /// Debian release of a new system, e.g. trixie [default: what this machine's package lists have]
+    #[arg(long, value_name = "SUITE", requires = "system", value_parser = parse_suite)]
+    suite: Option<String>,
     /// Cut the power when the command ends, instead of a shutdown
     #[arg(long, requires_all = ["system", "command"])]
     power_cut: bool,
@@ -118,7 +121,8 @@ impl ShellCommand {
             with_workload: self.workload,
         };
         let power_cut = self.power_cut;
-        let system = self.system.clone().map(|disk| System { disk, power_cut });
+        let suite = self.suite.clone();
+        let system = self.system.clone().map(|disk| System { disk, suite, power_cut });
         let session = Session { shell, terminal: theirs, packages: self.packages.iter().cloned().collect(), system };
         let is_left = Arc::new(AtomicBool::new(false));
         let mut guest = Facing {
@@ -144,6 +148,15 @@ impl ShellCommand {
         }
         let file = ScenarioFile::parse(PLAIN).map_err(CliError::bug)?;
         file.variants.into_iter().next().ok_or_else(|| CliError::bug("the plain machine has no variant"))
+    }
+}
+
+/// Reads the name of a suite. It becomes part of a file's name and a line of apt's configuration.
+fn parse_suite(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match text.starts_with(|c: char| c.is_ascii_lowercase()) && text.len() <= 40 && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("invalid suite {text:?}: expected a name such as bookworm or trixie")),
     }
 }
 
@@ -228,5 +241,21 @@ impl Facing {
         let Facing { progress, wire, handed, code, error, .. } = self;
         drop((progress, handed, wire));
         (code, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suite_is_a_plain_name() {
+        let check = |text: &str, expect: bool| assert_eq!(parse_suite(text).is_ok(), expect, "{text}");
+        check("trixie", true);
+        check("bookworm-backports", true);
+        check("../etc", false);
+        check("a b", false);
+        check("-a", false);
+        check("", false);
     }
 }
