@@ -13,12 +13,12 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind advice validate truth storm bench page-check promtool helm-check
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind advice validate truth storm bench page-check promtool helm-check package-check pages package
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab lab-blind advice storm: PACKAGES += $(LAB_PACKAGES)
+test lab lab-blind advice storm package-check: PACKAGES += $(LAB_PACKAGES)
 test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
@@ -151,10 +151,19 @@ promtool: build
 	@target/release/floodline serve --listen 127.0.0.1:9479 & pid=$$!; sleep 5; \
 	curl -sf http://127.0.0.1:9479/metrics | promtool check metrics; code=$$?; kill $$pid; exit $$code
 
-# What Helm says of the chart, in each of its variants. Needs helm.
+# What Helm says of the chart in each of its variants, and what the schemas of Kubernetes say of all that it makes and of the
+# plain manifest. Needs helm and python3 with venv; kubernetes-validate, which has the schemas, is fetched.
 CHART := packaging/helm/floodline
+SCHEMAS := target/kubernetes-validate
 helm-check:
 	@command -v helm >/dev/null || { echo "no helm: go install helm.sh/helm/v3/cmd/helm@latest, then run make again"; exit 1; }
+	@[ -x $(SCHEMAS)/bin/kubernetes-validate ] || { python3 -m venv $(SCHEMAS) && $(SCHEMAS)/bin/pip install --quiet kubernetes-validate; }
+	$(SCHEMAS)/bin/kubernetes-validate --strict packaging/kubernetes/floodline.yaml
 	helm lint --strict $(CHART)
 	for set in tracing.enabled=true prometheus.monitor.enabled=true networkPolicy.enabled=false; do \
-	helm lint --strict --set $$set $(CHART) && helm template floodline $(CHART) --set $$set > /dev/null || exit 1; done
+	helm lint --strict --set $$set $(CHART) && helm template floodline $(CHART) --set $$set > target/chart.yaml && \
+	$(SCHEMAS)/bin/kubernetes-validate --strict target/chart.yaml || exit 1; done
+
+# Installs the deb in guests that run Debian 12 and 13 with systemd: start, scrape, scores of the units, trace, upgrade, purge.
+package-check: package
+	.ci/package-check $(RELEASES)
