@@ -44,7 +44,12 @@ fn units_are_as_confined_as_they_claim() {
         {
             assert!(text.lines().any(|line| line == directive), "{unit}: {directive}");
         }
+        assert!(text.contains("\nSystemCallErrorNumber=EPERM\n"), "{unit}: a refused call must not end the process");
     }
+    // What a later line removes again is refused: bpf is in @privileged, and tracing is what the unit is for.
+    let traced = fs::read_to_string(packaging().join("systemd/floodline.service")).expect("a unit");
+    let last = traced.lines().rfind(|line| line.starts_with("SystemCallFilter=")).unwrap_or_default();
+    assert!(last.contains("bpf") && !last.contains('~'), "{last}");
     let files = fs::read_to_string(packaging().join("systemd/floodline-files.service")).expect("a unit");
     assert!(files.contains("\nCapabilityBoundingSet=\n"), "no capability at all");
     let socket = fs::read_to_string(packaging().join("systemd/floodline.socket")).expect("a unit");
