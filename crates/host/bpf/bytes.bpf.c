@@ -20,6 +20,8 @@
 #define SHED_DIRTIED 3
 
 #define PF_KTHREAD 0x00200000
+/* A thread that writes for others, such as those of loop devices: what it makes dirty is new. */
+#define PF_LOCAL_THROTTLE 0x00100000
 
 struct task_struct___flags {
 	unsigned int flags;
@@ -191,8 +193,8 @@ static __always_inline void settle(struct latest *last)
 	}
 }
 
-/* The entry of a new key, and its name where it is a file. */
-static __always_inline void make_entry(struct latest *last, struct inode *inode)
+/* The entry of a new key, and its name where it is a file. A process that is not the one that runs has no name here. */
+static __always_inline void make_entry(struct latest *last, struct inode *inode, int is_current)
 {
 	struct file_key file = file_of(&last->key);
 	struct dirtied_entry empty = {}, *sum = 0;
@@ -201,7 +203,8 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode)
 		sum = bpf_map_lookup_elem(&dirtied, &last->key);
 	if (sum && (sum->pages < LARGE_PAGES || bpf_map_lookup_elem(&large_paths, &file)))
 		return;
-	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
+	if (is_current)
+		bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
 	if (sum || (file.ino && !bpf_map_update_elem(&dirtied, &last->key, &empty, BPF_NOEXIST))) {
 		remember_path(inode, file.ino, file.dev, file.generation, 0);
 		if (sum)
@@ -217,6 +220,9 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode)
 static __always_inline int turn_to(struct latest *last, struct inode *inode, struct identity *asked)
 {
 	struct task_struct___flags *task = (void *)bpf_get_current_task();
+	struct file_key file = {};
+	struct owner *owner = NULL;
+	__u32 flags;
 
 	if (!last || !asked)
 		return 0;
@@ -229,11 +235,23 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	last->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	last->pages = last->folios = last->redirtied = 0;
 	last->owned = 0;
-	if (BPF_CORE_READ(task, flags) & PF_KTHREAD)
+	flags = BPF_CORE_READ(task, flags);
+	if (flags & PF_KTHREAD && !(flags & PF_LOCAL_THROTTLE)) {
+		/* It passes on what somebody wrote: the flusher and the journal of a file whose data is journalled. */
+		file.ino = BPF_CORE_READ(inode, i_ino);
+		file.dev = last->key.dev;
+		file.generation = BPF_CORE_READ(inode, i_generation);
+		owner = bpf_map_lookup_elem(&owners, &file);
+	}
+	if (owner) {
+		last->key.tgid = owner->tgid;
+		last->key.cgroup_ino = owner->cgroup_ino;
+	} else if (flags & PF_KTHREAD) {
 		last->key.cgroup_ino = BPF_CORE_READ(inode, i_wb, memcg_css, cgroup, kn, id);
-	else
+	} else {
 		last->key.cgroup_ino = bpf_get_current_cgroup_id();
-	make_entry(last, inode);
+	}
+	make_entry(last, inode, !owner);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Throttle ledger: every pause of balance_dirty_pages, added up by task, cgroup, wb and domain. The event
- * comes before the sleep and says how long it will be; the longest one keeps the numbers that caused it.
+ * comes before the sleep and says how long it should be; the longest one keeps the numbers that caused it. How long the
+ * task slept is measured where programs may be attached to functions: it wakes up in the next function that it called.
  * Reads the arguments of the tracepoint, which need no more than the right to load programs, and computes what the
  * kernel's record of it has (include/trace/events/writeback.h): the setpoint, and the pause in milliseconds.
  */
@@ -68,6 +69,9 @@ struct throttle_entry {
 	__u64 wb_dirty_pages;
 	__u64 dirty_ratelimit_kib;
 	__u64 task_ratelimit_kib;
+	/* From the event to the end of the sleep; 0 where no program is attached to it. */
+	__u64 slept_ns;
+	__u64 slept_ns_max;
 	char comm[TASK_COMM_LEN];
 };
 
@@ -77,6 +81,19 @@ struct {
 	__type(key, struct throttle_key);
 	__type(value, struct throttle_entry);
 } pauses SEC(".maps");
+
+/* A pause that is under way, by thread. Where nothing is attached to its end, older ones make room. */
+struct asleep {
+	__u64 since;
+	struct throttle_key key;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct asleep);
+} asleep SEC(".maps");
 
 /* The tick rate, ticks per second, once it is known. */
 struct {
@@ -130,6 +147,40 @@ static __always_inline enum domain domain_of(const struct control *now, __u64 cg
 	return DOMAIN_MEMCG;
 }
 
+static __always_inline void falls_asleep(const struct throttle_key *key)
+{
+	struct asleep pause = { .since = bpf_ktime_get_ns() };
+
+	pause.key = *key;
+	bpf_map_update_elem(&asleep, &key->pid, &pause, 0);
+}
+
+/* The interval may have changed meanwhile: then the sleep counts in the one in which it ends. */
+static __always_inline int wakes_up(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct asleep *pause = bpf_map_lookup_elem(&asleep, &tid);
+	struct throttle_entry *sum, empty = {};
+	struct control *now = begin();
+	struct throttle_key key;
+	__u64 slept;
+
+	/* Most who come here sleep for other reasons. */
+	if (!pause || !now)
+		return 0;
+	slept = bpf_ktime_get_ns() - pause->since;
+	key = pause->key;
+	key.epoch = now->epoch;
+	bpf_map_delete_elem(&asleep, &tid);
+	bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
+	sum = entry(&pauses, &key, &empty);
+	if (!sum)
+		return drop();
+	sum->slept_ns += slept;
+	raise_to(&sum->slept_ns_max, slept);
+	return 0;
+}
+
 static __always_inline int paused(struct bdi_writeback *wb, const struct pause *pause)
 {
 	__u64 task = bpf_get_current_pid_tgid(), freerun = (pause->thresh + pause->bg_thresh) / 2, setpoint;
@@ -160,6 +211,7 @@ static __always_inline int paused(struct bdi_writeback *wb, const struct pause *
 	}
 	sum->pauses += 1;
 	sum->pause_ms += pause_ms;
+	falls_asleep(&key);
 	if (pause_ms <= sum->pause_ms_max)
 		return 0;
 	setpoint = (pause->limit + freerun) / 2;
@@ -209,6 +261,14 @@ static __always_inline int balance(__u64 *arguments)
 		pause.jiffies = arguments[10];
 	}
 	return paused((struct bdi_writeback *)arguments[0], &pause);
+}
+
+#define UNUSED __attribute__((unused))
+
+SEC("fexit/io_schedule_timeout")
+int on_pause_done(__u64 *arguments UNUSED)
+{
+	RUN(wakes_up());
 }
 
 SEC("raw_tp/balance_dirty_pages")

@@ -320,12 +320,14 @@ mod tests {
             pauses: 5,
             pause_ns: Nanos(28_000_000),
             pause_ns_max: Nanos(8_000_000),
+            slept_ns: Some(Nanos(31_000_000)),
+            slept_ns_max: None,
             unpaused: 11,
             longest: None,
         };
         check(
             What::Throttled(Box::new(throttled)),
-            r#"{"at":7,"event":"throttled","since":1,"pid":2,"comm":"dd","cgroup_ino":5,"tid":3,"bdi":"7:0","wb_cgroup_ino":41,"domain":"memcg","pauses":5,"pause_ns":28000000,"pause_ns_max":8000000,"unpaused":11}"#,
+            r#"{"at":7,"event":"throttled","since":1,"pid":2,"comm":"dd","cgroup_ino":5,"tid":3,"bdi":"7:0","wb_cgroup_ino":41,"domain":"memcg","pauses":5,"pause_ns":28000000,"pause_ns_max":8000000,"slept_ns":31000000,"unpaused":11}"#,
         );
     }
 

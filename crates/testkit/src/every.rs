@@ -240,6 +240,8 @@ fn next_event(last: Option<&What>) -> Option<What> {
             pauses: 5,
             pause_ns: second,
             pause_ns_max: second,
+            slept_ns: Some(second),
+            slept_ns_max: Some(second),
             unpaused: 1,
             longest: Some(ThrottleState::default()),
         })),

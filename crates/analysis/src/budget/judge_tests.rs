@@ -28,6 +28,8 @@ fn pause(at: u64, domain: Domain, freerun: u64) -> Record {
         pauses: 3,
         pause_ns: Nanos::from_millis(30),
         pause_ns_max: Nanos::from_millis(20),
+        slept_ns: None,
+        slept_ns_max: None,
         unpaused: 0,
         longest: Some(ThrottleState { limit_pages: limit, setpoint_pages: setpoint, ..ThrottleState::default() }),
     }));

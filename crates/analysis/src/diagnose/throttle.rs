@@ -30,9 +30,9 @@ pub struct Pauses {
 impl Pauses {
     /// Adds those of one event.
     pub fn add(&mut self, event: &Throttled) {
-        self.total = Nanos(self.total.0.saturating_add(event.pause_ns.0));
+        self.total = Nanos(self.total.0.saturating_add(event.lasted().0));
         self.count = self.count.saturating_add(event.pauses);
-        self.longest = self.longest.max(event.pause_ns_max);
+        self.longest = self.longest.max(event.longest_lasted());
     }
 }
 
@@ -122,6 +122,8 @@ pub(crate) mod tests {
             pauses,
             pause_ns: Nanos::from_millis(ms),
             pause_ns_max: Nanos::from_millis(ms_max),
+            slept_ns: None,
+            slept_ns_max: None,
             unpaused: 0,
             longest: None,
         }))

@@ -145,8 +145,8 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
                 event.who.pid,
                 &event.who.comm,
                 event.who.cgroup_ino,
-                event.pause_ns.as_secs_f64(),
-                event.pause_ns_max.as_secs_f64(),
+                event.lasted().as_secs_f64(),
+                event.longest_lasted().as_secs_f64(),
             ),
             _ => {}
         }

@@ -474,7 +474,7 @@ impl<'a> Sums<'a> {
 
     fn throttled_lines(&mut self, window: &Window) -> Vec<ThrottledLine> {
         let pauses = throttle::by(window, |one| {
-            (one.pauses > 0)
+            (one.pauses > 0 || one.lasted() > Nanos(0))
                 .then(|| (one.who.pid, one.who.cgroup_ino, one.bdi.clone(), one.domain, one.who.comm.clone()))
         });
         let line = |((pid, cgroup_ino, bdi, domain, comm), sum): (_, throttle::Pauses)| {

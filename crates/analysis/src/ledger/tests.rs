@@ -235,7 +235,7 @@ fn waits_of_a_process_are_added_up_by_operation() {
 
 #[test]
 fn pauses_are_added_up_by_process_device_and_domain() {
-    let paused = |tid, ms: u64, domain| {
+    let paused = |tid, ms: u64, slept: Option<u64>, domain| {
         What::Throttled(Box::new(Throttled {
             since: Nanos(0),
             who: who(7, "redis", 1),
@@ -246,16 +246,23 @@ fn pauses_are_added_up_by_process_device_and_domain() {
             pauses: 2,
             pause_ns: Nanos::from_millis(ms),
             pause_ns_max: Nanos::from_millis(ms - 1),
+            slept_ns: slept.map(Nanos::from_millis),
+            slept_ns_max: slept.map(Nanos::from_millis),
             unpaused: 5,
             longest: None,
         }))
     };
-    let events = vec![paused(7, 40, Domain::Global), paused(8, 100, Domain::Global), paused(8, 7, Domain::Memcg)];
+    let events = vec![
+        paused(7, 40, None, Domain::Global),
+        paused(8, 100, Some(112), Domain::Global),
+        paused(8, 7, None, Domain::Memcg),
+    ];
     let fixture = Fixture::healthy().traced(&["bytes", "throttle"], events).seconds(3);
     let lines = ledger(&fixture.window()).unwrap().throttled;
     let told: Vec<_> = lines.iter().map(|line| (line.domain, line.count, line.total_ns, line.longest_ns)).collect();
     let ms = |ms| Nanos::from_millis(ms).0;
-    assert_eq!(told, [(Domain::Global, 4, ms(140), ms(99)), (Domain::Memcg, 2, ms(7), ms(6))]);
+    // What was slept counts, not what the kernel asked for.
+    assert_eq!(told, [(Domain::Global, 4, ms(152), ms(112)), (Domain::Memcg, 2, ms(7), ms(6))]);
     assert_eq!(lines[0].process, "redis[7]");
 }
 

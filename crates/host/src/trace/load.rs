@@ -41,6 +41,8 @@ pub(super) struct Loaded {
     missed: BTreeMap<String, u64>,
     /// Why no program of the part is attached to a function.
     without_functions: Option<Cause>,
+    /// Whether some are.
+    has_functions: bool,
     /// Whether the spare programs are attached.
     has_spares: bool,
 }
@@ -97,7 +99,9 @@ impl Loaded {
         let object = open.load().map_err(|error| failed(root, &error))?;
         let has_spares = order.may_preempt;
         let links = attach_all(root, &object, |name| has_spares || !is_spare(name))?;
-        let loaded = Loaded { links, object, dropped: 0, missed: BTreeMap::new(), without_functions: None, has_spares };
+        let has_functions = functions == Functions::Too;
+        let (dropped, missed) = (0, BTreeMap::new());
+        let loaded = Loaded { links, object, dropped, missed, without_functions: None, has_functions, has_spares };
         loaded.check(part)?;
         Ok(loaded)
     }
@@ -105,6 +109,11 @@ impl Loaded {
     /// Why programs for functions were left out, once.
     pub(super) fn take_without_functions(&mut self) -> Option<Cause> {
         self.without_functions.take()
+    }
+
+    /// Whether programs are attached to the functions of the part.
+    pub(super) fn has_functions(&self) -> bool {
+        self.has_functions
     }
 
     /// A table by its name.

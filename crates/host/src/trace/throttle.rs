@@ -23,8 +23,8 @@ pub(super) static PART: Part = Part {
     source: Source::TraceThrottle,
     object: object!("throttle"),
     tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, need: Need::Always }],
-    functions: "",
-    tables: &[Table { name: "pauses", key: 64, entry: 104 }],
+    functions: "how long tasks slept, beside what the kernel asked for",
+    tables: &[Table { name: "pauses", key: 64, entry: 120 }],
     of_cgroup_writeback: false,
     reader: |_| Box::new(Throttle),
 };
@@ -36,8 +36,12 @@ impl Reader for Throttle {
         let map = loaded.table("pauses")?;
         let mut all = Vec::new();
         drain(&map, turn.epoch, |key, entry| all.push(throttled(Fields(key), Fields(entry), turn.since)))?;
+        let is_measured = loaded.has_functions();
         let mut strict = BTreeMap::new();
         for mut one in all {
+            if !is_measured {
+                (one.slept_ns, one.slept_ns_max) = (None, None);
+            }
             if *strict.entry(one.bdi.clone()).or_insert_with(|| has_strict_limit(turn, &one.bdi)) {
                 one.domain = Domain::Strictlimit;
             }
@@ -73,6 +77,7 @@ fn throttled(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos) -> Thrott
         dirty_ratelimit,
         task_ratelimit,
     };
+    let (slept_ns, slept_ns_max) = (Nanos(entry.u64()), Nanos(entry.u64()));
     Throttled {
         since,
         who: Who { pid, comm: entry.name::<16>(), cgroup_ino },
@@ -83,6 +88,8 @@ fn throttled(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos) -> Thrott
         pauses,
         pause_ns: Nanos::from_millis(pause_ms),
         pause_ns_max: Nanos::from_millis(pause_ms_max),
+        slept_ns: Some(slept_ns),
+        slept_ns_max: Some(slept_ns_max),
         unpaused,
         longest: (pauses > 0).then_some(state),
     }
@@ -119,6 +126,8 @@ mod tests {
             pauses: entry.number("pauses"),
             pause_ns: Nanos::from_millis(entry.number("pause_ms")),
             pause_ns_max: Nanos::from_millis(entry.number("pause_ms_max")),
+            slept_ns: Some(Nanos(entry.number("slept_ns"))),
+            slept_ns_max: Some(Nanos(entry.number("slept_ns_max"))),
             unpaused: entry.number("unpaused"),
             longest: Some(ThrottleState {
                 limit_pages: pages("limit_pages"),

@@ -54,15 +54,34 @@ pub struct Throttled {
     pub domain: Domain,
     /// How often it was put to sleep.
     pub pauses: u64,
-    /// How long in all, as the kernel printed it before each sleep: whole milliseconds.
+    /// How long in all, as the kernel asked for before each sleep: whole milliseconds.
     pub pause_ns: Nanos,
     /// The longest of them.
     pub pause_ns_max: Nanos,
+    /// How long it slept in all, until the pauses that ended in this interval were over; `None` where that was not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slept_ns: Option<Nanos>,
+    /// The longest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slept_ns_max: Option<Nanos>,
     /// How often it went through without sleeping, as it had lost the time already.
     pub unpaused: u64,
     /// What caused the longest pause; `None` when there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest: Option<ThrottleState>,
+}
+
+impl Throttled {
+    /// How long the task slept; what the kernel asked for where the sleep was not measured.
+    pub fn lasted(&self) -> Nanos {
+        self.slept_ns.unwrap_or(self.pause_ns)
+    }
+
+    /// The longest sleep, in the same way.
+    pub fn longest_lasted(&self) -> Nanos {
+        self.slept_ns_max.unwrap_or(self.pause_ns_max)
+    }
 }
 
 /// The numbers that a pause was computed from. All are of the chosen domain, but `limit_pages` is the

@@ -188,7 +188,7 @@ impl Board {
             What::Synced(synced) => self.waits.all(synced),
             What::SlowSync(slow) => self.waits.slow(slow),
             What::Throttled(throttled) => {
-                self.groups.throttled(event.at, throttled.who.cgroup_ino, throttled.pause_ns);
+                self.groups.throttled(event.at, throttled.who.cgroup_ino, throttled.lasted());
             }
             _ => {}
         }

@@ -7,7 +7,6 @@ use crate::recorded::{Did, Recorded};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::What;
 use floodline_record::traced::waits::Operation;
-use floodline_record::units::Nanos;
 use std::collections::BTreeMap;
 
 /// Bytes of a page.
@@ -316,7 +315,7 @@ fn traced(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, of_pid
             }
             What::Throttled(throttled) => {
                 let Some(at) = at(groups, throttled.who.pid) else { continue };
-                groups[at].1.paused += Nanos(throttled.pause_ns.0).as_secs_f64();
+                groups[at].1.paused += throttled.lasted().as_secs_f64();
             }
             _ => {}
         }

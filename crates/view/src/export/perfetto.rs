@@ -123,10 +123,10 @@ impl<W: Write> PerfettoTrace<W> {
         match &event.what {
             What::Throttled(one) => {
                 let name = format!("throttled: {}", process(&one.who));
-                let more = json!({"pauses": one.pauses, "longest_ms": millis(one.pause_ns_max),
-                    "paused_ms": millis(one.pause_ns), "domain": one.domain.name(), "device": one.bdi.to_string()});
+                let more = json!({"pauses": one.pauses, "longest_ms": millis(one.longest_lasted()),
+                    "paused_ms": millis(one.lasted()), "domain": one.domain.name(), "device": one.bdi.to_string()});
                 let track = self.cgroup(one.who.cgroup_ino);
-                self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, one.pause_ns), more)
+                self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, one.lasted()), more)
             }
             What::Flushed(one) => {
                 let more = json!({"rounds": one.rounds, "sync_rounds": one.sync_rounds, "pages": one.pages.0,
