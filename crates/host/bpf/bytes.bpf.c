@@ -380,4 +380,32 @@ int on_dirty_page(__u64 *arguments)
 	return inode ? dirty(inode, page->index, 1) : 0;
 }
 
+static __always_inline int journalled(struct inode *inode)
+{
+	struct owner owner = { .cgroup_ino = bpf_get_current_cgroup_id(), .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct dirtied_key key = { .cgroup_ino = owner.cgroup_ino, .tgid = owner.tgid };
+	struct dirtied_entry empty = {};
+	struct file_key file = {};
+
+	file.ino = BPF_CORE_READ(inode, i_ino);
+	file.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	file.generation = BPF_CORE_READ(inode, i_generation);
+	bpf_map_update_elem(&owners, &file, &owner, 0);
+	/* For its name. */
+	key.dev = file.dev;
+	if (!bpf_map_lookup_elem(&dirtied_unnamed, &key)) {
+		bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
+		bpf_map_update_elem(&dirtied_unnamed, &key, &empty, BPF_NOEXIST);
+	}
+	return 0;
+}
+
+/* Data that is journalled becomes dirty when the journal has it, by the journal's thread. */
+SEC("raw_tp/ext4_journalled_write_end")
+int on_journalled_write(__u64 *arguments)
+{
+	RUN(journalled((struct inode *)arguments[0]));
+}
+
+#include "cancelled.bpf.h"
 #include "queued.bpf.h"

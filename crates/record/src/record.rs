@@ -10,7 +10,7 @@ use crate::gap::Gap;
 use crate::id::{Entity, EntityId};
 use crate::sample::Sample;
 use crate::text::Text;
-use crate::traced::bytes::{Dirtied, Submitted};
+use crate::traced::bytes::{Cancelled, Dirtied, Submitted};
 use crate::traced::flusher::Flushed;
 use crate::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
 use crate::traced::throttle::Throttled;
@@ -132,6 +132,8 @@ pub enum What {
     },
     /// What a process made dirty.
     Dirtied(Dirtied),
+    /// Dirty bytes that were dropped.
+    Cancelled(Cancelled),
     /// What was queued at a block device.
     Submitted(Submitted),
     /// A long wait for stable storage.
@@ -286,6 +288,14 @@ mod tests {
         });
         assert_eq!(event(dirtied.clone()), expect);
         assert_eq!(serde_json::from_value::<Event>(expect).unwrap().what, dirtied);
+        let cancelled =
+            What::Cancelled(Cancelled { since: Nanos(5), who: who.clone(), device, file: None, bytes: Bytes(4096) });
+        let expect = serde_json::json!({
+            "at": 7, "event": "cancelled", "since": 5, "pid": 41, "comm": "journald\\x0a", "cgroup_ino": 77,
+            "device": "254:16", "file": null, "bytes": 4096,
+        });
+        assert_eq!(event(cancelled.clone()), expect);
+        assert_eq!(serde_json::from_value::<Event>(expect).unwrap().what, cancelled);
         let slow = What::SlowSync(SlowSync {
             who,
             tid: None,

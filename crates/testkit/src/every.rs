@@ -10,7 +10,7 @@ use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::record::{Event, Latency, Record, TaskIo, TaskName, What};
 use floodline_record::text::Text;
-use floodline_record::traced::bytes::{Class, Dirtied, Submitted};
+use floodline_record::traced::bytes::{Cancelled, Class, Dirtied, Submitted};
 use floodline_record::traced::flusher::Flushed;
 use floodline_record::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
 use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
@@ -200,7 +200,10 @@ fn next_event(last: Option<&What>) -> Option<What> {
             folios: 2,
             redirtied: Bytes(4096),
         }),
-        Some(What::Dirtied(_)) => What::Submitted(Submitted {
+        Some(What::Dirtied(_)) => {
+            What::Cancelled(Cancelled { since, who: who(), device: DEV, file: file(), bytes: Bytes(4096) })
+        }
+        Some(What::Cancelled(_)) => What::Submitted(Submitted {
             since,
             disk: DEV,
             class: Class::Data,

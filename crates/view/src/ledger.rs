@@ -69,7 +69,7 @@ impl Page {
             ("  journal", queued.journal_bytes, String::new()),
             ("  metadata", queued.metadata_bytes, String::new()),
             ("  past the cache", queued.direct_bytes, String::new()),
-            ("  not told", queued.unknown_bytes, String::new()),
+            ("  not told", queued.unknown_bytes, untold(queued.unknown_bytes)),
         ];
         let _ = writeln!(self.out, "Bytes within {}", human::seconds(seconds));
         for (name, bytes, remark) in lines {
@@ -157,6 +157,11 @@ fn nobodys(totals: &Totals) -> String {
         Some(credited) => format!("{credited} credited to processes"),
         None => String::new(),
     }
+}
+
+/// What carries no page of a file and is none of the other classes.
+fn untold(bytes: u64) -> String {
+    if bytes > 0 { "such as compressed data; credited to no process".to_owned() } else { String::new() }
 }
 
 fn contradiction(mismatch: &Mismatch) -> String {

@@ -35,6 +35,14 @@ impl Owed {
         self.bytes.saturating_mul(2).saturating_sub(self.written(disk))
     }
 
+    /// Takes what was dropped off what no disk has got; what is left over.
+    fn drop(&mut self, bytes: u64) -> u64 {
+        let written = self.written.values().copied().max().unwrap_or(0);
+        let part = bytes.min(self.bytes.saturating_sub(written));
+        self.bytes -= part;
+        bytes - part
+    }
+
     fn written(&self, disk: DevId) -> u64 {
         self.written.get(&disk).copied().unwrap_or(0)
     }
@@ -72,6 +80,22 @@ impl Credit {
                 owed.push(Owed { who: who.clone(), at, bytes, written: BTreeMap::new() });
                 self.order.push_back((at, file));
             }
+        }
+    }
+
+    /// Dirty bytes of a file were dropped: no write of them will follow. `owner` is the process that had made the file
+    /// dirty last by then: they are its first, then those that became dirty first.
+    pub fn cancelled(&mut self, file: FileKey, owner: &Who, bytes: u64) {
+        // It may have been among those without a name when it became dirty.
+        let key = if self.owed.contains_key(&file) { file } else { (file.0, None) };
+        let is_named = key.1.is_some();
+        let Some(owed) = self.owed.get_mut(&key) else { return };
+        let mut left = bytes;
+        for one in owed.iter_mut().filter(|one| one.who.pid == owner.pid) {
+            left = one.drop(left);
+        }
+        for one in owed.iter_mut().filter(|_| is_named) {
+            left = one.drop(left);
         }
     }
 
@@ -159,8 +183,10 @@ mod tests {
         Dirty(u64, u32, u64, Option<u64>, u64),
         /// Inode, disk, cgroup, bytes, and who is credited: process and bytes.
         Write(Option<u64>, DevId, Option<u64>, u64, &'static [(u32, u64)]),
+        /// Inode, process that had made it dirty, bytes.
+        Drop(Option<u64>, u32, u64),
     }
-    use Step::{Dirty, Write};
+    use Step::{Dirty, Drop, Write};
 
     fn file(ino: Option<u64>) -> FileKey {
         (FS, ino.map(|ino| Inode { ino, generation: None }))
@@ -173,6 +199,9 @@ mod tests {
                 Dirty(second, pid, cgroup_ino, ino, bytes) => {
                     let who = Who { pid, comm: Name::from("w"), cgroup_ino };
                     credit.dirtied(file(ino), &who, Nanos(second * 1_000_000_000), bytes);
+                }
+                Drop(ino, pid, bytes) => {
+                    credit.cancelled(file(ino), &Who { pid, comm: Name::from("w"), cgroup_ino: 1 }, bytes);
                 }
                 Write(ino, disk, cgroup, bytes, expect) => {
                     let shares = credit.submitted(file(ino), disk, cgroup, None, bytes);
@@ -212,6 +241,32 @@ mod tests {
             Write(Some(5), DISK, None, 100, &[(8, 100)]),
             // Written once more without having been dirtied: by what was dirtied.
             Write(Some(5), DISK, None, 10, &[(7, 5), (8, 5)]),
+        ]);
+    }
+
+    #[test]
+    fn what_was_dropped_is_owed_no_more() {
+        // A file that one process cuts off and another one writes anew, in one interval.
+        check(&[
+            Dirty(1, 7, 1, Some(5), 1051),
+            Dirty(1, 8, 2, Some(5), 1061),
+            Drop(Some(5), 7, 1051),
+            Write(Some(5), DISK, None, 1061, &[(8, 1061)]),
+        ]);
+        // What was dropped is that of the latest, and what it did not make dirty is that of the others.
+        check(&[
+            Dirty(1, 7, 1, Some(5), 100),
+            Dirty(2, 8, 2, Some(5), 100),
+            Write(Some(5), DISK, None, 100, &[(7, 50), (8, 50)]),
+            Drop(Some(5), 8, 70),
+            Write(Some(5), DISK, None, 30, &[(7, 30)]),
+        ]);
+        // Of files without a name only the owner's is dropped.
+        check(&[
+            Dirty(1, 7, 11, None, 100),
+            Dirty(1, 8, 11, None, 100),
+            Drop(Some(5), 7, 150),
+            Write(None, DISK, Some(11), 100, &[(8, 100)]),
         ]);
     }
 

@@ -66,6 +66,9 @@ impl Loops {
         match &event.what {
             What::Submitted(submitted) if self.is_one(submitted.disk) => (submitted.since, 1),
             What::Dirtied(dirtied) if self.is_one(dirtied.device) => (dirtied.since, 0),
+            What::Cancelled(cancelled) if self.is_one(cancelled.device) => (cancelled.since, 0),
+            // What was dropped had become dirty, and was not queued.
+            What::Cancelled(_) => (event.at, 2),
             What::Dirtied(dirtied) => {
                 let key = (dirtied.device, dirtied.file.as_ref().map(File::inode));
                 (event.at, if self.device(key).is_some() { 2 } else { 0 })

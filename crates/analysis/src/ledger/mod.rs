@@ -20,7 +20,7 @@ use floodline_record::gap::{Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
-use floodline_record::traced::bytes::{Class, Dirtied, Submitted};
+use floodline_record::traced::bytes::{Cancelled, Class, Dirtied, Submitted};
 use floodline_record::traced::throttle::Domain;
 use floodline_record::traced::{File, Who};
 use floodline_record::units::Nanos;
@@ -80,7 +80,8 @@ pub struct Totals {
     pub dirtied_bytes: u64,
     /// The part of them that had been dirty before.
     pub redirtied_bytes: u64,
-    /// Dirty bytes that were dropped before they were written (`cancelled_write_bytes`).
+    /// Dirty bytes that were dropped before they were written: by the trace, or `cancelled_write_bytes` of processes
+    /// where that is more.
     pub cancelled_bytes: u64,
     /// Bytes queued at the disks at the bottom, by what they are.
     pub queued: Queued,
@@ -189,6 +190,8 @@ pub struct FileLine {
     pub dirtied_bytes: u64,
     /// The part of them that had been dirty before.
     pub redirtied_bytes: u64,
+    /// The part of the dirty bytes that was dropped before it was written, where the tracer saw it.
+    pub cancelled_bytes: u64,
     /// Its bytes at the disks at the bottom.
     pub device_bytes: u64,
     /// Those who made it dirty, most first: `name[pid]`.
@@ -260,6 +263,7 @@ pub fn waits(window: &Window) -> Option<Vec<blame::Blame>> {
 struct Part {
     dirtied: u64,
     redirtied: u64,
+    cancelled: u64,
     device: u64,
     charged: u64,
 }
@@ -322,6 +326,7 @@ impl<'a> Sums<'a> {
         for event in events {
             match &event.what {
                 What::Dirtied(dirtied) => sums.dirtied(event.at, dirtied),
+                What::Cancelled(cancelled) => sums.cancelled(cancelled),
                 What::Submitted(submitted) => sums.submitted(submitted),
                 What::Synced(synced) => {
                     let who = sums.process_of(&synced.who);
@@ -374,6 +379,14 @@ impl<'a> Sums<'a> {
             add(&mut part.dirtied, bytes);
             add(&mut part.redirtied, redirtied);
         }
+    }
+
+    fn cancelled(&mut self, cancelled: &Cancelled) {
+        let owner = self.process_of(&cancelled.who);
+        let key = (cancelled.device, cancelled.file.as_ref().map(File::inode));
+        self.credit.cancelled(key, &owner, cancelled.bytes.0);
+        add(&mut self.totals.cancelled_bytes, cancelled.bytes.0);
+        add(&mut self.files.entry(key).or_default().0.cancelled, cancelled.bytes.0);
     }
 
     fn submitted(&mut self, submitted: &Submitted) {
@@ -437,7 +450,7 @@ impl<'a> Sums<'a> {
     fn into_ledger(mut self, window: &Window) -> Ledger {
         let applications = Applications::of(window);
         self.totals.application_bytes = applications.written;
-        self.totals.cancelled_bytes = applications.cancelled;
+        self.totals.cancelled_bytes = applications.cancelled.max(self.totals.cancelled_bytes);
         let disks = self.disk_lines(window);
         let counted: Vec<u64> =
             disks.iter().filter(|disk| disk.is_bottom).filter_map(|disk| disk.diskstats_bytes).collect();
@@ -540,6 +553,7 @@ impl<'a> Sums<'a> {
             file: self.names.file(key),
             dirtied_bytes: part.dirtied,
             redirtied_bytes: part.redirtied,
+            cancelled_bytes: part.cancelled,
             device_bytes: part.device,
             by: by.into_iter().map(|(who, _)| process(who)).collect(),
         }

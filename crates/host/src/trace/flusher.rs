@@ -25,6 +25,7 @@ pub(super) static PART: Part = Part {
         Wanted { tracepoint: &tracepoint::WRITEBACK_WRITTEN, need: Need::Always },
     ],
     functions: "",
+    optional: (&[], ""),
     tables: &[Table { name: "flushes", key: 48, entry: 40 }],
     of_cgroup_writeback: false,
     reader: |tracefs| Box::new(Flusher { reasons: reasons(tracefs) }),

@@ -39,8 +39,8 @@ pub(super) struct Loaded {
     dropped: u64,
     /// How often each program was skipped.
     missed: BTreeMap<String, u64>,
-    /// Why no program of the part is attached to a function.
-    without_functions: Option<Cause>,
+    /// Why programs of the part are not attached to functions, and what cannot be said for that.
+    without_functions: Option<(Cause, &'static str)>,
     /// Whether some are.
     has_functions: bool,
     /// Whether the spare programs are attached.
@@ -68,20 +68,26 @@ impl Loaded {
         }
     }
 
-    /// Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them.
+    /// Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them, and some lack one.
     fn with_functions_or_without(order: &Order<'_>, have: &[Have]) -> Result<Loaded, Cause> {
-        match Loaded::attempt(order, have, Functions::Too) {
-            Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => {
-                let loaded = Loaded::attempt(order, have, Functions::LeftOut)?;
-                // The rest was allowed, so it is not that this process may not.
-                let why = match cause {
-                    Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
-                    other => other.to_string(),
-                };
-                Ok(Loaded { without_functions: Some(Cause::Refused { why: why.into() }), ..loaded })
-            }
-            result => result,
+        let cause = match Loaded::attempt(order, have, Functions::All) {
+            Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => cause,
+            result => return result,
+        };
+        let (optional, lost) = order.part.optional;
+        let without = |loaded, cause, lost| Loaded { without_functions: Some((cause, lost)), ..loaded };
+        if !optional.is_empty()
+            && let Ok(loaded) = Loaded::attempt(order, have, Functions::Needed)
+        {
+            return Ok(without(loaded, cause, lost));
         }
+        let loaded = Loaded::attempt(order, have, Functions::LeftOut)?;
+        // The rest was allowed, so it is not that this process may not.
+        let why = match cause {
+            Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
+            other => other.to_string(),
+        };
+        Ok(without(loaded, Cause::Refused { why: why.into() }, order.part.functions))
     }
 
     fn attempt(order: &Order<'_>, have: &[Have], functions: Functions) -> Result<Loaded, Cause> {
@@ -92,22 +98,22 @@ impl Loaded {
             builder.btf_custom_path(types.path()).map_err(|error| failed(root, &error))?;
         }
         let mut open = builder.open_memory(part.object).map_err(|error| failed(root, &error))?;
-        leave_out(&mut open, have, functions);
+        leave_out(&mut open, part, have, functions);
         for mut map in open.maps_mut().filter(|map| map.max_entries() > room) {
             map.set_max_entries(room).map_err(|error| failed(root, &error))?;
         }
         let object = open.load().map_err(|error| failed(root, &error))?;
         let has_spares = order.may_preempt;
         let links = attach_all(root, &object, |name| has_spares || !is_spare(name))?;
-        let has_functions = functions == Functions::Too;
+        let has_functions = functions != Functions::LeftOut;
         let (dropped, missed) = (0, BTreeMap::new());
         let loaded = Loaded { links, object, dropped, missed, without_functions: None, has_functions, has_spares };
         loaded.check(part)?;
         Ok(loaded)
     }
 
-    /// Why programs for functions were left out, once.
-    pub(super) fn take_without_functions(&mut self) -> Option<Cause> {
+    /// Why programs for functions were left out, and what cannot be said for that; once.
+    pub(super) fn take_without_functions(&mut self) -> Option<(Cause, &'static str)> {
         self.without_functions.take()
     }
 
@@ -292,10 +298,12 @@ struct Have {
     need: Need,
 }
 
-/// Whether programs for functions are loaded.
+/// Which programs for functions are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Functions {
-    Too,
+    All,
+    /// Those of functions that every kernel has.
+    Needed,
     LeftOut,
 }
 
@@ -305,34 +313,39 @@ enum Target<'a> {
     /// `tp_btf/NAME`, `raw_tp/NAME`: a tracepoint, whose arguments it reads.
     Tracepoint(&'a str),
     /// `fentry/NAME`, `fexit/NAME`: a function.
-    Function,
+    Function(&'a str),
 }
 
 impl Target<'_> {
     fn of(section: &str) -> Option<Target<'_>> {
         match section.split_once('/')? {
             ("tp_btf" | "raw_tp", name) => Some(Target::Tracepoint(name)),
-            ("fentry" | "fexit", _) => Some(Target::Function),
+            ("fentry" | "fexit", name) => Some(Target::Function(name)),
             _ => None,
         }
     }
 
     /// Whether this kernel has it, and nothing better.
-    fn is_wanted(self, have: &[Have], functions: Functions) -> bool {
+    fn is_wanted(self, part: &Part, have: &[Have], functions: Functions) -> bool {
+        // The functions of pages became those of folios when the tracepoint did, or a little earlier.
+        let is_new = || have.iter().any(|one| one.name == "writeback/writeback_dirty_folio");
         let mut wanted =
             have.iter().filter(|one| one.need != Need::WithoutFunctions || functions == Functions::LeftOut);
         match self {
             Target::Tracepoint(name) => wanted.any(|one| one.name.rsplit('/').next() == Some(name)),
-            Target::Function => functions == Functions::Too,
+            Target::Function(name) => match part.optional.0.iter().position(|one| *one == name) {
+                Some(at) => functions == Functions::All && (at == 0) == is_new(),
+                None => functions != Functions::LeftOut,
+            },
         }
     }
 }
 
 /// Programs for what this kernel does not have are not loaded.
-fn leave_out(object: &mut OpenObject, have: &[Have], functions: Functions) {
+fn leave_out(object: &mut OpenObject, part: &Part, have: &[Have], functions: Functions) {
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        program.set_autoload(Target::of(&section).is_some_and(|target| target.is_wanted(have, functions)));
+        program.set_autoload(Target::of(&section).is_some_and(|target| target.is_wanted(part, have, functions)));
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Part {
     pub(super) tracepoints: &'static [Wanted],
     /// What cannot be said where no program may be attached to a function; empty where none would be.
     pub(super) functions: &'static str,
+    /// Functions that not every kernel has, that of folios first, and what cannot be said without them.
+    pub(super) optional: (&'static [&'static str], &'static str),
     /// The tables they fill, with the sizes that the reader expects.
     pub(super) tables: &'static [Table],
     /// Whether it tells something only where inodes belong to cgroups. Elsewhere every folio that a cgroup of

@@ -27,6 +27,7 @@ pub(super) static PART: Part = Part {
         Wanted { tracepoint: &tracepoint::CGROUP_RMDIR, need: Need::Never },
     ],
     functions: "",
+    optional: (&[], ""),
     tables: &[
         Table { name: "switches", key: 56, entry: 32 },
         Table { name: "foreign", key: 56, entry: 16 },

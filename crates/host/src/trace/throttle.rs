@@ -24,6 +24,7 @@ pub(super) static PART: Part = Part {
     object: object!("throttle"),
     tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, need: Need::Always }],
     functions: "how long tasks slept, beside what the kernel asked for",
+    optional: (&[], ""),
     tables: &[Table { name: "pauses", key: 64, entry: 120 }],
     of_cgroup_writeback: false,
     reader: |_| Box::new(Throttle),

@@ -37,6 +37,7 @@ pub static TRACEPOINTS: &[&Tracepoint] = &[
     &BLOCK_BIO_QUEUE,
     &EXT4_SYNC_FILE_ENTER,
     &EXT4_SYNC_FILE_EXIT,
+    &EXT4_JOURNALLED_WRITE_END,
 ];
 
 /// `writeback/balance_dirty_pages`.
@@ -148,6 +149,14 @@ pub(super) static EXT4_SYNC_FILE_ENTER: Tracepoint = Tracepoint {
 /// `ext4/ext4_sync_file_exit`. Nothing of its record is read.
 pub(super) static EXT4_SYNC_FILE_EXIT: Tracepoint =
     Tracepoint { names: &["ext4/ext4_sync_file_exit"], fields: &[], ..EXT4_SYNC_FILE_ENTER };
+
+/// `ext4/ext4_journalled_write_end`. Its arguments are read, not its record.
+pub(super) static EXT4_JOURNALLED_WRITE_END: Tracepoint = Tracepoint {
+    names: &["ext4/ext4_journalled_write_end"],
+    fields: &[],
+    since: Some("built without ext4, or it is not loaded"),
+    lost_without: "who writes files whose data is journalled",
+};
 
 impl Tracepoint {
     /// What is needed and not in a record of these fields: fields that are not there, or that have a

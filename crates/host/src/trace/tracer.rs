@@ -85,8 +85,8 @@ impl Tracer {
             });
             match running {
                 Ok(mut running) => {
-                    if let Some(cause) = running.loaded.take_without_functions() {
-                        tracer.gaps.push(Gap::detailed(part.source, cause, part.functions));
+                    if let Some((cause, lost)) = running.loaded.take_without_functions() {
+                        tracer.gaps.push(Gap::detailed(part.source, cause, lost));
                     }
                     tracer.parts.push(running);
                 }

@@ -29,6 +29,23 @@ pub struct Dirtied {
     pub redirtied: Bytes,
 }
 
+/// Dirty bytes of one file that were dropped before they were written, in one interval, as the file was truncated or
+/// removed. Source: the function `__folio_cancel_dirty` (`__cancel_dirty_page` before 5.16).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cancelled {
+    /// Begin of the interval; its end is the time of the event.
+    pub since: Nanos,
+    /// The process that had made the file dirty last, which need not be the one that dropped it.
+    #[serde(flatten)]
+    pub who: Who,
+    /// Device number of the superblock.
+    pub device: DevId,
+    /// The file; `None` for all files of this process there that are too small to be named.
+    pub file: Option<File>,
+    /// Bytes; a large folio counts whole.
+    pub bytes: Bytes,
+}
+
 /// What the bytes of a write are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -159,6 +159,13 @@ impl<W: Write> PerfettoTrace<W> {
                 let track = self.cgroup(one.who.cgroup_ino);
                 self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, Nanos(u64::MAX)), more)
             }
+            What::Cancelled(one) => {
+                let file = one.file.as_ref().and_then(|file| file.path.as_ref()).map(ToString::to_string);
+                let name = format!("dropped: {}", file.as_deref().unwrap_or("small files"));
+                let more = json!({"bytes": one.bytes.0, "dirtied_by": process(&one.who), "device": one.device});
+                let track = self.cgroup(one.who.cgroup_ino);
+                self.slice(Group::Cgroups, track, &name, one.since, within(one.since, at, Nanos(u64::MAX)), more)
+            }
             What::Synced(one) => {
                 let name = format!("{}: {}", one.operation.name(), process(&one.who));
                 let more = json!({"count": one.count, "total_ms": millis(one.total),

@@ -114,6 +114,9 @@ impl DirtiedReader {
             let entries = entries(table)?;
             let crowded = entries.len() > CROWDED;
             for (key, sum, comm) in entries {
+                if !self.known.contains_key(&key) && !comm.is_empty() {
+                    self.learn(key.tgid, &comm);
+                }
                 let known = self.known.entry(key).or_default();
                 let of_cpus = kept.get(&key).copied();
                 let mut now = sum;
@@ -141,11 +144,15 @@ impl DirtiedReader {
         if comm.is_empty() {
             return self.comm(key.tgid);
         }
+        self.learn(key.tgid, &comm);
+        comm
+    }
+
+    fn learn(&mut self, pid: u32, comm: &Name) {
         if self.comms.len() >= COMMS {
             self.comms.clear();
         }
-        self.comms.insert(key.tgid, comm.clone());
-        comm
+        self.comms.insert(pid, comm.clone());
     }
 
     /// The name of a process that made something dirty; empty where it is not known any more.
@@ -180,7 +187,7 @@ fn row(key: Key, comm: Name, sum: Sum, file: Option<File>, turn: &Turn<'_>) -> W
     })
 }
 
-fn bytes(pages: u64) -> Bytes {
+pub(super) fn bytes(pages: u64) -> Bytes {
     Pages(pages).bytes(rustix::param::page_size() as u64)
 }
 

@@ -3,6 +3,7 @@
 //! sums are made in `bpf/bytes.bpf.c`; here they become rows, the largest with the names of their files and the
 //! rest added up, so that a hundred thousand small files cost no more than a few large ones.
 
+mod cancelled;
 mod dirtied;
 mod queued;
 mod waits;
@@ -27,10 +28,12 @@ pub(super) static PART: Part = Part {
     tracepoints: &[
         Wanted { tracepoint: &tracepoint::WRITEBACK_DIRTY_FOLIO, need: Need::Always },
         Wanted { tracepoint: &tracepoint::BLOCK_BIO_QUEUE, need: Need::Always },
+        Wanted { tracepoint: &tracepoint::EXT4_JOURNALLED_WRITE_END, need: Need::Never },
         Wanted { tracepoint: &tracepoint::EXT4_SYNC_FILE_ENTER, need: Need::WithoutFunctions },
         Wanted { tracepoint: &tracepoint::EXT4_SYNC_FILE_EXIT, need: Need::WithoutFunctions },
     ],
-    functions: "waits in sync, of whole filesystems, and for files of other filesystems than ext4",
+    functions: "waits in sync, of whole filesystems, and for files of other filesystems than ext4; dropped data by file",
+    optional: (&["__folio_cancel_dirty", "__cancel_dirty_page"], "dropped data by file"),
     tables: &[
         Table { name: "dirtied", key: 32, entry: 40 },
         Table { name: "dirtied_unnamed", key: 32, entry: 40 },
@@ -40,6 +43,8 @@ pub(super) static PART: Part = Part {
         Table { name: "large_paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
         Table { name: "queued", key: 40, entry: 48 },
         Table { name: "queued_unnamed", key: 40, entry: 48 },
+        Table { name: "cancelled", key: 24, entry: 16 },
+        Table { name: "cancelled_unnamed", key: 24, entry: 16 },
         Table { name: "waited", key: 24, entry: 40 },
         Table { name: "slow", key: 16, entry: 72 },
     ],
@@ -62,6 +67,7 @@ struct Bytes {
 impl Reader for Bytes {
     fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
         self.dirtied.read(loaded, turn, out)?;
+        cancelled::read(loaded, turn, &self.dirtied, out)?;
         queued::read(loaded, turn, &self.dirtied, out)?;
         waits::read(loaded, turn, out)
     }
