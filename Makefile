@@ -2,6 +2,7 @@
 #   make doctor   installs what is missing, builds, and diagnoses this host
 #   make test     everything that decides whether a change is good
 #   make lab      every scenario on every kernel, into docs/internals/lab-results.md
+#   make ledger-truth the ledger against workloads whose bytes are known, on each kernel, into docs/tracing.md
 #   make lab-blind the machines of scenarios/blind/on-kernels.txt on their kernels
 #   make validate these runs against the model, into docs/agreement.json
 
@@ -13,12 +14,13 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind advice validate truth storm bench page-check promtool helm-check package-check pages package
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice validate truth storm bench page-check promtool helm-check package-check pages package
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab lab-blind advice storm package-check: PACKAGES += $(LAB_PACKAGES)
+test lab lab-blind ledger-truth advice storm package-check: PACKAGES += $(LAB_PACKAGES)
+ledger-truth: PACKAGES += btrfs-progs
 test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
@@ -87,6 +89,15 @@ lab-blind: packages build
 	@grep -v '^#' scenarios/blind/on-kernels.txt | { code=0; while read -r file variant kernel; do \
 	target/release/floodline lab matrix scenarios/blind/$$file.toml --variants $$variant --kernels $$kernel --trace $(LAB_ARGS) \
 	< /dev/null || code=$$?; done; exit $$code; }
+
+# The ledger against workloads whose bytes are known, on every kernel that the tracer is proven on, into docs/tracing.md.
+ledger-truth: packages build
+	FLOODLINE_REQUIRE_VM=1 FLOODLINE_GUEST_PROGRAM=$(CURDIR)/target/release/floodline \
+	FLOODLINE_LEDGER_TRUTH=$(CURDIR)/target/ledger-truth.md \
+	cargo test --locked --package floodline --test program -- vm_the_ledger_is_right
+	@{ sed '/^<!-- truth -->$$/q' docs/tracing.md; echo; cat target/ledger-truth.md; echo; \
+	sed -n '/^<!-- truth ends -->$$/,$$p' docs/tracing.md; } > target/tracing.md
+	mv target/tracing.md docs/tracing.md
 
 # Predictions from recordings of the model, held against the model with the change made: every case, as a table.
 truth:

@@ -105,8 +105,7 @@ impl Loaded {
         let object = open.load().map_err(|error| failed(root, &error))?;
         let has_spares = order.may_preempt;
         let links = attach_all(root, &object, |name| has_spares || !is_spare(name))?;
-        let has_functions = functions != Functions::LeftOut;
-        let (dropped, missed) = (0, BTreeMap::new());
+        let (dropped, missed, has_functions) = (0, BTreeMap::new(), functions != Functions::LeftOut);
         let loaded = Loaded { links, object, dropped, missed, without_functions: None, has_functions, has_spares };
         loaded.check(part)?;
         Ok(loaded)
@@ -428,6 +427,7 @@ mod tests {
     use super::super::specimen::Specimen;
     use super::*;
     use floodline_skip::{Need, skip};
+    use std::collections::BTreeSet;
     use std::fs;
 
     /// Why the first part is not loaded on a made-up machine of these files.
@@ -462,6 +462,41 @@ mod tests {
             .map(|name| format!("\tfield:long {name};\toffset:8;\tsize:8;\tsigned:0;\n"));
         let text = format!("\tfield:char bdi[32];\toffset:8;\tsize:32;\tsigned:0;\n{}", fields.concat());
         check(&[events, types, (format, &text)], "refused: writeback/balance_dirty_pages has no field pause");
+    }
+
+    /// Programs of the part of bytes that are loaded where there are these tracepoints.
+    fn chosen(tracepoints: &[&'static str], functions: Functions) -> BTreeSet<String> {
+        let part = PARTS.iter().find(|part| part.name == "bytes").unwrap();
+        let of = |name: &&'static str| {
+            let wanted = part.tracepoints.iter().find(|one| one.tracepoint.names.contains(name)).unwrap();
+            Have { name, need: wanted.need }
+        };
+        let mut object = ObjectBuilder::default().open_memory(part.object).unwrap();
+        leave_out(&mut object, part, &tracepoints.iter().map(of).collect::<Vec<_>>(), functions);
+        let programs = object.progs().filter(|program| program.autoload());
+        programs.map(|program| program.name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn programs_are_chosen_by_what_a_kernel_has() {
+        let always = ["", "_spare1", "_spare2"].map(|end| format!("on_block_bio_queue{end}"));
+        let waits = ["on_fsync", "on_fsync_done", "on_sync", "on_sync_done", "on_sync_filesystem"];
+        let waits = [&waits[..], &["on_sync_filesystem_done"]].concat();
+        let check = |tracepoints: &[&'static str], functions, programs: &[&[&str]]| {
+            let expect = programs.concat().into_iter().map(str::to_owned).chain(always.clone()).collect();
+            assert_eq!(chosen(tracepoints, functions), expect);
+        };
+        let ext4 = ["ext4/ext4_sync_file_enter", "ext4/ext4_sync_file_exit", "ext4/ext4_journalled_write_end"];
+        let of_ext4 = ["on_ext4_sync_file", "on_ext4_sync_file_done", "on_journalled_write"];
+        let new = ["block/block_bio_queue", "writeback/writeback_dirty_folio"];
+        let old = ["block/block_bio_queue", "writeback/writeback_dirty_page"];
+        let all = [&new[..], &ext4].concat();
+        check(&all, Functions::All, &[&waits, &["on_cancelled_folio", "on_dirty_folio", "on_journalled_write"]]);
+        check(&all, Functions::Needed, &[&waits, &["on_dirty_folio", "on_journalled_write"]]);
+        check(&all, Functions::LeftOut, &[&of_ext4, &["on_dirty_folio"]]);
+        check(&old, Functions::All, &[&waits, &["on_cancelled_page", "on_dirty_page"]]);
+        check(&old, Functions::Needed, &[&waits, &["on_dirty_page"]]);
+        check(&new, Functions::LeftOut, &[&["on_dirty_folio"]]);
     }
 
     #[test]
