@@ -359,8 +359,12 @@ pub(crate) fn write_all(site: &Site, slots: &[Slot], journal: &mut Journal, clie
                 return Err("the guard ended".to_owned());
             }
             let set = format!("{}={}", slot.name(write), write.value);
+            let journald = slot.is_journald().then(|| journald::process(&site.host)).flatten();
             live.write(write).map_err(|error| format!("cannot write {set}: {error}"))?;
             let reading = live.values().map_err(|error| format!("cannot read {set} back: {error}"))?;
+            if journald.is_some() && !journald::is_replaced(&site.host, journald) {
+                return Err(format!("{set} was written, and journald did not start again"));
+            }
             if slot.is_exact && reading != slot.after(write) {
                 return Err(format!("{set} was written, and {} was read back", reading.join(" ")));
             }

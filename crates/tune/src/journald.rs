@@ -6,6 +6,7 @@ use crate::host::Host;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Name of the knob.
 pub const KNOB: &str = "journald/Storage";
@@ -20,6 +21,8 @@ pub const VALUES: &[&str] = &["auto", "none", "persistent", "volatile", UNSET];
 
 /// Folders of configuration below the root, the strongest first.
 const FOLDERS: [&str; 5] = ["etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd", "lib/systemd"];
+/// Time that systemd has to start journald again.
+const START_MAX: Duration = Duration::from_secs(20);
 /// Name of the process: the kernel keeps 15 bytes of it.
 const COMM: &str = "systemd-journal";
 
@@ -126,6 +129,18 @@ pub fn restart(host: &Host) {
     {
         let _ = kill_process(pid, Signal::TERM);
     }
+}
+
+/// Whether another journald than this one runs, or does so within some seconds.
+pub fn is_replaced(host: &Host, before: Option<Pid>) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < START_MAX {
+        if process(host).is_some_and(|now| Some(now) != before) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
 }
 
 #[cfg(test)]

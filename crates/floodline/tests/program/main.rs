@@ -36,4 +36,5 @@ mod sweep;
 mod top;
 mod trace;
 mod tune;
+mod tune_ends;
 mod twin;

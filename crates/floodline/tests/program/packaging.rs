@@ -57,6 +57,18 @@ fn units_are_as_confined_as_they_claim() {
 }
 
 #[test]
+fn what_a_reboot_cut_is_finished_before_boot_reads_its_files() {
+    let unit = fs::read_to_string(packaging().join("systemd/floodline-settle.service")).expect("a unit");
+    let line = |start: &str| unit.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+    assert!(line("Before=").contains("systemd-sysctl.service"), "{unit}");
+    assert_eq!(line("ExecStart="), "ExecStart=/usr/bin/floodline history");
+    // Hosts that floodline never changed start nothing.
+    assert!(line("Condition").ends_with("/var/lib/floodline/journal/*.journal"), "{unit}");
+    let package = fs::read_to_string(packaging().join("package")).expect("a script");
+    assert!(package.contains("sysinit.target.wants/floodline-settle.service"), "it is enabled");
+}
+
+#[test]
 fn manifests_ask_for_no_more_than_they_need() {
     let plain = fs::read_to_string(packaging().join("kubernetes/floodline.yaml")).expect("a manifest");
     let chart = fs::read_to_string(packaging().join("helm/floodline/templates/daemonset.yaml")).expect("a template");

@@ -9,16 +9,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A folder that imitates a host, with its journals.
-struct Imitated {
+pub(crate) struct Imitated {
     folder: tempfile::TempDir,
 }
 
-const OLD: [(&str, &str); 4] =
+pub(crate) const OLD: [(&str, &str); 4] =
     [("dirty_bytes", "0"), ("dirty_ratio", "20"), ("dirty_background_bytes", "0"), ("dirty_background_ratio", "10")];
-const SET: [&str; 4] = ["--set", "vm.dirty_bytes=268435456", "--set", "vm.dirty_background_bytes=67108864"];
+pub(crate) const SET: [&str; 4] = ["--set", "vm.dirty_bytes=268435456", "--set", "vm.dirty_background_bytes=67108864"];
 
 impl Imitated {
-    fn new() -> Imitated {
+    pub(crate) fn new() -> Imitated {
         // Guards outlive the process that starts them. Here they become ours: whatever supervises the tests may end
         // processes that lose their parent.
         let ours = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
@@ -41,11 +41,11 @@ impl Imitated {
         host
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, format!("{text}\n")).expect("a file");
@@ -57,12 +57,12 @@ impl Imitated {
         std::fs::rename(self.path(&format!("{path}.new")), self.path(path)).expect("a file");
     }
 
-    fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.path(path)).unwrap_or_default().trim().to_owned()
     }
 
     /// Values of the four thresholds, in the order of `OLD`.
-    fn values(&self) -> Vec<String> {
+    pub(crate) fn values(&self) -> Vec<String> {
         OLD.iter().map(|(name, _)| self.read(&format!("proc/sys/vm/{name}"))).collect()
     }
 
@@ -71,22 +71,22 @@ impl Imitated {
         [args, &["--root", root]].concat()
     }
 
-    fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
         floodline(&self.arguments(args))
     }
 
-    fn apply(&self, more: &[&str]) -> Run {
+    pub(crate) fn apply(&self, more: &[&str]) -> Run {
         self.run(&[&["apply", "--yes"], &SET[..], more].concat())
     }
 
-    fn spawn(&self, args: &[&str]) -> Child {
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_floodline"));
         command.env_clear().args(self.arguments(args)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().expect("it starts")
     }
 
     /// Processes that guard a change of this host: the guard and its keeper.
-    fn guards(&self) -> Vec<i32> {
+    pub(crate) fn guards(&self) -> Vec<i32> {
         let state = self.path("var/lib/floodline");
         let is_ours = |pid: &i32| {
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -98,7 +98,7 @@ impl Imitated {
     }
 
     /// Waits until something holds; panics after 20 s.
-    fn until(&self, what: &str, holds: impl Fn() -> bool) {
+    pub(crate) fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let started = Instant::now();
         while !holds() {
             assert!(started.elapsed() < Duration::from_secs(20), "{what}: {:?}", self.values());
@@ -116,23 +116,23 @@ impl Drop for Imitated {
     }
 }
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
 /// A change that is in force and waits for its confirmation.
 #[track_caller]
-fn applied(host: &Imitated, more: &[&str]) {
+pub(crate) fn applied(host: &Imitated, more: &[&str]) {
     let run = host.apply(more);
     assert_eq!(run.code, 0, "{run}");
 }
 
-fn old() -> Vec<&'static str> {
+pub(crate) fn old() -> Vec<&'static str> {
     OLD.iter().map(|(_, value)| *value).collect()
 }
 
-const NEW: [&str; 4] = ["268435456", "0", "67108864", "0"];
+pub(crate) const NEW: [&str; 4] = ["268435456", "0", "67108864", "0"];
 
 #[test]
 fn a_change_is_applied_confirmed_kept_and_rolled_back() {
