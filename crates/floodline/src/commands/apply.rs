@@ -32,14 +32,15 @@ use std::time::Duration;
 #[command(
     name = "apply",
     after_help = "A guard starts before the first write. It puts every old value back when the time to confirm is \
-        over, when tasks of the host stall on I/O, when --probe fails, and when this program dies. A value that \
-        another program changed meanwhile is left. A reboot also brings the old values back: files are written by \
-        floodline confirm, and only with --persist.\n\n\
+        over, when tasks of the host stall on I/O, when a writer waits for longer than the plan allows, when --probe \
+        fails, and when this program dies. A value that another program changed meanwhile is left. A reboot also brings \
+        the old values back: files are written by floodline confirm, and only with --persist.\n\n\
         Examples:\n  \
         floodline apply plan.json --dry-run\n  \
         floodline apply plan.json --yes --confirm-within 10m\n  \
         floodline apply --set vm.dirty_bytes=256M --yes --persist\n  \
-        floodline apply --finding dirty-cliff --yes --probe 'test -e /srv/ok'"
+        floodline apply --finding dirty-cliff --yes --probe 'test -e /srv/ok'\n  \
+        floodline apply plan.json --yes --switchback 6x10m"
 )]
 pub(crate) struct Apply {
     /// Plan that floodline advise wrote; - is standard input
