@@ -3,21 +3,44 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use floodline_record::record::{Record, Sink};
+use floodline_record::sample::{ProcessRow, Table};
+use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::simulate;
 use floodline_twin::backtest::{Figure, backtest, median_error};
 use floodline_twin::{Options, Recorded, Twin, of, run, to_toml};
+use std::collections::BTreeMap;
 
 fn scenario(text: &str, variant: &str) -> Scenario {
     ScenarioFile::parse(text).unwrap().variants.remove(variant).unwrap()
 }
 
 fn recorded(scenario: &Scenario) -> Recorded {
+    recorded_as(scenario, |record| record)
+}
+
+/// As a host records where nothing is traced and the kernel counts no delays.
+fn recorded_without_waits(scenario: &Scenario) -> Recorded {
+    recorded_as(scenario, |mut record| {
+        match &mut record {
+            Record::Facts(facts) => facts.task_delayacct = Some(false),
+            Record::Sample(sample) => {
+                let rows = sample.processes.rows().to_vec().into_iter();
+                let without = rows.map(|(id, row)| (id, ProcessRow { blkio_delay: Some(Nanos(0)), ..row }));
+                sample.processes = Table::read(without.collect());
+            }
+            _ => {}
+        }
+        record
+    })
+}
+
+fn recorded_as(scenario: &Scenario, seen: impl Fn(Record) -> Record) -> Recorded {
     let mut recorded = Recorded::default();
     let options = floodline_sim::Options::new("v", KernelVersion::new(6, 12, 0));
     let take = |record: Record| {
-        let Ok(()) = recorded.record(&record);
+        let Ok(()) = recorded.record(&seen(record));
         Ok(())
     };
     simulate(scenario, &options, take, |_| true).unwrap();
@@ -39,6 +62,39 @@ fn backtested(name: &str, text: &str, variant: &str) -> (Twin, Vec<Figure>) {
     }
     println!("{name} {variant}: median error {:.1} %", median_error(&figures) * 100.0);
     (twin, figures)
+}
+
+/// The figures of a twin of a recording without waits: one that nothing tells but counters of bytes, calls and flushes.
+fn figures_without_waits(text: &str, variant: &str) -> BTreeMap<String, Figure> {
+    let recorded = recorded_without_waits(&scenario(text, variant));
+    let twin = of(&recorded, &Options::default()).unwrap();
+    let simulated = run::run(&twin.scenario, twin.kernel, twin.every).unwrap();
+    let figures = backtest(&recorded.window, &simulated, &twin.programs);
+    figures.into_iter().map(|figure| (figure.name.clone(), figure)).collect()
+}
+
+#[test]
+fn small_programs_that_sync_are_known_by_the_flushes_of_the_device() {
+    let figures = figures_without_waits(include_str!("../../../scenarios/dirty-cliff.toml"), "incident-short");
+    let most = [
+        ("durable.longest_wait_seconds", 0.4),
+        ("host.io_pressure_seconds", 0.25),
+        ("program.durable.dirtied_bytes", 0.1),
+        ("program.mail.dirtied_bytes", 0.1),
+    ];
+    for (name, most) in most {
+        let figure = &figures[name];
+        assert!(figure.off_share <= most, "{figure:?}");
+    }
+}
+
+#[test]
+fn what_left_for_the_device_though_it_was_young_was_asked_for() {
+    let figures = figures_without_waits(include_str!("../../../scenarios/overlay-umount.toml"), "incident-short");
+    for name in ["host.written_bytes", "devices.written_bytes", "host.dirty_peak_bytes"] {
+        let figure = &figures[name];
+        assert!(figure.is_predictable(), "{figure:?}");
+    }
 }
 
 fn check(name: &str, text: &str, variant: &str, most: f64) {

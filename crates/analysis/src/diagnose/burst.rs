@@ -137,8 +137,12 @@ pub fn fullest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Full> {
 
 /// The longest burst of a device in the window; `None` when there was none of a second.
 pub fn longest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Burst> {
-    let bursts = stretches(derived, device).into_iter().filter_map(Result::ok);
-    bursts.max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+    all(derived, device).into_iter().max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+/// All bursts of a device in the window, in order of time.
+pub fn all(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Burst> {
+    stretches(derived, device).into_iter().filter_map(Result::ok).collect()
 }
 
 /// Each stretch in which a device was full: a burst, or why it is none.

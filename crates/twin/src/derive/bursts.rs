@@ -53,6 +53,15 @@ pub(super) fn arrivals(bins: &[Bin], amount: impl Fn(&Bin) -> f64, unit: f64) ->
     bursts
 }
 
+/// One stretch from the first to the last activity.
+pub(super) fn steady(bins: &[Bin], amount: impl Fn(&Bin) -> f64) -> Vec<Burst> {
+    let is_active = |bin: &&Bin| amount(bin) > 0.0;
+    let (Some(first), Some(last)) = (bins.iter().find(is_active), bins.iter().rfind(is_active)) else {
+        return Vec::new();
+    };
+    vec![Burst { from: first.end - first.length, to: last.end, amount: bins.iter().map(&amount).sum() }]
+}
+
 fn rate(burst: Burst) -> f64 {
     burst.amount / (burst.to - burst.from).max(1e-3)
 }

@@ -220,14 +220,18 @@ fn blank() -> Device {
     }
 }
 
-/// Most bytes per busy second in an interval of large writes.
+/// Bytes per busy second in intervals of large writes.
 fn while_busy(intervals: &[Interval]) -> Option<f64> {
-    let rate = |interval: &Interval| {
-        let busy = interval.utilisation? * interval.seconds;
-        let is_large = interval.mean_write()? >= LARGE && interval.written_bytes > interval.read_bytes;
-        (busy >= BUSY_SECONDS && is_large).then(|| interval.written_bytes / busy)
-    };
-    intervals.iter().filter_map(rate).reduce(f64::max)
+    let (mut bytes, mut seconds) = (0.0, 0.0);
+    for interval in intervals {
+        let busy = interval.utilisation.unwrap_or(0.0) * interval.seconds;
+        let is_large = interval.mean_write().is_some_and(|mean| mean >= LARGE);
+        if busy >= BUSY_SECONDS && is_large && interval.written_bytes > interval.read_bytes {
+            bytes += interval.written_bytes;
+            seconds += busy;
+        }
+    }
+    (seconds > 0.0).then(|| bytes / seconds)
 }
 
 /// Bytes per second in intervals that reads saturated.

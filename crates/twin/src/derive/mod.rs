@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a recording to a scenario: first the machine, then what ran on it.
 
+mod asked;
 mod bursts;
 mod cgroups;
 mod devices;

@@ -2,11 +2,11 @@
 //! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and what became dirty
 //! without a process that was seen.
 
-use super::Fit;
 use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
-use super::writer::{self, Writer};
+use super::writer::{self, Habit, Syncs, Writer};
+use super::{Fit, asked};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_record::id::Entity;
@@ -59,9 +59,12 @@ pub(super) fn workload(
             || !group.syncs_of_others().is_empty()
     };
     let seen = all.len();
-    all.retain(is_kept);
-    all.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
+    let habits = writer::habits(&all, &ground.places.0, window);
+    let mut all: Vec<(Group, Option<Habit<'_>>)> = all.into_iter().zip(habits).collect();
+    all.retain(|(group, habit)| is_kept(group) || habit.is_some());
+    all.sort_by(|(a, _), (b, _)| b.weight().total_cmp(&a.weight()));
     all.truncate(PROGRAMS_MAX);
+    let (all, habits): (Vec<Group>, Vec<Option<Habit<'_>>>) = all.into_iter().unzip();
     if all.iter().all(|group| group.total.dirtied() <= 0.0) {
         return Err(TwinError::Idle);
     }
@@ -69,17 +72,20 @@ pub(super) fn workload(
         let left = seen - all.len();
         unknown.push(format!("{left} programs that wrote next to nothing are left out."));
     }
-    let syncs = writer::syncs(&all, &ground.places.0);
+    let syncs = writer::syncs(&all, &ground.places.0).into_iter().zip(&habits);
+    let syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
+    let of_groups: Vec<(&Group, Syncs)> = all.iter().zip(syncs.iter().copied()).collect();
+    let asked = asked::asked(window, &of_groups, &ground.places.0);
     let is_traced = has_throttle(window);
     let (mut taken, mut programs) = (Taken::default(), Programs::new());
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
     let (mut needs_prepared, mut stored) = (Vec::new(), BTreeMap::new());
-    for (group, syncs) in all.iter().zip(syncs) {
+    for ((group, syncs), habit) in all.iter().zip(syncs).zip(habits) {
         let cgroup = ground.cgroups.path(group.cgroup);
         ground.cgroups.add(cgroup, machine, device, notes);
         let task = taken.unique(&names::task(&group.comm), COMM_MAX);
-        let place = place_of(window, ground, group);
+        let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
         let writer = Writer::of(group, syncs, place, &task, window, notes, fit);
         // What is little changes no figure: it is not worth a run.
         if writer.is_mapped && group.total.mapped > 0.05 * moved {
@@ -126,6 +132,18 @@ pub(super) fn workload(
         notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
         extra.insert(name, task);
     }
+    if let Some(task) = asked::task(&asked) {
+        let name = taken.unique("sync", COMM_MAX);
+        let key = format!("workload.tasks.{name}");
+        match window.traced.contains("bytes") {
+            true => notes.measured(key, "waits for a whole filesystem in the trace"),
+            false => notes.assumed(
+                key,
+                "everything went to the device though it was neither old nor much: taken for a sync of the filesystem",
+            ),
+        }
+        extra.insert(name, task);
+    }
     open.extend(extra.clone());
     closed.extend(extra);
     let is_same = open == closed;
@@ -137,8 +155,8 @@ fn has_throttle(window: &Window) -> bool {
     window.traced.iter().any(|part| part.contains("throttle") || part.contains("balance_dirty"))
 }
 
-/// Where a group writes: the device that its cgroup sent most to, else the one that was written to most.
-fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> &'a Place {
+/// Where a group writes: the device that its cgroup sent most to.
+fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> Option<&'a Place> {
     let sent = window.cgroup_io.iter().filter_map(|(id, span)| {
         let Some(Entity::CgroupIo { cgroup, dev }) = window.entities.get(id) else { return None };
         if Some(*cgroup) != group.cgroup {
@@ -147,7 +165,7 @@ fn place_of<'a>(window: &Window, ground: &'a Ground, group: &Group) -> &'a Place
         Some((span.growth.wbytes?.0, ground.places.of(window.lookup().whole(window, *dev))?))
     });
     let most = sent.filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes);
-    most.map_or(&ground.places.0[0], |(_, place)| place)
+    most.map(|(_, place)| place)
 }
 
 /// What became dirty and is no process's that was read, as a program of its own.

@@ -4,10 +4,10 @@
 //! for as long as the program did between its writes, and then writes again.
 
 use super::Fit;
-use super::bursts::{Branch, Burst, arrivals, size, time};
+use super::bursts::{Branch, Burst, arrivals, size, steady, time};
 use super::group::{Group, PAGE, Synced};
 use super::machine::Place;
-use crate::provenance::Notes;
+use crate::provenance::{Notes, Origin};
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
@@ -30,14 +30,20 @@ pub(super) struct Writer {
 }
 
 /// Calls for stable storage of one program.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Syncs {
     /// How many in the recording.
     pub(super) count: f64,
     /// Which.
     pub(super) call: Option<SyncCall>,
-    /// Whether a trace counted them.
-    pub(super) is_traced: bool,
+    /// How that is known.
+    pub(super) origin: Origin,
+}
+
+impl Default for Syncs {
+    fn default() -> Syncs {
+        Syncs { count: 0.0, call: None, origin: Origin::Derived }
+    }
 }
 
 /// Share of its writes in which a program that makes them durable waits.
@@ -59,12 +65,10 @@ const PREPARED: &str = "prepared";
 /// in most intervals in which it writes, and the flushes of the device bound how often.
 pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
     let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
-    if syncs.iter().any(|syncs| syncs.is_traced) {
+    if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
         return syncs;
     }
-    let seconds = groups.first().map_or(0.0, |group| group.total.length);
-    // A journal that commits by itself every five seconds flushes too.
-    let flushes: f64 = places.iter().map(|place| place.flushes as f64).sum::<f64>() - seconds / 5.0;
+    let flushes: f64 = places.iter().map(|place| flushes_for_programs(groups, place)).sum();
     let calls = |group: &Group| buffered_calls(group);
     let mut candidates: Vec<usize> = (0..groups.len())
         .filter(|at| groups[*at].waiting_share() >= DURABLE_SHARE && calls(&groups[*at]) >= 1.0)
@@ -88,9 +92,61 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
             continue;
         }
         left = (left - count).max(0.0);
-        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), is_traced: false };
+        syncs[at] = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Derived };
     }
     syncs
+}
+
+/// Flushes of a device that programs asked for: a journal that commits by itself every five seconds flushes too.
+fn flushes_for_programs(groups: &[Group], place: &Place) -> f64 {
+    let seconds = groups.first().map_or(0.0, |group| group.total.length);
+    (place.flushes as f64 - seconds / 5.0).max(0.0)
+}
+
+/// A small program that makes each of its writes durable, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Habit<'a> {
+    pub(super) syncs: Syncs,
+    pub(super) place: &'a Place,
+}
+
+/// Most small programs that are taken to make their writes durable.
+const HABITS_MAX: usize = 50;
+/// Share of all that became dirty up to which a program is a small one.
+const SMALL_SHARE: f64 = 0.05;
+/// The recorder itself.
+const RECORDER: &[u8] = b"floodline";
+
+/// Small programs that make each of their writes durable, as far as flushes of the device tell it: they write again and
+/// again, and the device is flushed as often. Only where neither a trace nor the kernel's count of delays knows more.
+pub(super) fn habits<'a>(groups: &[Group], places: &'a [Place], window: &Window) -> Vec<Option<Habit<'a>>> {
+    let mut habits = vec![None; groups.len()];
+    let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
+    if counts_delays || groups.iter().any(|group| group.synced.is_some()) {
+        return habits;
+    }
+    let moved: f64 = groups.iter().map(|group| group.total.dirtied()).sum();
+    let is_small = |group: &Group| {
+        let active = group.bins.iter().filter(|bin| bin.is_active()).count();
+        group.comm != RECORDER
+            && active >= ACTIVE_MIN
+            && buffered_calls(group) >= 1.0
+            && group.total.dirtied() <= SMALL_SHARE * moved
+    };
+    let mut small: Vec<usize> = (0..groups.len()).filter(|at| is_small(&groups[*at])).collect();
+    small.sort_by(|a, b| buffered_calls(&groups[*a]).total_cmp(&buffered_calls(&groups[*b])));
+    let mut left: Vec<(f64, &Place)> =
+        places.iter().map(|place| (flushes_for_programs(groups, place), place)).collect();
+    for at in small.into_iter().take(HABITS_MAX) {
+        let count = buffered_calls(&groups[at]);
+        // The device whose flushes it explains best.
+        let enough = left.iter_mut().filter(|(left, _)| count <= 1.2 * *left);
+        let Some((left, place)) = enough.min_by(|(one, _), (other, _)| one.total_cmp(other)) else { break };
+        *left -= count;
+        let syncs = Syncs { count, call: Some(SyncCall::Fdatasync), origin: Origin::Assumed };
+        habits[at] = Some(Habit { syncs, place });
+    }
+    habits
 }
 
 fn traced(group: &Group) -> Syncs {
@@ -101,7 +157,7 @@ fn traced(group: &Group) -> Syncs {
         (fsync, data, range) if fsync >= data && fsync >= range => Some(SyncCall::Fsync),
         _ => Some(SyncCall::Fdatasync),
     };
-    Syncs { count: counts.all() as f64, call, is_traced: true }
+    Syncs { count: counts.all() as f64, call, origin: Origin::Measured }
 }
 
 /// Write calls that are not direct, as far as they dirtied something.
@@ -243,7 +299,17 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls");
     notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
     let per_call = if is_less { block } else { total.by_calls / calls };
-    let bursts: Vec<Burst> = arrivals(&group.bins, |bin| bin.by_calls * kept, per_call);
+    // A program that is held up by its syncs calls later than it wants to: at one rate, as far as is known.
+    let is_habit = syncs.call.is_some() && syncs.origin == Origin::Assumed;
+    let bursts: Vec<Burst> = match is_habit {
+        true => steady(&group.bins, |bin| bin.by_calls * kept),
+        false => arrivals(&group.bins, |bin| bin.by_calls * kept, per_call),
+    };
+    // What each call dirties is on the device before the next one comes: whole pages dirty as many bytes again.
+    let (block, per_call) = match is_habit {
+        true => ((per_call / PAGE).round().max(1.0) * PAGE, (per_call / PAGE).round().max(1.0) * PAGE),
+        false => (block, per_call),
+    };
     let sync = sync_of(syncs, calls, key, notes);
     // Each call dirties a page of its own and none is made durable: files of a block each.
     let is_small_files = sync.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
@@ -298,10 +364,12 @@ fn sync_of(syncs: Syncs, calls: f64, key: &str, notes: &mut Notes) -> Option<Syn
     let call = syncs.call?;
     let after = (calls / syncs.count.max(1.0)).round().max(1.0) as u64;
     let key = format!("{key}.steps.write.sync");
-    match syncs.is_traced {
-        true => notes.measured(key, "calls for stable storage in the trace"),
-        false => notes.derived(key, "it waits whenever it writes; flushes of the device bound how often"),
-    }
+    let text = match syncs.origin {
+        Origin::Measured => "calls for stable storage in the trace",
+        Origin::Derived => "it waits whenever it writes; flushes of the device bound how often",
+        Origin::Assumed => "it writes little, again and again, and the device is flushed as often",
+    };
+    notes.put(syncs.origin, key, text);
     Some(SyncEvery { call, every: None, after: Some(after) })
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Moments at which something asked for everything of a filesystem (sync, syncfs, an unmount) and no program of the twin
+//! does: from the waits that a trace told, else from what left for the device though it was neither old nor much.
+
+use super::bursts::time;
+use super::group::Group;
+use super::machine::Place;
+use super::writer::Syncs;
+use floodline_analysis::diagnose::burst::{self, Trigger};
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_analysis::diagnose::dirty;
+use floodline_record::record::What;
+use floodline_record::traced::waits::Operation;
+use floodline_record::units::Nanos;
+use floodline_record::window::Window;
+use floodline_scenario::{Lasting, OnPath, Step, Task};
+
+/// Most of them in a twin.
+const ASKED_MAX: usize = 1000;
+/// Two that begin this near to each other are one, seconds.
+const NEAR: f64 = 1.0;
+/// Share of what left for the device that programs with fsyncs of their own may have written.
+const OWN_SHARE: f64 = 0.5;
+
+/// Age that the level of dirty data does not tell, seconds: an inode is as old as its first change, be it its creation.
+const UNSEEN_AGE_S: f64 = 10.0;
+
+/// A sync of one filesystem, seconds since the recording began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) at: f64,
+    pub(super) seconds: f64,
+    pub(super) place: &'a Place,
+}
+
+/// All that no group makes, in order of time.
+pub(super) fn asked<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Place]) -> Vec<Asked<'a>> {
+    let mut found = traced(window, places).unwrap_or_else(|| from_bursts(window, groups, places));
+    found.sort_by(|one, other| one.at.total_cmp(&other.at));
+    let mut kept: Vec<Asked<'a>> = Vec::new();
+    for one in found {
+        let is_near = |at: f64| (at - one.at).abs() <= NEAR;
+        // Who waits for one under way waits for the same data.
+        let is_same = |last: &Asked<'_>| {
+            last.place.dev == one.place.dev && one.at <= (last.at + last.seconds).max(last.at + NEAR)
+        };
+        let is_known = groups.iter().any(|(group, _)| group.syncs_of_others().into_iter().any(is_near));
+        if !is_known && !kept.iter().any(is_same) && kept.len() < ASKED_MAX {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+/// By the waits that were long enough to be told one by one; `None` where they were not traced.
+fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
+    if !window.traced.contains("bytes") {
+        return None;
+    }
+    let first = window.first_at?.monotonic;
+    let of = |at: Nanos, slow: &floodline_record::traced::waits::SlowSync| {
+        let began = Nanos(at.0.checked_sub(slow.lasted.0)?.checked_sub(first.0)?);
+        let whole = slow.device.map(|dev| window.lookup().whole(window, dev));
+        let place = places.iter().find(|place| Some(place.dev) == whole).or(places.first())?;
+        Some(Asked { at: began.as_secs_f64(), seconds: slow.lasted.as_secs_f64(), place })
+    };
+    let waits = window.events.iter().filter_map(|event| match &event.what {
+        What::SlowSync(slow) if matches!(slow.operation, Operation::Sync | Operation::SyncFilesystem) => {
+            of(event.at, slow)
+        }
+        _ => None,
+    });
+    Some(waits.collect())
+}
+
+/// By bursts that neither the age nor the amount of the dirty data explains.
+fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Place]) -> Vec<Asked<'a>> {
+    let Some(first) = window.first_at.map(|first| first.monotonic) else { return Vec::new() };
+    let own: f64 =
+        groups.iter().filter(|(_, syncs)| syncs.call.is_some()).map(|(group, _)| group.total.dirtied()).sum();
+    let mut found = Vec::new();
+    let derived = Derived::of(window);
+    for drain in derived.drains() {
+        let Some(place) = places.iter().find(|place| place.dev == drain.dev) else { continue };
+        for one in burst::all(&derived, drain) {
+            let expiry = dirty::expiry_seconds(window).filter(|_| !one.is_traced);
+            let may_be_old = expiry.is_some_and(|expiry| one.age_s.is_none_or(|age| age + UNSEEN_AGE_S > expiry));
+            let is_own = own >= OWN_SHARE * one.dirty_before as f64;
+            if one.trigger != Trigger::Asked || may_be_old || is_own {
+                continue;
+            }
+            let at = Nanos(one.from.0.saturating_sub(first.0)).as_secs_f64();
+            found.push(Asked { at, seconds: one.seconds, place });
+        }
+    }
+    found
+}
+
+/// The task that makes them.
+pub(super) fn task(asked: &[Asked<'_>]) -> Option<Task> {
+    let (mut steps, mut now) = (Vec::new(), 0.0);
+    for one in asked {
+        if one.at > now + 1e-3 {
+            steps.push(Step::Sleep(Lasting { lasting: time(one.at - now) }));
+        }
+        steps.push(Step::Syncfs(OnPath { path: one.place.point.clone() }));
+        now = one.at + one.seconds;
+    }
+    (!steps.is_empty()).then(|| Task { steps, ..Task::default() })
+}
