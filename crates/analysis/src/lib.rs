@@ -16,6 +16,7 @@ pub mod plan;
 pub mod prediction;
 pub mod report;
 pub mod run;
+pub mod shown;
 #[cfg(test)]
 mod strangers;
 pub mod symptom;

@@ -87,6 +87,7 @@ impl Judge {
             first_sample_seconds: None,
             beside_seconds: None,
             not_as_expected: misses(&expect, &seen.window, &figures, &report.findings),
+            has_expectations: true,
             figures,
             findings: report.findings,
             recording: Some(self.recording.display().to_string()),

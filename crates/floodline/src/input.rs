@@ -85,8 +85,13 @@ impl Input {
         let reader: Box<dyn Read> = if path == Path::new("-") {
             Box::new(io::stdin().lock())
         } else {
-            let file = File::open(path)
-                .map_err(|error| CliError::usage(format!("cannot open {name}: {error}")).hint(HOW_TO_RECORD))?;
+            let file = File::open(path).map_err(|error| {
+                let told = CliError::usage(format!("cannot open {name}: {error}"));
+                match neighbour(path) {
+                    Some(near) => told.hint(format!("did you mean {near}?")),
+                    None => told.hint(HOW_TO_RECORD),
+                }
+            })?;
             Box::new(BufReader::with_capacity(1 << 16, file))
         };
         let decoder = Decoder::new(reader).map_err(|error| {
@@ -144,6 +149,23 @@ impl Input {
             ));
         }
     }
+}
+
+/// Files of a folder that are looked at for a mistyped name.
+const NEIGHBOURS_MAX: usize = 1000;
+
+/// The recording beside a path that does not exist whose name is nearest to it.
+fn neighbour(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.flatten().take(NEIGHBOURS_MAX);
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut recordings = names.iter().filter(|name| name.ends_with(".flr")).map(String::as_str).collect::<Vec<_>>();
+    recordings.sort_unstable();
+    let near = nearest(path.file_name()?.to_str()?, recordings)?;
+    Some(Name::new(folder.map_or_else(|| near.into(), |folder| folder.join(near)).as_os_str().as_bytes()).to_string())
 }
 
 /// A recorder that was killed between two samples lost nothing.

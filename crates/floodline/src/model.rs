@@ -6,7 +6,7 @@ use floodline_analysis::run::{Run, RunReport, SCHEMA, misses};
 use floodline_record::record::{Record, Sink};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::Scenario;
+use floodline_scenario::{Expect, Scenario};
 use floodline_sim::{Found, Options, Progress, SimError, Speed, simulate};
 use std::time::Duration;
 
@@ -69,6 +69,7 @@ pub(crate) fn run(
         first_sample_seconds: None,
         beside_seconds: None,
         not_as_expected,
+        has_expectations: expect != Expect::default(),
         figures,
         findings,
         recording: None,

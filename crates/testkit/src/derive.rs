@@ -17,6 +17,11 @@ pub(super) fn fill(sample: &mut Sample, facts: &HostFacts, is_unread: impl Fn(&s
     if !is_unread("/proc/meminfo") {
         host.mem_free = host.mem_free.or(host.nr_free_pages.map(|pages| pages.bytes(page_size)));
     }
+    let kernel = Behaviour::of_host(facts).unwrap_or_else(Behaviour::newest);
+    // A kernel has no readings of files that it does not have.
+    if !kernel.files.wb_stats {
+        sample.wbs = Table::default();
+    }
     if is_unread("/proc/vmstat") {
         return;
     }
@@ -25,7 +30,7 @@ pub(super) fn fill(sample: &mut Sample, facts: &HostFacts, is_unread: impl Fn(&s
     host.nr_dirty_background_threshold = host.nr_dirty_background_threshold.or(limits.map(|limits| Pages(limits.1)));
     // One device has all of the threshold.
     let whole = host.nr_dirty_threshold.map(|pages| pages.bytes(page_size));
-    if !is_unread("/sys/class/bdi") {
+    if !is_unread("/sys/class/bdi") && kernel.knobs.bdi_fine {
         change(&mut sample.bdis, |row: &mut BdiRow| row.max_bytes = row.max_bytes.or(whole));
     }
     if !is_unread("debugfs bdi/NAME/stats") {

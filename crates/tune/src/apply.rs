@@ -7,7 +7,7 @@ use crate::guard;
 use crate::guard::wire::{self, Client};
 use crate::host::boottime;
 use crate::journal::{Entry, Journal, Lock, Planned, Who, sha256};
-use crate::knob::{Knob, KnobError, NAMES, names};
+use crate::knob::{Knob, KnobError, NAMES, near};
 use crate::manager::managers;
 use crate::ramp::{self, Memory};
 use crate::recover::{Settled, Site, as_root, by_hand, restore, shown};
@@ -15,7 +15,6 @@ use crate::slot::{Live, Slot};
 use crate::{journald, persist, rollback};
 use floodline_analysis::change::{Change, ChangePlan, Fingerprint, SCHEMA};
 use floodline_record::human;
-use floodline_record::nearest::nearest;
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -116,7 +115,7 @@ fn in_bytes(knob: &str, value: &str) -> String {
 fn of_knob(error: KnobError) -> TuneError {
     let told = TuneError::refused(&error);
     match error {
-        KnobError::Unknown { name } => match nearest(&name, names()) {
+        KnobError::Unknown { name } => match near(&name) {
             Some(near) => told.hint(format!("did you mean {near}?")),
             None => told.hint(format!("knobs: {NAMES}")),
         },

@@ -5,6 +5,7 @@
 
 use crate::host::Host;
 use crate::journald;
+use floodline_record::nearest::nearest;
 use serde::{Deserialize, Serialize};
 
 /// How an attribute is read and written.
@@ -91,6 +92,16 @@ pub const NAMES: &str = "vm.dirty_bytes, vm.dirty_ratio, vm.dirty_background_byt
 /// Names of [`NAMES`] that are whole, for hints.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.split(", ").filter(|name| name.starts_with("vm.") || *name == journald::KNOB)
+}
+
+/// The name of a knob that is nearest to another name, for hints: a whole name, or an attribute of the same device.
+pub fn near(name: &str) -> Option<String> {
+    let of_device = || {
+        let (device, attribute) = name.strip_prefix("bdi/")?.rsplit_once('/')?;
+        let attribute = nearest(attribute, BDI.iter().map(|(known, ..)| *known))?;
+        Some(format!("bdi/{device}/{attribute}"))
+    };
+    nearest(name, names()).map(str::to_owned).or_else(of_device)
 }
 
 const PAGE: u64 = 4096;
@@ -279,6 +290,13 @@ fn is_path(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mistyped_knob_has_a_near_one() {
+        assert_eq!(near("vm.dirty_byte").as_deref(), Some("vm.dirty_bytes"));
+        assert_eq!(near("bdi/8:0/max_ration").as_deref(), Some("bdi/8:0/max_ratio"));
+        assert_eq!(near("bdi/8:0/colour"), None);
+    }
 
     fn check(name: &str, value: &str, expect: &str) {
         let host = Host::below(std::path::Path::new("/nonexistent"));

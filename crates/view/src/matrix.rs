@@ -194,6 +194,7 @@ mod tests {
                 figures: [("teardown.umount.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into(),
                 findings: Vec::new(),
                 not_as_expected: Vec::new(),
+                has_expectations: true,
                 recording: None,
             }),
         };

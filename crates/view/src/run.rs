@@ -49,7 +49,7 @@ pub fn text(reports: &[RunReport], width: usize) -> String {
             text.push_str(&format!("  {run}{miss}\n"));
         }
     }
-    if all_well {
+    if all_well && reports.iter().any(|report| report.has_expectations) {
         text.push_str("\nAs the scenario expects.\n");
     }
     text
@@ -128,6 +128,7 @@ mod tests {
             figures: BTreeMap::new(),
             findings: Vec::new(),
             not_as_expected: Vec::new(),
+            has_expectations: true,
             recording: None,
         }
     }
@@ -136,6 +137,13 @@ mod tests {
         let text = text(reports, 80);
         assert!(text.starts_with(head), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn a_scenario_that_expects_nothing_is_not_called_as_expected() {
+        let simulated = report(None, None);
+        assert!(text(std::slice::from_ref(&simulated), 80).contains("As the scenario expects"));
+        assert!(!text(&[RunReport { has_expectations: false, ..simulated }], 80).contains("As the scenario expects"));
     }
 
     #[test]

@@ -216,6 +216,7 @@ mod tests {
                 figures: [("durable.fdatasync.max_seconds".to_owned(), Figure { value, unit: "seconds" })].into(),
                 findings: Vec::new(),
                 not_as_expected: Vec::new(),
+                has_expectations: true,
                 recording: None,
             }),
         };

@@ -3,6 +3,7 @@
 
 use crate::layout::{hanging, shortened};
 use floodline_record::human;
+use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
 use floodline_twin::backtest::{Figure, median_error};
 use floodline_twin::{Origin, Twin};
@@ -22,6 +23,9 @@ const ASSUMED_MAX: usize = 12;
 pub struct Tested<'a> {
     /// `open` or `closed`; `traced` where there is one.
     pub demand: &'static str,
+    /// The kernel of the recording, where the twin runs on another one: then the differences are the kernel's too, and no
+    /// back-test.
+    pub recorded_on: Option<KernelVersion>,
     /// The scenario.
     pub scenario: &'a Scenario,
     /// Its figures, or why it could not be run.
@@ -78,23 +82,27 @@ pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize, details: bool) -> 
     out
 }
 
+/// What a run of a twin is compared with.
+fn title(tested: &Tested<'_>) -> String {
+    match tested.recorded_on {
+        None => format!("Back-test ({})", tested.demand),
+        Some(kernel) => format!("Compared with the recording on Linux {kernel} ({})", tested.demand),
+    }
+}
+
 fn backtest(out: &mut String, tested: &Tested<'_>, width: usize, details: bool) {
     let figures = match &tested.figures {
         Ok(figures) => figures,
         Err(why) => {
-            hanging(
-                out,
-                "",
-                &format!("Back-test ({}): the model could not run this twin: {why}.", tested.demand),
-                width,
-            );
+            hanging(out, "", &format!("{}: the model could not run this twin: {why}.", title(tested)), width);
             return;
         }
     };
     let near = figures.iter().filter(|figure| figure.is_predictable()).count();
     let said = format!(
-        "Back-test ({}): median error {}, {near} of {} figures within 25 %.",
-        tested.demand,
+        "{}: median {} {}, {near} of {} figures within 25 %.",
+        title(tested),
+        if tested.recorded_on.is_some() { "difference" } else { "error" },
         human::percent(median_error(figures)),
         figures.len()
     );

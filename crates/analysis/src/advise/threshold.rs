@@ -284,13 +284,14 @@ fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u
     let slow = match drain_s <= DRAIN_LIMIT_S {
         true => String::new(),
         false => format!(
-            "The device needs {} even for this; with less the flusher no longer writes in large pieces. ",
+            "The device needs {} even for this; with a smaller threshold the flusher no longer writes in large \
+             pieces. ",
             human::seconds(drain_s)
         ),
     };
     let trade_off = format!(
-        "{slow}Pages that are rewritten often are written more often. If cgroups with memory limits are added later, \
-         each gets only this fraction of its own memory: then look again."
+        "{slow}Pages that are rewritten often are written more often. Check again if you add cgroups with memory \
+         limits later: each gets only this fraction of its own memory."
     );
     (why, trade_off)
 }

@@ -3,6 +3,7 @@
 //! not read as a gap. Decides nothing.
 
 use super::Scope;
+use crate::shown;
 use floodline_kernel::{Algorithm, Behaviour, Build, DirtyTunables, ZoneReserve, totalreserve_pages};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
@@ -69,7 +70,7 @@ impl<'a> Inputs<'a> {
         if kernel.is_none() {
             missing.push(gap(window, Source::KernelRelease, "version"));
         }
-        let algorithm = facts.and_then(Behaviour::of_host).unwrap_or_else(Behaviour::newest).arithmetic;
+        let algorithm = shown::behaviour(window).unwrap_or_else(Behaviour::newest).arithmetic;
         let scope = match facts {
             _ if kernel.is_some() && !algorithm.memcg_domain => Scope::KernelTooOld,
             None => Scope::Unknown,

@@ -5,7 +5,8 @@
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
-use floodline_kernel::{Behaviour, CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
+use crate::shown;
+use floodline_kernel::{CgroupWriteback, cgroup_writeback, wb_dirty_is_exact};
 use floodline_record::facts::{HostFacts, Mount};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -110,7 +111,7 @@ pub(super) fn of_written_devices(
 /// writeback. (io.stat also lists the disks below a stacked device, where the pages do not belong.)
 /// True as far as the machine does not say otherwise.
 fn may_have_wb(window: &Window, facts: &HostFacts, dev: DevId) -> bool {
-    let behaviour = Behaviour::of_host(facts);
+    let behaviour = shown::behaviour(window);
     let takes_part = |mount: &Mount| {
         let support = behaviour.as_ref().map(|kernel| cgroup_writeback(mount, kernel, &facts.cgroups));
         !matches!(support, Some(CgroupWriteback::Unsupported(_)))

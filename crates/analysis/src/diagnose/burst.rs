@@ -7,7 +7,6 @@
 use super::derived::Derived;
 use super::device::{Device, Interval};
 use super::{dirty, flusher};
-use floodline_kernel::Behaviour;
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
 
@@ -225,7 +224,7 @@ fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(Nanos, u64)>
 
 /// Whether debugfs shows a bdi with all of its wbs.
 fn kernel_sums(derived: &Derived<'_>) -> bool {
-    derived.window.facts.as_ref().and_then(Behaviour::of_host).is_some_and(|kernel| kernel.files.bdi_stats_sum)
+    derived.behaviour.is_some_and(|kernel| kernel.files.bdi_stats_sum)
 }
 
 /// Whether any cgroup below the root has dirty pages of its own.

@@ -13,6 +13,8 @@ use super::{Verdict, cgroup, throttle};
 use crate::advise::step;
 use crate::budget::{self, Budgets};
 use crate::report::Step;
+use crate::shown;
+use floodline_kernel::Behaviour;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::EntityId;
 use floodline_record::window::Window;
@@ -29,6 +31,8 @@ pub struct Derived<'a> {
     pub has_rates: bool,
     /// Page size of the machine, bytes.
     pub page_size: u64,
+    /// How its kernel behaves, by its version and by what the host shows; `None` where the version is not known.
+    pub behaviour: Option<Behaviour>,
     /// Levels, thresholds and rates of the machine's dirty pages.
     pub dirty: Dirty,
     devices: OnceCell<Vec<Device<'a>>>,
@@ -50,6 +54,7 @@ impl<'a> Derived<'a> {
             seconds: window.seconds(),
             has_rates: missing::has_rates(window),
             page_size: dirty::page_size(window),
+            behaviour: shown::behaviour(window),
             dirty: Dirty::of(window),
             devices: OnceCell::new(),
             disks: OnceCell::new(),

@@ -53,6 +53,9 @@ pub struct RunReport {
     pub findings: Vec<Finding>,
     /// What is not as the scenario expects, a line each.
     pub not_as_expected: Vec<String>,
+    /// Whether the scenario expects anything.
+    #[serde(skip)]
+    pub has_expectations: bool,
     /// File that the recording was kept in.
     pub recording: Option<String>,
 }

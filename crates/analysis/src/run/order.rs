@@ -103,6 +103,7 @@ mod tests {
                 .collect(),
             findings: Vec::new(),
             not_as_expected: Vec::new(),
+            has_expectations: true,
             recording: None,
         }
     }

@@ -112,11 +112,13 @@ pub(crate) fn refused(path: &Path, error: &TwinError) -> CliError {
 
 /// Each scenario of a twin, run under the unchanged settings.
 fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<view::Tested<'a>> {
+    let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
+    let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
     let test = |demand, scenario: &'a Scenario| {
         let figures = run::run(scenario, twin.kernel, twin.every)
             .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
             .map_err(|error| error.to_string());
-        view::Tested { demand, scenario, figures }
+        view::Tested { demand, recorded_on, scenario, figures }
     };
     match twin.demand.closed() {
         None => vec![test(twin.demand.name(), &twin.scenario)],

@@ -24,11 +24,11 @@ use std::path::{Path, PathBuf};
     name = "verify",
     after_help = "In force: the values now, and what each program that applies sysctl.d would set at boot. Helped: the \
         seconds in which tasks waited for I/O (PSI io some) per hour of writing, compared at like load. The verdict \
-        is helped, harmed, no difference larger than --difference, or not enough with the minutes it needs. It may \
-        be taken again and again while the recording after the change grows: of 20 such series in which nothing \
-        changed, one at most ends with a wrong verdict.\n\n\
-        With --switchback a guard watches this host, and the change is in force at the end. Of 20 such trials in which \
-        nothing changed, one at most ends with a wrong verdict. It takes 6 blocks or more.\n\n\
+        is one of: helped, harmed, no difference larger than --difference, not enough (with the minutes it needs). You \
+        may repeat the command while the recording after the change grows. Where nothing changed, at most one of 20 such \
+        series ends with a wrong verdict.\n\n\
+        With --switchback a guard watches this host, and the change is in force at the end. Where nothing changed, at \
+        most one of 20 such trials ends with a wrong verdict. It takes 6 blocks or more.\n\n\
         The exit code is 1 if the change is not in force or did harm.\n\n\
         Examples:\n  \
         floodline verify\n  \

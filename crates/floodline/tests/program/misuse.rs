@@ -47,6 +47,15 @@ fn a_recording_with_a_changed_byte_says_where_and_what_to_do() {
 }
 
 #[test]
+fn a_mistyped_recording_has_a_near_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("host.flr"), "no recording").expect("a file");
+    let near = format!("hint: did you mean {}?", text(&folder.path().join("host.flr")));
+    check(&["doctor", text(&folder.path().join("hst.flr"))], 2, &["cannot open ", &near]);
+    check(&["doctor", text(&folder.path().join("other-name.flr"))], 2, &["cannot open ", "hint: make a recording"]);
+}
+
+#[test]
 fn names_of_files_are_shown_escaped() {
     for command in ["doctor", "replay", "budget"] {
         check(&[command, "/no/\u{1b}[31m\n.flr"], 2, &["cannot open /no/\\x1b[31m\\x0a.flr: "]);

@@ -84,7 +84,7 @@ impl Loaded {
         let loaded = Loaded::attempt(order, have, Functions::LeftOut)?;
         // The rest was allowed, so it is not that this process may not.
         let why = match cause {
-            Cause::PermissionDenied { .. } => "nobody may attach programs to functions here".to_owned(),
+            Cause::PermissionDenied { .. } => "this kernel lets no process attach programs to functions".to_owned(),
             other => other.to_string(),
         };
         Ok(without(loaded, Cause::Refused { why: why.into() }, order.part.functions))

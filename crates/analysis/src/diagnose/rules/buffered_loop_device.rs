@@ -8,7 +8,6 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device};
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
-use floodline_kernel::Behaviour;
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::gap::Source;
 use floodline_record::name::Name;
@@ -156,23 +155,24 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     evidence.extend(pressure.map(|share| {
         Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
     }));
-    let charged = match Behaviour::of_host(facts) {
+    let charged = match derived.behaviour {
         Some(kernel) if kernel.stack.loop_charges_cgroup && facts.cgroups.has_unified_writeback() => {
-            " On this kernel the second copy is charged to the container too and counts against its dirty budget, while \
-             its writers, when throttled, wake the flusher of the loop device and not of the disk below: up to five \
+            " On this kernel the second copy is charged to the container too and counts against its dirty budget. Its \
+             throttled writers wake the flusher of the loop device, not that of the disk below. For up to five \
              seconds nothing may be written at all."
         }
         _ => "",
     };
     let carrier = shown.first().map(|one| one.below.mount_point.to_string()).unwrap_or_default();
     Finding {
-        rule: RULE.name, confirmed: None,
+        rule: RULE.name,
+        confirmed: None,
         severity,
         summary,
         evidence,
         cause: format!(
-            "The loop device copies what the filesystem in it writes into the page cache of its file on {carrier} and \
-             reports it as written: it is dirty a second time, and the filesystem in it measures the speed of memory \
+            "The loop device copies what its filesystem writes into the page cache of the image file on {carrier}, and \
+             reports it as written. The copy is dirty a second time, and the filesystem measures the speed of memory \
              instead of the disk's.{charged}"
         ),
         brief: Brief {
@@ -182,17 +182,19 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
             ),
             who: names,
             expect: "Each byte is cached once, and the filesystem in the image sees the speed of the disk.".to_owned(),
-            costs: "Reads of the image are cached once only. The kernel refuses if the image does not begin on a sector \
+            costs:
+                "Reads of the image are cached once only. The kernel refuses if the image does not begin on a sector \
                     of the disk."
-                .to_owned(),
+                    .to_owned(),
         },
         plan: shown.iter().filter_map(|one| direct(one.name)).collect(),
         explained_by: None,
         devices: Vec::new(),
-        trade_off: "Reads of the image are no longer cached a second time, so what does not fit into the cache above is \
-                    read from the disk. The image has to begin on, and its loop device to use, sectors of the disk's size \
-                    (losetup --sector-size); otherwise the kernel refuses and stays buffered: check loop/dio afterwards. \
-                    It lasts until the device is set up again: add --direct-io=on where that is done."
+        trade_off: "Reads of the image are no longer cached a second time: what does not fit into the cache above is \
+         read from the disk. The image must begin on a sector of the disk, and the loop device must use sectors of \
+         the disk's size (losetup --sector-size). Otherwise the kernel refuses and stays buffered: check loop/dio \
+         afterwards. The change lasts until the device is set up again. Add --direct-io=on to the command that sets \
+         it up."
             .to_owned(),
     }
 }

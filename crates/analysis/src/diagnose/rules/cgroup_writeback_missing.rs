@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "cgroup-writeback-missing",
-    summary: "Limits of cgroups that do not hold buffered writes here, though they look as if they did",
+    summary: "Limits of cgroups that have no effect on buffered writes here",
     manual: include_str!("cgroup_writeback_missing.md"),
     explains: &[],
     check,
@@ -159,9 +159,10 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         },
         explained_by: None,
         devices: Vec::new(),
-        cause: "Without memory and io on one hierarchy the kernel cannot tell whose a page is when it writes it: all \
-                buffered writes are issued as the root's, only the machine's own threshold throttles, and a cgroup may \
-                fill its whole memory limit with dirty pages. Its reclaim then waits for the disk page by page."
+        cause: "The memory and io controllers are not on one hierarchy. The kernel then does not know which cgroup a \
+         page belongs to when it writes it. All buffered writes are issued as the root's, and only the machine's own \
+         threshold throttles. A cgroup may fill its whole memory limit with dirty pages. Its reclaim then waits for \
+         the disk page by page."
             .to_owned(),
         plan: vec![Step {
             when: When::Later,
@@ -170,9 +171,9 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
             undo: "take it off the command line and reboot".to_owned(),
             command: format!("# Add {UNIFIED} to the kernel command line and reboot."),
         }],
-        trade_off: "Every limit then divides the dirty thresholds as well: with vm.dirty_bytes set to a small value, \
-                    small cgroups starve (starved-dirty-budget). Use ratios before moving. Software that speaks \
-                    version 1 only has to be replaced first."
+        trade_off: "Each memory limit then divides the dirty thresholds as well. With a small vm.dirty_bytes, small \
+         cgroups starve (starved-dirty-budget): set ratios before you move. Replace software that supports version 1 \
+         only before you move."
             .to_owned(),
     })
 }

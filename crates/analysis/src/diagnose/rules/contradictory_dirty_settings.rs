@@ -8,7 +8,6 @@ use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
-use floodline_kernel::Behaviour;
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
@@ -17,7 +16,7 @@ use floodline_record::units::{Bytes, Centisecs, Ppm};
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "contradictory-dirty-settings",
-    summary: "A writeback setting is void, contradicts another, or has a value nobody can mean",
+    summary: "A writeback setting has no effect, contradicts another one, or has an implausible value",
     manual: include_str!("contradictory_dirty_settings.md"),
     explains: &[],
     check,
@@ -91,7 +90,7 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: 
         explained_by: None,
         devices: Vec::new(),
         plan,
-        trade_off: "Nothing that the present value gives is lost: it does not do what its name says.".to_owned(),
+        trade_off: "Nothing is lost: the present value does not do what its name says.".to_owned(),
     }
 }
 
@@ -241,23 +240,23 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     let lower = threshold::choose(&threshold::Needs::of(derived, speed))
         .and_then(|advice| threshold::lowering(derived, &advice));
     let bursts = match &lower {
-        Some(_) => "The smaller thresholds keep what becomes old from going to the disk in one burst.",
+        Some(_) => "With the smaller thresholds, old data do not go to the disk in one burst.",
         None => {
-            "What becomes old then goes to the disk in one burst each time; where that takes the disk more than a second, \
+            "Data that become old go to the disk in one burst each time. Where a burst takes the disk more than a second, \
                  lower the background threshold too."
         }
     };
     Some(Finding {
         trade_off: format!(
-            "The change writes out everything that is dirty now, once; disks no longer sleep for long. {bursts}"
+            "The change writes out everything that is dirty now, once. Disks no longer sleep for long. {bursts}"
         ),
         ..finding(
             Severity::Warning,
             "Periodic writeback is switched off: data below the background threshold stay in memory for ever."
                 .to_owned(),
             evidence,
-            "vm.dirty_writeback_centisecs = 0 stops the flusher's timer, and expiry by age goes with it. What is \
-             written then waits for the background threshold, and all of it goes at once.",
+            "vm.dirty_writeback_centisecs = 0 stops the flusher's timer and with it expiry by age. Data then stay in \
+             memory until the background threshold is reached, and go to the disk all at once.",
             {
                 // Age would send a half minute's writes at once: the thresholds that bound it come with it.
                 let mut changes = lower.map_or(Vec::new(), |pair| pair.changes().to_vec());
@@ -297,7 +296,7 @@ fn expiry_below_period(derived: &Derived<'_>) -> Option<Finding> {
 fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     let mode = derived.window.host.last.laptop_mode.filter(|mode| mode.0 > 0)?;
     // A kernel without laptop mode still has the sysctl, which does nothing.
-    let behaviour = derived.window.facts.as_ref().and_then(Behaviour::of_host);
+    let behaviour = derived.behaviour;
     let is_void = behaviour.is_some_and(|kernel| !kernel.arithmetic.laptop_mode);
     let (severity, summary) = if is_void {
         (Severity::Info, "Laptop mode is set and this kernel ignores it.")
@@ -343,7 +342,8 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
                 _ => format!("The caps on bdi {first} and {others} more are not enforced while the machine has room."),
             },
             evidence.collect(),
-            "Without strict_limit a bdi's share is looked at only when the whole machine is over its freerun ceiling.",
+            "Without strict_limit the kernel checks a bdi's share only when the whole machine is over its freerun \
+             ceiling.",
             capped.iter().filter_map(|(name, _)| strict_limit(name)).collect(),
         )
     })

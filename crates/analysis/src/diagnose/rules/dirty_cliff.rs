@@ -24,7 +24,7 @@ use floodline_record::units::Bytes;
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "dirty-cliff",
-    summary: "More dirty data piles up than the device writes in a second; then everybody waits",
+    summary: "More dirty data piles up than the device writes in a second; then all writers wait",
     manual: include_str!("dirty_cliff.md"),
     explains: &["dominant-writer", "fsync-behind-writeback", "dirty-data-at-risk"],
     check,
@@ -59,14 +59,14 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
     let most = (background.0 as f64).min(cycle::to_come(derived, rate, expiry));
     let known = hoard(drains, most);
-    let amount = format!("at the rate of this window up to {} are dirty when the flusher starts", human::bytes(most));
+    let amount = format!("at this rate up to {} are dirty when the flusher starts", human::bytes(most));
     if cycle::is_whole(derived) {
         let was_timed = |drain: &Device<'_>| drain.intervals().iter().any(|interval| interval.utilisation.is_some());
         if !drains.iter().any(was_timed) {
             return derived.not_checked(Source::Diskstats, "io_time");
         }
         return Verdict::Clear(format!(
-            "a whole expiry cycle was seen, and {}: {amount}",
+            "the observation covers a whole expiry cycle, and {}: {amount}",
             longest_seen(derived, drains)
         ));
     }
@@ -266,8 +266,8 @@ fn finish(derived: &Derived<'_>, severity: Severity, summary: String, evidence: 
     let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
     let (cause, plain) = match trigger {
         Some(Trigger::Asked) => (
-            "Neither the amount of dirty data nor, by the levels seen, their age was enough to wake the flusher: a sync, an \
-             fsync of a large file, or an unmount asked for it",
+            "Neither the amount nor the age of the dirty data was enough to wake the flusher: a sync, an fsync of a \
+             large file or an unmount asked for it",
             "A sync, an fsync of a large file or an unmount asked for the data",
         ),
         _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
@@ -275,12 +275,12 @@ fn finish(derived: &Derived<'_>, severity: Severity, summary: String, evidence: 
             "The kernel starts writing late: at an amount that this disk needs more than a second for",
         ),
         Some(Trigger::Unknown) => (
-            "Dirty data stayed below the background threshold, and were there before the first sample: their age may have \
-             woken the flusher, or a sync, an fsync of a large file or an unmount",
+            "Dirty data stayed below the background threshold and were there before the first sample. Their age, a \
+             sync, an fsync of a large file or an unmount may have woken the flusher",
             "The kernel writes nothing until the data are old enough or a sync asks for them, and then all of it",
         ),
         _ => (
-            "Dirty data stay below the background threshold, so that their age wakes the flusher, which then takes all that \
+            "Dirty data stay below the background threshold. Their age wakes the flusher, which then writes all that \
              has expired",
             "The kernel writes nothing until the data are old enough, and then all of it",
         ),
@@ -288,10 +288,10 @@ fn finish(derived: &Derived<'_>, severity: Severity, summary: String, evidence: 
     // By level and age alone another cause is possible.
     let likely = match trigger {
         Some(_) if !is_traced && derived.window.traced.contains("flusher") => {
-            " Amount and age make this likely; the flusher itself wrote too little of it for its reason to be the reason."
+            " Amount and age make this likely. The flusher itself wrote too little of it to be the reason."
         }
         Some(_) if !is_traced => {
-            " Amount and age make this likely; only a trace shows what woke the flusher: floodline doctor --trace on."
+            " Amount and age make this likely. Only a trace shows what woke the flusher: floodline doctor --trace on."
         }
         _ => "",
     };
@@ -305,7 +305,7 @@ fn finish(derived: &Derived<'_>, severity: Severity, summary: String, evidence: 
     };
     let too_fast = !by_operations && rate > speed.value;
     let faster = if too_fast {
-        " What is dirtied is more than the device writes: no setting helps fsync then, the disk is full either way."
+        " Programs dirty more than the device writes. Then no setting helps fsync: the disk is full either way."
     } else {
         ""
     };
@@ -369,10 +369,10 @@ fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step
     let costs = " Pages that are rewritten often are written up to ten times as often.";
     let why = match (&advice, by_operations, shorter_age.is_empty()) {
         (_, _, true) => {
-            "The thresholds and the age in force are already as short as they help: no setting of vm cures this. Let less \
-             be written, spread it, or use a faster disk."
+            "The thresholds and the age in force are already as low as is useful: no setting of vm cures this. Write \
+             less, spread the writes, or use a faster disk."
         }
-        (Some(_), ..) => "A shorter age, because the thresholds in force are not what lets this pile up.",
+        (Some(_), ..) => "A shorter age, because the thresholds in force do not cause this.",
         (None, true, _) => {
             "A shorter age, because the device is limited by operations, which no byte threshold counts."
         }

@@ -53,8 +53,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
             "the most that was dirty or under writeback in a sample is {}{drained}; {}",
             human::bytes(at_risk as f64),
             match age.is_finite() {
-                true => format!("the flusher takes it once it is {} old", human::seconds(age)),
-                false => "the flusher does not go by its age".to_owned(),
+                true => format!("the flusher writes it once it is {} old", human::seconds(age)),
+                false => "the flusher does not write by age".to_owned(),
             }
         ));
     };
@@ -89,7 +89,7 @@ fn finding(
     let amount = human::bytes(at_risk as f64);
     let older = match age.is_finite() {
         true => format!("up to {} old", human::seconds(age)),
-        false => "and never written for their age".to_owned(),
+        false => "and not written for their age".to_owned(),
     };
     let summary = match &drain {
         Some(((device, _), seconds)) => format!(
@@ -128,8 +128,9 @@ fn finding(
         evidence,
         cause: match age >= OLD_S {
             true => "The age at which dirty data are written is very long or switched off.".to_owned(),
-            false => "The background threshold is a part of memory, and only age makes the flusher write below it."
-                .to_owned(),
+            false => {
+                "The background threshold is a part of memory. Below it, only age makes the flusher write.".to_owned()
+            }
         },
         brief,
         explained_by: None,
@@ -157,15 +158,13 @@ fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> (Vec<Step>, 
         let mut changes = lower.iter().flat_map(|(pair, _)| pair.changes()).collect::<Vec<_>>();
         changes.extend([("vm.dirty_expire_centisecs", 3000), ("vm.dirty_writeback_centisecs", 500)]);
         let at_once = match lower {
-            Some(_) => "The smaller thresholds keep what becomes old from going to the disk in one burst.",
+            Some(_) => "With the smaller thresholds, old data do not go to the disk in one burst.",
             None => {
-                "What is old goes to the disk at once when the age is shortened, and each half minute's writes after it."
+                "Old data go to the disk at once when the age is shortened, and after that the writes of each half \
+                 minute."
             }
         };
-        return (
-            derived.sysctls(&changes),
-            format!("Disks wake up every half minute while something is written. {at_once}"),
-        );
+        return (derived.sysctls(&changes), format!("Disks wake up every half minute while programs write. {at_once}"));
     }
     match lower {
         Some((pair, advice)) => (derived.sysctls(&pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
@@ -194,7 +193,7 @@ mod tests {
         check_rule(
             &RULE,
             &dirty_mib(100.0),
-            "clear: the most that was dirty or under writeback in a sample is 100 MiB, 243 ms of writing; the flusher takes it once it is 35 s old",
+            "clear: the most that was dirty or under writeback in a sample is 100 MiB, 243 ms of writing; the flusher writes it once it is 35 s old",
         );
         check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
         // A counter that fell below zero is not data: what meminfo says counts.
@@ -222,11 +221,12 @@ mod tests {
     #[test]
     fn an_age_without_end_matters_when_there_is_something_to_lose() {
         let off = |amount: f64| dirty_mib(amount).host(|_, row| row.dirty_writeback_centisecs = Some(Centisecs(0)));
-        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and never written for their age");
+        check_rule(&RULE, &off(20.0), "warning: 20.0 MiB are only in memory, and not written for their age");
         check_rule(
             &RULE,
             &off(2.0),
-            "clear: the most that was dirty or under writeback in a sample is 2.00 MiB, 4.85 ms of writing; the flusher does not go by its age",
+            "clear: the most that was dirty or under writeback in a sample is 2.00 MiB, 4.85 ms of writing; the \
+             flusher does not write by age",
         );
     }
 

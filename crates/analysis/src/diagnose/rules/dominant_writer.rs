@@ -20,7 +20,7 @@ use floodline_record::id::EntityId;
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "dominant-writer",
-    summary: "One process or cgroup writes more than all others together, and the disk feels it",
+    summary: "One process or cgroup writes more than all others together, and keeps the disk busy",
     manual: include_str!("dominant_writer.md"),
     explains: &["dirty-cliff", "fsync-behind-writeback", "dirty-data-at-risk"],
     check,

@@ -7,7 +7,6 @@
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity};
-use floodline_kernel::Behaviour;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
@@ -69,7 +68,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return derived.not_checked(Source::CgroupV2, "no cgroup");
     }
     if !derived.window.wbs.values().any(|span| span.last.reclaimable.is_some()) {
-        let gap = match Behaviour::of_host(facts) {
+        let gap = match derived.behaviour {
             Some(kernel) if !kernel.files.wb_stats => {
                 Gap::new(Source::DebugWbStats, Cause::Unsupported { since: "since 6.10".into() })
             }
@@ -180,7 +179,8 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
         Evidence::share(format!("Time {name} waited"), share, "io.pressure some").against(HURTS_PRESSURE)
     }));
     Finding {
-        rule: RULE.name, confirmed: None,
+        rule: RULE.name,
+        confirmed: None,
         severity: if hurts { Severity::Warning } else { Severity::Info },
         summary: format!(
             "{} of what {name} has dirty is in inodes {whose}: its own flusher cannot write them.",
@@ -197,16 +197,16 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
         },
         explained_by: None,
         devices: Vec::new(),
-        cause: "A page is charged to the cgroup that first brought it into the cache, an inode belongs to whoever first \
-                dirtied it. Writers are throttled by the charge, flushers work by inode. The kernel moves an inode only \
-                after most of its recent writing was foreign, one inode at a time, and a file written by two cgroups in \
-                turn is moved back and forth; meanwhile it asks the foreign flusher for help, for at most four of them. \
-                Which inodes they are, files do not show: trace writeback:track_foreign_dirty and inode_switch_wbs."
+        cause: "A page is charged to the cgroup that first brought it into the cache. An inode belongs to the cgroup \
+         that first dirtied it. The kernel throttles writers by the charge, but flushers work by inode. The kernel \
+         moves an inode only after most of its recent writing was foreign. A file that two cgroups write in turn \
+         moves back and forth. Meanwhile a throttled writer wakes the flushers of at most four other cgroups. Only a \
+         trace shows the inodes: writeback:track_foreign_dirty and inode_switch_wbs."
             .to_owned(),
         plan: Vec::new(),
-        trade_off: "Let one cgroup write a file: give each service a log file of its own, or pipe into the one that \
-                    writes it. A file that was created by an installer or read first by a backup changes owner when it \
-                    leaves the cache."
+        trade_off: "Let one cgroup write each file: give each service a log file of its own, or pipe into the service \
+         that writes it. A file that an installer created, or that a backup read first, changes its owner when it \
+         leaves the cache."
             .to_owned(),
     }
 }

@@ -260,7 +260,7 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others:
     }));
     evidence.extend(writer_row(derived));
     let whose = match causers.as_slice() {
-        [] => "Whose data they are, no cgroup's counters show.".to_owned(),
+        [] => "The counters of cgroups do not show whose data it is.".to_owned(),
         some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
     };
     let throttled = match derived.dirty.can_have_throttled {
@@ -295,9 +295,9 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others:
         confirmed: traced(derived),
         evidence,
         cause: format!(
-            "The flusher hands the disk all it may at once. An fsync is a few small writes, a journal commit and a \
-             flush of the disk's cache, each of which queues behind that; the thread that serves clients waits with \
-             it. {whose}{throttled}"
+            "The flusher hands the disk as much as the queue takes at once. An fsync is a few small writes, a journal \
+             commit and a flush of the disk's cache. Each of them queues behind that. The thread that serves clients \
+             waits too. {whose}{throttled}"
         ),
         brief,
         explained_by: None,
@@ -357,20 +357,21 @@ fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
     }
     let faster = match (outruns, plan.is_empty()) {
         (true, _) => {
-            "More is dirtied than the disk writes: no setting cures that, as the disk is full either way. Limit the writer \
+            "Programs dirty more than the disk writes. No setting cures that: the disk is full either way. Limit the writer \
              or give it another disk. "
         }
-        (false, true) => "No threshold helps: what is in force already starts the flusher early. ",
+        (false, true) => "No threshold helps: the one in force already starts the flusher early. ",
         (false, false) => "",
     };
     let smaller = match plan.iter().any(|step| step.write.starts_with("/proc/sys/vm/")) {
-        true => "Smaller bursts mean that pages which are rewritten often are written more often. ",
+        true => "With smaller bursts, pages that are rewritten often are written more often. ",
         false => "",
     };
     (
         plan,
         format!(
-            "{faster}{smaller}What helps in any case is another disk for what must be synchronous (Redis: dir of the append-only file; databases: the log). \
+            "{faster}{smaller}In any case, another disk helps for data that must be synchronous (Redis: dir of the \
+             append-only file; databases: the log). \
              A hard io.max for the writers is not advised: a capped writer that holds the filesystem's journal stops the \
              database as well."
         ),

@@ -52,8 +52,8 @@ enum Cost {
 }
 
 /// What the kernel does, as its version and its stable release tell. Vendors carry backports in both directions.
-fn cost(facts: &HostFacts) -> Cost {
-    let Some(behaviour) = Behaviour::of_host(facts) else { return Cost::Unknown };
+fn cost(behaviour: Option<Behaviour>) -> Cost {
+    let Some(behaviour) = behaviour else { return Cost::Unknown };
     match behaviour.switching {
         Switching { releases_dying: false, .. } => Cost::None,
         Switching { sorts_by_age: true, .. } => Cost::Quadratic,
@@ -172,7 +172,7 @@ fn storm(derived: &Derived<'_>, facts: &HostFacts) -> Storm {
             .filter(|mount| mount.has_option("lazytime") && !mount.has_option("ro"))
             .map(|mount| mount.mount_point.to_string())
             .collect(),
-        cost: cost(facts),
+        cost: cost(derived.behaviour),
         moves: switches::moves(derived.window),
     }
 }
@@ -296,15 +296,15 @@ fn cause(storm: &Storm) -> String {
     let lazytime = match (storm.cost, storm.lazytime.is_empty()) {
         (Cost::Linear | Cost::None, _) | (_, true) => "",
         _ => {
-            " lazytime makes it quadratic: inodes that are dirty by their time stamps are sorted into a list one by one."
+            " lazytime makes the cost quadratic: inodes whose time stamps are dirty are sorted into a list one by one."
         }
     };
     format!(
-        "When a cgroup is removed, its cached inodes are handed to the nearest living ancestor, a batch per work, all \
-         under one list lock. A cgroup that still has dirty inodes when it is removed is skipped until another one is \
-         removed after they were written: so the work comes half a minute to minutes after whoever wrote the files has \
-         ended, and sync alone does not bring it.{lazytime} The version tells what is likely: distributions carry fixes \
-         of their own. A trace of writeback:inode_switch_wbs names the cgroups."
+        "When a cgroup is removed, the kernel hands its cached inodes to the nearest living ancestor, in batches, all \
+         under one list lock. A removed cgroup with dirty inodes is skipped until they are written and another cgroup \
+         is removed. So the work starts half a minute to minutes after the program that wrote the files has ended. A \
+         sync alone does not start it.{lazytime} The version shows only what is likely: distributions carry fixes of \
+          their own. A trace of writeback:inode_switch_wbs names the cgroups."
     )
 }
 
@@ -335,10 +335,10 @@ fn remedy(derived: &Derived<'_>, storm: &Storm) -> (Vec<Step>, String) {
     (
         plan,
         format!(
-            "Until then: run {whose} in a long-lived cgroup, or in a slice of its own with both the io and the memory \
-             controller off, which takes away its limits and its accounting (either one alone changes nothing). \
-             Dropping the inode cache before the cgroup is removed avoids the switches and slows whoever needed the \
-             cache. Keeping the unit alive (RemainAfterExit=) only puts the work off."
+            "Until then, run {whose} in a long-lived cgroup. Or use a slice of its own with both the io and the \
+             memory controller off; it then has no limits and no accounting, and one controller alone changes \
+             nothing. Dropping the inode cache before the cgroup is removed avoids the switches, but slows programs \
+             that needed the cache. Keeping the unit alive (RemainAfterExit=) only delays the work."
         ),
     )
 }
@@ -402,7 +402,7 @@ mod tests {
     fn kernels_by_version() {
         let check = |release: &str, expect: Cost| {
             let facts = HostFacts { kernel: release.parse().ok(), ..HostFacts::default() };
-            assert_eq!(cost(&facts), expect, "{release}");
+            assert_eq!(cost(Behaviour::of_host(&facts)), expect, "{release}");
         };
         check("5.10.223", Cost::None);
         check("5.15.0", Cost::Quadratic);

@@ -18,7 +18,7 @@ use floodline_record::window::Span;
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "io-limit-throttling",
-    summary: "A cgroup is at its own limit of I/O, and its tasks wait for that while the disk has room",
+    summary: "A cgroup is at its own I/O limit, and its tasks wait although the disk has room",
     manual: include_str!("io_limit_throttling.md"),
     explains: &["fsync-behind-writeback", "dirty-cliff", "dirty-data-at-risk"],
     check,
@@ -231,7 +231,7 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
         summary,
         confirmed: None,
         evidence,
-        cause: "The block layer holds requests of the cgroup back until its limit lets them go. An fsync waits for all \
+        cause: "The block layer holds requests of the cgroup back until its limit allows them. An fsync waits for all \
                 that the cgroup has to write before, so a backlog of seconds is a wait of seconds. A task that holds the \
                 filesystem's journal meanwhile makes tasks outside wait as well."
             .to_owned(),
@@ -245,8 +245,8 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
         devices: vec![at.device.name.to_string()],
         plan: Vec::new(),
         trade_off: format!(
-            "Raise the limit ({file} of the cgroup) to what it needs, let it write less, or bound what it can pile up \
-             with memory.high, so that its own fsyncs wait for less. No setting of writeback makes a limit larger."
+            "Raise the limit ({file} of the cgroup) to what it needs, let it write less, or bound its unwritten data \
+             with memory.high, so that its own fsyncs wait for less. No writeback setting makes a limit larger."
         ),
     })
 }

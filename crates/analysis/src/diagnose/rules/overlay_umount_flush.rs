@@ -13,7 +13,6 @@ use crate::diagnose::unmount::Unmount;
 use crate::diagnose::unmount::upper::{self, Upper};
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity};
-use floodline_kernel::Behaviour;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
@@ -46,7 +45,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         return Verdict::Clear("every overlay is volatile or read-only".to_owned());
     }
     if let Some(kernel) =
-        facts.kernel.filter(|_| Behaviour::of_host(facts).is_some_and(|kernel| !kernel.stack.overlay_syncs_upper))
+        facts.kernel.filter(|_| derived.behaviour.is_some_and(|kernel| !kernel.stack.overlay_syncs_upper))
     {
         return Verdict::Clear(format!("kernel {kernel} does not write out the upper filesystem at unmount"));
     }
@@ -141,7 +140,7 @@ fn summary(unmount: &Unmount<'_>) -> String {
             human::seconds(burst.seconds)
         ),
         None if seen.is_happening() => format!(
-            "{} waited {} while everything dirty on {device} is written out, not only their own overlay's data.",
+            "{} waited {} while all dirty data on {device} is written out, not only the data of their overlays.",
             human::plural(seen.umounts, "umount has", "umounts have"),
             human::seconds(seen.seconds)
         ),
@@ -159,9 +158,9 @@ fn cause(derived: &Derived<'_>, upper: &Upper<'_>) -> String {
         None => " The kernel's version is not known: kernels since 4.16 and 4.14.60 do this.",
     };
     format!(
-        "Unmounting an overlay syncs the whole superblock that holds its upper directory ({} on {}), with what all \
-         others have dirty there. Unmounts side by side all wait for the same data; one after another only the first \
-         does.{assumed}",
+        "Unmounting an overlay syncs the whole superblock that holds its upper directory ({} on {}), with the dirty \
+         data of all other programs there. Unmounts side by side all wait for the same data. Of unmounts one after \
+         another, only the first waits.{assumed}",
         Name::new(&upper.mount.fs_type),
         upper.mount.mount_point
     )
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn waiting_umounts_are_critical() {
-        check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts have waited 9.00 s while everything dirty on sdb");
+        check_rule(&RULE, &overlay_teardown(), "critical: 10 umounts have waited 9.00 s while all dirty data on sdb");
         check_rule(&RULE, &overlay_teardown_published(), "critical: 10 umounts have waited 9.00 s");
     }
 
@@ -247,7 +246,7 @@ mod tests {
             })
         };
         let asked = overlay_synced().traced(&["bytes"], vec![sync(dev(false)), sync(dev(true))]);
-        check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while everything dirty on sdb");
+        check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while all dirty data on sdb");
         // Somebody called syncfs, which is what he wanted.
         let plain = overlay_synced().traced(&["bytes"], vec![sync(dev(false))]);
         check_rule(&RULE, &plain, "clear: unmounting an overlay on sdb would write 0 B at most");

@@ -17,7 +17,7 @@ use floodline_record::id::{Entity, EntityId};
 /// See the manual page.
 pub const RULE: Rule = Rule {
     name: "saturated-device",
-    summary: "A disk has more to do than it can, and not because of writeback: reads, direct I/O or fsyncs fill it",
+    summary: "A disk is overloaded, and not by writeback: reads, direct I/O or fsyncs fill it",
     manual: include_str!("saturated_device.md"),
     explains: &["fsync-behind-writeback"],
     check,
@@ -151,9 +151,9 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         waiter.seconds.map(|seconds| Evidence::seconds(name, seconds, waiter.source))
     }));
     let most = match causers.as_slice() {
-        [] => "Which process does it, no counter shows.".to_owned(),
-        [one] => format!("All of it is by {}.", one.label),
-        [first, ..] if first.share >= ALONE => format!("Nearly all of it is by {}.", first.label),
+        [] => "No counter shows which process does it.".to_owned(),
+        [one] => format!("{} does all of it.", one.label),
+        [first, ..] if first.share >= ALONE => format!("{} does nearly all of it.", first.label),
         [first, ..] => {
             format!("{} processes share it; {} has {} of it.", causers.len(), first.label, human::percent(first.share))
         }
@@ -165,11 +165,11 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         confirmed: None,
         evidence,
         cause: format!(
-            "A disk that is always busy makes every request wait for those before it. The dirty thresholds decide when \
-             dirty data are written; they do not decide this load. {most}"
+            "On a disk that is always busy, each request waits for those before it. The dirty thresholds decide when \
+             dirty data are written. They do not affect this load. {most}"
         ),
         brief: Brief {
-            because: format!("{} has more to do than it can: {with} fill it. Writeback does not.", disk.name),
+            because: format!("{} has more work than it can do: {with} fill it. Writeback does not.", disk.name),
             who: causers.iter().take(2).map(|causer| causer.label.clone()).collect::<Vec<_>>().join(", "),
             expect: String::new(),
             costs: String::new(),
@@ -185,7 +185,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
 fn trade_off(kind: Kind, load: &Load) -> &'static str {
     match kind {
         Kind::Reads => {
-            "No setting of writeback helps. Bound the readers (io.max rbps or riops of their cgroup), give them memory \
+            "No setting of writeback helps. Limit the readers (io.max rbps or riops of their cgroup), give them memory \
              to cache what they read, or move what must be durable to another disk."
         }
         _ if load.mean_write() <= device::SMALL_WRITE => {
@@ -193,7 +193,7 @@ fn trade_off(kind: Kind, load: &Load) -> &'static str {
              commit in groups, or use a disk with a cache that survives a power cut."
         }
         _ => {
-            "No setting of writeback helps, because direct I/O does not pass it. Bound the writers (io.max of their \
+            "No setting of writeback helps, because direct I/O bypasses it. Limit the writers (io.max of their \
              cgroup) or move what must be durable to another disk."
         }
     }

@@ -174,7 +174,7 @@ mod tests {
     fn the_published_host_gets_the_published_cure_and_its_victims_are_named() {
         check_rule(&RULE, &starved_budget_published(), "critical: vm.dirty_bytes = 100 MiB leaves 240 cgroups");
         let finding = first_finding(&RULE, &starved_budget_published());
-        assert!(finding.cause.contains("slowed with them: mariadbd, redis-server."), "{}", finding.cause);
+        assert!(finding.cause.contains("are slowed too: mariadbd, redis-server."), "{}", finding.cause);
         assert_eq!(commands(&finding), ["sysctl -w vm.dirty_background_ratio=5", "sysctl -w vm.dirty_ratio=10"]);
         check_rule(&RULE, &starved_budget_published_cured(), "clear:");
     }

@@ -15,9 +15,9 @@ use floodline_record::traced::throttle::{Domain, ThrottleState, Throttled};
 use floodline_record::window::Span;
 
 /// What the change costs.
-const TRADE_OFF: &str = "Without it the device may fill the machine's whole dirty threshold, and a slow one then holds up \
-                         everybody: where it is slow, raise max_bytes to what it writes in a second instead. A FUSE \
-                         mount gets it back when it is mounted again.";
+const TRADE_OFF: &str = "Without strict_limit the device may fill the machine's whole dirty threshold, and a slow \
+ device then makes all writers wait. For a slow device, raise max_bytes to what it writes in a second instead. A FUSE \
+ mount sets strict_limit again when it is mounted again.";
 /// Part of its largest share from which a device is at its limit.
 const AT_SHARE: f64 = 0.5;
 
@@ -161,14 +161,14 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
         ],
         cause:
             "strict_limit holds the writers of a device to its own share of the dirty threshold even when the machine \
-                has next to nothing dirty. Without a trace of balance_dirty_pages it is not known which part of the \
-                waiting is that."
+                has next to nothing dirty. Without a trace of balance_dirty_pages the share of this limit in the \
+                 waiting is not known."
                 .to_owned(),
         brief: Brief {
             because: format!("{bdi} has a strict limit, and its writers wait at it while the machine has room."),
             who: waiter.label(),
             expect: "Writers are no longer held at the limit of the device.".to_owned(),
-            costs: "A slow device may fill what the machine may have dirty.".to_owned(),
+            costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
         explained_by: None,
         devices: Vec::new(),

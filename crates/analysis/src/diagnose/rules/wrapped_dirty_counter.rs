@@ -206,8 +206,8 @@ fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
         evidence,
         brief: Brief {
             because:
-                "This kernel subtracted more pages than it had added. Writers then look far over their limit and are \
-                      made to wait. This is a bug of this kernel; no workload causes it."
+                "This kernel subtracted more pages than it had added. Writers then appear far over their limit and \
+                 must wait. This is a bug of this kernel; no workload causes it."
                     .to_owned(),
             who: names.join(", "),
             costs:
@@ -217,10 +217,10 @@ fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
         },
         explained_by: None,
         devices: Vec::new(),
-        cause: "A page was taken off a counter once more than it was put on, or to another counter than the one it \
-                came from; read without a sign, the result is close to 2^64. By such a number writers look as far \
-                over their limit as can be and are put to sleep for as long as the kernel ever does, or the flusher \
-                never stops. No workload makes such a value: it is a bug of this kernel."
+        cause: "The kernel subtracted a page once more than it had added it, or subtracted it from the wrong counter. \
+         Read without a sign, the result is close to 2^64. With such a number, writers appear far over their limit \
+         and are paused for as long as the kernel ever does, or the flusher never stops. No workload causes such a \
+         value: it is a bug of this kernel."
             .to_owned(),
         plan: vec![Step {
             when: When::Later,
@@ -230,8 +230,8 @@ fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
             command: "# Install another kernel package and reboot.".to_owned(),
         }],
         trade_off: "No setting repairs a counter. A counter of a cgroup or a device goes away with it: restarting the \
-                    service, or unmounting, helps until it happens again. Report it with this evidence. Other \
-                    findings that use the counter are not to be trusted."
+                    service, or unmounting, helps until it happens again. Report it with this evidence. Do not trust \
+                     other findings that use the counter."
             .to_owned(),
     }
 }

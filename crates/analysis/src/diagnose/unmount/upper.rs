@@ -6,7 +6,6 @@ use crate::diagnose::derived::Derived;
 use crate::diagnose::device::{self, Device, Speed};
 use crate::diagnose::{cgroup, dirty};
 use crate::report::Evidence;
-use floodline_kernel::Behaviour;
 use floodline_record::facts::Mount;
 use floodline_record::gap::{Gap, Source};
 use floodline_record::id::DevId;
@@ -48,7 +47,7 @@ const UPPERS_MAX: usize = 64;
 
 /// The filesystems on block devices that carry overlays which sync them.
 pub fn uppers<'a>(derived: &Derived<'a>) -> Vec<Upper<'a>> {
-    let behaviour = derived.window.facts.as_ref().and_then(Behaviour::of_host);
+    let behaviour = derived.behaviour;
     if behaviour.is_some_and(|kernel| !kernel.stack.overlay_syncs_upper) {
         return Vec::new();
     }
@@ -129,7 +128,7 @@ pub fn dirty_of(
         Level::Most => device.bdi_series().and_then(|rows| rows.iter().filter_map(|(_, row)| of_row(row)).max()),
     };
     // Where the bdi's own numbers are those of its root wb, they are a lower bound.
-    let behaviour = derived.window.facts.as_ref().and_then(Behaviour::of_host);
+    let behaviour = derived.behaviour;
     let is_sum = behaviour.is_some_and(|kernel| kernel.files.bdi_stats_sum);
     if let Some(dirty) = root_wb.filter(|_| is_sum) {
         return Some(((dirty, dirty), "bdi stats BdiReclaimable + BdiWriteback"));

@@ -126,6 +126,7 @@ impl Trial<'_> {
             first_sample_seconds: took.and_then(|took| took.first_sample).map(|time| time.as_secs_f64()),
             beside_seconds: took.and_then(|took| Some((took.total.as_secs_f64() - self.lasts(&seen)?).max(0.0))),
             not_as_expected: misses(&expect, &seen.window, &figures, &findings),
+            has_expectations: expect != Expect::default(),
             figures,
             findings,
             recording: saved.filter(|path| !is_standard(path)).map(|path| path.display().to_string()),

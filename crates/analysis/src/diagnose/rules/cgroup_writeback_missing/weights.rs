@@ -131,10 +131,10 @@ fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> 
         },
         explained_by: None,
         devices: Vec::new(),
-        cause:
-            "Dirty pages of such a filesystem are written as the root's, with the root's weight, whoever dirtied them. \
+        cause: "Dirty pages of such a filesystem are written as the root's, with the root's weight, whichever cgroup \
+             dirtied them. \
                 Reads and direct writes are shared out by weight."
-                .to_owned(),
+            .to_owned(),
         plan: Vec::new(),
         trade_off:
             "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or \

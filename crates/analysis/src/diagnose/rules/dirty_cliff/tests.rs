@@ -102,21 +102,13 @@ fn without_a_speed_the_kind_of_disk_is_a_bound() {
     check_rule(&RULE, &turning(blind(60.0)), expect);
     // Even the fastest of its kind may be fast enough.
     check_rule(&RULE, &turning(blind(5.0)), "not checked: /sys/kernel/debug/bdi/NAME/stats");
-    check_rule(
-        &RULE,
-        &blind(0.1),
-        "clear: too little accumulates to stall: at the rate of this window up to 3.00 MiB are dirty",
-    );
+    check_rule(&RULE, &blind(0.1), "clear: too little accumulates to stall: at this rate up to 3.00 MiB are dirty");
     // It was seen to write so much that the rest is told from that.
     let writes = blind(5.0).disk("sda", |t, row| {
         row.written = Some(Bytes(mib(30.0 * t)));
         row.io_time = Some(secs(0.1 * t));
     });
-    check_rule(
-        &RULE,
-        &writes,
-        "clear: too little accumulates to stall: at the rate of this window up to 150 MiB are dirty",
-    );
+    check_rule(&RULE, &writes, "clear: too little accumulates to stall: at this rate up to 150 MiB are dirty");
 }
 
 #[test]
@@ -124,7 +116,7 @@ fn a_whole_cycle_without_a_burst_clears_without_any_speed() {
     check_rule(
         &RULE,
         &blind(60.0).seconds(36),
-        "clear: a whole expiry cycle was seen, and no disk was full for a second",
+        "clear: the observation covers a whole expiry cycle, and no disk was full for a second",
     );
 }
 
@@ -200,7 +192,7 @@ fn a_disk_that_is_busy_all_the_time_has_no_cliff() {
         row.io_time = Some(secs(6_000.0 + t));
         row.weighted_io_time = Some(secs(10_000.0 + 50.0 * t));
     });
-    check_rule(&RULE, &busy, "clear: a whole expiry cycle was seen");
+    check_rule(&RULE, &busy, "clear: the observation covers a whole expiry cycle");
 }
 
 #[test]

@@ -41,8 +41,8 @@ pub(super) fn journald_remedy(derived: &Derived<'_>, dominant: &Dominant<'_, '_>
     (
         cause.to_owned(),
         vec![journald_volatile()],
-        "Logs are lost at a reboot: forward them to another machine first if they matter. The journal is then held in \
-         memory, up to a tenth of /run by default."
+        "Logs are lost at a reboot: forward them to another machine first if they matter. The journal stays in \
+         memory, by default in up to a tenth of /run."
             .to_owned(),
     )
 }
@@ -97,18 +97,18 @@ pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>, scattered: bo
     let cause = match amplification(dominant) {
         _ if dominant.is_children() => format!(
             "When a process waits for a child that ended, the kernel adds the child's I/O counters to its own. {}[{}] \
-             {}, so children have likely written this, and it may have written a part itself. Which programs they \
-             were, a shorter --every or tracing shows; counters of cgroups are not mixed up in this way.",
+             {}. So its children have likely written most of this. A shorter --every or a trace shows which programs \
+             they were. Counters of cgroups do not have this problem.",
             dominant.writer.comm,
             dominant.writer.pid,
             match dominant.writer.inherited.and_then(|inherited| inherited.cpu_s) {
                 Some(_) => "did less than the children it waited for",
-                None => "had too little CPU time for it",
+                None => "had too little CPU time to write this itself",
             }
         ),
         Some(factor) if factor >= AMPLIFIED => format!(
-            "{} dirties {} bytes for each byte it hands to write calls: it stores through mappings or rewrites \
-             pages that were cleaned in between.",
+            "{} dirties {} bytes for each byte it hands to write calls: it stores through mappings, or it rewrites \
+             pages after they were written.",
             at_start(who),
             human::number(factor.min(1e6))
         ),
@@ -120,9 +120,9 @@ pub(super) fn other_remedy(who: &str, dominant: &Dominant<'_, '_>, scattered: bo
     (
         cause,
         Vec::new(),
-        "There is no setting that makes its writes fewer: let it write less or in larger pieces, move its files to \
-         another device, or bound what it can pile up with MemoryHigh= of its unit. A hard io.max is not advised: a \
-         capped writer that holds the filesystem's journal stops everybody."
+        "No setting makes its writes fewer. Let it write less or in larger pieces, move its files to another device, \
+         or bound its unwritten data with MemoryHigh= of its unit. A hard io.max is not advised: a capped writer that \
+         holds the filesystem's journal stops all other writers."
             .to_owned(),
     )
 }

@@ -5,7 +5,6 @@ use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::unmount::upper::Upper;
 use crate::report::{Step, When};
-use floodline_kernel::Behaviour;
 use floodline_record::name::Name;
 
 /// The plan and what it costs.
@@ -22,13 +21,13 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> (Vec<Step>, St
     let advice = threshold::choose(&needs).filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
     let smaller = advice.and_then(|advice| threshold::lowering(derived, &advice));
     plan.extend(smaller.iter().flat_map(|pair| derived.sysctls(&pair.changes())));
-    let volatile = match derived.window.facts.as_ref().and_then(Behaviour::of_host) {
+    let volatile = match derived.behaviour {
         Some(kernel) if !kernel.stack.overlay_volatile => {
             "The mount option volatile, which skips this for containers whose data may be lost, needs kernel 5.10."
         }
         _ => {
             "Where a container's data may be lost with the machine, let its runtime mount the overlay with the option \
-             volatile: then nothing is synced, and after a crash the upper directory has to be thrown away."
+             volatile. Then nothing is synced, and after a crash the upper directory must be deleted."
         }
     };
     let smaller = match smaller {
@@ -37,7 +36,12 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> (Vec<Step>, St
         }
         None => "",
     };
-    (plan, format!("Syncing first takes as long, but holds no unmount and no lock meanwhile. {volatile}{smaller}"))
+    (
+        plan,
+        format!(
+            "A sync before the unmount takes as long, but blocks no unmount and holds no lock meanwhile. {volatile}{smaller}"
+        ),
+    )
 }
 
 /// A name from the host as a word of a command, where it needs no quoting.

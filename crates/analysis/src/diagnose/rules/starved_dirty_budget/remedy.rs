@@ -22,7 +22,8 @@ pub(super) fn cause(
     victims: &str,
 ) -> String {
     let mut cause = format!(
-        "Budget: a cgroup may have dirty the fraction of its own memory that the setting is of the machine's, {} of {}. ",
+        "Budget: the setting is a fraction of the machine's memory. A cgroup may have the same fraction of its own \
+         memory dirty: {} of {}. ",
         human::percent(
             worst.thresh as f64 / worst.budget.domain.available.map_or(1, |available| available.high.0.max(1)) as f64
         ),
@@ -31,8 +32,9 @@ pub(super) fn cause(
     let times = measured.and_then(Measured::times);
     if activity.is_amplified() || times.is_some() {
         cause.push_str(&format!(
-            "Amplification: a store to a mapped page that was cleaned dirties its whole folio, here {} per fault on {}; with \
-             no room to keep folios dirty, each is written and dirtied again by the next store. ",
+            "Amplification: the first store to a mapped page after it was written dirties its whole folio, here {} \
+             per fault on {}. Without room to keep folios dirty, each folio is written, and the next store dirties it \
+             again. ",
             human::bytes(if activity.faults > 0 { activity.per_fault() } else { worst.folio as f64 }),
             worst.fs_type
         ));
@@ -44,7 +46,7 @@ pub(super) fn cause(
         cause.push_str("Amplification: not seen in this window. ");
     }
     if !victims.is_empty() {
-        cause.push_str(&format!("In the same cgroups and slowed with them: {victims}. "));
+        cause.push_str(&format!("Other programs in these cgroups are slowed too: {victims}. "));
     }
     cause.trim_end().to_owned()
 }

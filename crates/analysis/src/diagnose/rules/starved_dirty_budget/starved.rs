@@ -7,7 +7,7 @@ use crate::diagnose::cgroup::{self, DevicesWritten};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device;
 use crate::diagnose::writer::Writer;
-use floodline_kernel::{Behaviour, largest_folio};
+use floodline_kernel::largest_folio;
 use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, EntityId};
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ struct Folios<'a> {
 
 impl<'a> Folios<'a> {
     fn of(derived: &Derived<'a>) -> Folios<'a> {
-        let kernel = derived.window.facts.as_ref().and_then(Behaviour::of_host);
+        let kernel = derived.behaviour;
         let page_size = derived.page_size;
         let folio = |mount: &'a Mount| {
             let read_ahead = device::of_mount(derived.window, mount)?.bdi().and_then(|bdi| bdi.last.read_ahead);

@@ -102,7 +102,7 @@ fn in_cgroups(
     let mut brief = remedy::brief(&starved, worst, &activity, &trade_off);
     if least.reason != Reason::Hard {
         brief.because =
-            format!("The flusher starts at {as_little} there. More than that is stored to again and again.");
+            format!("The flusher starts at {as_little} there. The programs rewrite more than that again and again.");
     }
     if plan.is_empty() {
         brief.expect.clear();
