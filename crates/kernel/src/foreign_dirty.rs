@@ -110,6 +110,19 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_is_flushed_neither_twice_at_once_nor_before_its_first_page() {
+        let mut dirty = ForeignDirty::default();
+        assert_eq!(dirty.take_flush(5, EXPIRE), None, "a clock that has just begun");
+        dirty.track(1, 7, 1000, SECOND, EXPIRE);
+        assert!(dirty.take_flush(1000, EXPIRE).is_some());
+        dirty.track(1, 7, 1500, SECOND, EXPIRE);
+        assert_eq!(dirty.slots[0].at, 1500);
+        assert_eq!(dirty.take_flush(1500, EXPIRE), None, "the first flush is still under way");
+        dirty.slots[0].in_flight = false;
+        assert_eq!(dirty.take_flush(1500, EXPIRE).map(|slot| slot.memcg), Some(7));
+    }
+
+    #[test]
     fn a_foreign_memcg_without_dirty_pages_gets_no_work() {
         assert_eq!((foreign_flush_pages(0), foreign_flush_pages(1), foreign_flush_pages(1000)), (0, 1, 1250));
         foreign_flush_pages(u64::MAX);

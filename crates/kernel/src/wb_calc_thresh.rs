@@ -99,6 +99,15 @@ mod tests {
     }
 
     #[test]
+    fn only_a_largest_ratio_below_all_is_scaled() {
+        for algorithm in [linux(6, 2), linux(6, 10)] {
+            let full = algorithm.ratio_full();
+            assert_eq!(wb_min_max_ratio(&algorithm, full / 2, full, 500, 1000), (full / 4, full));
+            assert_eq!(wb_min_max_ratio(&algorithm, 0, full - 10, 500, 1000), (0, full / 2 - 5));
+        }
+    }
+
+    #[test]
     fn a_share_of_nothing_has_a_floor_since_6_14() {
         let share = WbShare::unlimited(&linux(6, 14), 0, 1000);
         assert_eq!(wb_calc_thresh(&linux(6, 10), &share, 1_200_000, 1_000_000), 0);

@@ -10,6 +10,8 @@ mod as_if_tests;
 mod available;
 mod domain;
 mod exact;
+#[cfg(test)]
+mod golden_tests;
 mod headroom;
 mod inputs;
 #[cfg(test)]

@@ -20,15 +20,15 @@ pub(super) const P: u64 = 4096;
 /// A machine and its cgroups, as one look would have them.
 #[derive(Clone)]
 pub(super) struct Host {
-    facts: HostFacts,
+    pub(super) facts: HostFacts,
     pub(super) host: HostRow,
-    zone: Option<ZoneRow>,
+    pub(super) zone: Option<ZoneRow>,
     pub(super) cgroups: Vec<(&'static str, CgroupRow, CgroupLimitsRow)>,
     /// Wbs by bdi and number of their cgroup.
     pub(super) wbs: Vec<(&'static str, u64, WbRow)>,
     pub(super) bdis: Vec<(&'static str, BdiRow)>,
     /// Bytes a cgroup wrote to a device, by its place among the cgroups.
-    io: Vec<(u32, DevId, u64)>,
+    pub(super) io: Vec<(u32, DevId, u64)>,
 }
 
 impl Host {
@@ -130,7 +130,7 @@ pub(super) fn app() -> CgroupRow {
     }
 }
 
-fn limits(max_mib: u64) -> CgroupLimitsRow {
+pub(super) fn limits(max_mib: u64) -> CgroupLimitsRow {
     CgroupLimitsRow { memory_max: Some(Limit(max_mib << 20)), memory_high: Some(Limit::MAX), ..Default::default() }
 }
 

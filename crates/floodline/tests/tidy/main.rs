@@ -3,6 +3,7 @@
 //! what to do. Reads the source tree it was built from.
 
 mod catalogues;
+mod corpus;
 mod edges;
 mod kernels;
 mod licences;

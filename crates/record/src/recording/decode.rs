@@ -531,6 +531,7 @@ mod tests {
     use super::*;
     use crate::recording::frame::put_frame;
     use crate::recording::{Encoder, Header};
+    use std::io::Write;
 
     /// Unpacks a frame's payload, of which at most `left` bytes and one step more may come. Returns the content's length.
     fn unpack(payload: &[u8], left: usize) -> Result<usize, &'static str> {
@@ -557,8 +558,24 @@ mod tests {
         let packed = zstd::bulk::compress(&vec![0; 8 * FIRST_CONTENT], 1).unwrap();
         let over = unpack(&packed, 10).unwrap();
         assert!(over > 10 && over <= FIRST_CONTENT, "{over}");
+        // What may come ends where the first room does: one byte more is unpacked, so that it is counted and refused.
+        let packed = zstd::bulk::compress(&vec![0; FIRST_CONTENT + 1], 1).unwrap();
+        assert_eq!(unpack(&packed, FIRST_CONTENT), Ok(FIRST_CONTENT + 1));
         let bomb = zstd::bulk::compress(&vec![0; MAX_CONTENT + 1], 1).unwrap();
         assert_eq!(unpack(&bomb, usize::MAX), Err("a frame's content is too long"));
+    }
+
+    #[test]
+    fn a_block_that_is_read_whole_and_does_not_fit_comes_out_later() {
+        // The last block begins before the room ends.
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        for _ in 0..3 {
+            packer.write_all(&[7; 100_000]).unwrap();
+            packer.flush().unwrap();
+        }
+        let packed = packer.finish().unwrap();
+        assert_eq!(unpack(&packed[..packed.len() - 3], MAX_CONTENT), Err("a frame's content ends early"));
+        assert_eq!(unpack(&packed, MAX_CONTENT), Ok(300_000));
     }
 
     #[test]

@@ -278,4 +278,38 @@ mod tests {
         assert_eq!(steps(&bytes)[0], Step::Damaged { kind: None, bytes: 12, cut_off: false });
         assert_eq!(steps(&bytes).len(), 4);
     }
+
+    #[test]
+    fn the_buffer_holds_a_frame_and_a_chunk_or_two() {
+        // A frame that is larger than what is read at once, and many small ones, from slow and from fast readers.
+        for (length, count) in [(5 * CHUNK, 20), (CHUNK - 100, 100), (1000, 2000)] {
+            let mut bytes = Vec::new();
+            (0..count).for_each(|_| put_frame(&mut bytes, 2, &vec![7; length]));
+            let mut reader = FrameReader::new(bytes.as_slice());
+            let mut found = 0;
+            while let Step::Frame { .. } = reader.next().unwrap() {
+                found += 1;
+                let most = (HEAD + length).next_multiple_of(CHUNK) + 2 * CHUNK;
+                assert!(reader.buffer.len() <= most, "{} bytes for {length}", reader.buffer.len());
+            }
+            assert_eq!(found, count);
+        }
+    }
+
+    #[test]
+    fn an_interrupted_read_is_repeated_and_an_error_is_returned() {
+        struct Failing(Vec<io::ErrorKind>);
+        impl Read for Failing {
+            fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+                match self.0.pop() {
+                    Some(kind) => Err(kind.into()),
+                    None => (&three()[..]).read(out),
+                }
+            }
+        }
+        let next = |kinds: &[io::ErrorKind]| FrameReader::new(Failing(kinds.to_vec())).next();
+        let first = Step::Frame { kind: 2, bytes: 21 };
+        assert_eq!(next(&[io::ErrorKind::Interrupted, io::ErrorKind::Interrupted]).unwrap(), first);
+        assert_eq!(next(&[io::ErrorKind::PermissionDenied]).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
 }

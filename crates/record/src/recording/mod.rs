@@ -19,6 +19,8 @@
 mod column;
 mod cut;
 mod decode;
+#[cfg(test)]
+mod edge_tests;
 mod encode;
 mod frame;
 mod item;

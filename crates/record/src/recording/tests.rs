@@ -114,7 +114,7 @@ fn made(bytes: &[u8]) -> Vec<Record> {
     Maker(bytes.iter()).records()
 }
 
-fn encode(records: &[Record]) -> Vec<u8> {
+pub(super) fn encode(records: &[Record]) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new(), Header::new(Some(Nanos::SECOND))).unwrap();
     for record in records {
         encoder.record(record).unwrap();
@@ -122,18 +122,18 @@ fn encode(records: &[Record]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn decode(bytes: &[u8]) -> Result<(Vec<Record>, Option<Cut>), DecodeError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<(Vec<Record>, Option<Cut>), DecodeError> {
     let mut decoder = Decoder::new(bytes)?;
     let records = decoder.by_ref().collect::<Result<_, _>>()?;
     Ok((records, decoder.cut()))
 }
 
-fn samples(records: &[Record]) -> Vec<&Sample> {
+pub(super) fn samples(records: &[Record]) -> Vec<&Sample> {
     records.iter().filter_map(|r| if let Record::Sample(sample) = r { Some(&**sample) } else { None }).collect()
 }
 
 /// Three cgroups and a machine, `count` seconds long.
-fn plain(count: u64) -> Vec<Record> {
+pub(super) fn plain(count: u64) -> Vec<Record> {
     let mut records = vec![Record::Facts(Box::new(HostFacts { hostname: "host".into(), ..HostFacts::default() }))];
     for id in 0..3 {
         let path = Name::from(format!("/slice/{id}").as_str());
@@ -153,7 +153,7 @@ fn plain(count: u64) -> Vec<Record> {
 }
 
 /// Where each frame starts, its kind, and the end of the file.
-fn frames(bytes: &[u8]) -> Vec<(usize, u8)> {
+pub(super) fn frames(bytes: &[u8]) -> Vec<(usize, u8)> {
     let mut reader = FrameReader::new(&bytes[PREAMBLE..]);
     let mut at = PREAMBLE;
     let mut out = Vec::new();
