@@ -162,6 +162,10 @@ fn lines(window: &Window) -> Vec<(String, String)> {
             out.push((format!("{sort:?} all {all}"), format!("{} hidden {}", names.join(" "), report.hidden)));
             if sort == Sort::Name && all {
                 out.extend(report.notes.into_iter().map(|note| ("note".to_owned(), note)));
+                let lacking = report.rows.iter().map(|row| row.missing.len().to_string());
+                out.push(("missing".to_owned(), lacking.collect::<Vec<_>>().join(" ")));
+                let containers = report.rows.iter().filter_map(|row| row.container.clone());
+                out.push(("containers".to_owned(), containers.collect::<Vec<_>>().join(" ")));
                 out.extend(report.gaps.iter().map(|gap| ("gap".to_owned(), gap.source.clone())));
             }
         }
@@ -194,7 +198,55 @@ const CHANGES: &[Change] = &[
         host.host.dirty_background_bytes = Some(Bytes(1 << 30));
         (host.host.nr_dirty_threshold, host.host.nr_dirty_background_threshold) = (None, None);
     }),
+    ("a background as large as the other", |host| {
+        host.host.dirty_background_bytes = host.host.dirty_bytes;
+        (host.host.nr_dirty_threshold, host.host.nr_dirty_background_threshold) = (None, None);
+    }),
+    ("nothing may be dirty", |host| {
+        (host.host.dirty_bytes, host.host.dirty_ratio) = (Some(Bytes(0)), Some(Percent(0)));
+        (host.host.dirty_background_bytes, host.host.dirty_background_ratio) = (Some(Bytes(0)), Some(Percent(0)));
+        (host.host.nr_dirty_threshold, host.host.nr_dirty_background_threshold) = (Some(Pages(0)), Some(Pages(0)));
+        host.wbs[0].2.dirty_thresh = Some(Bytes(0));
+        host.bdis[0].1.min_ratio = Some(Ppm(0));
+    }),
+    ("ratios as vmstat has them", |host| ratios(host, 3_144_960, 1_570_560)),
+    ("ratios as vmstat has them, and no zones", |host| {
+        ratios(host, 3_144_960, 1_570_560);
+        host.zone = None;
+    }),
+    ("ratios that do not agree, and no zones", |host| {
+        ratios(host, 3_144_960, 1_600_000);
+        host.zone = None;
+    }),
+    ("ratios of less memory", |host| ratios(host, 3_000_000, 1_498_000)),
+    ("half is no opinion of its own, and no zones", |host| {
+        ratios(host, 3_144_960, 1_572_480);
+        host.zone = None;
+    }),
+    ("ratios of what meminfo has free", |host| {
+        ratios(host, 2_225_000, 1_111_000);
+        host.host.mem_free = Some(Bytes(10_400_000 * P));
+    }),
+    ("ratios of neither", |host| {
+        ratios(host, 1_225_000, 611_000);
+        host.host.mem_free = Some(Bytes(10_400_000 * P));
+    }),
+    ("meminfo is little apart", |host| {
+        ratios(host, 3_000_000, 1_498_000);
+        host.host.mem_free = Some(Bytes(15_004_000 * P));
+    }),
     ("a large limit", |host| host.host.dirty_bytes = Some(Bytes(1 << 33))),
+    ("a root with a limit", |host| host.cgroups.push(("/", host.cgroups[0].1.clone(), limits(2048)))),
+    ("a root without", |host| host.cgroups.push(("/", host.cgroups[0].1.clone(), CgroupLimitsRow::default()))),
+    ("as much room in both", |host| host.cgroups[1].2 = limits(624)),
+    ("usage alone", |host| {
+        (host.cgroups[1].1.inactive_file, host.cgroups[1].1.active_file) = (None, None);
+        host.cgroups[2].1 = CgroupRow { file: Some(Bytes(80 << 20)), ..CgroupRow::default() };
+        host.cgroups[3].1 = CgroupRow::default();
+    }),
+    ("within a container", |host| {
+        host.cgroups[2].0 = "/docker/abababababababababababababababababababababababababababababababab/x";
+    }),
     ("no usage of /slice", |host| host.cgroups[0].1.memory_current = None),
     ("no limits of /slice", |host| host.cgroups[0].2 = CgroupLimitsRow::default()),
     ("no memory.high of /slice", |host| host.cgroups[0].2.memory_high = None),
@@ -215,6 +267,10 @@ const CHANGES: &[Change] = &[
         host.cgroups.remove(0);
     }),
     ("no cgroups", |host| host.cgroups.clear()),
+    ("no cgroups and an idle device", |host| {
+        host.cgroups.clear();
+        (host.bdis[0].1.reclaimable, host.bdis[0].1.writeback) = (Some(Bytes(0)), Some(Bytes(0)));
+    }),
     ("version 1", |host| host.facts.cgroups = CgroupSetup { mode: CgroupMode::V1, ..CgroupSetup::default() }),
     ("controllers not read", |host| host.facts.cgroups.v2_controllers_unread = true),
     ("4.1", |host| host.facts.kernel = Some(KernelVersion::new(4, 1, 0))),
@@ -226,6 +282,14 @@ const CHANGES: &[Change] = &[
         host.wbs.clear();
     }),
 ];
+
+/// Settings in percent, 20 and 10, and what the kernel prints for them.
+fn ratios(host: &mut Host, thresh: u64, background: u64) {
+    (host.host.dirty_bytes, host.host.dirty_ratio) = (Some(Bytes(0)), Some(Percent(20)));
+    (host.host.dirty_background_bytes, host.host.dirty_background_ratio) = (Some(Bytes(0)), Some(Percent(10)));
+    host.host.nr_dirty_threshold = Some(Pages(thresh));
+    host.host.nr_dirty_background_threshold = Some(Pages(background));
+}
 
 #[test]
 fn each_number_of_a_host_and_what_one_input_changes() {
@@ -283,6 +347,9 @@ fn told(report: &AsIfReport) -> String {
             row.flags,
         );
     }
+    for gap in &report.then.gaps {
+        let _ = writeln!(out, "  not read: {}", gap.source);
+    }
     let _ = writeln!(out, "  {} now, {} then, {} hidden", report.now.rows.len(), report.then.rows.len(), report.hidden);
     out
 }
@@ -320,6 +387,9 @@ fn each_number_under_other_conditions() {
         (Hierarchy::V1Memory, 6000, "vm.dirty_ratio=5"),
         (Hierarchy::V2, 6000, "cgroup=v1"),
         (Hierarchy::V2, 100, "cgroup=v2"),
+        // The peak is the free-run ceiling, and the limit.
+        (Hierarchy::V2, 4067 - 8, "cgroup=v2"),
+        (Hierarchy::V2, 5425 - 8, "cgroup=v2"),
         (Hierarchy::V2, 100, "vm.dirty_bytes=64K"),
         (Hierarchy::V2, 4500, "vm.dirty_bytes=8M,vm.dirty_background_bytes=4M"),
         (Hierarchy::V2, 6000, "vm.dirty_ratio=40,kernel=99.1"),
@@ -337,6 +407,9 @@ fn each_number_under_other_conditions() {
     unread.cgroups.clear();
     let report = as_if(&unread, &"vm.dirty_ratio=10".parse::<AsIf>().unwrap(), true).unwrap();
     let _ = writeln!(out, "no cgroups, {}", told(&report));
+    unread.host.last.nr_free_pages = None;
+    let report = as_if(&unread, &"vm.dirty_ratio=10".parse::<AsIf>().unwrap(), true).unwrap();
+    let _ = writeln!(out, "no memory, {}", told(&report));
     insta::assert_snapshot!(out);
 }
 

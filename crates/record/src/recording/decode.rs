@@ -531,7 +531,6 @@ mod tests {
     use super::*;
     use crate::recording::frame::put_frame;
     use crate::recording::{Encoder, Header};
-    use std::io::Write;
 
     /// Unpacks a frame's payload, of which at most `left` bytes and one step more may come. Returns the content's length.
     fn unpack(payload: &[u8], left: usize) -> Result<usize, &'static str> {
@@ -567,14 +566,14 @@ mod tests {
 
     #[test]
     fn a_block_that_is_read_whole_and_does_not_fit_comes_out_later() {
-        // The last block begins before the room ends.
-        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
-        for _ in 0..3 {
-            packer.write_all(&[7; 100_000]).unwrap();
-            packer.flush().unwrap();
+        // One segment with its length, then blocks as they are, the last of which begins before the room ends.
+        let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+        packed.extend_from_slice(&300_000_u32.to_le_bytes());
+        for last in [0, 0, 1_u32] {
+            packed.extend_from_slice(&(100_000_u32 << 3 | last).to_le_bytes()[..3]);
+            packed.extend_from_slice(&[7; 100_000]);
         }
-        let packed = packer.finish().unwrap();
-        assert_eq!(unpack(&packed[..packed.len() - 3], MAX_CONTENT), Err("a frame's content ends early"));
+        assert_eq!(unpack(&packed[..packed.len() - 1], MAX_CONTENT), Err("a frame's content ends early"));
         assert_eq!(unpack(&packed, MAX_CONTENT), Ok(300_000));
     }
 

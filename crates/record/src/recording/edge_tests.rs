@@ -3,13 +3,14 @@
 //! keyframes, tables out of order, and recordings with other JSON in them.
 
 use super::frame::{self, MAGIC, kind};
+use super::table::MAX_ROWS;
 use super::tests::{decode, encode, frames, plain, samples};
 use super::{Cut, DecodeError, Decoder, EncodeError, Encoder, Header, Piece, Why, rewrite};
 use crate::gap::{Cause, Gap, Source};
 use crate::id::{DevId, Entity, EntityId, Hierarchy};
 use crate::name::Name;
 use crate::record::{Event, Record, Sink, What};
-use crate::sample::{CgroupIoRow, CgroupRow, ProcessRow, Sample, SampleTime, Table};
+use crate::sample::{CgroupIoRow, CgroupRow, ProcessRow, Sample, SampleTime, Table, ZoneRow};
 use crate::units::{Bytes, Nanos};
 use std::io::{self, Read};
 
@@ -38,6 +39,20 @@ fn a_record_that_is_too_large_is_refused_and_the_next_is_written() {
     encoder.record(&cgroup(2, "/good")).unwrap();
     let (read, cut) = decode(&encoder.finish().unwrap()).unwrap();
     assert_eq!((read, cut), (vec![cgroup(2, "/good")], None));
+}
+
+#[test]
+fn a_sample_with_too_many_rows_is_refused_and_nothing_follows_it() {
+    let zones = |count: usize| {
+        let rows = (0..).map(EntityId).take(count).map(|id| (id, ZoneRow::default())).collect();
+        sample(1, |sample| sample.zones = Table::read(rows))
+    };
+    let mut encoder = Encoder::new(io::sink(), Header::new(None)).unwrap();
+    encoder.record(&zones(MAX_ROWS)).unwrap();
+    let refused = encoder.record(&zones(MAX_ROWS + 1));
+    assert!(matches!(refused, Err(EncodeError::TooLarge(_))), "{refused:?}");
+    let after = encoder.record(&zones(1));
+    assert!(matches!(after, Err(EncodeError::Ended)), "{after:?}");
 }
 
 #[test]
