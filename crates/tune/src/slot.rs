@@ -190,6 +190,11 @@ impl Live {
         self.ports.iter().take(self.state).map(|port| Ok(port.read()?.to_text())).collect()
     }
 
+    /// Whether the old value is in force.
+    pub fn is_old(&self) -> bool {
+        self.is(&self.old).unwrap_or(false)
+    }
+
     /// Puts the old value back if the present one is ours, and reads it back.
     pub fn put_back(&self) -> Outcome {
         match self.is(&self.old) {

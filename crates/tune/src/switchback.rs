@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 const SETTLE: (u32, Duration) = (5, Duration::from_secs(30));
 /// Time that the guard has to put everything back.
 const GUARD_MAX: Duration = Duration::from_secs(30);
+/// Longest pause that a trial without a confirmed change allows, in seconds: the pauses may be what the change cures.
+const WITHOUT_S: f64 = 30.0;
 /// Time beside the blocks: switches, steps of ramps, the end.
 const BESIDES: Duration = Duration::from_secs(600);
 const PAGE: u64 = 4096;
@@ -76,7 +78,11 @@ pub fn inverse(journal: &Journal) -> Result<ChangePlan, TuneError> {
         let (knob, new) = shown.split_once('=').unwrap_or_default();
         Change { knob: knob.to_owned(), old: None, new: new.to_owned() }
     };
-    Ok(ChangePlan { changes: journal.planned.slots.iter().map(change).collect(), ..journal.planned.plan.clone() })
+    Ok(ChangePlan {
+        changes: journal.planned.slots.iter().map(change).collect(),
+        longest_pause_s: WITHOUT_S,
+        ..journal.planned.plan.clone()
+    })
 }
 
 /// Which side is in force in the periods of a block.

@@ -435,7 +435,7 @@ fn a_trial_whose_program_is_killed_leaves_the_values_from_before() {
 }
 
 /// A thread that the kernel slows for its dirty pages, in an imitated host, and what it has dirtied.
-fn throttled(host: &Imitated, write_bytes: u64) {
+pub(crate) fn throttled(host: &Imitated, write_bytes: u64) {
     host.write("proc/90/task/90/stat", "90 (writer) D 1 90 90");
     host.write("proc/90/task/90/stack", "[<0>] balance_dirty_pages+0x1f2/0xc60");
     host.write("proc/90/task/90/io", &format!("rchar: 1\nwrite_bytes: {write_bytes}"));

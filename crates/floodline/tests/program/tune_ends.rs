@@ -2,7 +2,7 @@
 //! Ends of a change that come from outside: a reboot in the middle of a confirmation or of a rollback, a guard that is
 //! stopped, a second program that wants to change the host, a manager that would fight.
 
-use crate::tune::{Imitated, NEW, OLD, SET, applied, kill, old};
+use crate::tune::{Imitated, NEW, OLD, SET, applied, kill, old, throttled};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,23 @@ fn a_rollback_that_a_cut_of_the_power_ended_is_finished_after_it() {
     let run = host.run(&["history"]);
     assert!(run.stderr.contains("its rollback is finished now"), "{run}");
     assert_eq!((host.values(), host.path(FILE).exists()), (old().iter().map(ToString::to_string).collect(), false));
+}
+
+#[test]
+fn what_a_host_with_its_old_values_suffers_from_is_not_the_change() {
+    let host = Imitated::new();
+    applied(&host, &[]);
+    for (name, value) in OLD {
+        host.write(&format!("proc/sys/vm/{name}"), value);
+    }
+    throttled(&host, 0);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!host.guards().is_empty());
+    // An administrator sets one of the new values again: the writer still waits.
+    host.write("proc/sys/vm/dirty_ratio", "0");
+    host.write("proc/sys/vm/dirty_bytes", NEW[0]);
+    host.until("the guard ends", || host.guards().is_empty());
+    assert_eq!(host.values(), old());
 }
 
 #[test]

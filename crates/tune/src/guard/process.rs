@@ -294,7 +294,7 @@ impl Guard {
             if has_probed && self.probe_failed() {
                 return End::PutBack(Why::Probe);
             }
-            if has_seen && self.has_waited() && !matches!(self.phase, Phase::Held { .. }) {
+            if has_seen && self.has_waited() && !matches!(self.phase, Phase::Held { .. }) && self.is_in_force() {
                 return End::PutBack(Why::LongPause);
             }
             for (at, spoke) in spoke.into_iter().enumerate() {
@@ -338,7 +338,7 @@ impl Guard {
             });
             let suffers = total.is_some_and(|total| self.harm.sample(now / 1000, total));
             let is_held = matches!(self.phase, Phase::Held { .. });
-            if suffers && !is_held {
+            if suffers && !is_held && self.is_in_force() {
                 return Some(End::PutBack(Why::Pressure));
             }
             if self.probe.is_some() && now > self.probed_at + PROBE_MAX && !is_held {
@@ -346,6 +346,11 @@ impl Guard {
             }
         }
         None
+    }
+
+    /// Whether the host has anything but its old values: otherwise what it suffers from is not the change.
+    fn is_in_force(&self) -> bool {
+        !self.slots.iter().all(Live::is_old)
     }
 
     /// A confirmation that did not end: the journal decides.
