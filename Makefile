@@ -91,8 +91,9 @@ lab-blind: packages build
 	< /dev/null || code=$$?; done; exit $$code; }
 
 # The ledger against workloads whose bytes are known, on every kernel that the tracer is proven on, into docs/tracing.md.
+TRUTH_KERNELS := 5.10,6.1,6.12,7.2
 ledger-truth: packages build
-	FLOODLINE_REQUIRE_VM=1 FLOODLINE_GUEST_PROGRAM=$(CURDIR)/target/release/floodline \
+	FLOODLINE_REQUIRE_VM=1 FLOODLINE_LEDGER_KERNELS=$(TRUTH_KERNELS) FLOODLINE_GUEST_PROGRAM=$(CURDIR)/target/release/floodline \
 	FLOODLINE_LEDGER_TRUTH=$(CURDIR)/target/ledger-truth.md \
 	cargo test --locked --package floodline --test program -- vm_the_ledger_is_right
 	@{ sed '/^<!-- truth -->$$/q' docs/tracing.md; echo; cat target/ledger-truth.md; echo; \

@@ -20,6 +20,7 @@ mod lab;
 mod lab_apply;
 mod lab_faults;
 mod lab_trace;
+mod lab_truth;
 mod ledger;
 mod misuse;
 mod output_files;

@@ -76,9 +76,8 @@ impl Loaded {
         };
         let (optional, lost) = order.part.optional;
         let without = |loaded, cause, lost| Loaded { without_functions: Some((cause, lost)), ..loaded };
-        if !optional.is_empty()
-            && let Ok(loaded) = Loaded::attempt(order, have, Functions::Needed)
-        {
+        let is_one_lacking = !optional.is_empty() && matches!(cause, Cause::Refused { .. });
+        if is_one_lacking && let Ok(loaded) = Loaded::attempt(order, have, Functions::Needed) {
             return Ok(without(loaded, cause, lost));
         }
         let loaded = Loaded::attempt(order, have, Functions::LeftOut)?;

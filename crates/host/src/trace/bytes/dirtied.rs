@@ -108,7 +108,8 @@ impl DirtiedReader {
         let failed =
             |error: libbpf_rs::Error| Cause::Refused { why: format!("a table cannot be read: {error}").into() };
         let kept = kept_by_cpus(&loaded.table("latest")?).map_err(failed)?;
-        let tables = [loaded.table("dirtied")?, loaded.table("dirtied_unnamed")?];
+        // Names that stand for themselves come first.
+        let tables = [loaded.table("dirtied_unnamed")?, loaded.table("dirtied")?];
         let mut rows = Vec::new();
         for table in &tables {
             let entries = entries(table)?;
