@@ -115,10 +115,7 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
                 upper.mount.mount_point
             ),
             who: format!("{} on {device}", human::plural(upper.overlays, "overlay", "overlays")),
-            expect:
-                "Less is unwritten at any time, so that an unmount waits for less. The mount option volatile, set by \
-                     the container runtime, ends the wait."
-                    .to_owned(),
+            expect: "Less data is unwritten, so an unmount waits for less.".to_owned(),
             costs: "Pages that are rewritten often are written more often.".to_owned(),
         },
         explained_by: None,
