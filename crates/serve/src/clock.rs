@@ -11,6 +11,12 @@ pub fn now() -> SampleTime {
     SampleTime { monotonic: read(ClockId::Boottime), wall: read(ClockId::Realtime) }
 }
 
+/// Time that the machine was suspended since it started: one of its clocks goes on then, and one stops.
+pub(crate) fn suspended() -> Nanos {
+    let awake = read(ClockId::Monotonic);
+    Nanos(read(ClockId::Boottime).0.saturating_sub(awake.0))
+}
+
 fn read(clock: ClockId) -> Nanos {
     let at = clock_gettime(clock);
     let seconds = u64::try_from(at.tv_sec).unwrap_or(0);

@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Time from one run of the rules to the next.
 const JUDGE_EVERY: Nanos = Nanos(10 * Nanos::SECOND.0);
 
+/// A shorter time is not taken for a suspended machine.
+const SUSPENDED_MIN: Nanos = Nanos(Nanos::SECOND.0 / 10);
+
 /// How `serve` works.
 pub struct Options {
     /// Version of the program.
@@ -43,6 +46,8 @@ pub struct Serve {
     minute: Minute,
     judged_at: Option<Nanos>,
     flight: Option<Flight>,
+    /// Time that the machine had been suspended at the last sample.
+    suspended: Nanos,
 }
 
 impl Serve {
@@ -68,7 +73,7 @@ impl Serve {
             let started = thread.spawn(move || http::serve(&listeners, &board));
             started.map_err(|error| ServeError::new(format!("cannot start a thread: {error}")))?;
         }
-        Ok(Serve { board, minute: Minute::default(), judged_at: None, flight })
+        Ok(Serve { board, minute: Minute::default(), judged_at: None, flight, suspended: clock::suspended() })
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
@@ -87,6 +92,9 @@ impl Serve {
 
     /// Takes one record.
     pub fn record(&mut self, record: &Record) {
+        if let Record::Sample(_) = record {
+            self.wake();
+        }
         self.minute.record(record);
         self.board().record(record);
         if let Some(flight) = &mut self.flight {
@@ -95,6 +103,20 @@ impl Serve {
         }
         if let Record::Sample(sample) = record {
             self.sample(sample);
+        }
+    }
+
+    /// Notices that the machine was suspended before the sample that follows.
+    fn wake(&mut self) {
+        let now = clock::suspended();
+        let length = Nanos(now.0.saturating_sub(self.suspended.0));
+        self.suspended = now;
+        // The two clocks are not read at the same moment.
+        if length >= SUSPENDED_MIN {
+            self.board().suspended(length);
+            if let Some(flight) = &mut self.flight {
+                flight.detect.suspended(length);
+            }
         }
     }
 

@@ -79,6 +79,8 @@ pub(crate) struct Detect {
     /// Since when a process was in uninterruptible sleep in every sample, and whether that was said.
     asleep: BTreeMap<EntityId, (Nanos, bool)>,
     waits: Vec<Trigger>,
+    /// Time that the machine was suspended since the sample before.
+    suspended: Nanos,
 }
 
 impl Detect {
@@ -90,7 +92,13 @@ impl Detect {
             is_pressed: false,
             asleep: BTreeMap::new(),
             waits: Vec::new(),
+            suspended: Nanos(0),
         }
+    }
+
+    /// Takes the time that the machine was suspended since the sample before: no task waited then.
+    pub(crate) fn suspended(&mut self, length: Nanos) {
+        self.suspended = length;
     }
 
     /// Takes a record that is not a sample.
@@ -157,13 +165,16 @@ impl Detect {
 
     fn sleepers(&mut self, sample: &Sample, window: &Window, triggers: &mut Vec<Trigger>) {
         let at = sample.time.monotonic;
+        let suspended = std::mem::take(&mut self.suspended);
         let mut still = BTreeMap::new();
         for (id, row) in sample.processes.rows() {
             if row.state.is_none_or(|state| state.0 != u64::from(b'D')) {
                 continue;
             }
             let Some(Entity::Process { comm, kthread: false, .. }) = window.entities.get(id) else { continue };
-            let (since, was_said) = self.asleep.get(id).copied().unwrap_or((at, false));
+            let known = self.asleep.get(id);
+            let (since, was_said) = known
+                .map_or((at, false), |(since, said)| (Nanos(since.0.saturating_add(suspended.0).min(at.0)), *said));
             let lasted = Nanos(at.0.saturating_sub(since.0));
             let is_long = lasted >= self.limits.wait;
             if is_long && !was_said {
@@ -292,6 +303,32 @@ mod tests {
         let triggers = detected(&asleep, false);
         assert_eq!(triggers.len(), 1, "{triggers:?}");
         assert_eq!(triggers[0].text, "postgres was in uninterruptible sleep in every sample of 5.0 s.");
+    }
+
+    #[test]
+    fn no_task_waits_while_the_machine_is_suspended() {
+        let asleep = Fixture::healthy()
+            .seconds(1)
+            .process("postgres", 77, "/", |_, row| row.state = Some(Count(u64::from(b'D'))));
+        let night = Nanos(8 * 3600 * Nanos::SECOND.0);
+        let check = |suspended: Nanos, expect: usize| {
+            let mut detect = Detect::new(LIMITS);
+            let (window, mut triggers, mut number) = (asleep.window(), Vec::new(), 0);
+            for record in asleep.records() {
+                let Record::Sample(mut sample) = record else { continue };
+                if number > 0 {
+                    sample.time.monotonic.0 += night.0;
+                    detect.suspended(suspended);
+                }
+                number += 1;
+                triggers.extend(detect.sample(&sample, &window, false));
+            }
+            assert_eq!((number, triggers.len()), (2, expect), "{triggers:?}");
+        };
+        check(night, 0);
+        check(Nanos(0), 1);
+        // A time that is longer than the one between the samples, as clocks are not read at one moment.
+        check(Nanos(2 * night.0), 0);
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub struct Board {
     samples: u64,
     missed: u64,
     gaps: VecDeque<(Nanos, Nanos)>,
+    /// Time that the machine was suspended since the last sample.
+    suspended: Nanos,
     down: BTreeSet<Source>,
     traced: Nanos,
     is_traced: bool,
@@ -158,7 +160,8 @@ impl Board {
     fn sample(&mut self, sample: &Sample) {
         let at = sample.time.monotonic;
         if let Some(before) = self.time {
-            let gap = Nanos(at.0.saturating_sub(before.monotonic.0));
+            let suspended = std::mem::take(&mut self.suspended);
+            let gap = Nanos(at.0.saturating_sub(before.monotonic.0).saturating_sub(suspended.0));
             self.gaps.push_back((at, gap));
             if self.is_traced {
                 self.traced = Nanos(self.traced.0.saturating_add(gap.0));
@@ -192,6 +195,11 @@ impl Board {
             }
             _ => {}
         }
+    }
+
+    /// Takes the time that the machine was suspended before the sample that follows: no sample is late for that.
+    pub fn suspended(&mut self, length: Nanos) {
+        self.suspended = length;
     }
 
     /// The tracer was detached.

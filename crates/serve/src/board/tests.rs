@@ -133,3 +133,30 @@ fn hostile_names_make_no_series_of_their_own() {
     assert!(check(&page, false).is_ok(), "{page}");
     assert!(page.chars().all(|c| c == '\n' || !c.is_control()));
 }
+
+#[test]
+fn a_machine_that_was_suspended_took_no_sample_late() {
+    let night = Nanos(8 * 3600 * Nanos::SECOND.0);
+    let check = |suspended: Nanos, expect: f64| {
+        let mut board = Board::new("1.2.3");
+        let mut now = SampleTime::default();
+        for record in Fixture::healthy().seconds(1).records() {
+            let record = match record {
+                Record::Sample(mut sample) if board.has_sample() => {
+                    sample.time.monotonic.0 += night.0;
+                    board.suspended(suspended);
+                    Record::Sample(sample)
+                }
+                other => other,
+            };
+            if let Record::Sample(sample) = &record {
+                now = sample.time;
+            }
+            board.record(&record);
+        }
+        let (page, _) = board.render(now, Format::Text);
+        assert_eq!(value(&page, "floodline_look_gap_max_seconds"), Some(expect), "{page}");
+    };
+    check(night, 1.0);
+    check(Nanos(0), 28_801.0);
+}
