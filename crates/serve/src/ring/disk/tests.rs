@@ -8,6 +8,8 @@ use floodline_record::recording::Decoder;
 use floodline_testkit::incidents::starved_budget;
 use std::sync::Arc;
 
+mod day;
+
 /// Bytes of every file in a folder.
 fn on_disk(folder: &Path) -> u64 {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
