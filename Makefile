@@ -14,7 +14,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice validate truth storm bench page-check promtool helm-check package-check pages package
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice validate truth storm bench page-check promtool helm-check package-check pages package ring-day
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -125,6 +125,10 @@ validate:
 storm: packages build
 	.ci/storm target/release/floodline
 
+# A day of samples of 50 and of 500 cgroups through the ring: its size, and how far back it reaches.
+ring-day:
+	FLOODLINE_RING_DAY=1 cargo test --release --locked -p floodline-serve --lib a_day_is_kept -- --nocapture
+
 bench:
 	cargo bench --locked --workspace
 
@@ -164,7 +168,8 @@ promtool: build
 	curl -sf http://127.0.0.1:9479/metrics | promtool check metrics; code=$$?; kill $$pid; exit $$code
 
 # What Helm says of the chart in each of its variants, and what the schemas of Kubernetes say of all that it makes and of the
-# plain manifest. Needs helm and python3 with venv; kubernetes-validate, which has the schemas, is fetched.
+# plain manifest. Needs helm, and python3 with venv: kubernetes-validate, which has the schemas, is fetched. A helm that
+# `go install` built assumes Kubernetes 1.20 where no version is named.
 CHART := packaging/helm/floodline
 SCHEMAS := target/kubernetes-validate
 helm-check:
@@ -173,7 +178,7 @@ helm-check:
 	$(SCHEMAS)/bin/kubernetes-validate --strict packaging/kubernetes/floodline.yaml
 	helm lint --strict $(CHART)
 	for set in tracing.enabled=true prometheus.monitor.enabled=true networkPolicy.enabled=false; do \
-	helm lint --strict --set $$set $(CHART) && helm template floodline $(CHART) --set $$set > target/chart.yaml && \
+	helm lint --strict --set $$set $(CHART) && helm template floodline $(CHART) --kube-version 1.31 --set $$set > target/chart.yaml && \
 	$(SCHEMAS)/bin/kubernetes-validate --strict target/chart.yaml || exit 1; done
 
 # Installs the deb in guests that run Debian 12 and 13 with systemd: start, scrape, scores of the units, trace, upgrade, purge.
