@@ -98,17 +98,17 @@ fn a_wall_clock_that_is_set_costs_no_sample_and_no_incident() {
 
 /// The records of another fixture as if they followed after 30 s.
 fn later(fixture: Fixture) -> impl Iterator<Item = Record> {
-    fixture.records().into_iter().filter_map(|record| match record {
+    fixture.records().into_iter().map(|record| match record {
         Record::Sample(mut sample) => {
             sample.time.monotonic.0 += 31 * Nanos::SECOND.0;
             sample.time.wall.0 += 31 * Nanos::SECOND.0;
-            Some(Record::Sample(sample))
+            Record::Sample(sample)
         }
         Record::Event(mut event) => {
             event.at.0 += 31 * Nanos::SECOND.0;
-            Some(Record::Event(event))
+            Record::Event(event)
         }
-        other => Some(other),
+        other => other,
     })
 }
 

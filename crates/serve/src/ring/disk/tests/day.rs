@@ -126,6 +126,7 @@ fn run_of(seconds: u64, cgroups: u32, limit: u64) -> String {
     )
 }
 
+#[expect(clippy::print_stdout, reason = "figures for people, with --nocapture")]
 #[test]
 fn a_day_is_kept_below_the_limit() {
     println!("{}", run_of(300, 50, LIMIT_MIN));
