@@ -100,7 +100,7 @@ impl Truth {
         let json: Vec<Value> = run.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let is_ledger = |value: &&Value| value["schema"].as_str().is_some_and(|schema| schema.contains("ledger"));
         let ledgers: Vec<Value> = json.iter().filter(is_ledger).cloned().collect();
-        assert_eq!(ledgers.len(), if extent.removed > 0 { 3 } else { 2 }, "{kernel}: {run}");
+        assert_eq!(ledgers.len(), if extent.removed > 0 { 3 } else { 1 }, "{kernel}: {run}");
         let mut truth = Truth {
             kernel: kernel.to_owned(),
             numbers: words.iter().filter_map(number).collect(),
@@ -154,7 +154,8 @@ impl Truth {
             .map(|row| (row.what.to_owned(), row.bytes, row.least, self.shares(row, row.bytes)))
             .collect();
         if extent.removed > 0 {
-            let left = (extent.files * BLOCK).saturating_sub(self.number("gone", "cancelled"));
+            // How much is dropped depends on the flusher; the kernel charges the rest to the cgroup.
+            let left = self.number("gone", "charged");
             let row = row("gone", "25,000 files that are removed, partly after they were written", 0, None);
             told.push((row.what.to_owned(), left, 95.0, self.shares(&row, left)));
         }
@@ -190,13 +191,13 @@ impl Truth {
         // A request may be under way at either end; what was missed on 7.x was 6 %.
         assert!(self.beyond_diskstats().abs() <= 1 << 20, "{}", context());
         assert_eq!(self.totals(0)["unattributed_bytes"], 0, "{}", context());
-        let of_children = self.of_children();
-        assert!((0.98..=1.02).contains(&of_children), "{of_children}: {}", context());
         let (pauses, asked, slept) = self.paused;
         let wall = self.number("paused", "wall_ns");
         let told = format!("{pauses} pauses, {asked} ns asked for, {slept:?} slept of {wall}: {}", context());
         assert!(pauses > 0 && slept.is_some_and(|slept| slept <= wall && slept * 2 > asked), "{told}");
-        if let Some(removed) = self.ledgers.get(2) {
+        if let [_, _, removed] = &self.ledgers[..] {
+            let of_children = self.of_children();
+            assert!((0.98..=1.02).contains(&of_children), "{of_children}: {}", self.kernel);
             // The budget was exceeded, or not: what was given up is said, and nothing else is missing.
             assert_eq!(removed["mismatches"], serde_json::json!([]), "{}: {removed}", self.kernel);
         }

@@ -66,8 +66,7 @@ set -- $limits; echo $1 > /proc/sys/vm/dirty_background_ratio; echo $2 > /proc/s
 if [ $REMOVED -gt 0 ]; then
     (group batch; say batch pid $BASHPID; create batch 10007; sync -f .; :)
     (group kept; say kept pid $BASHPID; create kept $FILES) &
-    (group gone; say gone pid $BASHPID; create gone $FILES; rm -r gone
-        say gone cancelled $(sed -n 's/^cancelled_write_bytes: //p' /proc/$BASHPID/io)) &
+    (group gone; say gone pid $BASHPID; create gone $FILES; exec rm -r gone) &
     wait %2 %3 2> /dev/null; sync -f .
 fi
 sync; sleep 2
@@ -80,6 +79,9 @@ stopped
 floodline ledger /tmp/truth.flr --format json
 floodline export /tmp/truth.flr --format jsonl | grep '"event":"throttled"'
 
+# What follows takes too long for every run of the tests.
+[ $REMOVED -gt 0 ] || exit 0
+
 # Children that live shortly, in trees: 77 times 1,000,003 bytes.
 recorder /tmp/tree.flr --trace-budget 10000
 for a in {1..7}; do (for b in {1..11}; do head -c 1000003 /dev/zero > tree$b; done; :); done
@@ -87,10 +89,8 @@ sleep 2; stopped
 floodline ledger /tmp/tree.flr --format json
 
 # With the budget that everybody has, more files than there is room for.
-if [ $REMOVED -gt 0 ]; then
-    recorder /tmp/removed.flr
-    run removed bash -c "$(declare -f create); create removed $REMOVED; rm -r removed"
-    say recorder hwm_kib $(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$recorder/status)
-    stopped
-    floodline ledger /tmp/removed.flr --format json
-fi
+recorder /tmp/removed.flr
+run removed bash -c "$(declare -f create); create removed $REMOVED; rm -r removed"
+say recorder hwm_kib $(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$recorder/status)
+stopped
+floodline ledger /tmp/removed.flr --format json
