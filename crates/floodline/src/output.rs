@@ -95,6 +95,11 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> 
         Ok(found) => {
             let stat = fstat(&found).map_err(failed)?;
             match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile if existing == Existing::Replace && is_link(path) => {
+                    Err(CliError::usage(format!("{} is a link; --force overwrites files only", shown(path)))
+                        .hint("name the file that it leads to")
+                        .hint("use - for standard output"))
+                }
                 FileType::RegularFile if existing == Existing::Replace => replace(path, &found, &stat),
                 FileType::RegularFile => Err(exists(path, &stat, existing)),
                 FileType::Fifo => reopen(&found, OFlags::WRONLY).map(File::from).map_err(failed),
@@ -120,6 +125,11 @@ pub(crate) fn create(path: &Path, existing: Existing) -> Result<File, CliError> 
         }
         Err(errno) => Err(failed(errno)),
     }
+}
+
+/// Whether the name itself is a symbolic link: another user may have put it there.
+fn is_link(path: &Path) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// Empties a file that exists, unless another program writes to it.

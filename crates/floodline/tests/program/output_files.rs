@@ -43,6 +43,26 @@ fn devices_and_sockets_are_refused_with_force_too() {
 }
 
 #[test]
+fn force_does_not_write_through_a_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (target, link) = (folder.path().join("passwords"), folder.path().join("out"));
+    std::fs::write(&target, "kept").expect("a file");
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).expect("a mode");
+    symlink(&target, &link).expect("a link");
+    let (tree, file) = (captured("6.12"), recording(&Fixture::healthy().one_look()));
+    for args in [
+        &["record", "--root", &tree, "--for", "0s", "--force", "-o", text(&link)][..],
+        &["export", file.as_str(), "--format", "jsonl", "--force", "-o", text(&link)],
+    ] {
+        let run = floodline(args);
+        assert_eq!(run.code, 2, "{args:?}: {run}");
+        assert!(run.stderr.contains("is a link; --force overwrites files only"), "{args:?}: {run}");
+        assert!(run.stderr.contains("hint: name the file that it leads to"), "{args:?}: {run}");
+    }
+    assert_eq!((std::fs::read_to_string(&target).expect("a file").as_str(), mode(&target)), ("kept", 0o640));
+}
+
+#[test]
 fn pipes_and_the_null_device_hold_nothing_that_could_be_lost() {
     let tree = captured("6.12");
     let run = floodline(&["record", "--root", &tree, "--for", "0s", "-o", "/dev/null"]);
