@@ -110,6 +110,37 @@ fn what_begins_while_idle_files_are_forgotten_is_kept() {
 }
 
 #[test]
+fn files_that_are_finished_while_they_are_read_count_once() {
+    const FILES: u32 = 500;
+    const BYTES: u64 = 512 * 4096;
+    let folder = folder();
+    let pid = std::process::id();
+    let records = traced(u32::MAX, ENOUGH, |look| {
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for number in 0..FILES {
+                    let file = folder.path().join(number.to_string());
+                    std::fs::write(&file, vec![0; BYTES as usize]).unwrap();
+                    std::fs::remove_file(file).unwrap();
+                }
+            });
+            while !writer.is_finished() {
+                look();
+            }
+        });
+    });
+    let Some(records) = records else { return };
+    let of_files = records.iter().filter_map(|record| match record {
+        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.pid == pid => Some(row.bytes.0),
+        _ => None,
+    });
+    let (bytes, written) = (of_files.sum::<u64>(), u64::from(FILES) * BYTES);
+    // Each file dirties a page of its folder too. One file that counted twice would be more than all of these.
+    let folders = u64::from(FILES) * 4096;
+    assert!(bytes >= written && bytes < written + folders + BYTES / 2, "{bytes} of {written}");
+}
+
+#[test]
 fn what_finds_no_room_in_a_full_table_is_counted_and_named() {
     const ROOM: u32 = 4;
     const PROCESSES: u32 = 40;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes made dirty. The programs' sums only grow, partly in a table and partly in what each CPU keeps to
 //! itself; what they grew since the last reading is the interval's. One reading may miss what moves from a CPU
-//! to the table at that moment, or see it twice: the next one makes up for it.
+//! to the table at that moment: the next one makes up for it.
 
 use super::super::drain::each_entry;
 use super::super::fields::Fields;
@@ -107,12 +107,14 @@ impl DirtiedReader {
     pub(super) fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
         let failed =
             |error: libbpf_rs::Error| Cause::Refused { why: format!("a table cannot be read: {error}").into() };
-        let kept = kept_by_cpus(&loaded.table("latest")?).map_err(failed)?;
         // Names that stand for themselves come first.
         let tables = [loaded.table("dirtied_unnamed")?, loaded.table("dirtied")?];
+        let read = [entries(&tables[0])?, entries(&tables[1])?];
+        // After the tables: what moves there meanwhile is in neither, and the next reading has it. The other way round it
+        // would be in both, and would count twice where its process is never seen again.
+        let kept = kept_by_cpus(&loaded.table("latest")?).map_err(failed)?;
         let mut rows = Vec::new();
-        for table in &tables {
-            let entries = entries(table)?;
+        for (table, entries) in tables.iter().zip(read) {
             let crowded = entries.len() > CROWDED;
             for (key, sum, comm) in entries {
                 if !self.known.contains_key(&key) && !comm.is_empty() {
