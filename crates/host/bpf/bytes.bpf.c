@@ -154,13 +154,6 @@ struct {
 	__type(value, struct seen_count);
 } seen_count SEC(".maps");
 
-static __always_inline struct dirtied_entry *entry_of(const struct dirtied_key *key)
-{
-	struct dirtied_entry *sum = bpf_map_lookup_elem(&dirtied, key);
-
-	return sum ? sum : bpf_map_lookup_elem(&dirtied_unnamed, key);
-}
-
 static __always_inline struct file_key file_of(const struct dirtied_key *key)
 {
 	struct file_key file = { .ino = key->ino, .dev = key->dev, .generation = key->generation };
@@ -172,12 +165,9 @@ static __always_inline struct file_key file_of(const struct dirtied_key *key)
  * to count under the key again at that moment, it comes back, without the name of its process. */
 static __always_inline void settle(struct latest *last)
 {
-	struct dirtied_entry *sum = entry_of(&last->key), empty = {};
+	struct dirtied_entry *sum, empty = {};
 
-	if (!sum && last->key.ino)
-		sum = entry(&dirtied, &last->key, &empty);
-	else if (!sum)
-		sum = entry(&dirtied_unnamed, &last->key, &empty);
+	sum = last->key.ino ? entry(&dirtied, &last->key, &empty) : entry(&dirtied_unnamed, &last->key, &empty);
 	if (!sum) {
 		drop();
 		return;
@@ -237,7 +227,7 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	last->owned = 0;
 	flags = BPF_CORE_READ(task, flags);
 	if (flags & PF_KTHREAD && !(flags & PF_LOCAL_THROTTLE)) {
-		/* It passes on what somebody wrote: the flusher and the journal of a file whose data is journalled. */
+		/* The flusher, or the journal's thread with data=journal: it passes on what another process wrote. */
 		file.ino = BPF_CORE_READ(inode, i_ino);
 		file.dev = last->key.dev;
 		file.generation = BPF_CORE_READ(inode, i_generation);

@@ -6,13 +6,12 @@ use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
 use super::dirtied::{DirtiedReader, bytes};
-use super::{NAMED, Paths, device};
+use super::largest::{Amount, ByFile, tell};
+use super::{Paths, device};
 use floodline_record::gap::Cause;
 use floodline_record::record::{Event, What};
 use floodline_record::traced::bytes::Cancelled;
 use floodline_record::traced::{File, Who};
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Mirrors `struct cancelled_key`, without the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +29,26 @@ struct Sum {
     cgroup_ino: u64,
 }
 
+impl ByFile for Key {
+    fn file(self) -> (u32, u64, u32) {
+        (self.dev, self.ino, self.generation)
+    }
+
+    fn without_file(self) -> Key {
+        Key { ino: 0, generation: 0, ..self }
+    }
+}
+
+impl Amount for Sum {
+    fn size(&self) -> u64 {
+        self.pages
+    }
+
+    fn add(&mut self, other: Sum) {
+        self.pages += other.pages;
+    }
+}
+
 pub(super) fn read(
     loaded: &Loaded,
     turn: &Turn<'_>,
@@ -40,18 +59,7 @@ pub(super) fn read(
     for table in ["cancelled", "cancelled_unnamed"] {
         drain(&loaded.table(table)?, turn.epoch, |key, entry| rows.push((key_of(key), sum_of(entry))))?;
     }
-    rows.sort_by_key(|(key, sum)| (Reverse(sum.pages), *key));
-    let paths = Paths::of(loaded)?;
-    let mut unnamed: BTreeMap<Key, Sum> = BTreeMap::new();
-    for (at, (key, sum)) in rows.into_iter().enumerate() {
-        if at < NAMED && key.ino != 0 {
-            out.push(turn.event(row(key, sum, Some(paths.file(key.dev, key.ino, key.generation)), turn, dirtied)));
-            continue;
-        }
-        let all = unnamed.entry(Key { ino: 0, generation: 0, ..key }).or_insert(Sum { pages: 0, ..sum });
-        all.pages += sum.pages;
-    }
-    out.extend(unnamed.into_iter().map(|(key, sum)| turn.event(row(key, sum, None, turn, dirtied))));
+    tell(rows, &Paths::of(loaded)?, |key, sum, file| out.push(turn.event(row(key, sum, file, turn, dirtied))));
     Ok(())
 }
 

@@ -7,7 +7,8 @@ use super::super::drain::each_entry;
 use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
-use super::{NAMED, Paths, device};
+use super::largest::{Amount, ByFile, tell};
+use super::{Paths, device};
 use floodline_record::gap::Cause;
 use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
@@ -15,7 +16,6 @@ use floodline_record::traced::bytes::Dirtied;
 use floodline_record::traced::{File, Who};
 use floodline_record::units::{Bytes, Pages};
 use libbpf_rs::{Map, MapCore, MapFlags};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Entries of the table from which on idle ones are removed at once.
@@ -50,6 +50,16 @@ impl Key {
     }
 }
 
+impl ByFile for Key {
+    fn file(self) -> (u32, u64, u32) {
+        (self.dev, self.ino, self.generation)
+    }
+
+    fn without_file(self) -> Key {
+        Key { ino: 0, generation: 0, ..self }
+    }
+}
+
 /// Pages, folios, and pages that were dirty before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
@@ -81,6 +91,16 @@ impl Sum {
             folios: step(&mut self.folios, now.folios),
             redirtied: step(&mut self.redirtied, now.redirtied),
         }
+    }
+}
+
+impl Amount for (Name, Sum) {
+    fn size(&self) -> u64 {
+        self.1.pages
+    }
+
+    fn add(&mut self, (_, other): (Name, Sum)) {
+        self.1.add(other);
     }
 }
 
@@ -134,11 +154,11 @@ impl DirtiedReader {
                 }
                 if grown.pages > 0 {
                     let comm = self.name(key, comm);
-                    rows.push((key, comm, grown));
+                    rows.push((key, (comm, grown)));
                 }
             }
         }
-        self.tell(rows, &Paths::of(loaded)?, turn, out);
+        tell(rows, &Paths::of(loaded)?, |key, (comm, sum), file| out.push(turn.event(row(key, comm, sum, file, turn))));
         begin_again_when_full(loaded).map_err(failed)
     }
 
@@ -161,20 +181,6 @@ impl DirtiedReader {
     /// The name of a process that made something dirty; empty where it is not known any more.
     pub(super) fn comm(&self, pid: u32) -> Name {
         self.comms.get(&pid).cloned().unwrap_or_default()
-    }
-
-    /// The largest with their files, the rest by process and filesystem.
-    fn tell(&self, mut rows: Vec<(Key, Name, Sum)>, paths: &Paths<'_>, turn: &Turn<'_>, out: &mut Vec<Event>) {
-        rows.sort_by_key(|(key, _, sum)| (Reverse(sum.pages), *key));
-        let mut unnamed: BTreeMap<Key, (Name, Sum)> = BTreeMap::new();
-        for (at, (key, comm, sum)) in rows.into_iter().enumerate() {
-            if at < NAMED && key.ino != 0 {
-                out.push(turn.event(row(key, comm, sum, Some(paths.file(key.dev, key.ino, key.generation)), turn)));
-            } else {
-                unnamed.entry(Key { ino: 0, generation: 0, ..key }).or_insert((comm, Sum::default())).1.add(sum);
-            }
-        }
-        out.extend(unnamed.into_iter().map(|(key, (comm, sum))| turn.event(row(key, comm, sum, None, turn))));
     }
 }
 

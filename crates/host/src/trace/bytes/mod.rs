@@ -5,6 +5,7 @@
 
 mod cancelled;
 mod dirtied;
+mod largest;
 mod queued;
 mod waits;
 

@@ -6,15 +6,14 @@ use super::super::fields::Fields;
 use super::super::load::Loaded;
 use super::super::part::Turn;
 use super::dirtied::DirtiedReader;
-use super::{NAMED, Paths, device};
+use super::largest::{Amount, ByFile, tell};
+use super::{Paths, device};
 use floodline_record::gap::Cause;
 use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
 use floodline_record::traced::bytes::{Class, Submitted};
 use floodline_record::traced::{File, Who};
 use floodline_record::units::Bytes;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Mirrors `struct queued_key`, without the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +36,27 @@ struct Sum {
     comm: Name,
 }
 
+impl ByFile for Key {
+    fn file(self) -> (u32, u64, u32) {
+        (self.dev, self.ino, self.generation)
+    }
+
+    fn without_file(self) -> Key {
+        Key { ino: 0, generation: 0, ..self }
+    }
+}
+
+impl Amount for Sum {
+    fn size(&self) -> u64 {
+        self.bytes
+    }
+
+    fn add(&mut self, other: Sum) {
+        self.bytes += other.bytes;
+        self.bios += other.bios;
+    }
+}
+
 /// Mirrors `enum class`.
 fn class(number: u32) -> Class {
     match number {
@@ -56,24 +76,14 @@ pub(super) fn read(
 ) -> Result<(), Cause> {
     let mut rows = Vec::new();
     for table in ["queued", "queued_unnamed"] {
-        drain(&loaded.table(table)?, turn.epoch, |key, entry| rows.push((key_of(key), sum_of(entry))))?;
+        drain(&loaded.table(table)?, turn.epoch, |key, entry| {
+            let (key, sum) = (key_of(key), sum_of(entry));
+            // Files of one owner are added up.
+            let tgid = sum.owner.map_or(key.tgid, |(owner, _)| owner);
+            rows.push((Key { tgid, ..key }, sum));
+        })?;
     }
-    rows.sort_by_key(|(key, sum)| (Reverse(sum.bytes), *key));
-    let paths = Paths::of(loaded)?;
-    let mut unnamed: BTreeMap<Key, Sum> = BTreeMap::new();
-    for (at, (key, sum)) in rows.into_iter().enumerate() {
-        if at < NAMED && key.ino != 0 {
-            let file = paths.file(key.dev, key.ino, key.generation);
-            out.push(turn.event(row(key, sum, Some(file), turn, dirtied)));
-            continue;
-        }
-        let tgid = sum.owner.map_or(key.tgid, |(owner, _)| owner);
-        let all = unnamed.entry(Key { ino: 0, generation: 0, tgid, ..key });
-        let all = all.or_insert(Sum { comm: sum.comm, owner: sum.owner, ..Sum::default() });
-        all.bytes += sum.bytes;
-        all.bios += sum.bios;
-    }
-    out.extend(unnamed.into_iter().map(|(key, sum)| turn.event(row(key, sum, None, turn, dirtied))));
+    tell(rows, &Paths::of(loaded)?, |key, sum, file| out.push(turn.event(row(key, sum, file, turn, dirtied))));
     Ok(())
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rows of one interval by file: the largest with the names of their files, the rest added up without them.
+
+use super::{NAMED, Paths};
+use floodline_record::traced::File;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// What rows are counted under.
+pub(super) trait ByFile: Copy + Ord {
+    /// Device, inode number and generation; the number is 0 for files that are not told apart.
+    fn file(self) -> (u32, u64, u32);
+
+    /// The same for all files together.
+    fn without_file(self) -> Self;
+}
+
+/// What is counted.
+pub(super) trait Amount {
+    /// Decides which rows are the largest.
+    fn size(&self) -> u64;
+
+    /// Adds what was counted for another file.
+    fn add(&mut self, other: Self);
+}
+
+/// Passes on the rows, those with a file first.
+pub(super) fn tell<K: ByFile, S: Amount>(
+    mut rows: Vec<(K, S)>,
+    paths: &Paths<'_>,
+    mut each: impl FnMut(K, S, Option<File>),
+) {
+    rows.sort_by_key(|(key, sum)| (Reverse(sum.size()), *key));
+    let mut rest: BTreeMap<K, S> = BTreeMap::new();
+    for (at, (key, sum)) in rows.into_iter().enumerate() {
+        let (dev, ino, generation) = key.file();
+        if at < NAMED && ino != 0 {
+            each(key, sum, Some(paths.file(dev, ino, generation)));
+            continue;
+        }
+        match rest.entry(key.without_file()) {
+            Entry::Vacant(free) => {
+                free.insert(sum);
+            }
+            Entry::Occupied(mut known) => known.get_mut().add(sum),
+        }
+    }
+    rest.into_iter().for_each(|(key, sum)| each(key, sum, None));
+}
