@@ -44,7 +44,7 @@ pub(super) fn asked<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a
         let is_same = |last: &Asked<'_>| {
             last.place.dev == one.place.dev && one.at <= (last.at + last.seconds).max(last.at + NEAR)
         };
-        let is_known = groups.iter().any(|(group, _)| group.syncs_of_others().into_iter().any(is_near));
+        let is_known = groups.iter().any(|(group, _)| group.syncs_of_others().any(|(at, _)| is_near(at)));
         if !is_known && !kept.iter().any(is_same) && kept.len() < ASKED_MAX {
             kept.push(one);
         }
@@ -98,13 +98,19 @@ fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Pla
 
 /// The task that makes them.
 pub(super) fn task(asked: &[Asked<'_>]) -> Option<Task> {
-    let (mut steps, mut now) = (Vec::new(), 0.0);
-    for one in asked {
-        if one.at > now + 1e-3 {
-            steps.push(Step::Sleep(Lasting { lasting: time(one.at - now) }));
-        }
-        steps.push(Step::Syncfs(OnPath { path: one.place.point.clone() }));
-        now = one.at + one.seconds;
-    }
+    let steps = steps(asked.iter().map(|one| (one.at, one.seconds, one.place)));
     (!steps.is_empty()).then(|| Task { steps, ..Task::default() })
+}
+
+/// Syncs of filesystems, in order of time: when each begins and how long it takes, in seconds.
+pub(super) fn steps<'a>(syncs: impl Iterator<Item = (f64, f64, &'a Place)>) -> Vec<Step> {
+    let (mut steps, mut now) = (Vec::new(), 0.0);
+    for (at, seconds, place) in syncs {
+        if at > now + 1e-3 {
+            steps.push(Step::Sleep(Lasting { lasting: time(at - now) }));
+        }
+        steps.push(Step::Syncfs(OnPath { path: place.point.clone() }));
+        now = at + seconds;
+    }
+    steps
 }

@@ -122,14 +122,15 @@ impl Group {
         Stored { faults, dirtied: self.total.dirtied() }
     }
 
-    /// Moments, in seconds, at which it began to wait though it neither wrote nor read: it waited for what others wrote.
-    pub(super) fn syncs_of_others(&self) -> Vec<f64> {
-        if self.total.dirtied() + self.total.read > 0.0 {
-            return Vec::new();
-        }
+    /// When it began to wait though it neither wrote nor read, and how long it waited, in seconds: it waited for what others
+    /// wrote.
+    pub(super) fn syncs_of_others(&self) -> impl Iterator<Item = (f64, f64)> {
+        let is_idle = self.total.dirtied() + self.total.read <= 0.0;
         // The kernel counts a wait when it ends.
-        let waits = self.bins.iter().filter(|bin| bin.waited >= WAIT_MIN);
-        waits.map(|bin| (bin.end - bin.waited / bin.active.max(1) as f64).max(0.0)).collect()
+        self.bins.iter().filter(move |bin| is_idle && bin.waited >= WAIT_MIN).map(|bin| {
+            let waited = bin.waited / bin.active.max(1) as f64;
+            ((bin.end - waited).max(0.0), waited)
+        })
     }
 
     /// Share of the intervals with writes in which it waited too.

@@ -56,7 +56,7 @@ pub(super) fn workload(
         let bytes = group.weight();
         bytes >= BYTES_MIN.max(moved / 1000.0)
             || (bytes > 0.0 && group.total.waited > 0.05)
-            || !group.syncs_of_others().is_empty()
+            || group.syncs_of_others().next().is_some()
     };
     let seen = all.len();
     let habits = writer::habits(&all, &ground.places.0, window);

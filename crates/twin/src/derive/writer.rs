@@ -3,16 +3,16 @@
 //! and reads, each a branch of its own with the arrival times that were recorded. `open` is on a clock; `closed` works
 //! for as long as the program did between its writes, and then writes again.
 
-use super::Fit;
 use super::bursts::{Branch, Burst, arrivals, size, steady, time};
 use super::group::{Group, PAGE, Synced};
 use super::machine::Place;
+use super::{Fit, asked};
 use crate::provenance::{Notes, Origin};
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    Barrier, ByteSize, CreateFiles, Frequency, FsType, Lasting, MmapStore, OnFile, OnPath, Order, Pace, Parallel, Read,
-    Repeat, Step, SyncCall, SyncEvery, Task, Time, Truncate, Write,
+    Barrier, ByteSize, CreateFiles, Frequency, FsType, Lasting, MmapStore, OnFile, Order, Pace, Parallel, Read, Repeat,
+    Step, SyncCall, SyncEvery, Task, Time, Truncate, Write,
 };
 
 /// A task in the making.
@@ -250,14 +250,7 @@ impl Writer {
 
 /// A program that waits and neither writes nor reads, as sync, syncfs and unmounting do.
 fn syncs_of_others(group: &Group, place: &Place, key: &str, notes: &mut Notes) -> Vec<Step> {
-    let (mut steps, mut now) = (Vec::new(), 0.0);
-    for at in group.syncs_of_others() {
-        if at > now + 1e-3 {
-            steps.push(Step::Sleep(Lasting { lasting: time(at - now) }));
-        }
-        now = at;
-        steps.push(Step::Syncfs(OnPath { path: place.point.clone() }));
-    }
+    let steps = asked::steps(group.syncs_of_others().map(|(at, seconds)| (at, seconds, place)));
     if !steps.is_empty() {
         notes.assumed(
             format!("{key}.steps.syncfs"),
