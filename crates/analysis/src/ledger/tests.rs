@@ -7,7 +7,7 @@ use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::record::{Event, Record};
 use floodline_record::sample::{ProcessRow, Sample, SampleTime, Table};
 use floodline_record::traced::File;
-use floodline_record::traced::throttle::Throttled;
+use floodline_record::traced::throttle::{Domain, Throttled};
 use floodline_record::traced::waits::{Operation, SlowSync, Synced};
 use floodline_record::units::{Bytes, Count};
 use floodline_testkit::{Fixture, UPTIME, dev_of, grows, mib, secs};

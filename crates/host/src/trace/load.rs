@@ -68,7 +68,7 @@ impl Loaded {
         }
     }
 
-    /// Tracepoints are everywhere, functions are a bonus: many kernels let nobody attach to them, and some lack one.
+    /// Every kernel has the tracepoints. Many refuse programs on functions, and some lack one of the functions.
     fn with_functions_or_without(order: &Order<'_>, have: &[Have]) -> Result<Loaded, Cause> {
         let cause = match Loaded::attempt(order, have, Functions::All) {
             Err(cause) if !matches!(cause, Cause::Exhausted { .. }) => cause,

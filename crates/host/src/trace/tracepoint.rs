@@ -155,7 +155,7 @@ pub(super) static EXT4_JOURNALLED_WRITE_END: Tracepoint = Tracepoint {
     names: &["ext4/ext4_journalled_write_end"],
     fields: &[],
     since: Some("built without ext4, or it is not loaded"),
-    lost_without: "who writes files whose data is journalled",
+    lost_without: "writers of files with data=journal",
 };
 
 impl Tracepoint {

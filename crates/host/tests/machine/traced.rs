@@ -88,7 +88,7 @@ fn what_begins_while_idle_files_are_forgotten_is_kept() {
     let folder = folder();
     let write = |number: u32| std::fs::write(folder.path().join(number.to_string()), [0; BYTES as usize]).unwrap();
     let records = traced(u32::MAX, ENOUGH, |look| {
-        // So many that each look forgets those that were not written since the one before.
+        // More than the table keeps: each look forgets the files that were not written since the one before.
         (0..FILES).for_each(write);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| (0..3 * FILES).map(|number| number % FILES).for_each(write));

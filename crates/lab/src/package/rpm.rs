@@ -134,7 +134,7 @@ mod tests {
         [headers([(1, 5), (2, 3)]), archive].concat()
     }
 
-    /// A lead and two headers, each with so many entries and so many bytes of data.
+    /// A lead and two headers: the number of entries and of bytes of data of each.
     fn headers(sizes: [(u8, u8); 2]) -> Vec<u8> {
         let mut package = LEAD_MAGIC.to_vec();
         package.resize(LEAD, 0);

@@ -39,7 +39,7 @@ pub(super) fn without_effect(derived: &Derived<'_>, facts: &HostFacts) -> Option
     }
     let disks = derived.disks();
     match disks.iter().any(|disk| shares_out(facts, disk)) {
-        false if !disks.is_empty() => Some(nobody_shares(derived, disks, &weighted)),
+        false if !disks.is_empty() => Some(without_sharing(derived, disks, &weighted)),
         _ => escaping(derived, facts, &weighted),
     }
 }
@@ -61,7 +61,7 @@ fn rows(derived: &Derived<'_>, weighted: &[Weighted]) -> impl Iterator<Item = Ev
     })
 }
 
-fn nobody_shares(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weighted]) -> Finding {
+fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weighted]) -> Finding {
     let mut evidence: Vec<Evidence> = rows(derived, weighted).collect();
     evidence.extend(disks.iter().take(4).map(|disk| {
         let scheduler = Name::new(scheduler(disk).unwrap_or("not read")).to_string();
