@@ -9,13 +9,12 @@ use floodline_host::trace::{Budget, Tracer};
 use floodline_host::{Collector, HostRoot};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::record::{Event, Record, What};
-use floodline_record::traced::bytes::{Class, Submitted};
+use floodline_record::traced::bytes::{Class, Dirtied, Submitted};
 use floodline_skip::{Need, skip};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command};
 
 /// What is recorded of `happens` by a tracer with so much room and such a budget.
 fn traced(room: u32, budget: Budget, mut happens: impl FnMut(&mut dyn FnMut())) -> Option<Vec<Record>> {
@@ -43,23 +42,46 @@ fn gaps(records: &[Record]) -> impl Iterator<Item = &Gap> {
     })
 }
 
-/// Bytes that processes of one name made dirty, and how many of the rows have a file.
-fn dirtied(records: &[Record], comm: &str) -> (u64, usize) {
-    let of_it = records.iter().filter_map(|record| match record {
-        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.comm == comm.into() => Some(row),
+/// What some processes made dirty. Other tests of this process write at the same time, and so do other programs of the
+/// machine: only the numbers of processes tell them apart.
+fn rows<'a>(records: &'a [Record], pids: &'a [u32]) -> impl Iterator<Item = &'a Dirtied> {
+    records.iter().filter_map(|record| match record {
+        Record::Event(Event { what: What::Dirtied(row), .. }) if pids.contains(&row.who.pid) => Some(row),
         _ => None,
-    });
-    of_it.fold((0, 0), |(bytes, named), row| (bytes + row.bytes.0, named + usize::from(row.file.is_some())))
+    })
 }
 
-/// Ends with the last of the processes that it starts: each writes its own file.
-fn processes_that_write(folder: &Path, count: u32) {
-    for number in 0..count {
-        let file = folder.join(number.to_string());
-        let mut head = Command::new("head");
-        head.args(["-c", "12288", "/dev/zero"]).stdout(std::fs::File::create(file).unwrap());
-        assert!(head.status().unwrap().success());
-    }
+/// Bytes that some processes made dirty.
+fn dirtied(records: &[Record], pids: &[u32]) -> u64 {
+    rows(records, pids).map(|row| row.bytes.0).sum()
+}
+
+/// Runs processes one after the other, each of which writes its own file. Returns their numbers.
+fn processes_that_write(folder: &Path, count: u32) -> Vec<u32> {
+    let run = |number: u32| {
+        let file = std::fs::File::create(folder.join(number.to_string())).unwrap();
+        let mut head = Command::new("head").args(["-c", "12288", "/dev/zero"]).stdout(file).spawn().unwrap();
+        assert!(head.wait().unwrap().success());
+        head.id()
+    };
+    (0..count).map(run).collect()
+}
+
+/// Starts a shell that runs a script in a folder.
+fn shell(folder: &Path, script: &str, args: &[u64]) -> Child {
+    let args = args.iter().map(u64::to_string);
+    Command::new("sh").args(["-c", script, "sh"]).args(args).current_dir(folder).spawn().unwrap()
+}
+
+/// Waits for a process, and takes a sample after the other until it has ended.
+fn sample_until_ended(child: &mut Child, look: &mut dyn FnMut()) {
+    let status = loop {
+        look();
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert!(status.success());
 }
 
 /// On a disk: a filesystem in memory has no writeback.
@@ -70,83 +92,61 @@ fn folder() -> tempfile::TempDir {
 /// Readings without a pause between them cost more than one core on a busy machine.
 const ENOUGH: Budget = Budget(f64::INFINITY);
 
-/// Held by tests in which this process itself writes: those that count its bytes would count the others' too.
-fn only_writer() -> MutexGuard<'static, ()> {
-    static WRITER: Mutex<()> = Mutex::new(());
-    WRITER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[test]
 fn a_process_and_a_file_that_are_gone_have_their_bytes_and_their_name() {
     let folder = folder();
+    let mut pids = Vec::new();
     let records = traced(u32::MAX, ENOUGH, |_| {
-        processes_that_write(folder.path(), 7);
+        pids = processes_that_write(folder.path(), 7);
         (0..7).for_each(|number| std::fs::remove_file(folder.path().join(number.to_string())).unwrap());
     });
     let Some(records) = records else { return };
-    let (bytes, _) = dirtied(&records, "head");
+    let bytes = dirtied(&records, &pids);
     assert!(bytes >= 7 * 12288, "{bytes}");
+    assert!(rows(&records, &pids).all(|row| row.who.comm == "head".into()), "{records:?}");
     assert!(gaps(&records).all(|gap| gap.detail.as_deref() != Some("events")), "{records:?}");
 }
 
 #[test]
 fn what_begins_while_idle_files_are_forgotten_is_kept() {
-    const FILES: u32 = 6000;
+    const FILES: u64 = 6000;
     const BYTES: u64 = 4096;
-    let _writer = only_writer();
     let folder = folder();
-    let write = |number: u32| std::fs::write(folder.path().join(number.to_string()), [0; BYTES as usize]).unwrap();
+    let mut pids = Vec::new();
     let records = traced(u32::MAX, ENOUGH, |look| {
-        // More than the table keeps: each look forgets the files that were not written since the one before.
-        (0..FILES).for_each(write);
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| (0..3 * FILES).map(|number| number % FILES).for_each(write));
-            while !writer.is_finished() {
-                look();
-            }
-        });
+        // More than the table keeps: each sample forgets the files that were not written since the one before.
+        let script =
+            "for turn in 1 2 3 4; do n=0; while [ $n -lt $1 ]; do printf %4096s x > $n; n=$((n + 1)); done; done";
+        let mut writer = shell(folder.path(), script, &[FILES]);
+        pids.push(writer.id());
+        sample_until_ended(&mut writer, look);
     });
     let Some(records) = records else { return };
     let events: Vec<String> =
         gaps(&records).filter(|gap| gap.detail.as_deref() == Some("events")).map(ToString::to_string).collect();
     assert_eq!(events, [""; 0]);
-    let of_this_process = records.iter().filter_map(|record| match record {
-        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.pid == std::process::id() => Some(row.bytes.0),
-        _ => None,
-    });
-    let (bytes, written) = (of_this_process.sum::<u64>(), u64::from(4 * FILES) * BYTES);
+    let (bytes, written) = (dirtied(&records, &pids), 4 * FILES * BYTES);
     assert!(bytes >= written, "{bytes} of {written}");
 }
 
 #[test]
 fn files_that_are_finished_while_they_are_read_count_once() {
-    const FILES: u32 = 500;
+    const FILES: u64 = 500;
     const BYTES: u64 = 512 * 4096;
-    let _writer = only_writer();
     let folder = folder();
-    let pid = std::process::id();
+    let mut pids = Vec::new();
     let records = traced(u32::MAX, ENOUGH, |look| {
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                for number in 0..FILES {
-                    let file = folder.path().join(number.to_string());
-                    std::fs::write(&file, vec![0; BYTES as usize]).unwrap();
-                    std::fs::remove_file(file).unwrap();
-                }
-            });
-            while !writer.is_finished() {
-                look();
-            }
-        });
+        // Other processes remove the files, ten at a time.
+        let script =
+            "n=0; while [ $n -lt $1 ]; do printf %$2s x > $n; n=$((n + 1)); [ $((n % 10)) != 0 ] || rm *; done";
+        let mut writer = shell(folder.path(), script, &[FILES, BYTES]);
+        pids.push(writer.id());
+        sample_until_ended(&mut writer, look);
     });
     let Some(records) = records else { return };
-    let of_files = records.iter().filter_map(|record| match record {
-        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.pid == pid => Some(row.bytes.0),
-        _ => None,
-    });
-    let (bytes, written) = (of_files.sum::<u64>(), u64::from(FILES) * BYTES);
+    let (bytes, written) = (dirtied(&records, &pids), FILES * BYTES);
     // Each file dirties a page of its folder too. One file that counted twice would be more than all of these.
-    let folders = u64::from(FILES) * 4096;
+    let folders = FILES * 4096;
     assert!(bytes >= written && bytes < written + folders + BYTES / 2, "{bytes} of {written}");
 }
 
@@ -155,7 +155,8 @@ fn what_finds_no_room_in_a_full_table_is_counted_and_named() {
     const ROOM: u32 = 4;
     const PROCESSES: u32 = 40;
     let folder = folder();
-    let Some(records) = traced(ROOM, ENOUGH, |_| processes_that_write(folder.path(), PROCESSES)) else { return };
+    let records = traced(ROOM, ENOUGH, |_| drop(processes_that_write(folder.path(), PROCESSES)));
+    let Some(records) = records else { return };
     let dropped = gaps(&records).find(|gap| gap.detail.as_deref() == Some("events"));
     let dropped = dropped.unwrap_or_else(|| panic!("{records:?}"));
     assert_eq!(dropped.cause, Cause::Exhausted { what: "room in the tracer's table".into() });
@@ -167,18 +168,19 @@ fn what_finds_no_room_in_a_full_table_is_counted_and_named() {
 #[test]
 fn names_of_files_are_given_up_first_where_the_tracer_costs_too_much() {
     let folder = folder();
+    let mut pids = Vec::new();
     let records = traced(u32::MAX, Budget(0.0), |look| {
         look();
-        processes_that_write(folder.path(), 7);
+        pids = processes_that_write(folder.path(), 7);
     });
     let Some(records) = records else { return };
     let given_up: Vec<String> = gaps(&records).map(ToString::to_string).collect();
     let expect = ["names of files", "names of files, bytes dirtied again"]
         .map(|what| format!("{} ({what}): ran out of the CPU time that the tracer may take", Source::TraceBytes));
     assert_eq!(given_up, expect);
-    let (bytes, named) = dirtied(&records, "head");
+    let bytes = dirtied(&records, &pids);
     assert!(bytes >= 7 * 12288, "{bytes}");
-    assert_eq!(named, 0);
+    assert!(rows(&records, &pids).all(|row| row.file.is_none()), "{records:?}");
 }
 
 /// What a buffer that a process hands to the kernel is made of.
@@ -221,7 +223,6 @@ fn write_directly(folder: &Path, memory: Memory, bytes: usize) -> std::io::Resul
 
 #[test]
 fn writes_past_the_cache_are_the_process_whatever_their_memory_is() {
-    let _writer = only_writer();
     let folder = folder();
     for (memory, blocks) in [(Memory::Anonymous, 1009), (Memory::Shared, 1013), (Memory::MappedFile, 1019)] {
         let bytes = blocks * 4096;
@@ -241,7 +242,6 @@ fn writes_past_the_cache_are_the_process_whatever_their_memory_is() {
 #[test]
 fn a_file_that_was_renamed_has_its_new_name_at_the_disk() {
     const BYTES: usize = 257 * 4096;
-    let _writer = only_writer();
     let folder = folder();
     let records = traced(u32::MAX, ENOUGH, |look| {
         let file = std::fs::File::create(folder.path().join("before")).unwrap();
@@ -273,19 +273,16 @@ fn a_new_file_with_a_number_that_was_used_before_was_not_dirty_before() {
     const FILES: u64 = 211;
     const BYTES: u64 = 16 * 4096;
     let folder = folder();
-    // By a program that no other test starts.
-    let script = "for n in $(seq $1); do dd if=/dev/zero of=file bs=65536 count=1 2> /dev/null; rm file; done";
+    let script = "for n in $(seq $1); do printf %$2s x > file; rm file; done";
+    let mut pids = Vec::new();
     let records = traced(u32::MAX, ENOUGH, |_| {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script, "sh", &FILES.to_string()]).current_dir(folder.path());
-        assert!(shell.status().unwrap().success());
+        let mut writer = shell(folder.path(), script, &[FILES, BYTES]);
+        pids.push(writer.id());
+        assert!(writer.wait().unwrap().success());
     });
     let Some(records) = records else { return };
-    let theirs = records.iter().filter_map(|record| match record {
-        Record::Event(Event { what: What::Dirtied(row), .. }) if row.who.comm == "dd".into() => Some(row),
-        _ => None,
-    });
-    let (dirtied, again) = theirs.fold((0, 0), |(all, again), row| (all + row.bytes.0, again + row.redirtied.0));
+    let (dirtied, again) =
+        rows(&records, &pids).fold((0, 0), |(all, again), row| (all + row.bytes.0, again + row.redirtied.0));
     assert!(dirtied >= FILES * BYTES, "{dirtied}");
     // A table without chains errs now and then.
     assert!(again * 10 < dirtied, "{again} of {dirtied}");
