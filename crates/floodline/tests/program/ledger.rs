@@ -190,17 +190,20 @@ fn every_workload_has_its_bytes_in_the_ledger_of_this_machine() {
     let large = named(&ledger, "files", "file", "/before-many").unwrap_or_else(|| panic!("no large file: {run}"));
     assert!(large["dirtied_bytes"].as_u64() >= Some(LARGE_PAGES * PAGE), "{large}");
     assert!(large["device_bytes"].as_u64() >= Some(LARGE_PAGES * PAGE), "{large}");
-    let by = |name: &str| {
+    let by = |name: &str, field: &str| -> u64 {
         let pid = std::fs::read_to_string(folder.path().join(name)).expect("a number");
         let lines = ledger["processes"].as_array().expect("a list").iter();
         lines
             .filter(|line| line["pid"].as_u64() == pid.trim().parse().ok())
-            .filter_map(|line| line["device_bytes"].as_u64())
+            .filter_map(|line| line[field].as_u64())
             .sum()
     };
-    let (kept, gone): (u64, u64) = (by("kept.pid"), by("gone.pid"));
+    let (kept, gone) = (by("kept.pid", "device_bytes"), by("gone.pid", "device_bytes"));
     assert!(kept >= 10_007 * PAGE / 100 * 95, "{kept}, {gone}: {run}");
-    assert!(gone <= 10_007 * PAGE / 100 * 5, "{kept}, {gone}: {run}");
+    // On a slow machine, or where another program syncs, some were written before they were removed.
+    let dropped = ledger["totals"]["cancelled_bytes"].as_u64().expect("a number");
+    let left = by("gone.pid", "dirtied_bytes").saturating_sub(dropped);
+    assert!(gone <= left + 10_007 * PAGE / 100 * 5, "{kept}, {gone}, {left} left: {run}");
     assert_eq!(ledger["mismatches"], serde_json::json!([]), "{run}");
     let totals = &ledger["totals"];
     assert!(totals["queued"]["direct_bytes"].as_u64().expect("a number") >= 19 * 65_536, "{run}");

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Writes a prime number of 64 KiB blocks to a device that is held to 4 MiB, while `$1` records (twice at
-/// once), and keeps the kernel's text of the throttle events.
+/// once) until the writer has ended, and keeps the kernel's text of the throttle events.
 const THROTTLED: &str = r#"
 set -e
 floodline=$1; cd "$2"
@@ -33,15 +33,18 @@ loop=$(losetup -f --show disk); mount $loop mnt
 bdi=/sys/class/bdi/$(cat /sys/block/${loop#/dev/}/dev)
 echo 1 > $bdi/strict_limit; echo 4194304 > $bdi/max_bytes
 echo 1 > $instance/events/writeback/balance_dirty_pages/enable
-$floodline record --for 6s --every 500ms -o one.flr --trace on & one=$!
-$floodline record --for 6s --every 700ms -o two.flr --trace on & two=$!
-while [ ! -s one.flr ] || [ ! -s two.flr ]; do sleep 0.05; done; sleep 0.5
+$floodline record --every 500ms -o one.flr --trace on & one=$!
+$floodline record --every 700ms -o two.flr --trace on & two=$!
+# The first sample comes when the tracer is attached.
+for file in one.flr two.flr; do
+    until [ "$($floodline replay $file 2> /dev/null | wc -l)" -ge 3 ]; do sleep 0.1; kill -0 $one; kill -0 $two; done
+done
 # On a busy machine the writer may be too slow to be paused.
 for n in 1 2 3 4; do
     dd if=/dev/zero of=mnt/file$n bs=64k count=509 2> /dev/null
     ! grep -q ' pause=[1-9]' $instance/trace || break
 done
-wait $one; wait $two
+kill -INT $one $two; wait $one; wait $two
 echo 0 > $instance/events/enable
 cat $instance/trace > text; basename $bdi > bdi
 "#;

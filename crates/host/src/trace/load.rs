@@ -14,9 +14,9 @@ use floodline_record::gap::Cause;
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
 use libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use rustix::process::{Resource, getrlimit};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
 
 /// What is to be loaded.
 #[derive(Clone, Copy)]
@@ -47,8 +47,8 @@ pub(super) struct Loaded {
     has_spares: bool,
 }
 
-/// What libbpf had to say since the last look: only the last words, in which the reason is.
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+// What libbpf reported on this thread since it was read last: only the last lines, which contain the reason.
+thread_local!(static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
 const SAID_MAX: usize = 8;
 
 const RUN_AS_ROOT: &str = "CAP_BPF and CAP_PERFMON; run as root";
@@ -406,18 +406,18 @@ fn is_confidential(root: &HostRoot) -> bool {
 
 /// Takes what libbpf would print.
 fn listen(_: PrintLevel, message: String) {
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     // The verifier's log comes in one message; its reason stands in front of its statistics.
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "));
     let empty = |line: &str| line.contains("failed to load") || line.contains("-- END PROG LOAD LOG --");
-    said.extend(lines.filter(|line| !empty(line)).map(str::to_owned));
-    let surplus = said.len().saturating_sub(SAID_MAX);
-    said.drain(..surplus);
+    SAID.with_borrow_mut(|said| {
+        said.extend(lines.filter(|line| !empty(line)).map(str::to_owned));
+        said.drain(..said.len().saturating_sub(SAID_MAX));
+    });
 }
 
-/// What it had to say since the last time.
+/// What libbpf reported since this was called last.
 fn heard() -> Vec<String> {
-    std::mem::take(&mut SAID.lock().unwrap_or_else(PoisonError::into_inner))
+    SAID.take()
 }
 
 #[cfg(test)]
@@ -533,6 +533,7 @@ mod tests {
         check(None, "refused: text");
         listen(PrintLevel::Warn, "libbpf: prog 'x': BEGIN\nR1 off=72 disallowed\nprocessed 9 insns\n".into());
         listen(PrintLevel::Warn, "libbpf: failed to load object 'y'\n".into());
+        std::thread::spawn(|| drop(heard())).join().unwrap(); // as another thread that loads programs does
         check(Some(22), "refused: R1 off=72 disallowed");
         fs::create_dir_all(folder.path().join("sys/kernel/security")).unwrap();
         fs::write(folder.path().join("sys/kernel/security/lockdown"), "none integrity [confidentiality]\n").unwrap();
