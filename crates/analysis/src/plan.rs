@@ -3,6 +3,7 @@
 //! keeps it, and the undo as a block of its own. Where two findings want different values of one setting, the worse
 //! finding decides and the conflict is named. Decides nothing about the values themselves.
 
+use crate::change::knob_of;
 use crate::report::{Finding, Plan, Severity, Step, When};
 
 /// The pairs of which writing one member zeroes the other: two steps for one pair are two steps for one setting.
@@ -99,8 +100,9 @@ impl Merged {
         if !assignments.is_empty() {
             keep.push(format!("printf '%s\\n' {} | sudo tee {SYSCTL_DROP_IN}", assignments.join(" ")));
         }
+        let guarded = guarded(of(When::Now));
         let later = of(When::Later).map(|step| step.command.trim_start_matches("# ").to_owned()).collect();
-        (plan.now, plan.undo, plan.keep, plan.later) = (now, undo, keep, later);
+        (plan.now, plan.undo, plan.keep, plan.guarded, plan.later) = (now, undo, keep, guarded, later);
         Some(self.plan)
     }
 }
@@ -113,6 +115,14 @@ fn push_new(lines: &mut Vec<String>, line: &str) {
 
 fn is_one_setting(one: &str, other: &str) -> bool {
     one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
+}
+
+/// The command of `floodline apply` that makes all of these steps; none if it cannot make one of them.
+fn guarded<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
+    let sets: Option<Vec<String>> =
+        steps.map(|step| knob_of(step).map(|(name, value)| format!("--set {name}={value}"))).collect();
+    let sets = sets.filter(|sets| !sets.is_empty());
+    sets.map(|sets| format!("sudo floodline apply {} --persist --yes", sets.join(" "))).into_iter().collect()
 }
 
 /// Undoes in one command what one command set, where each is a plain assignment.
@@ -232,6 +242,26 @@ mod tests {
         assert_eq!(plan.now.len(), 3, "{plan:?}");
         assert_eq!(merge(&[aside]).map(|plan| plan.now.len()), Some(1), "alone it is a plan");
         assert_eq!(merge(&[]), None);
+    }
+
+    #[test]
+    fn a_plan_that_apply_can_make_has_one_guarded_command() {
+        let guarded = |steps: Vec<Step>| merge(&[finding("a", Severity::Critical, steps)]).unwrap().guarded;
+        let window = window();
+        let pair = sysctls(&window, &[("vm.dirty_background_bytes", 1 << 25), ("vm.dirty_bytes", 1 << 27)]);
+        assert_eq!(
+            guarded(pair.clone()),
+            [
+                "sudo floodline apply --set vm.dirty_background_bytes=33554432 --set vm.dirty_bytes=134217728 --persist --yes"
+            ]
+        );
+        assert_eq!(
+            guarded(vec![journald_volatile()]),
+            ["sudo floodline apply --set journald/Storage=volatile --persist --yes"]
+        );
+        // Half a change would be another one.
+        let by_hand = Step { write: "/dev/x".to_owned(), ..journald_volatile() };
+        assert!(guarded([pair, vec![by_hand]].concat()).is_empty());
     }
 
     #[test]

@@ -203,6 +203,9 @@ pub struct Plan {
     pub undo: Vec<String>,
     /// Commands that make the change survive a reboot.
     pub keep: Vec<String>,
+    /// One command instead of `now` and `keep`: a guard undoes it unless it is confirmed. Empty if `apply` cannot make all of
+    /// the change.
+    pub guarded: Vec<String>,
     /// What cannot be done by a command now, such as another kernel.
     pub later: Vec<String>,
     /// Steps of other findings that were left out, and why.

@@ -49,6 +49,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         withheld = std::mem::take(&mut plan.now);
         plan.undo.clear();
         plan.keep.clear();
+        plan.guarded.clear();
         plan.steps.clear();
         let why = match (appears, worse.first(), rows().find(|row| row.doubt.is_none() && waits(&row))) {
             (Some(rule), _, _) => format!("{rule} would appear"),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Name of the knob.
-pub const KNOB: &str = "journald/Storage";
+pub const KNOB: &str = floodline_analysis::change::JOURNALD_STORAGE;
 /// File of a change that waits. Its name comes after that of [`KEPT`], so that it wins while it is there.
 pub const NOW: &str = "run/systemd/journald.conf.d/99-zz-floodline.now.conf";
 /// File of a confirmed change.

@@ -213,26 +213,6 @@ impl Knob {
     }
 }
 
-/// Name of the knob that a path of an attribute stands for, as the plans of findings have it.
-pub fn name_of_path(path: &str) -> Option<String> {
-    if let Some(name) = path.strip_prefix("/proc/sys/vm/") {
-        return Some(format!("vm.{name}"));
-    }
-    if let Some(rest) = path.strip_prefix("/sys/class/bdi/") {
-        return Some(format!("bdi/{rest}"));
-    }
-    if let Some((device, "wbt_lat_usec")) = path.strip_prefix("/sys/block/").and_then(|rest| rest.split_once("/queue/"))
-    {
-        return Some(format!("queue/{device}/wbt_lat_usec"));
-    }
-    if path.starts_with("/etc/systemd/journald.conf.d/") {
-        return Some(journald::KNOB.to_owned());
-    }
-    let file = path.rsplit('/').next()?;
-    let cgroup = path.strip_prefix("/sys/fs/cgroup/").filter(|_| ["memory.high", "memory.max"].contains(&file))?;
-    Some(format!("cgroup/{cgroup}"))
-}
-
 /// Smallest and largest value of a `vm` sysctl of the table.
 pub fn sysctl_range(name: &str) -> Option<(u64, u64)> {
     VM.iter().find(|row| row.0 == name).map(|row| (row.2, row.3))
@@ -373,18 +353,6 @@ mod tests {
             "0",
             "invalid value \"0\" for cgroup/a/io.max/8:0/wbps: expected a number above 0, or max",
         );
-    }
-
-    #[test]
-    fn a_path_of_a_finding_has_a_name() {
-        let check = |path: &str, expect: Option<&str>| assert_eq!(name_of_path(path).as_deref(), expect, "{path}");
-        check("/proc/sys/vm/dirty_bytes", Some("vm.dirty_bytes"));
-        check("/sys/class/bdi/8:0/max_ratio", Some("bdi/8:0/max_ratio"));
-        check("/sys/block/sda/queue/wbt_lat_usec", Some("queue/sda/wbt_lat_usec"));
-        check("/sys/fs/cgroup/a/b/memory.high", Some("cgroup/a/b/memory.high"));
-        check("/sys/fs/cgroup/a/io.max", None);
-        check("/etc/systemd/journald.conf.d/90-floodline.conf", Some("journald/Storage"));
-        check("mount -o remount", None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::live::Host;
 use crate::observe::{Schedule, observe, parse_duration};
 use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
-use floodline_analysis::change::ChangePlan;
+use floodline_analysis::change::{ChangePlan, knob_of};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::report::When;
 use floodline_host::Needs;
@@ -197,23 +197,15 @@ impl Apply {
                 },
             ));
         };
-        let knob = |path: &str| floodline_tune::knob::name_of_path(path);
         let steps = finding.plan.iter().filter(|step| step.when == When::Now);
-        let sets: Vec<String> = steps
-            .clone()
-            .filter_map(|step| Some(format!("{}={}", knob(&step.write)?, value_of(&step.value))))
-            .collect();
+        let sets: Vec<String> =
+            steps.clone().filter_map(knob_of).map(|(name, value)| format!("{name}={value}")).collect();
         if sets.is_empty() {
             let told = CliError::usage(format!("the plan of {rule} changes no knob that apply can set"));
             return Err(steps.fold(told, |told, step| told.hint(format!("do it by hand: {}", step.command))));
         }
         Ok(sets)
     }
-}
-
-/// Value of a step. That of a drop-in is behind the name of its setting.
-fn value_of(text: &str) -> &str {
-    text.rsplit_once("Storage=").map_or(text, |(_, value)| value)
 }
 
 /// The writes of a prepared plan, for people and programs.

@@ -133,7 +133,12 @@ impl Page {
     /// One plan for all findings, in blocks that can be copied.
     fn whole_plan(&mut self, plan: &Plan) {
         self.section("Plan for all findings");
-        let blocks = [("Now", &plan.now), ("Undo", &plan.undo), ("Keep after a reboot", &plan.keep)];
+        let blocks = [
+            ("Now", &plan.now),
+            ("Undo", &plan.undo),
+            ("Keep after a reboot", &plan.keep),
+            ("Or all of it under a guard, until floodline confirm", &plan.guarded),
+        ];
         for (title, commands) in blocks.into_iter().filter(|(_, commands)| !commands.is_empty()) {
             self.heading(title);
             for text in commands {

@@ -49,7 +49,7 @@ enum Brevity {
     Others,
     /// The trace's sentence and the list of cgroups.
     Who,
-    /// The command that keeps the change.
+    /// The command that keeps the change, or makes all of it under a guard.
     Keep,
 }
 
@@ -126,7 +126,9 @@ impl Page {
     }
 
     fn plan(&mut self, plan: &Plan, brevity: Brevity) {
-        let blocks = [("Do now", &plan.now, BOLD), ("  Undo", &plan.undo, DIM), ("  Keep", &plan.keep, DIM)];
+        // The guarded command keeps the change too; the details have the file.
+        let kept = if plan.guarded.is_empty() { ("  Keep", &plan.keep, DIM) } else { ("  Safely", &plan.guarded, DIM) };
+        let blocks = [("Do now", &plan.now, BOLD), ("  Undo", &plan.undo, DIM), kept];
         let (now, after) = blocks.split_at(1);
         for (label, commands, style) in now {
             self.commands(label, commands, *style);
@@ -139,7 +141,7 @@ impl Page {
         self.labelled("  Costs", plan.costs.first().map_or("", String::as_str), Style::new());
         for (label, commands, style) in after {
             match brevity {
-                Brevity::Keep if label.trim() == "Keep" && !commands.is_empty() => {
+                Brevity::Keep if *label == kept.0 && !commands.is_empty() => {
                     self.labelled(label, "shown by --details", DIM);
                 }
                 _ => self.commands(label, commands, *style),

@@ -112,6 +112,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
             rows.push(("Costs", plan.costs.first().cloned().unwrap_or_default()));
             commands.push(("Undo", plan.undo.clone()));
             commands.push(("Keep after a reboot", plan.keep.clone()));
+            commands.push(("Or under a guard", plan.guarded.clone()));
         }
         None => {
             rows.push(("What helps", first.brief.expect.clone()));
@@ -509,7 +510,13 @@ fn ledger(ledger: Option<&Ledger>) -> Section {
 fn plan(report: &Report) -> Section {
     let mut blocks = Vec::new();
     if let Some(plan) = &report.plan {
-        for (label, commands) in [("Now", &plan.now), ("Undo", &plan.undo), ("Keep after a reboot", &plan.keep)] {
+        let commands = [
+            ("Now", &plan.now),
+            ("Undo", &plan.undo),
+            ("Keep after a reboot", &plan.keep),
+            ("Or under a guard", &plan.guarded),
+        ];
+        for (label, commands) in commands {
             if !commands.is_empty() {
                 blocks.push(Block::Commands(label.to_owned(), commands.clone()));
             }
