@@ -72,6 +72,7 @@ pub(crate) fn try_by_turns(console: &Console, site: &Site, trial: Trial) -> Resu
         after_stall_s_per_hour: judged.with,
         ratio: judged.ratio,
         matched_share: 1.0,
+        any_load: false,
         predicted: None,
         switchback: Some(view::Switchback { blocks: judged.blocks, p: judged.p }),
     };

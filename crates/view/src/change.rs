@@ -161,6 +161,8 @@ pub struct Benefit {
     pub ratio: Option<(f64, f64, f64)>,
     /// Share of the time that had others of like load.
     pub matched_share: f64,
+    /// Whether all of the time was compared, although the loads differ.
+    pub any_load: bool,
     /// Predicted interval of stall seconds per hour, and whether the measured figure is inside.
     pub predicted: Option<(f64, f64, bool)>,
     /// The trial by turns that the figures come from; `None` for two recordings. Before and after are then without and
@@ -228,8 +230,15 @@ pub fn verified(verified: &Verified) -> String {
         let p = switchback.p.map(|p| format!(", exact p-value {p:.3}")).unwrap_or_default();
         let _ = writeln!(text, "  {} blocks with writing on both sides{p}", switchback.blocks);
     } else if let Some((low, ratio, high)) = benefit.ratio {
-        let _ = writeln!(text, "  after ÷ before: {ratio:.2}, interval {low:.2} to {high:.2}, at like load");
-        let _ = writeln!(text, "  {} of the time had others of like load", human::percent(benefit.matched_share));
+        let _ = write!(text, "  after ÷ before: {ratio:.2}, interval {low:.2} to {high:.2}, at ");
+        let _ = match benefit.any_load {
+            true => writeln!(text, "any load"),
+            false => writeln!(
+                text,
+                "like load\n  {} of the time had others of like load",
+                human::percent(benefit.matched_share)
+            ),
+        };
     }
     if let Some((low, high, is_inside)) = benefit.predicted {
         let place = if is_inside { "inside" } else { "outside" };
@@ -357,6 +366,7 @@ mod tests {
             after_stall_s_per_hour: Some(500.0),
             ratio: Some((0.4, 0.7, 1.2)),
             matched_share: 0.9,
+            any_load: false,
             predicted: Some((300.0, 450.0, false)),
             switchback: None,
         };
@@ -395,6 +405,7 @@ mod tests {
             after_stall_s_per_hour: Some(360.0),
             ratio: Some((0.4, 0.5, 0.7)),
             matched_share: 1.0,
+            any_load: false,
             predicted: None,
             switchback: Some(Switchback { blocks: 6, p: Some(0.031_25) }),
         };

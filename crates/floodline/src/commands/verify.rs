@@ -10,7 +10,7 @@ use crate::input::folded;
 use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
 use floodline_record::window::Window;
-use floodline_tune::benefit::{Interval, Judgement, Verdict, Why, intervals, judge};
+use floodline_tune::benefit::{Interval, Judgement, Loads, Verdict, Why, intervals, judge};
 use floodline_tune::error::TuneError;
 use floodline_tune::journal::{Entry, Journal};
 use floodline_tune::switchback::{Design, inverse};
@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
         floodline verify\n  \
         floodline verify before.flr after.flr\n  \
         floodline verify 12 before.flr after.flr --format json\n  \
+        floodline verify before.flr after.flr --any-load\n  \
         floodline verify --switchback 6x10m"
 )]
 pub(crate) struct Verify {
@@ -43,6 +44,9 @@ pub(crate) struct Verify {
     /// Undo and make the change by turns on this host, in blocks without-with-with-without or the reverse, by a coin
     #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design)]
     switchback: Option<Design>,
+    /// Compare although the loads differ: for a change that itself makes the writes fewer
+    #[arg(long, conflicts_with = "switchback")]
+    any_load: bool,
     /// Largest difference that counts as none, in percent
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_difference)]
     difference: f64,
@@ -90,7 +94,11 @@ impl Run for Verify {
             true => Some(self.check(console, id)?),
             false => None,
         };
-        let judged = recordings.map(|(before, after)| judge(&before, &after, self.difference));
+        let loads = if self.any_load { Loads::Any } else { Loads::Alike };
+        let judged = recordings.map(|(before, after)| judge(&before, &after, loads, self.difference));
+        if judged.is_some_and(|judged| matches!(judged.verdict, Verdict::NotEnough { why: Why::OtherLoad, .. })) {
+            console.note("a change that itself makes the writes fewer is judged with --any-load");
+        }
         let benefit = judged.map(|judged| self.benefit(&judged, change.as_ref().map(|(journal, _)| journal)));
         if let (Some((journal, _)), Some(benefit)) = (&mut change, &benefit) {
             self.keep(journal, benefit)?;
@@ -136,6 +144,7 @@ impl Verify {
             after_stall_s_per_hour: judged.after,
             ratio: judged.ratio,
             matched_share: judged.matched,
+            any_load: self.any_load,
             predicted,
             switchback: None,
         }

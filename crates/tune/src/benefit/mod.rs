@@ -87,8 +87,17 @@ struct Batch {
     stall: f64,
 }
 
+/// Which batches are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loads {
+    /// Those of like load.
+    Alike,
+    /// All: for a change that itself makes the writes fewer, which then are no sign of a quiet hour.
+    Any,
+}
+
 /// Compares two series. `difference` is the largest one that counts as none: 0.2 for 20 %.
-pub fn judge(before: &[Interval], after: &[Interval], difference: f64) -> Judgement {
+pub fn judge(before: &[Interval], after: &[Interval], loads: Loads, difference: f64) -> Judgement {
     let empty = |why, minutes| Judgement {
         verdict: Verdict::NotEnough { why, minutes },
         before: None,
@@ -111,7 +120,10 @@ pub fn judge(before: &[Interval], after: &[Interval], difference: f64) -> Judgem
     if is_silent(&before) || is_silent(&after) {
         return empty(Why::Silent, Some(next_minutes));
     }
-    let strata = Strata::of(&before, &after);
+    let strata = match loads {
+        Loads::Alike => Strata::of(&before, &after),
+        Loads::Any => Strata { bounds: [f64::INFINITY; 2] },
+    };
     let Some(rates) = strata.rates(&before, &after) else { return empty(Why::OtherLoad, Some(next_minutes)) };
     let matched = strata.matched(&before, &after);
     if matched < MATCHED_MIN {
@@ -183,7 +195,7 @@ fn batches(intervals: &[Interval], seconds: f64) -> Vec<Batch> {
     batches
 }
 
-/// Thirds of the load over both sides.
+/// Thirds of the load over both sides, or one stratum for all.
 struct Strata {
     bounds: [f64; 2],
 }

@@ -46,7 +46,7 @@ fn verdicts(memory: f64, minutes: usize, before: f64, after: f64) -> [u64; 4] {
             (host_with(memory, seed, minutes, before, LOAD), host_with(memory, seed + 7919, minutes, after, LOAD));
         let looks = (0..2).map(|look| 300 << look).filter(|length| *length <= minutes * 60);
         let first = looks
-            .map(|length| judge(&one, &other[..length], 0.2).verdict)
+            .map(|length| judge(&one, &other[..length], Loads::Alike, 0.2).verdict)
             .find(|verdict| !matches!(verdict, Verdict::NotEnough { .. }));
         let at = match first {
             Some(Verdict::Helped) => 0,
@@ -78,13 +78,13 @@ fn half_the_stalls_are_found_within_ten_minutes() {
 #[test]
 fn a_long_look_at_the_same_host_ends_with_no_difference() {
     let (one, other) = (host(1, 320, 0.2, LOAD), host(2, 320, 0.2, LOAD));
-    let judgement = judge(&one, &other, 0.2);
+    let judgement = judge(&one, &other, Loads::Alike, 0.2);
     assert_eq!(judgement.verdict, Verdict::NoDifference, "{judgement:?}");
 }
 
 /// Why recordings do not answer.
 fn check(before: &[Interval], after: &[Interval], expect: Why) {
-    let judgement = judge(before, after, 0.2);
+    let judgement = judge(before, after, Loads::Alike, 0.2);
     assert!(
         matches!(judgement.verdict, Verdict::NotEnough { why, minutes } if why == expect && minutes.is_none_or(|m| m > 0.0)),
         "{judgement:?}"
@@ -104,6 +104,23 @@ fn silence_is_never_success() {
 
 #[test]
 fn a_cure_without_any_stall_is_found() {
-    let judgement = judge(&host(1, 10, 0.2, LOAD), &host(2, 10, 0.0, LOAD), 0.2);
+    let judgement = judge(&host(1, 10, 0.2, LOAD), &host(2, 10, 0.0, LOAD), Loads::Alike, 0.2);
     assert_eq!(judgement.verdict, Verdict::Helped, "{judgement:?}");
+}
+
+#[test]
+fn a_cure_that_makes_the_writes_fewer_is_found_at_any_load() {
+    let (before, after) = (host(1, 10, 0.2, LOAD), host(2, 10, 0.02, LOAD / 1e3));
+    check(&before, &after, Why::OtherLoad);
+    let judgement = judge(&before, &after, Loads::Any, 0.2);
+    assert_eq!(judgement.verdict, Verdict::Helped, "{judgement:?}");
+    let judgement = judge(&before, &host(2, 10, 0.0, 0.0), Loads::Any, 0.2);
+    assert!(matches!(judgement.verdict, Verdict::NotEnough { why: Why::Silent, .. }), "{judgement:?}");
+    // The errors of the test itself: nothing changed but the load.
+    let wrong = |seed: &u64| {
+        let judged = judge(&host(*seed, 10, 0.2, LOAD), &host(seed + 7919, 10, 0.2, LOAD / 1e3), Loads::Any, 0.2);
+        matches!(judged.verdict, Verdict::Helped | Verdict::Harmed)
+    };
+    let wrong = (0..RUNS).filter(wrong).count() as u64;
+    assert!(wrong <= RUNS / 20, "{wrong} of {RUNS}");
 }
