@@ -50,6 +50,14 @@ fn the_blind_set_has_forty_sick_machines_and_thirty_that_are_well() {
 }
 
 #[test]
+fn the_chain_has_its_machines() {
+    let machines = scenarios_in("../../scenarios/chain");
+    for name in ["starved-budget", "dirty-cliff", "slow-disk-journal"] {
+        assert!(machines.get(name).is_some_and(|file| file.variants.contains_key("incident")), "{name}");
+    }
+}
+
+#[test]
 fn every_incident_has_its_scenario_with_incident_and_remedy() {
     let scenarios = scenarios();
     for name in ["starved-budget", "dirty-cliff", "slow-disk-journal", "overlay-umount", "inode-switch-storm"] {

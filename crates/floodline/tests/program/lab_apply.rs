@@ -80,6 +80,18 @@ fn vm_a_change_of_a_real_kernel_is_undone_or_kept_as_a_whole() {
     assert!(took.iter().all(|took| *took < 1_000_000_000), "{took:?}");
 }
 
+/// What an operator does on a host whose administrator switched laptop mode on: runs the command that doctor prints,
+/// confirms it, and prints what is in force.
+const AS_DOCTOR_PRINTS: &str = r#"
+sudo() { "$@"; }
+echo 'vm.laptop_mode = 5' > /etc/sysctl.d/10-admin.conf
+echo 5 > /proc/sys/vm/laptop_mode
+floodline doctor --for 1s > doctor.txt
+sed -n '/^  Safely/,/^$/p' doctor.txt | cut -c14- > command.txt
+{ . ./command.txt && floodline verify && floodline confirm --same-login; } > applied.txt || cat doctor.txt applied.txt
+cat /proc/sys/vm/laptop_mode
+"#;
+
 /// One boot of a system with systemd: its disk, a command there, and whether the power is cut after it. The command prints
 /// the four thresholds.
 fn boot(program: &str, disk: &str, events: &str) -> Run {
@@ -108,13 +120,15 @@ fn vm_a_power_cut_ends_a_change_that_waits_and_keeps_one_that_is_confirmed() {
     let disk = folder.path().join("disk").to_string_lossy().into_owned();
     let set = "floodline apply --set vm.dirty_bytes=134217728 --set vm.dirty_background_bytes=33554432 --yes --persist > /dev/null";
     let (old, new) = ("0\n20\n0\n10\n", "134217728\n0\n33554432\n0\n");
+    let confirmed = format!("{set}; floodline confirm --same-login > /dev/null");
     for (events, expect) in [
         (set.to_owned(), new.to_owned()),
+        (format!("cat /proc/sys/vm/dirty_ratio; {AS_DOCTOR_PRINTS}{confirmed}"), format!("20\n0\n{new}")),
         (
-            format!("cat /proc/sys/vm/dirty_ratio; {set}; floodline confirm --same-login > /dev/null"),
-            format!("20\n{new}"),
+            // Booted into what doctor printed, against the administrator's file.
+            "cat /proc/sys/vm/laptop_mode; floodline verify > /dev/null && floodline rollback > /dev/null".to_owned(),
+            format!("0\n{old}"),
         ),
-        ("floodline verify > /dev/null && floodline rollback > /dev/null".to_owned(), old.to_owned()),
     ] {
         let run = boot(&program, &disk, &events);
         if is_skipped(&run) {
