@@ -109,6 +109,8 @@ struct latest {
 	__u64 pages;
 	__u64 folios;
 	__u64 redirtied;
+	/* Where the places of that inode begin in `seen`. */
+	__u64 places;
 	/* Runs of the CPU in all; those whose time was taken, and their time. */
 	__u64 runs;
 	__u64 timed;
@@ -245,12 +247,12 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	return 0;
 }
 
-/* For how many pages it stands that this place was dirty before, if it was. */
-static __always_inline __u64 again(const struct dirtied_key *key, struct inode *inode, __u64 index, __u64 pages)
+/* Number of pages that this place stands for if it was dirty before, else 0. */
+static __always_inline __u64 again(const struct latest *last, __u64 index, __u64 pages)
 {
 	struct seen_count *count;
 	struct seen *table;
-	__u64 bit, mask, file, *word;
+	__u64 bit, mask, *word;
 	__u32 zero = 0;
 
 	if (index >= SEEN_WHOLE) {
@@ -259,23 +261,21 @@ static __always_inline __u64 again(const struct dirtied_key *key, struct inode *
 		pages <<= SEEN_SAMPLE_BITS;
 	}
 	table = bpf_map_lookup_elem(&seen, &zero);
-	count = bpf_map_lookup_elem(&seen_count, &zero);
-	if (!table || !count)
+	if (!table)
 		return 0;
-	/* Files begin anywhere. By the inode itself: a file that is not told from others has no number in the key, and its
-	 * number may have been another file's. */
-	file = inode->i_ino ^ (__u64)key->dev << 32 ^ (__u64)inode->i_generation * SPREAD >> 8;
-	bit = (file * SPREAD >> 20) + index;
+	bit = last->places + index;
 	word = &table->words[bit >> 6 & (SEEN_WORDS - 1)];
 	mask = 1ULL << (bit & 63);
 	if (*word & mask)
 		return pages;
 	*word |= mask;
-	count->set += 1;
+	count = bpf_map_lookup_elem(&seen_count, &zero);
+	if (count)
+		count->set += 1;
 	return 0;
 }
 
-/* Keeps who made a file dirty last, also where files are not told apart. */
+/* Another inode: keeps the process that made it dirty last, also where files are not told apart. */
 static __always_inline int keep_owner(struct latest *last, struct inode *inode)
 {
 	struct owner owner = { .cgroup_ino = last->key.cgroup_ino, .tgid = last->key.tgid };
@@ -283,6 +283,9 @@ static __always_inline int keep_owner(struct latest *last, struct inode *inode)
 
 	last->owned = (__u64)inode;
 	last->owned_ino = file.ino;
+	/* Files begin anywhere. By the inode itself: a file that is not told from others has no number in the key, and its
+	 * number may have been another file's. */
+	last->places = (file.ino ^ (__u64)file.dev << 32 ^ (__u64)file.generation * SPREAD >> 8) * SPREAD >> 20;
 	return bpf_map_update_elem(&owners, &file, &owner, 0);
 }
 
@@ -332,12 +335,13 @@ static __always_inline int dirty(struct inode *inode, __u64 index, __u64 pages)
 	    last->asked.css_set != asked.css_set || last->asked.tgid != asked.tgid ||
 	    last->asked.generation != asked.generation)
 		turn_to(last, inode, &asked);
-	if (last->owned != (__u64)inode || last->owned_ino != inode->i_ino)
+	/* Where files are told apart, an inode with another number was turned to. */
+	if (last->owned != (__u64)inode || (!asked.ino && last->owned_ino != inode->i_ino))
 		keep_owner(last, inode);
 	last->pages += pages;
 	last->folios += 1;
 	if (now->shed < SHED_AGAIN)
-		last->redirtied += again(&last->key, inode, index, pages);
+		last->redirtied += again(last, index, pages);
 	if (since) {
 		since = bpf_ktime_get_ns() - since;
 		last->timed += 1;

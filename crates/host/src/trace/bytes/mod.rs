@@ -38,7 +38,7 @@ pub(super) static PART: Part = Part {
     tables: &[
         Table { name: "dirtied", key: 32, entry: 40 },
         Table { name: "dirtied_unnamed", key: 32, entry: 40 },
-        Table { name: "latest", key: 4, entry: 136 },
+        Table { name: "latest", key: 4, entry: 144 },
         Table { name: "owners", key: 16, entry: 16 },
         Table { name: "paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
         Table { name: "large_paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
