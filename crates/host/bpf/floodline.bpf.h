@@ -78,6 +78,8 @@ struct counted {
 	/* Runs whose time was taken, and their time. */
 	__u64 timed;
 	__u64 timed_ns;
+	/* Events that a spare program took, as the first one was skipped for them. */
+	__u64 taken;
 };
 
 struct {

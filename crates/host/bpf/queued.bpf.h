@@ -319,6 +319,7 @@ enum place { FIRST, BETWEEN, LAST };
 static __always_inline int queue_once(struct bio *bio, enum place place)
 {
 	__u64 task = bpf_get_current_task(), mark = (__u64)bio, *marked;
+	struct counted *counts;
 	struct marks *all;
 	__u32 zero = 0;
 
@@ -333,6 +334,11 @@ static __always_inline int queue_once(struct bio *bio, enum place place)
 	}
 	if (place != LAST)
 		*marked = mark;
+	if (place != FIRST) {
+		counts = bpf_map_lookup_elem(&counted, &zero);
+		if (counts)
+			add(&counts->taken, 1);
+	}
 	return queue(bio);
 }
 

@@ -5,6 +5,7 @@
 
 use super::budget::Runs;
 use super::excerpt::{Excerpt, KERNEL_TYPES};
+use super::missed::{self, Missed, is_spare};
 use super::offer::permissions;
 use super::part::{Need, Part};
 use super::tracefs::Tracefs;
@@ -12,11 +13,9 @@ use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
 use floodline_record::gap::Cause;
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
-use libbpf_sys::{bpf_obj_get_info_by_fd, bpf_prog_info};
 use rustix::process::{Resource, getrlimit};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 /// What is to be loaded.
 #[derive(Clone, Copy)]
@@ -37,8 +36,7 @@ pub(super) struct Loaded {
     links: Vec<Link>,
     object: Object,
     dropped: u64,
-    /// How often each program was skipped.
-    missed: BTreeMap<String, u64>,
+    missed: Missed,
     /// Why programs of the part are not attached to functions, and what cannot be said for that.
     without_functions: Option<(Cause, &'static str)>,
     /// Whether some are.
@@ -104,7 +102,7 @@ impl Loaded {
         let object = open.load().map_err(|error| failed(root, &error))?;
         let has_spares = order.may_preempt;
         let links = attach_all(root, &object, |name| has_spares || !is_spare(name))?;
-        let (dropped, missed, has_functions) = (0, BTreeMap::new(), functions != Functions::LeftOut);
+        let (dropped, missed, has_functions) = (0, Missed::default(), functions != Functions::LeftOut);
         let loaded = Loaded { links, object, dropped, missed, without_functions: None, has_functions, has_spares };
         loaded.check(part)?;
         Ok(loaded)
@@ -146,6 +144,7 @@ impl Loaded {
                 dropped: sum.dropped + fields.u64(),
                 timed: sum.timed + fields.u64(),
                 timed_ns: sum.timed_ns + fields.u64(),
+                taken: sum.taken + fields.u64(),
             }
         })
     }
@@ -162,25 +161,22 @@ impl Loaded {
         })
     }
 
-    /// Events that the kernel ran no program for since the last call, by program: one that a task was preempted in is
-    /// not begun by another task on that CPU. Counted since 5.12. An event is lost when the spares were skipped too: it
-    /// is at most as many as the one of them that was skipped least. The first time brings the spares.
+    /// Events that no program ran for since the last call, by program. The first ones bring the spares.
     pub(super) fn newly_missed(&mut self, root: &HostRoot) -> Vec<(String, u64)> {
-        let mut least: BTreeMap<String, u64> = BTreeMap::new();
         let has_spares = self.has_spares;
-        for program in self.object.progs().filter(|program| program.autoload()) {
+        let skipped = self.object.progs().filter(|program| program.autoload()).filter_map(|program| {
             let name = program.name().to_string_lossy().into_owned();
-            let Some(missed) = misses(program.as_fd()).filter(|_| has_spares || !is_spare(&name)) else { continue };
-            let newly = missed.saturating_sub(self.missed.insert(name.clone(), missed).unwrap_or(0));
-            let group = least.entry(first_of(&name).to_owned()).or_insert(u64::MAX);
-            *group = newly.min(*group);
-        }
-        least.retain(|_, missed| *missed > 0);
-        if !least.is_empty() && !has_spares {
+            let skipped = missed::skipped(program.as_fd()).filter(|_| has_spares || !is_spare(&name))?;
+            Some((name, skipped))
+        });
+        // Read before the events that spares took: an event that is skipped meanwhile is not reported as lost.
+        let skipped: Vec<_> = skipped.collect();
+        let newly = self.missed.newly(skipped.into_iter(), self.counted().taken);
+        if !newly.is_empty() && !has_spares {
             self.links.extend(attach_all(root, &self.object, is_spare).unwrap_or_default());
             self.has_spares = true;
         }
-        least.into_iter().collect()
+        newly
     }
 
     /// Events that found no room since the last call.
@@ -236,17 +232,8 @@ pub(super) struct Counted {
     pub(super) timed: u64,
     /// Their time, nanoseconds.
     pub(super) timed_ns: u64,
-}
-
-/// How often the kernel skipped a program as it was running already.
-#[allow(unsafe_code, reason = "libbpf-rs has no safe form for one field of a program")]
-fn misses(program: BorrowedFd<'_>) -> Option<u64> {
-    let mut info = bpf_prog_info::default();
-    let mut size = u32::try_from(size_of_val(&info)).ok()?;
-    // SAFETY: `info` is all zeroes, so that the kernel fills it alone and follows no pointer in it, and `size` is its
-    // size; the call keeps neither.
-    let result = unsafe { bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut size) };
-    (result == 0).then_some(info.recursion_misses)
+    /// Events that spare programs took.
+    pub(super) taken: u64,
 }
 
 /// Programs find the fields of records by the kernel's own type information.
@@ -345,16 +332,6 @@ fn leave_out(object: &mut OpenObject, part: &Part, have: &[Have], functions: Fun
         let section = program.section().to_string_lossy().into_owned();
         program.set_autoload(Target::of(&section).is_some_and(|target| target.is_wanted(part, have, functions)));
     }
-}
-
-/// A program that stands behind another one, and takes events which that one was skipped for.
-fn is_spare(program: &str) -> bool {
-    first_of(program) != program
-}
-
-/// The program that a spare stands behind.
-fn first_of(program: &str) -> &str {
-    program.split_once("_spare").map_or(program, |(first, _)| first)
 }
 
 /// Attaches the loaded programs that are wanted by name.
@@ -549,8 +526,8 @@ mod tests {
         assert_eq!(shared.bytes()[..24], control.bytes[..24]);
         assert_eq!(shared.bytes().len(), control.bytes.len());
         let counted = Specimen::of(PARTS[0].object, "counted");
-        let numbers = ["runs", "dropped", "timed", "timed_ns"].map(|field| counted.number(field));
-        assert_eq!((numbers, counted.bytes.len()), ([1, 2, 3, 4], 32));
+        let numbers = ["runs", "dropped", "timed", "timed_ns", "taken"].map(|field| counted.number(field));
+        assert_eq!((numbers, counted.bytes.len()), ([1, 2, 3, 4, 5], 40));
     }
 
     /// Bytes of a section of a 64-bit ELF file.
@@ -588,11 +565,15 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_its_own_name_and_source_and_names_no_empty_table() {
+    fn every_part_has_its_own_name_and_source_and_knows_its_tables() {
         for part in PARTS {
+            let object = ObjectBuilder::default().open_memory(part.object).unwrap();
             let same = PARTS.iter().filter(|other| other.name == part.name || other.source == part.source);
             assert_eq!(same.count(), 1, "{}", part.name);
             for table in part.tables {
+                let map = object.maps().find(|map| map.name() == table.name).unwrap();
+                let sizes = (map.key_size() as usize, map.value_size() as usize);
+                assert_eq!(sizes, (table.key, table.entry), "{}", table.name);
                 assert!(table.key >= 4 && table.entry > 0, "{}", table.name);
             }
         }

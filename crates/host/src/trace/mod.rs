@@ -11,6 +11,7 @@ mod excerpt;
 mod fields;
 mod flusher;
 mod load;
+mod missed;
 mod offer;
 mod part;
 mod proved;
