@@ -41,6 +41,7 @@ pub(crate) struct Console {
     wanted: ColorChoice,
     color: anstream::ColorChoice,
     width: u16,
+    rows: u16,
     /// Whether standard output is left to a recording.
     is_left: bool,
 }
@@ -79,13 +80,21 @@ impl Console {
             ColorChoice::Always => anstream::ColorChoice::AlwaysAnsi,
             ColorChoice::Never => anstream::ColorChoice::Never,
         };
-        let width = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
-        Console { wanted, color, width: if width == 0 { WIDTH_DEFAULT } else { width }, is_left: false }
+        let size = rustix::termios::tcgetwinsize(stream).ok();
+        let or = |size: Option<u16>, default| size.filter(|size| *size > 0).unwrap_or(default);
+        let width = or(size.map(|size| size.ws_col), WIDTH_DEFAULT);
+        let rows = or(size.map(|size| size.ws_row), u16::MAX);
+        Console { wanted, color, width, rows, is_left: false }
     }
 
     /// Columns of the terminal, or 80.
     pub(crate) fn width(&self) -> usize {
         usize::from(self.width)
+    }
+
+    /// Lines of the terminal above its prompt; as many as there may be if standard output is not a terminal.
+    pub(crate) fn rows(&self) -> usize {
+        usize::from(self.rows.saturating_sub(1))
     }
 
     /// Whether text may be coloured.

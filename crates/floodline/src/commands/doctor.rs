@@ -138,8 +138,8 @@ impl Run for Doctor {
         };
         match self.format {
             Format::Text => {
-                let options =
-                    doctor::Options { width: console.width(), color: console.is_colored(), details: self.details };
+                let (width, rows) = (console.width(), console.rows());
+                let options = doctor::Options { width, rows, color: console.is_colored(), details: self.details };
                 console.print(&doctor::render(&report, options))?;
             }
             Format::Json => console.print(&json::doctor(&report).map_err(CliError::bug)?)?,

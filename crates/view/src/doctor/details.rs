@@ -2,7 +2,8 @@
 //! Everything a report holds: each finding with its evidence, why, the change and what it trades; what was ruled out,
 //! what was not checked, what was not read.
 
-use super::{BOLD, DIM, Page, color_of, is_calm, missing, rules, time};
+use super::screen::{when, you_see};
+use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
 use crate::layout::{Column, command, hanging, row};
 use anstyle::Style;
 use floodline_analysis::report::{Evidence, Finding, GapLine, Plan, Report, Value};
@@ -15,8 +16,9 @@ pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
     if is_calm(report) {
         page.healthy(report);
     }
-    for finding in &report.findings {
-        page.finding(finding);
+    for (at, finding) in report.findings.iter().enumerate() {
+        let seen = [you_see(&report.symptom), when(report)];
+        page.finding(finding, if at == 0 && !is_calm(report) { &seen } else { &[] });
     }
     if let Some(plan) = &report.plan {
         page.whole_plan(plan);
@@ -52,12 +54,12 @@ impl Page {
         };
         self.paragraph("", &sentence, BOLD);
         if report.findings.is_empty() {
-            self.paragraph("", &host_line(report, false), Style::new());
+            self.paragraph("", &host_line(report, false), PLAIN);
         }
         self.out.push_str(if report.findings.is_empty() { "" } else { "\n" });
     }
 
-    fn finding(&mut self, finding: &Finding) {
+    fn finding(&mut self, finding: &Finding, seen: &[String]) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
@@ -73,13 +75,19 @@ impl Page {
             self.styled(line, BOLD);
         }
         self.out.push_str("\n\n");
+        let who = [("You see", seen.join(" ")), ("Who", finding.brief.who.clone())];
+        for (title, text) in who.iter().filter(|(_, text)| !text.trim().is_empty()) {
+            self.heading(title);
+            self.paragraph("    ", text, PLAIN);
+            self.out.push('\n');
+        }
         self.evidence(&finding.evidence);
         if let Some(confirmed) = &finding.confirmed {
             self.heading("Confirmed by the trace");
-            self.paragraph("    ", confirmed, Style::new());
+            self.paragraph("    ", confirmed, PLAIN);
         }
         self.heading("Why");
-        self.paragraph("    ", &finding.cause, Style::new());
+        self.paragraph("    ", &finding.cause, PLAIN);
         if !finding.plan.is_empty() {
             self.heading("Change");
             for step in &finding.plan {
@@ -91,7 +99,7 @@ impl Page {
             }
         }
         self.heading(if finding.plan.is_empty() { "What helps" } else { "What it trades" });
-        self.paragraph("    ", &finding.trade_off, Style::new());
+        self.paragraph("    ", &finding.trade_off, PLAIN);
         self.heading("More");
         self.paragraph("    ", &format!("floodline explain {}", finding.rule), DIM);
     }
@@ -150,12 +158,12 @@ impl Page {
         for (title, lines) in notes.into_iter().filter(|(_, lines)| !lines.is_empty()) {
             self.heading(title);
             for line in lines {
-                self.paragraph("    ", line, Style::new());
+                self.paragraph("    ", line, PLAIN);
             }
         }
         if let Some(why) = &plan.arithmetic_only {
             self.heading("Not tried");
-            self.paragraph("    ", &format!("The plan rests on arithmetic only: {why}."), Style::new());
+            self.paragraph("    ", &format!("The plan rests on arithmetic only: {why}."), PLAIN);
         }
     }
 
@@ -299,7 +307,7 @@ mod tests {
     use floodline_testkit::Fixture;
     use floodline_testkit::incidents::{INCIDENTS, dirty_cliff, slow_journal};
 
-    const DETAILS: Options = Options { width: 80, color: false, details: true };
+    const DETAILS: Options = Options { width: 80, rows: 25, color: false, details: true };
 
     fn page(fixture: &Fixture, only: Option<&[&str]>) -> String {
         render(&diagnose(&fixture.window(), only), DETAILS)

@@ -3,6 +3,9 @@
 //! Computes nothing.
 
 pub(crate) mod details;
+mod fit;
+#[cfg(test)]
+mod full_tests;
 pub(crate) mod screen;
 
 use crate::export::rfc3339;
@@ -16,6 +19,8 @@ use floodline_record::units::Nanos;
 pub struct Options {
     /// Columns; at least 40 are used.
     pub width: usize,
+    /// Lines of the one screen; at least 22 and at most 25 are used.
+    pub rows: usize,
     /// Whether to colour.
     pub color: bool,
     /// Whether to print evidence, sources, what was ruled out and what was not read, instead of one screen.
@@ -24,13 +29,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { width: 80, color: false, details: false }
+        Options { width: 80, rows: fit::LINES, color: false, details: false }
     }
 }
 
 /// Lines get hard to read beyond this.
 const WIDTH_MAX: usize = 100;
 const WIDTH_MIN: usize = 40;
+const PLAIN: Style = Style::new();
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -39,7 +45,7 @@ pub fn render(report: &Report, options: Options) -> String {
     let width = options.width.clamp(WIDTH_MIN, WIDTH_MAX);
     match options.details {
         true => details::render(report, width, options.color),
-        false => screen::render(report, width, options.color),
+        false => screen::render(report, width, options.rows, options.color),
     }
 }
 

@@ -3,8 +3,9 @@
 //! that does and costs, and how to undo it. The verdict stands first and its count last. Plain words; the kernel's words
 //! and every source are in the details.
 
-use super::{BOLD, DIM, Page, color_of, is_calm, missing, rules, time};
-use crate::layout::{command, wrap};
+use super::fit::{LINES, LINES_MIN, Limits, Part, paragraph};
+use super::{BOLD, DIM, PLAIN, Page, color_of, is_calm, missing, rules, time};
+use crate::layout::command;
 use anstyle::Style;
 use floodline_analysis::report::{BusyDisk, Finding, Plan, Report, Severity, Symptom};
 use floodline_record::human;
@@ -15,141 +16,121 @@ const LABEL: usize = 13;
 const SEES_MOST_S: f64 = 30.0;
 /// Shorter than this, an observation says little, seconds.
 const SHORT_S: f64 = 10.0;
-/// Lines of a small terminal, one kept for the prompt.
-const LINES: usize = 25;
 /// Findings beside the first that get a line of their own.
 const OTHERS: usize = 2;
+/// Labels of what was cut that the last line names; it counts more of them as "what is cut short".
+const NAMED: usize = 3;
 
-/// The first screen of a report.
-pub(super) fn render(report: &Report, width: usize, color: bool) -> String {
-    let fits = |page: &Page| page.out.lines().count() <= LINES;
-    let new = || Page { out: String::new(), width, color };
-    let Some(first) = report.findings.first().filter(|_| !is_calm(report)) else {
-        let mut page = new();
-        page.calm(report);
-        return page.out;
-    };
-    let mut page = new();
-    for brevity in Brevity::ALL {
-        page = new();
-        page.sick(report, first, brevity);
-        if fits(&page) {
+/// The first screen of a report, of at most `rows` lines.
+pub(super) fn render(report: &Report, width: usize, rows: usize, color: bool) -> String {
+    let rows = rows.clamp(LINES_MIN, LINES);
+    let sick = report.findings.first().filter(|_| !is_calm(report));
+    let mut out = String::new();
+    for limits in Limits::all() {
+        let page = Page { out: String::new(), width, color };
+        let mut screen = Screen { page, limits, cut: Vec::new() };
+        match sick {
+            Some(first) => screen.sick(report, first),
+            None => screen.calm(report),
+        }
+        out = screen.page.out;
+        if out.lines().count() <= rows {
             break;
         }
     }
-    page.out
+    out
 }
 
-/// What is left to the details where a screen is full, step by step.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Brevity {
-    /// Nothing.
-    Whole,
-    /// Sentences of other findings: their names stay.
-    Others,
-    /// The trace's sentence and the list of cgroups.
-    Who,
-    /// The command that keeps the change, or makes all of it under a guard.
-    Keep,
+/// A page that keeps to limits and remembers the labels of what they cut.
+struct Screen {
+    page: Page,
+    limits: Limits,
+    cut: Vec<&'static str>,
 }
 
-impl Brevity {
-    const ALL: [Brevity; 4] = [Brevity::Whole, Brevity::Others, Brevity::Who, Brevity::Keep];
-}
-
-impl Page {
-    fn sick(&mut self, report: &Report, first: &Finding, brevity: Brevity) {
+impl Screen {
+    fn sick(&mut self, report: &Report, first: &Finding) {
         let verdict = match report.host.hostname.as_str() {
             "" => format!("{}: ", first.severity.name().to_uppercase()),
             host => format!("{} on {host}: ", first.severity.name().to_uppercase()),
         };
         self.headline(&verdict, &first.summary, color_of(first.severity));
-        self.out.push('\n');
-        self.labelled("  You see", &you_see(&report.symptom), Style::new());
-        self.labelled("  Because", &first.brief.because, Style::new());
-        if brevity < Brevity::Who {
-            self.labelled("  Seen", first.confirmed.as_deref().unwrap_or_default(), Style::new());
-            self.labelled("  Who", &first.brief.who, Style::new());
-        }
-        self.labelled("  When", &when(report), Style::new());
-        self.labelled("  Missing", &missing(&report.observation).join(" "), Style::new());
-        self.others(report, brevity);
-        self.out.push('\n');
+        self.blank();
+        self.labelled(Part::YouSee, "  You see", &you_see(&report.symptom), PLAIN);
+        self.labelled(Part::Because, "  Because", &first.brief.because, PLAIN);
+        self.labelled(Part::Seen, "  Seen", first.confirmed.as_deref().unwrap_or_default(), PLAIN);
+        self.labelled(Part::Who, "  Who", &first.brief.who, PLAIN);
+        self.labelled(Part::When, "  When", &when(report), PLAIN);
+        self.labelled(Part::Missing, "  Missing", &missing(&report.observation).join(" "), PLAIN);
+        self.others(report);
+        self.blank();
         match &report.plan {
-            Some(plan) => self.plan(plan, brevity),
-            None => self.labelled("What helps", &first.brief.expect, Style::new()),
+            Some(plan) => self.plan(plan),
+            None => {
+                self.labelled(Part::Expect, "What helps", &first.brief.expect, PLAIN);
+                self.labelled(Part::Costs, "  Note", &first.brief.costs, PLAIN);
+            }
         }
-        if report.plan.is_none() {
-            self.labelled("  Note", &first.brief.costs, Style::new());
-        }
-        self.out.push('\n');
+        self.blank();
         self.closing(report, first);
     }
 
     fn headline(&mut self, verdict: &str, sentence: &str, style: Style) {
-        let lines = wrap(&format!("{verdict}{sentence}"), self.width);
+        let most = self.limits.of(Part::Verdict);
+        let (lines, is_cut) = paragraph(&format!("{verdict}{sentence}"), self.page.width, most);
+        self.cut.extend(is_cut.then_some("the verdict"));
         for (at, line) in lines.iter().enumerate() {
             match line.strip_prefix(verdict.trim_end()).filter(|_| at == 0) {
                 Some(rest) => {
-                    self.styled(verdict.trim_end(), style);
-                    self.styled(rest, BOLD);
+                    self.page.styled(verdict.trim_end(), style);
+                    self.page.styled(rest, BOLD);
                 }
-                None => self.styled(line, BOLD),
+                None => self.page.styled(line, BOLD),
             }
-            self.out.push('\n');
+            self.blank();
         }
     }
 
     /// Findings beside the first: those that it explains by name, others with their sentence.
-    fn others(&mut self, report: &Report, brevity: Brevity) {
+    fn others(&mut self, report: &Report) {
         let rest = || report.findings.iter().skip(1);
-        let explained: Vec<String> = rest()
-            .filter(|finding| finding.explained_by.is_some())
-            .map(|finding| format!("{} ({})", finding.rule, finding.severity.name()))
-            .collect();
-        self.labelled("  Also seen", &explained.join(", "), DIM);
+        let explained = names(rest().filter(|finding| finding.explained_by.is_some()));
+        self.labelled(Part::Also, "  Also seen", &explained, DIM);
         let own: Vec<&Finding> =
             rest().filter(|finding| finding.explained_by.is_none() && finding.severity >= Severity::Warning).collect();
-        if brevity >= Brevity::Others {
-            let named: Vec<String> =
-                own.iter().map(|finding| format!("{} ({})", finding.rule, finding.severity.name())).collect();
-            self.labelled("  Besides", &named.join(", "), Style::new());
+        if self.limits.of(Part::Besides) == 0 {
+            self.labelled(Part::Names, "  Besides", &names(own.into_iter()), PLAIN);
             return;
         }
         for finding in own.iter().take(OTHERS) {
-            self.labelled("  Besides", &format!("{}: {}", finding.severity.name(), finding.summary), Style::new());
+            let text = format!("{}: {}", finding.severity.name(), finding.summary);
+            self.labelled(Part::Besides, "  Besides", &text, PLAIN);
         }
         if own.len() > OTHERS {
             let more = human::plural((own.len() - OTHERS) as u64, "finding", "findings");
-            self.labelled("", &format!("and {more} more"), Style::new());
+            self.labelled(Part::Besides, "", &format!("and {more} more"), PLAIN);
         }
     }
 
-    fn plan(&mut self, plan: &Plan, brevity: Brevity) {
-        // The guarded command keeps the change too; the details have the file.
-        let kept = if plan.guarded.is_empty() { ("  Keep", &plan.keep, DIM) } else { ("  Safely", &plan.guarded, DIM) };
-        let blocks = [("Do now", &plan.now, BOLD), ("  Undo", &plan.undo, DIM), kept];
-        let (now, after) = blocks.split_at(1);
-        for (label, commands, style) in now {
-            self.commands(label, commands, *style);
-        }
-        self.labelled(if plan.now.is_empty() { "What helps" } else { "  Later" }, &plan.later.join(" "), Style::new());
-        self.labelled("  Expect", plan.expect.first().map_or("", String::as_str), Style::new());
+    fn plan(&mut self, plan: &Plan) {
+        self.commands(Part::Now, "Do now", &plan.now, BOLD);
+        let later = if plan.now.is_empty() { "What helps" } else { "  Later" };
+        self.labelled(Part::Later, later, &plan.later.join(" "), PLAIN);
+        self.labelled(Part::Expect, "  Expect", plan.expect.first().map_or("", String::as_str), PLAIN);
         if let Some(why) = &plan.arithmetic_only {
-            self.labelled("  Untried", &format!("By arithmetic only: {why}."), DIM);
-        }
-        self.labelled("  Costs", plan.costs.first().map_or("", String::as_str), Style::new());
-        for (label, commands, style) in after {
-            match brevity {
-                Brevity::Keep if *label == kept.0 && !commands.is_empty() => {
-                    self.labelled(label, "shown by --details", DIM);
-                }
-                _ => self.commands(label, commands, *style),
+            match self.limits.of(Part::Untried) {
+                1 => self.labelled(Part::Untried, "  Untried", "By arithmetic only.", DIM),
+                _ => self.labelled(Part::Untried, "  Untried", &format!("By arithmetic only: {why}."), DIM),
             }
         }
-        if let Some(conflict) = plan.conflicts.first() {
-            self.labelled("  Left out", conflict, Style::new());
+        self.labelled(Part::Costs, "  Costs", plan.costs.first().map_or("", String::as_str), PLAIN);
+        self.commands(Part::Undo, "  Undo", &plan.undo, DIM);
+        // The guarded command keeps the change too; the details have the file.
+        match plan.guarded.is_empty() {
+            true => self.commands(Part::Keep, "  Keep", &plan.keep, DIM),
+            false => self.commands(Part::Keep, "  Safely", &plan.guarded, DIM),
         }
+        self.labelled(Part::Conflict, "  Left out", plan.conflicts.first().map_or("", String::as_str), PLAIN);
     }
 
     fn closing(&mut self, report: &Report, first: &Finding) {
@@ -164,11 +145,24 @@ impl Page {
             0 => String::new(),
             many => format!(" {} ruled out.", human::plural(many as u64, "other cause", "other causes")),
         };
-        self.text(&format!("{}.{ruled_out}{}", counts.join(", "), not_checked(report)), BOLD);
+        self.text(Part::Count, &format!("{}.{ruled_out}{}", counts.join(", "), not_checked(report)), BOLD);
+        let evidence = self.rest("Evidence");
         let explain = format!("What it means: floodline explain {}", first.rule);
-        match LABEL + 12 + explain.len() <= self.width {
-            true => self.text(&format!("Evidence: add --details. {explain}"), DIM),
-            false => self.text("Evidence: add --details", DIM),
+        if evidence.len() + 2 + explain.len() <= self.page.width {
+            return self.text(Part::Explain, &format!("{evidence}. {explain}"), DIM);
+        }
+        self.text(Part::Count, &evidence, DIM);
+        if self.limits.of(Part::Explain) > 0 && explain.len() <= self.page.width {
+            self.text(Part::Explain, &explain, DIM);
+        }
+    }
+
+    /// Where everything stands that this screen does not show.
+    fn rest(&self, always: &str) -> String {
+        match self.cut.len() {
+            0 => format!("{always}: add --details"),
+            1..=NAMED => format!("{always}, and all of {}: add --details", self.cut.join(", ")),
+            _ => format!("{always}, and what is cut short: add --details"),
         }
     }
 
@@ -187,67 +181,97 @@ impl Page {
         let mut readings = readings(report);
         readings.extend((!missing.is_empty()).then_some(("Missing", missing)));
         if !readings.is_empty() {
-            self.out.push('\n');
+            self.blank();
         }
         for (label, text) in readings {
-            self.labelled_at(&format!("  {label}"), LABEL + 6, &text, Style::new());
+            self.labelled_at(Part::Reading, (label, &format!("  {label}")), LABEL + 6, &text, PLAIN);
         }
         if !report.findings.is_empty() {
-            self.out.push('\n');
+            self.blank();
             for finding in report.findings.iter().take(OTHERS + 1) {
-                self.labelled("Note", &finding.summary, Style::new());
+                self.labelled(Part::Note, "Note", &finding.summary, PLAIN);
             }
         }
-        self.out.push('\n');
+        self.blank();
         let of = format!("{} of {all} causes ruled out.{}", report.ruled_out.len(), not_checked(report));
-        self.text(&of, Style::new());
+        self.text(Part::Count, &of, PLAIN);
         if report.window_s < SEES_MOST_S && checked > 0 {
             let hidden = match report.window_s {
                 0.0 => "Rates need a longer observation".to_owned(),
                 _ => format!("A stall twice a minute can hide from {watched}"),
             };
-            self.text(&format!("{hidden}: floodline doctor --for 1m"), Style::new());
+            self.text(Part::Count, &format!("{hidden}: floodline doctor --for 1m"), PLAIN);
         }
-        self.text("Readings and sources: add --details", DIM);
+        let rest = self.rest("Readings and sources");
+        self.text(Part::Count, &rest, DIM);
+    }
+
+    fn blank(&mut self) {
+        self.page.out.push('\n');
     }
 
     /// A label at the left and a paragraph beside it; nothing for an empty text.
-    fn labelled(&mut self, label: &str, text: &str, style: Style) {
-        self.labelled_at(label, LABEL, text, style);
+    fn labelled(&mut self, part: Part, label: &'static str, text: &str, style: Style) {
+        self.labelled_at(part, (label.trim(), label), LABEL, text, style);
     }
 
-    fn labelled_at(&mut self, label: &str, indent: usize, text: &str, style: Style) {
+    fn labelled_at(&mut self, part: Part, label: (&'static str, &str), indent: usize, text: &str, style: Style) {
         if text.is_empty() {
             return;
         }
-        for (at, line) in wrap(text, self.width.saturating_sub(indent)).iter().enumerate() {
+        let (lines, is_cut) = paragraph(text, self.page.width.saturating_sub(indent), self.limits.of(part));
+        if is_cut && !self.cut.contains(&label.0) {
+            self.cut.push(label.0);
+        }
+        self.beside(label.1, indent, &lines, style);
+    }
+
+    /// Lines beside a label at the left.
+    fn beside(&mut self, label: &str, indent: usize, lines: &[String], style: Style) {
+        for (at, line) in lines.iter().enumerate() {
             let lead = if at == 0 { label } else { "" };
-            self.styled(&format!("{lead:indent$}"), if lead.starts_with(' ') { DIM } else { BOLD });
-            self.styled(line, style);
-            self.out.push('\n');
+            self.page.styled(&format!("{lead:indent$}"), if lead.starts_with(' ') { DIM } else { BOLD });
+            self.page.styled(line, style);
+            self.blank();
         }
     }
 
     /// Commands beside a label, each continued with a backslash, so that the block can be copied.
-    fn commands(&mut self, label: &str, commands: &[String], style: Style) {
-        for (at, text) in commands.iter().enumerate() {
-            let mut lines = String::new();
-            command(&mut lines, LABEL, text, self.width);
-            for (number, line) in lines.lines().enumerate() {
-                let lead = if at == 0 && number == 0 { label } else { "" };
-                self.styled(&format!("{lead:LABEL$}"), if lead.starts_with(' ') { DIM } else { BOLD });
-                self.styled(line.get(LABEL..).unwrap_or_default(), style);
-                self.out.push('\n');
-            }
+    fn commands(&mut self, part: Part, label: &str, commands: &[String], style: Style) {
+        let mut lines = String::new();
+        for text in commands {
+            command(&mut lines, 0, text, self.page.width.saturating_sub(LABEL));
         }
+        let mut lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+        if self.limits.of(part) == 0 && !lines.is_empty() {
+            let many = human::plural(commands.len() as u64, "command", "commands");
+            lines = vec![format!("{many}: see --details")];
+        }
+        self.beside(label, LABEL, &lines, style);
     }
 
-    fn text(&mut self, text: &str, style: Style) {
-        for line in wrap(text, self.width) {
-            self.styled(&line, style);
-            self.out.push('\n');
+    fn text(&mut self, part: Part, text: &str, style: Style) {
+        for line in paragraph(text, self.page.width, self.limits.of(part)).0 {
+            self.page.styled(&line, style);
+            self.blank();
         }
     }
+}
+
+/// "dirty-cliff (warning), dominant-writer (info; 2 findings)".
+fn names<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let mut named: Vec<(&str, Severity, u64)> = Vec::new();
+    for finding in findings {
+        match named.iter_mut().find(|(rule, severity, _)| (*rule, *severity) == (finding.rule, finding.severity)) {
+            Some((_, _, count)) => *count += 1,
+            None => named.push((finding.rule, finding.severity, 1)),
+        }
+    }
+    let text = named.iter().map(|(rule, severity, count)| match count {
+        1 => format!("{rule} ({})", severity.name()),
+        _ => format!("{rule} ({}; {count} findings)", severity.name()),
+    });
+    text.collect::<Vec<_>>().join(", ")
 }
 
 /// The verdict on a host on which nothing hurts: its word and its sentence.

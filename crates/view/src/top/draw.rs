@@ -185,7 +185,7 @@ fn verdict(buffer: &mut Buffer, area: Rect, look: &Look, state: &mut State) {
     let Some(report) = &look.report else {
         return put(buffer, area, area.y, "A diagnosis needs two samples.", PLAIN);
     };
-    let options = doctor::Options { width: usize::from(area.width), color: false, details: false };
+    let options = doctor::Options { width: usize::from(area.width), ..doctor::Options::default() };
     let text = doctor::render(report, options);
     let lines: Vec<&str> = text.lines().collect();
     let height = usize::from(area.height);

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a full screen leaves to the details, part by part. Each part has a shortest form of one line, and all shortest
+//! forms together take fewer lines than a screen has, so that no report makes the screen longer.
+
+use crate::layout::{columns, wrap};
+
+/// Lines of the longest screen.
+pub(super) const LINES: usize = 25;
+/// Lines of all parts in their shortest form.
+pub(super) const LINES_MIN: usize = 22;
+
+/// A part of the screen that can be shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Verdict,
+    YouSee,
+    Because,
+    Seen,
+    Who,
+    When,
+    Missing,
+    Also,
+    /// Findings beside the first, with a sentence each; 0 lines leave their names.
+    Besides,
+    /// Names of the findings beside the first.
+    Names,
+    Now,
+    Later,
+    Expect,
+    Untried,
+    Costs,
+    Undo,
+    Keep,
+    Conflict,
+    Note,
+    Reading,
+    Count,
+    Explain,
+}
+
+/// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
+/// not be copied. What to type now goes last.
+const STEPS: [(Part, usize); 27] = [
+    (Part::Besides, 0),
+    (Part::Missing, 1),
+    (Part::Untried, 1),
+    (Part::Seen, 1),
+    (Part::Who, 1),
+    (Part::Keep, 0),
+    (Part::Expect, 1),
+    (Part::Because, 2),
+    (Part::Costs, 1),
+    (Part::Conflict, 1),
+    (Part::Note, 2),
+    (Part::YouSee, 1),
+    (Part::Seen, 0),
+    (Part::Also, 1),
+    (Part::Names, 1),
+    (Part::Later, 1),
+    (Part::Who, 0),
+    (Part::Explain, 0),
+    (Part::Undo, 0),
+    (Part::When, 1),
+    (Part::Verdict, 2),
+    (Part::Because, 1),
+    (Part::Note, 1),
+    (Part::Reading, 1),
+    (Part::Count, 2),
+    (Part::Now, 0),
+    (Part::Verdict, 1),
+];
+
+/// How many lines each part may take.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    taken: usize,
+}
+
+impl Limits {
+    /// From no limit at all to the shortest form of each part.
+    pub(super) fn all() -> impl Iterator<Item = Limits> {
+        (0..=STEPS.len()).map(|taken| Limits { taken })
+    }
+
+    /// Lines that a part may take. Commands with none have one line that says where they are.
+    pub(super) fn of(self, part: Part) -> usize {
+        let steps = STEPS.iter().take(self.taken).rev();
+        steps.copied().find(|(step, _)| *step == part).map_or(usize::MAX, |(_, lines)| lines)
+    }
+}
+
+/// The lines of a paragraph, and whether it was cut: behind the last sentence that fits, else behind the last word.
+pub(super) fn paragraph(text: &str, width: usize, most: usize) -> (Vec<String>, bool) {
+    let mut lines = wrap(text, width);
+    if lines.len() <= most {
+        return (lines, false);
+    }
+    let ends = text.match_indices(". ").filter_map(|(at, _)| text.get(..=at));
+    let ends = ends.filter(|sentence| !sentence.ends_with("e.g.") && !sentence.ends_with("i.e."));
+    let sentences = ends.map(|sentence| wrap(sentence, width)).take_while(|lines| lines.len() <= most);
+    if let Some(lines) = sentences.last() {
+        return (lines, true);
+    }
+    lines.truncate(most);
+    if let Some(last) = lines.last_mut() {
+        while columns(last) + 2 > width {
+            match last.trim_end().rfind(' ') {
+                Some(space) => last.truncate(space),
+                None if last.pop().is_none() => break,
+                None => {}
+            }
+        }
+        *last = format!("{} …", last.trim_end());
+    }
+    (lines, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_ends_behind_a_sentence_or_says_that_it_goes_on() {
+        let cut = |text, most| {
+            let (lines, was_cut) = paragraph(text, 12, most);
+            assert!(lines.iter().all(|line| columns(line) <= 12), "{lines:?}");
+            (lines.join("/"), was_cut)
+        };
+        assert_eq!(cut("One. Two.", 1), ("One. Two.".to_owned(), false));
+        assert_eq!(cut("One two. Three four five.", 1), ("One two.".to_owned(), true));
+        assert_eq!(cut("One two. Three four. Five six.", 2), ("One two./Three four.".to_owned(), true));
+        assert_eq!(cut("One two three four five six", 2), ("One two/three four …".to_owned(), true));
+        assert_eq!(cut("/a/very/long/path/of/a/cgroup", 1), ("/a/very/ …".to_owned(), true));
+        assert!(cut("日本語日本語日本語", 1).1);
+        assert_eq!(cut("Files, e.g. of a log, wait.", 1), ("Files, …".to_owned(), true));
+        assert_eq!(cut("It is vda. vdb is idle.", 1), ("It is vda.".to_owned(), true));
+        assert_eq!(cut("any text of two lines", 0), (String::new(), true));
+    }
+
+    #[test]
+    fn each_part_only_gets_shorter() {
+        for (at, (part, lines)) in STEPS.iter().enumerate() {
+            assert!(Limits { taken: at }.of(*part) > *lines, "step {at}: {part:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The screen of reports that are fuller than any rule makes them.
+
+use super::{Options, render};
+use floodline_analysis::diagnose::{diagnose, rules::RULES};
+use floodline_analysis::report::{Brief, Finding, HoleLine, Observation, Plan, Report, Severity, Stretch};
+use floodline_testkit::incidents::starved_budget;
+
+/// A report in which each text is `text`, with `findings` findings and a plan of `commands` commands in each block.
+fn full(text: &str, findings: usize, commands: usize) -> Report {
+    let mut report = diagnose(&starved_budget().window(), None);
+    let text = || text.to_owned();
+    let command = |number| format!("sudo sysctl -w vm.dirty_background_bytes={number} vm.dirty_bytes=134217728");
+    let brief = Brief { because: text(), who: text(), expect: text(), costs: text() };
+    let severities = [Severity::Critical, Severity::Warning, Severity::Info];
+    let finding = |at: usize| Finding {
+        rule: RULES[at % RULES.len()].name,
+        severity: severities[at % 3],
+        summary: text(),
+        confirmed: Some(text()),
+        brief: brief.clone(),
+        explained_by: (at % 2 == 1).then_some("dirty-cliff"),
+        ..Finding::default()
+    };
+    report.findings = (0..findings).map(finding).collect();
+    report.host.hostname = text();
+    report.plan = (commands > 0).then(|| Plan {
+        now: (0..commands).map(command).collect(),
+        undo: (0..commands).map(command).collect(),
+        keep: (0..commands).map(command).collect(),
+        guarded: (0..commands).map(command).collect(),
+        expect: vec![text()],
+        costs: vec![text()],
+        later: vec![text(), text()],
+        conflicts: vec![text()],
+        arithmetic_only: Some(text()),
+        ..Plan::default()
+    });
+    let hole = HoleLine {
+        from_wall_ns: 1_750_000_000_000_000_000,
+        length_s: 1.5,
+        missing_samples: 3,
+        io_pressure_some_s: Some(1.25),
+        memory_pressure_some_s: None,
+    };
+    report.observation = Observation {
+        samples: 1_000_000,
+        missing_samples: 999,
+        longest_hole_s: 86_400.0,
+        holes: vec![hole],
+        samples_back_in_time: 12,
+        wall_clock_jumps: 5,
+        largest_wall_clock_jump_s: Some(-3_600.0),
+        largest_wall_clock_jump_wall_ns: Some(1_750_000_000_000_000_000),
+        ..Observation::default()
+    };
+    report.stretch =
+        Some(Stretch { from_wall_ns: 0, to_wall_ns: 1, of_s: 86_400.0, of_stretches: 1_440, others: Vec::new() });
+    report
+}
+
+#[test]
+fn no_report_makes_the_screen_longer_than_the_terminal_or_25_lines() {
+    let long = "The kernel writes nothing until the data are old enough, and then all of it. ".repeat(4);
+    let texts = ["A word.".to_owned(), long, "no end of a sentence ".repeat(12), "/a界".repeat(100)];
+    for text in &texts {
+        for (findings, commands) in [(1, 0), (3, 2), (16, 4), (40, 30)] {
+            let mut report = full(text, findings, commands);
+            for width in [0, 80, 500] {
+                for rows in [0, 23, 100] {
+                    let most = rows.clamp(22, 25);
+                    let screen = render(&report, Options { width, rows, ..Options::default() });
+                    let lines = screen.lines().count();
+                    assert!(lines <= most, "{lines} lines, {findings} findings, {commands} commands:\n{screen}");
+                    assert!(screen.starts_with("CRITICAL on"), "{screen}");
+                    assert!(screen.contains("--details"), "{screen}");
+                    // A block of commands is whole or not there, so that no half of it is copied.
+                    let shown = screen.replace(" \\\n", "").matches("sudo sysctl").count();
+                    assert!(
+                        commands == 0 || shown.is_multiple_of(commands),
+                        "{shown} of {commands} commands:\n{screen}"
+                    );
+                }
+            }
+            report.findings.iter_mut().for_each(|finding| finding.severity = Severity::Info);
+            let calm = render(&report, Options::default());
+            assert!(calm.lines().count() <= 25 && calm.contains("--details"), "{calm}");
+        }
+    }
+}
+
+#[test]
+fn a_full_screen_names_what_it_leaves_to_the_details() {
+    let sentence = "The kernel writes nothing until the data are old enough, and then all of it.";
+    let text = format!("{sentence} They go to the disk in one piece, and every other write waits behind it.");
+    let mut report = full(&text, 1, 1);
+    report.host.hostname = "web-1".to_owned();
+    report.findings[0].summary = "The disk is busy.".to_owned();
+    report.findings[0].confirmed = None;
+    let screen = render(&report, Options::default());
+    insta::assert_snapshot!(screen);
+    let details = render(&report, Options { details: true, ..Options::default() }).replace("\n    ", " ");
+    for text in [sentence, "every other write waits behind it.", "999 of", "sudo sysctl -w", "Tasks wait for I/O"] {
+        assert!(details.contains(text), "{text:?} in\n{details}");
+    }
+    report.plan = None;
+    report.observation = Observation::default();
+    let roomy = render(&report, Options::default());
+    assert!(roomy.contains("Evidence: add --details") && !roomy.contains(" …"), "{roomy}");
+}
