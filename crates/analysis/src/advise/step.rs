@@ -65,6 +65,28 @@ fn undo(window: &Window, knob: &Knob) -> String {
     }
 }
 
+/// Writes a word to a file of a device or bdi below `folder` in sysfs. `None` for a name that no kernel gives one: it
+/// would not be safe in a command.
+pub fn device_setting(folder: &str, name: &str, file: &str, old: &str, new: &str) -> Option<Step> {
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":-_.".contains(&byte)) {
+        return None;
+    }
+    let path = format!("{folder}/{name}/{file}");
+    Some(Step {
+        when: When::Now,
+        value: new.to_owned(),
+        undo: format!("echo {old} > {path}"),
+        command: format!("echo {new} > {path}"),
+        write: path,
+    })
+}
+
+/// Makes the kernel hold a bdi to its share at all times, or only while the machine is over its freerun ceiling.
+pub fn strict_limit(bdi: &str, is_on: bool) -> Option<Step> {
+    let (old, new) = if is_on { ("0", "1") } else { ("1", "0") };
+    device_setting("/sys/class/bdi", bdi, "strict_limit", old, new)
+}
+
 /// Keeps the journal in memory from now on.
 pub fn journald_volatile() -> Step {
     Step {

@@ -88,6 +88,11 @@ impl<'a> Derived<'a> {
         *self.speed.get_or_init(|| self.drains().first().and_then(Device::write_bandwidth))
     }
 
+    /// Whether more is dirtied than the device that most is written to writes.
+    pub fn is_outrun(&self) -> bool {
+        matches!((self.dirty.dirtying_rate, self.speed()), (Some(rate), Some(speed)) if rate > speed.value)
+    }
+
     /// What each disk did while it was busy, in the order of [`Derived::disks`].
     pub fn loads(&self) -> &[(Device<'a>, Load)] {
         let busy = |disk: &Device<'a>| (*disk, load::busy(self, disk));

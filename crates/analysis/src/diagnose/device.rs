@@ -153,6 +153,12 @@ impl<'a> Device<'a> {
         ratio(self.span.growth.write_time, self.span.growth.writes).map(|ns| ns / 1e9)
     }
 
+    /// Mean requests in flight while it was busy.
+    pub fn queue(&self) -> Option<f64> {
+        let (busy, weighted) = (self.span.growth.io_time?, self.span.growth.weighted_io_time?);
+        (busy.0 > 0).then(|| weighted.0 as f64 / busy.0 as f64)
+    }
+
     /// Share of the window with a request in flight, at most 1.
     pub fn utilisation(&self) -> Option<f64> {
         per_second(self.span.growth.io_time, self.span.seconds()).map(|ns| (ns / 1e9).min(1.0))

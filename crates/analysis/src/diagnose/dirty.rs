@@ -4,6 +4,7 @@
 //! throttling compares dirty and under writeback together: two different numbers here, too.
 //! Mirrors the machine-wide part of `balance_dirty_pages()` and `wb_over_bg_thresh()`.
 
+use crate::report::Evidence;
 use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos, Pages};
 use floodline_record::window::Window;
@@ -60,6 +61,24 @@ impl Dirty {
             can_have_throttled: can_have_throttled(window),
             io_pressure_some: io_pressure_some(window),
         }
+    }
+
+    /// The hard threshold as a row of evidence.
+    pub fn hard_threshold_row(&self) -> Option<Evidence> {
+        let row = |limit: Bytes| Evidence::bytes("Hard threshold in force", limit.0, "/proc/vmstat nr_dirty_threshold");
+        self.hard_threshold.map(row)
+    }
+
+    /// The background threshold as a row of evidence, under the name that an argument gives it.
+    pub fn background_threshold_row(&self, name: &str) -> Option<Evidence> {
+        let row = |limit: Bytes| Evidence::bytes(name, limit.0, "/proc/vmstat nr_dirty_background_threshold");
+        self.background_threshold.map(row)
+    }
+
+    /// The time in which tasks waited for I/O as a row of evidence.
+    pub fn io_pressure_row(&self) -> Option<Evidence> {
+        let row = |share| Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some");
+        self.io_pressure_some.map(row)
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod burst;
 pub mod cgroup;
 pub mod cycle;
+pub mod database;
 pub mod derived;
 pub mod device;
 pub mod dirty;
@@ -16,6 +17,7 @@ mod evidence;
 pub mod flusher;
 pub mod heirs;
 pub mod holes;
+pub mod limits;
 pub mod load;
 pub mod missing;
 pub mod rules;

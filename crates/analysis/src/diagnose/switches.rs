@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moves of inodes between cgroups, and writing to others' inodes, as rules see them: added up by device and
-//! pair of cgroups, from the events of a tracer. Files show none of it.
+//! pair of cgroups, from the events of a tracer. Files show only the kworkers that move them, and removed cgroups that linger.
 
+use super::derived::Derived;
+use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
+use floodline_record::sample::CgroupRow;
 use floodline_record::units::Nanos;
-use floodline_record::window::Window;
+use floodline_record::window::{Span, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -52,6 +55,47 @@ pub struct Foreign {
     pub folios: u64,
     /// The inode it last happened to.
     pub last_ino: u64,
+}
+
+/// Kworkers of the workqueue that moves inodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Workers {
+    /// CPU seconds that they used; `None` where no CPU times of processes were read twice.
+    pub cpu_s: Option<f64>,
+    /// How many were seen.
+    pub seen: u64,
+}
+
+/// The workqueue's name, as the kernel appends it to a kworker's.
+const WORKQUEUE: &[u8] = b"inode_switch_wbs";
+
+/// What kworkers did that move inodes.
+pub fn workers(derived: &Derived<'_>) -> Workers {
+    let is_worker = |id: &EntityId| match derived.window.entities.get(id) {
+        Some(Entity::Process { comm, .. }) => {
+            let comm = comm.as_bytes();
+            comm.starts_with(b"kworker") && comm.windows(WORKQUEUE.len()).any(|part| part == WORKQUEUE)
+        }
+        _ => false,
+    };
+    let seconds = |time: Option<Nanos>| time.unwrap_or_default().as_secs_f64();
+    let processes = &derived.window.processes;
+    let workers: Vec<f64> = processes
+        .iter()
+        .filter(|(id, _)| is_worker(id))
+        .map(|(_, span)| seconds(span.growth.utime) + seconds(span.growth.stime))
+        .collect();
+    let was_read = processes.values().any(|span| span.growth.stime.is_some());
+    Workers { cpu_s: (was_read && derived.has_rates).then(|| workers.iter().sum()), seen: workers.len() as u64 }
+}
+
+/// Removed cgroups that the kernel has not freed yet.
+pub fn dying(window: &Window) -> Option<u64> {
+    let dying = |span: &Span<CgroupRow>| {
+        let memory = span.last.nr_dying_subsys_memory.map(|count| count.0);
+        memory.or(span.last.nr_dying_descendants.map(|count| count.0))
+    };
+    window.cgroups.values().filter_map(dying).max()
 }
 
 /// Whether moves were traced.

@@ -34,7 +34,6 @@ fn check(derived: &Derived<'_>) -> Verdict {
         rule: RULE.name,
         severity: Severity::Info,
         summary: format!("{} tasks waited for I/O at the same moment.", blocked.0),
-        confirmed: None,
         evidence: vec![
             Evidence::count("Tasks blocked, most in a sample", blocked.0, "/proc/stat procs_blocked")
                 .against(MANY as f64),
@@ -46,10 +45,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
             expect: "Let fewer tasks write at once.".to_owned(),
             costs: String::new(),
         },
-        explained_by: None,
-        devices: Vec::new(),
-        plan: Vec::new(),
         trade_off: String::new(),
+        ..Finding::default()
     }])
 }
 

@@ -103,6 +103,13 @@ impl Writers<'_> {
     pub fn unreadable(&self) -> usize {
         self.processes.iter().filter(|writer| !writer.kthread && writer.dirtied_bytes.is_none()).count()
     }
+
+    /// Whether more than half of what was dirtied is by none of the processes that could be read, while others could not.
+    pub fn unseen_could_dominate(&self) -> bool {
+        let total = self.machine_dirtied_bytes.unwrap_or(0);
+        let unseen = self.unattributed_bytes().unwrap_or(0);
+        self.unreadable() > 0 && unseen >= DOMINANT_LEAST && unseen as f64 > DOMINANT_SHARE * total as f64
+    }
 }
 
 /// Who wrote how much: within the window, or, in one look, since they were started.

@@ -152,9 +152,7 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
                 .against(USED_DIRTY as f64)
         }));
     }
-    evidence.extend(pressure.map(|share| {
-        Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
-    }));
+    evidence.extend(derived.dirty.io_pressure_row().map(|row| row.against(HURTS_PRESSURE)));
     let charged = match derived.behaviour {
         Some(kernel) if kernel.stack.loop_charges_cgroup && facts.cgroups.has_unified_writeback() => {
             " On this kernel the second copy is charged to the container too and counts against its dirty budget. Its \
@@ -166,7 +164,6 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     let carrier = shown.first().map(|one| one.below.mount_point.to_string()).unwrap_or_default();
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity,
         summary,
         evidence,
@@ -188,14 +185,13 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
                     .to_owned(),
         },
         plan: shown.iter().filter_map(|one| direct(one.name)).collect(),
-        explained_by: None,
-        devices: Vec::new(),
         trade_off: "Reads of the image are no longer cached a second time: what does not fit into the cache above is \
          read from the disk. The image must begin on a sector of the disk, and the loop device must use sectors of \
          the disk's size (losetup --sector-size). Otherwise the kernel refuses and stays buffered: check loop/dio \
          afterwards. The change lasts until the device is set up again. Add --direct-io=on to the command that sets \
          it up."
             .to_owned(),
+        ..Finding::default()
     }
 }
 

@@ -7,14 +7,14 @@
 mod weights;
 
 use crate::diagnose::derived::Derived;
-use crate::diagnose::{Rule, Verdict, cgroup, device};
+use crate::diagnose::{Rule, Verdict, cgroup, device, limits};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
 use floodline_kernel::{Behaviour, CgroupWriteback, WhyNot, cgroup_writeback};
 use floodline_record::facts::{CgroupMode, HostFacts, Mount};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
-use floodline_record::sample::CgroupIoRow;
+use floodline_record::name::Name;
 use floodline_record::units::Limit;
 use std::collections::BTreeMap;
 
@@ -29,8 +29,6 @@ pub const RULE: Rule = Rule {
 
 /// Boot option that puts everything on the unified hierarchy.
 const UNIFIED: &str = "systemd.unified_cgroup_hierarchy=1";
-/// Dirtied bytes, in multiples of a limit, from which it was passed.
-const PASSED: f64 = 1.2;
 /// Bits of `controllers`.
 const MEMORY: u64 = 0b01;
 const IO: u64 = 0b10;
@@ -63,41 +61,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
-/// Cgroups with a limit on written bytes or operations, and the devices it is for.
-fn limited_writes<'a>(derived: &Derived<'a>) -> Vec<(EntityId, floodline_record::id::DevId, &'a CgroupIoRow)> {
-    let limits = |row: &CgroupIoRow| [row.wbps_max, row.wiops_max].iter().flatten().any(|limit| *limit != Limit::MAX);
-    derived
-        .window
-        .cgroup_io
-        .iter()
-        .filter(|(_, span)| limits(&span.last))
-        .filter_map(|(id, span)| match derived.window.entities.get(id) {
-            Some(Entity::CgroupIo { cgroup, dev }) => Some((*cgroup, *dev, &span.last)),
-            _ => None,
-        })
-        .collect()
-}
-
-/// Cgroups with a memory limit.
-fn limited_memory(derived: &Derived<'_>) -> Vec<EntityId> {
-    let limits =
-        |max: Option<Limit>, high: Option<Limit>| [max, high].iter().flatten().any(|limit| *limit != Limit::MAX);
-    derived
-        .window
-        .cgroup_limits
-        .iter()
-        .filter(|(id, span)| {
-            limits(span.last.memory_max, span.last.memory_high)
-                && cgroup::path(derived.window, **id).is_some_and(|path| path.as_bytes() != b"/")
-        })
-        .map(|(id, _)| *id)
-        .collect()
-}
-
 /// Memory and io are not both on the unified hierarchy.
 fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
-    let writes = limited_writes(derived);
-    let memory = limited_memory(derived);
+    let writes = limits::of_writes(derived);
+    let memory = limits::of_memory(derived);
     let weighted = weights::weighted(derived).len() as u64;
     if writes.is_empty() && memory.is_empty() && weighted == 0 {
         return None;
@@ -116,7 +83,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         }
         count => {
             // A limit that nobody passes is worth knowing; one that was passed did not do what it is for.
-            let severity = if passed(derived, &writes).is_empty() { Severity::Info } else { Severity::Warning };
+            let severity = if limits::passed(derived, &writes).is_empty() { Severity::Info } else { Severity::Warning };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
     };
@@ -132,8 +99,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     if weighted > 0 {
         evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
     }
-    evidence.extend(limit_rows(derived, &writes));
-    evidence.extend(passed(derived, &writes).into_iter().take(3).map(|(cgroup, rate)| {
+    evidence.extend(limits::rows(derived, &writes));
+    evidence.extend(limits::passed(derived, &writes).into_iter().take(3).map(|(cgroup, rate)| {
         let name = format!("Dirtied by {}", derived.label(cgroup));
         Evidence::rate(name, rate, "/proc/PID/io write_bytes of its processes")
     }));
@@ -144,7 +111,6 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     }));
     Some(Finding {
         rule: RULE.name,
-        confirmed: None,
         severity,
         summary: format!("{fails}: cgroups are {mode} here."),
         evidence,
@@ -157,8 +123,6 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
             costs: "Small values of vm.dirty_bytes then starve small cgroups. Set ratios before the move.".to_owned(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause: "The memory and io controllers are not on one hierarchy. The kernel then does not know which cgroup a \
          page belongs to when it writes it. All buffered writes are issued as the root's, and only the machine's own \
          threshold throttles. A cgroup may fill its whole memory limit with dirty pages. Its reclaim then waits for \
@@ -175,44 +139,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
          cgroups starve (starved-dirty-budget): set ratios before you move. Replace software that supports version 1 \
          only before you move."
             .to_owned(),
+        ..Finding::default()
     })
-}
-
-/// Cgroups whose processes dirtied more than their limit lets through, with the rate, bytes per second.
-fn passed(
-    derived: &Derived<'_>,
-    limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)],
-) -> Vec<(EntityId, f64)> {
-    let seconds = derived.seconds;
-    if !derived.has_rates {
-        return Vec::new();
-    }
-    let writers = derived.writers();
-    let of = |(cgroup, _, row): &(EntityId, floodline_record::id::DevId, &CgroupIoRow)| {
-        let limit = row.wbps_max.and_then(Limit::bytes)?.0 as f64;
-        let its = writers.processes.iter().filter(|writer| writer.cgroup == Some(*cgroup));
-        let bytes = its.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
-        let rate = bytes as f64 / seconds;
-        (rate > PASSED * limit).then_some((*cgroup, rate))
-    };
-    limits.iter().filter_map(of).collect()
-}
-
-fn limit_rows(
-    derived: &Derived<'_>,
-    limits: &[(EntityId, floodline_record::id::DevId, &CgroupIoRow)],
-) -> Vec<Evidence> {
-    let row = |(cgroup, dev, row): &(EntityId, floodline_record::id::DevId, &CgroupIoRow)| {
-        let name = format!("Limit of {} on {dev}", derived.label(*cgroup));
-        match (row.wbps_max.and_then(Limit::bytes), row.wiops_max.and_then(Limit::bytes)) {
-            (Some(bytes), _) => Some(Evidence::rate(name, bytes.0 as f64, "io.max wbps, or blkio.throttle")),
-            (None, Some(writes)) => {
-                Some(Evidence::per_second(name, writes.0 as f64, "io.max wiops, or blkio.throttle"))
-            }
-            (None, None) => None,
-        }
-    };
-    limits.iter().filter_map(row).take(4).collect()
 }
 
 /// Why a filesystem does not tell cgroups apart, where it has pages to write back and does not.
@@ -227,7 +155,7 @@ fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
 /// A write limit for a device whose filesystem does not tell cgroups apart.
 fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let mut escaping: Vec<(EntityId, &Mount, WhyNot)> = Vec::new();
-    let limits = limited_writes(derived);
+    let limits = limits::of_writes(derived);
     for (cgroup, dev, _) in &limits {
         let mounts = device::by_dev(derived.window, *dev).map(|device| device.mounts()).unwrap_or_default();
         let writable = mounts.into_iter().filter(|mount| !mount.has_option("ro"));
@@ -238,23 +166,22 @@ fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Findi
     let mut evidence = vec![
         Evidence::text(
             format!("Filesystem of {}", mount.mount_point),
-            floodline_record::name::Name::new(&mount.fs_type).to_string(),
+            Name::new(&mount.fs_type).to_string(),
             "/proc/self/mountinfo",
         )
         .against_text(why.to_string()),
     ];
-    let kernel = floodline_record::name::Name::new(&facts.kernel_release).to_string();
+    let kernel = Name::new(&facts.kernel_release).to_string();
     evidence.push(Evidence::text("Kernel", kernel, "uname -r"));
-    evidence.extend(limit_rows(derived, &limits));
+    evidence.extend(limits::rows(derived, &limits));
     Some(Finding {
         rule: RULE.name,
-        confirmed: None,
         severity: Severity::Warning,
         summary: format!(
             "Write limits of {} do not hold buffered writes on {}: {} has no cgroup writeback here.",
             human::plural(escaping.len() as u64, "cgroup", "cgroups"),
             mount.mount_point,
-            floodline_record::name::Name::new(&mount.fs_type)
+            Name::new(&mount.fs_type)
         ),
         evidence,
         brief: Brief {
@@ -265,17 +192,15 @@ fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Findi
             who: escaping.iter().take(3).map(|(cgroup, ..)| derived.label(*cgroup)).collect::<Vec<_>>().join(", "),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause: "A filesystem has to say for each write whose it is. Where it does not, dirty pages are written as the \
                 root's: io.max, io.weight and io.latency see direct and synchronous writes only, and the cgroup has no \
                 dirty budget of its own."
             .to_owned(),
-        plan: Vec::new(),
         trade_off:
             "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or \
                     let the programs write directly. Removing the limit is more honest than trusting it."
                 .to_owned(),
+        ..Finding::default()
     })
 }
 
@@ -293,7 +218,7 @@ fn shared_budget(derived: &Derived<'_>) -> Option<Finding> {
             by_parent.entry(parent).or_default().push(*id);
         }
     }
-    let limited = limited_memory(derived);
+    let limited = limits::of_memory(derived);
     let limits: BTreeMap<&[u8], EntityId> =
         limited.iter().filter_map(|id| Some((cgroup::path(derived.window, *id)?.as_bytes(), *id))).collect();
     let shared = by_parent.iter().filter(|(_, children)| children.len() > 1);
@@ -302,7 +227,6 @@ fn shared_budget(derived: &Derived<'_>) -> Option<Finding> {
     let names: Vec<String> = children.iter().take(3).map(|id| derived.label(*id)).collect();
     Some(Finding {
         rule: RULE.name,
-        confirmed: None,
         severity: Severity::Info,
         summary: format!(
             "{} below {} share one dirty budget: neither memory nor io is enabled for them.",
@@ -326,18 +250,16 @@ fn shared_budget(derived: &Derived<'_>) -> Option<Finding> {
             who: names.join(", "),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause:
             "A dirty budget and a flusher belong to a memory cgroup. Below the last cgroup with the memory controller \
                 all are one: a writer in one of them throttles the others. With io enabled the kernel keeps memory \
                 cgroups for them unseen; with neither there are none."
                 .to_owned(),
-        plan: Vec::new(),
         trade_off:
             "If they are meant to be apart, enable memory for them (MemoryAccounting=yes of each unit). It costs \
                     a little memory and time per cgroup, and brings back the switching of inodes when one is removed."
                 .to_owned(),
+        ..Finding::default()
     })
 }
 

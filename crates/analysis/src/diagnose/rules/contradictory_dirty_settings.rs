@@ -4,10 +4,10 @@
 //! Whether sensible thresholds suit this machine's devices is `dirty-cliff`.
 #![doc = include_str!("contradictory_dirty_settings.md")]
 
-use crate::advise::threshold;
+use crate::advise::{step, threshold};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{Rule, Verdict};
-use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
+use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
@@ -77,7 +77,6 @@ fn shown(ratio: u64, bytes: u64) -> String {
 fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: &str, plan: Vec<Step>) -> Finding {
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity,
         summary,
         evidence,
@@ -87,10 +86,9 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: 
             expect: "The settings do what their names say.".to_owned(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off: "Nothing is lost: the present value does not do what its name says.".to_owned(),
+        ..Finding::default()
     }
 }
 
@@ -106,16 +104,9 @@ fn tiny_limit(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
     let name = if is_zero { "vm.dirty_ratio" } else { "vm.dirty_bytes" };
     let value = shown(settings.ratio, settings.bytes);
     let mut evidence = vec![limit_evidence(settings)];
-    evidence.extend(
-        derived
-            .dirty
-            .hard_threshold
-            .map(|limit| Evidence::bytes("Hard threshold in force", limit.0, "/proc/vmstat nr_dirty_threshold")),
-    );
+    evidence.extend(derived.dirty.hard_threshold_row());
     evidence.extend(derived.dirty.peak.map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
-    evidence.extend(pressure.map(|share| {
-        Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_IO_PRESSURE)
-    }));
+    evidence.extend(derived.dirty.io_pressure_row().map(|row| row.against(HURTS_IO_PRESSURE)));
     Some(Finding {
         trade_off: "More data may be dirty at a time: up to the new limit is lost in a power cut.".to_owned(),
         ..finding(
@@ -153,11 +144,16 @@ fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
         vec![background_evidence(settings)],
         "Whatever is dirty is over the background threshold, so the flusher writes it immediately. Pages that are \
          rewritten often are then written as often as the device allows instead of once in half a minute.",
-        match settings.bytes {
-            0 => derived.sysctls(&[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
-            bytes => derived.sysctls(&[("vm.dirty_background_bytes", bytes / 2)]),
-        },
+        half_of_limit(derived, settings),
     ))
+}
+
+/// A background threshold that is half of the limit, in the limit's unit.
+fn half_of_limit(derived: &Derived<'_>, settings: &Settings) -> Vec<Step> {
+    match settings.bytes {
+        0 => derived.sysctls(&[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
+        bytes => derived.sysctls(&[("vm.dirty_background_bytes", bytes / 2)]),
+    }
 }
 
 /// The background threshold is at or above the limit, so the kernel uses half of the limit.
@@ -175,9 +171,7 @@ fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
         return None;
     }
     let mut evidence = vec![background_evidence(settings).against_text(shown(settings.ratio, settings.bytes))];
-    evidence.extend(derived.dirty.background_threshold.map(|bytes| {
-        Evidence::bytes("Background threshold in force", bytes.0, "/proc/vmstat nr_dirty_background_threshold")
-    }));
+    evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
     evidence.push(limit_evidence(settings));
     Some(finding(
         Severity::Info,
@@ -188,10 +182,7 @@ fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
         ),
         evidence,
         "domain_dirty_limits() replaces a background threshold that is not below the limit by half of the limit.",
-        match settings.bytes {
-            0 => derived.sysctls(&[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
-            bytes => derived.sysctls(&[("vm.dirty_background_bytes", bytes / 2)]),
-        },
+        half_of_limit(derived, settings),
     ))
 }
 
@@ -203,20 +194,14 @@ fn mixed_pair(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
         return None;
     }
     let (hard, background) = (derived.dirty.hard_threshold?, derived.dirty.background_threshold?);
+    let mut evidence = vec![limit_evidence(settings), background_evidence(settings)];
+    evidence.extend(derived.dirty.hard_threshold_row());
+    evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
     Some(finding(
         Severity::Info,
         "One dirty threshold is set in bytes and the other in percent: they drift apart as memory use changes."
             .to_owned(),
-        vec![
-            limit_evidence(settings),
-            background_evidence(settings),
-            Evidence::bytes("Hard threshold in force", hard.0, "/proc/vmstat nr_dirty_threshold"),
-            Evidence::bytes(
-                "Background threshold in force",
-                background.0,
-                "/proc/vmstat nr_dirty_background_threshold",
-            ),
-        ],
+        evidence,
         "Percentages follow the memory that is free or file cache at the moment, bytes do not.",
         match settings.bytes {
             0 => derived.sysctls(&[("vm.dirty_bytes", hard.0)]),
@@ -230,12 +215,7 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     let mut evidence =
         vec![Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs").against(500.0)];
     evidence.extend(derived.dirty.now.map(|now| Evidence::bytes("Dirty now", now.0, "/proc/vmstat nr_dirty")));
-    evidence.extend(
-        derived
-            .dirty
-            .background_threshold
-            .map(|bytes| Evidence::bytes("Written only above", bytes.0, "/proc/vmstat nr_dirty_background_threshold")),
-    );
+    evidence.extend(derived.dirty.background_threshold_row("Written only above"));
     let speed = derived.speed();
     let lower = threshold::choose(&threshold::Needs::of(derived, speed))
         .and_then(|advice| threshold::lowering(derived, &advice));
@@ -344,23 +324,8 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
             evidence.collect(),
             "Without strict_limit the kernel checks a bdi's share only when the whole machine is over its freerun \
              ceiling.",
-            capped.iter().filter_map(|(name, _)| strict_limit(name)).collect(),
+            capped.iter().filter_map(|(name, _)| step::strict_limit(name, true)).collect(),
         )
-    })
-}
-
-/// `None` for a name that no kernel gives a bdi: it would not be safe in a command.
-fn strict_limit(bdi: &str) -> Option<Step> {
-    if !bdi.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":-_.".contains(&byte)) {
-        return None;
-    }
-    let path = format!("/sys/class/bdi/{bdi}/strict_limit");
-    Some(Step {
-        when: When::Now,
-        value: "1".to_owned(),
-        undo: format!("echo 0 > {path}"),
-        command: format!("echo 1 > {path}"),
-        write: path,
     })
 }
 

@@ -335,16 +335,14 @@ fn finish(derived: &Derived<'_>, severity: Severity, summary: String, evidence: 
     };
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity,
         summary,
         evidence,
         cause: format!("{cause}.{likely}{throttled}{faster}"),
         brief,
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 

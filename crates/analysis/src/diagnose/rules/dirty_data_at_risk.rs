@@ -122,7 +122,6 @@ fn finding(
     };
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity,
         summary,
         evidence,
@@ -133,10 +132,9 @@ fn finding(
             }
         },
         brief,
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 

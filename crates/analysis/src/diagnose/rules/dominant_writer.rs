@@ -101,7 +101,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         };
     }
     let Some(dominant) = dominant(derived, writers) else {
-        if unseen_could_dominate(writers) {
+        if writers.unseen_could_dominate() {
             return derived.not_checked(Source::ProcessIo, "write_bytes");
         }
         return Verdict::Clear(match writers.processes.first().map(|first| (first.label(), first.dirtied_bytes)) {
@@ -162,16 +162,6 @@ fn writers_on<'a>(derived: &Derived<'a>, writers: &Writers<'a>, drain: &Device<'
     }
 }
 
-/// Whether more than half of what was dirtied is by none of the processes that could be read, while
-/// others could not.
-fn unseen_could_dominate(writers: &Writers<'_>) -> bool {
-    let total = writers.machine_dirtied_bytes.unwrap_or(0);
-    let unseen = writers.unattributed_bytes().unwrap_or(0);
-    writers.unreadable() > 0
-        && unseen >= writer::DOMINANT_LEAST
-        && unseen as f64 > writer::DOMINANT_SHARE * total as f64
-}
-
 fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
     if let Some((writer, share)) = writer::dominant(writers) {
         let (dirtied_bytes, application_bytes) = (writer.dirtied_bytes?, writer.application_bytes);
@@ -228,14 +218,8 @@ fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
         saturated_s: total(writes_mostly),
         small_saturated_s: total(small),
         await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
-        queue: queue(device).unwrap_or(0.0),
+        queue: device.queue().unwrap_or(0.0),
     })
-}
-
-/// Mean requests in flight while a device was busy.
-fn queue(device: &Device<'_>) -> Option<f64> {
-    let (busy, weighted) = (device.span.growth.io_time?, device.span.growth.weighted_io_time?);
-    (busy.0 > 0).then(|| weighted.0 as f64 / busy.0 as f64)
 }
 
 /// How bad it is: what the disk went through, and whether anybody but the writer waited.
@@ -335,10 +319,10 @@ fn finding(
         evidence: evidence::evidence(derived, writers, dominant, trouble),
         cause,
         brief,
-        explained_by: None,
         devices: trouble.iter().map(|trouble| trouble.device.name.to_string()).collect(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 

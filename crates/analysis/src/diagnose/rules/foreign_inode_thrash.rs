@@ -136,19 +136,17 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>) -> Find
             expect: "Give each service files of its own, or let one process write for both.".to_owned(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause:
             "An inode belongs to one cgroup. Who writes to another's is throttled by what its own pages are charged \
                 with, and written out by the other's flusher. After 9 of the last 16 slots of its writing were foreign \
                 the inode is moved, and moved back when the other one writes again; each move walks its dirty pages \
                 under the locks of both wbs."
                 .to_owned(),
-        plan: Vec::new(),
         trade_off:
             "Let one cgroup write a file: a file for each service, or one process that writes for both. The file \
                     is found with find MOUNT -xdev -inum INODE."
                 .to_owned(),
+        ..Finding::default()
     }
 }
 

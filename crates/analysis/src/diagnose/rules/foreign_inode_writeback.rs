@@ -180,7 +180,6 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
     }));
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity: if hurts { Severity::Warning } else { Severity::Info },
         summary: format!(
             "{} of what {name} has dirty is in inodes {whose}: its own flusher cannot write them.",
@@ -195,19 +194,17 @@ fn finding(derived: &Derived<'_>, owner: &Split, bytes: u64, host: Option<(u64, 
             who: name.clone(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause: "A page is charged to the cgroup that first brought it into the cache. An inode belongs to the cgroup \
          that first dirtied it. The kernel throttles writers by the charge, but flushers work by inode. The kernel \
          moves an inode only after most of its recent writing was foreign. A file that two cgroups write in turn \
          moves back and forth. Meanwhile a throttled writer wakes the flushers of at most four other cgroups. Only a \
          trace shows the inodes: writeback:track_foreign_dirty and inode_switch_wbs."
             .to_owned(),
-        plan: Vec::new(),
         trade_off: "Let one cgroup write each file: give each service a log file of its own, or pipe into the service \
          that writes it. A file that an installer created, or that a backup read first, changes its owner when it \
          leaves the cache."
             .to_owned(),
+        ..Finding::default()
     }
 }
 

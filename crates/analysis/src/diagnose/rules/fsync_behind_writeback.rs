@@ -5,17 +5,17 @@
 //! `dirty-cliff` or `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
-use crate::advise::threshold;
+use crate::advise::{step, threshold};
+use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::{Rule, Verdict, cgroup, load, missing, writer};
 use crate::ledger;
 use crate::ledger::blame::Blame;
-use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
+use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::{Entity, EntityId};
 use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 
@@ -36,37 +36,14 @@ const NOTICED_S: f64 = 1.0;
 const LASTS_SHARE: f64 = 0.1;
 /// Mean time of a write from which a moment is more than a moment, seconds.
 const LONG_AWAIT_S: f64 = 0.5;
-/// Share of the window with a task waiting for I/O that hurts: of a database's cgroup, and of the machine.
-const HURTS_DATABASE: f64 = 0.1;
+/// Share of the window with a task waiting for I/O that hurts a machine.
 const HURTS_MACHINE: f64 = 0.2;
 /// Part of the slow seconds with a task waiting from which they were felt.
 const FELT_PRESSURE: f64 = 0.5;
 /// Part of what a disk writes that has to be writeback before it is the writeback's fault.
 const MOSTLY: f64 = 0.5;
-/// Part of the dirtying by one cgroup's own processes from which it waits for itself.
-const OWN_FAULT: f64 = 0.5;
-
 /// Bytes dirtied by one process that are worth naming it.
 const MUCH: u64 = 1 << 20;
-
-/// Programs that call fsync in the way of their clients, by the kernel's name of their process.
-const SYNCHRONOUS: &[&[u8]] = &[
-    b"redis-server",
-    b"valkey-server",
-    b"mysqld",
-    b"mariadbd",
-    b"postgres",
-    b"mongod",
-    b"etcd",
-    b"influxd",
-    b"rabbitmq-server",
-    b"beam.smp",
-    b"cockroach",
-    b"tikv-server",
-    b"zookeeper",
-    b"sqlservr",
-    b"oracle",
-];
 
 /// The disk that makes others wait.
 struct Queue<'a> {
@@ -77,13 +54,6 @@ struct Queue<'a> {
     /// Part of what it wrote in them that writeback completed.
     writeback_share: f64,
     /// Part of them with a task waiting for I/O.
-    pressure: f64,
-}
-
-/// A database that waits.
-struct Victim {
-    label: String,
-    cgroup: EntityId,
     pressure: f64,
 }
 
@@ -119,7 +89,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
             human::seconds(worst.slow_s)
         ));
     }
-    let victims = victims(derived);
+    let victims = database::waiting(derived);
     // Who makes the writeback waits for his own data.
     let writers = derived.writers();
     let causer = writer::dominant(writers).map(|(writer, _)| writer.pid);
@@ -159,34 +129,6 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     }
 }
 
-/// Databases whose cgroup waited for I/O, the most first; not those that wait for their own writing.
-fn victims(derived: &Derived<'_>) -> Vec<Victim> {
-    let writers = derived.writers();
-    let total = writers.attributed_bytes().max(1) as f64;
-    let own = |cgroup: EntityId| {
-        let of = writers.processes.iter().filter(|writer| writer.cgroup == Some(cgroup));
-        of.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add) as f64 / total
-    };
-    let mut victims: Vec<Victim> = derived
-        .window
-        .processes
-        .keys()
-        .filter_map(|id| match derived.window.entities.get(id) {
-            Some(entity @ Entity::Process { comm, cgroup: Some(cgroup), .. })
-                if SYNCHRONOUS.contains(&comm.as_bytes()) =>
-            {
-                let pressure = cgroup::io_pressure_some(derived.window.cgroups.get(cgroup)?)?;
-                Some(Victim { label: entity.label(), cgroup: *cgroup, pressure })
-            }
-            _ => None,
-        })
-        .filter(|victim| victim.pressure >= HURTS_DATABASE && own(victim.cgroup) < OWN_FAULT)
-        .collect();
-    victims.sort_by(|one, other| other.pressure.total_cmp(&one.pressure));
-    victims.dedup_by_key(|victim| victim.cgroup);
-    victims
-}
-
 /// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
 fn traced(derived: &Derived<'_>) -> Option<String> {
     let is_for_others = |wait: &Blame| {
@@ -209,7 +151,7 @@ fn traced(derived: &Derived<'_>) -> Option<String> {
     ))
 }
 
-fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others: Option<&[Waiter]>) -> Finding {
+fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Database], others: Option<&[Waiter]>) -> Finding {
     let disk = queue.device.name;
     // A moment in a long look is no incident, whoever waited.
     let lasts = queue.slow_s >= LASTS_SHARE * derived.seconds;
@@ -246,7 +188,7 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others:
     let mut evidence = queue_rows(queue);
     evidence.extend(victims.iter().take(3).map(|victim| {
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
-            .against(HURTS_DATABASE)
+            .against(database::HURTS)
     }));
     evidence.extend(others.into_iter().flatten().take(3).filter_map(|waiter| {
         let seconds = waiter.seconds?;
@@ -269,7 +211,7 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others:
         None => "",
     };
     let (plan, trade_off) = remedy(derived, queue);
-    let too_much = is_outrun(derived);
+    let too_much = derived.is_outrun();
     let who: Vec<&str> = victims.iter().take(3).map(|victim| victim.label.as_str()).collect();
     let brief = Brief {
         because: format!(
@@ -300,17 +242,11 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Victim], others:
              waits too. {whose}{throttled}"
         ),
         brief,
-        explained_by: None,
         devices: vec![disk.to_string()],
         plan,
         trade_off,
+        ..Finding::default()
     }
-}
-
-/// Whether more is dirtied than the disk writes.
-fn is_outrun(derived: &Derived<'_>) -> bool {
-    let speed = derived.speed();
-    matches!((derived.dirty.dirtying_rate, speed), (Some(rate), Some(speed)) if rate > speed.value)
 }
 
 /// How slow the disk is, and by what.
@@ -336,24 +272,15 @@ fn writer_row(derived: &Derived<'_>) -> Option<Evidence> {
 }
 
 fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
-    let drain = derived.drains().first().copied();
-    let speed = drain.and_then(|drain| drain.write_bandwidth());
-    let outruns = matches!((derived.dirty.dirtying_rate, speed), (Some(rate), Some(speed)) if rate > speed.value);
-    let advice = threshold::choose(&threshold::Needs::of(derived, speed))
+    let outruns = derived.is_outrun();
+    let advice = threshold::choose(&threshold::Needs::of(derived, derived.speed()))
         .filter(|advice| matches!(advice.pair, threshold::Pair::Bytes { .. }));
     let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
     let mut plan: Vec<Step> = lower.iter().flat_map(|pair| derived.sysctls(&pair.changes())).collect();
     let is_off = queue.device.facts.and_then(|facts| facts.wbt_lat) == Some(Nanos(0));
-    let name = queue.device.name.to_string();
-    if is_off && name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        let path = format!("/sys/block/{name}/queue/wbt_lat_usec");
-        plan.push(Step {
-            when: When::Now,
-            value: "-1".to_owned(),
-            undo: format!("echo 0 > {path}"),
-            command: format!("echo -1 > {path}"),
-            write: path,
-        });
+    if is_off {
+        let name = queue.device.name.to_string();
+        plan.extend(step::device_setting("/sys/block", &name, "queue/wbt_lat_usec", "0", "-1"));
     }
     let faster = match (outruns, plan.is_empty()) {
         (true, _) => {

@@ -13,7 +13,8 @@ use floodline_kernel::{Behaviour, Switching, change};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::EntityId;
+use floodline_record::name::Name;
 use floodline_record::units::Nanos;
 
 /// See the manual page.
@@ -25,8 +26,6 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// The workqueue's name, as the kernel appends it to a kworker's.
-const WORKQUEUE: &[u8] = b"inode_switch_wbs";
 /// CPUs' worth of switching that stalls other work.
 const HURTS_CPUS: f64 = 0.5;
 /// CPUs' worth of switching that is worth knowing.
@@ -135,35 +134,13 @@ fn counted(derived: &Derived<'_>, moves: &[(Pair, Moves)]) -> String {
 }
 
 fn storm(derived: &Derived<'_>, facts: &HostFacts) -> Storm {
-    let is_switcher = |id: &EntityId| match derived.window.entities.get(id) {
-        Some(Entity::Process { comm, .. }) => {
-            comm.as_bytes().starts_with(b"kworker")
-                && comm.as_bytes().windows(WORKQUEUE.len()).any(|part| part == WORKQUEUE)
-        }
-        _ => false,
-    };
-    let cpu = |growth: (Option<Nanos>, Option<Nanos>)| {
-        let nanos = |time: Option<Nanos>| time.unwrap_or_default();
-        nanos(growth.0).as_secs_f64() + nanos(growth.1).as_secs_f64()
-    };
-    let switchers: Vec<f64> = derived
-        .window
-        .processes
-        .iter()
-        .filter(|(id, _)| is_switcher(id))
-        .map(|(_, span)| cpu((span.growth.utime, span.growth.stime)))
-        .collect();
-    let was_read = derived.window.processes.values().any(|span| span.growth.stime.is_some());
-    let dying = |span: &floodline_record::window::Span<floodline_record::sample::CgroupRow>| {
-        let memory = span.last.nr_dying_subsys_memory.map(|count| count.0);
-        memory.or(span.last.nr_dying_descendants.map(|count| count.0))
-    };
+    let workers = switches::workers(derived);
     let latest = derived.window.cgroups.values().map(|span| span.last_at).max();
     let slab = cgroup::own_amounts(derived.window, |span| span.last.slab_reclaimable.map(|bytes| bytes.0));
     Storm {
-        cpu_s: (was_read && derived.has_rates).then(|| switchers.iter().sum()),
-        workers: switchers.len() as u64,
-        dying: derived.window.cgroups.values().filter_map(dying).max(),
+        cpu_s: workers.cpu_s,
+        workers: workers.seen,
+        dying: switches::dying(derived.window),
         removed: derived.window.cgroups.values().filter(|span| Some(span.last_at) < latest).count() as u64,
         largest: slab.first().copied(),
         lazytime: facts
@@ -231,8 +208,7 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
     if !storm.lazytime.is_empty() {
         evidence.push(Evidence::text("Mounted lazytime", storm.lazytime.join(", "), "/proc/self/mountinfo"));
     }
-    let release =
-        derived.window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
+    let release = derived.window.facts.as_ref().map(|facts| Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| {
         Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
     }));
@@ -261,10 +237,9 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
         evidence,
         cause: cause(storm),
         brief,
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 

@@ -229,7 +229,6 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
         rule: RULE.name,
         severity,
         summary,
-        confirmed: None,
         evidence,
         cause: "The block layer holds requests of the cgroup back until its limit allows them. An fsync waits for all \
                 that the cgroup has to write before, so a backlog of seconds is a wait of seconds. A task that holds the \
@@ -241,13 +240,12 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
             expect: String::new(),
             costs: String::new(),
         },
-        explained_by: None,
         devices: vec![at.device.name.to_string()],
-        plan: Vec::new(),
         trade_off: format!(
             "Raise the limit ({file} of the cgroup) to what it needs, let it write less, or bound its unwritten data \
              with memory.high, so that its own fsyncs wait for less. No writeback setting makes a limit larger."
         ),
+        ..Finding::default()
     })
 }
 

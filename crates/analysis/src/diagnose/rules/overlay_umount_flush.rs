@@ -118,10 +118,10 @@ fn finding(derived: &Derived<'_>, unmount: &Unmount<'_>) -> Finding {
             expect: "Less data is unwritten, so an unmount waits for less.".to_owned(),
             costs: "Pages that are rewritten often are written more often.".to_owned(),
         },
-        explained_by: None,
         devices: vec![device.to_string()],
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 

@@ -162,7 +162,6 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         rule: RULE.name,
         severity,
         summary,
-        confirmed: None,
         evidence,
         cause: format!(
             "On a disk that is always busy, each request waits for those before it. The dirty thresholds decide when \
@@ -174,10 +173,9 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
             expect: String::new(),
             costs: String::new(),
         },
-        explained_by: None,
         devices: vec![disk.name.to_string()],
-        plan: Vec::new(),
         trade_off: trade_off(kind, load).to_owned(),
+        ..Finding::default()
     })
 }
 

@@ -132,10 +132,9 @@ fn finding(
         evidence,
         cause: format!("{} {why}", remedy::cause(worst, activity, measured.as_ref(), &activity::victims(activity))),
         brief,
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 

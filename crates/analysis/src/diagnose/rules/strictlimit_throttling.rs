@@ -3,9 +3,10 @@
 //! about the limits of the machine or of cgroups.
 #![doc = include_str!("strictlimit_throttling.md")]
 
+use crate::advise::step;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::{Rule, Verdict, missing, throttle};
-use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
+use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
@@ -105,13 +106,12 @@ fn check(derived: &Derived<'_>) -> Verdict {
             expect: "Its writers wait only at the limit of the machine.".to_owned(),
             costs: "If the device is slow, it may fill the limit of the machine and make all writers wait.".to_owned(),
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause: "strict_limit holds the writers of a device to its own share of the dirty threshold even when the \
                 machine has next to nothing dirty."
             .to_owned(),
-        plan: vec![off(bdi)],
+        plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
+        ..Finding::default()
     }])
 }
 
@@ -150,7 +150,6 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             human::seconds(derived.seconds),
             human::bytes(limit)
         ),
-        confirmed: None,
         evidence: vec![
             Evidence::seconds(format!("Waited, {}", waiter.label()), waited, waiter.source)
                 .against(FELT * derived.seconds),
@@ -170,21 +169,10 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
             expect: "Writers are no longer held at the limit of the device.".to_owned(),
             costs: "A slow device may fill the machine's whole dirty threshold.".to_owned(),
         },
-        explained_by: None,
-        devices: Vec::new(),
-        plan: vec![off(&bdi)],
+        plan: step::strict_limit(&bdi.to_string(), false).into_iter().collect(),
         trade_off: TRADE_OFF.to_owned(),
+        ..Finding::default()
     })
-}
-
-fn off(bdi: &Name) -> Step {
-    Step {
-        when: When::Now,
-        write: format!("/sys/class/bdi/{bdi}/strict_limit"),
-        value: "0".to_owned(),
-        undo: format!("echo 1 > /sys/class/bdi/{bdi}/strict_limit"),
-        command: format!("echo 0 > /sys/class/bdi/{bdi}/strict_limit"),
-    }
 }
 
 /// The record of the longest pause on a device.

@@ -192,15 +192,12 @@ fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
             }
         })
         .collect();
-    evidence.extend(pressure.map(|share| {
-        Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some").against(HURTS_PRESSURE)
-    }));
+    evidence.extend(derived.dirty.io_pressure_row().map(|row| row.against(HURTS_PRESSURE)));
     let release =
         derived.window.facts.as_ref().map(|facts| floodline_record::name::Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| Evidence::text("Kernel", release, "uname -r")));
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity: if hurts { Severity::Critical } else { Severity::Warning },
         summary: format!("This kernel's count of dirty pages is {what}: {}{more}.", names.join(", ")),
         evidence,
@@ -215,8 +212,6 @@ fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
                     .to_owned(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause: "The kernel subtracted a page once more than it had added it, or subtracted it from the wrong counter. \
          Read without a sign, the result is close to 2^64. With such a number, writers appear far over their limit \
          and are paused for as long as the kernel ever does, or the flusher never stops. No workload causes such a \
@@ -233,6 +228,7 @@ fn finding(derived: &Derived<'_>, found: &[Impossible]) -> Finding {
                     service, or unmounting, helps until it happens again. Report it with this evidence. Do not trust \
                      other findings that use the counter."
             .to_owned(),
+        ..Finding::default()
     }
 }
 

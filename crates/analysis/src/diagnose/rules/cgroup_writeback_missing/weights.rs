@@ -70,7 +70,6 @@ fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weig
     }));
     Finding {
         rule: RULE.name,
-        confirmed: None,
         severity: Severity::Info,
         summary: format!(
             "The I/O weights of {} share out nothing: io.cost is off and no disk is scheduled by bfq.",
@@ -84,17 +83,15 @@ fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weig
                     .to_owned(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause:
             "A weight is only a number. io.cost divides a disk by it, and has to be enabled for each disk; otherwise \
                 every cgroup gets what it asks for first."
                 .to_owned(),
-        plan: Vec::new(),
         trade_off:
             "Enabling io.cost (io.cost.qos, enable=1) with a model that is not the disk's throttles too much or \
                     nothing: measure the disk first. bfq costs CPU time on fast disks."
                 .to_owned(),
+        ..Finding::default()
     }
 }
 
@@ -116,7 +113,6 @@ fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> 
     evidence.extend(rows(derived, &whose));
     Some(Finding {
         rule: RULE.name,
-        confirmed: None,
         severity: Severity::Info,
         summary: format!(
             "The I/O weights of {} pass by buffered writes on {}: {fs_type} has no cgroup writeback here.",
@@ -129,17 +125,15 @@ fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> 
                 .to_owned(),
             ..Brief::default()
         },
-        explained_by: None,
-        devices: Vec::new(),
         cause: "Dirty pages of such a filesystem are written as the root's, with the root's weight, whichever cgroup \
              dirtied them. \
                 Reads and direct writes are shared out by weight."
             .to_owned(),
-        plan: Vec::new(),
         trade_off:
             "Move the data to ext4 (not with data=journal), btrfs, f2fs or XFS on a kernel that supports it, or \
                     let the programs write directly."
                 .to_owned(),
+        ..Finding::default()
     })
 }
 

@@ -116,10 +116,9 @@ fn in_cgroups(
         evidence: rows,
         cause: format!("{} {why}", remedy::cause(worst, &activity, measured.as_ref(), &victims)).trim_end().to_owned(),
         brief,
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }
 
@@ -166,18 +165,12 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
         let name = format!("Dirtied by {}", writer.label());
         Some(Evidence::bytes(name, writer.dirtied_bytes?, "/proc/PID/io write_bytes"))
     }));
-    rows.extend(
-        derived
-            .dirty
-            .io_pressure_some
-            .map(|share| Evidence::share("Time with a task waiting for I/O", share, "/proc/pressure/io some")),
-    );
+    rows.extend(derived.dirty.io_pressure_row());
     let (plan, why, trade_off) = remedy::of_storm(derived, storm, reason);
     Finding {
         rule: RULE.name,
         severity: Severity::Critical,
         summary,
-        confirmed: None,
         evidence: rows,
         cause: format!(
             "Amplification: a store to a mapped page that was cleaned dirties its whole folio, {} as measured. The \
@@ -201,9 +194,8 @@ fn on_the_machine(derived: &Derived<'_>, budgets: &Budgets, storm: &Storm<'_, '_
                 false => "More data is only in memory at any time.".to_owned(),
             },
         },
-        explained_by: None,
-        devices: Vec::new(),
         plan,
         trade_off,
+        ..Finding::default()
     }
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Databases that wait for I/O that others cause. Recognised by the names of their processes, and judged by the pressure of
+//! their cgroup. Says nothing of what they wait for.
+
+use super::cgroup;
+use super::derived::Derived;
+use floodline_record::id::{Entity, EntityId};
+
+/// Share of the window with a task of its cgroup waiting for I/O that hurts a database.
+pub const HURTS: f64 = 0.1;
+/// Part of the dirtying by one cgroup's own processes from which it waits for itself.
+const OWN_FAULT: f64 = 0.5;
+
+/// Programs that call fsync in the way of their clients, by the kernel's name of their process.
+const SYNCHRONOUS: &[&[u8]] = &[
+    b"redis-server",
+    b"valkey-server",
+    b"mysqld",
+    b"mariadbd",
+    b"postgres",
+    b"mongod",
+    b"etcd",
+    b"influxd",
+    b"rabbitmq-server",
+    b"beam.smp",
+    b"cockroach",
+    b"tikv-server",
+    b"zookeeper",
+    b"sqlservr",
+    b"oracle",
+];
+
+/// A database that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Database {
+    /// Its process, as a sentence names it.
+    pub label: String,
+    /// Where it runs.
+    pub cgroup: EntityId,
+    /// Share of the window in which a task of its cgroup waited for I/O.
+    pub pressure: f64,
+}
+
+/// Databases whose cgroup waited for I/O, the most first; not those that wait for their own writing.
+pub fn waiting(derived: &Derived<'_>) -> Vec<Database> {
+    let writers = derived.writers();
+    let total = writers.attributed_bytes().max(1) as f64;
+    let own = |cgroup: EntityId| {
+        let of = writers.processes.iter().filter(|writer| writer.cgroup == Some(cgroup));
+        of.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add) as f64 / total
+    };
+    let mut databases: Vec<Database> = derived
+        .window
+        .processes
+        .keys()
+        .filter_map(|id| match derived.window.entities.get(id) {
+            Some(entity @ Entity::Process { comm, cgroup: Some(cgroup), .. })
+                if SYNCHRONOUS.contains(&comm.as_bytes()) =>
+            {
+                let pressure = cgroup::io_pressure_some(derived.window.cgroups.get(cgroup)?)?;
+                Some(Database { label: entity.label(), cgroup: *cgroup, pressure })
+            }
+            _ => None,
+        })
+        .filter(|database| database.pressure >= HURTS && own(database.cgroup) < OWN_FAULT)
+        .collect();
+    databases.sort_by(|one, other| other.pressure.total_cmp(&one.pressure));
+    databases.dedup_by_key(|database| database.cgroup);
+    databases
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits of cgroups: which limit writes or memory, and which write limits their processes passed by dirtying pages.
+
+use super::cgroup;
+use super::derived::Derived;
+use crate::report::Evidence;
+use floodline_record::id::{DevId, Entity, EntityId};
+use floodline_record::sample::CgroupIoRow;
+use floodline_record::units::Limit;
+
+/// A cgroup, a device, and the limits of the one on the other.
+pub type WriteLimit<'a> = (EntityId, DevId, &'a CgroupIoRow);
+
+/// Dirtied bytes, in multiples of a limit, from which it was passed.
+const PASSED: f64 = 1.2;
+
+/// Cgroups with a limit on written bytes or operations, and the devices it is for.
+pub fn of_writes<'a>(derived: &Derived<'a>) -> Vec<WriteLimit<'a>> {
+    let limits = |row: &CgroupIoRow| [row.wbps_max, row.wiops_max].iter().flatten().any(|limit| *limit != Limit::MAX);
+    derived
+        .window
+        .cgroup_io
+        .iter()
+        .filter(|(_, span)| limits(&span.last))
+        .filter_map(|(id, span)| match derived.window.entities.get(id) {
+            Some(Entity::CgroupIo { cgroup, dev }) => Some((*cgroup, *dev, &span.last)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Cgroups with a memory limit.
+pub fn of_memory(derived: &Derived<'_>) -> Vec<EntityId> {
+    let limits =
+        |max: Option<Limit>, high: Option<Limit>| [max, high].iter().flatten().any(|limit| *limit != Limit::MAX);
+    derived
+        .window
+        .cgroup_limits
+        .iter()
+        .filter(|(id, span)| {
+            limits(span.last.memory_max, span.last.memory_high)
+                && cgroup::path(derived.window, **id).is_some_and(|path| path.as_bytes() != b"/")
+        })
+        .map(|(id, _)| *id)
+        .collect()
+}
+
+/// Cgroups whose processes dirtied more than their limit lets through, with the rate, bytes per second.
+pub fn passed(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<(EntityId, f64)> {
+    let seconds = derived.seconds;
+    if !derived.has_rates {
+        return Vec::new();
+    }
+    let writers = derived.writers();
+    let of = |(cgroup, _, row): &WriteLimit<'_>| {
+        let limit = row.wbps_max.and_then(Limit::bytes)?.0 as f64;
+        let its = writers.processes.iter().filter(|writer| writer.cgroup == Some(*cgroup));
+        let bytes = its.filter_map(|writer| writer.dirtied_bytes).fold(0, u64::saturating_add);
+        let rate = bytes as f64 / seconds;
+        (rate > PASSED * limit).then_some((*cgroup, rate))
+    };
+    limits.iter().filter_map(of).collect()
+}
+
+/// A few limits as rows of evidence.
+pub fn rows(derived: &Derived<'_>, limits: &[WriteLimit<'_>]) -> Vec<Evidence> {
+    let row = |(cgroup, dev, row): &WriteLimit<'_>| {
+        let name = format!("Limit of {} on {dev}", derived.label(*cgroup));
+        match (row.wbps_max.and_then(Limit::bytes), row.wiops_max.and_then(Limit::bytes)) {
+            (Some(bytes), _) => Some(Evidence::rate(name, bytes.0 as f64, "io.max wbps, or blkio.throttle")),
+            (None, Some(writes)) => {
+                Some(Evidence::per_second(name, writes.0 as f64, "io.max wiops, or blkio.throttle"))
+            }
+            (None, None) => None,
+        }
+    };
+    limits.iter().filter_map(row).take(4).collect()
+}
