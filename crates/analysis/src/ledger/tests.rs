@@ -91,6 +91,19 @@ fn a_number_used_again_is_another_file_where_generations_are_known() {
 }
 
 #[test]
+fn data_without_a_page_of_a_file_is_charged_and_credited_to_no_process() {
+    let ledger = ledger(&window(vec![
+        dirtied(who(7, "dd", 21), file(131, "/packed"), 8.0, 0.0),
+        What::Submitted(submitted("sda", Class::Unknown, None, 21, 1.0)),
+    ]))
+    .unwrap();
+    assert_eq!((ledger.totals.queued.unknown_bytes, ledger.totals.credited_bytes), (mib(1.0), 0));
+    let cgroups: Vec<(u64, u64)> = ledger.cgroups.iter().map(|line| (line.charged_bytes, line.device_bytes)).collect();
+    assert_eq!(cgroups, [(mib(1.0), 0)]);
+    assert!(ledger.processes.iter().all(|line| line.device_bytes == 0));
+}
+
+#[test]
 fn every_byte_at_a_disk_is_somebodys_or_nobodys() {
     let log = || file(131, "/log/system.journal");
     let ledger = ledger(&window(vec![
