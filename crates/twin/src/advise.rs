@@ -5,7 +5,7 @@
 
 use crate::Twin;
 use crate::changed::{Changed, Host, change, kernel_default};
-use crate::plan::{plan, undo as undo_of};
+use crate::plan::{changed, plan, undo as undo_of};
 use crate::predict::{Measured, journald};
 use crate::shown::{Figures, Shown, Trial};
 use floodline_analysis::advice::{Advice, Constraints, Goal, SCHEMA, Tried};
@@ -268,7 +268,10 @@ impl<'a> Search<'a> {
         let headline = match (found, chosen) {
             (_, Some(at)) => {
                 let (best, as_is) = (&tried[at], &tried[0]);
-                format!("Set {}: {}.", best.label, effect(goal, best, as_is))
+                let settings = self.tried.get(at).map_or(&[][..], |(candidate, _)| &candidate.settings);
+                let changed: Vec<String> =
+                    changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
+                format!("Set {}: {}.", changed.join(" "), effect(goal, best, as_is))
             }
             (None, _) => format!("Leave it as it is: no other setting serves {} better here.", goal.name()),
             (Some(_), _) if unclear => {

@@ -11,6 +11,12 @@ use floodline_record::window::Window;
 /// Figure that decides if a change helped.
 const ENDPOINT: &str = "stall_seconds_per_hour";
 
+/// The settings that the host does not have already.
+pub fn changed<'a>(window: &Window, settings: &'a [Setting]) -> Vec<&'a Setting> {
+    let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
+    settings.iter().filter(|one| old(&one.key).is_none_or(|old| old != one.value)).collect()
+}
+
 /// What puts the sysctls of a plan back, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty if one of
 /// them was not read.
 pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
@@ -20,7 +26,8 @@ pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
         None => key.replace("_ratio", "_bytes"),
     };
     let is_pair = |key: &str| key.ends_with("_bytes") || key.ends_with("_ratio");
-    let undone = settings.iter().filter(|one| one.key.starts_with("vm.")).map(|one| match old(&one.key)?.as_str() {
+    let of_vm = changed(window, settings).into_iter().filter(|one| one.key.starts_with("vm."));
+    let undone = of_vm.map(|one| match old(&one.key)?.as_str() {
         "0" if is_pair(&one.key) => Some(format!("{}={}", partner(&one.key), old(&partner(&one.key))?)),
         value => Some(format!("{}={value}", one.key)),
     });
@@ -43,16 +50,15 @@ pub fn plan(
         mem_total_bytes: facts.and_then(|facts| facts.mem_total).map(|bytes| bytes.0),
     };
     let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
-    let changes = settings
-        .iter()
+    let changes = changed(window, settings)
+        .into_iter()
         .map(|setting| Change { knob: setting.key.clone(), old: old(&setting.key), new: setting.value.clone() })
-        .filter(|change| change.old.as_deref() != Some(change.new.as_str()))
         .collect();
     let rows = || prediction.iter().flat_map(|prediction| &prediction.rows);
     let expected = prediction.map(Prediction::expected).unwrap_or_default();
     let evidence = rows()
         .filter(|row| row.is_measured && !row.figure.starts_with("program "))
-        .map(|row| format!("{} was {} in the recording.", row.label, shown_value(row.unit, row.now)))
+        .map(|row| format!("{}: {} in the recording", row.label, shown_value(row.unit, row.now)))
         .collect();
     let missed = prediction
         .is_none_or(|prediction| prediction.back_test_error.is_none_or(|error| error > crate::backtest::MISS_MAX));
@@ -68,5 +74,21 @@ pub fn plan(
         longest_pause_s,
         endpoint: ENDPOINT.to_owned(),
         boot: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_testkit::Fixture;
+
+    #[test]
+    fn a_setting_that_the_host_has_is_neither_changed_nor_undone() {
+        // Ratios of 20 and 10, as the kernel starts with.
+        let window = Fixture::healthy().settings((20, 0, 10, 0)).window();
+        let settings = [Setting::new("vm.dirty_ratio", "20"), Setting::new("vm.dirty_background_bytes", "33554432")];
+        let keys: Vec<&str> = changed(&window, &settings).iter().map(|one| one.key.as_str()).collect();
+        assert_eq!(keys, ["vm.dirty_background_bytes"]);
+        assert_eq!(undo(&window, &settings), ["vm.dirty_background_ratio=10"]);
     }
 }

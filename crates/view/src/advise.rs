@@ -42,6 +42,10 @@ pub fn text(advice: &Advice, width: usize, details: bool) -> String {
         for other in plan.changes.iter().filter(|one| !one.knob.starts_with("vm.")) {
             let _ = writeln!(out, "  # {} = {}", other.knob, other.new);
         }
+        if !plan.evidence.is_empty() {
+            let said = format!("The figures above are those of the twin. {}.", plan.evidence.join("; "));
+            hanging(&mut out, "Note   ", &said, width);
+        }
         if let Some(why) = &plan.arithmetic_only {
             hanging(&mut out, "Note   ", &format!("Take the figures as a direction only: {why}."), width);
         }

@@ -12,6 +12,7 @@ const HEADINGS: [&str; 5] = ["peak dirty", "limit now", "limit then", "slowed fr
 pub fn text(report: &AsIfReport, width: usize, bytes: bool) -> String {
     let width = width.clamp(60, 120);
     let mut out = String::new();
+    hanging(&mut out, "", &format!("If {}:", report.as_if.replace('=', " = ")), width);
     hanging(&mut out, "", &report.headline, width);
     let _ = writeln!(out);
     let cells: Vec<[String; 5]> = report.rows.iter().map(|row| cells(row, bytes)).collect();
@@ -36,7 +37,10 @@ pub fn text(report: &AsIfReport, width: usize, bytes: bool) -> String {
     for (row, cells) in report.rows.iter().zip(&cells) {
         line(&name(row, room), cells);
     }
-    let _ = writeln!(out, "\nThen: {}.", report.as_if);
+    let _ = writeln!(out);
+    let key = "Peak dirty: the most unwritten data of any sample. Slowed from: above this, writers are paused. STOPS: the peak \
+               is above the limit then, and writers stop until data is written.";
+    hanging(&mut out, "", key, width);
     if report.hidden > 0 {
         let rows = human::plural(report.hidden, "cgroup is", "cgroups are");
         hanging(&mut out, "", &format!("{rows} not shown: --all shows them."), width);

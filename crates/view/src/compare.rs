@@ -28,8 +28,13 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
         for row in &rows {
             text.push_str(&line(row, widest));
         }
-        if rows.is_empty() {
-            text.push_str("no figure changed\n");
+        match (rows.is_empty(), all) {
+            (true, _) => text.push_str("no figure changed\n"),
+            (false, true) => {}
+            (false, false) => {
+                let order = "Waits for stable storage first, then by the factor between A and B.";
+                text.extend(wrap(order, width).into_iter().map(|line| line + "\n"));
+            }
         }
         let rest = match (changed, same) {
             (0, 0) => None,
@@ -40,12 +45,12 @@ pub fn text(comparison: &Comparison, width: usize, all: bool) -> String {
             (changed, same) => Some(format!("{changed} more changed, {same} are about equal.")),
         };
         if let Some(rest) = rest {
-            let said = format!("{rest} All figures by name: add --all.");
+            let said = format!("{rest} To see all figures, sorted by name, add --all.");
             text.extend(wrap(&said, width).into_iter().map(|line| line + "\n"));
         }
         text.push_str(&series(against));
         if !against.unmatched.is_empty() {
-            let said = format!("Only in one of them: {}", against.unmatched.join(", "));
+            let said = format!("Figures that only one of them has: {}", against.unmatched.join(", "));
             text.push('\n');
             text.extend(wrap(&said, width).into_iter().map(|line| line + "\n"));
         }
@@ -158,7 +163,11 @@ mod tests {
         assert_eq!(names(false), ["z.fsync.max_seconds", "b.written_bytes", "a.write.max_seconds"]);
         assert_eq!(names(true).len(), 5);
         let text = text(&comparison, 80, false);
-        assert!(text.contains("2 more figures are about equal. All figures by name: add --all."), "{text}");
+        assert!(
+            text.contains("2 more figures are about equal. To see all figures, sorted by name, add --all."),
+            "{text}"
+        );
+        assert!(text.contains("by the factor between A and B"), "{text}");
     }
 
     #[test]
@@ -191,7 +200,8 @@ mod tests {
         };
         let whole = text(&comparison, 80, true);
         let text = text(&comparison, 80, false);
-        assert_eq!(whole, text, "both figures changed, so both are shown");
+        let order = "Waits for stable storage first, then by the factor between A and B.\n";
+        assert_eq!(whole, text.replace(order, ""), "both figures changed, so both are shown");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let expect = "\
 A: incident.flr
@@ -200,11 +210,12 @@ B: remedy.flr
 figure                                         A          B       B-A      noise
 mail.fsync.max_seconds                    1.00 s   250.0 ms   -75.0 %   10.0 % *
 a-task-with-a-very-long-name-indeed.…     1.00 s   250.0 ms   -75.0 %          ?
+Waits for stable storage first, then by the factor between A and B.
 
 series             peak of both   mean |A-B| / peak   among repeats
 dirty                   286 MiB              50.0 %               ?
 
-Only in one of them: only.here
+Figures that only one of them has: only.here
 ";
         assert_eq!(text, expect);
     }

@@ -454,11 +454,11 @@ fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> String {
     if over > 0 {
         let (rows, have) = (human::plural(over, "row", "rows"), if over == 1 { "has" } else { "have" });
         text.push_str(&format!(
-            " {rows} below {have} held more dirty data than the new limit: writers will stop there."
+            " {rows} below {have} held more dirty data than the new limit allows. Their writers will stop."
         ));
     } else if slowed > 0 {
         let (rows, have) = (human::plural(slowed, "row", "rows"), if slowed == 1 { "has" } else { "have" });
-        text.push_str(&format!(" {rows} below {have} held enough dirty data for writers to be slowed."));
+        text.push_str(&format!(" {rows} below {have} held enough dirty data for their writers to be slowed."));
     } else {
         text.push_str(" The dirty data seen here fits below every new limit.");
     }
@@ -497,7 +497,9 @@ fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
         ));
     }
     if let Some(kernel) = as_if.kernel.filter(|kernel| is_newer_than_modelled(*kernel)) {
-        notes.push(format!("{kernel} is newer than any kernel known here: its arithmetic is taken to be unchanged."));
+        notes.push(format!(
+            "{kernel} is newer than the kernels that Floodline knows. It assumes that the arithmetic is unchanged."
+        ));
     }
     let changes_arithmetic = as_if.kernel.is_some_and(|kernel| {
         window
@@ -512,7 +514,8 @@ fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
         );
     }
     notes.push(
-        "Arithmetic only: page cache, free memory and dirty pages as in the last sample. floodline predict simulates."
+        "This is arithmetic: page cache, free memory and dirty pages are those of the last sample. To simulate the \
+         change, use floodline predict."
             .to_owned(),
     );
     notes

@@ -28,7 +28,8 @@ use std::path::PathBuf;
     name = "advise",
     after_help = "Tries settings on the twin of the recording. Constraints come first: data at risk, the smallest cgroup \
         limit, the longest pause. Then the goal decides, by the worst part of the recording. Leaving the host as it is and \
-        the kernel's default are always candidates. Settings are advised only if they are better by more than the error \
+        the kernel's default are always candidates. Data at risk is what a power cut would lose: dirty data and data \
+        under writeback. Settings are advised only if they are better by more than the error \
         of the back-test.\n\n\
         Examples:\n  \
         floodline advise host.flr\n  \
@@ -69,12 +70,12 @@ pub(crate) struct Advise {
 /// What is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Wish {
-    /// Short waits
+    /// Least waiting in the worst part of the recording
     #[default]
     Latency,
-    /// Many bytes
+    /// Most bytes written per second
     Throughput,
-    /// Little data at risk
+    /// Least data at risk, among the settings that do not make tasks wait longer
     Safety,
 }
 

@@ -20,14 +20,14 @@ use floodline_view::kernels;
         floodline kernels 6.12.43"
 )]
 pub(crate) struct Kernels {
-    /// Kernel that is left; without it every known release is listed
+    /// Kernel before the move. Without it, every known release is listed
     from: Option<String>,
-    /// Kernel that comes instead; without it the changes of the first are shown
+    /// Kernel after the move. Without it, the changes of the first are shown
     to: Option<String>,
     /// Show small changes and commits too
     #[arg(long)]
     details: bool,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

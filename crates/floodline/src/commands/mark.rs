@@ -17,8 +17,8 @@ pub(crate) const RING: &str = "/var/lib/floodline";
 #[derive(clap::Parser)]
 #[command(
     name = "mark",
-    after_help = "Asks floodline serve, which must be running with the same --ring. The minute before is safe when the \
-        command returns; the recording is complete a minute later.\n\n\
+    after_help = "Needs floodline serve to run with the same --ring. The minute before is on the disk when the command \
+        returns. The recording is complete a minute later.\n\n\
         Examples:\n  \
         floodline mark \"checkout is slow\"\n  \
         floodline mark --ring /srv/floodline"

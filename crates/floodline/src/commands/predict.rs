@@ -22,8 +22,8 @@ use std::path::PathBuf;
 #[command(
     name = "predict",
     after_help = "The recording is turned into a twin: a scenario of this host and its load. The twin runs on a model of \
-        the kernel, as it is and changed. First it is held against the recording itself; a figure that misses by more \
-        than 25 % is not predicted.\n\n\
+        the kernel, once as it is and once changed. The unchanged run is compared with the recording. A figure that \
+        misses by more than 25 % is not predicted.\n\n\
         Keys: vm.dirty_bytes and the other vm settings, machine.memory, cgroup=v2, bdi/8:0/max_ratio, \
         queue/sda/wbt_lat_usec, cgroup/PATH/memory.max, mount/PATH/type, mount/PATH/options, loop/loop0/direct_io, \
         journald/Storage, and every key that floodline twin prints.\n\n\

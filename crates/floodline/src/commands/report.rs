@@ -29,8 +29,8 @@ const JSON_MAX: u64 = 64 << 20;
 #[derive(clap::Parser)]
 #[command(
     name = "report",
-    after_help = "The page is one file. It loads nothing, reads without script, prints on A4 and follows the \
-        reader's dark or light mode. With two recordings, the page compares them. With the JSON of sweep, \
+    after_help = "The page is one file. It loads nothing, can be read without JavaScript, prints on A4, and follows \
+        the dark or light mode of the browser. With two recordings, the page compares them. With the JSON of sweep, \
         simulate, lab run, lab matrix, compare or any other command, the page shows that result.\n\n\
         Examples:\n  \
         floodline report host.flr -o report.html\n  \

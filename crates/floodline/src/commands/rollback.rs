@@ -13,9 +13,9 @@ use floodline_view::change as view;
 #[derive(clap::Parser)]
 #[command(
     name = "rollback",
-    after_help = "Puts back the values that were in force before the change, and takes away the files that the change \
-        wrote. A value or file that another program changed meanwhile is left and reported. A lower limit is \
-        reached in steps.\n\n\
+    after_help = "Puts back the values that were in force before the change, and removes the files that the change wrote. \
+        A value or file that another program has changed since is reported and stays as it is. Limits are lowered in \
+        steps.\n\n\
         Examples:\n  \
         floodline rollback\n  \
         floodline rollback 12"

@@ -27,9 +27,9 @@ use std::time::Duration;
     name = "serve",
     after_help = "Takes a sample every second until Ctrl-C. Metrics are at /metrics in the text formats of \
         Prometheus and OpenMetrics. A scrape formats the last sample and reads nothing.\n\n\
-        With --ring, samples are also kept in a folder: all of the last minutes, and fewer of the time before. \
-        I/O pressure, a rule that begins to hold, a task that waits too long, and floodline mark each \
-        start an incident: the recording from a minute before to a minute after, and its report.\n\n\
+        With --ring, samples are also kept in a folder: each sample of the last minutes, and fewer of older ones. \
+        I/O pressure, a new finding, a task that waits too long, and floodline mark each start an incident. \
+        An incident is a recording, from a minute before to a minute after, and its report.\n\n\
         Examples:\n  \
         floodline serve\n  \
         floodline serve --ring /var/lib/floodline --ring-size 200M\n  \
@@ -37,7 +37,7 @@ use std::time::Duration;
         floodline serve --print-dashboard > floodline-dashboard.json"
 )]
 pub(crate) struct ServeCommand {
-    /// Address for scrapers, or none; a socket that systemd hands in is used instead
+    /// Address for scrapers, or none. A socket that systemd passes is used instead
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9469")]
     listen: String,
     /// Time between two samples
@@ -52,19 +52,19 @@ pub(crate) struct ServeCommand {
     /// Limit of the samples in memory
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     ring_memory: u64,
-    /// Share of 10 s in which tasks waited for I/O that starts an incident, in percent; 0 is never
+    /// Start an incident if tasks waited for I/O for this part of 10 s, in percent; 0 turns it off
     #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
     on_pressure: u8,
-    /// Wait of one task that starts an incident
+    /// Start an incident if one task waits this long
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     on_wait: Duration,
-    /// Time in which a trigger of the same kind and subject is counted instead of kept
+    /// Time after an incident in which the same trigger on the same subject is only counted
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     cooldown: Duration,
     /// Incidents kept in 24 hours
     #[arg(long, value_name = "COUNT", default_value = "10")]
     incidents_per_day: usize,
-    /// Command to run after each incident, with the incident as JSON on standard input; takes all further arguments
+    /// Command to run after each incident, with the incident as JSON on standard input. All arguments after this option belong to the command
     #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true, requires = "ring")]
     on_incident: Vec<OsString>,
     /// Whether to trace the kernel: auto traces the minute after a trigger

@@ -37,8 +37,8 @@ use std::time::{Duration, Instant};
     after_help = "A grid varies a setting (vm.dirty_bytes), a key of the scenario (machine.memory, \
         machine.devices.data.write_bandwidth), or one of kernel, variant, instances, for, seed. \
         Several grids are combined; the last one varies fastest. The suffixes K, M, G mean KiB, MiB, GiB.\n\n\
-        The table shows the longest waits for stable storage, then the figures for which the scenario has an \
-        expectation: those that change first. --figure selects others. --save writes all of them. * marks the row with \
+        The table shows the longest waits for stable storage first. The figures for which the scenario has an \
+        expectation follow, those that change before those that do not. --figure selects others. --save writes all of them. * marks the row with \
         the mildest finding and the shortest waits.\n\n\
         Exit code 2 if a combination is refused, 1 if its run could not continue. Its row shows the reason.\n\n\
         Examples:\n  \

@@ -38,7 +38,7 @@ pub(crate) struct TwinCommand {
     /// Overwrite the output file if it exists
     #[arg(long, requires = "output")]
     force: bool,
-    /// Writers of the scenario file: on a clock, or write, work, write. Both are tested if nothing was traced
+    /// What paces the writers of the scenario file. Both are tested if nothing was traced
     #[arg(long, value_enum, default_value_t)]
     demand: Demand,
     /// Kernel version to model [default: that of the recording]
@@ -55,10 +55,10 @@ pub(crate) struct TwinCommand {
 /// Which of two twins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Demand {
-    /// Writers on an absolute clock
+    /// A clock: each write begins at its recorded time
     #[default]
     Open,
-    /// Writers that write, then work, then write again
+    /// The write before: each write begins after it and the work between them
     Closed,
 }
 

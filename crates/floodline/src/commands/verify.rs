@@ -25,10 +25,10 @@ use std::path::{Path, PathBuf};
     after_help = "In force: the values now, and what each program that applies sysctl.d would set at boot. Helped: the \
         seconds in which tasks waited for I/O (PSI io some) per hour of writing, compared at like load. The verdict \
         is one of: helped, harmed, no difference larger than --difference, not enough (with the minutes it needs). You \
-        may repeat the command while the recording after the change grows. Where nothing changed, at most one of 20 such \
-        series ends with a wrong verdict.\n\n\
-        With --switchback a guard watches this host, and the change is in force at the end. Where nothing changed, at \
-        most one of 20 such trials ends with a wrong verdict. It takes 6 blocks or more.\n\n\
+        may repeat the command while the recording after the change grows. If the change does nothing, at most one of 20 \
+        such series ends with a wrong verdict.\n\n\
+        With --switchback a guard watches this host, and the change is in force at the end. If the change does \
+        nothing, at most one of 20 such trials ends with a wrong verdict. A trial takes 6 blocks or more.\n\n\
         The exit code is 1 if the change is not in force or did harm.\n\n\
         Examples:\n  \
         floodline verify\n  \
@@ -41,7 +41,7 @@ pub(crate) struct Verify {
     /// Number of the change [default: the last one in force], recordings before and after it, or both
     #[arg(value_name = "ID | FILE", num_args = 0..=3)]
     what: Vec<PathBuf>,
-    /// Undo and make the change by turns on this host, in blocks without-with-with-without or the reverse, by a coin
+    /// Alternate on this host. A block is without, with, with, without the change, or the reverse; a coin decides
     #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design)]
     switchback: Option<Design>,
     /// Compare although the loads differ: for a change that itself makes the writes fewer

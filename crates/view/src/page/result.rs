@@ -120,8 +120,10 @@ fn fields(blocks: &mut Vec<Block>, name: &str, value: &Value, depth: usize) {
         }
         Value::Array(items) if items.iter().any(Value::is_object) => list(blocks, name, items),
         Value::Array(items) if !items.is_empty() => {
-            let texts: Vec<String> = items.iter().map(|item| scalar("", item)).collect();
-            blocks.push(Block::Text(format!("{}: {}", harmless(name), texts.join(", "))));
+            let text = |item| scalar("", item).trim_end_matches('.').to_owned();
+            let texts: Vec<String> = items.iter().map(text).collect();
+            let between = if texts.iter().any(|text| text.contains(' ')) { "; " } else { ", " };
+            blocks.push(Block::Text(format!("{}: {}", harmless(name), texts.join(between))));
         }
         _ => {}
     }
@@ -404,9 +406,9 @@ mod tests {
     #[test]
     fn any_result_has_a_page_and_other_text_has_none() {
         let value = json!({ "schema": "floodline.new/1", "took_seconds": 2.5, "rows": [{ "name": "<b>", "used_bytes": 4096 }],
-            "deep": { "deeper": [1, 2] } });
+            "deep": { "deeper": [1, 2] }, "said": ["at risk, peak: 4 MiB.", "dirtied: 9 MiB."] });
         let page = result("x.json", &value.to_string()).unwrap();
-        for text in ["2.50 s", "4.00 KiB", "&#60;b&#62;", "1, 2"] {
+        for text in ["2.50 s", "4.00 KiB", "&#60;b&#62;", "1, 2", "at risk, peak: 4 MiB; dirtied: 9 MiB"] {
             assert!(page.contains(text), "{text}: {page}");
         }
         assert_eq!(result("x", "{}"), Err(NotAResult));
