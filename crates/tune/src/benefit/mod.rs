@@ -21,6 +21,8 @@ const BATCH_S: f64 = 10.0;
 const BATCHES_MIN: usize = 10;
 /// Fewest batches of a stratum on each side.
 const STRATUM_MIN: usize = 3;
+/// Loads whose ratio is below this are alike. A stall itself makes the load of its batch smaller by some percent.
+const ALIKE: f64 = 1.25;
 /// Share of batches that must find others of like load.
 const MATCHED_MIN: f64 = 0.5;
 /// Probability of a wrong verdict where nothing changed, over all looks.
@@ -122,7 +124,7 @@ pub fn judge(before: &[Interval], after: &[Interval], loads: Loads, difference: 
     }
     let strata = match loads {
         Loads::Alike => Strata::of(&before, &after),
-        Loads::Any => Strata { bounds: [f64::INFINITY; 2] },
+        Loads::Any => Strata { bounds: Vec::new() },
     };
     let Some(rates) = strata.rates(&before, &after) else { return empty(Why::OtherLoad, Some(next_minutes)) };
     let matched = strata.matched(&before, &after);
@@ -195,9 +197,9 @@ fn batches(intervals: &[Interval], seconds: f64) -> Vec<Batch> {
     batches
 }
 
-/// Thirds of the load over both sides, or one stratum for all.
+/// Thirds of the load over both sides, as far as they differ, or one stratum for all.
 struct Strata {
-    bounds: [f64; 2],
+    bounds: Vec<f64>,
 }
 
 impl Strata {
@@ -207,8 +209,18 @@ impl Strata {
         let mut loads: Vec<f64> =
             before.iter().chain(after).map(|batch| batch.load).filter(|load| *load > 0.0).collect();
         loads.sort_by(f64::total_cmp);
-        let at = |part: usize| loads.get(loads.len() * part / Strata::COUNT).copied().unwrap_or(0.0);
-        Strata { bounds: [at(1), at(2)] }
+        let end = |part: usize| loads.len() * part / Strata::COUNT;
+        let mean = |loads: &[f64]| loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+        let (mut bounds, mut from) = (Vec::new(), 0);
+        for part in 1..Strata::COUNT {
+            let below = loads.get(from..end(part)).unwrap_or_default();
+            let above = loads.get(end(part)..end(part + 1)).unwrap_or_default();
+            if let (Some(bound), true) = (above.first(), mean(above) >= ALIKE * mean(below)) {
+                bounds.push(*bound);
+                from = end(part);
+            }
+        }
+        Strata { bounds }
     }
 
     /// Stratum of a batch; `None` if nothing was written in it.

@@ -124,3 +124,15 @@ fn a_cure_that_makes_the_writes_fewer_is_found_at_any_load() {
     let wrong = (0..RUNS).filter(wrong).count() as u64;
     assert!(wrong <= RUNS / 20, "{wrong} of {RUNS}");
 }
+
+#[test]
+fn loads_that_differ_by_a_percent_are_alike() {
+    // A steady writer, which the stalls before the change slow down a little: as a guest with a dirty cliff had it.
+    let steady = |seed, share, load: f64| {
+        let intervals = host(seed, 5, share, LOAD).into_iter();
+        intervals.map(|interval| Interval { dirtied_bytes: load, ..interval }).collect::<Vec<_>>()
+    };
+    let judgement = judge(&steady(1, 0.2, 5.23e6), &steady(2, 0.02, 5.27e6), Loads::Alike, 0.2);
+    assert_eq!(judgement.verdict, Verdict::Helped, "{judgement:?}");
+    check(&steady(1, 0.2, 5.2e6), &steady(2, 0.02, 2.6e6), Why::OtherLoad);
+}
