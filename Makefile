@@ -3,6 +3,7 @@
 #   make test     everything that decides whether a change is good
 #   make lab      every scenario on every kernel, into docs/internals/lab-results.md
 #   make ledger-truth the ledger against workloads whose bytes are known, on each kernel, into docs/tracing.md
+#   make chain    doctor, predict, apply, verify, confirm and a reboot in guests with systemd, into docs/internals/applying.md
 #   make lab-blind the machines of scenarios/blind/on-kernels.txt on their kernels
 #   make validate these runs against the model, into docs/agreement.json
 
@@ -14,12 +15,12 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice validate truth storm bench page-check promtool helm-check package-check pages package ring-day
+.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain validate truth storm bench page-check promtool helm-check package-check pages package ring-day
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab lab-blind ledger-truth advice storm package-check: PACKAGES += $(LAB_PACKAGES)
+test lab lab-blind ledger-truth advice chain storm package-check: PACKAGES += $(LAB_PACKAGES)
 ledger-truth: PACKAGES += btrfs-progs
 test: packages lint build unit
 
@@ -112,6 +113,16 @@ advice: packages build
 	target/release/floodline lab advise $(ADVICE_SCENARIOS:%=scenarios/%.toml) --kernels $(ADVICE_KERNELS) \
 	--format markdown $(LAB_ARGS); } > target/advice.md || [ $$? = 1 ]
 	mv target/advice.md docs/advice.md
+
+# What an operator does on a sick host, for each incident, in guests that boot Debian with systemd: the commands that doctor and
+# apply print, run as they are printed, and what is in force after a reboot. Takes 45 minutes. What was printed is in
+# target/chain. CHAIN takes a part: make chain CHAIN=dirty-cliff=6.12
+CHAIN :=
+chain: packages build
+	.ci/chain target/release/floodline target/chain $(CHAIN) > target/chain.md; code=$$?; cat target/chain.md; \
+	[ -n "$(CHAIN)" ] || { { sed '/^<!-- chain -->$$/q' docs/internals/applying.md; echo; cat target/chain.md; echo; \
+	sed -n '/^<!-- chain ends -->$$/,$$p' docs/internals/applying.md; } > target/applying.md && \
+	mv target/applying.md docs/internals/applying.md; }; exit $$code
 
 # What the lab remembers, or the recordings in VALIDATE, held against the model.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
