@@ -265,8 +265,11 @@ impl<'a> Device<'a> {
     /// How many small writes per second it completes when it has enough to do.
     pub fn small_write_iops(&self) -> Option<Speed> {
         let is_small = |interval: &Interval| interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
-        let saturated: Vec<Interval> = self.saturated().into_iter().filter(is_small).collect();
-        if let Some(value) = mean_rate(&saturated, |interval| interval.writes + interval.reads) {
+        let (small, large): (Vec<Interval>, Vec<Interval>) = self.saturated().into_iter().partition(is_small);
+        let requests = |of: &[Interval]| mean_rate(of, |interval| interval.writes + interval.reads);
+        // No device completes fewer small requests than large ones: then large ones were under way beside the small.
+        let is_limit = |value: &f64| requests(&large).is_none_or(|large| large <= *value);
+        if let Some(value) = requests(&small).filter(is_limit) {
             return Some(Speed { value, basis: Basis::Saturated });
         }
         let peak = self.intervals().iter().map(|interval| interval.writes / interval.seconds).fold(0.0, f64::max);
@@ -502,5 +505,20 @@ mod tests {
             row.written = Some(Bytes(if t < 5.0 { 1 << 40 } else { 0 }));
         });
         assert_eq!(drains(&window.window())[0].intervals().len(), 9);
+    }
+
+    #[test]
+    fn few_small_writes_beside_large_ones_are_no_limit() {
+        let writes = |small_per_s: f64| {
+            let window = writing(42.0, 1.0, 30.0).disk("sda", move |t, row| {
+                // Small writes for five seconds, then 200 large ones per second.
+                let (small, large) = (t.min(5.0) * small_per_s, (t - 5.0).max(0.0) * 200.0);
+                row.written = Some(Bytes((small * 4096.0 + large * 131_072.0) as u64));
+                row.writes = Some(Count((small + large) as u64));
+            });
+            drains(&window.window())[0].small_write_iops().unwrap().basis
+        };
+        assert_eq!(writes(900.0), Basis::Saturated);
+        assert_eq!(writes(4.0), Basis::AtLeast);
     }
 }
