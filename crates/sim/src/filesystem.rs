@@ -17,7 +17,7 @@ use std::collections::btree_map::Entry;
 /// How large folios get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folios {
-    /// Pages of the largest that readahead makes.
+    /// Pages of the largest that readahead makes, where its window is as large.
     pub(crate) by_readahead: u64,
     /// Pages of those that the readahead around a fault of a mapping makes.
     pub(crate) by_fault: u64,

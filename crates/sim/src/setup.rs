@@ -347,13 +347,14 @@ fn add_filesystems(
             (sb.device, sb.bdi) = (Some(block), Some(bdi));
             sb.space = Some(Space::on_device(spec.fs_type, world.blocks[block].size));
             let mount = mount_facts(world, &sb, block);
-            let read_ahead = Bytes(world.bdis[bdi].read_ahead);
-            let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(read_ahead), PAGE);
+            // The window of a read of many pages is larger than the bdi's.
+            let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(Bytes(u64::MAX)), PAGE);
             sb.folios.by_readahead = folio.map_or(1, |folio| (folio.by_readahead.0 / PAGE).max(1));
             sb.folios.by_write = folio.map_or(1, |folio| (folio.by_write.0 / PAGE).max(1));
             // A fault asks for folios of one page. They have four pages where readahead makes every order larger by two.
-            let has_larger = sb.folios.by_readahead > 1 && world.behaviour.folios.fault_makes_four;
-            sb.folios.by_fault = if has_larger { sb.folios.by_readahead.min(4) } else { 1 };
+            let read_ahead = (world.bdis[bdi].read_ahead / PAGE).max(1);
+            let has_larger = world.behaviour.folios.fault_makes_four;
+            sb.folios.by_fault = if has_larger { sb.folios.by_readahead.min(read_ahead).min(4) } else { 1 };
             // Buffer heads always knew.
             sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.behaviour.folios.iomap_dirty_blocks;
             sb.has_unwritten = match spec.fs_type {

@@ -89,21 +89,31 @@ fn a_run_ends_at_its_duration() {
 
 #[test]
 fn the_first_windows_of_a_readahead_have_small_folios() {
-    let amplification = |kernel: &str, read_ahead: &str| {
+    let dirtied = |kernel: &str, read_ahead: &str, block: &str, stores: &str| {
         let text = text(
             &format!("size = \"1 GiB\"\nbdi.read_ahead = \"{read_ahead}\""),
             "5s",
-            "{ write = { file = \"/data/a\", total = \"4 MiB\" } }, \"sync\", \"drop_caches\", { read = { file = \"/data/a\", \
-             block = \"128 KiB\" } }, { mmap_store = { file = \"/data/a\", size = \"4 MiB\", pages = 1, store = \"4 KiB\", count = 1, \
-             order = \"sequential\" } }",
+            &format!(
+                "{{ write = {{ file = \"/data/a\", total = \"4 MiB\" }} }}, \"sync\", \"drop_caches\", {{ read = {{ file = \"/data/a\", \
+                 block = \"{block}\" }} }}, {{ mmap_store = {{ file = \"/data/a\", size = \"4 MiB\", pages = 1, store = \"4 KiB\", \
+                 {stores} }} }}"
+            ),
         );
         let run = run_of(&scenario(&text.replace("ext4", "xfs")), kernel, |_| true);
         figure(&run, "host.dirtied_bytes") - 4_194_304.0
     };
-    assert_eq!(amplification("6.1", "128 KiB"), 16_384.0);
-    assert_eq!(amplification("6.1", "16 KiB"), 16_384.0);
-    assert_eq!(amplification("6.1", "8 KiB"), 8_192.0);
-    assert_eq!(amplification("7.2", "128 KiB"), 4_096.0);
+    let first = |kernel, read_ahead, block| dirtied(kernel, read_ahead, block, "count = 1, order = \"sequential\"");
+    assert_eq!(first("6.1", "128 KiB", "128 KiB"), 16_384.0);
+    assert_eq!(first("6.1", "16 KiB", "128 KiB"), 16_384.0);
+    // A read of more than the bdi's window makes the window larger.
+    assert_eq!(first("6.1", "8 KiB", "128 KiB"), 16_384.0);
+    assert_eq!(first("6.1", "8 KiB", "8 KiB"), 4_096.0);
+    assert_eq!(first("7.2", "128 KiB", "128 KiB"), 4_096.0);
+    // Later windows have folios as large as themselves, whatever the bdi's is.
+    for read_ahead in ["128 KiB", "16 KiB"] {
+        let bytes = dirtied("6.12", read_ahead, "128 KiB", "count = 10");
+        assert!(bytes >= 0.6 * 10.0 * 131_072.0, "{bytes} with {read_ahead}");
+    }
 }
 
 #[test]

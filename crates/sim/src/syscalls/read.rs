@@ -264,7 +264,9 @@ impl World {
         let window = read_ahead.max((got / PAGE).min(most)).max(1);
         // Every window makes its order larger by two, the first one too on kernels whose faults make folios of four pages.
         let first_folio = if self.behaviour.folios.fault_makes_four { 4 } else { 1 };
-        Reading { pid, inode, cgroup, device: sb.device, window, most, folio: sb.folios.by_readahead, first_folio }
+        // A window of fewer than four pages comes in single ones.
+        let folio = if window < 4 { 1 } else { sb.folios.by_readahead.min(1 << window.ilog2()) };
+        Reading { pid, inode, cgroup, device: sb.device, window, most, folio, first_folio }
     }
 
     /// How many pages are cached from the first of a read on, which count as read by that, and how many are missing after
