@@ -95,6 +95,8 @@ pub struct Recorded {
     pub processes: BTreeMap<EntityId, Vec<Did>>,
     /// Processes that waited for children, whose counters were added to theirs.
     pub parents: BTreeSet<EntityId>,
+    /// Bytes of each cgroup that were dirty, descendants included, at each sample at which that changed.
+    pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Whether there were more intervals than are kept: the twin covers the first of them.
     pub is_cut: bool,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
@@ -111,6 +113,17 @@ impl Recorded {
             let Ok(()) = recorded.record(record);
         }
         recorded
+    }
+
+    fn push_dirty(&mut self, sample: &Sample) {
+        for (id, row) in sample.cgroups.rows() {
+            let Some(dirty) = row.file_dirty else { continue };
+            let levels = self.dirty.entry(*id).or_default();
+            if levels.last().is_none_or(|(_, last)| *last != dirty.0) && self.intervals < INTERVALS_MAX {
+                self.intervals += 1;
+                levels.push((sample.time.monotonic, dirty.0));
+            }
+        }
     }
 
     fn push(&mut self, sample: &Sample) {
@@ -221,6 +234,7 @@ impl Sink for Recorded {
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         self.window.record(record)?;
         if let Record::Sample(sample) = record {
+            self.push_dirty(sample);
             self.push(sample);
         }
         Ok(())

@@ -8,10 +8,12 @@ use super::machine::Place;
 use super::writer::Syncs;
 use floodline_analysis::diagnose::burst::{self, Trigger};
 use floodline_analysis::diagnose::derived::Derived;
-use floodline_analysis::diagnose::dirty;
+use floodline_analysis::diagnose::{device, dirty};
+use floodline_record::id::DevId;
 use floodline_record::record::What;
+use floodline_record::sample::HostRow;
 use floodline_record::traced::waits::Operation;
-use floodline_record::units::Nanos;
+use floodline_record::units::{Nanos, Pages};
 use floodline_record::window::Window;
 use floodline_scenario::{Lasting, OnPath, Step, Task};
 
@@ -73,12 +75,74 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
     Some(waits.collect())
 }
 
+/// Least that is dirty where all of it is written at once, bytes.
+const AT_ONCE_MIN: u64 = 4 << 20;
+/// Share of what was dirty that is dirty no more, and share of it that was written.
+const AT_ONCE: f64 = 0.95;
+/// Share of the background threshold from which the amount may be the reason.
+const NEAR_THRESHOLD: f64 = 0.9;
+
+/// By all that was dirty and was written between two samples, though it was neither old nor much: too short for a burst
+/// of a device.
+fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>> {
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+    let (Some(first), Some(expiry)) = (window.first_at, dirty::expiry_seconds(window)) else { return Vec::new() };
+    let seconds = |at: Nanos| Nanos(at.0.saturating_sub(first.monotonic.0)).as_secs_f64();
+    let mut found: Vec<Asked<'a>> = Vec::new();
+    // When nothing was dirty for the last time, and whether a sync was the reason: then no inode is older.
+    let mut clean: Option<(f64, bool)> = None;
+    for pair in window.host_series.windows(2) {
+        let [(before, then), (now, after)] = pair else { continue };
+        let level = |row: &HostRow| row.nr_dirty.map(|pages| pages.bytes(page).0);
+        let grew = |of: fn(&HostRow) -> Option<Pages>| Some(of(after)?.0.saturating_sub(of(then)?.0) * page);
+        let (Some(dirty), Some(left)) = (level(then), level(after)) else { continue };
+        let (Some(dirtied), Some(written)) = (grew(|row| row.nr_dirtied), grew(|row| row.nr_written)) else { continue };
+        if dirty < AT_ONCE_MIN / 16 {
+            clean = Some((seconds(before.monotonic), clean.is_some_and(|(_, is_asked)| is_asked)));
+        }
+        let emptied = dirty.saturating_add(dirtied).saturating_sub(left);
+        let is_all = dirty >= AT_ONCE_MIN
+            && emptied.min(written) as f64 >= AT_ONCE * dirty as f64
+            && left as f64 <= (1.0 - AT_ONCE) * dirty as f64 + dirtied as f64;
+        if !is_all {
+            continue;
+        }
+        let at = (seconds(before.monotonic) + seconds(now.monotonic)) / 2.0;
+        let is_old = clean.is_none_or(|(since, is_asked)| {
+            let unseen = if is_asked { 0.0 } else { UNSEEN_AGE_S };
+            seconds(now.monotonic) - since + unseen >= expiry
+        });
+        let background = after.nr_dirty_background_threshold.map(|pages| pages.bytes(page).0 as f64);
+        let is_much = background.is_some_and(|background| (dirty + dirtied) as f64 >= NEAR_THRESHOLD * background);
+        let is_asked = !is_old && !is_much && own < OWN_SHARE * dirty as f64;
+        clean = Some((at, is_asked));
+        let place =
+            places.iter().max_by_key(|place| written_between(window, place.dev, before.monotonic, now.monotonic));
+        if let Some(place) = place.filter(|_| is_asked) {
+            found.push(Asked { at, seconds: 0.0, place });
+        }
+    }
+    found
+}
+
+/// Bytes that a device wrote from one sample to another.
+fn written_between(window: &Window, dev: DevId, from: Nanos, to: Nanos) -> u64 {
+    let Some(device) = device::by_dev(window, dev) else { return 0 };
+    let within = |end: Nanos| end > from && end <= to;
+    device
+        .intervals()
+        .iter()
+        .filter(|interval| within(interval.end))
+        .map(|interval| interval.written_bytes as u64)
+        .sum()
+}
+
 /// By bursts that neither the age nor the amount of the dirty data explains.
 fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Place]) -> Vec<Asked<'a>> {
     let Some(first) = window.first_at.map(|first| first.monotonic) else { return Vec::new() };
     let own: f64 =
         groups.iter().filter(|(_, syncs)| syncs.call.is_some()).map(|(group, _)| group.total.dirtied()).sum();
-    let mut found = Vec::new();
+    let mut found = at_once(window, own, places);
     let derived = Derived::of(window);
     for drain in derived.drains() {
         let Some(place) = places.iter().find(|place| place.dev == drain.dev) else { continue };

@@ -6,7 +6,7 @@ use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};
 use super::names::{self, Taken};
 use super::writer::{self, Habit, Syncs, Writer};
-use super::{Fit, asked};
+use super::{Fit, asked, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_record::id::Entity;
@@ -86,7 +86,7 @@ pub(super) fn workload(
         ground.cgroups.add(cgroup, machine, device, notes);
         let task = taken.unique(&names::task(&group.comm), COMM_MAX);
         let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
-        let writer = Writer::of(group, syncs, place, &task, window, notes, fit);
+        let writer = Writer::of(group, syncs, place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
         if writer.is_mapped && group.total.mapped > 0.05 * moved {
             stored.insert(task.clone(), group.stored());
@@ -120,7 +120,7 @@ pub(super) fn workload(
     }
     let mut extra = BTreeMap::new();
     if !needs_prepared.is_empty() {
-        extra.insert(taken.unique("prepare", COMM_MAX), writer::prepare(needs_prepared));
+        extra.insert(taken.unique("prepare", COMM_MAX), stores::prepare(needs_prepared));
     }
     if let Some(task) = other_memory(window, machine) {
         let name = taken.unique("other-memory", COMM_MAX);

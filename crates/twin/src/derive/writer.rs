@@ -6,13 +6,15 @@
 use super::bursts::{Branch, Burst, arrivals, size, steady, time};
 use super::group::{Group, PAGE, Synced};
 use super::machine::Place;
+use super::stores::{Cached, PREPARED, mapped};
 use super::{Fit, asked};
+use crate::Recorded;
 use crate::provenance::{Notes, Origin};
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
-    Barrier, ByteSize, CreateFiles, Frequency, FsType, Lasting, MmapStore, OnFile, Order, Pace, Parallel, Read, Repeat,
-    Step, SyncCall, SyncEvery, Task, Time, Truncate, Write,
+    Barrier, ByteSize, CreateFiles, Frequency, Lasting, OnFile, Order, Pace, Parallel, Read, Repeat, Step, SyncCall,
+    SyncEvery, Time, Truncate, Write,
 };
 
 /// A task in the making.
@@ -50,16 +52,10 @@ impl Default for Syncs {
 const DURABLE_SHARE: f64 = 0.6;
 /// Intervals with writes that tell a habit from a chance.
 const ACTIVE_MIN: usize = 4;
-/// Share of the faults that read from a device where a mapped file is not in the page cache.
-const MAJOR_SHARE: f64 = 0.05;
-/// Bytes that are dirtied by a fault of a large folio, at least.
-const LARGE_FAULT: f64 = 8192.0;
 /// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
 const SHORT_LIVED: f64 = 0.2;
 /// Life of a file that is dropped before it is written.
 const LIFE_SECONDS: f64 = 2.0;
-/// Name of the barrier behind which mapped files are on the device.
-const PREPARED: &str = "prepared";
 
 /// How often each group makes its writes durable. With a trace that is counted; without one, it is a program that waits
 /// in most intervals in which it writes, and the flushes of the device bound how often.
@@ -173,7 +169,7 @@ impl Writer {
         syncs: Syncs,
         place: &Place,
         task: &str,
-        window: &Window,
+        recorded: &Recorded,
         notes: &mut Notes,
         fit: &Fit,
     ) -> Writer {
@@ -198,7 +194,7 @@ impl Writer {
             group,
             place,
             file("mapped"),
-            window,
+            recorded,
             &key,
             notes,
             (fit.factors.get(task).copied().unwrap_or(1.0), fit.stores),
@@ -206,15 +202,14 @@ impl Writer {
             writer.is_mapped = true;
             let path = file("mapped");
             // A copy of the task for each number is not known to the task that prepares the files.
-            if cached != Cached::InPages && copies == 1 {
+            if cached.is_read() && copies == 1 {
                 writer.prepared = Some((path.clone(), bytes));
                 writer.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
-                if cached == Cached::InLargeFolios {
-                    let block = ByteSize(Bytes(128 << 10));
-                    writer.setup.push(Step::Read(Read { file: path, block, ..Read::default() }));
+                if cached == Cached::InFoliosOfReads {
+                    writer.setup.push(Step::Read(Read { file: path, block: cached.block(), ..Read::default() }));
                 }
             } else {
-                let block = ByteSize(Bytes(if cached == Cached::InPages { 4096 } else { 128 << 10 }));
+                let block = cached.block();
                 let total = Some(ByteSize(Bytes(bytes)));
                 writer.setup.push(Step::Write(Write { file: path.clone(), block, total, ..Write::default() }));
                 writer.setup.push(Step::Fsync(OnFile { file: path }));
@@ -401,78 +396,6 @@ fn temporary(group: &Group, file: String, key: &str, notes: &mut Notes) -> Optio
     Some(Branch { bursts, unit: round, step: Box::new(step) })
 }
 
-/// Stores to a mapped file; with its size and whether its folios are large.
-fn mapped(
-    group: &Group,
-    place: &Place,
-    file: String,
-    window: &Window,
-    key: &str,
-    notes: &mut Notes,
-    (factor, at_once): (f64, u64),
-) -> Option<(Branch, u64, Cached)> {
-    let total = &group.total;
-    if total.mapped < 4.0 * PAGE {
-        return None;
-    }
-    let faults: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.faults).sum();
-    let per_fault = total.mapped / faults.max(1.0);
-    let major: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.major).sum();
-    let is_large = per_fault >= LARGE_FAULT && place.fs_type != FsType::Ext4;
-    let cached = match (major >= MAJOR_SHARE * faults, is_large) {
-        (true, _) => Cached::Not,
-        (false, true) => Cached::InLargeFolios,
-        (false, false) => Cached::InPages,
-    };
-    let stores = (if is_large { faults.max(1.0) } else { total.mapped / PAGE }) * factor;
-    // Few stores are single ones.
-    let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
-    let per_store = total.mapped / stores * pages as f64;
-    // The page cache of the cgroup holds the file; without one of its own it is a journal of the usual size.
-    let cache = group.cgroup.and_then(|id| window.cgroups.get(&id)).and_then(|span| {
-        let is_root = group.cgroup.is_some_and(|id| {
-            matches!(window.entities.get(&id), Some(floodline_record::id::Entity::Cgroup { path, .. }) if path.as_bytes() == b"/")
-        });
-        span.max.file.filter(|_| !is_root)
-    });
-    let bytes = match cache {
-        Some(cache) => {
-            notes.derived(format!("{key}.steps.mmap_store.size"), "page cache of its cgroup");
-            cache.0.clamp(1 << 20, 64 << 20)
-        }
-        None => {
-            notes.assumed(format!("{key}.steps.mmap_store.size"), "8 MiB, as journald's files begin");
-            8 << 20
-        }
-    };
-    let bytes = bytes / 4096 * 4096;
-    notes.derived(format!("{key}.steps.mmap_store.rate"), "faults that dirtied, over time");
-    let bursts = arrivals(&group.bins, |bin| bin.mapped, per_store);
-    let step = move |count: u64, rate: Option<Frequency>| {
-        let store = MmapStore {
-            file: file.clone(),
-            size: ByteSize(Bytes(bytes)),
-            pages,
-            rate,
-            count: Some(count),
-            ..MmapStore::default()
-        };
-        vec![Step::MmapStore(store)]
-    };
-    Some((Branch { bursts, unit: per_store, step: Box::new(step) }, bytes, cached))
-}
-
-/// How a mapped file is in the page cache when the recording begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cached {
-    /// It is not: faults read it from the device.
-    Not,
-    /// As reading it made it.
-    InLargeFolios,
-    /// As small writes made it.
-    InPages,
-}
-
 /// Writes past the page cache.
 fn direct(group: &Group, file: String, key: &str, notes: &mut Notes) -> Option<Branch> {
     let total = &group.total;
@@ -528,17 +451,4 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
         vec![Step::Read(read)]
     };
     Some((Branch { bursts, unit: block, step: Box::new(step) }, bytes))
-}
-
-/// The task that writes mapped files and drops them from the page cache, so that reading them back makes large folios.
-pub(super) fn prepare(files: Vec<(String, u64)>) -> Task {
-    let mut setup: Vec<Step> = files
-        .into_iter()
-        .map(|(file, bytes)| {
-            let total = Some(ByteSize(Bytes(bytes)));
-            Step::Write(Write { file, block: ByteSize(Bytes(1 << 20)), total, ..Write::default() })
-        })
-        .collect();
-    setup.extend([Step::Sync, Step::DropCaches, Step::Barrier(Barrier { name: PREPARED.to_owned() })]);
-    Task { setup, ..Task::default() }
 }
