@@ -97,6 +97,49 @@ fn what_left_for_the_device_though_it_was_young_was_asked_for() {
     }
 }
 
+/// Two containers that store to mapped files all the time, within their budgets; the writer of the files syncs them, and
+/// another program syncs twice while they are young.
+const STORES: &str = r#"
+name = "stores"
+summary = "Stores that find dirty pages, and syncs of young data"
+[machine]
+memory = "4 GiB"
+cpus = 2
+[machine.devices.data]
+size = "20 GiB"
+write_bandwidth = "150 MB/s"
+read_bandwidth = "150 MB/s"
+[machine.mounts."/var"]
+type = "xfs"
+device = "data"
+[machine.cgroups."pod{i}"]
+instances = 2
+memory_max = "256 MiB"
+[workload]
+duration = "40s"
+[workload.tasks.store]
+cgroup = "pod{i}"
+setup = [
+  { write = { file = "/var/state{i}", block = "BLOCK", total = "16 MiB" } },
+  { fsync = { file = "/var/state{i}" } },
+]
+steps = [{ sleep = { for = "2s" } }, { mmap_store = { file = "/var/state{i}", size = "16 MiB", pages = 1, rate = "RATE" } }]
+[workload.tasks.other]
+steps = [{ sleep = { for = "9s" } }, { syncfs = { path = "/var" } }, { sleep = { for = "12s" } }, { syncfs = { path = "/var" } }]
+"#;
+
+#[test]
+fn stores_that_find_dirty_pages_go_on_in_the_twin() {
+    for (block, rate) in [("1 MiB", "20/s"), ("4 KiB", "1500/s")] {
+        let text = STORES.replace("BLOCK", block).replace("RATE", rate);
+        let figures = figures_without_waits(&text, "default");
+        for name in ["host.written_bytes", "host.dirtied_bytes", "program.store.dirtied_bytes"] {
+            let figure = &figures[name];
+            assert!(figure.is_predictable(), "{block}: {figure:?}");
+        }
+    }
+}
+
 fn check(name: &str, text: &str, variant: &str, most: f64) {
     let (_, figures) = backtested(name, text, variant);
     let error = median_error(&figures);

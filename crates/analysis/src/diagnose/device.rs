@@ -264,12 +264,20 @@ impl<'a> Device<'a> {
 
     /// How many small writes per second it completes when it has enough to do.
     pub fn small_write_iops(&self) -> Option<Speed> {
-        let is_small = |interval: &Interval| interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
-        let (small, large): (Vec<Interval>, Vec<Interval>) = self.saturated().into_iter().partition(is_small);
-        let requests = |of: &[Interval]| mean_rate(of, |interval| interval.writes + interval.reads);
-        // No device completes fewer small requests than large ones: then large ones were under way beside the small.
-        let is_limit = |value: &f64| requests(&large).is_none_or(|large| large <= *value);
-        if let Some(value) = requests(&small).filter(is_limit) {
+        let (intervals, saturated) = (self.intervals(), self.saturated());
+        let is_large = |at: Option<usize>| {
+            let mean = at.and_then(|at| intervals.get(at)).and_then(Interval::mean_write);
+            mean.is_some_and(|bytes| bytes > SMALL_WRITE)
+        };
+        // A write is counted when it completes: beside an interval of large ones, these were under way too.
+        let is_one_of_small = |(at, interval): &(usize, &Interval)| {
+            let is_small = interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
+            let is_full = saturated.iter().any(|full| full.end == interval.end);
+            is_full && is_small && !is_large(at.checked_sub(1)) && !is_large(at.checked_add(1))
+        };
+        let small: Vec<Interval> =
+            intervals.iter().enumerate().filter(is_one_of_small).map(|(_, interval)| *interval).collect();
+        if let Some(value) = mean_rate(&small, |interval| interval.writes + interval.reads) {
             return Some(Speed { value, basis: Basis::Saturated });
         }
         let peak = self.intervals().iter().map(|interval| interval.writes / interval.seconds).fold(0.0, f64::max);
@@ -509,16 +517,18 @@ mod tests {
 
     #[test]
     fn few_small_writes_beside_large_ones_are_no_limit() {
-        let writes = |small_per_s: f64| {
+        let writes = |small_s: f64| {
             let window = writing(42.0, 1.0, 30.0).disk("sda", move |t, row| {
-                // Small writes for five seconds, then 200 large ones per second.
-                let (small, large) = (t.min(5.0) * small_per_s, (t - 5.0).max(0.0) * 200.0);
+                // 30 small writes per second for some seconds, then large ones every other second.
+                let small = 30.0 * t;
+                let large = 200.0 * ((t - small_s).max(0.0) / 2.0).ceil();
                 row.written = Some(Bytes((small * 4096.0 + large * 131_072.0) as u64));
                 row.writes = Some(Count((small + large) as u64));
             });
-            drains(&window.window())[0].small_write_iops().unwrap().basis
+            let speed = drains(&window.window())[0].small_write_iops().unwrap();
+            (speed.value.round(), speed.basis)
         };
-        assert_eq!(writes(900.0), Basis::Saturated);
-        assert_eq!(writes(4.0), Basis::AtLeast);
+        assert_eq!(writes(5.0), (30.0, Basis::Saturated));
+        assert_eq!(writes(0.0).1, Basis::AtLeast);
     }
 }

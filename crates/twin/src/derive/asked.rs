@@ -89,21 +89,30 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
     let (Some(first), Some(expiry)) = (window.first_at, dirty::expiry_seconds(window)) else { return Vec::new() };
     let seconds = |at: Nanos| Nanos(at.0.saturating_sub(first.monotonic.0)).as_secs_f64();
     let mut found: Vec<Asked<'a>> = Vec::new();
+    let grown = |at: usize, of: fn(&HostRow) -> Option<Pages>| {
+        let [(_, then), (_, after)] = window.host_series.get(at..at + 2)? else { return None };
+        Some(of(after)?.0.saturating_sub(of(then)?.0) * page)
+    };
     // When nothing was dirty for the last time, and whether a sync was the reason: then no inode is older.
     let mut clean: Option<(f64, bool)> = None;
-    for pair in window.host_series.windows(2) {
+    for (at, pair) in window.host_series.windows(2).enumerate() {
         let [(before, then), (now, after)] = pair else { continue };
         let level = |row: &HostRow| row.nr_dirty.map(|pages| pages.bytes(page).0);
-        let grew = |of: fn(&HostRow) -> Option<Pages>| Some(of(after)?.0.saturating_sub(of(then)?.0) * page);
         let (Some(dirty), Some(left)) = (level(then), level(after)) else { continue };
-        let (Some(dirtied), Some(written)) = (grew(|row| row.nr_dirtied), grew(|row| row.nr_written)) else { continue };
+        let written_in = |at: usize| grown(at, |row| row.nr_written);
+        let (Some(dirtied), Some(written)) = (grown(at, |row| row.nr_dirtied), written_in(at)) else { continue };
         if dirty < AT_ONCE_MIN / 16 {
             clean = Some((seconds(before.monotonic), clean.is_some_and(|(_, is_asked)| is_asked)));
         }
-        let emptied = dirty.saturating_add(dirtied).saturating_sub(left);
-        let is_all = dirty >= AT_ONCE_MIN
-            && emptied.min(written) as f64 >= AT_ONCE * dirty as f64
-            && left as f64 <= (1.0 - AT_ONCE) * dirty as f64 + dirtied as f64;
+        let is_written = |amount: u64| amount >= AT_ONCE_MIN && written as f64 >= AT_ONCE * amount as f64;
+        let is_left = |of: u64, new: u64| left as f64 <= (1.0 - AT_ONCE) * of as f64 + new as f64;
+        // What was dirty before, or what came in this interval and went in it, if nothing goes on like that.
+        let is_alone = || {
+            let beside = [at.checked_sub(1).and_then(written_in), written_in(at + 1)];
+            beside.into_iter().flatten().all(|other| other as f64 <= (1.0 - AT_ONCE) * written as f64)
+        };
+        let is_all =
+            is_written(dirty) && is_left(dirty, dirtied) || is_written(dirtied) && is_left(dirtied, 0) && is_alone();
         if !is_all {
             continue;
         }
@@ -114,7 +123,7 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
         });
         let background = after.nr_dirty_background_threshold.map(|pages| pages.bytes(page).0 as f64);
         let is_much = background.is_some_and(|background| (dirty + dirtied) as f64 >= NEAR_THRESHOLD * background);
-        let is_asked = !is_old && !is_much && own < OWN_SHARE * dirty as f64;
+        let is_asked = !is_old && !is_much && own < OWN_SHARE * dirty.max(dirtied) as f64;
         clean = Some((at, is_asked));
         let place =
             places.iter().max_by_key(|place| written_between(window, place.dev, before.monotonic, now.monotonic));

@@ -116,10 +116,12 @@ impl Group {
         self.total.dirtied() + self.total.read
     }
 
-    /// What its stores to mappings did.
-    pub(super) fn stored(&self) -> Stored {
-        let faults = self.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.faults).sum();
-        Stored { faults, dirtied: self.total.dirtied() }
+    /// What its stores to mappings did. One that goes on while all is dirty has faults then, too: each page has its own,
+    /// whatever the size of the folio.
+    pub(super) fn stored(&self, goes_on: bool) -> Stored {
+        let first = self.bins.iter().position(|bin| bin.mapped > 0.0).unwrap_or(self.bins.len());
+        let chosen = self.bins[first..].iter().filter(|bin| goes_on || bin.mapped > 0.0);
+        Stored { faults: chosen.map(|bin| bin.faults).sum(), dirtied: self.total.dirtied() }
     }
 
     /// When it began to wait though it neither wrote nor read, and how long it waited, in seconds: it waited for what others

@@ -3,7 +3,7 @@
 //! that are dirty already looks idle until the flusher has cleaned them, and then seems to come in a burst.
 
 use super::bursts::{Branch, Burst, arrivals};
-use super::group::{Bin, Group, PAGE};
+use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
 use crate::Recorded;
 use crate::provenance::Notes;
@@ -20,14 +20,28 @@ const LARGE_FAULT: f64 = 8192.0;
 const BY_WRITE: f64 = 196_608.0;
 /// Name of the barrier behind which mapped files are on the device.
 pub(super) const PREPARED: &str = "prepared";
+/// Share of the page cache that is dirty at most where stores reach all of a file.
+const MOST_DIRTY: f64 = 0.7;
 /// All of a file counts as dirty from this share on.
 const ALL_DIRTY: f64 = 0.9;
 /// Share of the time in which all of it must have been dirty to tell that stores go on unseen.
-const ALL_DIRTY_TIME: f64 = 0.15;
+const ALL_DIRTY_TIME: f64 = 0.3;
+/// Share of the time for which a program waits that does not store all the time.
+const HELD_UP: f64 = 0.05;
 /// How far the bytes of the intervals may be from those of a program that stores all the time.
 const MISSED_MAX: f64 = 0.5;
 
-/// Stores to a mapped file; with its size and whether its folios are large.
+/// Stores to a mapped file.
+pub(super) struct Mapped {
+    pub(super) branch: Branch,
+    /// Size of the file.
+    pub(super) bytes: u64,
+    pub(super) cached: Cached,
+    /// What they did in the recording.
+    pub(super) stored: Stored,
+}
+
+/// Stores to a mapped file, if there are any.
 pub(super) fn mapped(
     group: &Group,
     place: &Place,
@@ -36,7 +50,7 @@ pub(super) fn mapped(
     key: &str,
     notes: &mut Notes,
     (factor, at_once): (f64, u64),
-) -> Option<(Branch, u64, Cached)> {
+) -> Option<Mapped> {
     let (window, total) = (&recorded.window, &group.total);
     if total.mapped < 4.0 * PAGE {
         return None;
@@ -75,7 +89,11 @@ pub(super) fn mapped(
     };
     let bytes = bytes / 4096 * 4096;
     let rate = format!("{key}.steps.mmap_store.rate");
-    let bursts = match all_the_time(group, recorded) {
+    // A budget that is smaller than the file keeps some of it clean all the time.
+    let is_all_dirty = |most: f64| cache.is_none_or(|cache| most >= MOST_DIRTY * cache.0 as f64);
+    let always = all_the_time(group, recorded, is_all_dirty);
+    let goes_on = always.is_some();
+    let bursts = match always {
         Some(burst) => {
             notes.derived(rate, "faults that dirtied, over the part that was clean: it stores all the time");
             vec![burst]
@@ -96,19 +114,22 @@ pub(super) fn mapped(
         };
         vec![Step::MmapStore(store)]
     };
-    Some((Branch { bursts, unit: per_store, step: Box::new(step) }, bytes, cached))
+    let branch = Branch { bursts, unit: per_store, step: Box::new(step) };
+    Some(Mapped { branch, bytes, cached, stored: group.stored(goes_on) })
 }
 
 /// The stores of a program that goes on while all that it stores to is dirty: bytes that they would dirty if they found
 /// every page clean. `None` where its bytes are not those of such a program, or where few of its stores were unseen.
-fn all_the_time(group: &Group, recorded: &Recorded) -> Option<Burst> {
+fn all_the_time(group: &Group, recorded: &Recorded, is_all_dirty: impl Fn(f64) -> bool) -> Option<Burst> {
     let levels = recorded.dirty.get(&group.cgroup?)?;
+    let is_held_up = group.total.waited.max(group.paused) > HELD_UP * recorded.window.seconds();
     let start = recorded.window.first_at?.monotonic.0;
     let dirty_at = |seconds: f64| {
         let at = start.saturating_add((seconds * 1e9) as u64 + 1);
         levels[..levels.partition_point(|(time, _)| time.0 <= at)].last().map_or(0.0, |(_, bytes)| *bytes as f64)
     };
-    stores(&group.bins, dirty_at)
+    let most = levels.iter().map(|(_, bytes)| *bytes).max()? as f64;
+    if is_all_dirty(most) && !is_held_up { stores(&group.bins, dirty_at) } else { None }
 }
 
 fn stores(bins: &[Bin], dirty_at: impl Fn(f64) -> f64) -> Option<Burst> {

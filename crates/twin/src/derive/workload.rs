@@ -88,8 +88,8 @@ pub(super) fn workload(
         let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
         let writer = Writer::of(group, syncs, place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.
-        if writer.is_mapped && group.total.mapped > 0.05 * moved {
-            stored.insert(task.clone(), group.stored());
+        if let Some(did) = writer.stored.filter(|_| group.total.mapped > 0.05 * moved) {
+            stored.insert(task.clone(), did);
         }
         let make = |steps: Vec<Step>| {
             let n = writer.copies;

@@ -4,9 +4,9 @@
 //! for as long as the program did between its writes, and then writes again.
 
 use super::bursts::{Branch, Burst, arrivals, size, steady, time};
-use super::group::{Group, PAGE, Synced};
+use super::group::{Group, PAGE, Stored, Synced};
 use super::machine::Place;
-use super::stores::{Cached, PREPARED, mapped};
+use super::stores::{Cached, Mapped, PREPARED, mapped};
 use super::{Fit, asked};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
@@ -27,8 +27,8 @@ pub(super) struct Writer {
     pub(super) closed: Vec<Step>,
     /// A mapped file that must be read from the device, so that it is in large folios: file and size.
     pub(super) prepared: Option<(String, u64)>,
-    /// Whether it stores to a mapping: how often is fitted by running the twin.
-    pub(super) is_mapped: bool,
+    /// What its stores to a mapping did: how often it stores is fitted to that by running the twin.
+    pub(super) stored: Option<Stored>,
 }
 
 /// Calls for stable storage of one program.
@@ -179,18 +179,12 @@ impl Writer {
         let base = format!("{}/twin/{task}", place.point);
         let file = |what: &str| format!("{base}/{what}{number}");
         notes.derived(&key, format!("{} as its counters show it", group.shown));
-        let mut writer = Writer {
-            copies,
-            setup: Vec::new(),
-            open: Vec::new(),
-            closed: Vec::new(),
-            prepared: None,
-            is_mapped: false,
-        };
+        let mut writer =
+            Writer { copies, setup: Vec::new(), open: Vec::new(), closed: Vec::new(), prepared: None, stored: None };
         let mut branches = Vec::new();
         branches.extend(calls(group, syncs, file("data"), &key, notes));
         branches.extend(temporary(group, file("temporary"), &key, notes));
-        if let Some((branch, bytes, cached)) = mapped(
+        if let Some(Mapped { branch, bytes, cached, stored }) = mapped(
             group,
             place,
             file("mapped"),
@@ -199,7 +193,7 @@ impl Writer {
             notes,
             (fit.factors.get(task).copied().unwrap_or(1.0), fit.stores),
         ) {
-            writer.is_mapped = true;
+            writer.stored = Some(stored);
             let path = file("mapped");
             // A copy of the task for each number is not known to the task that prepares the files.
             if cached.is_read() && copies == 1 {
