@@ -5,6 +5,7 @@
 
 use crate::change::knob_of;
 use crate::report::{Finding, Plan, Severity, Step, When};
+use floodline_record::facts::SysctlLine;
 
 /// The pairs of which writing one member zeroes the other: two steps for one pair are two steps for one setting.
 const PAIRS: [[&str; 2]; 2] =
@@ -107,6 +108,32 @@ impl Merged {
     }
 }
 
+/// Names the file and the line that set each value of a plan at boot now, and which file wins at the next boot.
+pub fn name_files(plan: &mut Plan, lines: &[SysctlLine]) {
+    let settings = plan.steps.iter().filter(|step| step.when == When::Now).filter_map(Step::sysctl);
+    let last = |name: String| lines.iter().rev().find(|line| is_one_setting(&line.key, &name));
+    let mut named: Vec<&SysctlLine> = Vec::new();
+    for line in settings.filter_map(last) {
+        if !named.contains(&line) {
+            named.push(line);
+        }
+    }
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    plan.at_boot = named
+        .into_iter()
+        .filter(|line| line.file.as_bytes() != SYSCTL_DROP_IN.as_bytes())
+        .map(|line| {
+            let file = line.file.to_string();
+            // Drop-ins are applied by name; sysctl.conf is applied behind them all.
+            let wins = match file == "/etc/sysctl.conf" || base(&file) > base(SYSCTL_DROP_IN) {
+                true => format!("It wins over {}: change that line.", base(SYSCTL_DROP_IN)),
+                false => format!("{} is applied later and wins.", base(SYSCTL_DROP_IN)),
+            };
+            format!("{file} line {} sets {} = {} at boot. {wins}", line.line, line.key, line.value)
+        })
+        .collect();
+}
+
 fn push_new(lines: &mut Vec<String>, line: &str) {
     if !line.is_empty() && !lines.iter().any(|known| known == line) {
         lines.push(line.to_owned());
@@ -189,6 +216,35 @@ mod tests {
               sudo tee /etc/sysctl.d/90-floodline.conf"]
         );
         assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (0, ["one", "other"].as_slice()));
+    }
+
+    #[test]
+    fn the_file_that_sets_a_value_at_boot_is_named_and_which_one_wins() {
+        let window = window();
+        let steps = sysctls(&window, &[("vm.dirty_bytes", 1 << 27), ("vm.dirty_background_bytes", 1 << 25)]);
+        let mut plan = merge(&[finding("one", Severity::Critical, steps)]).unwrap();
+        let line = |file: &str, line, key: &str, value: &str| SysctlLine {
+            file: file.into(),
+            line,
+            key: key.into(),
+            value: value.into(),
+        };
+        let lines = [
+            line("/usr/lib/sysctl.d/10-a.conf", 1, "vm.dirty_ratio", "40"),
+            line("/etc/sysctl.d/50-local.conf", 7, "vm.dirty_background_ratio", "5"),
+            line("/etc/sysctl.d/99-sysctl.conf", 12, "vm.dirty_ratio", "20"),
+            line("/etc/sysctl.d/99-sysctl.conf", 13, "vm.laptop_mode", "0"),
+        ];
+        name_files(&mut plan, &lines);
+        let mut named = plan.at_boot.clone();
+        named.sort();
+        let wins = "/etc/sysctl.d/99-sysctl.conf line 12 sets vm.dirty_ratio = 20 at boot. It wins over 90-floodline.conf: \
+                    change that line.";
+        let loses = "/etc/sysctl.d/50-local.conf line 7 sets vm.dirty_background_ratio = 5 at boot. 90-floodline.conf is \
+                     applied later and wins.";
+        assert_eq!(named, [loses, wins]);
+        name_files(&mut plan, &[line(SYSCTL_DROP_IN, 1, "vm.dirty_bytes", "134217728")]);
+        assert!(plan.at_boot.is_empty(), "it is the file of the plan itself");
     }
 
     #[test]

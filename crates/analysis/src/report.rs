@@ -206,6 +206,9 @@ pub struct Plan {
     /// One command instead of `now` and `keep`: a guard undoes it unless it is confirmed. Empty if `apply` cannot make all of
     /// the change.
     pub guarded: Vec<String>,
+    /// Files that set the same values at boot, a sentence each; empty where none is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at_boot: Vec<String>,
     /// What cannot be done by a command now, such as another kernel.
     pub later: Vec<String>,
     /// Steps of other findings that were left out, and why.

@@ -50,6 +50,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         plan.undo.clear();
         plan.keep.clear();
         plan.guarded.clear();
+        plan.at_boot.clear();
         plan.steps.clear();
         let why = match (appears, worse.first(), rows().find(|row| row.doubt.is_none() && waits(&row))) {
             (Some(rule), _, _) => format!("{rule} would appear"),

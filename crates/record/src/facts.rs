@@ -39,6 +39,10 @@ pub struct HostFacts {
     pub mounts: Vec<Mount>,
     /// Journald's configuration; `None` when it is not installed or was not readable.
     pub journald: Option<Journald>,
+    /// Lines of files that set `vm.dirty_*` and `vm.laptop_mode` at boot, in the order in which they are applied: of two
+    /// lines for one key the later wins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sysctl_lines: Vec<SysctlLine>,
     /// Names of containers found in local files, by full container id.
     pub container_names: BTreeMap<Text, Name>,
     /// Names of containers found in files that users own, by user and full container id. A user's names count
@@ -72,6 +76,20 @@ impl HostFacts {
         let of_user = || self.user_container_names.get(&host_uid?)?.get(id);
         self.container_names.get(id).or_else(of_user)
     }
+}
+
+/// A line of a file that sets a sysctl at boot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SysctlLine {
+    /// Path of the file.
+    pub file: Name,
+    /// Number of the line; the first is 1.
+    pub line: u32,
+    /// Key, with dots.
+    pub key: Text,
+    /// Value, as the line has it.
+    pub value: Text,
 }
 
 /// Ticks per second.

@@ -115,6 +115,8 @@ sources! {
     CgroupEvents = "CGROUP/cgroup.events", without "whether a cgroup is populated";
     /// Journald's configuration.
     JournaldConf = "/etc/systemd/journald.conf", without "how the journal is stored";
+    /// Files that set sysctls at boot.
+    SysctlFiles = "/etc/sysctl.d", without "which file sets a value at boot";
     /// Names of containers from local files.
     ContainerNames = "container runtime state below /run and /var/lib", without "names of containers beyond their ids";
     /// The tracer's byte ledger.

@@ -4,7 +4,9 @@
 
 use super::incidents::dirty_cliff;
 use super::mount;
-use floodline_record::facts::{BlockDevice, CgroupMode, CgroupSetup, HostFacts, Hz, Journald, Mount, Overlay, Stack};
+use floodline_record::facts::{
+    BlockDevice, CgroupMode, CgroupSetup, HostFacts, Hz, Journald, Mount, Overlay, Stack, SysctlLine,
+};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
@@ -97,6 +99,12 @@ fn facts() -> HostFacts {
             sync_interval: Some(Nanos::SECOND),
             files: vec![Name::from("/etc/systemd/journald.conf")],
         }),
+        sysctl_lines: vec![SysctlLine {
+            file: Name::from("/etc/sysctl.d/50-local.conf"),
+            line: 3,
+            key: "vm.dirty_ratio".into(),
+            value: "20".into(),
+        }],
         container_names: [("0123".into(), Name::from("web"))].into(),
         user_container_names: [(1000, [("4567".into(), Name::from("mine"))].into())].into(),
         privileged: Some(false),

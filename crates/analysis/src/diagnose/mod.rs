@@ -101,6 +101,9 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     explain(&mut report.findings);
     report.plan = plan::merge(&report.findings);
+    if let (Some(plan), Some(facts)) = (&mut report.plan, &window.facts) {
+        plan::name_files(plan, &facts.sysctl_lines);
+    }
     report
 }
 

@@ -3,13 +3,11 @@
 //! documentation: systemd-system.conf(5), journald.conf(5)). The main file, then drop-ins in order of
 //! their file names; of two drop-ins with one name the one in the folder of higher rank counts.
 
-use super::{Prober, join};
-use crate::root::EntryKind;
+use super::Prober;
 use floodline_record::facts::Journald;
 use floodline_record::gap::{Cause, Source};
 use floodline_record::name::Name;
 use floodline_record::units::Nanos;
-use std::collections::BTreeMap;
 
 /// The main file is the first of these that exists.
 const MAIN: [&[u8]; 4] = [
@@ -40,7 +38,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     }
     let mut settings = Settings::default();
     let mut files = Vec::new();
-    for path in main.map(|path| path.to_vec()).into_iter().chain(drop_ins(prober)) {
+    for path in main.map(|path| path.to_vec()).into_iter().chain(prober.drop_ins(Source::JournaldConf, &DROP_INS)) {
         if let Some(content) = prober.maybe(Source::JournaldConf, &path) {
             let flawed = settings.merge(&content);
             if let Some(what) = flawed {
@@ -58,29 +56,6 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     };
     let sync_interval = Some(settings.sync_interval.unwrap_or(SYNC_INTERVAL_DEFAULT));
     prober.facts.journald = Some(Journald { storage: storage.into(), persistent, sync_interval, files });
-}
-
-/// Drop-ins in the order they are read. One that is a link to `/dev/null` masks those of lower rank and
-/// says nothing itself.
-fn drop_ins(prober: &mut Prober<'_>) -> Vec<Vec<u8>> {
-    let mut by_name: BTreeMap<Box<[u8]>, Option<Vec<u8>>> = BTreeMap::new();
-    for folder in DROP_INS {
-        let entries = match prober.root.list_dir(folder) {
-            Ok(entries) => entries,
-            Err(Cause::NotFound) => continue,
-            Err(cause) => {
-                prober.gap(Source::JournaldConf, cause, folder);
-                continue;
-            }
-        };
-        for entry in entries.into_iter().filter(|entry| entry.name.ends_with(b".conf")) {
-            let path = join(folder, &entry.name);
-            let is_mask = entry.kind == EntryKind::Link
-                && prober.root.read_link(&path).is_ok_and(|target| target == b"/dev/null");
-            by_name.insert(entry.name, (!is_mask).then_some(path));
-        }
-    }
-    by_name.into_values().flatten().collect()
 }
 
 /// What the files say so far; a later file wins, and an empty value goes back to the default.

@@ -10,12 +10,14 @@ mod journald;
 mod kernel;
 mod mounts;
 mod names;
+mod sysctl;
 
 use crate::parse::Flaw;
-use crate::root::{HostRoot, SMALL};
+use crate::root::{EntryKind, HostRoot, SMALL};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::name::Name;
+use std::collections::BTreeMap;
 
 /// What the machine is, and what could not be found out.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,7 @@ pub fn probe(root: &HostRoot) -> Probe {
     block::probe(&mut prober);
     bdi::probe(&mut prober);
     journald::probe(&mut prober);
+    sysctl::probe(&mut prober);
     names::probe(&mut prober);
     Probe { facts: prober.facts, gaps: prober.gaps }
 }
@@ -73,6 +76,30 @@ impl Prober<'_> {
                 None
             }
         }
+    }
+
+    /// Drop-ins of several folders, from the lowest rank to the highest, in the order in which they are read: by file name,
+    /// and of two with one name the one of the higher rank. One that is a link to `/dev/null` masks those of lower rank and
+    /// says nothing itself.
+    fn drop_ins(&mut self, source: Source, folders: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut by_name: BTreeMap<Box<[u8]>, Option<Vec<u8>>> = BTreeMap::new();
+        for folder in folders {
+            let entries = match self.root.list_dir(folder) {
+                Ok(entries) => entries,
+                Err(Cause::NotFound) => continue,
+                Err(cause) => {
+                    self.gap(source, cause, folder);
+                    continue;
+                }
+            };
+            for entry in entries.into_iter().filter(|entry| entry.name.ends_with(b".conf")) {
+                let path = join(folder, &entry.name);
+                let is_mask = entry.kind == EntryKind::Link
+                    && self.root.read_link(&path).is_ok_and(|target| target == b"/dev/null");
+                by_name.insert(entry.name, (!is_mask).then_some(path));
+            }
+        }
+        by_name.into_values().flatten().collect()
     }
 
     /// One line of text from a file that may be absent.

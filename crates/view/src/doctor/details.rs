@@ -153,8 +153,13 @@ impl Page {
                 command(&mut self.out, 4, text, self.width);
             }
         }
-        let notes =
-            [("Later", &plan.later), ("Expect", &plan.expect), ("Costs", &plan.costs), ("Left out", &plan.conflicts)];
+        let notes = [
+            ("At boot", &plan.at_boot),
+            ("Later", &plan.later),
+            ("Expect", &plan.expect),
+            ("Costs", &plan.costs),
+            ("Left out", &plan.conflicts),
+        ];
         for (title, lines) in notes.into_iter().filter(|(_, lines)| !lines.is_empty()) {
             self.heading(title);
             for line in lines {

@@ -31,6 +31,7 @@ pub(super) enum Part {
     Costs,
     Undo,
     Keep,
+    AtBoot,
     Conflict,
     Note,
     Reading,
@@ -40,12 +41,13 @@ pub(super) enum Part {
 
 /// What is shortened, and to how many lines, in this order. Commands are shown whole or not at all: a half of one must
 /// not be copied. What to type now goes last.
-const STEPS: [(Part, usize); 27] = [
+const STEPS: [(Part, usize); 29] = [
     (Part::Besides, 0),
     (Part::Missing, 1),
     (Part::Untried, 1),
     (Part::Seen, 1),
     (Part::Who, 1),
+    (Part::AtBoot, 1),
     (Part::Keep, 0),
     (Part::Expect, 1),
     (Part::Because, 2),
@@ -59,6 +61,7 @@ const STEPS: [(Part, usize); 27] = [
     (Part::Later, 1),
     (Part::Who, 0),
     (Part::Explain, 0),
+    (Part::AtBoot, 0),
     (Part::Undo, 0),
     (Part::When, 1),
     (Part::Verdict, 2),

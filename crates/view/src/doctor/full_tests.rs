@@ -33,6 +33,7 @@ fn full(text: &str, findings: usize, commands: usize) -> Report {
         costs: vec![text()],
         later: vec![text(), text()],
         conflicts: vec![text()],
+        at_boot: vec![text(), text()],
         arithmetic_only: Some(text()),
         ..Plan::default()
     });

@@ -130,6 +130,7 @@ impl Screen {
             true => self.commands(Part::Keep, "  Keep", &plan.keep, DIM),
             false => self.commands(Part::Keep, "  Safely", &plan.guarded, DIM),
         }
+        self.labelled(Part::AtBoot, "  At boot", plan.at_boot.first().map_or("", String::as_str), PLAIN);
         self.labelled(Part::Conflict, "  Left out", plan.conflicts.first().map_or("", String::as_str), PLAIN);
     }
 

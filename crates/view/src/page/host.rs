@@ -521,9 +521,14 @@ fn plan(report: &Report) -> Section {
                 blocks.push(Block::Commands(label.to_owned(), commands.clone()));
             }
         }
-        for (label, lines) in
-            [("Expect", &plan.expect), ("Costs", &plan.costs), ("Later", &plan.later), ("Left out", &plan.conflicts)]
-        {
+        let notes = [
+            ("Expect", &plan.expect),
+            ("Costs", &plan.costs),
+            ("At boot", &plan.at_boot),
+            ("Later", &plan.later),
+            ("Left out", &plan.conflicts),
+        ];
+        for (label, lines) in notes {
             blocks.extend(lines.iter().map(|line| Block::Text(format!("{label}: {line}"))));
         }
     }
