@@ -56,6 +56,8 @@ pub struct Credit {
     order: VecDeque<(Nanos, FileKey)>,
     /// For how long dirty data can be expected to stay in memory.
     keep: Nanos,
+    /// Whether the tracer kept the process that made a file dirty last.
+    knows_owners: bool,
 }
 
 /// Who is credited with how many bytes of one write; those left over are nobody's.
@@ -63,9 +65,9 @@ pub type Shares = Vec<(Who, u64)>;
 
 impl Credit {
     /// `keep`: for how long a write may follow; what was dirtied longer ago was dropped, or was a whole
-    /// folio of which a part was written.
-    pub fn new(keep: Nanos) -> Credit {
-        Credit { owed: BTreeMap::new(), order: VecDeque::new(), keep }
+    /// folio of which a part was written. `knows_owners`: whether the tracer kept the process that made a file dirty last.
+    pub fn new(keep: Nanos, knows_owners: bool) -> Credit {
+        Credit { owed: BTreeMap::new(), order: VecDeque::new(), keep, knows_owners }
     }
 
     /// A process made bytes of a file dirty.
@@ -135,6 +137,10 @@ impl Credit {
             share(unnamed.filter(|one| one.who.pid == owner.pid).collect(), disk, bytes, Owed::open);
             return vec![(owner.clone(), bytes)];
         }
+        // Data that was dirty before the trace began, or that was made dirty unseen.
+        if self.knows_owners {
+            return Shares::new();
+        }
         let last =
             if file.1.is_some() { first } else { (file.0, Some(Inode { ino: u64::MAX, generation: Some(u32::MAX) })) };
         let there = || self.owed.range(first..=last).flat_map(|(_, owed)| owed);
@@ -193,7 +199,7 @@ mod tests {
     }
 
     fn check(steps: &[Step]) {
-        let mut credit = Credit::new(Nanos(40_000_000_000));
+        let mut credit = Credit::new(Nanos(40_000_000_000), false);
         for step in steps {
             match *step {
                 Dirty(second, pid, cgroup_ino, ino, bytes) => {
@@ -338,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_told_from_others_is_its_owners() {
-        let mut credit = Credit::new(Nanos(40_000_000_000));
+        let mut credit = Credit::new(Nanos(40_000_000_000), false);
         let who = |pid| Who { pid, comm: Name::from("w"), cgroup_ino: 1 };
         let at = Nanos(1_000_000_000);
         // Of as many files as are kept others are removed: what they are owed never comes.

@@ -52,6 +52,11 @@ fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
+/// Whether this is data of a file with the process that made the file dirty last.
+fn has_owner(what: &What) -> bool {
+    matches!(what, What::Submitted(submitted) if submitted.class == Class::Data && submitted.who.is_some())
+}
+
 /// The ledger of a window; `None` where no tracer counted bytes in it.
 pub fn ledger(window: &Window) -> Option<Ledger> {
     is_traced(window).then(|| Sums::of(window).into_ledger(window))
@@ -114,7 +119,7 @@ impl<'a> Sums<'a> {
         let bottoms = known.iter().filter(|device| device.is_bottom()).map(|device| device.dev).collect();
         let mut sums = Sums {
             names: Names::of(window),
-            credit: Credit::new(keep),
+            credit: Credit::new(keep, window.events.iter().any(|event| has_owner(&event.what))),
             loops: Loops::default(),
             bottoms: (!known.is_empty()).then_some(bottoms),
             disks: BTreeMap::new(),

@@ -91,6 +91,24 @@ fn a_number_used_again_is_another_file_where_generations_are_known() {
 }
 
 #[test]
+fn old_data_is_not_credited_to_a_process_that_writes_small_files_beside_it() {
+    let credited = |owner: Option<Who>| {
+        let own = Submitted { who: owner, ..submitted("sda", Class::Data, None, 1, 1.0) };
+        let ledger = ledger(&window(vec![
+            dirtied(who(7, "tar", 1), None, 8.0, 0.0),
+            What::Submitted(own),
+            What::Submitted(submitted("sda", Class::Data, None, 1, 4.0)),
+            What::Submitted(submitted("sda", Class::Data, file(132, "/old"), 1, 2.0)),
+        ]))
+        .unwrap();
+        (ledger.processes[0].device_bytes, ledger.totals.unattributed_bytes)
+    };
+    assert_eq!(credited(Some(who(7, "tar", 1))), (mib(1.0), mib(6.0)));
+    // A tracer that kept no process for a file.
+    assert_eq!(credited(None), (mib(7.0), 0));
+}
+
+#[test]
 fn data_without_a_page_of_a_file_is_charged_and_credited_to_no_process() {
     let ledger = ledger(&window(vec![
         dirtied(who(7, "dd", 21), file(131, "/packed"), 8.0, 0.0),
