@@ -9,6 +9,7 @@ use crate::blk_throttle::Throttle;
 use crate::engine::{Sim, Waiters, suspend};
 use crate::loop_device::LoopFile;
 use crate::media::{Media, Streams};
+use crate::process::io_schedule;
 use crate::raid1::Mirror;
 use crate::wbt::Wbt;
 use crate::world::World;
@@ -329,7 +330,8 @@ pub(crate) async fn enter_queue(sim: &Sim, device: BlockId, request: &Request, e
         crate::wbt::wait(sim, device, request.class).await;
     }
     while !sim.w().take_request(device, request) {
-        sim.wait("a free request of a device", |world| &mut world.blocks[device].waiters).await;
+        let free = sim.wait("a free request of a device", |world| &mut world.blocks[device].waiters);
+        io_schedule(sim, free).await;
     }
 }
 
@@ -338,18 +340,21 @@ pub(crate) async fn submit_and_wait(sim: &Sim, device: BlockId, request: Request
     // The ticket of this process changes with every sleep: complete into a cell of its own.
     let slot = sim.w().completions.open();
     submit(sim, device, Request { done: Done::Complete(slot), ..request }).await;
-    loop {
-        {
-            let mut world = sim.w();
-            if world.completions.is_done(slot) {
-                world.completions.close(slot);
-                break;
+    io_schedule(sim, async {
+        loop {
+            {
+                let mut world = sim.w();
+                if world.completions.is_done(slot) {
+                    world.completions.close(slot);
+                    break;
+                }
+                let ticket = sim.ticket(waits);
+                world.completions.wait(slot, ticket);
             }
-            let ticket = sim.ticket(waits);
-            world.completions.wait(slot, ticket);
+            suspend().await;
         }
-        suspend().await;
-    }
+    })
+    .await;
     woken(sim).await;
 }
 

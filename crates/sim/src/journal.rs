@@ -9,7 +9,7 @@ mod reserved;
 
 use crate::arena::{InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
-use crate::process::io_wait;
+use crate::process::{Sleeper, may_block};
 use crate::world::World;
 use crate::writepages::wait_writeback;
 use floodline_kernel::Journals;
@@ -213,7 +213,7 @@ pub(crate) async fn change(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64], inod
     if sim.w().journal_change(sb, blocks, inode) {
         return;
     }
-    io_wait(sim, Some(pid), async {
+    may_block(sim, pid, async {
         start(sim, sb).await;
         modify(sim, sb, blocks).await;
     })
@@ -369,6 +369,10 @@ pub(crate) async fn commit(sim: &Sim, sb: SbId, tid: u64) -> bool {
 
 /// The journal's thread.
 pub(crate) async fn thread(sim: Sim, sb: SbId) {
+    if of(&mut sim.w(), sb).is_some_and(|journal| !journal.is_jbd2) {
+        // XFS has none: its log is written by who forces it and by workers, and waited for without `io_schedule`.
+        sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
+    }
     loop {
         loop {
             {

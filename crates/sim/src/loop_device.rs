@@ -8,6 +8,7 @@ use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
 use crate::engine::{Sim, Ticket, suspend};
 use crate::journal;
+use crate::process::Sleeper;
 use crate::process::use_cpu;
 use crate::syscalls::{self, Readahead};
 use crate::world::{PAGE, World};
@@ -74,6 +75,10 @@ pub(crate) async fn worker(sim: Sim, device: BlockId, of: CgId) {
         let Some(file) = &world.blocks[device].loop_file else { return };
         (pid, file.inode, file.is_direct)
     };
+    if is_direct {
+        // Direct requests are handed over and not waited for.
+        sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
+    }
     let mut ahead = Readahead::default();
     loop {
         let ticket = sim.ticket("");

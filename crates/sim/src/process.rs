@@ -86,7 +86,7 @@ impl Pid {
 }
 
 impl World {
-    /// A task goes to sleep for I/O: since when.
+    /// A task goes to sleep in `io_schedule`: since when.
     pub(crate) fn io_wait_begins(&mut self, pid: PidId) -> u64 {
         let task = &mut self.pids[pid];
         task.is_asleep = true;
@@ -103,6 +103,42 @@ impl World {
         task.blkio_delay += self.now - since;
         let cgroup = task.cgroup;
         self.count_iowait(cgroup, false);
+    }
+
+    /// Says in whose name a process sleeps.
+    pub(crate) fn sleeps_as(&mut self, process: u32, sleeper: Sleeper) {
+        let at = process as usize;
+        if at >= self.sleepers.len() {
+            self.sleepers.resize(at + 1, Sleeper::Kernel);
+        }
+        self.sleepers[at] = sleeper;
+    }
+
+    fn sleeper_begins(&mut self, process: u32) -> (Sleeper, u64) {
+        let sleeper = self.sleepers.get(process as usize).copied().unwrap_or(Sleeper::Kernel);
+        match sleeper {
+            Sleeper::Task(pid) => {
+                let cgroup = self.pids[pid].cgroup;
+                self.count_iowait(cgroup, true);
+            }
+            Sleeper::Kernel => self.count_iowait(CgId::ROOT, true),
+            Sleeper::Other => {}
+        }
+        (sleeper, self.now)
+    }
+
+    fn sleeper_ends(&mut self, (sleeper, since): (Sleeper, u64)) {
+        match sleeper {
+            Sleeper::Task(pid) => {
+                let slept = self.now - since;
+                let task = &mut self.pids[pid];
+                task.blkio_delay += slept;
+                let cgroup = task.cgroup;
+                self.count_iowait(cgroup, false);
+            }
+            Sleeper::Kernel => self.count_iowait(CgId::ROOT, false),
+            Sleeper::Other => {}
+        }
     }
 
     /// A task goes to sleep, if only for no time.
@@ -122,12 +158,35 @@ impl World {
     }
 }
 
-/// Does something that waits for I/O, in a task's name.
-pub(crate) async fn io_wait<T>(sim: &Sim, pid: Option<PidId>, what: impl Future<Output = T>) -> T {
-    let Some(pid) = pid else { return what.await };
-    let since = sim.w().io_wait_begins(pid);
+/// In whose name a process sleeps for I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sleeper {
+    /// A task, which is delayed by it.
+    Task(PidId),
+    /// A thread of the kernel.
+    Kernel,
+    /// It stands for what does not sleep in `io_schedule`.
+    Other,
+}
+
+/// Sleeps as `io_schedule` does: the process counts as one that waits for I/O (pressure, `iowait`, the delay of a task).
+/// A sleep in a plain `wait_event`, as that for a flusher's work or for a commit of a journal, does not.
+pub(crate) async fn io_schedule<T>(sim: &Sim, sleep: impl Future<Output = T>) -> T {
+    let began = sim.w().sleeper_begins(sim.current_process());
+    let answer = sleep.await;
+    sim.w().sleeper_ends(began);
+    answer
+}
+
+/// Does something in which a task may sleep uninterruptibly.
+pub(crate) async fn may_block<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>) -> T {
+    {
+        let mut world = sim.w();
+        world.pids[pid].is_asleep = true;
+        world.count_switch();
+    }
     let answer = what.await;
-    sim.w().io_wait_ends(pid, since);
+    sim.w().pids[pid].is_asleep = false;
     answer
 }
 

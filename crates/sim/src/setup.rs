@@ -88,6 +88,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         pauses: PauseArithmetic::of(build),
         cpus: machine.cpus.into(),
         cpu: crate::cpu::Cpus::default(),
+        sleepers: Vec::new(),
         unified: machine.cgroup_mode == CgroupMode::V2,
         settings,
         costs: crate::speed::COSTS.slower(slowdown),

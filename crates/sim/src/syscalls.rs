@@ -16,7 +16,7 @@ use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
 use crate::namespace::Errno;
-use crate::process::{io_wait, use_cpu};
+use crate::process::{may_block, use_cpu};
 use crate::space::NO_SPACE;
 use crate::sync::{lock, unlock};
 use crate::world::{PAGE, World};
@@ -145,7 +145,7 @@ pub(crate) async fn direct(
         let bytes = left.min(most);
         let at = device_page(inode, (offset + len - left) / PAGE);
         let request = Request { way, at, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing };
-        io_wait(sim, Some(pid), submit_and_wait(sim, device, request, "direct I/O")).await;
+        may_block(sim, pid, submit_and_wait(sim, device, request, "direct I/O")).await;
         left -= bytes;
     }
     let mut world = sim.w();

@@ -14,7 +14,7 @@ use crate::measure::Measures;
 use crate::memory::make_room;
 use crate::memory_high::handle_over_high;
 use crate::namespace::{self, Refusal};
-use crate::process::{io_wait, use_cpu};
+use crate::process::{Sleeper, may_block, use_cpu};
 use crate::sync;
 use crate::syscalls::{self, Opened, Readahead};
 use crate::world::PAGE;
@@ -87,6 +87,7 @@ pub(crate) struct Hand<'s> {
 impl<'s> Hand<'s> {
     pub(crate) fn new(sim: &Sim, number: usize, pid: PidId, seed: u64, measures: Measures) -> Hand<'s> {
         let program = Program::new(seed);
+        sim.w().sleeps_as(sim.current_process(), Sleeper::Task(pid));
         Hand { sim: sim.clone(), number, pid, end: None, measures, program, files: Vec::new() }
     }
 
@@ -185,11 +186,11 @@ impl<'s> Hand<'s> {
         match step {
             Step::Syncfs(step) => {
                 let sb = { self.sim.w().mount_of(&step.path) };
-                io_wait(&self.sim, Some(self.pid), sync::sync_filesystem(&self.sim, sb)).await;
+                may_block(&self.sim, self.pid, sync::sync_filesystem(&self.sim, sb)).await;
                 self.measures.took("syncfs", at, self.sim.now(), 0);
             }
             Step::Sync => {
-                io_wait(&self.sim, Some(self.pid), sync::sync_all(&self.sim)).await;
+                may_block(&self.sim, self.pid, sync::sync_all(&self.sim)).await;
                 self.measures.took("sync", at, self.sim.now(), 0);
             }
             Step::Rename(step) => {
@@ -318,7 +319,7 @@ impl<'s> Hand<'s> {
         if !at_once {
             for point in points {
                 let at = self.now();
-                let done = io_wait(&self.sim, Some(self.pid), namespace::umount(&self.sim, &point)).await;
+                let done = may_block(&self.sim, self.pid, namespace::umount(&self.sim, &point)).await;
                 self.answered("umount", &point, at, done)?;
             }
             return Ok(());
@@ -326,8 +327,9 @@ impl<'s> Hand<'s> {
         let ended: Rc<RefCell<Vec<Unmounted>>> = Rc::default();
         let count = points.len();
         for point in points {
-            let (sim, ended) = (self.sim.clone(), ended.clone());
+            let (sim, ended, pid) = (self.sim.clone(), ended.clone(), self.pid);
             self.sim.spawn("an unmount", false, async move {
+                sim.w().sleeps_as(sim.current_process(), Sleeper::Task(pid));
                 let done = namespace::umount(&sim, &point).await;
                 let mut world = sim.w();
                 ended.borrow_mut().push((point, world.now, done));
@@ -337,7 +339,7 @@ impl<'s> Hand<'s> {
         }
         while ended.borrow().len() < count {
             let wait = self.sim.wait("unmounts", |world| &mut world.meeting.changed);
-            io_wait(&self.sim, Some(self.pid), wait).await;
+            may_block(&self.sim, self.pid, wait).await;
         }
         let mut refused = Ok(());
         for (point, at, done) in ended.take() {

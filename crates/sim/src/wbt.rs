@@ -5,6 +5,7 @@
 use crate::arena::BlockId;
 use crate::block::{Class, Request, Way};
 use crate::engine::{Due, Sim, Ticket, suspend};
+use crate::process::io_schedule;
 use crate::world::World;
 use std::collections::VecDeque;
 
@@ -114,7 +115,7 @@ pub(crate) async fn wait(sim: &Sim, device: BlockId, class: Class) {
     let ticket = sim.ticket("writeback throttling of a device (wbt)");
     sim.w().blocks[device].wbt.waiters.push_back((ticket, class));
     // Woken only by who let it in.
-    suspend().await;
+    io_schedule(sim, suspend()).await;
 }
 
 impl World {

@@ -77,6 +77,8 @@ pub(crate) struct World {
     pub(crate) cpus: u64,
     /// Who runs on them.
     pub(crate) cpu: crate::cpu::Cpus,
+    /// In whose name each process sleeps; those that are not here are the kernel's.
+    pub(crate) sleepers: Vec<crate::process::Sleeper>,
     /// Whether memory and io are on the unified hierarchy.
     pub(crate) unified: bool,
     pub(crate) settings: Settings,

@@ -8,6 +8,7 @@ use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, ent
 use crate::engine::Sim;
 use crate::journal;
 use crate::page_cache::Extent;
+use crate::process::io_schedule;
 use crate::world::{PAGE, World};
 use floodline_kernel::ForeignTally;
 use floodline_scenario::FsType;
@@ -80,7 +81,7 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
         let mut run = match next {
             NextRun::Write(run) => run,
             NextRun::Wait => {
-                sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters).await;
+                io_schedule(sim, sim.wait("a page under writeback", |world| &mut world.inodes[inode].waiters)).await;
                 continue;
             }
             NextRun::End => break,
@@ -116,7 +117,7 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
     let mut has_waited = false;
     while sim.w().inodes[inode].cache.has_writeback(start, len) {
         has_waited = true;
-        sim.wait("pages under writeback", |world| &mut world.inodes[inode].waiters).await;
+        io_schedule(sim, sim.wait("pages under writeback", |world| &mut world.inodes[inode].waiters)).await;
     }
     if has_waited {
         crate::block::woken(sim).await;

@@ -51,11 +51,21 @@ impl Waiter {
 /// accounting nor states of processes tell.
 pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
     let felt = FELT_S.max(FELT_SHARE * window.seconds());
+    let is_felt = |waiter: &Waiter| waiter.seconds.is_none_or(|seconds| seconds >= felt);
     let mut found = match traced(window) {
         Some(traced) => traced,
-        None => accounted(window).or_else(|| seen_asleep(window))?,
+        None => match (accounted(window), seen_asleep(window)) {
+            // A wait for a commit of a journal, or for the flusher's work, is no delay to the kernel: the state tells.
+            (Some(mut accounted), Some(asleep)) => {
+                accounted.retain(is_felt);
+                let pids: BTreeSet<u32> = accounted.iter().map(|waiter| waiter.pid).collect();
+                accounted.extend(asleep.into_iter().filter(|waiter| !pids.contains(&waiter.pid)));
+                accounted
+            }
+            (accounted, asleep) => accounted.or(asleep).or_else(|| counts_delays(window).then(Vec::new))?,
+        },
     };
-    found.retain(|waiter| waiter.seconds.is_none_or(|seconds| seconds >= felt));
+    found.retain(is_felt);
     found.sort_by(|one, other| {
         other.seconds.unwrap_or(0.0).total_cmp(&one.seconds.unwrap_or(0.0)).then(one.pid.cmp(&other.pid))
     });
@@ -82,6 +92,11 @@ fn processes(window: &Window) -> impl Iterator<Item = (u32, &Name, Option<Entity
         Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) => Some((*pid, comm, *cgroup, span)),
         _ => None,
     })
+}
+
+/// Whether the kernel counts delays: then a program without any did not wait for I/O.
+fn counts_delays(window: &Window) -> bool {
+    window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true))
 }
 
 /// From delay accounting; `None` where no process has any.
@@ -212,5 +227,14 @@ mod tests {
             row.state = Some(Count(u64::from(if t == 3.0 { b'D' } else { b'R' })));
         });
         assert_eq!(labels(&seen), Some(vec!["dd[900]".to_owned()]));
+    }
+
+    #[test]
+    fn a_kernel_that_counts_delays_and_has_none_tells_that_no_program_waited() {
+        let quiet = |counts: bool| {
+            let fixture = Fixture::healthy().facts(move |facts| facts.task_delayacct = Some(counts));
+            labels(&fixture.process("dd", 900, "/", |_, row| row.blkio_delay = Some(secs(0.0))))
+        };
+        assert_eq!((quiet(true), quiet(false)), (Some(Vec::new()), None));
     }
 }

@@ -9,7 +9,7 @@ use crate::block::{Class, Done, Entry, Request, Way, device_page, enter, submit_
 use crate::engine::Sim;
 use crate::memory::{NoMemory, make_room};
 use crate::memory_high::handle_over_high;
-use crate::process::{io_wait, use_cpu};
+use crate::process::{may_block, use_cpu};
 use crate::sync::{lock_shared, unlock_shared};
 use crate::world::{PAGE, World};
 use floodline_scenario::FsType;
@@ -162,7 +162,7 @@ async fn ask_ahead(
             (slot, request, world.submit_read(device, &request))
         };
         if let Some(entry) = entry {
-            io_wait(sim, Some(pid), enter(sim, device, &request, entry)).await;
+            may_block(sim, pid, enter(sim, device, &request, entry)).await;
         }
         sim.w().pids[pid].io.read_bytes += count * PAGE;
         // What is read here and there comes in single pages.
@@ -225,7 +225,7 @@ pub(super) async fn fetch(
     if let Some(device) = device {
         let request = sim.w().read_request(cgroup, device_page(inode, start), len, 0);
         let waits = "a read from the device";
-        io_wait(sim, Some(pid), submit_and_wait(sim, device, request, waits)).await;
+        may_block(sim, pid, submit_and_wait(sim, device, request, waits)).await;
         sim.w().pids[pid].io.read_bytes += len * PAGE;
     }
     make_room(sim, pid, cgroup, len).await?;

@@ -4,7 +4,7 @@
 use super::{Failed, Hand, Open, Outcome};
 use crate::arena::InodeId;
 use crate::block::Way as Direction;
-use crate::process::io_wait;
+use crate::process::may_block;
 use crate::sync;
 use crate::syscalls::{self, Readahead};
 use crate::world::PAGE;
@@ -50,7 +50,7 @@ impl Hand<'_> {
         }
         // As generic_write_sync does it. Of a cached file all that is dirty is written, not the range alone.
         if is_dsync {
-            io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, true)).await;
+            may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, true)).await;
         }
         self.measures.took("write", at, self.sim.now(), length);
         Ok(())
@@ -116,10 +116,10 @@ impl Hand<'_> {
         let at = self.now();
         if call == SyncCall::SyncFileRange {
             // SYNC_FILE_RANGE_WRITE: a WB_SYNC_NONE pass, which waits only for a place in the queue.
-            io_wait(&self.sim, Some(self.pid), writepages(&self.sim, inode, How::all(false))).await;
+            may_block(&self.sim, self.pid, writepages(&self.sim, inode, How::all(false))).await;
         } else {
             let datasync = call == SyncCall::Fdatasync;
-            io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, datasync)).await;
+            may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, datasync)).await;
         }
         let name = match call {
             SyncCall::SyncFileRange => "sync_file_range",
@@ -184,7 +184,7 @@ impl Hand<'_> {
         }
         if step.fsync {
             let at = self.now();
-            io_wait(&self.sim, Some(self.pid), sync::fsync(&self.sim, inode, false)).await;
+            may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, false)).await;
             self.measures.took("fsync", at, self.sim.now(), 0);
         }
         Ok(())

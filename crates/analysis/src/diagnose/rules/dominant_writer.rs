@@ -237,6 +237,7 @@ fn severity(
     };
     let others = waiting::others(derived, is_its);
     let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
+    let has_others = others.as_ref().is_some_and(|others| !others.is_empty());
     let is_alone = others.as_ref().is_some_and(Vec::is_empty) && writers.unreadable() == 0;
     let severity = if lasts && trouble.await_max_s >= STALL_AWAIT_S {
         Severity::Critical
@@ -245,6 +246,9 @@ fn severity(
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.queue >= QUEUED && is_harmed {
         // Never full for long, and yet others wait behind its queue.
         Severity::Critical
+    } else if trouble.utilisation >= BUSY_UTILISATION && trouble.await_max_s >= STALL_AWAIT_S && has_others {
+        // A program may wait for longer than the kernel counts: for a commit of a journal, for a flusher's work.
+        Severity::Warning
     } else if trouble.utilisation >= FELT_UTILISATION {
         Severity::Info
     } else {
