@@ -109,12 +109,13 @@ struct SyncedSum {
 impl<'a> Sums<'a> {
     fn of(window: &'a Window) -> Sums<'a> {
         let host = &window.host.last;
-        let keep = host
-            .dirty_expire_centisecs
-            .zip(host.dirty_writeback_centisecs)
-            .map_or(KEEP_DEFAULT, |(expire, writeback)| {
-                Nanos((expire.0 + 2 * writeback.0).saturating_mul(CENTISECOND))
-            });
+        let keep = host.dirty_expire_centisecs.zip(host.dirty_writeback_centisecs).map_or(
+            KEEP_DEFAULT,
+            |(expire, writeback)| {
+                let centis = expire.0.saturating_add(writeback.0.saturating_mul(2));
+                Nanos(centis.saturating_mul(CENTISECOND))
+            },
+        );
         let known: Vec<device::Device<'_>> = device::devices(window);
         let bottoms = known.iter().filter(|device| device.is_bottom()).map(|device| device.dev).collect();
         let mut sums = Sums {
