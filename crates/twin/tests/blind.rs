@@ -140,6 +140,14 @@ fn stores_that_find_dirty_pages_go_on_in_the_twin() {
     }
 }
 
+#[test]
+fn the_writeback_of_small_budgets_is_no_sync() {
+    let text = include_str!("../../../scenarios/starved-budget.toml");
+    let recorded = recorded_without_waits(&scenario(text, "incident-short"));
+    let tasks = of(&recorded, &Options::default()).unwrap().scenario.workload.tasks;
+    assert!(!tasks.contains_key("sync"), "{:?}", tasks.get("sync"));
+}
+
 fn check(name: &str, text: &str, variant: &str, most: f64) {
     let (_, figures) = backtested(name, text, variant);
     let error = median_error(&figures);

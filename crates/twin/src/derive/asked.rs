@@ -79,6 +79,8 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
 const AT_ONCE_MIN: u64 = 4 << 20;
 /// Share of what was dirty that is dirty no more, and share of it that was written.
 const AT_ONCE: f64 = 0.95;
+/// One that follows another within these seconds is no sync.
+const REPEATED_S: f64 = 4.0;
 /// Share of the background threshold from which the amount may be the reason.
 const NEAR_THRESHOLD: f64 = 0.9;
 
@@ -89,6 +91,7 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
     let (Some(first), Some(expiry)) = (window.first_at, dirty::expiry_seconds(window)) else { return Vec::new() };
     let seconds = |at: Nanos| Nanos(at.0.saturating_sub(first.monotonic.0)).as_secs_f64();
     let mut found: Vec<Asked<'a>> = Vec::new();
+    let mut emptied = Vec::new();
     let grown = |at: usize, of: fn(&HostRow) -> Option<Pages>| {
         let [(_, then), (_, after)] = window.host_series.get(at..at + 2)? else { return None };
         Some(of(after)?.0.saturating_sub(of(then)?.0) * page)
@@ -106,17 +109,19 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
         }
         let is_written = |amount: u64| amount >= AT_ONCE_MIN && written as f64 >= AT_ONCE * amount as f64;
         let is_left = |of: u64, new: u64| left as f64 <= (1.0 - AT_ONCE) * of as f64 + new as f64;
-        // What was dirty before, or what came in this interval and went in it, if nothing goes on like that.
-        let is_alone = || {
-            let beside = [at.checked_sub(1).and_then(written_in), written_in(at + 1)];
-            beside.into_iter().flatten().all(|other| other as f64 <= (1.0 - AT_ONCE) * written as f64)
-        };
-        let is_all =
-            is_written(dirty) && is_left(dirty, dirtied) || is_written(dirtied) && is_left(dirtied, 0) && is_alone();
+        // What was dirty before, or what came in this interval and went in it, if the device does not go on like that: then
+        // it is the writeback of a small budget.
+        let beside = [at.checked_sub(1).and_then(written_in), written_in(at + 1)];
+        let is_alone = beside.into_iter().flatten().all(|other| other as f64 <= (1.0 - AT_ONCE) * written as f64);
+        let is_all = is_written(dirty) && is_left(dirty, dirtied) || is_written(dirtied) && is_left(dirtied, 0);
         if !is_all {
             continue;
         }
         let at = (seconds(before.monotonic) + seconds(now.monotonic)) / 2.0;
+        emptied.push(at);
+        if !is_alone {
+            continue;
+        }
         let is_old = clean.is_none_or(|(since, is_asked)| {
             let unseen = if is_asked { 0.0 } else { UNSEEN_AGE_S };
             seconds(now.monotonic) - since + unseen >= expiry
@@ -131,6 +136,9 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
             found.push(Asked { at, seconds: 0.0, place });
         }
     }
+    // What repeats itself every few seconds is the writeback of small budgets, too. The first may be a sync before it.
+    let is_shortly_before = |at: f64, one: f64| at < one && one - at < REPEATED_S;
+    found.retain(|one| !emptied.iter().any(|at| is_shortly_before(*at, one.at)));
     found
 }
 
