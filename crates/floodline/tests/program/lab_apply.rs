@@ -87,7 +87,7 @@ sudo() { "$@"; }
 echo 'vm.laptop_mode = 5' > /etc/sysctl.d/10-admin.conf
 echo 5 > /proc/sys/vm/laptop_mode
 floodline doctor --for 1s --rule contradictory-dirty-settings > doctor.txt
-sed -n '/^  Safely/,/^$/p' doctor.txt | cut -c14- > command.txt
+awk '/^  Safely/{on=1; print; next} on && /^             /{print; next} {on=0}' doctor.txt | cut -c14- > command.txt
 { . ./command.txt && floodline verify && floodline confirm --same-login; } > applied.txt || cat doctor.txt applied.txt
 cat /proc/sys/vm/laptop_mode
 "#;
