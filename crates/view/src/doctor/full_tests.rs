@@ -109,3 +109,13 @@ fn a_full_screen_names_what_it_leaves_to_the_details() {
     let roomy = render(&report, Options::default());
     assert!(roomy.contains("Evidence: add --details") && !roomy.contains(" …"), "{roomy}");
 }
+
+#[test]
+fn the_last_lines_count_findings_by_severity() {
+    let counted = |findings: usize| {
+        let screen = render(&full("A word.", findings, 1), Options::default());
+        screen.lines().find(|line| line.contains("critical,")).unwrap_or_default().to_owned()
+    };
+    assert!(counted(3).starts_with("1 critical, 1 warning, 1 info."), "{}", counted(3));
+    assert!(counted(6).starts_with("2 critical, 2 warnings, 2 info."), "{}", counted(6));
+}

@@ -140,7 +140,10 @@ impl Screen {
             .into_iter()
             .map(|severity| (count(severity), severity.name()))
             .filter(|(count, _)| *count > 0)
-            .map(|(count, name)| format!("{count} {name}"))
+            .map(|(count, name)| match name {
+                "warning" => human::plural(count as u64, "warning", "warnings"),
+                name => format!("{count} {name}"),
+            })
             .collect();
         let ruled_out = match report.ruled_out.len() {
             0 => String::new(),
