@@ -14,6 +14,9 @@ use std::convert::Infallible;
 /// Most intervals of processes that are kept: about 100 MiB.
 const INTERVALS_MAX: usize = 1_000_000;
 
+/// Most levels of dirty bytes that are kept: about 16 MiB.
+const LEVELS_MAX: usize = 1_000_000;
+
 /// Deepest tree of processes that ends between two samples.
 const DEPTH_MAX: usize = 16;
 
@@ -95,12 +98,14 @@ pub struct Recorded {
     pub processes: BTreeMap<EntityId, Vec<Did>>,
     /// Processes that waited for children, whose counters were added to theirs.
     pub parents: BTreeSet<EntityId>,
-    /// Bytes of each cgroup that were dirty, descendants included, at each sample at which that changed.
+    /// Bytes of each cgroup that were dirty, descendants included, at each sample at which that changed. Empty where these are
+    /// too many.
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Whether there were more intervals than are kept: the twin covers the first of them.
     pub is_cut: bool,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
     intervals: usize,
+    levels: usize,
     /// Counters of processes that are gone, by the process that reaps them.
     left: BTreeMap<u32, Did>,
 }
@@ -117,12 +122,16 @@ impl Recorded {
 
     fn push_dirty(&mut self, sample: &Sample) {
         for (id, row) in sample.cgroups.rows() {
-            let Some(dirty) = row.file_dirty else { continue };
+            let Some(dirty) = row.file_dirty.filter(|_| self.levels < LEVELS_MAX) else { continue };
             let levels = self.dirty.entry(*id).or_default();
-            if levels.last().is_none_or(|(_, last)| *last != dirty.0) && self.intervals < INTERVALS_MAX {
-                self.intervals += 1;
+            if levels.last().is_none_or(|(_, last)| *last != dirty.0) {
                 levels.push((sample.time.monotonic, dirty.0));
+                self.levels += 1;
             }
+        }
+        if self.levels >= LEVELS_MAX {
+            // Levels of a part of the time would be told for all of it.
+            self.dirty.clear();
         }
     }
 

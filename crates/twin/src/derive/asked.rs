@@ -8,8 +8,8 @@ use super::machine::Place;
 use super::writer::Syncs;
 use floodline_analysis::diagnose::burst::{self, Trigger};
 use floodline_analysis::diagnose::derived::Derived;
-use floodline_analysis::diagnose::{device, dirty};
-use floodline_record::id::DevId;
+use floodline_analysis::diagnose::device::{self, Interval};
+use floodline_analysis::diagnose::dirty;
 use floodline_record::record::What;
 use floodline_record::sample::HostRow;
 use floodline_record::traced::waits::Operation;
@@ -92,9 +92,12 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
     let seconds = |at: Nanos| Nanos(at.0.saturating_sub(first.monotonic.0)).as_secs_f64();
     let mut found: Vec<Asked<'a>> = Vec::new();
     let mut emptied = Vec::new();
+    let intervals =
+        |place: &Place| device::by_dev(window, place.dev).map_or_else(Vec::new, |device| device.intervals());
+    let devices: Vec<(&Place, Vec<Interval>)> = places.iter().map(|place| (place, intervals(place))).collect();
     let grown = |at: usize, of: fn(&HostRow) -> Option<Pages>| {
         let [(_, then), (_, after)] = window.host_series.get(at..at + 2)? else { return None };
-        Some(of(after)?.0.saturating_sub(of(then)?.0) * page)
+        Some(of(after)?.0.saturating_sub(of(then)?.0).saturating_mul(page))
     };
     // When nothing was dirty for the last time, and whether a sync was the reason: then no inode is older.
     let mut clean: Option<(f64, bool)> = None;
@@ -127,12 +130,13 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
             seconds(now.monotonic) - since + unseen >= expiry
         });
         let background = after.nr_dirty_background_threshold.map(|pages| pages.bytes(page).0 as f64);
-        let is_much = background.is_some_and(|background| (dirty + dirtied) as f64 >= NEAR_THRESHOLD * background);
+        let is_much =
+            background.is_some_and(|background| dirty.saturating_add(dirtied) as f64 >= NEAR_THRESHOLD * background);
         let is_asked = !is_old && !is_much && own < OWN_SHARE * dirty.max(dirtied) as f64;
         clean = Some((at, is_asked));
-        let place =
-            places.iter().max_by_key(|place| written_between(window, place.dev, before.monotonic, now.monotonic));
-        if let Some(place) = place.filter(|_| is_asked) {
+        let wrote = |intervals: &[Interval]| written_between(intervals, before.monotonic, now.monotonic);
+        let most = devices.iter().max_by(|(_, one), (_, other)| wrote(one).total_cmp(&wrote(other)));
+        if let Some((place, _)) = most.filter(|_| is_asked) {
             found.push(Asked { at, seconds: 0.0, place });
         }
     }
@@ -143,15 +147,9 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
 }
 
 /// Bytes that a device wrote from one sample to another.
-fn written_between(window: &Window, dev: DevId, from: Nanos, to: Nanos) -> u64 {
-    let Some(device) = device::by_dev(window, dev) else { return 0 };
-    let within = |end: Nanos| end > from && end <= to;
-    device
-        .intervals()
-        .iter()
-        .filter(|interval| within(interval.end))
-        .map(|interval| interval.written_bytes as u64)
-        .sum()
+fn written_between(intervals: &[Interval], from: Nanos, to: Nanos) -> f64 {
+    let after = &intervals[intervals.partition_point(|one| one.end <= from)..];
+    after.iter().take_while(|one| one.end <= to).map(|one| one.written_bytes).sum()
 }
 
 /// By bursts that neither the age nor the amount of the dirty data explains.
