@@ -88,21 +88,15 @@ impl Pid {
 impl World {
     /// A task goes to sleep in `io_schedule`: since when.
     pub(crate) fn io_wait_begins(&mut self, pid: PidId) -> u64 {
-        let task = &mut self.pids[pid];
-        task.is_asleep = true;
-        let cgroup = task.cgroup;
+        self.pids[pid].is_asleep = true;
         self.count_switch();
-        self.count_iowait(cgroup, true);
-        self.now
+        self.sleep_begins(Sleeper::Task(pid))
     }
 
     /// It is back.
     pub(crate) fn io_wait_ends(&mut self, pid: PidId, since: u64) {
-        let task = &mut self.pids[pid];
-        task.is_asleep = false;
-        task.blkio_delay += self.now - since;
-        let cgroup = task.cgroup;
-        self.count_iowait(cgroup, false);
+        self.pids[pid].is_asleep = false;
+        self.sleep_ends(Sleeper::Task(pid), since);
     }
 
     /// Says in whose name a process sleeps.
@@ -114,30 +108,33 @@ impl World {
         self.sleepers[at] = sleeper;
     }
 
-    fn sleeper_begins(&mut self, process: u32) -> (Sleeper, u64) {
-        let sleeper = self.sleepers.get(process as usize).copied().unwrap_or(Sleeper::Kernel);
-        match sleeper {
-            Sleeper::Task(pid) => {
-                let cgroup = self.pids[pid].cgroup;
-                self.count_iowait(cgroup, true);
-            }
-            Sleeper::Kernel => self.count_iowait(CgId::ROOT, true),
-            Sleeper::Other => {}
-        }
-        (sleeper, self.now)
+    fn sleeper(&self, process: u32) -> Sleeper {
+        self.sleepers.get(process as usize).copied().unwrap_or(Sleeper::Kernel)
     }
 
-    fn sleeper_ends(&mut self, (sleeper, since): (Sleeper, u64)) {
+    /// Counts a sleep in `io_schedule`: since when.
+    fn sleep_begins(&mut self, sleeper: Sleeper) -> u64 {
+        if let Some(cgroup) = self.cgroup_of(sleeper) {
+            self.count_iowait(cgroup, true);
+        }
+        self.now
+    }
+
+    fn sleep_ends(&mut self, sleeper: Sleeper, since: u64) {
+        if let Sleeper::Task(pid) = sleeper {
+            self.pids[pid].blkio_delay += self.now - since;
+        }
+        if let Some(cgroup) = self.cgroup_of(sleeper) {
+            self.count_iowait(cgroup, false);
+        }
+    }
+
+    /// Whose pressure a sleep is, if it is any.
+    fn cgroup_of(&self, sleeper: Sleeper) -> Option<CgId> {
         match sleeper {
-            Sleeper::Task(pid) => {
-                let slept = self.now - since;
-                let task = &mut self.pids[pid];
-                task.blkio_delay += slept;
-                let cgroup = task.cgroup;
-                self.count_iowait(cgroup, false);
-            }
-            Sleeper::Kernel => self.count_iowait(CgId::ROOT, false),
-            Sleeper::Other => {}
+            Sleeper::Task(pid) => Some(self.pids[pid].cgroup),
+            Sleeper::Kernel => Some(CgId::ROOT),
+            Sleeper::Other => None,
         }
     }
 
@@ -172,9 +169,13 @@ pub(crate) enum Sleeper {
 /// Sleeps as `io_schedule` does: the process counts as one that waits for I/O (pressure, `iowait`, the delay of a task).
 /// A sleep in a plain `wait_event`, as that for a flusher's work or for a commit of a journal, does not.
 pub(crate) async fn io_schedule<T>(sim: &Sim, sleep: impl Future<Output = T>) -> T {
-    let began = sim.w().sleeper_begins(sim.current_process());
+    let (sleeper, since) = {
+        let mut world = sim.w();
+        let sleeper = world.sleeper(sim.current_process());
+        (sleeper, world.sleep_begins(sleeper))
+    };
     let answer = sleep.await;
-    sim.w().sleeper_ends(began);
+    sim.w().sleep_ends(sleeper, since);
     answer
 }
 
