@@ -144,12 +144,19 @@ fn is_one_setting(one: &str, other: &str) -> bool {
     one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
 }
 
-/// The command of `floodline apply` that makes all of these steps; none if it cannot make one of them.
+/// Whether a shell takes these bytes as one word, as they are.
+pub(crate) fn is_shell_word(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/._:=-".contains(byte))
+}
+
+/// The command of `floodline apply` that makes all of these steps; none if it cannot make one of them, or if a shell would
+/// read the name of one differently.
 fn guarded<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
     let sets: Option<Vec<String>> =
-        steps.map(|step| knob_of(step).map(|(name, value)| format!("--set {name}={value}"))).collect();
-    let sets = sets.filter(|sets| !sets.is_empty());
-    sets.map(|sets| format!("sudo floodline apply {} --persist --yes", sets.join(" "))).into_iter().collect()
+        steps.map(|step| knob_of(step).map(|(name, value)| format!("{name}={value}"))).collect();
+    let sets = sets.filter(|sets| !sets.is_empty() && sets.iter().all(|set| is_shell_word(set.as_bytes())));
+    let command = |sets: Vec<String>| format!("sudo floodline apply --set {} --persist --yes", sets.join(" --set "));
+    sets.map(command).into_iter().collect()
 }
 
 /// Undoes in one command what one command set, where each is a plain assignment.
@@ -315,6 +322,13 @@ mod tests {
             guarded(vec![journald_volatile()]),
             ["sudo floodline apply --set journald/Storage=volatile --persist --yes"]
         );
+        // The name of a container is a stranger's.
+        let hostile = Step {
+            write: "/sys/fs/cgroup/a;reboot/memory.high".to_owned(),
+            value: "max".to_owned(),
+            ..journald_volatile()
+        };
+        assert!(guarded(vec![hostile]).is_empty());
         // Half a change would be another one.
         let by_hand = Step { write: "/dev/x".to_owned(), ..journald_volatile() };
         assert!(guarded([pair, vec![by_hand]].concat()).is_empty());

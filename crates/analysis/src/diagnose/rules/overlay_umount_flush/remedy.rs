@@ -4,6 +4,7 @@
 use crate::advise::threshold;
 use crate::diagnose::derived::Derived;
 use crate::diagnose::unmount::upper::Upper;
+use crate::plan::is_shell_word;
 use crate::report::{Step, When};
 use floodline_record::name::Name;
 
@@ -46,8 +47,7 @@ pub(super) fn remedy(derived: &Derived<'_>, upper: &Upper<'_>) -> (Vec<Step>, St
 
 /// A name from the host as a word of a command, where it needs no quoting.
 fn shell_word(name: &Name) -> Option<String> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
-    (name.as_bytes().starts_with(b"/") && name.as_bytes().iter().all(plain)).then(|| name.to_string())
+    (name.as_bytes().starts_with(b"/") && is_shell_word(name.as_bytes())).then(|| name.to_string())
 }
 
 #[cfg(test)]
