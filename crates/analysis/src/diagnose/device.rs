@@ -264,7 +264,8 @@ impl<'a> Device<'a> {
 
     /// How many small writes per second it completes when it has enough to do.
     pub fn small_write_iops(&self) -> Option<Speed> {
-        let (intervals, saturated) = (self.intervals(), self.saturated());
+        let intervals = self.intervals();
+        let full: BTreeSet<Nanos> = self.saturated().iter().map(|interval| interval.end).collect();
         let is_large = |at: Option<usize>| {
             let mean = at.and_then(|at| intervals.get(at)).and_then(Interval::mean_write);
             mean.is_some_and(|bytes| bytes > SMALL_WRITE)
@@ -272,15 +273,14 @@ impl<'a> Device<'a> {
         // A write is counted when it completes: beside an interval of large ones, these were under way too.
         let is_one_of_small = |(at, interval): &(usize, &Interval)| {
             let is_small = interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
-            let is_full = saturated.iter().any(|full| full.end == interval.end);
-            is_full && is_small && !is_large(at.checked_sub(1)) && !is_large(at.checked_add(1))
+            full.contains(&interval.end) && is_small && !is_large(at.checked_sub(1)) && !is_large(at.checked_add(1))
         };
         let small: Vec<Interval> =
             intervals.iter().enumerate().filter(is_one_of_small).map(|(_, interval)| *interval).collect();
         if let Some(value) = mean_rate(&small, |interval| interval.writes + interval.reads) {
             return Some(Speed { value, basis: Basis::Saturated });
         }
-        let peak = self.intervals().iter().map(|interval| interval.writes / interval.seconds).fold(0.0, f64::max);
+        let peak = intervals.iter().map(|interval| interval.writes / interval.seconds).fold(0.0, f64::max);
         (peak > 0.0).then_some(Speed { value: peak, basis: Basis::AtLeast })
     }
 

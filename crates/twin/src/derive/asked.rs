@@ -120,8 +120,8 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
         if !is_all {
             continue;
         }
-        let at = (seconds(before.monotonic) + seconds(now.monotonic)) / 2.0;
-        emptied.push(at);
+        let middle = (seconds(before.monotonic) + seconds(now.monotonic)) / 2.0;
+        emptied.push(middle);
         if !is_alone {
             continue;
         }
@@ -133,11 +133,11 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
         let is_much =
             background.is_some_and(|background| dirty.saturating_add(dirtied) as f64 >= NEAR_THRESHOLD * background);
         let is_asked = !is_old && !is_much && own < OWN_SHARE * dirty.max(dirtied) as f64;
-        clean = Some((at, is_asked));
+        clean = Some((middle, is_asked));
         let wrote = |intervals: &[Interval]| written_between(intervals, before.monotonic, now.monotonic);
         let most = devices.iter().max_by(|(_, one), (_, other)| wrote(one).total_cmp(&wrote(other)));
         if let Some((place, _)) = most.filter(|_| is_asked) {
-            found.push(Asked { at, seconds: 0.0, place });
+            found.push(Asked { at: middle, seconds: 0.0, place });
         }
     }
     // What repeats itself every few seconds is the writeback of small budgets, too. The first may be a sync before it.

@@ -9,6 +9,7 @@ use super::writer::{self, Habit, Syncs, Writer};
 use super::{Fit, asked, stores};
 use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
+use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
@@ -69,8 +70,8 @@ pub(super) fn workload(
         return Err(TwinError::Idle);
     }
     if seen > all.len() {
-        let left = seen - all.len();
-        unknown.push(format!("{left} programs that wrote next to nothing are left out."));
+        let left = human::plural((seen - all.len()) as u64, "program", "programs");
+        unknown.push(format!("The twin leaves out {left} that wrote next to nothing."));
     }
     let syncs = writer::syncs(&all, &ground.places.0).into_iter().zip(&habits);
     let syncs: Vec<Syncs> = syncs.map(|(syncs, habit)| habit.map_or(syncs, |habit| habit.syncs)).collect();
@@ -116,7 +117,8 @@ pub(super) fn workload(
     }
     let idle = ground.cgroups.count.saturating_sub(machine.cgroups.len() + 1);
     if idle > 0 {
-        unknown.push(format!("{idle} cgroups in which nothing was written are left out."));
+        let idle = human::plural(idle as u64, "cgroup", "cgroups");
+        unknown.push(format!("The twin leaves out {idle} in which nothing was written."));
     }
     let mut extra = BTreeMap::new();
     if !needs_prepared.is_empty() {
