@@ -4,12 +4,12 @@
 
 use crate::console::Console;
 use crate::error::CliError;
-use crate::model::nanos;
 use crate::observe::{parse_duration, parse_interval};
 use floodline_kernel::{NotARelease, Release};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::{Scenario, Time};
+use floodline_twin::model::nanos;
 use std::time::Duration;
 
 /// Reads a kernel to model. A release that never existed is refused. A release newer than the newest known here gets a

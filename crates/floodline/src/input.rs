@@ -5,12 +5,12 @@
 
 use crate::console::tell;
 use crate::error::CliError;
-use crate::shipped;
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
 use floodline_scenario::TEXT_MAX;
+use floodline_scenario::shipped;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -13,12 +13,10 @@ mod input;
 mod interrupt;
 mod live;
 mod memory;
-mod model;
 mod observe;
 mod output;
 #[cfg(test)]
 mod pages;
-mod shipped;
 mod trial;
 mod tuning;
 mod twins;

@@ -27,6 +27,7 @@ mod real_program;
 mod repair;
 mod schema;
 mod service;
+pub mod shipped;
 mod step;
 mod sysctl;
 #[cfg(test)]

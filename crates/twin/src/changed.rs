@@ -40,7 +40,7 @@ pub struct NotChanged {
 }
 
 impl NotChanged {
-    fn new(what: impl Into<String>, hint: impl Into<String>) -> NotChanged {
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> NotChanged {
         NotChanged { what: what.into(), hint: hint.into() }
     }
 }

@@ -7,6 +7,7 @@ pub mod backtest;
 pub mod changed;
 mod derive;
 mod error;
+pub mod model;
 pub mod plan;
 pub mod predict;
 mod provenance;
@@ -14,6 +15,7 @@ mod recorded;
 pub mod run;
 pub mod shown;
 mod text;
+pub mod trial;
 
 pub use error::TwinError;
 pub use provenance::{Origin, Provenance};

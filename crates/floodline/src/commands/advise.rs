@@ -9,16 +9,11 @@ use crate::exit::Exit;
 use crate::input::shown as shown_path;
 use crate::interrupt::Interrupt;
 use crate::output::{Existing, create, is_standard, refuse_existing};
-use crate::twins::{Budget, Studied, answered, parallel, study};
+use crate::twins::{Budget, Threads, study};
 use floodline_analysis::advice::{Advice, Goal};
-use floodline_analysis::diagnose::diagnose;
 use floodline_scenario::{ByteSize, Time};
-use floodline_sim::Progress;
-use floodline_twin::advise::{Candidate, FOLIOS, Search, Wanted};
-use floodline_twin::backtest::backtest;
-use floodline_twin::changed::of_steps;
-use floodline_twin::predict::{Measured, Question};
-use floodline_twin::shown;
+use floodline_twin::advise::{FOLIOS, Wanted};
+use floodline_twin::trial::{self, Studied};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -124,49 +119,9 @@ impl Advise {
             pause_seconds: self.max_pause,
             most: usize::try_from(self.settings).unwrap_or(usize::MAX),
         };
-        let (twin, window) = (&studied.twin, &studied.recorded.window);
-        // What doctor would print is a candidate too, as far as it takes effect now.
-        let plan = diagnose(window, None).plan;
-        let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
-        let plan: Vec<_> = plan.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
-        let mut search = Search::new(twin, window, wanted);
         let mut progress = console.progress();
-        loop {
-            let next = search.next(&plan);
-            if next.is_empty() || !budget.is_left(0) {
-                break;
-            }
-            let run = |candidate: &Candidate| {
-                let go_on = |at: &Progress| budget.is_left(at.events);
-                shown::run(&candidate.changed, Candidate::TRIAL, twin.every, &twin.programs, go_on)
-            };
-            let shown = parallel(&next, Some(&mut progress), run);
-            let mut results = Vec::new();
-            for (at, (candidate, result)) in next.into_iter().zip(shown).enumerate() {
-                match result {
-                    Ok((shown, _)) => results.push((candidate, shown)),
-                    // Without the host as it is there is nothing to compare with.
-                    Err(error) if at == 0 => return Err(error.into()),
-                    // A setting under which the load cannot go on is no advice.
-                    Err(_) => {}
-                }
-            }
-            search.take(results);
-        }
-        // With nothing to change the back-test is that of a question without an answer.
-        let best = search.best().map(|best| best.settings.clone()).filter(|_| budget.is_left(0));
-        let question = best.map(|settings| Question::new(twin, window, &settings)).transpose()?;
-        let (prediction, measured) = match question {
-            Some(question) => {
-                let (measured, prediction) = answered(studied, &question, false, budget, Some(&mut progress))?;
-                (prediction, measured)
-            }
-            None => {
-                let as_is = floodline_twin::run::run(&twin.scenario, twin.kernel, twin.every)?;
-                (None, Measured { back_test: backtest(window, &as_is, &twin.programs), seen: studied.seen.clone() })
-            }
-        };
-        Ok(search.advice(prediction, &measured))
+        let go_on = |events| budget.is_left(events);
+        Ok(trial::advise(studied, wanted, &go_on, &mut Threads { progress: Some(&mut progress) })?)
     }
 
     fn save(&self, console: &Console, advice: &Advice) -> Result<(), CliError> {

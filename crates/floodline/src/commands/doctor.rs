@@ -15,12 +15,13 @@ use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{Existing, is_standard};
-use crate::twins::{Kept, try_plan};
+use crate::twins::{kept_of_file, try_plan};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::report::{Report, Severity};
 use floodline_host::Needs;
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
+use floodline_twin::trial::Kept;
 use floodline_view::{capabilities, doctor, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -129,7 +130,7 @@ impl Run for Doctor {
                 }
                 let mut report = read(&file, rules)?;
                 if report.plan.is_some() {
-                    let kept = Kept::of_file(&file, report.symptom.waiting_from_wall_ns);
+                    let kept = kept_of_file(&file, report.symptom.waiting_from_wall_ns);
                     try_plan(&mut report, kept);
                 }
                 report

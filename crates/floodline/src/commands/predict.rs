@@ -9,12 +9,12 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::twins::{Budget, Studied, answer, study};
-use floodline_analysis::diagnose::diagnose;
+use crate::twins::{Budget, answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_record::version::KernelVersion;
-use floodline_twin::changed::{NotChanged, of_steps, setting};
+use floodline_twin::changed::{NotChanged, setting};
 use floodline_twin::predict::Question;
+use floodline_twin::trial::add_findings;
 use std::path::PathBuf;
 
 /// Predict what a change will do on the host of a recording
@@ -76,7 +76,7 @@ impl Run for Predict {
         }
         let interrupt = Interrupt::watch()?;
         let studied = study(&self.file)?;
-        let unknown = self.add_findings(&studied, &rules, &mut settings)?;
+        let unknown = add_findings(&studied, &rules, &mut settings)?;
         let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
         let budget = Budget { interrupt: Some(&interrupt), ..Budget::default() };
         let mut progress = console.progress();
@@ -94,39 +94,5 @@ impl Run for Predict {
             Format::Json => floodline_view::predict::json(&prediction).map_err(CliError::bug)?,
         })?;
         Ok(Exit::Done)
-    }
-}
-
-impl Predict {
-    /// Adds the changes of findings, and returns their steps that a twin cannot make.
-    fn add_findings(
-        &self,
-        studied: &Studied,
-        rules: &[&'static str],
-        settings: &mut Vec<Setting>,
-    ) -> Result<Vec<String>, CliError> {
-        if rules.is_empty() {
-            return Ok(Vec::new());
-        }
-        let report = diagnose(&studied.recorded.window, None);
-        let mut unknown = Vec::new();
-        for rule in rules {
-            let Some(finding) = report.findings.iter().find(|finding| finding.rule == *rule) else {
-                let found: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
-                let hint = match found.is_empty() {
-                    true => "the recording has no finding; use --set KEY=VALUE".to_owned(),
-                    false => format!("found here: {}", found.join(", ")),
-                };
-                return Err(CliError::usage(format!("{rule} is not found in this recording")).hint(hint));
-            };
-            let (known, rest) = of_steps(&finding.plan);
-            if known.is_empty() {
-                return Err(CliError::usage(format!("the plan of {rule} has no step that a twin can make"))
-                    .hint("give the change with --set KEY=VALUE"));
-            }
-            settings.extend(known);
-            unknown.extend(rest);
-        }
-        Ok(unknown)
     }
 }

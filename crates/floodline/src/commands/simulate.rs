@@ -11,7 +11,6 @@ use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::model::{self, Order, Outcome};
 use crate::output::{Existing, is_standard};
 use floodline_analysis::compare::{Reading, Side, compare};
 use floodline_kernel::{is_newer_than_modelled, newest_modelled};
@@ -20,6 +19,7 @@ use floodline_record::record::Record;
 use floodline_record::version::KernelVersion;
 use floodline_scenario::Scenario;
 use floodline_sim::{Found, SimError, Speed};
+use floodline_twin::model::{self, Order, Outcome};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

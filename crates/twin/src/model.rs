@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of the simulator and what it shows: shared by every command that asks the model. Knows neither
+//! One run of the simulator and what it shows: shared by the program and the Python package. Knows neither
 //! arguments nor how a result is printed.
 
 use floodline_analysis::run::{Run, RunReport, SCHEMA, misses};
@@ -11,33 +11,33 @@ use floodline_sim::{Found, Options, Progress, SimError, Speed, simulate};
 use std::time::Duration;
 
 /// What is run.
-pub(crate) struct Order<'a> {
+pub struct Order<'a> {
     /// One variant, with all changes made.
-    pub(crate) scenario: &'a Scenario,
+    pub scenario: &'a Scenario,
     /// Its name.
-    pub(crate) variant: &'a str,
+    pub variant: &'a str,
     /// The kernel whose behaviour is modelled.
-    pub(crate) kernel: KernelVersion,
+    pub kernel: KernelVersion,
     /// Time between two samples.
-    pub(crate) every: Nanos,
+    pub every: Nanos,
     /// How fast the machine is.
-    pub(crate) speed: Speed,
+    pub speed: Speed,
     /// How it came about, where it is held against a recording.
-    pub(crate) found: Found,
+    pub found: Found,
 }
 
 /// A run that came to its end, or was ended.
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Figures and findings.
-    pub(crate) report: RunReport,
+    pub report: RunReport,
     /// The recording, folded.
-    pub(crate) run: Run,
+    pub run: Run,
     /// Whether it ended before its time because `tell` said so.
-    pub(crate) is_interrupted: bool,
+    pub is_interrupted: bool,
 }
 
 /// Runs it. `take` sees every record before it is folded; `tell` hears how far it is and answers whether to go on.
-pub(crate) fn run(
+pub fn run(
     order: &Order<'_>,
     mut take: impl FnMut(&Record) -> Result<(), SimError>,
     tell: impl FnMut(&Progress) -> bool,
@@ -78,6 +78,6 @@ pub(crate) fn run(
 }
 
 /// As simulated time.
-pub(crate) fn nanos(duration: Duration) -> Nanos {
+pub fn nanos(duration: Duration) -> Nanos {
     Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

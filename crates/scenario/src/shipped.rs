@@ -5,7 +5,7 @@
 use std::path::Path;
 
 /// Name and text of each, in order of name.
-pub(crate) const SCENARIOS: &[(&str, &str)] = &[
+pub const SCENARIOS: &[(&str, &str)] = &[
     ("dirty-cliff", include_str!("../../../scenarios/dirty-cliff.toml")),
     ("exact-budgets", include_str!("../../../scenarios/exact-budgets.toml")),
     ("healthy-containers", include_str!("../../../scenarios/healthy-containers.toml")),
@@ -19,19 +19,19 @@ pub(crate) const SCENARIOS: &[(&str, &str)] = &[
 ];
 
 /// The text of a scenario by its name.
-pub(crate) fn text(name: &Path) -> Option<&'static str> {
+pub fn text(name: &Path) -> Option<&'static str> {
     SCENARIOS.iter().find(|(known, _)| Path::new(known) == name).map(|(_, text)| *text)
 }
 
 /// Names, for hints.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_scenario::ScenarioFile;
+    use crate::ScenarioFile;
 
     #[test]
     fn every_scenario_of_the_folder_is_shipped_under_its_name() {

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions to a twin, answered by trials: predictions, advice, and the plan of a report tried before it is printed. The
+//! program and the Python package ask here, so both print the same. Threads, clocks and progress belong to them: they
+//! bring a [`Runner`] and say when to stop.
+
+use crate::advise::{Candidate, Search, Wanted};
+use crate::backtest::{self, Figure};
+use crate::changed::{NotChanged, of_steps};
+use crate::predict::{Measured, Question, Run, conclude};
+use crate::shown::{self, Shown};
+use crate::{Options, Recorded, Twin, TwinError};
+use floodline_analysis::advice::Advice;
+use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::prediction::{Prediction, Seen, Setting};
+use floodline_analysis::report::Report;
+use floodline_analysis::tried;
+use floodline_record::record::{Record, Sink};
+use floodline_sim::{Progress, SimError};
+
+/// Runs trials, on threads where the caller has some.
+pub trait Runner {
+    /// Runs each item once. Results are in the order of the items.
+    fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R>;
+}
+
+/// Returns whether a run that handled that number of simulated events may go on.
+pub type GoOn<'a> = &'a (dyn Fn(u64) -> bool + Sync);
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The recording has no twin.
+    #[error(transparent)]
+    Twin(#[from] TwinError),
+    /// The change cannot be made on the twin.
+    #[error(transparent)]
+    NotChanged(#[from] NotChanged),
+    /// The model refused or did not end.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+/// A recording and its twin.
+#[derive(Debug)]
+pub struct Studied {
+    /// The recording, folded.
+    pub recorded: Recorded,
+    /// Its twin.
+    pub twin: Twin,
+    /// What the rules find in the recording.
+    pub seen: Vec<Seen>,
+}
+
+impl Studied {
+    /// Makes the twin of a recording.
+    ///
+    /// # Errors
+    ///
+    /// The recording has no twin.
+    pub fn of(recorded: Recorded) -> Result<Studied, TwinError> {
+        let twin = crate::of(&recorded, &Options::default())?;
+        let seen = shown::seen(&recorded.window);
+        Ok(Studied { recorded, twin, seen })
+    }
+}
+
+/// Adds the changes that the findings of these rules print, and returns their steps that a twin cannot make.
+///
+/// # Errors
+///
+/// A rule has no finding in the recording, or its finding has no step that a twin can make.
+pub fn add_findings(
+    studied: &Studied,
+    rules: &[&'static str],
+    settings: &mut Vec<Setting>,
+) -> Result<Vec<String>, NotChanged> {
+    if rules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let report = diagnose(&studied.recorded.window, None);
+    let mut unknown = Vec::new();
+    for rule in rules {
+        let Some(finding) = report.findings.iter().find(|finding| finding.rule == *rule) else {
+            let found: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+            let hint = match found.is_empty() {
+                true => "the recording has no finding; use --set KEY=VALUE".to_owned(),
+                false => format!("found here: {}", found.join(", ")),
+            };
+            return Err(NotChanged::new(format!("{rule} is not found in this recording"), hint));
+        };
+        let (known, rest) = of_steps(&finding.plan);
+        if known.is_empty() {
+            return Err(NotChanged::new(
+                format!("the plan of {rule} has no step that a twin can make"),
+                "give the change with --set KEY=VALUE",
+            ));
+        }
+        settings.extend(known);
+        unknown.extend(rest);
+    }
+    Ok(unknown)
+}
+
+/// Runs what a question needs and answers it; `None` where a run is missing. Also returns what the recording shows.
+///
+/// # Errors
+///
+/// The model refused a run or did not end it.
+pub fn answered(
+    studied: &Studied,
+    question: &Question,
+    few: bool,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Result<(Measured, Option<Prediction>), SimError> {
+    let twin = &studied.twin;
+    let runs = question.runs(few);
+    type Ran = Result<(Shown, Vec<Figure>), SimError>;
+    let one = |run: &Run| -> Option<Ran> {
+        let changed = question.scenario(run)?;
+        let go_on = |at: &Progress| go_on(at.events);
+        Some(shown::run(changed, run.trial, twin.every, &twin.programs, go_on).map(|(shown, window)| {
+            let is_base = !run.is_changed && run.demand == 0 && run.trial.device_percent == 100 && !shown.is_cut;
+            let back_test = if is_base {
+                backtest::backtest(&studied.recorded.window, &window, &twin.programs)
+            } else {
+                Vec::new()
+            };
+            (shown, back_test)
+        }))
+    };
+    let mut measured = Measured { back_test: Vec::new(), seen: studied.seen.clone() };
+    let mut results = Vec::new();
+    for (run, result) in runs.iter().zip(runner.each(&runs, one)) {
+        let Some(result) = result else { continue };
+        let (shown, back_test) = result?;
+        measured.back_test.extend(back_test);
+        results.push((*run, shown));
+    }
+    let prediction = conclude(twin, question, &measured, &results);
+    Ok((measured, prediction))
+}
+
+/// Searches for the settings that serve the host of a recording best. Ends early when `go_on` says so.
+///
+/// # Errors
+///
+/// The model cannot run the host as it is.
+pub fn advise(
+    studied: &Studied,
+    wanted: Wanted,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Result<Advice, TrialError> {
+    let (twin, window) = (&studied.twin, &studied.recorded.window);
+    // What doctor would print is a candidate too, as far as it takes effect now.
+    let plan = diagnose(window, None).plan;
+    let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
+    let plan: Vec<_> = plan.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
+    let mut search = Search::new(twin, window, wanted);
+    loop {
+        let next = search.next(&plan);
+        if next.is_empty() || !go_on(0) {
+            break;
+        }
+        let run = |candidate: &Candidate| {
+            let go_on = |at: &Progress| go_on(at.events);
+            shown::run(&candidate.changed, Candidate::TRIAL, twin.every, &twin.programs, go_on)
+        };
+        let shown = runner.each(&next, run);
+        let mut results = Vec::new();
+        for (at, (candidate, result)) in next.into_iter().zip(shown).enumerate() {
+            match result {
+                Ok((shown, _)) => results.push((candidate, shown)),
+                // Without the host as it is there is nothing to compare with.
+                Err(error) if at == 0 => return Err(error.into()),
+                // A setting under which the load cannot go on is no advice.
+                Err(_) => {}
+            }
+        }
+        search.take(results);
+    }
+    // With nothing to change the back-test is that of a question without an answer.
+    let best = search.best().map(|best| best.settings.clone()).filter(|_| go_on(0));
+    let question = best.map(|settings| Question::new(twin, window, &settings)).transpose()?;
+    let (prediction, measured) = match question {
+        Some(question) => {
+            let (measured, prediction) = answered(studied, &question, false, go_on, runner)?;
+            (prediction, measured)
+        }
+        None => {
+            let as_is = crate::run::run(&twin.scenario, twin.kernel, twin.every)?;
+            let back_test = backtest::backtest(window, &as_is, &twin.programs);
+            (None, Measured { back_test, seen: studied.seen.clone() })
+        }
+    };
+    Ok(search.advice(prediction, &measured))
+}
+
+/// Simulated events of one run that `doctor` waits for: about half a second.
+pub const EVENTS_MAX: u64 = 2_000_000;
+/// Longest recording that `doctor` makes a twin of, seconds: one stretch.
+const SECONDS_MAX: f64 = 600.0;
+/// Most processes, cgroups and devices of it.
+const ENTITIES_MAX: usize = 20_000;
+/// Of a recording with more than this only a part is simulated.
+const MANY: usize = 300;
+/// Length of that part, seconds, and how long before the first symptom it begins.
+const PART: f64 = 20.0;
+const BEFORE: u64 = 5_000_000_000;
+
+/// A recording that is kept for a twin, unless it becomes too large for one that `doctor` waits for.
+#[derive(Debug)]
+pub struct Kept {
+    recorded: Option<Recorded>,
+    /// Samples before this moment of the wall clock do not count, if there are many processes.
+    from: Option<u64>,
+    is_part: bool,
+}
+
+impl Kept {
+    /// Keeps what is observed. `from` is when the first symptom was seen, where that is known.
+    pub fn new(from: Option<u64>) -> Kept {
+        Kept { recorded: Some(Recorded::default()), from: from.map(|at| at.saturating_sub(BEFORE)), is_part: false }
+    }
+
+    /// Whether the recording did not become too large. Further records of one that did change nothing.
+    pub fn is_kept(&self) -> bool {
+        self.recorded.is_some()
+    }
+
+    /// Adds a record.
+    pub fn record(&mut self, record: &Record) {
+        let Some(recorded) = &mut self.recorded else { return };
+        let window = &recorded.window;
+        if window.entities.len() > MANY {
+            let is_before = |at: u64| self.from.is_some_and(|from| at < from);
+            match record {
+                Record::Sample(sample) if is_before(sample.time.wall.0) || window.seconds() >= PART => {
+                    self.is_part = true;
+                    return;
+                }
+                // What a program did in all says nothing of a part.
+                Record::Event(_) if self.is_part => return,
+                _ => {}
+            }
+        }
+        let Ok(()) = recorded.record(record);
+        let window = &recorded.window;
+        if window.seconds() > SECONDS_MAX || window.entities.len() > ENTITIES_MAX {
+            self.recorded = None;
+        }
+    }
+}
+
+/// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
+pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {
+    let Some(plan) = report.plan.as_mut().filter(|plan| !plan.now.is_empty()) else { return };
+    let (settings, unknown) = of_steps(&plan.steps);
+    let settings: Vec<_> =
+        settings.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
+    let is_part = kept.as_ref().is_some_and(|kept| kept.is_part);
+    let studied = match (kept, settings.is_empty()) {
+        (_, true) => Err("no command of it is a setting that a twin can make".to_owned()),
+        (None, _) => Err("a recording from standard input is read once".to_owned()),
+        (Some(Kept { recorded: None, .. }), _) => {
+            Err("the recording is too long or too large for a quick twin".to_owned())
+        }
+        (Some(Kept { recorded: Some(recorded), .. }), _) => Studied::of(recorded).map_err(|error| error.to_string()),
+    };
+    let predicted = studied.and_then(|studied| {
+        let question =
+            Question::new(&studied.twin, &studied.recorded.window, &settings).map_err(|why| why.to_string())?;
+        let answer = answered(&studied, &question, true, go_on, runner).map_err(|error| error.to_string())?;
+        answer.1.ok_or_else(|| "the simulation did not end".to_owned())
+    });
+    match predicted {
+        Ok(prediction) => tried::tried(plan, &prediction),
+        Err(why) => tried::arithmetic_only(plan, why),
+    }
+    if plan.tried.is_some() && is_part {
+        plan.expect.push(format!("Simulated: the {PART} s around the first symptom."));
+    }
+    if plan.tried.is_some() && !unknown.is_empty() {
+        plan.conflicts.push(format!("not tried on the twin: {}", unknown.join("; ")));
+    }
+    tried::withhold(report);
+}
