@@ -9,7 +9,8 @@
  *
  * Every table is a bounded hash whose keys begin with the epoch, a u32. User space reads and clears it once per
  * interval: the epoch says which of two sets of entries is being filled, so that the other one stands still
- * while it is read. Structures of keys and entries have no holes: `src/trace` reads them field by field.
+ * while it is read. Structures of keys and entries have no holes: the build
+ * makes Rust types of them, and refuses a hole.
  */
 #ifndef FLOODLINE_BPF_H
 #define FLOODLINE_BPF_H

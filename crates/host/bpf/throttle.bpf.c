@@ -47,7 +47,7 @@ enum domain { DOMAIN_UNKNOWN, DOMAIN_GLOBAL, DOMAIN_MEMCG };
 /* Only its own task changes an entry, so that nothing here needs to be atomic. */
 struct throttle_key {
 	__u32 epoch;
-	__u32 domain;
+	enum domain domain;
 	__u64 wb_cgroup_ino;
 	__u64 task_cgroup_ino;
 	__u32 pid;

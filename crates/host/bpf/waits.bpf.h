@@ -29,7 +29,7 @@ struct file {
 
 struct waited_key {
 	__u32 epoch;
-	__u32 operation;
+	enum operation operation;
 	__u64 cgroup_ino;
 	__u32 tgid;
 	__u32 zero;
@@ -64,7 +64,7 @@ struct slow_entry {
 	__u64 cgroup_ino;
 	__u32 dev;
 	__u32 tgid;
-	__u32 operation;
+	enum operation operation;
 	/* Of the inode, where that is known. */
 	__u32 generation;
 	char comm[TASK_COMM_LEN];

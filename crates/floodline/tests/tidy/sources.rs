@@ -78,3 +78,23 @@ fn no_file_name_says_nothing() {
     }
     expect_none(&complaints);
 }
+
+/// `crates/host/build` makes the types of the tables that BPF programs share with user space.
+#[test]
+fn no_layout_of_a_table_is_stated_by_hand() {
+    let trace = root().join("crates/host/src/trace");
+    let mut complaints = Vec::new();
+    for path in files("crates/host/src/trace", "rs") {
+        let text = read(&path);
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let exempt = ["layout.rs", "specimen.rs"].iter().any(|name| path == trace.join(name));
+        for (number, line) in code.lines().enumerate().filter(|_| !exempt) {
+            let by_hand = ["_ne_bytes", "_le_bytes", "repr(C)", "Mirrors `struct", "Mirrors `enum"];
+            if by_hand.iter().any(|words| line.contains(words)) {
+                complaints.push(format!("{}:{}: read it by its type of layout.rs", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(read(&trace.join("layout.rs")).contains("/layouts.rs"), "the layouts are no longer generated");
+    expect_none(&complaints);
+}

@@ -5,6 +5,7 @@
 //! does not fit. Only ENOENT ends a table.
 #![allow(unsafe_code, reason = "libbpf has no safe form of a batch that says how it ended")]
 
+use super::layout;
 use floodline_record::gap::Cause;
 use libbpf_rs::MapCore;
 use libbpf_sys::{bpf_map_batch_opts, bpf_map_delete_batch, bpf_map_lookup_batch};
@@ -26,8 +27,9 @@ const ENOSPC: i32 = 28;
 pub(super) fn drain(map: &impl MapCore, epoch: u32, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), Cause> {
     let mut keys = Vec::new();
     let mut done = 0;
+    let first = layout::bytes(&epoch);
     each_entry(map, |key, entry| {
-        if key.starts_with(&epoch.to_ne_bytes()) {
+        if key.starts_with(&first) {
             each(key, entry);
             keys.extend_from_slice(key);
             done += 1;
@@ -117,7 +119,8 @@ const OPTIONS: bpf_map_batch_opts =
 
 #[cfg(test)]
 mod tests {
-    use super::super::part::{PARTS, Table};
+    use super::super::part::PARTS;
+    use super::super::table::Table;
     use super::*;
     use floodline_skip::{Need, skip};
     use libbpf_rs::{MapFlags, MapHandle, MapType};

@@ -2,10 +2,9 @@
 //! Why the flusher ran. The sums are made in `bpf/flusher.bpf.c`; here the reason gets the word that this
 //! kernel prints for it: its numbers changed between releases.
 
-use super::drain::drain;
-use super::fields::Fields;
+use super::layout::{self, FLUSHER_TABLES, FLUSHES, FlusherEntry, FlusherKey};
 use super::load::Loaded;
-use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Turn, Wanted, object};
 use super::tracefs::Tracefs;
 use super::tracepoint;
 use crate::parse::trace_format;
@@ -26,7 +25,7 @@ pub(super) static PART: Part = Part {
     ],
     functions: "",
     optional: (&[], ""),
-    tables: &[Table { name: "flushes", key: 48, entry: 40 }],
+    tables: FLUSHER_TABLES,
     of_cgroup_writeback: false,
     reader: |tracefs| Box::new(Flusher { reasons: reasons(tracefs) }),
 };
@@ -43,27 +42,25 @@ fn reasons(tracefs: &Tracefs<'_>) -> BTreeMap<u64, String> {
 
 impl Reader for Flusher {
     fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
-        drain(&loaded.table("flushes")?, turn.epoch, |key, entry| {
-            let flushed = flushed(Fields(key), Fields(entry), turn.since, &self.reasons);
+        FLUSHES.of(loaded)?.drain(turn.epoch, |key, entry| {
+            let flushed = flushed(&key, &entry, turn.since, &self.reasons);
             out.push(turn.event(What::Flushed(Box::new(flushed))));
         })
     }
 }
 
-/// Mirrors `struct flusher_key` and `struct flusher_entry`.
-fn flushed(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos, reasons: &BTreeMap<u64, String>) -> Flushed {
-    let _epoch = key.u32();
-    let reason = u64::from(key.u32());
+fn flushed(key: &FlusherKey, entry: &FlusherEntry, since: Nanos, reasons: &BTreeMap<u64, String>) -> Flushed {
+    let reason = reasons.get(&u64::from(key.reason)).cloned().unwrap_or_else(|| key.reason.to_string());
     Flushed {
         since,
-        wb_cgroup_ino: key.u64(),
-        bdi: key.name::<32>(),
-        reason: reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string()).into(),
-        rounds: entry.u64(),
-        sync_rounds: entry.u64(),
-        pages: Pages(entry.u64()),
-        busy_ns: Nanos(entry.u64()),
-        busy_ns_max: Nanos(entry.u64()),
+        wb_cgroup_ino: key.wb_cgroup_ino,
+        bdi: layout::name(&key.bdi),
+        reason: reason.into(),
+        rounds: entry.rounds,
+        sync_rounds: entry.sync_rounds,
+        pages: Pages(entry.pages),
+        busy_ns: Nanos(entry.busy_ns),
+        busy_ns_max: Nanos(entry.busy_ns_max),
     }
 }
 
@@ -75,7 +72,6 @@ mod tests {
     #[test]
     fn every_field_is_read_from_where_the_program_put_it() {
         let (key, entry) = (Specimen::of(PART.object, "flusher_key"), Specimen::of(PART.object, "flusher_entry"));
-        assert_eq!((key.bytes.len(), entry.bytes.len()), (PART.tables[0].key, PART.tables[0].entry));
         let expect = Flushed {
             since: Nanos(7),
             bdi: key.name("bdi"),
@@ -88,8 +84,8 @@ mod tests {
             busy_ns_max: Nanos(entry.number("busy_ns_max")),
         };
         let words = BTreeMap::from([(key.number("reason"), "periodic".to_owned())]);
-        assert_eq!(flushed(Fields(&key.bytes), Fields(&entry.bytes), Nanos(7), &words), expect);
-        let nameless = flushed(Fields(&key.bytes), Fields(&entry.bytes), Nanos(7), &BTreeMap::new());
+        assert_eq!(flushed(&key.read(), &entry.read(), Nanos(7), &words), expect);
+        let nameless = flushed(&key.read(), &entry.read(), Nanos(7), &BTreeMap::new());
         assert_eq!(nameless.reason, key.number("reason").to_string());
     }
 }

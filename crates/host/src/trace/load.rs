@@ -5,6 +5,7 @@
 
 use super::budget::Runs;
 use super::excerpt::{Excerpt, KERNEL_TYPES};
+use super::layout::{self, Counted};
 use super::missed::{self, Missed, is_spare};
 use super::offer::permissions;
 use super::part::{Need, Part};
@@ -12,7 +13,7 @@ use super::tracefs::Tracefs;
 use crate::parse::trace_format;
 use crate::root::{HostRoot, SMALL};
 use floodline_record::gap::Cause;
-use libbpf_rs::{Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
+use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut};
 use rustix::process::{Resource, getrlimit};
 use std::cell::RefCell;
 use std::os::fd::AsFd;
@@ -119,33 +120,25 @@ impl Loaded {
     }
 
     /// A table by its name.
-    pub(super) fn table(&self, name: &str) -> Result<Map<'_>, Cause> {
-        self.map(name).ok_or_else(|| Cause::Refused { why: format!("there is no table {name}").into() })
-    }
-
-    fn map(&self, name: &str) -> Option<Map<'_>> {
+    pub(super) fn map(&self, name: &str) -> Option<Map<'_>> {
         self.object.maps().find(|map| map.name() == name)
     }
 
     /// Tells the programs what user space wants.
     pub(super) fn control(&self, control: Control) -> Result<(), Cause> {
-        let map = self.table("control")?;
-        let failed = |error: libbpf_rs::Error| Cause::Refused { why: error.to_string().into() };
-        map.update(&0u32.to_ne_bytes(), &control.bytes(), MapFlags::ANY).map_err(failed)
+        layout::CONTROL.of(self)?.set(&control.shared())
     }
 
     /// What the programs counted since they were loaded.
     pub(super) fn counted(&self) -> Counted {
-        let of_cpus = self.map("counted").and_then(|map| map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
-        of_cpus.iter().flatten().fold(Counted::default(), |sum, cpu| {
-            let mut fields = super::fields::Fields(cpu);
-            Counted {
-                runs: sum.runs + fields.u64(),
-                dropped: sum.dropped + fields.u64(),
-                timed: sum.timed + fields.u64(),
-                timed_ns: sum.timed_ns + fields.u64(),
-                taken: sum.taken + fields.u64(),
-            }
+        let of_cpus = layout::COUNTED.of(self).and_then(|table| table.of_cpus()).unwrap_or_default();
+        let none = Counted { runs: 0, dropped: 0, timed: 0, timed_ns: 0, taken: 0 };
+        of_cpus.iter().fold(none, |sum, cpu| Counted {
+            runs: sum.runs + cpu.runs,
+            dropped: sum.dropped + cpu.dropped,
+            timed: sum.timed + cpu.timed,
+            timed_ns: sum.timed_ns + cpu.timed_ns,
+            taken: sum.taken + cpu.taken,
         })
     }
 
@@ -154,11 +147,8 @@ impl Loaded {
     pub(super) fn runs(&self) -> Runs {
         let counted = self.counted();
         let all = Runs { runs: counted.runs, timed: counted.timed, timed_ns: counted.timed_ns };
-        let of_cpus = self.map("latest").and_then(|map| map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
-        of_cpus.iter().flatten().fold(all, |sum, cpu| {
-            let mut last = super::fields::Fields(cpu.get(cpu.len().saturating_sub(24)..).unwrap_or_default());
-            sum.and(Runs { runs: last.u64(), timed: last.u64(), timed_ns: last.u64() })
-        })
+        let of_cpus = layout::LATEST.of(self).and_then(|table| table.of_cpus()).unwrap_or_default();
+        of_cpus.iter().fold(all, |sum, cpu| sum.and(Runs { runs: cpu.runs, timed: cpu.timed, timed_ns: cpu.timed_ns }))
     }
 
     /// Events that no program ran for since the last call, by program. The first ones bring the spares.
@@ -200,7 +190,7 @@ impl Loaded {
     }
 }
 
-/// Mirrors `struct control` of `bpf/floodline.bpf.h`.
+/// What the programs are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Control {
     /// Which set of entries is being filled.
@@ -212,28 +202,11 @@ pub(super) struct Control {
 }
 
 impl Control {
-    fn bytes(self) -> Vec<u8> {
-        let (min, max) = self.machine_freerun.unwrap_or_default();
-        let mut bytes = [self.epoch.to_ne_bytes(), self.shed.to_ne_bytes()].concat();
+    fn shared(self) -> layout::Control {
+        let (machine_freerun_min, machine_freerun_max) = self.machine_freerun.unwrap_or_default();
         let page_kib = rustix::param::page_size() as u64 / 1024;
-        bytes.extend([min.to_ne_bytes(), max.to_ne_bytes(), page_kib.to_ne_bytes()].concat());
-        bytes
+        layout::Control { epoch: self.epoch, shed: self.shed, machine_freerun_min, machine_freerun_max, page_kib }
     }
-}
-
-/// Mirrors `struct counted` of `bpf/floodline.bpf.h`, added up over the CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
-    /// Runs of the part's programs.
-    pub(super) runs: u64,
-    /// Events that found no room in a table.
-    pub(super) dropped: u64,
-    /// Runs whose time was taken.
-    pub(super) timed: u64,
-    /// Their time, nanoseconds.
-    pub(super) timed_ns: u64,
-    /// Events that spare programs took.
-    pub(super) taken: u64,
 }
 
 /// Programs find the fields of records by the kernel's own type information.
@@ -521,13 +494,13 @@ mod tests {
     fn what_programs_and_reader_share_is_laid_out_alike() {
         let control = Specimen::of(PARTS[0].object, "control");
         let (min, max) = (control.number("machine_freerun_min"), control.number("machine_freerun_max"));
-        let shared = Control { epoch: 1, shed: 2, machine_freerun: Some((min, max)) };
+        let shared = Control { epoch: 1, shed: 2, machine_freerun: Some((min, max)) }.shared();
         assert_eq!((control.number("epoch"), control.number("shed"), control.number("page_kib")), (1, 2, 5));
-        assert_eq!(shared.bytes()[..24], control.bytes[..24]);
-        assert_eq!(shared.bytes().len(), control.bytes.len());
+        assert_eq!(layout::bytes(&shared)[..24], control.bytes[..24]);
+        assert_eq!(layout::bytes(&shared).len(), control.bytes.len());
         let counted = Specimen::of(PARTS[0].object, "counted");
-        let numbers = ["runs", "dropped", "timed", "timed_ns", "taken"].map(|field| counted.number(field));
-        assert_eq!((numbers, counted.bytes.len()), ([1, 2, 3, 4, 5], 40));
+        let expect = Counted { runs: 1, dropped: 2, timed: 3, timed_ns: 4, taken: 5 };
+        assert_eq!(layout::read::<Counted>(&counted.bytes), expect);
     }
 
     /// Bytes of a section of a 64-bit ELF file.
@@ -552,14 +525,30 @@ mod tests {
 
     #[test]
     fn a_table_that_user_space_does_not_clear_is_bounded_by_itself() {
-        // What programs put in for a while and take out themselves.
+        // What programs put in for a while and take out themselves, and what readers clear.
         let taken_out = ["rounds", "waiting", "syncing"];
+        let cleared = [
+            &[
+                layout::PAUSES.table(),
+                layout::FLUSHES.table(),
+                layout::DIRTIED.table(),
+                layout::DIRTIED_UNNAMED.table(),
+            ],
+            &[layout::QUEUED.table(), layout::QUEUED_UNNAMED.table(), layout::CANCELLED.table(), layout::SLOW.table()],
+            &[
+                layout::CANCELLED_UNNAMED.table(),
+                layout::WAITED.table(),
+                layout::SWITCHES.table(),
+                layout::FOREIGN.table(),
+            ],
+        ];
+        let more = [layout::FOREIGN_FLUSHES.table(), layout::REMOVALS.table()];
+        let cleared: BTreeSet<&str> = cleared.into_iter().flatten().chain(&more).map(|table| table.name).collect();
         for part in PARTS {
             let object = ObjectBuilder::default().open_memory(part.object).unwrap();
             let tables = object.maps().filter(|map| map.map_type() == libbpf_rs::MapType::Hash);
             for name in tables.map(|map| map.name().to_string_lossy().into_owned()) {
-                let is_cleared = part.tables.iter().any(|table| table.name == name);
-                assert!(is_cleared || taken_out.contains(&name.as_str()), "{name} only grows");
+                assert!(cleared.contains(name.as_str()) || taken_out.contains(&name.as_str()), "{name} only grows");
             }
         }
     }

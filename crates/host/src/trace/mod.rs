@@ -8,8 +8,8 @@ mod budget;
 mod bytes;
 mod drain;
 mod excerpt;
-mod fields;
 mod flusher;
+mod layout;
 mod load;
 mod missed;
 mod offer;
@@ -18,6 +18,7 @@ mod proved;
 #[cfg(test)]
 mod specimen;
 mod switches;
+mod table;
 mod throttle;
 mod tracefs;
 mod tracepoint;

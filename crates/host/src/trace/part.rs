@@ -3,6 +3,7 @@
 //! Each is loaded, or refused, on its own.
 
 use super::load::Loaded;
+use super::table::Table;
 use super::tracefs::Tracefs;
 use super::tracepoint::Tracepoint;
 use super::{bytes, flusher, switches, throttle};
@@ -28,7 +29,7 @@ pub(super) struct Part {
     pub(super) functions: &'static str,
     /// Functions that not every kernel has, that of folios first, and what cannot be said without them.
     pub(super) optional: (&'static [&'static str], &'static str),
-    /// The tables they fill, with the sizes that the reader expects.
+    /// All tables of the object.
     pub(super) tables: &'static [Table],
     /// Whether it tells something only where inodes belong to cgroups. Elsewhere every folio that a cgroup of
     /// version 1 dirties would be a foreign one.
@@ -54,16 +55,6 @@ pub(super) enum Need {
     Never,
     /// It stands for functions where no program may be attached to them.
     WithoutFunctions,
-}
-
-/// A table of the kernel.
-pub(super) struct Table {
-    /// Its name in C.
-    pub(super) name: &'static str,
-    /// Bytes of a key.
-    pub(super) key: usize,
-    /// Bytes of an entry.
-    pub(super) entry: usize,
 }
 
 /// Turns the tables of a part into events.
@@ -95,7 +86,7 @@ impl Turn<'_> {
 #[repr(align(8))]
 pub(super) struct Aligned<T: ?Sized>(pub(super) T);
 
-/// The object that `build.rs` made of `bpf/NAME.bpf.c`.
+/// The object that `build/` made of `bpf/NAME.bpf.c`.
 macro_rules! object {
     ($name:literal) => {{
         static OBJECT: &$crate::trace::part::Aligned<[u8]> =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For tests: a C structure of a part, filled so that every field is told from every other. Whoever reads it
-//! field by field shows that he reads what is there. Reads the type information of the object, not the kernel.
+//! For tests: a C structure of a part, filled so that every field is told from every other. A reader
+//! of it shows that it takes each field from its place. libbpf reads the type information of the object here, whereas the
+//! build reads it by itself: the two must agree.
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
@@ -41,6 +42,20 @@ impl Specimen {
             specimen.fields.push((field, number));
         }
         specimen
+    }
+
+    /// The same with another structure in one of its fields.
+    pub(super) fn with(mut self, field: &str, inner: &Specimen) -> Specimen {
+        let marker = b'a' + self.number(field) as u8 - 1;
+        let at = self.bytes.iter().position(|byte| *byte == marker).expect("a field that is a structure");
+        self.bytes[at..at + inner.bytes.len()].copy_from_slice(&inner.bytes);
+        self
+    }
+
+    /// What a reader makes of it.
+    pub(super) fn read<T: super::layout::Layout>(&self) -> T {
+        assert_eq!(self.bytes.len(), T::SIZE);
+        super::layout::read(&self.bytes)
     }
 
     /// What a field holds.

@@ -2,14 +2,13 @@
 //! Inode ownership: switches, foreign dirtying, flushes for another's sake, and the removals of cgroups that
 //! set switching off. The sums are made in `bpf/switches.bpf.c`.
 
-use super::drain::drain;
-use super::fields::Fields;
+use super::layout::{self, FOREIGN, FOREIGN_FLUSHES, REMOVALS, SWITCHES, SWITCHES_TABLES};
+use super::layout::{ForeignEntry, PairKey, RemovalEntry, RemovalKey, SwitchEntry};
 use super::load::Loaded;
-use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Turn, Wanted, object};
 use super::tracefs::Tracefs;
 use super::tracepoint;
 use floodline_record::gap::{Cause, Source};
-use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
 use floodline_record::traced::switches::{CgroupRemoved, ForeignDirtied, ForeignFlushed, InodesSwitched};
 use floodline_record::units::Nanos;
@@ -28,12 +27,7 @@ pub(super) static PART: Part = Part {
     ],
     functions: "",
     optional: (&[], ""),
-    tables: &[
-        Table { name: "switches", key: 56, entry: 32 },
-        Table { name: "foreign", key: 56, entry: 16 },
-        Table { name: "foreign_flushes", key: 56, entry: 16 },
-        Table { name: "removals", key: 16, entry: 136 },
-    ],
+    tables: SWITCHES_TABLES,
     of_cgroup_writeback: true,
     reader: |tracefs| Box::new(Switches { has_queue: has_queue(tracefs) }),
 };
@@ -49,77 +43,56 @@ fn has_queue(tracefs: &Tracefs<'_>) -> bool {
 
 impl Reader for Switches {
     fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
-        drain(&loaded.table("removals")?, turn.epoch, |key, entry| {
-            let (at, removed) = removed(Fields(key), Fields(entry));
+        REMOVALS.of(loaded)?.drain(turn.epoch, |key, entry| {
+            let (at, removed) = removed(&key, &entry);
             out.push(Event { at, what: What::CgroupRemoved(removed) });
         })?;
-        drain(&loaded.table("switches")?, turn.epoch, |key, entry| {
-            let switched = switched(Pair::read(key), Fields(entry), turn.since, self.has_queue);
+        SWITCHES.of(loaded)?.drain(turn.epoch, |key, entry| {
+            let switched = switched(&key, &entry, turn.since, self.has_queue);
             out.push(turn.event(What::InodesSwitched(Box::new(switched))));
         })?;
-        drain(&loaded.table("foreign")?, turn.epoch, |key, entry| {
-            let dirtied = foreign_dirtied(Pair::read(key), Fields(entry), turn.since);
+        FOREIGN.of(loaded)?.drain(turn.epoch, |key, entry| {
+            let dirtied = foreign_dirtied(&key, &entry, turn.since);
             out.push(turn.event(What::ForeignDirtied(Box::new(dirtied))));
         })?;
-        drain(&loaded.table("foreign_flushes")?, turn.epoch, |key, entry| {
-            let flushed = foreign_flushed(Pair::read(key), Fields(entry), turn.since);
+        FOREIGN_FLUSHES.of(loaded)?.drain(turn.epoch, |key, entry| {
+            let flushed = foreign_flushed(&key, &entry, turn.since);
             out.push(turn.event(What::ForeignFlushed(Box::new(flushed))));
         })
     }
 }
 
-/// Mirrors `struct pair_key`.
-struct Pair {
-    number: u32,
-    one: u64,
-    other: u64,
-    bdi: Name,
-}
-
-impl Pair {
-    fn read(key: &[u8]) -> Pair {
-        let mut key = Fields(key);
-        let _epoch = key.u32();
-        Pair { number: key.u32(), one: key.u64(), other: key.u64(), bdi: key.name::<32>() }
-    }
-}
-
-/// Mirrors `struct switch_entry`.
-fn switched(pair: Pair, mut entry: Fields<'_>, since: Nanos, has_queue: bool) -> InodesSwitched {
-    let (switched, queued) = (entry.u64(), entry.u64());
+fn switched(pair: &PairKey, entry: &SwitchEntry, since: Nanos, has_queue: bool) -> InodesSwitched {
     InodesSwitched {
         since,
-        bdi: pair.bdi,
+        bdi: layout::name(&pair.bdi),
         old_cgroup_ino: pair.one,
         new_cgroup_ino: pair.other,
-        switched,
-        queued: has_queue.then_some(queued),
-        first_at: Nanos(entry.u64()),
-        last_at: Nanos(entry.u64()),
+        switched: entry.switched,
+        queued: has_queue.then_some(entry.queued),
+        first_at: Nanos(entry.first_ns),
+        last_at: Nanos(entry.last_ns),
     }
 }
 
-/// Mirrors `struct foreign_entry`.
-fn foreign_dirtied(pair: Pair, mut entry: Fields<'_>, since: Nanos) -> ForeignDirtied {
+fn foreign_dirtied(pair: &PairKey, entry: &ForeignEntry, since: Nanos) -> ForeignDirtied {
     ForeignDirtied {
         since,
-        bdi: pair.bdi,
+        bdi: layout::name(&pair.bdi),
         wb_cgroup_ino: pair.one,
         page_cgroup_ino: pair.other,
-        folios: entry.u64(),
-        last_ino: entry.u64(),
+        folios: entry.count,
+        last_ino: entry.last_ino,
     }
 }
 
-fn foreign_flushed(pair: Pair, mut entry: Fields<'_>, since: Nanos) -> ForeignFlushed {
-    ForeignFlushed { since, bdi: pair.bdi, cgroup_ino: pair.one, frn_memcg_id: pair.number, flushes: entry.u64() }
+fn foreign_flushed(pair: &PairKey, entry: &ForeignEntry, since: Nanos) -> ForeignFlushed {
+    let bdi = layout::name(&pair.bdi);
+    ForeignFlushed { since, bdi, cgroup_ino: pair.one, frn_memcg_id: pair.number, flushes: entry.count }
 }
 
-/// Mirrors `struct removal_key` and `struct removal_entry`.
-fn removed(mut key: Fields<'_>, mut entry: Fields<'_>) -> (Nanos, CgroupRemoved) {
-    let (_epoch, _unused) = (key.u32(), key.u32());
-    let at = Nanos(entry.u64());
-    (at, CgroupRemoved { cgroup_ino: key.u64(), path: entry.name::<128>() })
+fn removed(key: &RemovalKey, entry: &RemovalEntry) -> (Nanos, CgroupRemoved) {
+    (Nanos(entry.at_ns), CgroupRemoved { cgroup_ino: key.cgroup_ino, path: layout::name(&entry.path) })
 }
 
 #[cfg(test)]
@@ -127,17 +100,13 @@ mod tests {
     use super::super::specimen::Specimen;
     use super::*;
 
-    fn specimens(key: &str, entry: &str, tables: &[&str]) -> (Specimen, Specimen) {
-        let (key, entry) = (Specimen::of(PART.object, key), Specimen::of(PART.object, entry));
-        for table in PART.tables.iter().filter(|table| tables.contains(&table.name)) {
-            assert_eq!((key.bytes.len(), entry.bytes.len()), (table.key, table.entry), "{}", table.name);
-        }
-        (key, entry)
+    fn specimens(key: &str, entry: &str) -> (Specimen, Specimen) {
+        (Specimen::of(PART.object, key), Specimen::of(PART.object, entry))
     }
 
     #[test]
     fn every_field_is_read_from_where_the_program_put_it() {
-        let (key, entry) = specimens("pair_key", "switch_entry", &["switches"]);
+        let (key, entry) = specimens("pair_key", "switch_entry");
         let (one, other) = (key.number("one"), key.number("other"));
         let expect = InodesSwitched {
             since: Nanos(7),
@@ -149,10 +118,10 @@ mod tests {
             first_at: Nanos(entry.number("first_ns")),
             last_at: Nanos(entry.number("last_ns")),
         };
-        assert_eq!(switched(Pair::read(&key.bytes), Fields(&entry.bytes), Nanos(7), true), expect);
-        assert_eq!(switched(Pair::read(&key.bytes), Fields(&entry.bytes), Nanos(7), false).queued, None);
+        assert_eq!(switched(&key.read(), &entry.read(), Nanos(7), true), expect);
+        assert_eq!(switched(&key.read(), &entry.read(), Nanos(7), false).queued, None);
 
-        let (key, entry) = specimens("pair_key", "foreign_entry", &["foreign", "foreign_flushes"]);
+        let (key, entry) = specimens("pair_key", "foreign_entry");
         let expect = ForeignDirtied {
             since: Nanos(7),
             bdi: key.name("bdi"),
@@ -161,13 +130,13 @@ mod tests {
             folios: entry.number("count"),
             last_ino: entry.number("last_ino"),
         };
-        assert_eq!(foreign_dirtied(Pair::read(&key.bytes), Fields(&entry.bytes), Nanos(7)), expect);
-        let flushed = foreign_flushed(Pair::read(&key.bytes), Fields(&entry.bytes), Nanos(7));
+        assert_eq!(foreign_dirtied(&key.read(), &entry.read(), Nanos(7)), expect);
+        let flushed = foreign_flushed(&key.read(), &entry.read(), Nanos(7));
         let number = key.number("number") as u32;
         assert_eq!((flushed.cgroup_ino, flushed.frn_memcg_id, flushed.flushes), (one, number, entry.number("count")));
 
-        let (key, entry) = specimens("removal_key", "removal_entry", &["removals"]);
+        let (key, entry) = specimens("removal_key", "removal_entry");
         let expect = CgroupRemoved { cgroup_ino: key.number("cgroup_ino"), path: entry.name("path") };
-        assert_eq!(removed(Fields(&key.bytes), Fields(&entry.bytes)), (Nanos(entry.number("at_ns")), expect));
+        assert_eq!(removed(&key.read(), &entry.read()), (Nanos(entry.number("at_ns")), expect));
     }
 }

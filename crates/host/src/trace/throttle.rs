@@ -3,10 +3,9 @@
 //! in `bpf/throttle.bpf.c`; here they get their names, and the one thing that no record tells: whether the
 //! device has a strict limit.
 
-use super::drain::drain;
-use super::fields::Fields;
+use super::layout::{self, Domain as InProgram, PAUSES, THROTTLE_TABLES, ThrottleEntry, ThrottleKey};
 use super::load::Loaded;
-use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Turn, Wanted, object};
 use super::tracepoint;
 use crate::root::SMALL;
 use floodline_record::gap::{Cause, Source};
@@ -25,7 +24,7 @@ pub(super) static PART: Part = Part {
     tracepoints: &[Wanted { tracepoint: &tracepoint::BALANCE_DIRTY_PAGES, need: Need::Always }],
     functions: "how long tasks slept, beside what the kernel asked for",
     optional: (&[], ""),
-    tables: &[Table { name: "pauses", key: 64, entry: 120 }],
+    tables: THROTTLE_TABLES,
     of_cgroup_writeback: false,
     reader: |_| Box::new(Throttle),
 };
@@ -34,9 +33,8 @@ struct Throttle;
 
 impl Reader for Throttle {
     fn read(&mut self, loaded: &Loaded, turn: &Turn<'_>, out: &mut Vec<Event>) -> Result<(), Cause> {
-        let map = loaded.table("pauses")?;
         let mut all = Vec::new();
-        drain(&map, turn.epoch, |key, entry| all.push(throttled(Fields(key), Fields(entry), turn.since)))?;
+        PAUSES.of(loaded)?.drain(turn.epoch, |key, entry| all.push(throttled(&key, &entry, turn.since)))?;
         let is_measured = loaded.has_functions();
         let mut strict = BTreeMap::new();
         for mut one in all {
@@ -52,47 +50,36 @@ impl Reader for Throttle {
     }
 }
 
-/// Mirrors `struct throttle_key` and `struct throttle_entry`.
-fn throttled(mut key: Fields<'_>, mut entry: Fields<'_>, since: Nanos) -> Throttled {
-    let _epoch = key.u32();
-    let domain = match key.u32() {
-        1 => Domain::Global,
-        2 => Domain::Memcg,
-        _ => Domain::Unknown,
-    };
-    let (wb_cgroup_ino, cgroup_ino, tid, pid) = (key.u64(), key.u64(), key.u32(), key.u32());
-    let bdi = key.name::<32>();
-    let (pauses, pause_ms, unpaused, pause_ms_max) = (entry.u64(), entry.u64(), entry.u64(), entry.u64());
-    let mut pages = || Pages(entry.u64());
-    let (limit_pages, setpoint_pages, dirty_pages) = (pages(), pages(), pages());
-    let (wb_setpoint_pages, wb_dirty_pages) = (pages(), pages());
+fn throttled(key: &ThrottleKey, entry: &ThrottleEntry, since: Nanos) -> Throttled {
     // The kernel's "KBps" are KiB.
-    let mut rate = || BytesPerSecond(entry.u64().saturating_mul(1024));
-    let (dirty_ratelimit, task_ratelimit) = (rate(), rate());
+    let rate = |kib: u64| BytesPerSecond(kib.saturating_mul(1024));
     let state = ThrottleState {
-        limit_pages,
-        setpoint_pages,
-        dirty_pages,
-        wb_setpoint_pages,
-        wb_dirty_pages,
-        dirty_ratelimit,
-        task_ratelimit,
+        limit_pages: Pages(entry.limit_pages),
+        setpoint_pages: Pages(entry.setpoint_pages),
+        dirty_pages: Pages(entry.dirty_pages),
+        wb_setpoint_pages: Pages(entry.wb_setpoint_pages),
+        wb_dirty_pages: Pages(entry.wb_dirty_pages),
+        dirty_ratelimit: rate(entry.dirty_ratelimit_kib),
+        task_ratelimit: rate(entry.task_ratelimit_kib),
     };
-    let (slept_ns, slept_ns_max) = (Nanos(entry.u64()), Nanos(entry.u64()));
     Throttled {
         since,
-        who: Who { pid, comm: entry.name::<16>(), cgroup_ino },
-        tid,
-        bdi,
-        wb_cgroup_ino,
-        domain,
-        pauses,
-        pause_ns: Nanos::from_millis(pause_ms),
-        pause_ns_max: Nanos::from_millis(pause_ms_max),
-        slept_ns: Some(slept_ns),
-        slept_ns_max: Some(slept_ns_max),
-        unpaused,
-        longest: (pauses > 0).then_some(state),
+        who: Who { pid: key.tgid, comm: layout::name(&entry.comm), cgroup_ino: key.task_cgroup_ino },
+        tid: key.pid,
+        bdi: layout::name(&key.bdi),
+        wb_cgroup_ino: key.wb_cgroup_ino,
+        domain: match InProgram::of(key.domain) {
+            Some(InProgram::Global) => Domain::Global,
+            Some(InProgram::Memcg) => Domain::Memcg,
+            Some(InProgram::Unknown) | None => Domain::Unknown,
+        },
+        pauses: entry.pauses,
+        pause_ns: Nanos::from_millis(entry.pause_ms),
+        pause_ns_max: Nanos::from_millis(entry.pause_ms_max),
+        slept_ns: Some(Nanos(entry.slept_ns)),
+        slept_ns_max: Some(Nanos(entry.slept_ns_max)),
+        unpaused: entry.unpaused,
+        longest: (entry.pauses > 0).then_some(state),
     }
 }
 
@@ -110,7 +97,6 @@ mod tests {
     #[test]
     fn every_field_is_read_from_where_the_program_put_it() {
         let (key, entry) = (Specimen::of(PART.object, "throttle_key"), Specimen::of(PART.object, "throttle_entry"));
-        assert_eq!((key.bytes.len(), entry.bytes.len()), (PART.tables[0].key, PART.tables[0].entry));
         let pages = |field: &str| Pages(entry.number(field));
         let expect = Throttled {
             since: Nanos(7),
@@ -140,6 +126,6 @@ mod tests {
                 task_ratelimit: BytesPerSecond(1024 * entry.number("task_ratelimit_kib")),
             }),
         };
-        assert_eq!(throttled(Fields(&key.bytes), Fields(&entry.bytes), Nanos(7)), expect);
+        assert_eq!(throttled(&key.read(), &entry.read(), Nanos(7)), expect);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows of one interval by file: the largest with the names of their files, the rest added up without them.
 
+use super::super::layout::{CancelledKey, DirtiedKey, FileKey, QueuedKey};
 use super::{NAMED, Paths};
 use floodline_record::traced::File;
 use std::cmp::Reverse;
@@ -9,12 +10,27 @@ use std::collections::btree_map::Entry;
 
 /// What rows are counted under.
 pub(super) trait ByFile: Copy + Ord {
-    /// Device, inode number and generation; the number is 0 for files that are not told apart.
-    fn file(self) -> (u32, u64, u32);
+    /// The file; its number is 0 for files that are not told apart.
+    fn file(&mut self) -> &mut FileKey;
 
     /// The same for all files together.
-    fn without_file(self) -> Self;
+    fn without_file(mut self) -> Self {
+        let file = self.file();
+        *file = FileKey { ino: 0, generation: 0, ..*file };
+        self
+    }
 }
+
+macro_rules! have_files {
+    ($($key:ty)*) => {$(
+        impl ByFile for $key {
+            fn file(&mut self) -> &mut FileKey {
+                &mut self.file
+            }
+        }
+    )*};
+}
+have_files!(CancelledKey DirtiedKey QueuedKey);
 
 /// What is counted.
 pub(super) trait Amount {
@@ -33,10 +49,10 @@ pub(super) fn tell<K: ByFile, S: Amount>(
 ) {
     rows.sort_by_key(|(key, sum)| (Reverse(sum.size()), *key));
     let mut rest: BTreeMap<K, S> = BTreeMap::new();
-    for (at, (key, sum)) in rows.into_iter().enumerate() {
-        let (dev, ino, generation) = key.file();
-        if at < NAMED && ino != 0 {
-            each(key, sum, Some(paths.file(dev, ino, generation)));
+    for (at, (mut key, sum)) in rows.into_iter().enumerate() {
+        let file = *key.file();
+        if at < NAMED && file.ino != 0 {
+            each(key, sum, Some(paths.file(file)));
             continue;
         }
         match rest.entry(key.without_file()) {

@@ -9,9 +9,10 @@ mod largest;
 mod queued;
 mod waits;
 
-use super::fields::Fields;
+use super::layout::{self, BYTES_TABLES, FileKey, FilePath, LARGE_PATHS, PATHS};
 use super::load::Loaded;
-use super::part::{Need, Part, Reader, Table, Turn, Wanted, object};
+use super::part::{Need, Part, Reader, Turn, Wanted, object};
+use super::table::Open;
 use super::tracepoint;
 use dirtied::DirtiedReader;
 use floodline_record::gap::{Cause, Source};
@@ -19,7 +20,6 @@ use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::record::Event;
 use floodline_record::traced::File;
-use libbpf_rs::{Map, MapCore, MapFlags};
 
 /// The part.
 pub(super) static PART: Part = Part {
@@ -35,27 +35,10 @@ pub(super) static PART: Part = Part {
     ],
     functions: "waits in sync, of whole filesystems, and for files of other filesystems than ext4; dropped data by file",
     optional: (&["__folio_cancel_dirty", "__cancel_dirty_page"], "dropped data by file"),
-    tables: &[
-        Table { name: "dirtied", key: 32, entry: 40 },
-        Table { name: "dirtied_unnamed", key: 32, entry: 40 },
-        Table { name: "latest", key: 4, entry: 144 },
-        Table { name: "owners", key: 16, entry: 16 },
-        Table { name: "paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
-        Table { name: "large_paths", key: 16, entry: 16 + PATH_DEPTH * PATH_NAME },
-        Table { name: "queued", key: 40, entry: 48 },
-        Table { name: "queued_unnamed", key: 40, entry: 48 },
-        Table { name: "cancelled", key: 24, entry: 16 },
-        Table { name: "cancelled_unnamed", key: 24, entry: 16 },
-        Table { name: "waited", key: 24, entry: 40 },
-        Table { name: "slow", key: 16, entry: 72 },
-    ],
+    tables: BYTES_TABLES,
     of_cgroup_writeback: false,
     reader: |_| Box::new(Bytes::default()),
 };
-
-/// Mirrors `PATH_DEPTH` and `PATH_NAME` of `bpf/page.bpf.h`.
-const PATH_DEPTH: usize = 10;
-const PATH_NAME: usize = 48;
 
 /// Rows with a file's name of each kind and interval.
 const NAMED: usize = 256;
@@ -81,21 +64,19 @@ fn device(dev: u32) -> DevId {
 
 /// The tables of paths: of the files that were seen last, and of large ones, which small ones do not push out.
 struct Paths<'a> {
-    latest: Map<'a>,
-    large: Map<'a>,
+    latest: Open<'a, FileKey, FilePath>,
+    large: Open<'a, FileKey, FilePath>,
 }
 
 impl<'a> Paths<'a> {
     fn of(loaded: &'a Loaded) -> Result<Paths<'a>, Cause> {
-        Ok(Paths { latest: loaded.table("paths")?, large: loaded.table("large_paths")? })
+        Ok(Paths { latest: PATHS.of(loaded)?, large: LARGE_PATHS.of(loaded)? })
     }
 
     /// A file, with its path where the programs kept it.
-    fn file(&self, dev: u32, ino: u64, generation: u32) -> File {
-        let key = [&ino.to_ne_bytes()[..], &dev.to_ne_bytes(), &generation.to_ne_bytes()].concat();
-        let kept = |table: &Map<'_>| table.lookup(&key, MapFlags::ANY).ok().flatten();
-        let kept = kept(&self.latest).or_else(|| kept(&self.large));
-        File { ino, generation: known(generation), path: kept.and_then(|kept| path(&kept)) }
+    fn file(&self, file: FileKey) -> File {
+        let kept = self.latest.get(&file).or_else(|| self.large.get(&file));
+        File { ino: file.ino, generation: known(file.generation), path: kept.and_then(|kept| path(&kept)) }
     }
 }
 
@@ -104,17 +85,14 @@ fn known(generation: u32) -> Option<u32> {
     (generation != 0).then_some(generation)
 }
 
-/// Mirrors `struct file_path`: the names lead from the file up.
-fn path(kept: &[u8]) -> Option<Name> {
-    let mut fields = Fields(kept);
-    let (depth, is_whole, cut, _zero) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
-    let depth = usize::try_from(depth).ok().filter(|depth| (1..=PATH_DEPTH).contains(depth))?;
-    let names: Vec<Name> = (0..depth).map(|_| fields.name::<PATH_NAME>()).collect();
-    let mut path = if is_whole == 1 { Vec::new() } else { "…".as_bytes().to_vec() };
+/// The path of a file: its names lead from the file up.
+fn path(kept: &FilePath) -> Option<Name> {
+    let names = kept.names.get(..usize::try_from(kept.depth).ok()?).filter(|names| !names.is_empty())?;
+    let mut path = if kept.is_whole == 1 { Vec::new() } else { "…".as_bytes().to_vec() };
     for (level, name) in names.iter().enumerate().rev() {
         path.push(b'/');
-        path.extend_from_slice(name.as_bytes());
-        if cut >> level & 1 == 1 {
+        path.extend_from_slice(layout::name(name).as_bytes());
+        if kept.cut >> level & 1 == 1 {
             path.extend_from_slice("…".as_bytes());
         }
     }
@@ -130,11 +108,9 @@ mod tests {
     }
 
     fn check_cut(depth: u32, is_whole: u32, cut: u32, names: &[&str], expect: Option<&str>) {
-        let mut kept = [depth, is_whole, cut, 0].map(u32::to_ne_bytes).concat();
-        for at in 0..PATH_DEPTH {
-            let mut name = names.get(at).copied().unwrap_or_default().as_bytes().to_vec();
-            name.resize(PATH_NAME, 0);
-            kept.extend(name);
+        let mut kept = FilePath { depth, is_whole, cut, ..layout::read(&[]) };
+        for (name, to) in names.iter().zip(&mut kept.names) {
+            to[..name.len()].copy_from_slice(name.as_bytes());
         }
         assert_eq!(path(&kept), expect.map(Name::from));
     }

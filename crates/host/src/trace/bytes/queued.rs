@@ -1,70 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes queued at block devices: the rows of one interval, the largest files by name.
 
-use super::super::drain::drain;
-use super::super::fields::Fields;
+use super::super::layout::{self, Class as InProgram, QUEUED, QUEUED_UNNAMED, QueuedEntry, QueuedKey};
 use super::super::load::Loaded;
 use super::super::part::Turn;
 use super::dirtied::DirtiedReader;
-use super::largest::{Amount, ByFile, tell};
+use super::largest::{Amount, tell};
 use super::{Paths, device};
 use floodline_record::gap::Cause;
-use floodline_record::name::Name;
 use floodline_record::record::{Event, What};
 use floodline_record::traced::bytes::{Class, Submitted};
 use floodline_record::traced::{File, Who};
 use floodline_record::units::Bytes;
 
-/// Mirrors `struct queued_key`, without the epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    class: u32,
-    ino: u64,
-    cgroup_ino: u64,
-    disk: u32,
-    dev: u32,
-    tgid: u32,
-    generation: u32,
-}
-
-/// Bytes, requests, the task that queued the first of them, and the process that made the file dirty last, with its cgroup.
-#[derive(Clone, Debug, Default)]
-struct Sum {
-    bytes: u64,
-    bios: u64,
-    owner: Option<(u32, u64)>,
-    comm: Name,
-}
-
-impl ByFile for Key {
-    fn file(self) -> (u32, u64, u32) {
-        (self.dev, self.ino, self.generation)
-    }
-
-    fn without_file(self) -> Key {
-        Key { ino: 0, generation: 0, ..self }
-    }
-}
-
-impl Amount for Sum {
+impl Amount for QueuedEntry {
     fn size(&self) -> u64 {
         self.bytes
     }
 
-    fn add(&mut self, other: Sum) {
+    fn add(&mut self, other: QueuedEntry) {
         self.bytes += other.bytes;
         self.bios += other.bios;
     }
 }
 
-/// Mirrors `enum class`.
 fn class(number: u32) -> Class {
-    match number {
-        0 => Class::Data,
-        1 => Class::Metadata,
-        2 => Class::Journal,
-        3 => Class::Direct,
-        _ => Class::Unknown,
+    match InProgram::of(number) {
+        Some(InProgram::Data) => Class::Data,
+        Some(InProgram::Metadata) => Class::Metadata,
+        Some(InProgram::Journal) => Class::Journal,
+        Some(InProgram::Direct) => Class::Direct,
+        Some(InProgram::Unknown) | None => Class::Unknown,
     }
 }
 
@@ -75,48 +41,31 @@ pub(super) fn read(
     out: &mut Vec<Event>,
 ) -> Result<(), Cause> {
     let mut rows = Vec::new();
-    for table in ["queued", "queued_unnamed"] {
-        drain(&loaded.table(table)?, turn.epoch, |key, entry| {
-            let (key, sum) = (key_of(key), sum_of(entry));
+    for table in [QUEUED, QUEUED_UNNAMED] {
+        table.of(loaded)?.drain(turn.epoch, |key, entry| {
             // Files of one owner are added up.
-            let tgid = sum.owner.map_or(key.tgid, |(owner, _)| owner);
-            rows.push((Key { tgid, ..key }, sum));
+            let tgid = if entry.owner == 0 { key.tgid } else { entry.owner };
+            rows.push((QueuedKey { tgid, ..key }, entry));
         })?;
     }
     tell(rows, &Paths::of(loaded)?, |key, sum, file| out.push(turn.event(row(key, sum, file, turn, dirtied))));
     Ok(())
 }
 
-fn key_of(key: &[u8]) -> Key {
-    let mut fields = Fields(key);
-    let _epoch = fields.u32();
-    let (class, ino, cgroup_ino) = (fields.u32(), fields.u64(), fields.u64());
-    let (disk, dev, tgid, generation) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
-    Key { class, ino, cgroup_ino, disk, dev, tgid, generation }
-}
-
-/// Mirrors `struct queued_entry`.
-fn sum_of(entry: &[u8]) -> Sum {
-    let mut fields = Fields(entry);
-    let (bytes, bios, cgroup_ino, owner, _zero) =
-        (fields.u64(), fields.u64(), fields.u64(), fields.u32(), fields.u32());
-    Sum { bytes, bios, owner: (owner != 0).then_some((owner, cgroup_ino)), comm: fields.name::<16>() }
-}
-
-fn row(key: Key, sum: Sum, file: Option<File>, turn: &Turn<'_>, dirtied: &DirtiedReader) -> What {
+fn row(key: QueuedKey, sum: QueuedEntry, file: Option<File>, turn: &Turn<'_>, dirtied: &DirtiedReader) -> What {
     let class = class(key.class);
-    let owner = sum.owner.filter(|_| class == Class::Data);
-    let who = match owner {
-        Some((pid, cgroup_ino)) => Some(Who { pid, comm: dirtied.comm(pid), cgroup_ino }),
-        None => {
-            (class == Class::Direct).then(|| Who { pid: key.tgid, comm: sum.comm, cgroup_ino: key.cgroup_ino.max(1) })
+    let who = match class {
+        Class::Data if sum.owner != 0 => {
+            Some(Who { pid: sum.owner, comm: dirtied.comm(sum.owner), cgroup_ino: sum.owner_cgroup_ino })
         }
+        Class::Direct => Some(Who { pid: key.tgid, comm: layout::name(&sum.comm), cgroup_ino: key.cgroup_ino.max(1) }),
+        _ => None,
     };
     What::Submitted(Submitted {
         since: turn.since,
         disk: device(key.disk),
         class,
-        device: (class == Class::Data).then(|| device(key.dev)),
+        device: (class == Class::Data).then(|| device(key.file.dev)),
         file,
         cgroup_ino: (key.cgroup_ino > 0).then_some(key.cgroup_ino),
         who,
@@ -133,22 +82,21 @@ mod tests {
 
     #[test]
     fn every_field_is_read_from_where_the_program_put_it() {
-        let key = Specimen::of(PART.object, "queued_key");
+        let (key, file) = (Specimen::of(PART.object, "queued_key"), Specimen::of(PART.object, "file_key"));
         let number = |field: &str| key.number(field) as u32;
-        let expect = Key {
+        let expect = QueuedKey {
+            epoch: number("epoch"),
             class: number("class"),
-            ino: key.number("ino"),
+            file: file.read(),
             cgroup_ino: key.number("cgroup_ino"),
             disk: number("disk"),
-            dev: number("dev"),
             tgid: number("tgid"),
-            generation: number("generation"),
         };
-        assert_eq!(key_of(&key.bytes), expect);
+        assert_eq!(key.with("file", &file).read::<QueuedKey>(), expect);
         let entry = Specimen::of(PART.object, "queued_entry");
-        let sum = sum_of(&entry.bytes);
+        let sum: QueuedEntry = entry.read();
         let owner = (entry.number("owner") as u32, entry.number("owner_cgroup_ino"));
-        let expect = (entry.number("bytes"), entry.number("bios"), Some(owner), entry.name("comm"));
-        assert_eq!((sum.bytes, sum.bios, sum.owner, sum.comm), expect);
+        let expect = (entry.number("bytes"), entry.number("bios"), owner, entry.name("comm"));
+        assert_eq!((sum.bytes, sum.bios, (sum.owner, sum.owner_cgroup_ino), layout::name(&sum.comm)), expect);
     }
 }

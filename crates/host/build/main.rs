@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles every program of `bpf/` for the kernel's virtual machine; `src/trace` takes the objects in. Needs
-//! clang and no kernel headers: what a program reads of the kernel's records it declares itself, and the
-//! loader finds where that is on the kernel it runs on (CO-RE).
+//! Compiles every program of `bpf/` for the kernel's virtual machine, and makes Rust types of the tables that they
+//! share with user space; `src/trace` takes both in. Needs clang and no kernel headers: what a program reads of the
+//! kernel's records it declares itself, and the loader finds where that is on the kernel it runs on (CO-RE).
+#![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
+
+mod btf;
+mod layouts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -22,22 +26,32 @@ fn main() -> ExitCode {
 
 fn compile_all() -> Result<(), String> {
     println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed=CLANG");
     let var = |name: &str| env::var_os(name).ok_or_else(|| format!("cargo does not say {name}"));
     // The helpers of libbpf, beside the library that this crate is linked with.
     let include = PathBuf::from(var("DEP_BPF_INCLUDE")?);
     let out = PathBuf::from(var("OUT_DIR")?);
-    let sources = fs::read_dir("bpf").map_err(|error| format!("bpf: {error}"))?;
-    for source in sources.flatten().map(|entry| entry.path()) {
-        if source.to_string_lossy().ends_with(".bpf.c") {
-            compile(&source, &include, &out)?;
+    let files = fs::read_dir("bpf").map_err(|error| format!("bpf: {error}"))?;
+    let mut sources: Vec<PathBuf> = files.flatten().map(|entry| entry.path()).collect();
+    sources.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
+    sources.sort();
+    let mut layouts = layouts::Layouts::default();
+    for source in sources {
+        let object = compile(&source, &include, &out)?;
+        let name = source.file_name().unwrap_or_default().to_string_lossy().replace(".bpf.c", "");
+        // Only the benchmark uses it.
+        if name != "empty" {
+            let bytes = fs::read(&object).map_err(|error| format!("{}: {error}", object.display()))?;
+            let types = btf::Types::of_object(&bytes).ok_or_else(|| format!("{name}: no type information (BTF)"))?;
+            layouts.add(&name, &types).map_err(|error| format!("{name}: {error}"))?;
         }
     }
-    Ok(())
+    fs::write(out.join("layouts.rs"), layouts.finish()).map_err(|error| format!("layouts.rs: {error}"))
 }
 
 /// `bpf/NAME.bpf.c` → `NAME.bpf.o`. Instructions of version 3 are understood since 5.1.
-fn compile(source: &Path, include: &Path, out: &Path) -> Result<(), String> {
+fn compile(source: &Path, include: &Path, out: &Path) -> Result<PathBuf, String> {
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let object = out.join(source.with_extension("o").file_name().unwrap_or_default());
     let status = Command::new(&clang)
@@ -49,7 +63,7 @@ fn compile(source: &Path, include: &Path, out: &Path) -> Result<(), String> {
         .arg(&object)
         .status();
     match status {
-        Ok(status) if status.success() => Ok(()),
+        Ok(status) if status.success() => Ok(object),
         Ok(status) => Err(format!("{} cannot compile {}: {status}", clang.display(), source.display())),
         Err(error) => Err(format!("cannot run {}: {error}; {INSTALL}", clang.display())),
     }
