@@ -14,8 +14,11 @@ const PAIRS: [[&str; 2]; 2] =
 const AGE: [&str; 2] = ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"];
 /// The rule whose thresholds hold what is rewritten.
 const ROOM: &str = "starved-dirty-budget";
-/// Where sysctl settings are kept.
-pub const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/90-floodline.conf";
+/// Where sysctl settings are kept, by hand and by `floodline apply`. Drop-ins are applied by name: this one comes after
+/// `99-sysctl.conf`, which many distributions have.
+pub const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/99-zz-floodline.conf";
+/// Where the setting of journald is kept, by hand and by `floodline apply`.
+pub const JOURNALD_DROP_IN: &str = "/etc/systemd/journald.conf.d/99-zz-floodline.conf";
 
 /// Merges the plans of findings, worst first. Findings that another one explains add nothing: the cause is cured.
 pub fn merge(findings: &[Finding]) -> Option<Plan> {
@@ -99,7 +102,7 @@ impl Merged {
         undo.extend(undo_sysctls(&sysctls));
         let mut keep: Vec<String> = of(When::Keep).flat_map(|step| as_root(&step.command)).collect();
         if !assignments.is_empty() {
-            keep.push(format!("printf '%s\\n' {} | sudo tee {SYSCTL_DROP_IN}", assignments.join(" ")));
+            keep.push(format!("printf '%s\\n' {} | sudo tee -a {SYSCTL_DROP_IN}", assignments.join(" ")));
         }
         let guarded = guarded(of(When::Now));
         let later = of(When::Later).map(|step| step.command.trim_start_matches("# ").to_owned()).collect();
@@ -181,9 +184,10 @@ pub fn as_root(command: &str) -> Vec<String> {
     if command.starts_with("# ") || command.starts_with("note ") || command == "none needed" {
         return vec![command.to_owned()];
     }
-    let part = |part: &str| match part.split_once(" > ") {
-        Some((words, file)) => format!("{words} | sudo tee {file}"),
-        None => format!("sudo {part}"),
+    let part = |part: &str| match (part.split_once(" >> "), part.split_once(" > ")) {
+        (Some((words, file)), _) => format!("{words} | sudo tee -a {file}"),
+        (None, Some((words, file))) => format!("{words} | sudo tee {file}"),
+        (None, None) => format!("sudo {part}"),
     };
     command.split(" && ").map(part).collect()
 }
@@ -220,7 +224,7 @@ mod tests {
         assert_eq!(
             plan.keep,
             ["printf '%s\\n' vm.dirty_bytes=134217728 vm.dirty_expire_centisecs=500 | \
-              sudo tee /etc/sysctl.d/90-floodline.conf"]
+              sudo tee -a /etc/sysctl.d/99-zz-floodline.conf"]
         );
         assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (0, ["one", "other"].as_slice()));
     }
@@ -242,14 +246,22 @@ mod tests {
             line("/etc/sysctl.d/99-sysctl.conf", 12, "vm.dirty_ratio", "20"),
             line("/etc/sysctl.d/99-sysctl.conf", 13, "vm.laptop_mode", "0"),
         ];
-        name_files(&mut plan, &lines);
-        let mut named = plan.at_boot.clone();
-        named.sort();
-        let wins = "/etc/sysctl.d/99-sysctl.conf line 12 sets vm.dirty_ratio = 20 at boot. It wins over 90-floodline.conf: \
-                    change that line.";
-        let loses = "/etc/sysctl.d/50-local.conf line 7 sets vm.dirty_background_ratio = 5 at boot. 90-floodline.conf is \
-                     applied later and wins.";
-        assert_eq!(named, [loses, wins]);
+        let mut named = |lines: &[SysctlLine]| {
+            name_files(&mut plan, lines);
+            plan.at_boot.sort();
+            plan.at_boot.clone()
+        };
+        let of_host = "/etc/sysctl.d/50-local.conf line 7 sets vm.dirty_background_ratio = 5 at boot. \
+                       99-zz-floodline.conf is applied later and wins.";
+        let of_distribution = "/etc/sysctl.d/99-sysctl.conf line 12 sets vm.dirty_ratio = 20 at boot. \
+                               99-zz-floodline.conf is applied later and wins.";
+        assert_eq!(named(&lines), [of_host, of_distribution]);
+        let by_hand = "/etc/sysctl.conf line 3 sets vm.dirty_ratio = 20 at boot. It wins over 99-zz-floodline.conf: \
+                       change that line.";
+        assert_eq!(named(&[line("/etc/sysctl.conf", 3, "vm.dirty_ratio", "20")]), [by_hand]);
+        let later = "/etc/sysctl.d/99-zzz.conf line 1 sets vm.dirty_bytes = 1 at boot. It wins over \
+                     99-zz-floodline.conf: change that line.";
+        assert_eq!(named(&[line("/etc/sysctl.d/99-zzz.conf", 1, "vm.dirty_bytes", "1")]), [later]);
         name_files(&mut plan, &[line(SYSCTL_DROP_IN, 1, "vm.dirty_bytes", "134217728")]);
         assert!(plan.at_boot.is_empty(), "it is the file of the plan itself");
     }
@@ -338,6 +350,7 @@ mod tests {
     fn a_redirection_is_opened_by_root() {
         assert_eq!(as_root("sysctl -w a=1"), ["sudo sysctl -w a=1"]);
         assert_eq!(as_root("echo 0 > /sys/x"), ["echo 0 | sudo tee /sys/x"]);
+        assert_eq!(as_root("echo a=0 >> /etc/x"), ["echo a=0 | sudo tee -a /etc/x"]);
         assert_eq!(as_root("rm /x && systemctl restart y"), ["sudo rm /x", "sudo systemctl restart y"]);
         assert_eq!(as_root("# reboot"), ["# reboot"]);
     }

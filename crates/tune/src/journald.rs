@@ -13,7 +13,7 @@ pub const KNOB: &str = floodline_analysis::change::JOURNALD_STORAGE;
 /// File of a change that waits. Its name comes after that of [`KEPT`], so that it wins while it is there.
 pub const NOW: &str = "run/systemd/journald.conf.d/99-zz-floodline.now.conf";
 /// File of a confirmed change.
-pub const KEPT: &str = "etc/systemd/journald.conf.d/99-zz-floodline.conf";
+pub const KEPT: &str = floodline_analysis::plan::JOURNALD_DROP_IN.split_at(1).1;
 /// Value of a file that sets nothing.
 pub const UNSET: &str = "unset";
 /// Values of `Storage=`, and [`UNSET`].

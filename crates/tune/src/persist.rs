@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::journal::{Filed, Planned};
 use crate::journald;
 use crate::slot::Slot;
+use floodline_analysis::plan::SYSCTL_DROP_IN;
 use rustix::fs::{Access, access};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// File for `vm.*`.
-pub const SYSCTL: &str = "etc/sysctl.d/99-zz-floodline.conf";
+pub const SYSCTL: &str = SYSCTL_DROP_IN.split_at(1).1;
 /// File for attributes of devices.
 pub const UDEV: &str = "etc/udev/rules.d/99-zz-floodline.rules";
 

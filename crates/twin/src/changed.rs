@@ -366,7 +366,7 @@ fn of_step(step: &Step) -> Option<Setting> {
     if let Some(name) = step.write.strip_prefix("/dev/loop") {
         return step.value.starts_with("direct I/O on").then(|| Setting::new(format!("loop/loop{name}/direct_io"), 1));
     }
-    if step.write.ends_with("journald.conf.d/90-floodline.conf") {
+    if step.write.starts_with("/etc/systemd/journald.conf.d/") {
         return Some(Setting::new("journald/Storage", "volatile"));
     }
     match step.write.as_str() {

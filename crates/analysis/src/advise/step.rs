@@ -5,13 +5,9 @@
 //! from the host.
 
 use super::knob::{Knob, knob};
+use crate::plan::{JOURNALD_DROP_IN, SYSCTL_DROP_IN};
 use crate::report::{Step, When};
 use floodline_record::window::Window;
-
-/// Drop-in that makes sysctl settings survive a reboot.
-use crate::plan::SYSCTL_DROP_IN;
-/// Drop-in that keeps the journal in memory.
-const JOURNALD_DROP_IN: &str = "/etc/systemd/journald.conf.d/90-floodline.conf";
 
 /// Writes sysctls now, then a drop-in that keeps them. Knobs that already have their value are left
 /// out; names that are no knobs are ignored.
@@ -24,13 +20,16 @@ pub fn sysctls(window: &Window, changes: &[(&str, u64)]) -> Vec<Step> {
     let mut steps: Vec<Step> = changes.iter().map(|(knob, value)| sysctl(window, knob, *value)).collect();
     if !changes.is_empty() {
         let lines: Vec<String> = changes.iter().map(|(knob, value)| format!("{} = {value}", knob.name)).collect();
+        let removal = |(knob, value): &(&Knob, u64)| format!("-e '/^{} *= *{value}$/d'", knob.name);
+        let removals: Vec<String> = changes.iter().map(removal).collect();
         let quoted: Vec<String> = lines.iter().map(|line| format!("'{line}'")).collect();
         steps.push(Step {
             when: When::Keep,
             write: SYSCTL_DROP_IN.to_owned(),
             value: lines.join("\n"),
-            undo: format!("rm {SYSCTL_DROP_IN}"),
-            command: format!("printf '%s\\n' {} > {SYSCTL_DROP_IN}", quoted.join(" ")),
+            // The file may hold lines of an earlier plan.
+            undo: format!("sed -i {} {SYSCTL_DROP_IN}", removals.join(" ")),
+            command: format!("printf '%s\\n' {} >> {SYSCTL_DROP_IN}", quoted.join(" ")),
         });
     }
     steps
@@ -159,6 +158,6 @@ mod tests {
     fn the_drop_in_repeats_every_change() {
         let window = Fixture::healthy().one_look().window();
         let steps = sysctls(&window, &[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)]);
-        insta::assert_snapshot!(steps[2].command, @"printf '%s\\n' 'vm.dirty_expire_centisecs = 300' 'vm.dirty_writeback_centisecs = 100' > /etc/sysctl.d/90-floodline.conf");
+        insta::assert_snapshot!(steps[2].command, @"printf '%s\\n' 'vm.dirty_expire_centisecs = 300' 'vm.dirty_writeback_centisecs = 100' >> /etc/sysctl.d/99-zz-floodline.conf");
     }
 }
