@@ -8,6 +8,7 @@ mod commands;
 mod console;
 mod error;
 mod exit;
+mod fleet;
 mod guest;
 mod input;
 mod interrupt;

@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod moment;
 pub mod page;
 pub mod predict;
+pub mod preflight;
 pub mod run;
 pub mod sweep;
 pub mod top;

@@ -14,7 +14,7 @@ use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
-use floodline_record::units::{Bytes, Limit, Percent};
+use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use serde::Serialize;
@@ -35,6 +35,21 @@ pub struct AsIf {
     pub settings: Vec<(&'static str, u64)>,
     /// Limits of cgroups: path, `memory.max` or `memory.high`, bytes (`None`: no limit).
     pub limits: Vec<(String, &'static str, Option<u64>)>,
+    /// Another size of the machine's memory, bytes.
+    pub memory: Option<u64>,
+}
+
+/// A window beside the same window under conditions, with the budgets of both.
+#[derive(Debug)]
+pub struct Assumed {
+    /// The window in which the conditions hold. Its thresholds are those of the arithmetic.
+    pub window: Window,
+    /// Budgets as they are.
+    pub now: Budgets,
+    /// Budgets under the conditions.
+    pub then: Budgets,
+    /// The machine first, then every cgroup that has no cgroup with a budget below it, worst first.
+    pub rows: Vec<AsIfRow>,
 }
 
 /// A condition that cannot be assumed.
@@ -53,6 +68,8 @@ fn wrong(what: impl Into<String>, hint: impl Into<String>) -> NotAsIf {
 /// Settings that budgets depend on.
 const SETTINGS: [&str; 4] =
     ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
+/// Least memory that a machine is given: kernels that have cgroups need as much.
+const MEMORY_MIN: u64 = 64 << 20;
 const USUAL: &str = "e.g. --as-if cgroup=v2,vm.dirty_ratio=10,kernel=6.12";
 
 impl FromStr for AsIf {
@@ -92,6 +109,10 @@ impl AsIf {
                 }
                 self.kernel = Some(kernel);
             }
+            "memory" | "machine.memory" => {
+                let bytes = size(value).filter(|bytes| *bytes >= MEMORY_MIN);
+                self.memory = Some(bytes.ok_or_else(|| invalid("a size of 64M or more, such as 8G"))?);
+            }
             _ if key.starts_with("vm.") => {
                 let name = SETTINGS.into_iter().find(|name| *name == key).ok_or_else(|| {
                     let meant = nearest(key, SETTINGS).map_or_else(|| SETTINGS.join(", "), str::to_owned);
@@ -118,9 +139,9 @@ impl AsIf {
                 self.limits.push((if path.is_empty() { "/".to_owned() } else { path.to_owned() }, file, bytes));
             }
             _ => {
-                let known = ["cgroup", "kernel"].into_iter().chain(SETTINGS);
+                let known = ["cgroup", "kernel", "memory"].into_iter().chain(SETTINGS);
                 let meant = nearest(key, known).map_or_else(
-                    || "known: cgroup, kernel, vm.dirty_*, cgroup/PATH/memory.max".to_owned(),
+                    || "known: cgroup, kernel, memory, vm.dirty_*, cgroup/PATH/memory.max".to_owned(),
                     |near| format!("did you mean {near}?"),
                 );
                 return Err(wrong(format!("unknown condition {key:?}"), meant));
@@ -134,6 +155,7 @@ impl AsIf {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.unified.map(|unified| format!("cgroup {}", if unified { "v2" } else { "v1" })));
         parts.extend(self.kernel.map(|kernel| format!("kernel {kernel}")));
+        parts.extend(self.memory.map(|bytes| format!("memory {}", human::bytes(bytes as f64))));
         parts.extend(self.settings.iter().map(|(name, value)| format!("{name}={value}")));
         for (path, file, bytes) in &self.limits {
             let value = bytes.map_or_else(|| "max".to_owned(), |bytes| human::bytes(bytes as f64));
@@ -170,6 +192,10 @@ impl AsIf {
                 _ => (host.dirty_background_bytes, host.dirty_background_ratio) = (bytes, Some(Percent(0))),
             }
         }
+        if let Some(bytes) = self.memory {
+            resize(&mut then, bytes);
+        }
+        let host = &mut then.host.last;
         // The kernel printed these under the old conditions.
         (host.nr_dirty_threshold, host.nr_dirty_background_threshold) = (None, None);
         then.wbs.clear();
@@ -186,6 +212,27 @@ impl AsIf {
         then.lookup.take();
         Ok(then)
     }
+}
+
+/// Gives a machine other memory: free pages grow by the difference. Where it shrinks, free pages go first and then the
+/// page cache.
+fn resize(then: &mut Window, bytes: u64) {
+    let facts = then.facts.get_or_insert_default();
+    let host = &mut then.host.last;
+    let page = if facts.page_size == 0 { 4096 } else { facts.page_size };
+    let Some(old) = facts.mem_total.or(host.mem_total) else { return };
+    (facts.mem_total, host.mem_total) = (Some(Bytes(bytes)), Some(Bytes(bytes)));
+    let (more, mut less) = (bytes.saturating_sub(old.0) / page, old.0.saturating_sub(bytes) / page);
+    let cached = [&mut host.nr_free_pages, &mut host.nr_inactive_file, &mut host.nr_active_file];
+    for pages in cached.into_iter().flatten() {
+        let taken = pages.0.min(less);
+        (pages.0, less) = (pages.0 - taken, less - taken);
+    }
+    if let Some(free) = &mut host.nr_free_pages {
+        free.0 = free.0.saturating_add(more);
+    }
+    // The arithmetic takes a second opinion of free memory for a disagreement.
+    host.mem_free = host.nr_free_pages.map(|free| free.bytes(page));
 }
 
 /// Moves the cgroups of version 1 onto the unified hierarchy: each memory cgroup keeps its path and its limit, has no
@@ -302,9 +349,13 @@ pub struct AsIfRow {
 /// Rows that a screen shows.
 const ROWS_MAX: usize = 10;
 
-/// Compares the budgets of a window with those under other conditions.
-pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, NotAsIf> {
-    let changed = as_if.applied(window)?;
+/// Budgets of a window as they are and under conditions.
+///
+/// # Errors
+///
+/// A condition names a cgroup that was not read.
+pub fn assume(window: &Window, as_if: &AsIf) -> Result<Assumed, NotAsIf> {
+    let mut changed = as_if.applied(window)?;
     let old = Inputs::of(window);
     let mut inputs = Inputs::of(&changed);
     // Dirtyable memory stays what it is. The thresholds that the kernel printed under its own settings narrow it.
@@ -312,10 +363,30 @@ pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, Not
     let printed = host.nr_dirty_threshold.zip(host.nr_dirty_background_threshold);
     let printed = printed.map(|(thresh, bg)| floodline_kernel::DomainLimits { thresh: thresh.0, bg_thresh: bg.0 });
     let mut missing = Vec::new();
-    inputs.dirtyable = available::available(&old, printed, &mut missing, &mut Vec::new()).map(|pages| (pages, missing));
+    if as_if.memory.is_none() {
+        inputs.dirtyable =
+            available::available(&old, printed, &mut missing, &mut Vec::new()).map(|pages| (pages, missing));
+    }
     let (now, then) = (budgets(window), budgets_of(&inputs));
+    let rows = compare(window, &changed, &now, &then);
+    print_thresholds(&mut changed, &then);
+    Ok(Assumed { window: changed, now, then, rows })
+}
+
+/// Writes the computed thresholds of the machine where the kernel would print them.
+fn print_thresholds(changed: &mut Window, then: &Budgets) {
+    let pages = |bound: Option<Bound>| bound.map(|bound| Pages(bound.high.0 / then.page_size.max(1)));
+    let (thresh, background) = (pages(then.global.thresh), pages(then.global.bg_thresh));
+    let rows = changed.host_series.iter_mut().map(|(_, row)| row);
+    for row in rows.chain([&mut changed.host.last, &mut changed.host.min, &mut changed.host.max]) {
+        (row.nr_dirty_threshold, row.nr_dirty_background_threshold) = (thresh, background);
+    }
+}
+
+/// Compares the budgets of a window with those under other conditions.
+pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, NotAsIf> {
+    let Assumed { window: changed, now, then, rows: rows_then } = assume(window, as_if)?;
     let choice = Choice { all, sort: Sort::Over };
-    let rows_then = compare(window, &changed, &now, &then);
     let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then));
     let shown = if all { rows_then.len() } else { rows_then.len().min(ROWS_MAX) };
     let hidden = rows_then.len() - shown;

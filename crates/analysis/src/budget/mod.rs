@@ -24,7 +24,7 @@ mod throttled;
 mod wb;
 
 use crate::report::Evidence;
-pub use as_if::{AS_IF_SCHEMA, AsIf, AsIfReport, AsIfRow, NotAsIf, as_if};
+pub use as_if::{AS_IF_SCHEMA, AsIf, AsIfReport, AsIfRow, Assumed, NotAsIf, as_if, assume};
 pub use exact::{Exactness, Judge, Miss};
 use floodline_kernel::DirtyTunables;
 use floodline_record::gap::Gap;

@@ -17,6 +17,7 @@ mod lab;
 mod ledger;
 mod mark;
 mod predict;
+mod preflight;
 mod record;
 mod replay;
 mod report;
@@ -57,6 +58,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<kernels::Kernels>(),
     Command::of::<scenario::ScenarioCommand>(),
     Command::of::<predict::Predict>(),
+    Command::of::<preflight::Preflight>(),
     Command::of::<advise::Advise>(),
     Command::of::<simulate::Simulate>(),
     Command::of::<sweep::SweepCommand>(),

@@ -23,12 +23,15 @@ const ALLOWED: &[Edges] = &[
     Edges { name: "host", links: &["record", "kernel"], tests: &["analysis", "captured"] },
     Edges { name: "lab", links: &["record", "kernel", "scenario"], tests: &[] },
     Edges { name: "twin", links: &["record", "kernel", "scenario", "analysis", "sim"], tests: &["testkit"] },
+    Edges { name: "fleet", links: &["record", "kernel", "scenario", "analysis", "sim", "twin"], tests: &["testkit"] },
     Edges { name: "tune", links: &["record", "analysis"], tests: &[] },
     Edges { name: "serve", links: &["record", "kernel", "analysis", "host", "view"], tests: &["testkit"] },
-    Edges { name: "view", links: &["record", "kernel", "scenario", "analysis", "twin"], tests: &["testkit"] },
+    Edges { name: "view", links: &["record", "kernel", "scenario", "analysis", "twin", "fleet"], tests: &["testkit"] },
     Edges {
         name: "floodline",
-        links: &["record", "kernel", "scenario", "analysis", "sim", "twin", "host", "lab", "view", "tune", "serve"],
+        links: &[
+            "record", "kernel", "scenario", "analysis", "sim", "twin", "fleet", "host", "lab", "view", "tune", "serve",
+        ],
         tests: &["testkit", "captured"],
     },
     // What only developers need: no crate links it.
@@ -48,6 +51,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("testkit", VALUES),
     ("sim", VALUES),
     ("twin", VALUES),
+    ("fleet", VALUES),
     ("view", &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn"]),
 ];
 

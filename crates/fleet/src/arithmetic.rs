@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tier 1: what arithmetic says of one host. Budgets of the machine and of each cgroup under the change, held against the
+//! most unwritten data that was seen; rules on the result; what the boot sets. Nothing is simulated.
+
+use crate::boot::boot;
+use crate::change::Change;
+use crate::row::{Cause, Confidence, Row, Verdict};
+use crate::rules;
+use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, assume};
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_analysis::report::Severity;
+use floodline_kernel::Behaviour;
+use floodline_record::facts::{CgroupMode, HostFacts};
+use floodline_record::human;
+use floodline_record::id::{Entity, Hierarchy};
+use floodline_record::window::Window;
+
+/// Margin below which a host is tight.
+pub(crate) const TIGHT: f64 = 2.0;
+/// Part of a limit from which the limit is what held the data back.
+const HELD: f64 = 0.8;
+/// Relative change of a limit that counts.
+const SAME: f64 = 0.01;
+/// Time to write out all unwritten data from which a sync is a stall, seconds.
+const CLIFF_S: f64 = 2.0;
+/// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
+const FOLIOS: u64 = 4 << 20;
+/// Severity that a host with a small margin gets, and the most that arithmetic gives.
+const SEVERITY_MAX: f64 = 100.0;
+
+/// Judges a change by a folded recording.
+pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
+    let mut row = described(window, name, change);
+    let Some(facts) = &window.facts else {
+        row.decide(Verdict::NotKnown, Cause::NoFacts, "The recording does not describe its machine.".to_owned());
+        return row;
+    };
+    if window.samples == 0 {
+        row.decide(Verdict::NotKnown, Cause::NoSample, "The recording contains no sample.".to_owned());
+        return row;
+    }
+    if facts.kernel.is_none() {
+        row.decide(Verdict::NotKnown, Cause::NoKernelVersion, "The kernel version was not read.".to_owned());
+        return row;
+    }
+    if let Some((cause, why)) = missing(window, facts, change) {
+        row.decide(Verdict::NotKnown, cause, why.to_owned());
+        return row;
+    }
+    let boot = boot(facts, &window.host.last, change);
+    row.boot = boot.text;
+    let mut as_if = change.as_if.clone();
+    as_if.settings.extend(boot.settings);
+    leave_out_absent(&mut as_if, window, &mut row);
+    row.sick_already = rules::sick(window).map(|(rule, _)| rule.to_owned());
+    if is_in_force(window, facts, &as_if) && change.simulated_only.is_empty() {
+        let sick =
+            row.sick_already.as_ref().map(|rule| format!(" The host is sick already: {rule}.")).unwrap_or_default();
+        row.decide(Verdict::Fine, Cause::NoChange, format!("The change is in force on this host already.{sick}"));
+        row.confidence = Confidence::High;
+        return row;
+    }
+    match assume(window, &as_if) {
+        Ok(assumed) => weigh(window, &assumed, change, &mut row),
+        // Limits of cgroups that the host does not have were left out.
+        Err(error) => row.decide(Verdict::NotKnown, Cause::NoCgroups, format!("{error}.")),
+    }
+    row
+}
+
+/// The row without an answer.
+fn described(window: &Window, name: &str, change: &Change) -> Row {
+    let mut row = Row::not_known(name, change, Cause::NoSample, String::new());
+    row.tier = 1;
+    row.samples = window.samples;
+    row.seconds = window.seconds();
+    row.recorded_wall_ns = window.last_at.map(|at| at.wall.0);
+    row.confidence = if window.samples > 1 { Confidence::Medium } else { Confidence::Low };
+    let is_own =
+        |entity: &&Entity| matches!(entity, Entity::Cgroup { hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. });
+    row.cgroups = window.entities.values().filter(is_own).count() as u64;
+    if let Some(facts) = &window.facts {
+        row.name_host(facts.hostname.to_string());
+        row.kernel_now = facts.kernel.map(|kernel| kernel.to_string());
+        row.kernel_then = change.kernel().or(facts.kernel).map(|kernel| kernel.to_string());
+        let mode = match facts.cgroups.mode {
+            CgroupMode::None => "none",
+            CgroupMode::V1 => "v1",
+            CgroupMode::V2 => "v2",
+            CgroupMode::Hybrid => "hybrid",
+        };
+        row.cgroup_now = Some(mode.to_owned());
+        let then = change.unified().map_or(mode, |unified| if unified { "v2" } else { "v1" });
+        row.cgroup_then = Some(then.to_owned());
+    }
+    row
+}
+
+/// Why budgets under the change cannot be computed.
+fn missing(window: &Window, facts: &HostFacts, change: &Change) -> Option<(Cause, &'static str)> {
+    let host = &window.host.last;
+    let sets = |names: [&str; 2]| change.as_if.settings.iter().any(|(name, _)| names.contains(name));
+    let hard = host.dirty_bytes.zip(host.dirty_ratio).is_some() || sets(["vm.dirty_ratio", "vm.dirty_bytes"]);
+    if !hard {
+        return Some((Cause::NoSettings, "The settings vm.dirty_* were not read."));
+    }
+    if host.nr_free_pages.is_none() && host.nr_dirty_threshold.is_none() {
+        return Some((Cause::NoSettings, "Free memory was not read, of which every limit is a part."));
+    }
+    let unified_now = facts.cgroups.has_unified_writeback();
+    if facts.cgroups.v2_controllers_unread && change.unified().is_none() {
+        return Some((Cause::NoCgroups, "The controllers of the root cgroup were not read."));
+    }
+    let per_cgroup = change.unified().unwrap_or(unified_now);
+    if per_cgroup && facts.cgroups.mode != CgroupMode::None && window.cgroups.is_empty() {
+        return Some((Cause::NoCgroups, "No cgroup was read, and each has a limit of its own after the change."));
+    }
+    None
+}
+
+/// Leaves out limits of cgroups that the host does not have.
+fn leave_out_absent(as_if: &mut AsIf, window: &Window, row: &mut Row) {
+    let has = |path: &str| {
+        window.entities.values().any(|entity| match entity {
+            Entity::Cgroup { path: known, hierarchy: Hierarchy::V2 | Hierarchy::V1Memory, .. } => {
+                known.to_string() == path
+            }
+            _ => false,
+        })
+    };
+    let before = as_if.limits.len();
+    as_if.limits.retain(|(path, ..)| has(path));
+    if as_if.limits.len() < before {
+        row.notes.push("A cgroup of the change does not exist on this host.".to_owned());
+    }
+}
+
+/// Whether each condition holds already.
+fn is_in_force(window: &Window, facts: &HostFacts, as_if: &AsIf) -> bool {
+    let host = &window.host.last;
+    let same_hierarchy = as_if
+        .unified
+        .is_none_or(|unified| !facts.cgroups.v2_controllers_unread && facts.cgroups.has_unified_writeback() == unified);
+    let same_kernel = as_if.kernel.is_none_or(|kernel| facts.kernel == Some(kernel));
+    let memory = facts.mem_total.or(host.mem_total).map(|bytes| bytes.0);
+    let same_memory = as_if.memory.is_none_or(|bytes| memory == Some(bytes));
+    let same_settings = as_if.settings.iter().all(|&(name, value)| {
+        let now = match name {
+            "vm.dirty_ratio" => host.dirty_ratio.map(|percent| percent.0),
+            "vm.dirty_bytes" => host.dirty_bytes.map(|bytes| bytes.0),
+            "vm.dirty_background_ratio" => host.dirty_background_ratio.map(|percent| percent.0),
+            _ => host.dirty_background_bytes.map(|bytes| bytes.0),
+        };
+        now == Some(value)
+    });
+    same_hierarchy && same_kernel && same_memory && same_settings && as_if.limits.is_empty()
+}
+
+/// One limit against what was seen below it.
+struct Weighed<'a> {
+    row: &'a AsIfRow,
+    margin: f64,
+    shrinks: bool,
+}
+
+/// Whether a limit is smaller under the change; a cgroup that gets its first limit is held by less than before.
+fn shrinks(row: &AsIfRow) -> bool {
+    match (row.now_thresh_bytes, row.then_thresh_bytes) {
+        (Some(now), Some(then)) => (then as f64) < now as f64 * (1.0 - SAME),
+        (None, Some(_)) => row.cgroup.is_some(),
+        _ => false,
+    }
+}
+
+fn grows(row: &AsIfRow) -> bool {
+    match (row.now_thresh_bytes, row.then_thresh_bytes) {
+        (Some(now), Some(then)) => then as f64 > now as f64 * (1.0 + SAME),
+        (Some(_), None) => row.cgroup.is_some(),
+        _ => false,
+    }
+}
+
+/// Decides by the budgets of both.
+fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
+    let weighed = |as_if: &'_ AsIfRow| -> Option<f64> {
+        let (peak, freerun) = (as_if.peak_bytes.filter(|peak| *peak > 0)?, as_if.then_freerun_bytes?);
+        Some(freerun as f64 / peak as f64)
+    };
+    let mut all: Vec<Weighed<'_>> = assumed
+        .rows
+        .iter()
+        .filter_map(|as_if| Some(Weighed { row: as_if, margin: weighed(as_if)?, shrinks: shrinks(as_if) }))
+        .collect();
+    all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
+    row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;
+    // Limits that the change makes smaller decide; else the smallest margin is told.
+    let worst = all.iter().find(|one| one.shrinks).or_else(|| all.first());
+    if let Some(worst) = worst {
+        row.margin = Some(worst.margin);
+        row.worst_cgroup = worst.row.container.clone().or_else(|| worst.row.cgroup.clone());
+        row.demand_bytes = worst.row.peak_bytes;
+        row.limit_now_bytes = worst.row.now_thresh_bytes;
+        row.limit_then_bytes = worst.row.then_thresh_bytes;
+    }
+    if let Some(told) = memory_too_small(window, change) {
+        row.severity = SEVERITY_MAX;
+        return row.decide(Verdict::Suffers, Cause::MemoryTooSmall, told);
+    }
+    let appears = rules::appear(window, &assumed.window);
+    let least = worst.filter(|worst| worst.shrinks);
+    if let Some(over) = least.filter(|worst| worst.margin < 1.0) {
+        row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
+        let cause = if over.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
+        return row.decide(Verdict::Suffers, cause, over_sentence(over, row.cgroups_over));
+    }
+    if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
+        row.severity = 2.0;
+        return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
+    }
+    if let Some((verdict, severity, told)) = cliff(window, assumed) {
+        row.severity = severity;
+        return row.decide(verdict, Cause::DirtyCliff, told);
+    }
+    if let Some(starved) = starved(assumed) {
+        row.severity = 0.7;
+        return row.decide(Verdict::Tight, Cause::StarvedBudget, starved);
+    }
+    if let Some(tight) = least.filter(|worst| worst.margin < TIGHT) {
+        row.severity = 0.5 / tight.margin;
+        let cause = if tight.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
+        return row.decide(Verdict::Tight, cause, tight_sentence(tight));
+    }
+    if let Some(found) = appears.first() {
+        row.severity = 0.5;
+        return row.decide(Verdict::Tight, found.cause, found.summary.clone());
+    }
+    if let Some(rule) = row.sick_already.clone() {
+        let helps = assumed.rows.iter().any(|one| one.peak_bytes > Some(0) && grows(one));
+        let effect = if helps { "Its limits grow" } else { "The change makes no limit smaller" };
+        return row.decide(
+            Verdict::Fine,
+            Cause::SickAlready,
+            format!("The host is sick before the change ({rule}). {effect}, so the change is not the cause."),
+        );
+    }
+    if !change.simulated_only.is_empty() {
+        return row.decide(
+            Verdict::NotKnown,
+            Cause::NotSimulated,
+            format!("Arithmetic has no answer for {}.", change.simulated_only.join(", ")),
+        );
+    }
+    row.decide(Verdict::Fine, Cause::WideMargin, fine_sentence(window, assumed, row));
+}
+
+fn over_sentence(over: &Weighed<'_>, many: u64) -> String {
+    let held = human::bytes(over.row.peak_bytes.unwrap_or(0) as f64);
+    let freerun = human::bytes(over.row.then_freerun_bytes.unwrap_or(0) as f64);
+    let others = match (&over.row.cgroup, many) {
+        (Some(_), 2..) => format!(" {} are over their limits.", human::plural(many, "cgroup", "cgroups")),
+        _ => String::new(),
+    };
+    format!("{} held {held} of unwritten data; writers will wait from {freerun}.{others}", whose(over.row))
+}
+
+fn tight_sentence(tight: &Weighed<'_>) -> String {
+    let held = human::bytes(tight.row.peak_bytes.unwrap_or(0) as f64);
+    let freerun = human::bytes(tight.row.then_freerun_bytes.unwrap_or(0) as f64);
+    format!(
+        "{} held {held} of unwritten data and may hold {freerun}: a margin of {:.1}.",
+        whose(tight.row),
+        tight.margin
+    )
+}
+
+fn whose(row: &AsIfRow) -> String {
+    match row.container.as_ref().or(row.cgroup.as_ref()) {
+        Some(name) => name.clone(),
+        None => "The machine".to_owned(),
+    }
+}
+
+fn fine_sentence(window: &Window, assumed: &Assumed, row: &Row) -> String {
+    let kernels = window
+        .facts
+        .as_ref()
+        .and_then(|facts| facts.kernel)
+        .zip(assumed.window.facts.as_ref().and_then(|facts| facts.kernel));
+    let same = kernels.is_some_and(|(now, then)| now != then && Behaviour::of(now) == Behaviour::of(then));
+    let kernel = if same { " The two kernels do not differ in writeback." } else { "" };
+    match row.margin {
+        Some(margin) if margin < 1000.0 => format!("The smallest margin is {margin:.1}.{kernel}"),
+        Some(_) => format!("The smallest margin is over 1000.{kernel}"),
+        None => format!("No unwritten data was seen that a limit could hold back.{kernel}"),
+    }
+}
+
+/// A cgroup that writes and whose new limit is a few folios.
+fn starved(assumed: &Assumed) -> Option<String> {
+    let is_small = |row: &&AsIfRow| {
+        row.cgroup.is_some()
+            && row.peak_bytes > Some(0)
+            && shrinks(row)
+            && row.then_thresh_bytes.is_some_and(|then| then < FOLIOS)
+    };
+    let small: Vec<&AsIfRow> = assumed.rows.iter().filter(is_small).collect();
+    let least = small.iter().min_by_key(|row| row.then_thresh_bytes)?;
+    Some(format!(
+        "{} may hold {} of unwritten data at most, {} the least: a folio of 2 MiB can exceed it.",
+        human::plural(small.len() as u64, "cgroup that writes", "cgroups that write"),
+        human::bytes(FOLIOS as f64),
+        least.container.as_ref().or(least.cgroup.as_ref()).cloned().unwrap_or_default()
+    ))
+}
+
+/// A limit that held data back and grows to more than the disk writes in a few seconds.
+fn cliff(window: &Window, assumed: &Assumed) -> Option<(Verdict, f64, String)> {
+    let held = |row: &AsIfRow, now: Option<u64>| {
+        row.peak_bytes.zip(now).is_some_and(|(peak, thresh)| peak as f64 >= HELD * 0.75 * thresh as f64)
+    };
+    let is_held = assumed.rows.iter().any(|row| grows(row) && held(row, row.now_thresh_bytes));
+    let machine = assumed.rows.iter().find(|row| row.cgroup.is_none())?;
+    let (then, now) = (machine.then_freerun_bytes?, assumed.now.global.freerun?.high.0);
+    let derived = Derived::of(window);
+    let speed = derived.speed().map(|speed| speed.value).filter(|speed| *speed > 0.0)?;
+    let (drain_now, drain_then) = (now as f64 / speed, then as f64 / speed);
+    // Cgroups that lose their limits fill the machine's.
+    let was_divided = assumed.now.scope.is_per_cgroup() && !assumed.then.scope.is_per_cgroup();
+    let more = if was_divided { drain_then } else { drain_then - drain_now };
+    if !is_held || more < CLIFF_S {
+        return None;
+    }
+    let verdict = if derived.is_outrun() { Verdict::Suffers } else { Verdict::Tight };
+    let severity = if verdict == Verdict::Suffers { (more / CLIFF_S).min(SEVERITY_MAX) } else { 0.8 };
+    Some((
+        verdict,
+        severity,
+        format!(
+            "The limits held unwritten data back and grow to {}, which the disk writes in {}: a sync can wait for that.",
+            human::bytes(then as f64),
+            human::seconds(drain_then)
+        ),
+    ))
+}
+
+/// Why the programs do not fit into less memory.
+fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
+    let memory = change.as_if.memory?;
+    let host = &window.host.last;
+    let total = window.facts.as_ref().and_then(|facts| facts.mem_total).or(host.mem_total)?.0;
+    let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
+    let free: u64 = [host.nr_free_pages, host.nr_inactive_file, host.nr_active_file]
+        .into_iter()
+        .flatten()
+        .fold(0u64, |sum, pages| sum.saturating_add(pages.0))
+        .saturating_mul(page);
+    let used = total.saturating_sub(free);
+    (used >= memory).then(|| {
+        format!(
+            "{} are in use beside the page cache, and the machine would have {}.",
+            human::bytes(used as f64),
+            human::bytes(memory as f64)
+        )
+    })
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A change as it is asked for: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the whole
+//! fleet. What it means on a host is decided per host.
+
+use floodline_analysis::budget::AsIf;
+use floodline_analysis::prediction::Setting;
+use floodline_kernel::{OLDEST_KNOWN, is_known};
+use floodline_record::nearest::nearest;
+use floodline_record::text::Text;
+use floodline_record::version::KernelVersion;
+use floodline_twin::changed::setting;
+
+/// A planned change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// Every part of it, as the twin reads settings: `cgroup`, `kernel` and `memory` are settings, too.
+    pub settings: Vec<Setting>,
+    /// The parts that budgets depend on.
+    pub(crate) as_if: AsIf,
+    /// Keys that only a simulation can answer.
+    pub(crate) simulated_only: Vec<String>,
+}
+
+/// A change that cannot be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct NotAChange {
+    what: String,
+    /// What to type instead.
+    pub hint: String,
+}
+
+/// Settings of virtual memory that no budget depends on.
+const SIMULATED_VM: [&str; 4] =
+    ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs", "vm.dirtytime_expire_seconds", "vm.laptop_mode"];
+/// Settings of virtual memory that budgets depend on.
+const BUDGET_VM: [&str; 4] =
+    ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
+/// First parts of other keys that a twin reads.
+const SIMULATED: [&str; 6] = ["bdi/", "queue/", "loop/", "mount/", "journald/", "machine."];
+
+impl Change {
+    /// Reads a change: settings as `KEY=VALUE`, and the three that have arguments of their own.
+    ///
+    /// # Errors
+    ///
+    /// A key is unknown, a value is not one that the kernel takes, or nothing is to change.
+    pub fn parse<S: AsRef<str>>(
+        settings: &[S],
+        kernel: Option<&str>,
+        cgroup: Option<&str>,
+        memory: Option<&str>,
+    ) -> Result<Change, NotAChange> {
+        let mut change = Change::default();
+        let named = [("kernel", kernel), ("cgroup", cgroup), ("memory", memory)];
+        for (key, value) in named.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            change.add(Setting::new(key, value.trim()))?;
+        }
+        for text in settings {
+            let setting = setting(text.as_ref())
+                .map_err(|error| NotAChange { what: error.to_string(), hint: error.hint.clone() })?;
+            change.add(setting)?;
+        }
+        if change.settings.is_empty() {
+            return Err(NotAChange {
+                what: "no change is given".to_owned(),
+                hint: "e.g. --cgroup v2, --kernel 6.12, --memory 8G or --set vm.dirty_ratio=10".to_owned(),
+            });
+        }
+        Ok(change)
+    }
+
+    fn add(&mut self, setting: Setting) -> Result<(), NotAChange> {
+        let key = setting.key.as_str();
+        if let Some(known) = self.settings.iter().find(|known| known.key == key && known.value != setting.value) {
+            return Err(NotAChange {
+                what: format!("{} is given twice: {} and {}", Text::new(key), known.value, setting.value),
+                hint: "name each setting once".to_owned(),
+            });
+        }
+        if SIMULATED_VM.contains(&key) || (is_simulated(key) && !is_arithmetic(key)) {
+            self.simulated_only.push(key.to_owned());
+        } else {
+            if key.starts_with("vm.") && !BUDGET_VM.contains(&key) {
+                let known = BUDGET_VM.into_iter().chain(SIMULATED_VM);
+                let hint = nearest(key, known.clone()).map_or_else(
+                    || format!("known: {}", known.collect::<Vec<_>>().join(", ")),
+                    |near| format!("did you mean {near}?"),
+                );
+                return Err(NotAChange { what: format!("writeback does not depend on {}", Text::new(key)), hint });
+            }
+            self.assume(&setting)?;
+        }
+        self.settings.push(setting);
+        Ok(())
+    }
+
+    /// Adds a condition to those of the arithmetic.
+    fn assume(&mut self, setting: &Setting) -> Result<(), NotAChange> {
+        let told: AsIf = format!("{}={}", setting.key, setting.value).parse().map_err(
+            |error: floodline_analysis::budget::NotAsIf| NotAChange {
+                what: Text::new(error.to_string()).to_string(),
+                hint: match setting.key.as_str() {
+                    "kernel" => format!("e.g. --kernel 6.12; the oldest known is {OLDEST_KNOWN}"),
+                    "cgroup" => "use --cgroup v2 or --cgroup v1".to_owned(),
+                    "memory" => "e.g. --memory 8G".to_owned(),
+                    _ => Text::new(error.hint.replace("--as-if", "--set")).to_string(),
+                },
+            },
+        )?;
+        let AsIf { unified, kernel, settings, limits, memory } = told;
+        self.as_if.unified = unified.or(self.as_if.unified);
+        self.as_if.kernel = kernel.filter(|kernel| is_known(*kernel)).or(self.as_if.kernel);
+        self.as_if.memory = memory.or(self.as_if.memory);
+        self.as_if.settings.extend(settings);
+        self.as_if.limits.extend(limits);
+        Ok(())
+    }
+
+    /// The change in a few words (escaped), such as `cgroup v2, kernel 6.12.0`.
+    pub fn label(&self) -> String {
+        let part = |setting: &Setting| match setting.key.as_str() {
+            "kernel" | "cgroup" | "memory" => format!("{} {}", setting.key, setting.value),
+            _ => format!("{}={}", setting.key, setting.value),
+        };
+        Text::new(self.settings.iter().map(part).collect::<Vec<_>>().join(", ")).to_string()
+    }
+
+    /// The kernel after the change, if it names one.
+    pub fn kernel(&self) -> Option<KernelVersion> {
+        self.as_if.kernel
+    }
+
+    /// Whether the unified hierarchy is asked for, if a cgroup version is.
+    pub fn unified(&self) -> Option<bool> {
+        self.as_if.unified
+    }
+
+    /// Whether the change takes a reboot, so that the files read at boot decide what else is set.
+    pub fn reboots(&self) -> bool {
+        self.as_if.kernel.is_some() || self.as_if.unified.is_some() || self.as_if.memory.is_some()
+    }
+}
+
+fn is_simulated(key: &str) -> bool {
+    SIMULATED.iter().any(|prefix| key.starts_with(prefix)) || (key.starts_with("cgroup/") && !is_arithmetic(key))
+}
+
+/// Whether a key of the machine or of a cgroup is one that budgets depend on.
+fn is_arithmetic(key: &str) -> bool {
+    matches!(key, "machine.memory" | "machine.cgroup_mode")
+        || (key.starts_with("cgroup/") && (key.ends_with("/memory.max") || key.ends_with("/memory.high")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(settings: &[&str], kernel: Option<&str>, cgroup: Option<&str>, memory: Option<&str>) -> String {
+        match Change::parse(settings, kernel, cgroup, memory) {
+            Ok(change) => change.label(),
+            Err(error) => format!("{error} | {}", error.hint),
+        }
+    }
+
+    #[test]
+    fn a_change_is_read_as_the_twin_reads_it() {
+        assert_eq!(
+            parse(&["vm.dirty_bytes=64M"], Some("6.12"), Some("v2"), Some("8G")),
+            "kernel 6.12, cgroup v2, memory 8G, vm.dirty_bytes=64M"
+        );
+        let change = Change::parse(&["vm.dirty_expire_centisecs=100", "bdi/8:0/max_ratio=40"], None, None, None);
+        assert_eq!(change.unwrap().simulated_only, ["vm.dirty_expire_centisecs", "bdi/8:0/max_ratio"]);
+        let change = Change::parse(&["cgroup/app/memory.max=1G", "vm.dirty_ratio=10"], None, None, None).unwrap();
+        assert_eq!((change.as_if.limits.len(), change.as_if.settings.len()), (1, 1));
+        assert!(!change.reboots() && change.simulated_only.is_empty());
+    }
+
+    #[test]
+    fn what_no_host_can_take_is_refused_with_what_to_type() {
+        let check = |told: String, expect: &str| assert!(told.contains(expect), "{told}");
+        check(parse(&[], None, None, None), "no change is given | e.g. --cgroup v2");
+        check(parse(&["vm.dirty_ratio"], None, None, None), "expected KEY=VALUE");
+        check(parse(&["vm.dirty_ratoi=10"], None, None, None), "did you mean vm.dirty_ratio?");
+        check(parse(&["vm.dirty_ratio=101"], None, None, None), "0 to 100");
+        check(parse(&["vm.dirty_ratio=10", "vm.dirty_ratio=20"], None, None, None), "given twice");
+        check(parse(&[], Some("new"), None, None), "use a version such as 6.12".trim_start_matches("use "));
+        check(parse(&[], Some("2.6.18"), None, None), "the oldest known is");
+        check(parse(&[], None, Some("v3"), None), "use --cgroup v2 or --cgroup v1");
+        check(parse(&[], None, None, Some("lots")), "e.g. --memory 8G");
+        check(parse(&["colour=\u{1b}[2Jred"], None, None, None), "unknown condition");
+        assert!(!parse(&["colour\u{1b}[2J=red"], None, None, None).contains('\u{1b}'));
+    }
+}

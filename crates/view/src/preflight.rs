@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The pre-flight of a change for a fleet: at most 25 lines for people, JSON, and a flat table of hosts for CSV and
+//! Parquet. Computes no verdict.
+
+use crate::export::{ExportError, FlatTable, FlatValue};
+use crate::layout::{columns, hanging, shortened, wrap};
+use floodline_fleet::{Group, Row, Summary, Verdict, thousands};
+use floodline_record::human;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Groups that a screen shows in all; with more, [`GROUPS`] of each verdict.
+const GROUPS_ALL: usize = 5;
+/// Groups of sufferers that a screen shows at least, and of every other verdict.
+const GROUPS: (usize, usize) = (2, 1);
+/// Longest key that is shown in one line.
+const KEY_MAX: usize = 44;
+/// Lines of a finding that a screen shows.
+const FINDING_LINES: usize = 2;
+
+/// How the text is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Columns.
+    pub width: usize,
+    /// Whether every host is shown.
+    pub details: bool,
+    /// Arguments of the change, for commands to type.
+    pub arguments: &'a str,
+}
+
+/// For people.
+pub fn text(summary: &Summary, rows: &[Row], options: Options<'_>) -> String {
+    let width = options.width.clamp(60, 120);
+    let mut out = String::new();
+    hanging(&mut out, "", &summary.headline(), width);
+    hanging(&mut out, "", &looked_at(summary), width);
+    let _ = writeln!(out);
+    let counts = summary.groups.iter().map(|group| columns(&thousands(group.hosts))).max().unwrap_or(1);
+    for verdict in [Verdict::Suffers, Verdict::Tight, Verdict::NotKnown, Verdict::Fine] {
+        groups(&mut out, summary, verdict, counts, width);
+    }
+    if options.details {
+        details(&mut out, rows, width);
+    }
+    let _ = writeln!(out);
+    if summary.simulated > 0 {
+        hanging(&mut out, "", &simulated(summary), width);
+    }
+    next(&mut out, summary, rows, options, width);
+    out
+}
+
+fn looked_at(summary: &Summary) -> String {
+    let mut text = format!("If {}. ", summary.change);
+    text.push_str(&match summary.files {
+        1 => "1 file was read.".to_owned(),
+        files => format!("{} files were read.", thousands(files)),
+    });
+    if summary.superseded > 0 {
+        text.push_str(&format!(" {} of them are older recordings of the same hosts.", thousands(summary.superseded)));
+    }
+    if summary.is_interrupted {
+        text.push_str(" Interrupted: the other files were not read.");
+    }
+    text
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Suffers => "SUFFERS",
+        Verdict::Tight => "TIGHT",
+        Verdict::NotKnown => "UNKNOWN",
+        Verdict::Fine => "FINE",
+    }
+}
+
+fn groups(out: &mut String, summary: &Summary, verdict: Verdict, counts: usize, width: usize) {
+    let of: Vec<&Group> = summary.groups.iter().filter(|group| group.verdict == verdict).collect();
+    let most = match verdict {
+        _ if summary.groups.len() <= GROUPS_ALL => GROUPS_ALL,
+        Verdict::Suffers => GROUPS.0,
+        _ => GROUPS.1,
+    };
+    let lines = if verdict == Verdict::Suffers { FINDING_LINES } else { 1 };
+    for (at, group) in of.iter().take(most).enumerate() {
+        let head = if at == 0 { word(verdict) } else { "" };
+        let accepted = match group.accepted {
+            0 => String::new(),
+            all if all == group.hosts => " (accepted)".to_owned(),
+            some => format!(" ({} accepted)", thousands(some)),
+        };
+        let first = format!("{head:<8} {:>counts$}  ", thousands(group.hosts));
+        hanging(out, &first, &format!("{}{accepted}", group.title), width);
+        let indent = " ".repeat(columns(&first));
+        match verdict {
+            Verdict::Fine => {}
+            Verdict::NotKnown => {
+                let _ = writeln!(out, "{indent}{}", shortened(&group.hint, width.saturating_sub(indent.len())));
+            }
+            Verdict::Suffers | Verdict::Tight => {
+                let host = shortened(group.examples.first().map_or("", String::as_str), width / 3);
+                let mut shown = wrap(&format!("{host}: {}", group.finding), width.saturating_sub(indent.len() + 2));
+                if shown.len() > lines {
+                    shown.truncate(lines);
+                    if let Some(last) = shown.last_mut() {
+                        *last = format!("{} …", last.trim_end_matches(['.', ',']));
+                    }
+                }
+                for line in shown {
+                    let _ = writeln!(out, "{indent}{line}");
+                }
+            }
+        }
+    }
+    if of.len() > most {
+        let rest: u64 = of.iter().skip(most).map(|group| group.hosts).sum();
+        let causes = human::plural((of.len() - most) as u64, "other cause", "other causes");
+        let _ = writeln!(out, "{:<8} {:>counts$}  for {causes}: add --details", "", thousands(rest));
+    }
+}
+
+fn simulated(summary: &Summary) -> String {
+    let hosts = |count: u64| format!("{} {}", thousands(count), if count == 1 { "host" } else { "hosts" });
+    match (summary.controls, summary.controls_suffer) {
+        (0, _) => format!("Simulated: {}.", hosts(summary.simulated)),
+        (controls, 0) => format!(
+            "Simulated: {}, among them {} at random as a control, of which none suffers.",
+            hosts(summary.simulated),
+            thousands(controls)
+        ),
+        (controls, suffer) => format!(
+            "Simulated: {}, among them {} at random as a control. {} of these suffer, which arithmetic did not see: \
+             simulate more with --control 100%.",
+            hosts(summary.simulated),
+            thousands(controls),
+            thousands(suffer)
+        ),
+    }
+}
+
+/// What to type next.
+fn next(out: &mut String, summary: &Summary, rows: &[Row], options: Options<'_>, width: usize) {
+    let mut rows = rows.iter().filter(|row| row.verdict == Verdict::Suffers && !row.accepted && !row.superseded);
+    let worst =
+        rows.next().map(|first| rows.fold(first, |most, row| if row.severity > most.severity { row } else { most }));
+    if let Some(worst) = worst {
+        let command = match worst.samples {
+            0..=4 => format!("floodline budget {} --all", quoted(&worst.file)),
+            _ => format!("floodline predict {} {}", quoted(&worst.file), options.arguments),
+        };
+        let _ = writeln!(out, "The worst host in detail:");
+        crate::layout::command(out, 2, &command, width);
+        let key = if columns(&worst.key) <= KEY_MAX { worst.key.as_str() } else { worst.cause.name() };
+        hanging(out, "", &format!("If you accept it: --accept {}", quoted(key)), width);
+    }
+    if !options.details && summary.hosts > 0 {
+        let _ = writeln!(out, "Each host: add --details, or -o hosts.parquet");
+    }
+}
+
+/// A word of a shell command.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '=' | ',' | ':' | '+');
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+fn details(out: &mut String, rows: &[Row], width: usize) {
+    let mut sorted: Vec<&Row> = rows.iter().collect();
+    sorted.sort_by(|one, other| {
+        let rank = |row: &Row| {
+            [Verdict::Suffers, Verdict::Tight, Verdict::NotKnown, Verdict::Fine].iter().position(|v| *v == row.verdict)
+        };
+        rank(one)
+            .cmp(&rank(other))
+            .then(other.severity.total_cmp(&one.severity))
+            .then_with(|| one.file.cmp(&other.file))
+    });
+    for row in sorted {
+        let _ = writeln!(out);
+        let mut facts = vec![word(row.verdict).to_owned()];
+        facts.extend((row.severity > 0.0).then(|| format!("severity {:.1}", row.severity)));
+        facts.extend(row.margin.map(|margin| format!("margin {}", human::number(margin))));
+        facts.push(format!("confidence {}", row.confidence.name()));
+        facts.extend((row.tier == 2).then(|| "simulated".to_owned()));
+        facts.extend(row.accepted.then(|| "accepted".to_owned()));
+        facts.extend(row.superseded.then(|| "replaced by a later recording".to_owned()));
+        hanging(out, "", &format!("{}  {}", shortened(&row.host, width / 2), facts.join(", ")), width);
+        hanging(out, "  ", &format!("{}  [{}]", row.finding, row.key), width);
+        for (now, then, what) in [
+            (row.stall_now_seconds, row.stall_then_seconds, "tasks waiting, in all"),
+            (row.longest_wait_now_seconds, row.longest_wait_then_seconds, "longest write or sync"),
+        ] {
+            if let Some((now, then)) = now.zip(then) {
+                let _ = writeln!(out, "  {what}: {} → about {}", human::seconds(now), human::seconds(then));
+            }
+        }
+        for note in row.boot.iter().chain(&row.notes) {
+            hanging(out, "  ", note, width);
+        }
+        if !row.hint.is_empty() {
+            hanging(out, "  ", &format!("next: {}", row.hint), width);
+        }
+        hanging(out, "  ", &row.file, width);
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    headline: String,
+    rows: &'a [Row],
+}
+
+/// One line of JSON: the summary, and `rows` with each host.
+pub fn json(summary: &Summary, rows: &[Row]) -> Result<String, serde_json::Error> {
+    crate::json::line(&Whole { summary, headline: summary.headline(), rows })
+}
+
+/// A row as a cell of each column.
+type Column<T> = (&'static str, fn(&Row) -> T);
+
+/// Columns with texts.
+const TEXTS: &[Column<Option<String>>] = &[
+    ("host", |row| Some(row.host.clone())),
+    ("file", |row| Some(row.file.clone())),
+    ("verdict", |row| Some(row.verdict.name().to_owned())),
+    ("cause", |row| Some(row.cause.name().to_owned())),
+    ("key", |row| Some(row.key.clone())),
+    ("finding", |row| Some(row.finding.clone())),
+    ("hint", |row| Some(row.hint.clone()).filter(|hint| !hint.is_empty())),
+    ("confidence", |row| Some(row.confidence.name().to_owned())),
+    ("worst_cgroup", |row| row.worst_cgroup.clone()),
+    ("sick_already", |row| row.sick_already.clone()),
+    ("kernel_now", |row| row.kernel_now.clone()),
+    ("kernel_then", |row| row.kernel_then.clone()),
+    ("cgroup_now", |row| row.cgroup_now.clone()),
+    ("cgroup_then", |row| row.cgroup_then.clone()),
+    ("boot", |row| row.boot.clone()),
+    ("notes", |row| Some(row.notes.join(" ")).filter(|notes| !notes.is_empty())),
+];
+
+/// Columns with numbers; a flag is 0 or 1.
+const NUMBERS: &[Column<Option<f64>>] = &[
+    ("accepted", |row| Some(f64::from(u8::from(row.accepted)))),
+    ("superseded", |row| Some(f64::from(u8::from(row.superseded)))),
+    ("severity", |row| Some(row.severity)),
+    ("tier", |row| Some(f64::from(row.tier))),
+    ("control", |row| Some(f64::from(u8::from(row.control)))),
+    ("margin", |row| row.margin),
+    ("demand_bytes", |row| row.demand_bytes.map(|bytes| bytes as f64)),
+    ("limit_now_bytes", |row| row.limit_now_bytes.map(|bytes| bytes as f64)),
+    ("limit_then_bytes", |row| row.limit_then_bytes.map(|bytes| bytes as f64)),
+    ("cgroups_over", |row| Some(row.cgroups_over as f64)),
+    ("cgroups", |row| Some(row.cgroups as f64)),
+    ("stall_now_seconds", |row| row.stall_now_seconds),
+    ("stall_then_seconds", |row| row.stall_then_seconds),
+    ("stall_then_low_seconds", |row| row.stall_then_low_seconds),
+    ("stall_then_high_seconds", |row| row.stall_then_high_seconds),
+    ("longest_wait_now_seconds", |row| row.longest_wait_now_seconds),
+    ("longest_wait_then_seconds", |row| row.longest_wait_then_seconds),
+    ("written_now_bytes", |row| row.written_now_bytes),
+    ("written_then_bytes", |row| row.written_then_bytes),
+    ("back_test_error", |row| row.back_test_error),
+    ("samples", |row| Some(row.samples as f64)),
+    ("seconds", |row| Some(row.seconds)),
+    ("recorded_wall_ns", |row| row.recorded_wall_ns.map(|at| at as f64)),
+];
+
+/// Hosts as a table: one row per file, texts first.
+pub fn table(rows: &[Row]) -> Result<FlatTable, ExportError> {
+    let names = TEXTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name));
+    let cells = |row: &Row| {
+        let texts = TEXTS.iter().map(|(_, read)| read(row).map_or(FlatValue::Null, FlatValue::Text));
+        let numbers = NUMBERS
+            .iter()
+            .map(|(_, read)| read(row).filter(|number| number.is_finite()).map_or(FlatValue::Null, FlatValue::Number));
+        texts.chain(numbers).collect()
+    };
+    FlatTable::new("preflight", names.map(str::to_owned).collect(), TEXTS.len(), rows.iter().map(cells).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_fleet::{Cause, Change};
+
+    fn row(host: &str, verdict: Verdict, cause: Cause) -> Row {
+        let change = Change::parse::<&str>(&[], None, Some("v2"), None).unwrap();
+        let mut row =
+            Row::not_known(&format!("{host}.flr"), &change, cause, "It held 4 MiB of unwritten data.".to_owned());
+        (row.host, row.verdict, row.samples) = (host.to_owned(), verdict, 60);
+        row
+    }
+
+    #[test]
+    fn every_field_of_a_row_is_a_column() {
+        let value = serde_json::to_value(Row::default()).unwrap();
+        let fields: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut columns: Vec<&str> =
+            TEXTS.iter().map(|(name, _)| *name).chain(NUMBERS.iter().map(|(name, _)| *name)).collect();
+        columns.sort_unstable();
+        assert_eq!(columns, fields);
+        let mut out = Vec::new();
+        table(&[row("a", Verdict::Fine, Cause::WideMargin)]).unwrap().csv(&mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("a,a.flr,fine,wide-margin"));
+    }
+
+    #[test]
+    fn a_screen_has_at_most_25_lines_of_80_columns() {
+        let verdicts = [Verdict::Suffers, Verdict::Tight, Verdict::NotKnown, Verdict::Fine];
+        let rows: Vec<Row> = Cause::ALL
+            .iter()
+            .flat_map(|cause| verdicts.map(|verdict| row(&"host-with-a-long-name".repeat(4), verdict, *cause)))
+            .collect();
+        let summary = Summary::of(&rows, "kernel 6.12, cgroup v2, vm.dirty_ratio=10".to_owned());
+        let options = Options { width: 80, details: false, arguments: "--kernel 6.12 --set cgroup=v2" };
+        let shown = text(&summary, &rows, options);
+        assert!(shown.lines().count() <= 25, "{} lines:\n{shown}", shown.lines().count());
+        // A path is not broken, so that it can be pasted.
+        assert!(shown.lines().all(|line| columns(line) <= 80 || line.trim().starts_with("host-with")), "{shown}");
+        assert!(
+            shown.starts_with(&format!("{} of {} hosts suffer", Cause::ALL.len(), Cause::ALL.len() * 4)),
+            "{shown}"
+        );
+        let whole = text(&summary, &rows, Options { details: true, ..options });
+        assert!(whole.lines().count() > rows.len() * 3);
+    }
+}
