@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts validate truth storm bench page-check promtool helm-check package-check pages package ring-day
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts validate truth storm bench page-check promtool helm-check package-check pages package ring-day
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -48,6 +48,11 @@ unit:
 	@FLOODLINE_SKIPPED=$(SKIPPED) FLOODLINE_GUEST_PROGRAM=$(CURDIR)/target/release/floodline \
 	cargo test --locked --workspace --no-fail-fast; code=$$?; \
 	touch $(SKIPPED); cat $(SKIPPED); echo "$$(wc -l < $(SKIPPED)) tests skipped"; exit $$code
+
+# The Python package: wheel, its tests, its stubs, its examples. Needs python3 with venv; the tools are fetched, pinned.
+# PYTHON_FAST=1 leaves out Ray, Dask and the S3 server. PYTHON_PROFILE=release judges the wheel that people get.
+python:
+	.ci/python
 
 # Writes THIRD-PARTY.md, which the tests compare.
 notices:

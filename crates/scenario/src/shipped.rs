@@ -34,6 +34,7 @@ mod tests {
     use crate::ScenarioFile;
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test compares the list with the folder")]
     fn every_scenario_of_the_folder_is_shipped_under_its_name() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
         let files = std::fs::read_dir(folder).expect("the folder").flatten().map(|entry| entry.path());

@@ -34,6 +34,12 @@ const ALLOWED: &[Edges] = &[
         ],
         tests: &["testkit", "captured"],
     },
+    // The Python package: what is concluded from recordings and scenarios, and nothing that touches a host.
+    Edges {
+        name: "py",
+        links: &["record", "kernel", "scenario", "analysis", "sim", "twin", "fleet", "view"],
+        tests: &[],
+    },
     // What only developers need: no crate links it.
     Edges { name: "dev", links: &["record", "scenario", "analysis", "sim", "view"], tests: &["testkit"] },
 ];
@@ -52,6 +58,7 @@ const WALLS: &[(&str, &[&str])] = &[
     ("sim", VALUES),
     ("twin", VALUES),
     ("fleet", VALUES),
+    ("py", &["std::fs::write", "std::process::Command", "HashMap"]),
     ("view", &["std::fs::File", "std::time::Instant", "std::time::SystemTime", "std::thread::spawn"]),
 ];
 

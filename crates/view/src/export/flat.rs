@@ -46,6 +46,21 @@ impl FlatTable {
         }
     }
 
+    /// Names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Number of columns that hold texts; they come first.
+    pub fn texts(&self) -> usize {
+        self.texts
+    }
+
+    /// Cells by row.
+    pub fn rows(&self) -> &[Vec<FlatValue>] {
+        &self.rows
+    }
+
     /// Writes it as CSV.
     pub fn csv(&self, out: impl Write) -> Result<(), ExportError> {
         let mut writer = ::csv::Writer::from_writer(out);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions to the twin of a recording: back-test, prediction, advice. The answers are the program's JSON.
+
+use crate::failure::Failure;
+use crate::source::Source;
+use crate::watch::{Control, Threads};
+use floodline_analysis::diagnose::stretches::Stretches;
+use floodline_analysis::prediction::Setting;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::Scenario;
+use floodline_twin::advise::Wanted;
+use floodline_twin::backtest::backtest;
+use floodline_twin::predict::Question;
+use floodline_twin::trial::{self, EVENTS_MAX, Kept, Studied};
+use floodline_twin::{Options, Recorded, Twin, run, scenario_to_toml};
+use floodline_view::{json, twin as view};
+use std::time::{Duration, Instant};
+
+/// After this the plan of a diagnosis stays untried, whatever the machine does meanwhile: as in `doctor`.
+const LONGEST: Duration = Duration::from_millis(1500);
+
+/// Diagnoses as `doctor` does: in stretches, and the plan tried on a twin.
+pub(crate) fn diagnose(source: &Source, rules: Vec<&'static str>, control: &Control) -> Result<String, Failure> {
+    let stretches = source.folded(control, Stretches::new(rules), Stretches::samples)?;
+    let mut report = stretches.finish();
+    if report.plan.is_some() {
+        let mut kept = Kept::new(report.symptom.waiting_from_wall_ns);
+        source.each(control, |record| {
+            kept.record(&record);
+            Ok(kept.is_kept())
+        })?;
+        let until = Instant::now() + LONGEST;
+        let go_on = |events| events < EVENTS_MAX && !control.is_stopped() && Instant::now() < until;
+        trial::try_plan(&mut report, Some(kept), &go_on, &mut threads(control));
+    }
+    control.check()?;
+    Ok(json::doctor(&report)?)
+}
+
+fn threads(control: &Control) -> Threads<'_> {
+    Threads { control, before: 0 }
+}
+
+fn recorded(source: &Source, control: &Control) -> Result<Recorded, Failure> {
+    source.folded(control, Recorded::default(), |recorded| recorded.window.samples)
+}
+
+fn study(source: &Source, control: &Control) -> Result<Studied, Failure> {
+    Ok(Studied::of(recorded(source, control)?)?)
+}
+
+/// The twin: its scenario as TOML, and the JSON of its back-test.
+pub(crate) fn twin(
+    source: &Source,
+    kernel: Option<KernelVersion>,
+    control: &Control,
+) -> Result<(String, String), Failure> {
+    let recorded = recorded(source, control)?;
+    let twin = floodline_twin::of(&recorded, &Options { kernel })
+        .map_err(|error| Failure::from(error).within(&source.name))?;
+    let tested = test(&recorded, &twin);
+    control.check()?;
+    let toml = scenario_to_toml(&twin, &twin.scenario).map_err(Failure::bug)?;
+    Ok((view::json(&twin, &tested)?, toml))
+}
+
+/// Each scenario of a twin, run under the unchanged settings.
+fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<view::Tested<'a>> {
+    let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
+    let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
+    let test = |demand, scenario: &'a Scenario| {
+        let figures = run::run(scenario, twin.kernel, twin.every)
+            .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
+            .map_err(|error| error.to_string());
+        view::Tested { demand, recorded_on, scenario, figures }
+    };
+    match twin.demand.closed() {
+        None => vec![test(twin.demand.name(), &twin.scenario)],
+        Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
+    }
+}
+
+/// What a change will do.
+pub(crate) fn predict(
+    source: &Source,
+    mut settings: Vec<Setting>,
+    findings: &[&'static str],
+    control: &Control,
+) -> Result<String, Failure> {
+    if settings.is_empty() && findings.is_empty() {
+        return Err(Failure::new("no change is given")
+            .hint("e.g. recording.predict({\"vm.dirty_background_bytes\": \"64M\"}) or findings=[\"dirty-cliff\"]"));
+    }
+    for one in settings.iter().filter(|one| one.key == "kernel" && one.value.parse::<KernelVersion>().is_ok()) {
+        crate::change::kernel(&one.value)?;
+    }
+    let studied = study(source, control)?;
+    let unknown = trial::add_findings(&studied, findings, &mut settings)?;
+    let question = Question::new(&studied.twin, &studied.recorded.window, &settings)?;
+    let go_on = |_| !control.is_stopped();
+    let answered = trial::answered(&studied, &question, false, &go_on, &mut threads(control));
+    control.check()?;
+    let mut prediction = answered?.1.ok_or_else(|| Failure::bug("a prediction without a run"))?;
+    prediction.notes.extend(unknown.iter().map(|step| format!("Not simulated: {step}")));
+    Ok(floodline_view::predict::json(&prediction)?)
+}
+
+/// The settings that serve the host best.
+pub(crate) fn advise(source: &Source, wanted: Wanted, control: &Control) -> Result<String, Failure> {
+    let studied = study(source, control)?;
+    let go_on = |_| !control.is_stopped();
+    let advice = trial::advise(&studied, wanted, &go_on, &mut threads(control));
+    control.check()?;
+    Ok(floodline_view::advise::json(&advice?)?)
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, final
+
+_Value = str | int | float | bool
+_Progress = Callable[[int, int], object]
+
+__all__ = ["Recording", "Report", "Run", "Sweep", "Table", "__version__", "_panic", "scenarios", "simulate", "sweep"]
+__version__: str
+
+@final
+class Recording:
+    def __new__(cls, source: str | PathLike[str] | bytes | bytearray, /) -> Recording: ...
+    @property
+    def hostname(self) -> str | None: ...
+    @property
+    def kernel(self) -> str | None: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def damage(self) -> list[str]: ...
+    @property
+    def tables(self) -> dict[str, int]: ...
+    def table(self, name: str, /) -> Table: ...
+    def bytes(self) -> bytes: ...
+    def diagnose(self, *, rules: list[str] | None = None) -> dict[str, Any]: ...
+    def budget(self, *, all: bool = True, as_if: str | None = None) -> dict[str, Any]: ...
+    def ledger(self) -> dict[str, Any]: ...
+    def twin(self, *, kernel: str | None = None) -> dict[str, Any]: ...
+    def predict(
+        self,
+        change: Mapping[str, _Value] | None = None,
+        /,
+        *,
+        findings: list[str] | None = None,
+        progress: _Progress | None = None,
+    ) -> dict[str, Any]: ...
+    def advise(
+        self,
+        *,
+        goal: str = "latency",
+        max_at_risk: int | str | None = None,
+        max_pause: float | str | None = None,
+        min_folios: int = ...,
+        settings: int = 200,
+        progress: _Progress | None = None,
+    ) -> dict[str, Any]: ...
+    def report(self, after: Recording | None = None, /) -> Report: ...
+
+@final
+class Report:
+    @property
+    def html(self) -> str: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class Run:
+    @property
+    def result(self) -> dict[str, Any]: ...
+    @property
+    def recording(self) -> Recording: ...
+
+@final
+class Sweep:
+    @property
+    def result(self) -> dict[str, Any]: ...
+    @property
+    def table(self) -> Table: ...
+
+@final
+class Table:
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def describe(self, column: str, /) -> str: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __len__(self) -> int: ...
+
+def scenarios() -> list[str]: ...
+def simulate(
+    scenario: str | PathLike[str],
+    /,
+    *,
+    set: Mapping[str, _Value] | None = None,
+    variant: str | None = None,
+    kernel: str | None = None,
+    seconds: float | None = None,
+    every: float | str | None = None,
+    instances: int | None = None,
+    seed: int | None = None,
+    progress: _Progress | None = None,
+) -> Run: ...
+def sweep(
+    scenario: str | PathLike[str],
+    grid: Mapping[str, Iterable[_Value]],
+    /,
+    *,
+    set: Mapping[str, _Value] | None = None,
+    variant: str | None = None,
+    kernel: str | None = None,
+    seconds: float | None = None,
+    every: float | str | None = None,
+    instances: int | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: _Progress | None = None,
+) -> Sweep: ...
+def _panic() -> None: ...
