@@ -3,6 +3,7 @@
 //! uid of a pod. An identity is shown from the inside out: `Kind name|id [user N] < outer`.
 
 use super::*;
+use floodline_record::redact::Redactor;
 use floodline_record::text::Text;
 use std::collections::BTreeMap;
 
@@ -30,7 +31,16 @@ fn spelled(path: &str) -> String {
 }
 
 fn check(path: &str, expect: &str) {
-    assert_eq!(shown(&identify(&Name::from(spelled(path).as_str()))), expect, "{path}");
+    let path = Name::from(spelled(path).as_str());
+    let identity = identify(&path);
+    assert_eq!(shown(&identity), expect, "{path}");
+    // Without its names it is of the same kind still.
+    let redacted = Redactor::new(b"a key").path(&path);
+    assert_eq!(kinds(&identify(&redacted)), kinds(&identity), "{path} became {redacted}");
+}
+
+fn kinds(identity: &Identity) -> Vec<(Kind, Option<u32>)> {
+    std::iter::successors(Some(identity), |one| one.inside.as_deref()).map(|one| (one.kind, one.uid)).collect()
 }
 
 #[test]

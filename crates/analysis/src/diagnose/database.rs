@@ -5,30 +5,12 @@
 use super::cgroup;
 use super::derived::Derived;
 use floodline_record::id::{Entity, EntityId};
+use floodline_record::programs::DATABASES;
 
 /// Share of the window with a task of its cgroup waiting for I/O that hurts a database.
 pub const HURTS: f64 = 0.1;
 /// Part of the dirtying by one cgroup's own processes from which it waits for itself.
 const OWN_FAULT: f64 = 0.5;
-
-/// Programs that call fsync in the way of their clients, by the kernel's name of their process.
-const SYNCHRONOUS: &[&[u8]] = &[
-    b"redis-server",
-    b"valkey-server",
-    b"mysqld",
-    b"mariadbd",
-    b"postgres",
-    b"mongod",
-    b"etcd",
-    b"influxd",
-    b"rabbitmq-server",
-    b"beam.smp",
-    b"cockroach",
-    b"tikv-server",
-    b"zookeeper",
-    b"sqlservr",
-    b"oracle",
-];
 
 /// A database that waits.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +37,7 @@ pub fn waiting(derived: &Derived<'_>) -> Vec<Database> {
         .keys()
         .filter_map(|id| match derived.window.entities.get(id) {
             Some(entity @ Entity::Process { comm, cgroup: Some(cgroup), .. })
-                if SYNCHRONOUS.contains(&comm.as_bytes()) =>
+                if DATABASES.contains(&comm.as_bytes()) =>
             {
                 let pressure = cgroup::io_pressure_some(derived.window.cgroups.get(cgroup)?)?;
                 Some(Database { label: entity.label(), cgroup: *cgroup, pressure })

@@ -10,6 +10,7 @@ use super::stores::{Cached, Mapped, PREPARED, mapped};
 use super::{Fit, asked};
 use crate::Recorded;
 use crate::provenance::{Notes, Origin};
+use floodline_record::programs::RECORDER;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{
@@ -110,8 +111,6 @@ pub(super) struct Habit<'a> {
 const HABITS_MAX: usize = 50;
 /// Share of all that became dirty up to which a program is a small one.
 const SMALL_SHARE: f64 = 0.05;
-/// The recorder itself.
-const RECORDER: &[u8] = b"floodline";
 
 /// Small programs that make each of their writes durable, as far as flushes of the device tell it: they write again and
 /// again, and the device is flushed as often. Only where neither a trace nor the kernel's count of delays knows more.

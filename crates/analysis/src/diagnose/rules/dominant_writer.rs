@@ -16,6 +16,7 @@ use crate::report::{Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::EntityId;
+use floodline_record::programs::JOURNALD;
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -332,7 +333,7 @@ fn finding(
 
 /// By the name of its process, which the kernel cuts at 15 characters.
 fn is_journald(writer: &Writer<'_>) -> bool {
-    writer.comm.as_bytes() == b"systemd-journal" || writer.comm.as_bytes() == b"systemd-journald"
+    JOURNALD.contains(&writer.comm.as_bytes())
 }
 
 #[cfg(test)]

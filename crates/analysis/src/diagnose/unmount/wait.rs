@@ -10,6 +10,7 @@ use crate::ledger::blame::Blame;
 use crate::report::Evidence;
 use floodline_record::human;
 use floodline_record::id::{DevId, Entity};
+use floodline_record::programs::UNMOUNTERS;
 use floodline_record::record::What;
 use floodline_record::units::{Count, Nanos};
 use std::collections::BTreeSet;
@@ -18,9 +19,6 @@ use std::collections::BTreeSet;
 const BUSY: f64 = 0.7;
 /// `D` as the state of a process is recorded.
 const UNINTERRUPTIBLE: Count = Count(b'D' as u64);
-
-/// Programs that unmount, by the kernel's name of their process.
-const UNMOUNTERS: &[&[u8]] = &[b"umount", b"runc", b"crun", b"podman", b"buildah", b"conmon", b"(sd-umount)"];
 
 /// Unmounts that wait for a filesystem, as far as they are seen.
 pub struct Seen {
