@@ -9,6 +9,7 @@ use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Cut, DecodeError, Decoder, Why};
+use floodline_record::units::Nanos;
 use floodline_scenario::TEXT_MAX;
 use floodline_scenario::shipped;
 use std::convert::Infallible;
@@ -104,6 +105,11 @@ impl Input {
             }
         })?;
         Ok(Input { decoder, name })
+    }
+
+    /// Time between two samples, where the recorder had a schedule.
+    pub(crate) fn every(&self) -> Option<Nanos> {
+        self.decoder.header().every_ns
     }
 
     /// Hands every record on; `take` answers false to stop early. Ends with what was missing.

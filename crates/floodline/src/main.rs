@@ -18,6 +18,7 @@ mod observe;
 mod output;
 #[cfg(test)]
 mod pages;
+mod redaction;
 mod trial;
 mod tuning;
 mod twins;

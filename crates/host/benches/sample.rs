@@ -13,7 +13,9 @@ mod tree;
 use floodline_host::collect::{Collector, raise_descriptor_limit};
 use floodline_host::plan::{Needs, Plan};
 use floodline_host::root::HostRoot;
-use floodline_record::record::Record;
+use floodline_record::facts::HostFacts;
+use floodline_record::record::{Record, Sink};
+use floodline_record::recording::{Encoder, Header};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use tree::HostTree;
@@ -42,6 +44,33 @@ fn main() {
         });
     }
     measure("live", &HostRoot::live().unwrap(), |_| ());
+    for cgroups in [50, 500, 5000] {
+        let tree = HostTree::sized(cgroups, 0);
+        let root = HostRoot::at(tree.path()).unwrap();
+        snapshot(&format!("snapshot of {cgroups} cgroups"), &root, |_| HostTree::facts());
+    }
+    snapshot("snapshot, live", &HostRoot::live().unwrap(), |found| found);
+}
+
+/// Everything that `floodline snapshot` does: probing, one look with nothing open yet, and the bytes of the file.
+fn snapshot(what: &str, root: &HostRoot, taken: impl Fn(HostFacts) -> HostFacts) {
+    let mut bytes = 0;
+    let mut spent: Vec<f64> = (0..SAMPLES)
+        .map(|_| {
+            let before = cpu_ms();
+            let facts = taken(floodline_host::probe(root).facts);
+            let mut collector = Collector::new(root, Plan::for_needs(&facts, Needs::BUDGET));
+            let mut out = vec![Record::Facts(Box::new(facts))];
+            collector.collect(&mut out);
+            let mut encoder = Encoder::new(Vec::new(), Header::new(None)).unwrap();
+            out.iter().for_each(|record| encoder.record(record).unwrap());
+            bytes = encoder.finish().unwrap().len();
+            cpu_ms() - before
+        })
+        .collect();
+    spent.sort_by(f64::total_cmp);
+    let at = |index: usize| spent.get(index).copied().unwrap_or(f64::NAN);
+    println!("{what:36} {:8.2} {:8.2} {:8.2} {bytes:8} bytes", at(0), at(SAMPLES / 2), at(SAMPLES - 1));
 }
 
 /// A file of every fifth cgroup of a tree, the top among them, whose first number grows.

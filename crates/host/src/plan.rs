@@ -28,6 +28,8 @@ pub struct Needs {
     pub cgroup_io: bool,
     /// Processes.
     pub processes: bool,
+    /// Of cgroups only the files that their dirty limits depend on.
+    pub budget_only: bool,
 }
 
 impl Needs {
@@ -41,7 +43,10 @@ impl Needs {
         cgroup_limits: true,
         cgroup_io: true,
         processes: true,
+        budget_only: false,
     };
+    /// What dirty limits depend on, in one look: no rates, no processes.
+    pub const BUDGET: Needs = Needs { wbs: false, cgroup_io: false, processes: false, budget_only: true, ..Needs::ALL };
     /// The machine-wide row alone.
     pub const HOST: Needs = Needs {
         zones: false,
@@ -52,6 +57,7 @@ impl Needs {
         cgroup_limits: false,
         cgroup_io: false,
         processes: false,
+        budget_only: false,
     };
 }
 
@@ -113,7 +119,16 @@ impl Plan {
             (needs.cgroup_io, Source::IoStat),
             (needs.processes, Source::Processes),
         ];
-        for (_, source) in wanted.into_iter().filter(|(wanted, _)| !wanted) {
+        let left_out = [
+            Source::MemoryEvents,
+            Source::MemoryPressure,
+            Source::IoPressure,
+            Source::IoLimits,
+            Source::CgroupStat,
+            Source::CgroupEvents,
+        ];
+        let left_out = left_out.into_iter().map(|source| (!needs.budget_only, source));
+        for (_, source) in wanted.into_iter().chain(left_out).filter(|(wanted, _)| !wanted) {
             gap(source, Cause::NotPlanned);
         }
         if any_debugfs && !debugfs {

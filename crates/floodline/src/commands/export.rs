@@ -7,8 +7,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, shown};
 use crate::output::{self, Content, Existing};
+use crate::redaction::Redaction;
 use floodline_record::human;
-use floodline_record::record::Record;
+use floodline_record::record::{Record, Sink};
+use floodline_record::recording::{EncodeError, Encoder, Header};
 use floodline_view::export::{
     Cell, CsvExport, ExportError, Flattener, JsonLines, ParquetExport, PerfettoTrace, RowWriter, TABLES,
 };
@@ -18,7 +20,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Convert a recording to Parquet, CSV, JSON Lines or a Perfetto trace
+/// Convert a recording to Parquet, CSV, JSON Lines, a Perfetto trace, or one without names
 #[derive(clap::Parser)]
 #[command(
     name = "export",
@@ -30,8 +32,9 @@ use std::path::{Path, PathBuf};
         floodline export host.flr --format jsonl | jq 'select(.table == \"disk\")'\n  \
         floodline export host.flr --format csv --table cgroup > cgroups.csv\n  \
         floodline export host.flr --format parquet -o host-tables/\n  \
-        floodline export host.flr --format perfetto -o host.json\n\n\
-        ui.perfetto.dev opens the last file."
+        floodline export host.flr --format perfetto -o host.json\n  \
+        floodline export host.flr --format flr --redact @redact.key -o shared.flr\n\n\
+        ui.perfetto.dev opens host.json."
 )]
 pub(crate) struct Export {
     /// Recording to convert; - is standard input
@@ -48,6 +51,8 @@ pub(crate) struct Export {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    redaction: Redaction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -60,6 +65,8 @@ enum ExportFormat {
     Jsonl,
     /// Values over time, for ui.perfetto.dev or chrome://tracing
     Perfetto,
+    /// A recording again, e.g. without names
+    Flr,
 }
 
 impl ExportFormat {
@@ -69,12 +76,13 @@ impl ExportFormat {
             ExportFormat::Csv => "csv",
             ExportFormat::Jsonl => "jsonl",
             ExportFormat::Perfetto => "json",
+            ExportFormat::Flr => "flr",
         }
     }
 
     fn content(self) -> Content {
         match self {
-            ExportFormat::Parquet => Content::Binary,
+            ExportFormat::Parquet | ExportFormat::Flr => Content::Binary,
             ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Perfetto => Content::Text,
         }
     }
@@ -88,6 +96,10 @@ impl Run for Export {
             (ExportFormat::Perfetto, Some(_), _) => {
                 return Err(CliError::usage("--table does not apply to a trace").hint("omit --table"));
             }
+            (ExportFormat::Flr, Some(_), _) => {
+                return Err(CliError::usage("--table does not apply to a recording").hint("omit --table"));
+            }
+            (ExportFormat::Flr, None, _) => self.recording(console)?,
             (ExportFormat::Perfetto, None, _) => self.trace(console)?,
             (_, Some(table), _) => self.one_table(table, console)?,
             (_, None, Some(folder)) => self.all_tables(folder, console)?,
@@ -118,6 +130,16 @@ impl Export {
         let mut trace = PerfettoTrace::new(self.open()?);
         self.each(input, console, |record| trace.record(record).map_err(failed))?;
         trace.finish().map_err(failed)
+    }
+
+    fn recording(&self, console: &Console) -> Result<(), CliError> {
+        let target = self.target();
+        let failed = |error: EncodeError| output::failed(&target, &error);
+        let input = self.input()?;
+        let header = Header::new(input.every());
+        let mut encoder = Encoder::new(self.open()?, header).map_err(failed)?;
+        self.each(input, console, |record| encoder.record(record).map_err(failed))?;
+        encoder.finish().map(drop).map_err(failed)
     }
 
     fn one_table(&self, table: &str, console: &Console) -> Result<(), CliError> {
@@ -174,6 +196,7 @@ impl Export {
         console: &Console,
         mut take: impl FnMut(&Record) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
+        let redactor = self.redaction.redactor()?;
         let mut progress = console.progress();
         let mut samples: u64 = 0;
         input.each(|record| {
@@ -181,7 +204,11 @@ impl Export {
                 samples += 1;
                 progress.tell(|| format!("{samples} samples converted"));
             }
-            take(&record).map(|()| true).map_err(|error| {
+            let taken = match &redactor {
+                Some(redactor) => take(&redactor.record(&record)),
+                None => take(&record),
+            };
+            taken.map(|()| true).map_err(|error| {
                 error.had_written(format!("{} were converted", human::plural(samples, "sample", "samples")))
             })
         })
@@ -217,7 +244,7 @@ impl<W: Write + Send> TableFile<W> {
     fn start(format: ExportFormat, out: W, table: &str) -> Result<TableFile<W>, ExportError> {
         match format {
             ExportFormat::Parquet => ParquetExport::new(out, table).map(TableFile::Parquet),
-            ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Perfetto => {
+            ExportFormat::Csv | ExportFormat::Jsonl | ExportFormat::Perfetto | ExportFormat::Flr => {
                 CsvExport::new(out, table).map(TableFile::Csv)
             }
         }

@@ -25,6 +25,7 @@ mod rollback;
 pub(crate) mod scenario;
 mod serve;
 mod simulate;
+mod snapshot;
 mod sweep;
 mod top;
 mod twin;
@@ -41,6 +42,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::of::<budget::Budget>(),
     Command::of::<top::Top>(),
     Command::of::<record::RecordCommand>(),
+    Command::of::<snapshot::Snapshot>(),
     Command::of::<serve::ServeCommand>(),
     Command::of::<incidents::IncidentsCommand>(),
     Command::of::<mark::MarkCommand>(),

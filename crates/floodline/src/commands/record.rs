@@ -10,10 +10,12 @@ use crate::interrupt::Interrupt;
 use crate::live::{Host, Tracing};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
 use crate::output::{self, Existing, failed};
+use crate::redaction::Redaction;
 use floodline_host::Needs;
 use floodline_record::human;
 use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
+use floodline_record::redact::Redactor;
 use floodline_record::sample::Sample;
 use floodline_record::units::Nanos;
 use std::fs::{self, File};
@@ -28,7 +30,9 @@ use std::time::Duration;
         its last complete sample, even after kill -9 or a full disk.\n\n\
         Examples:\n  \
         floodline record --for 10m -o host.flr\n  \
-        floodline record --every 5s -o - | ssh backup 'cat > host.flr'"
+        floodline record --every 5s -o - | ssh backup 'cat > host.flr'\n  \
+        ssh db1 sudo floodline record --for 60s -o - > db1.flr\n  \
+        floodline record --for 60s --redact @redact.key -o host.flr"
 )]
 pub(crate) struct RecordCommand {
     /// File to write; - is standard output
@@ -48,15 +52,19 @@ pub(crate) struct RecordCommand {
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    redaction: Redaction,
 }
 
 impl Run for RecordCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        let redactor = self.redaction.redactor()?;
         let interrupt = Interrupt::watch()?;
         let mut host = Host::open(self.root.as_deref())?;
         let schedule = Schedule { length: self.length, every: self.every };
         let tracer = host.tracer(self.tracing, schedule)?;
-        let mut recorder = Recorder::start(&self.output, Existing::by_force(self.force), self.every)?;
+        let mut recorder =
+            Recorder::start(&self.output, Existing::by_force(self.force), self.every)?.redacted(redactor);
         let mut progress = console.progress();
         let ended = observe(schedule, &interrupt, host.looks(Needs::ALL, tracer), |record| {
             recorder.record(record)?;
@@ -80,6 +88,7 @@ impl Run for RecordCommand {
 /// A recording being written.
 pub(crate) struct Recorder {
     encoder: Encoder<File>,
+    redactor: Option<Redactor>,
     target: String,
     /// Whether the target is a file, whose torn end can be cut off.
     is_file: bool,
@@ -87,10 +96,14 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Starts a recording; `-` is standard output.
-    pub(crate) fn start(path: &Path, existing: Existing, every: Duration) -> Result<Recorder, CliError> {
+    pub(crate) fn start(
+        path: &Path,
+        existing: Existing,
+        every: impl Into<Option<Duration>>,
+    ) -> Result<Recorder, CliError> {
         let is_file = !output::is_standard(path);
         let (file, target) = (output::open(path, existing)?, output::called(path));
-        let every = u64::try_from(every.as_nanos()).ok().map(Nanos);
+        let every = every.into().and_then(|every| u64::try_from(every.as_nanos()).ok()).map(Nanos);
         let encoder = Encoder::new(file, Header::new(every)).map_err(|error| {
             if is_file && existing != Existing::Replace && fs::metadata(path).is_ok_and(|file| file.is_file()) {
                 // A file of ours in which nothing can be: the next try shall not find that it exists.
@@ -98,12 +111,21 @@ impl Recorder {
             }
             failed(&target, &error)
         })?;
-        Ok(Recorder { encoder, target, is_file })
+        Ok(Recorder { encoder, redactor: None, target, is_file })
+    }
+
+    /// With a redactor no name is written.
+    pub(crate) fn redacted(self, redactor: Option<Redactor>) -> Recorder {
+        Recorder { redactor, ..self }
     }
 
     /// Adds a record. After an error nothing can follow, and what was written before is whole.
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), CliError> {
-        let Err(error) = self.encoder.record(record) else { return Ok(()) };
+        let recorded = match &self.redactor {
+            Some(redactor) => self.encoder.record(&redactor.record(record)),
+            None => self.encoder.record(record),
+        };
+        let Err(error) = recorded else { return Ok(()) };
         let samples = self.encoder.samples();
         if self.is_file {
             // What is left of a torn frame would only be reported as cut; the disk may be full, so a

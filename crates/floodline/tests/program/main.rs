@@ -32,6 +32,7 @@ mod report;
 mod scenario;
 mod serve;
 mod simulate;
+mod snapshot;
 mod standard_output;
 mod sweep;
 mod top;

@@ -52,11 +52,17 @@ const fn rare<R>(name: &'static str, source: Source, parse: fn(&[u8], &mut R) ->
     File { name, source, when: When::InTurn, parse }
 }
 
+const MEMORY_STAT: File<CgroupRow> = file(When::Always, "memory.stat", Source::MemoryStat, memory_stat::parse);
+const MEMORY_CURRENT: File<CgroupRow> = file(When::Active, "memory.current", Source::MemoryCurrent, |text, row| {
+    take(&mut row.memory_current, number(text))
+});
+
+/// What a dirty limit depends on.
+static BUDGET_COUNTERS_V2: [File<CgroupRow>; 2] = [MEMORY_STAT, MEMORY_CURRENT];
+
 static COUNTERS_V2: [File<CgroupRow>; 7] = [
-    file(When::Always, "memory.stat", Source::MemoryStat, memory_stat::parse),
-    file(When::Active, "memory.current", Source::MemoryCurrent, |text, row| {
-        take(&mut row.memory_current, number(text))
-    }),
+    MEMORY_STAT,
+    MEMORY_CURRENT,
     file(When::Active, "memory.events", Source::MemoryEvents, memory_events::parse),
     file(When::Waiting, "memory.pressure", Source::MemoryPressure, |text, row| {
         let (memory, parsed) = pressure::parse(text);
@@ -79,15 +85,24 @@ static COUNTERS_V1: [File<CgroupRow>; 2] = [
     }),
 ];
 
+const MEMORY_MAX: File<CgroupLimitsRow> =
+    rare("memory.max", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit(text)));
+const MEMORY_HIGH: File<CgroupLimitsRow> =
+    rare("memory.high", Source::MemoryLimits, |text, row| take(&mut row.memory_high, limit(text)));
+const CONTROLLERS: File<CgroupLimitsRow> = rare("cgroup.controllers", Source::CgroupControllers, |text, row| {
+    take(&mut row.controllers, cgroup::controllers(text))
+});
+
+/// What a dirty limit depends on.
+static BUDGET_LIMITS_V2: [File<CgroupLimitsRow>; 3] = [MEMORY_MAX, MEMORY_HIGH, CONTROLLERS];
+
 static LIMITS_V2: [File<CgroupLimitsRow>; 7] = [
-    rare("memory.max", Source::MemoryLimits, |text, row| take(&mut row.memory_max, limit(text))),
-    rare("memory.high", Source::MemoryLimits, |text, row| take(&mut row.memory_high, limit(text))),
+    MEMORY_MAX,
+    MEMORY_HIGH,
     rare("memory.min", Source::MemoryLimits, |text, row| take(&mut row.memory_min, limit(text))),
     rare("memory.low", Source::MemoryLimits, |text, row| take(&mut row.memory_low, limit(text))),
     rare("io.weight", Source::IoLimits, |text, row| take(&mut row.io_weight, io_max::weight(text))),
-    rare("cgroup.controllers", Source::CgroupControllers, |text, row| {
-        take(&mut row.controllers, cgroup::controllers(text))
-    }),
+    CONTROLLERS,
     rare("cgroup.subtree_control", Source::CgroupControllers, |text, row| {
         take(&mut row.subtree_control, cgroup::controllers(text))
     }),
@@ -127,6 +142,7 @@ struct Files {
 impl Files {
     fn of(hierarchy: Hierarchy, needs: &Needs) -> Files {
         let (counters, limits): (&[_], &[_]) = match hierarchy {
+            Hierarchy::V2 if needs.budget_only => (&BUDGET_COUNTERS_V2, &BUDGET_LIMITS_V2),
             Hierarchy::V2 => (&COUNTERS_V2, &LIMITS_V2),
             Hierarchy::V1Memory | Hierarchy::V1Blkio => (&COUNTERS_V1, &LIMITS_V1),
         };
