@@ -26,7 +26,12 @@ fn a_snapshot_has_the_budgets_of_its_host() {
     let here = rows(&floodline(&["budget", "--root", &root, "--all", "--format", "json"]));
     let there = rows(&floodline(&["budget", &file, "--all", "--format", "json"]));
     assert!(here.len() > 3, "{} rows", here.len());
-    assert_eq!(here, there);
+    // Shares of devices are rates of writing, which one look has no need of.
+    let limit = |row: &serde_json::Value| {
+        ["cgroup", "thresh_bytes", "bg_thresh_bytes", "available_bytes_min", "dirty_bytes", "binding", "exact"]
+            .map(|field| row[field].to_string())
+    };
+    assert!(here.iter().map(limit).eq(there.iter().map(limit)));
     let size = std::fs::metadata(&file).expect("it is there").len();
     assert!(size < 40_000, "{size} bytes");
 }
@@ -71,6 +76,8 @@ fn a_key_that_is_none_is_refused() {
     assert!(empty.code == 2 && empty.stderr.contains("openssl rand"), "{empty}");
     let missing = floodline(&["record", "--for", "0s", "-o", "-", "--root", &root, "--redact", "@/no/such/file"]);
     assert!(missing.code == 2 && missing.stderr.contains("cannot read the key"), "{missing}");
-    let short = floodline(&["snapshot", "--root", &root, "--redact", "secret"]);
+    let file = tempfile::tempdir().expect("a folder");
+    let file = file.path().join("host.flr").display().to_string();
+    let short = floodline(&["snapshot", "--root", &root, "--redact", "secret", "-o", &file]);
     assert!(short.code == 0 && short.stderr.contains("fewer than 16 bytes"), "{}", short.stderr);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names that a redactor has to replace, and words that it has to keep.
 
 use super::Redactor;
 use crate::facts::{HostFacts, Mount};
