@@ -21,6 +21,7 @@ pub mod limits;
 pub mod load;
 pub mod missing;
 pub mod rules;
+pub mod settings;
 pub mod stretches;
 pub mod switches;
 pub mod synced;

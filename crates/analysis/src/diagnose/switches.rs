@@ -3,6 +3,7 @@
 //! pair of cgroups, from the events of a tracer. Files show only the kworkers that move them, and removed cgroups that linger.
 
 use super::derived::Derived;
+use floodline_kernel::{Behaviour, Switching, change};
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
@@ -55,6 +56,50 @@ pub struct Foreign {
     pub folios: u64,
     /// The inode it last happened to.
     pub last_ino: u64,
+}
+
+/// What is known of a kernel's way of switching, by its version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// No release of dying wbs: nothing is switched when a cgroup goes (before 5.14).
+    None,
+    /// Linear: moved inodes are appended (6.18, and stable releases with its fix).
+    Linear,
+    /// Contended, and quadratic with timestamp-dirty inodes.
+    Quadratic,
+    /// The version is not known.
+    Unknown,
+}
+
+impl Cost {
+    /// Of a kernel by its version and its stable release. Vendors carry backports in both directions.
+    pub fn of(behaviour: Option<Behaviour>) -> Cost {
+        let Some(behaviour) = behaviour else { return Cost::Unknown };
+        match behaviour.switching {
+            Switching { releases_dying: false, .. } => Cost::None,
+            Switching { sorts_by_age: true, .. } => Cost::Quadratic,
+            _ => Cost::Linear,
+        }
+    }
+
+    /// What evidence has beside the version.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Cost::None => "does not switch",
+            Cost::Linear => "has the fixes of 6.18",
+            Cost::Quadratic => "without the fixes of 6.18",
+            Cost::Unknown => "not known whether it has the fixes of 6.18",
+        }
+    }
+}
+
+/// Releases that have the fix, newest first.
+pub fn fixed_kernels() -> String {
+    let Some(fix) = change("switch-without-sorting") else { return "a newer one".to_owned() };
+    let stable = fix.backports.iter().rev().map(|backport| format!("{}.{}", backport.series, backport.patch));
+    let hashes: Vec<&str> = fix.commits.iter().filter_map(|commit| commit.hash).collect();
+    let releases: Vec<String> = std::iter::once(fix.since.to_string()).chain(stable).collect();
+    format!("{} or later (commits {})", releases.join(", "), hashes.join(" and "))
 }
 
 /// Kworkers of the workqueue that moves inodes.

@@ -2,7 +2,10 @@
 //! Time in waits for stable storage (fsync and its like), as rules see it: what is slow because a disk is, and not
 //! because of dirty throttling. From the events of a tracer.
 
+use crate::ledger;
+use crate::ledger::blame::Blame;
 use crate::report::Evidence;
+use floodline_record::human;
 use floodline_record::record::What;
 use floodline_record::traced::Who;
 use floodline_record::traced::waits::Operation;
@@ -52,6 +55,28 @@ impl Waits {
         }));
         rows
     }
+}
+
+/// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
+pub fn behind_others(window: &Window) -> Option<String> {
+    let is_for_others = |wait: &Blame| {
+        let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
+        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
+    };
+    // The longest stands first.
+    let wait = ledger::waits(window)?.into_iter().find(is_for_others)?;
+    let most = wait.files.first()?;
+    Some(format!(
+        "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
+        wait.process,
+        human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
+        wait.operation.name(),
+        wait.file.as_deref().unwrap_or("a file"),
+        wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64)),
+        wait.filesystem.as_deref().unwrap_or("all filesystems"),
+        human::percent(most.share),
+        most.name
+    ))
 }
 
 #[cfg(test)]

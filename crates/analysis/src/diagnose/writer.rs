@@ -4,6 +4,8 @@
 //! (issued by kworkers; known per cgroup and per disk, never per process). What the columns leave
 //! unattributed is a number of its own. What a process inherited from its children is theirs ([`heirs`]).
 
+use super::derived::Derived;
+use super::device::Device;
 use super::dirty::page_size;
 use super::heirs::{Inheritance, inheritances};
 use super::{cgroup, device};
@@ -17,6 +19,9 @@ use std::collections::BTreeMap;
 
 /// Clock ticks per second in `/proc`, on every architecture Linux has.
 const NANOS_PER_TICK: u64 = 10_000_000;
+
+/// Bytes dirtied, in multiples of what a device wrote, from which a process writes mostly elsewhere.
+const ELSEWHERE: f64 = 1.5;
 
 /// One process and what it wrote.
 #[derive(Clone, Copy)]
@@ -170,6 +175,24 @@ pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(Entity
     }
     let (cgroup, bytes) = by_cgroup.into_iter().max_by_key(|(_, bytes)| *bytes)?;
     Some((cgroup, bytes, dominant_share(writers, bytes)?))
+}
+
+/// Who may have written to a device. With one device it is everybody; with several, a process that dirtied much more than
+/// the device wrote writes mostly elsewhere.
+pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
+    let writers = derived.writers();
+    let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
+    let is_only = derived.drains().len() < 2;
+    let left = derived.dirty.now.map_or(0, |bytes| bytes.0);
+    // What was dirtied last may still be in memory, of all devices together.
+    let most = (ELSEWHERE * written as f64) as u64 + left.min(written);
+    let fits = |writer: &&Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
+    Writers {
+        processes: writers.processes.iter().filter(fits).copied().collect(),
+        period: writers.period,
+        machine_dirtied_bytes: writers.machine_dirtied_bytes.filter(|_| is_only),
+        disk_bytes: if is_only { writers.disk_bytes } else { Some(written) },
+    }
 }
 
 fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {

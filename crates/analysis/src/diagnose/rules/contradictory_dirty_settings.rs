@@ -6,12 +6,13 @@
 
 use crate::advise::{step, threshold};
 use crate::diagnose::derived::Derived;
+use crate::diagnose::settings::Settings;
 use crate::diagnose::{Rule, Verdict};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::Entity;
-use floodline_record::units::{Bytes, Centisecs, Ppm};
+use floodline_record::units::{Centisecs, Ppm};
 
 /// See the manual page.
 pub const RULE: Rule = Rule {
@@ -22,8 +23,6 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A byte setting below this was meant in another unit.
-const ABSURD_BYTES: u64 = 1 << 20;
 /// Share of the window with tasks waiting for I/O from which a limit that writers were over hurts.
 const HURTS_IO_PRESSURE: f64 = 0.05;
 /// The shortest age that anybody asks for.
@@ -31,26 +30,9 @@ const SHORTEST_EXPIRY: Centisecs = Centisecs(100);
 /// A machine's share of the thresholds, before a bdi's cap is one.
 const WHOLE: Ppm = Ppm(1_000_000);
 
-/// The pair of settings in force: bytes win where they are not zero.
-struct Settings {
-    ratio: u64,
-    bytes: u64,
-    background_ratio: u64,
-    background_bytes: u64,
-}
-
 fn check(derived: &Derived<'_>) -> Verdict {
-    let row = &derived.window.host.last;
-    let (Some(ratio), Some(bytes), Some(background_ratio), Some(background_bytes)) =
-        (row.dirty_ratio, row.dirty_bytes, row.dirty_background_ratio, row.dirty_background_bytes)
-    else {
+    let Some(settings) = Settings::of(&derived.window.host.last) else {
         return derived.not_checked(Source::SysctlVm, "vm.dirty_*");
-    };
-    let settings = Settings {
-        ratio: ratio.0,
-        bytes: bytes.0,
-        background_ratio: background_ratio.0,
-        background_bytes: background_bytes.0,
     };
     let mut findings = Vec::new();
     findings.extend(tiny_limit(derived, &settings).or_else(|| void_background(derived, &settings)));
@@ -62,16 +44,11 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if findings.is_empty() {
         return Verdict::Clear(format!(
             "background {} below limit {}, one unit, periodic writeback on",
-            shown(settings.background_ratio, settings.background_bytes),
-            shown(settings.ratio, settings.bytes)
+            settings.background(),
+            settings.limit()
         ));
     }
     Verdict::Found(findings)
-}
-
-/// "10 %" or "50.0 MiB".
-fn shown(ratio: u64, bytes: u64) -> String {
-    if bytes > 0 { human::bytes(bytes as f64) } else { format!("{ratio} %") }
 }
 
 fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: &str, plan: Vec<Step>) -> Finding {
@@ -94,16 +71,14 @@ fn finding(severity: Severity, summary: String, evidence: Vec<Evidence>, cause: 
 
 /// The limit is zero or absurdly small: every writer of the machine is throttled.
 fn tiny_limit(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
-    let is_zero = settings.bytes == 0 && settings.ratio == 0;
-    let is_absurd = settings.bytes > 0 && settings.bytes < ABSURD_BYTES;
-    if !is_zero && !is_absurd {
+    if !settings.has_tiny_limit() {
         return None;
     }
     let pressure = derived.dirty.io_pressure_some;
     let hurts = derived.dirty.can_have_throttled == Some(true) && pressure.is_some_and(|p| p >= HURTS_IO_PRESSURE);
-    let name = if is_zero { "vm.dirty_ratio" } else { "vm.dirty_bytes" };
-    let value = shown(settings.ratio, settings.bytes);
-    let mut evidence = vec![limit_evidence(settings)];
+    let name = if settings.bytes == 0 { "vm.dirty_ratio" } else { "vm.dirty_bytes" };
+    let value = settings.limit();
+    let mut evidence = vec![settings.limit_row()];
     evidence.extend(derived.dirty.hard_threshold_row());
     evidence.extend(derived.dirty.peak.map(|peak| Evidence::bytes("Most dirty", peak.0, "/proc/vmstat nr_dirty")));
     evidence.extend(derived.dirty.io_pressure_row().map(|row| row.against(HURTS_IO_PRESSURE)));
@@ -131,29 +106,18 @@ fn sensible(derived: &Derived<'_>) -> Vec<Step> {
 
 /// The background threshold is zero or absurdly small while the limit is not.
 fn tiny_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
-    let is_zero = settings.background_bytes == 0 && settings.background_ratio == 0;
-    let is_absurd = settings.background_bytes > 0 && settings.background_bytes < ABSURD_BYTES;
-    let limit_is_tiny = settings.bytes < ABSURD_BYTES && (settings.bytes > 0 || settings.ratio == 0);
-    if limit_is_tiny || !(is_zero || is_absurd) {
+    if settings.has_tiny_limit() || !settings.has_tiny_background() {
         return None;
     }
-    let value = shown(settings.background_ratio, settings.background_bytes);
+    let value = settings.background();
     Some(finding(
         Severity::Warning,
         format!("The background threshold is {value}: the flusher never rests and every page is written at once."),
-        vec![background_evidence(settings)],
+        vec![settings.background_row()],
         "Whatever is dirty is over the background threshold, so the flusher writes it immediately. Pages that are \
          rewritten often are then written as often as the device allows instead of once in half a minute.",
-        half_of_limit(derived, settings),
+        derived.sysctls(&[settings.background_at_half()]),
     ))
-}
-
-/// A background threshold that is half of the limit, in the limit's unit.
-fn half_of_limit(derived: &Derived<'_>, settings: &Settings) -> Vec<Step> {
-    match settings.bytes {
-        0 => derived.sysctls(&[("vm.dirty_background_ratio", (settings.ratio / 2).max(1))]),
-        bytes => derived.sysctls(&[("vm.dirty_background_bytes", bytes / 2)]),
-    }
 }
 
 /// The background threshold is at or above the limit, so the kernel uses half of the limit.
@@ -170,31 +134,29 @@ fn void_background(derived: &Derived<'_>, settings: &Settings) -> Option<Finding
     if !is_void {
         return None;
     }
-    let mut evidence = vec![background_evidence(settings).against_text(shown(settings.ratio, settings.bytes))];
+    let mut evidence = vec![settings.background_row().against_text(settings.limit())];
     evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
-    evidence.push(limit_evidence(settings));
+    evidence.push(settings.limit_row());
     Some(finding(
         Severity::Info,
         format!(
             "The background threshold of {} is void: it is not below the limit of {}, so half of the limit is used.",
-            shown(settings.background_ratio, settings.background_bytes),
-            shown(settings.ratio, settings.bytes)
+            settings.background(),
+            settings.limit()
         ),
         evidence,
         "domain_dirty_limits() replaces a background threshold that is not below the limit by half of the limit.",
-        half_of_limit(derived, settings),
+        derived.sysctls(&[settings.background_at_half()]),
     ))
 }
 
 /// One threshold in bytes, the other in percent, neither void.
 fn mixed_pair(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
-    let mixed = (settings.bytes > 0 && settings.background_ratio > 0 && settings.background_bytes == 0)
-        || (settings.background_bytes > 0 && settings.ratio > 0 && settings.bytes == 0);
-    if !mixed {
+    if !settings.are_mixed() {
         return None;
     }
     let (hard, background) = (derived.dirty.hard_threshold?, derived.dirty.background_threshold?);
-    let mut evidence = vec![limit_evidence(settings), background_evidence(settings)];
+    let mut evidence = vec![settings.limit_row(), settings.background_row()];
     evidence.extend(derived.dirty.hard_threshold_row());
     evidence.extend(derived.dirty.background_threshold_row("Background threshold in force"));
     Some(finding(
@@ -327,21 +289,6 @@ fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
             capped.iter().filter_map(|(name, _)| step::strict_limit(name, true)).collect(),
         )
     })
-}
-
-fn limit_evidence(settings: &Settings) -> Evidence {
-    match settings.bytes {
-        0 => Evidence::reading("Limit", floodline_record::units::Percent(settings.ratio), "/proc/sys/vm/dirty_ratio"),
-        bytes => Evidence::reading("Limit", Bytes(bytes), "/proc/sys/vm/dirty_bytes"),
-    }
-}
-
-fn background_evidence(settings: &Settings) -> Evidence {
-    let percent = floodline_record::units::Percent(settings.background_ratio);
-    match settings.background_bytes {
-        0 => Evidence::reading("Background setting", percent, "/proc/sys/vm/dirty_background_ratio"),
-        bytes => Evidence::reading("Background setting", Bytes(bytes), "/proc/sys/vm/dirty_background_bytes"),
-    }
 }
 
 #[cfg(test)]

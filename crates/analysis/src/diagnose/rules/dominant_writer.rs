@@ -6,9 +6,10 @@
 
 mod evidence;
 mod remedy;
+mod trouble;
 
+use self::trouble::{Trouble, outruns, trouble};
 use crate::diagnose::derived::Derived;
-use crate::diagnose::device::{self, Device, Interval};
 use crate::diagnose::waiting::{self, Waiter};
 use crate::diagnose::writer::{self, Period, Writer, Writers};
 use crate::diagnose::{Rule, Verdict, cgroup};
@@ -37,16 +38,12 @@ const STALL_AWAIT_S: f64 = 0.3;
 const BUSY_SHARE: f64 = 0.25;
 /// Utilisation of a disk that is worth knowing.
 const FELT_UTILISATION: f64 = 0.2;
-/// Share of the window with a saturated disk from which the writer is faster than the disk.
-const OUTRUNS_SHARE: f64 = 0.8;
 /// Utilisation from which a queue is what others wait for.
 const BUSY_UTILISATION: f64 = 0.5;
 /// Mean requests in flight while busy that are a queue: somebody waits for somebody else's.
 const QUEUED: f64 = 4.0;
 /// Dirtied bytes per application byte that are worth a sentence.
 const AMPLIFIED: f64 = 4.0;
-/// Bytes dirtied, in multiples of what a device wrote, from which a process writes mostly elsewhere.
-const ELSEWHERE: f64 = 1.5;
 /// Bytes since the start of journald that are worth knowing in one look.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
@@ -71,25 +68,6 @@ impl Dominant<'_, '_> {
 
     fn is_children(&self) -> bool {
         self.cgroup.is_none() && self.writer.is_by_children()
-    }
-}
-
-/// What the most troubled disk went through.
-struct Trouble<'a> {
-    device: Device<'a>,
-    utilisation: f64,
-    saturated_s: f64,
-    small_saturated_s: f64,
-    await_max_s: f64,
-    /// Mean requests in flight while it was busy.
-    queue: f64,
-}
-
-impl Trouble<'_> {
-    /// Which of two disks suffers more.
-    fn worse(&self, other: &Trouble<'_>) -> std::cmp::Ordering {
-        let small = self.small_saturated_s.total_cmp(&other.small_saturated_s);
-        small.then(self.utilisation.total_cmp(&other.utilisation))
     }
 }
 
@@ -123,7 +101,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         .iter()
         .filter_map(|drain| {
             let trouble = drain.bottoms().iter().filter_map(trouble).max_by(|one, other| one.worse(other))?;
-            let on_it = writers_on(derived, writers, drain);
+            let on_it = writer::on_device(derived, drain);
             let dominant = self::dominant(derived, &on_it)?;
             let severity = severity(derived, &trouble, &dominant, &on_it)?;
             Some(finding(derived, &on_it, &dominant, severity, Some(&trouble)))
@@ -144,23 +122,6 @@ fn check(derived: &Derived<'_>) -> Verdict {
         human::percent(dominant.share),
         human::bytes_per_second(dominant.dirtied_bytes as f64 / derived.seconds)
     ))
-}
-
-/// Who may have written to a device. With one device it is everybody; with several, a process that dirtied much more than
-/// the device wrote writes mostly elsewhere.
-fn writers_on<'a>(derived: &Derived<'a>, writers: &Writers<'a>, drain: &Device<'_>) -> Writers<'a> {
-    let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
-    let is_only = derived.drains().len() < 2;
-    let left = derived.dirty.now.map_or(0, |bytes| bytes.0);
-    // What was dirtied last may still be in memory, of all devices together.
-    let most = (ELSEWHERE * written as f64) as u64 + left.min(written);
-    let fits = |writer: &&Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
-    Writers {
-        processes: writers.processes.iter().filter(fits).copied().collect(),
-        period: writers.period,
-        machine_dirtied_bytes: writers.machine_dirtied_bytes.filter(|_| is_only),
-        disk_bytes: if is_only { writers.disk_bytes } else { Some(written) },
-    }
 }
 
 fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<Dominant<'w, 'a>> {
@@ -204,25 +165,6 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
     dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application.max(1) as f64)
 }
 
-fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
-    let intervals = device.intervals();
-    let total = |wanted: fn(&&Interval) -> bool| intervals.iter().filter(wanted).map(|interval| interval.seconds).sum();
-    let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
-    let small = |interval: &&Interval| {
-        interval.is_saturated()
-            && interval.writes >= interval.reads
-            && interval.mean_write().is_some_and(|bytes| bytes <= device::SMALL_WRITE)
-    };
-    Some(Trouble {
-        device: *device,
-        utilisation: device.utilisation()?,
-        saturated_s: total(writes_mostly),
-        small_saturated_s: total(small),
-        await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
-        queue: device.queue().unwrap_or(0.0),
-    })
-}
-
 /// How bad it is: what the disk went through, and whether anybody but the writer waited.
 fn severity(
     derived: &Derived<'_>,
@@ -257,11 +199,6 @@ fn severity(
     };
     // Who writes alone waits for himself, as he must.
     Some(if is_alone { Severity::Info } else { severity })
-}
-
-/// Whether the disk was full nearly all the time: it takes no more, whatever is set.
-fn outruns(derived: &Derived<'_>, trouble: &Trouble<'_>) -> bool {
-    trouble.saturated_s >= OUTRUNS_SHARE * derived.seconds
 }
 
 /// One look: only totals since each process was started. Long-running services differ in age, so only

@@ -10,13 +10,10 @@ use crate::diagnose::database::{self, Database};
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Device;
 use crate::diagnose::waiting::{self, Waiter};
-use crate::diagnose::{Rule, Verdict, cgroup, load, missing, writer};
-use crate::ledger;
-use crate::ledger::blame::Blame;
+use crate::diagnose::{Rule, Verdict, cgroup, load, missing, synced, writer};
 use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
-use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 
 /// See the manual page.
@@ -129,28 +126,6 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     }
 }
 
-/// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
-fn traced(derived: &Derived<'_>) -> Option<String> {
-    let is_for_others = |wait: &Blame| {
-        let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
-        matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range) && !own
-    };
-    // The longest stands first.
-    let wait = ledger::waits(derived.window)?.into_iter().find(is_for_others)?;
-    let most = wait.files.first()?;
-    Some(format!(
-        "{} waited {} in {} of {} while {} of {} were queued, {} of it {}.",
-        wait.process,
-        human::seconds(Nanos(wait.lasted_ns).as_secs_f64()),
-        wait.operation.name(),
-        wait.file.as_deref().unwrap_or("a file"),
-        wait.queued_bytes.map_or_else(|| "data".to_owned(), |bytes| human::bytes(bytes as f64)),
-        wait.filesystem.as_deref().unwrap_or("all filesystems"),
-        human::percent(most.share),
-        most.name
-    ))
-}
-
 fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Database], others: Option<&[Waiter]>) -> Finding {
     let disk = queue.device.name;
     // A moment in a long look is no incident, whoever waited.
@@ -234,7 +209,7 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Database], other
         rule: RULE.name,
         severity,
         summary,
-        confirmed: traced(derived),
+        confirmed: synced::behind_others(derived.window),
         evidence,
         cause: format!(
             "The flusher hands the disk as much as the queue takes at once. An fsync is a few small writes, a journal \

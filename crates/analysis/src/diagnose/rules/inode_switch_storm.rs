@@ -6,10 +6,9 @@
 #![doc = include_str!("inode_switch_storm.md")]
 
 use crate::diagnose::derived::Derived;
-use crate::diagnose::switches::{self, Moves, Pair};
+use crate::diagnose::switches::{self, Cost, Moves, Pair};
 use crate::diagnose::{Rule, Verdict, cgroup};
 use crate::report::{Brief, Evidence, Finding, Severity, Step, When};
-use floodline_kernel::{Behaviour, Switching, change};
 use floodline_record::facts::HostFacts;
 use floodline_record::gap::Source;
 use floodline_record::human;
@@ -36,29 +35,6 @@ const STORM_S: f64 = 10.0;
 const LEAST_CPU_S: f64 = 0.5;
 /// Reclaimable slab of one cgroup that may hold very many inodes, about 100,000 of 1 KiB.
 const MANY_INODES: u64 = 100 << 20;
-
-/// What is known of a kernel's way of switching, by its version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cost {
-    /// No release of dying wbs: nothing is switched when a cgroup goes (before 5.14).
-    None,
-    /// Linear: moved inodes are appended (6.18, and stable releases with its fix).
-    Linear,
-    /// Contended, and quadratic with timestamp-dirty inodes.
-    Quadratic,
-    /// The version is not known.
-    Unknown,
-}
-
-/// What the kernel does, as its version and its stable release tell. Vendors carry backports in both directions.
-fn cost(behaviour: Option<Behaviour>) -> Cost {
-    let Some(behaviour) = behaviour else { return Cost::Unknown };
-    match behaviour.switching {
-        Switching { releases_dying: false, .. } => Cost::None,
-        Switching { sorts_by_age: true, .. } => Cost::Quadratic,
-        _ => Cost::Linear,
-    }
-}
 
 /// What switching did, and what waits to be switched.
 struct Storm {
@@ -149,7 +125,7 @@ fn storm(derived: &Derived<'_>, facts: &HostFacts) -> Storm {
             .filter(|mount| mount.has_option("lazytime") && !mount.has_option("ro"))
             .map(|mount| mount.mount_point.to_string())
             .collect(),
-        cost: cost(derived.behaviour),
+        cost: Cost::of(derived.behaviour),
         moves: switches::moves(derived.window),
     }
 }
@@ -210,7 +186,11 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
     }
     let release = derived.window.facts.as_ref().map(|facts| Name::new(&facts.kernel_release).to_string());
     evidence.extend(release.map(|release| {
-        Evidence::text("Kernel, by its version", format!("{release}: {}", said(storm.cost)), "uname -r, an assumption")
+        Evidence::text(
+            "Kernel, by its version",
+            format!("{release}: {}", storm.cost.in_words()),
+            "uname -r, an assumption",
+        )
     }));
     let (plan, trade_off) = remedy(derived, storm);
     let whose = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES).map(|(id, _)| derived.label(id));
@@ -258,15 +238,6 @@ fn confirmed(derived: &Derived<'_>, storm: &Storm) -> Option<String> {
     Some(text)
 }
 
-fn said(cost: Cost) -> &'static str {
-    match cost {
-        Cost::None => "does not switch",
-        Cost::Linear => "has the fixes of 6.18",
-        Cost::Quadratic => "without the fixes of 6.18",
-        Cost::Unknown => "not known whether it has the fixes of 6.18",
-    }
-}
-
 fn cause(storm: &Storm) -> String {
     let lazytime = match (storm.cost, storm.lazytime.is_empty()) {
         (Cost::Linear | Cost::None, _) | (_, true) => "",
@@ -283,22 +254,13 @@ fn cause(storm: &Storm) -> String {
     )
 }
 
-/// Releases that have the fix, newest first.
-fn fixed_kernels() -> String {
-    let Some(fix) = change("switch-without-sorting") else { return "a newer one".to_owned() };
-    let stable = fix.backports.iter().rev().map(|backport| format!("{}.{}", backport.series, backport.patch));
-    let hashes: Vec<&str> = fix.commits.iter().filter_map(|commit| commit.hash).collect();
-    let releases: Vec<String> = std::iter::once(fix.since.to_string()).chain(stable).collect();
-    format!("{} or later (commits {})", releases.join(", "), hashes.join(" and "))
-}
-
 fn remedy(derived: &Derived<'_>, storm: &Storm) -> (Vec<Step>, String) {
     let mut plan = Vec::new();
     if storm.cost == Cost::Quadratic || storm.cost == Cost::Unknown {
         plan.push(Step {
             when: When::Later,
             write: "kernel".to_owned(),
-            value: fixed_kernels(),
+            value: switches::fixed_kernels(),
             undo: "boot the old kernel".to_owned(),
             command: "# Install a newer kernel package and reboot.".to_owned(),
         });
@@ -322,6 +284,7 @@ fn remedy(derived: &Derived<'_>, storm: &Storm) -> (Vec<Step>, String) {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
+    use floodline_kernel::Behaviour;
     use floodline_record::gap::Cause;
     use floodline_record::units::Bytes;
     use floodline_testkit::incidents::*;
@@ -377,7 +340,7 @@ mod tests {
     fn kernels_by_version() {
         let check = |release: &str, expect: Cost| {
             let facts = HostFacts { kernel: release.parse().ok(), ..HostFacts::default() };
-            assert_eq!(cost(Behaviour::of_host(&facts)), expect, "{release}");
+            assert_eq!(Cost::of(Behaviour::of_host(&facts)), expect, "{release}");
         };
         check("5.10.223", Cost::None);
         check("5.15.0", Cost::Quadratic);

@@ -4,6 +4,7 @@
 use super::*;
 use crate::diagnose::{check_rule, first_finding};
 use floodline_record::gap::Cause;
+use floodline_record::units::Bytes;
 use floodline_record::units::{BytesPerSecond, Count, Pages};
 use floodline_testkit::incidents::{dirty_cliff, dirty_cliff_cured, dirty_cliff_published};
 use floodline_testkit::{Fixture, mib, mib_pages, secs};

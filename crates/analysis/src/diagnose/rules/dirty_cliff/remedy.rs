@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What let data pile up, and what helps: smaller thresholds, or a shorter age.
+
+use super::{RULE, is_of_one};
+use crate::advise::threshold;
+use crate::diagnose::burst::Trigger;
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::Speed;
+use crate::diagnose::throttle;
+use crate::report::{Brief, Evidence, Finding, Severity, Step};
+use floodline_record::units::Bytes;
+
+/// An age that nothing shorter improves much, seconds.
+const SHORT_AGE_S: f64 = 3.5;
+
+/// What piled up, as far as cause and cure depend on it.
+pub(super) struct Pile {
+    /// Whether operations and not bytes are the device's limit.
+    pub(super) by_operations: bool,
+    pub(super) speed: Speed,
+    /// Bytes dirtied per second.
+    pub(super) rate: f64,
+    /// What the burst was for, where there was one.
+    pub(super) trigger: Option<Trigger>,
+    /// Whether a trace shows that.
+    pub(super) is_traced: bool,
+}
+
+/// Completes a finding: why it piled up, what helps, and what that costs.
+pub(super) fn finish(
+    derived: &Derived<'_>,
+    severity: Severity,
+    summary: String,
+    evidence: Vec<Evidence>,
+    pile: Pile,
+) -> Finding {
+    let Pile { by_operations, speed, rate, trigger, is_traced } = pile;
+    let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
+    let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
+    let (cause, plain) = match trigger {
+        Some(Trigger::Asked) => (
+            "Neither the amount nor the age of the dirty data was enough to wake the flusher: a sync, an fsync of a \
+             large file or an unmount asked for it",
+            "A sync, an fsync of a large file or an unmount asked for the data",
+        ),
+        _ if trigger == Some(Trigger::Amount) || reached.is_some_and(was_reached) => (
+            "Dirty data reached the background threshold, which is more than this device writes in a second",
+            "The kernel starts writing late: at an amount that this disk needs more than a second for",
+        ),
+        Some(Trigger::Unknown) => (
+            "Dirty data stayed below the background threshold and were there before the first sample. Their age, a \
+             sync, an fsync of a large file or an unmount may have woken the flusher",
+            "The kernel writes nothing until the data are old enough or a sync asks for them, and then all of it",
+        ),
+        _ => (
+            "Dirty data stay below the background threshold. Their age wakes the flusher, which then writes all that \
+             has expired",
+            "The kernel writes nothing until the data are old enough, and then all of it",
+        ),
+    };
+    // By level and age alone another cause is possible.
+    let likely = match trigger {
+        Some(_) if !is_traced && derived.window.traced.contains("flusher") => {
+            " Amount and age make this likely. The flusher itself wrote too little of it to be the reason."
+        }
+        Some(_) if !is_traced => {
+            " Amount and age make this likely. Only a trace shows what woke the flusher: floodline doctor --trace on."
+        }
+        _ => "",
+    };
+    // Counted where it was traced, otherwise what the level allows.
+    let paused = throttle::total(derived.window, None).map(|pauses| pauses.count > 0);
+    let throttled = match paused.or(derived.dirty.can_have_throttled) {
+        Some(false) => " vm.dirty_ratio is not to blame: no writer was throttled by it.",
+        Some(true) if paused.is_some() => " Some writers were paused in dirty throttling too.",
+        Some(true) => " Writers were over the freerun ceiling too and were throttled.",
+        None => "",
+    };
+    let too_fast = !by_operations && rate > speed.value;
+    let faster = if too_fast {
+        " Programs dirty more than the device writes. Then no setting helps fsync: the disk is full either way."
+    } else {
+        ""
+    };
+    let one_writer = is_of_one(derived, by_operations);
+    let (plan, trade_off) = match one_writer {
+        true => (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned()),
+        false => remedy(derived, by_operations, speed),
+    };
+    let brief = Brief {
+        because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
+        who: String::new(),
+        expect: match too_fast {
+            _ if one_writer => {
+                "No setting makes a program write less. Let it write less or in larger pieces, move its \
+                                files to another disk, or set MemoryHigh= for its unit."
+                    .to_owned()
+            }
+            true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
+            false => {
+                "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
+            }
+        },
+        costs: match one_writer {
+            true => String::new(),
+            false => "Pages that are rewritten often are written more often.".to_owned(),
+        },
+    };
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        evidence,
+        cause: format!("{cause}.{likely}{throttled}{faster}"),
+        brief,
+        plan,
+        trade_off,
+        ..Finding::default()
+    }
+}
+
+/// Bytes where no cgroup is starved by them, otherwise a shorter age at unchanged thresholds. Operations
+/// are not bytes: a threshold cannot hold "thirty writes", a short age can.
+fn remedy(derived: &Derived<'_>, by_operations: bool, speed: Speed) -> (Vec<Step>, String) {
+    let needs = threshold::Needs::of(derived, Some(speed));
+    let advice = threshold::choose(&needs)
+        .filter(|advice| !by_operations && matches!(advice.pair, threshold::Pair::Bytes { .. }));
+    let lower = advice.as_ref().and_then(|advice| threshold::lowering(derived, advice));
+    if let Some((advice, pair)) = advice.as_ref().zip(lower) {
+        return (
+            derived.sysctls(&pair.changes()),
+            format!(
+                "{} {} Instead, at unchanged thresholds: vm.dirty_expire_centisecs=300 and \
+                 vm.dirty_writeback_centisecs=100.",
+                advice.why, advice.trade_off
+            ),
+        );
+    }
+    let shorter_age = shorter_age(derived);
+    let costs = " Pages that are rewritten often are written up to ten times as often.";
+    let why = match (&advice, by_operations, shorter_age.is_empty()) {
+        (_, _, true) => {
+            "The thresholds and the age in force are already as low as is useful: no setting of vm cures this. Write \
+             less, spread the writes, or use a faster disk."
+        }
+        (Some(_), ..) => "A shorter age, because the thresholds in force do not cause this.",
+        (None, true, _) => {
+            "A shorter age, because the device is limited by operations, which no byte threshold counts."
+        }
+        (None, false, _) => {
+            "A shorter age, because byte thresholds do not fit here: they would starve cgroups with memory limits, or \
+             the speed of the device is not known."
+        }
+    };
+    let costs = if shorter_age.is_empty() { "" } else { costs };
+    (shorter_age, format!("{why}{costs}"))
+}
+
+/// An age of three seconds, looked at each second: nothing where the one in force is as short.
+fn shorter_age(derived: &Derived<'_>) -> Vec<Step> {
+    let is_short = derived.dirty.expiry_seconds.is_some_and(|expiry| expiry <= SHORT_AGE_S);
+    if is_short {
+        return Vec::new();
+    }
+    derived.sysctls(&[("vm.dirty_expire_centisecs", 300), ("vm.dirty_writeback_centisecs", 100)])
+}

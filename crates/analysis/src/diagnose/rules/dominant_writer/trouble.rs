@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a disk went through: how long it was full, of small writes above all, and how long a write took.
+
+use crate::diagnose::derived::Derived;
+use crate::diagnose::device::{self, Device, Interval};
+
+/// Share of the window with a saturated disk from which the writer is faster than the disk.
+const OUTRUNS_SHARE: f64 = 0.8;
+
+/// What the most troubled disk went through.
+pub(super) struct Trouble<'a> {
+    pub(super) device: Device<'a>,
+    pub(super) utilisation: f64,
+    pub(super) saturated_s: f64,
+    pub(super) small_saturated_s: f64,
+    pub(super) await_max_s: f64,
+    /// Mean requests in flight while it was busy.
+    pub(super) queue: f64,
+}
+
+impl Trouble<'_> {
+    /// Which of two disks suffers more.
+    pub(super) fn worse(&self, other: &Trouble<'_>) -> std::cmp::Ordering {
+        let small = self.small_saturated_s.total_cmp(&other.small_saturated_s);
+        small.then(self.utilisation.total_cmp(&other.utilisation))
+    }
+}
+
+/// What a disk went through; `None` where its time was not read.
+pub(super) fn trouble<'a>(device: &Device<'a>) -> Option<Trouble<'a>> {
+    let intervals = device.intervals();
+    let total = |wanted: fn(&&Interval) -> bool| intervals.iter().filter(wanted).map(|interval| interval.seconds).sum();
+    let writes_mostly = |interval: &&Interval| interval.is_saturated() && interval.writes >= interval.reads;
+    let small = |interval: &&Interval| {
+        interval.is_saturated()
+            && interval.writes >= interval.reads
+            && interval.mean_write().is_some_and(|bytes| bytes <= device::SMALL_WRITE)
+    };
+    Some(Trouble {
+        device: *device,
+        utilisation: device.utilisation()?,
+        saturated_s: total(writes_mostly),
+        small_saturated_s: total(small),
+        await_max_s: intervals.iter().filter_map(|interval| interval.write_await_s).fold(0.0, f64::max),
+        queue: device.queue().unwrap_or(0.0),
+    })
+}
+
+/// Whether the disk was full nearly all the time: it takes no more, whatever is set.
+pub(super) fn outruns(derived: &Derived<'_>, trouble: &Trouble<'_>) -> bool {
+    trouble.saturated_s >= OUTRUNS_SHARE * derived.seconds
+}
