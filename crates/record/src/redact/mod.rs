@@ -353,7 +353,7 @@ impl Redactor {
             let is_kernels =
                 ["/proc/", "/sys/"].iter().any(|start| body.starts_with(start)) && !body.starts_with("/sys/fs/cgroup/");
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.+:%=<>{},-~…×".contains(c);
-            match body.contains('/') && !is_kernels || !is_kernels && !body.chars().all(is_plain) {
+            match !is_kernels && (body.contains('/') || !body.chars().all(is_plain)) {
                 true => word.replace(body, &self.path(&Name::from_escaped(body)).to_string()),
                 false => word.to_owned(),
             }
