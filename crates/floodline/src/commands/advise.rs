@@ -22,8 +22,8 @@ use std::path::PathBuf;
 #[command(
     name = "advise",
     after_help = "Tries settings on the twin of the recording. Constraints come first: data at risk, the smallest cgroup \
-        limit, the longest pause. Then the goal decides, by the worst part of the recording. Leaving the host as it is and \
-        the kernel's default are always candidates. Data at risk is what a power cut would lose: dirty data and data \
+        limit, the longest pause. Then the goal decides, by the worst part of the recording. The present settings \
+        and the kernel's defaults are always candidates. Data at risk is what a power cut would lose: dirty data and data \
         under writeback. Settings are advised only if they are better by more than the error \
         of the back-test.\n\n\
         Examples:\n  \
@@ -42,7 +42,7 @@ pub(crate) struct Advise {
     /// Longest pause of a write call, e.g. 200ms [default: as long as now, at least 200ms]
     #[arg(long, value_name = "DURATION", value_parser = parse_pause)]
     max_pause: Option<f64>,
-    /// Folios of 2 MiB that the smallest cgroup limit holds
+    /// Smallest dirty limit of a cgroup to allow, in folios of 2 MiB
     #[arg(long, value_name = "N", default_value_t = FOLIOS)]
     min_folios: u64,
     /// Number of settings to try

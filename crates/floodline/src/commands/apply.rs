@@ -27,13 +27,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Change settings of this host, and undo it unless it is confirmed
+/// Change settings of this host, and undo the change unless it is confirmed
 #[derive(clap::Parser)]
 #[command(
     name = "apply",
     after_help = "A guard starts before the first write. It puts every old value back when the time to confirm is \
         over, when tasks of the host stall on I/O, when a writer waits for longer than the plan allows, when --probe \
-        fails, and when this program dies. A value that another program changed meanwhile is left. A reboot also brings \
+        fails, and when this program dies. A value that another program changed meanwhile is not touched. A reboot also brings \
         the old values back: files are written by floodline confirm, and only with --persist.\n\n\
         Examples:\n  \
         floodline apply plan.json --dry-run\n  \
@@ -61,7 +61,7 @@ pub(crate) struct Apply {
     /// Undo the change unless floodline confirm succeeds within this time
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_within)]
     confirm_within: Duration,
-    /// When it is confirmed, also write files that set it at boot
+    /// When the change is confirmed, also write files that set it at boot
     #[arg(long)]
     persist: bool,
     /// Shell command to run every 5 s; undo the change if it fails

@@ -26,7 +26,7 @@ use std::time::Duration;
 #[command(
     name = "serve",
     after_help = "Takes a sample every second until Ctrl-C. Metrics are at /metrics in the text formats of \
-        Prometheus and OpenMetrics. A scrape formats the last sample and reads nothing.\n\n\
+        Prometheus and OpenMetrics. A scrape returns the last sample and reads no files.\n\n\
         With --ring, samples are also kept in a folder: each sample of the last minutes, and fewer of older ones. \
         I/O pressure, a new finding, a task that waits too long, and floodline mark each start an incident. \
         An incident is a recording, from a minute before to a minute after, and its report.\n\n\
@@ -37,7 +37,7 @@ use std::time::Duration;
         floodline serve --print-dashboard > floodline-dashboard.json"
 )]
 pub(crate) struct ServeCommand {
-    /// Address for scrapers, or none. A socket that systemd passes is used instead
+    /// Address at which metrics can be scraped, or none for no metrics. A socket that systemd passes is used instead
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9469")]
     listen: String,
     /// Time between two samples
@@ -58,10 +58,10 @@ pub(crate) struct ServeCommand {
     /// Start an incident if one task waits this long
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     on_wait: Duration,
-    /// Time after an incident in which the same trigger on the same subject is only counted
+    /// Time after an incident in which the same trigger for the same task or finding starts no other incident. It is counted
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     cooldown: Duration,
-    /// Incidents kept in 24 hours
+    /// Largest number of incidents kept in 24 hours
     #[arg(long, value_name = "COUNT", default_value = "10")]
     incidents_per_day: usize,
     /// Command to run after each incident, with the incident as JSON on standard input. All arguments after this option belong to the command

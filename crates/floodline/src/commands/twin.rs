@@ -16,7 +16,7 @@ use floodline_view::twin as view;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Make a scenario from a recording: this host, as the model and the lab can run it
+/// Make a scenario from a recording, which the model and the lab can run
 #[derive(clap::Parser)]
 #[command(
     name = "twin",
@@ -58,7 +58,7 @@ pub(crate) enum Demand {
     /// A clock: each write begins at its recorded time
     #[default]
     Open,
-    /// The write before: each write begins after it and the work between them
+    /// The previous write: each write begins when the previous one and the work after it have ended
     Closed,
 }
 

@@ -41,13 +41,13 @@ pub(crate) struct Verify {
     /// Number of the change [default: the last one in force], recordings before and after it, or both
     #[arg(value_name = "ID | FILE", num_args = 0..=3)]
     what: Vec<PathBuf>,
-    /// Alternate on this host. A block is without, with, with, without the change, or the reverse; a coin decides
+    /// Switch the change on and off on this host, and compare. The parts of a block are without, with, with, without the change, or the reverse, at random
     #[arg(long, value_name = "BLOCKSxDURATION", value_parser = parse_design)]
     switchback: Option<Design>,
-    /// Compare although the loads differ: for a change that itself makes the writes fewer
+    /// Compare even if the loads differ. Meant for a change that itself reduces the writes
     #[arg(long, conflicts_with = "switchback")]
     any_load: bool,
-    /// Largest difference that counts as none, in percent
+    /// A difference of up to this percentage counts as no difference
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_difference)]
     difference: f64,
     #[command(flatten)]

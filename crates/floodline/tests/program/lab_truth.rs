@@ -244,11 +244,11 @@ fn table(truths: &[Truth], extent: Extent) -> String {
     };
     line("queued − diskstats, bytes", &|truth| truth.beyond_diskstats().to_string());
     line("data credited to no process, bytes", &|truth| truth.totals(0)["unattributed_bytes"].to_string());
-    line("compressed data of btrfs, told as `not told`, bytes", &|truth| {
+    line("compressed data of btrfs, shown as `not told`, bytes", &|truth| {
         let of_it = |line: &Value| line["queued"]["unknown_bytes"].as_u64().filter(|_| line["is_bottom"] == true);
         truth.ledgers[0]["disks"].as_array().into_iter().flatten().filter_map(of_it).sum::<u64>().to_string()
     });
-    line("what trees of short-lived children wrote ÷ truth (77,000,231 bytes)", &|truth| {
+    line("bytes written by trees of short-lived children ÷ true bytes (77,000,231)", &|truth| {
         format!("{:.4}", truth.of_children())
     });
     line("pauses: slept ÷ asked for", &|truth| {

@@ -37,7 +37,7 @@ pub(super) struct Advise {
     /// Kernels, separated by commas
     #[arg(long, required = true, value_delimiter = ',', value_name = "KERNELS")]
     kernels: Vec<String>,
-    /// Variants to run where a scenario has them [default: incident, or all but remedy]
+    /// Variants to run; a scenario without such a variant skips it [default: incident, or all but remedy]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     variants: Vec<String>,
     #[command(flatten)]

@@ -62,7 +62,7 @@ pub(super) struct HowRemembered {
     /// Use recordings named SCENARIO.VARIANT.KERNEL.flr from this directory instead of running
     #[arg(long, value_name = "DIR")]
     recordings: Option<PathBuf>,
-    /// Start no runs: use only the recordings of that directory
+    /// Start no runs: use only the recordings of --recordings
     #[arg(long, requires = "recordings")]
     no_run: bool,
 }

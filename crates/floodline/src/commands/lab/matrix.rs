@@ -28,7 +28,7 @@ pub(super) struct Matrix {
     /// Kernels, oldest first, separated by commas
     #[arg(long, required = true, value_delimiter = ',', value_name = "KERNELS")]
     kernels: Vec<String>,
-    /// Variants to run where a scenario has them [default: incident and remedy, or all]
+    /// Variants to run; a scenario without such a variant skips it [default: incident and remedy, or all]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     variants: Vec<String>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(super) enum TableFormat {
     /// Text for people
     #[default]
     Text,
-    /// JSON for programs; every run as lab run prints it
+    /// JSON for programs: each run in the form that lab run prints
     Json,
     /// Markdown for documentation
     Markdown,

@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(clap::Args)]
 #[command(
     override_usage = "floodline lab shell [OPTIONS] --kernel <KERNEL> [SCENARIO]\n           [-- <COMMAND>...]",
-    after_help = "The guest and all its data are discarded afterwards. Its shell is bash, run as root. The \
+    after_help = "Without --system, the guest and all its data are discarded afterwards. Its shell is bash, run as root. The \
         guest contains floodline and the usual programs, from this machine's package lists.\n\n\
         With --system, the guest boots Debian with systemd from a disk. Packages are put on the disk when it is \
         made. Settings of the scenario become a file in /etc/sysctl.d. --power-cut ends the guest as a power failure \
@@ -58,7 +58,7 @@ pub(super) struct ShellCommand {
     /// Also install this package in the guest; may be repeated
     #[arg(long = "package", value_name = "PACKAGE")]
     packages: Vec<String>,
-    /// Boot Debian with systemd from this file, which is made if it is missing and keeps what the guest writes
+    /// Boot Debian with systemd from this file, which is created if missing and keeps what the guest writes
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
     /// Debian release of a new system, e.g. trixie [default: what this machine's package lists have]
