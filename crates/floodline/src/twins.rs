@@ -135,8 +135,9 @@ pub(crate) fn answer(
     Ok(answered.1)
 }
 
-/// After this the plan stays untried, whatever the machine does meanwhile.
-const LONGEST: Duration = Duration::from_millis(1500);
+/// After this time the plan stays untried, even if other programs took the CPUs meanwhile. A debug build simulates many
+/// times slower, and its tests run beside each other.
+const LONGEST: Duration = if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
 
 /// Reads a recording anew; `None` for standard input, which can be read once.
 pub(crate) fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {
