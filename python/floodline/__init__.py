@@ -14,8 +14,10 @@ Answers are the JSON of the program (``floodline doctor --format json`` and so o
 with their unit. A failed call raises ``floodline.Error``, whose ``hint`` says what to type next.
 """
 
+from floodline import fleet
 from floodline._error import Error
 from floodline._floodline import (
+    Preflight,
     Recording,
     Report,
     Run,
@@ -27,14 +29,19 @@ from floodline._floodline import (
     sweep,
 )
 
+from floodline.fleet import preflight
+
 __all__ = [
     "Error",
+    "Preflight",
     "Recording",
     "Report",
     "Run",
     "Sweep",
     "Table",
     "__version__",
+    "fleet",
+    "preflight",
     "scenarios",
     "simulate",
     "sweep",

@@ -17,7 +17,8 @@ import pytest
 
 def documented() -> list[tuple[str, str]]:
     """Names and documentation of everything that people see."""
-    found = [("floodline", floodline.__doc__ or "")]
+    found = [("floodline", floodline.__doc__ or ""), ("floodline.fleet", floodline.fleet.__doc__ or "")]
+    found += [(name, inspect.getdoc(getattr(floodline.fleet, name)) or "") for name in floodline.fleet.__all__]
     for name in floodline.__all__:
         thing = getattr(floodline, name)
         if isinstance(thing, types.ModuleType) or not callable(thing):
@@ -132,5 +133,5 @@ def test_a_panic_is_an_error() -> None:
 def test_nothing_else_is_imported() -> None:
     code = "import sys; before = set(sys.modules); import floodline; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.check_output([sys.executable, "-I", "-c", code], text=True, env={**os.environ}).split()
-    allowed = {"floodline", "floodline._error", "floodline._floodline", "__future__"}
+    allowed = {"floodline", "floodline._error", "floodline._floodline", "floodline.fleet", "__future__"}
     assert set(loaded) <= allowed, loaded

@@ -6,12 +6,14 @@
 mod arithmetic;
 mod boot;
 mod change;
+mod packed;
 mod read;
 mod row;
 mod rules;
 mod summary;
 
 pub use change::{Change, NotAChange};
+pub use packed::Packed;
 pub use read::{SAMPLES_MAX, Unreadable};
 pub use row::{Cause, Confidence, Row, SCHEMA, Verdict};
 pub use summary::{Group, SUMMARY_SCHEMA, Summary, keep_latest, thousands};

@@ -3,13 +3,13 @@
 //! units are in their names.
 
 use crate::change::Change;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Version of the JSON form of a row.
 pub const SCHEMA: &str = "floodline.preflight-row/1";
 
 /// What the change does to a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It makes the host wait or write more, by enough to be noticed.
@@ -41,7 +41,7 @@ impl Verdict {
 }
 
 /// How far an answer can be relied on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// A guess: the twin misses its own recording by more than 25 %, or one sample decides.
@@ -184,7 +184,7 @@ impl Serialize for Cause {
 }
 
 /// The answer for one host.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the host; of the file where the recording has none.
     pub host: String,
@@ -205,6 +205,7 @@ pub struct Row {
     /// What to type next; empty where nothing is to be done.
     pub hint: String,
     /// How bad it gets: 1 is just noticeable, 10 is ten times that. 0 where nothing gets worse.
+    #[serde(deserialize_with = "crate::packed::number")]
     pub severity: f64,
     /// How far the answer can be relied on.
     pub confidence: Confidence,
@@ -259,6 +260,7 @@ pub struct Row {
     /// Samples of the recording.
     pub samples: u64,
     /// Its length, seconds.
+    #[serde(deserialize_with = "crate::packed::number")]
     pub seconds: f64,
     /// Time of its last sample, nanoseconds since 1970 UTC.
     pub recorded_wall_ns: Option<u64>,

@@ -6,6 +6,7 @@
 mod arrow;
 mod change;
 mod failure;
+mod fleet;
 mod model;
 mod recording;
 mod report;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 /// The compiled part of floodline. Import `floodline` instead.
 #[pymodule(name = "_floodline", gil_used = false)]
 mod floodline_python {
+    #[pymodule_export]
+    use super::fleet::{_Rows, _change, _conclude, _judge, _unpack, Preflight};
     #[pymodule_export]
     use super::model::{Run, Sweep, scenarios, simulate, sweep};
     #[pymodule_export]

@@ -102,15 +102,24 @@ impl Source {
 
     /// Opens a file.
     pub(crate) fn open(path: &Path) -> Result<Source, Failure> {
-        let name = shown(path);
-        let is_regular = path.metadata().is_ok_and(|file| file.is_file());
-        let file = File::open(path)
-            .map_err(|error| Failure::new(format!("cannot open {name}: {error}")).hint(HOW_TO_RECORD))?;
-        if !is_regular {
-            return Err(Failure::new(format!("{name} is not a file"))
-                .hint("read its bytes first: floodline.Recording(open(PATH, \"rb\").read())"));
+        Source::file(path).map_err(|error| {
+            let failure = Failure::new(format!("cannot open {}: {error}", shown(path)));
+            match error.kind() {
+                io::ErrorKind::Unsupported => {
+                    failure.hint("read its bytes first: floodline.Recording(open(PATH, \"rb\").read())")
+                }
+                _ => failure.hint(HOW_TO_RECORD),
+            }
+        })
+    }
+
+    /// Opens a file, and nothing that could block or be used up by reading.
+    pub(crate) fn file(path: &Path) -> io::Result<Source> {
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "it is not a file"));
         }
-        Ok(Source { content: Content::File(Arc::new(file)), name })
+        let file = File::open(path)?;
+        Ok(Source { content: Content::File(Arc::new(file)), name: shown(path) })
     }
 
     /// Takes bytes that were made here.
@@ -118,7 +127,8 @@ impl Source {
         Source { content: Content::Made(Arc::new(bytes)), name }
     }
 
-    fn reader(&self) -> Box<dyn Read + Send> {
+    /// Reads from the start.
+    pub(crate) fn reader(&self) -> Box<dyn Read + Send> {
         match &self.content {
             Content::Bytes(bytes) => Box::new(Bytes { bytes: Backed(bytes.clone()), at: 0 }),
             Content::Made(bytes) => Box::new(Bytes { bytes: Shared(bytes.clone()), at: 0 }),
