@@ -131,6 +131,17 @@ fn the_multi_generational_lru_is_on_or_off_or_not_known() {
 }
 
 #[test]
+fn which_boot_it_is_is_known_where_the_kernel_says_it() {
+    let check = |content: &str, expect: Option<&str>| {
+        let probe = Tree::new().file("proc/sys/kernel/random/boot_id", content).probe();
+        assert_eq!(probe.facts.boot_id.as_deref(), expect, "{content}");
+    };
+    check("3b1f0c52-9d0e-4a77-8a53-6a1d2f7c9e10\n", Some("3b1f0c52-9d0e-4a77-8a53-6a1d2f7c9e10"));
+    check("\x1b[31m\n", None);
+    assert_eq!(Tree::new().probe().facts.boot_id, None);
+}
+
+#[test]
 fn bdis_of_disks_have_a_device_and_those_of_superblocks_have_none() {
     let tree = Tree::new().disk("sda", "8:0");
     let names = ["8:0", "0:50", "btrfs-1", "mtd-\x1b[31m"];
@@ -184,6 +195,7 @@ fn everywhere(mut put: impl FnMut(&Path)) -> Probe {
         "proc/sys/kernel/osrelease",
         "proc/sys/kernel/hostname",
         "proc/sys/kernel/task_delayacct",
+        "proc/sys/kernel/random/boot_id",
         "sys/kernel/mm/lru_gen/enabled",
         "proc/cmdline",
         "proc/meminfo",

@@ -21,6 +21,10 @@ pub struct HostFacts {
     pub kernel_release: Text,
     /// The version in it; `None` when it cannot be told.
     pub kernel: Option<KernelVersion>,
+    /// Which boot it is (`/proc/sys/kernel/random/boot_id`): a plan for one boot is not applied in another. `None` where the
+    /// recorder did not ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<Text>,
     /// Kernel command line.
     pub cmdline: Name,
     /// Bytes per page.

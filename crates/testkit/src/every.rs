@@ -110,6 +110,7 @@ fn facts() -> HostFacts {
         privileged: Some(false),
         task_delayacct: Some(true),
         lru_gen: Some(false),
+        boot_id: Some("3b1f0c52-9d0e-4a77-8a53-6a1d2f7c9e10".into()),
         debugfs: Some(true),
         bdis: [("8:0".into(), Some(DEV))].into(),
         io_cost_qos: [("8:0".into(), Text::from("enable=1"))].into(),

@@ -46,7 +46,7 @@ pub fn plan(
     let fingerprint = Fingerprint {
         hostname: facts.map(|facts| facts.hostname.to_string()).filter(|name| !name.is_empty()),
         kernel: facts.map(|facts| facts.kernel_release.to_string()).filter(|release| !release.is_empty()),
-        boot_id: None,
+        boot_id: facts.and_then(|facts| facts.boot_id.as_ref()).map(|id| id.as_str().to_owned()),
         mem_total_bytes: facts.and_then(|facts| facts.mem_total).map(|bytes| bytes.0),
     };
     let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
@@ -90,5 +90,19 @@ mod tests {
         let keys: Vec<&str> = changed(&window, &settings).iter().map(|one| one.key.as_str()).collect();
         assert_eq!(keys, ["vm.dirty_background_bytes"]);
         assert_eq!(undo(&window, &settings), ["vm.dirty_background_ratio=10"]);
+    }
+
+    #[test]
+    fn a_plan_is_for_the_boot_that_was_recorded() {
+        let boot = |id: Option<&str>| {
+            let window = Fixture::healthy().facts(|facts| facts.boot_id = id.map(Into::into)).window();
+            let settings = [Setting::new("vm.dirty_background_bytes", "33554432")];
+            plan(&window, &settings, None, &Measured::default(), 0.2).fingerprint.boot_id
+        };
+        assert_eq!(
+            boot(Some("3b1f0c52-9d0e-4a77-8a53-6a1d2f7c9e10")).as_deref(),
+            Some("3b1f0c52-9d0e-4a77-8a53-6a1d2f7c9e10")
+        );
+        assert_eq!(boot(None), None);
     }
 }

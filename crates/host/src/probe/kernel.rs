@@ -9,6 +9,7 @@ use floodline_record::facts::Hz;
 use floodline_record::gap::{Cause, Source};
 use floodline_record::name::Name;
 use floodline_record::sample::HostRow;
+use floodline_record::text::Text;
 use floodline_record::units::Flag;
 use floodline_record::version::KernelVersion;
 
@@ -39,6 +40,7 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     if let Some(cmdline) = prober.expect(Source::Cmdline, b"/proc/cmdline", SMALL) {
         prober.facts.cmdline = Name::new(first_line(&cmdline));
     }
+    prober.facts.boot_id = boot_id(prober);
     prober.facts.cpus_possible = cpus_possible(prober);
     prober.facts.page_size = page_size(prober);
     prober.facts.hz = Some(hz(prober));
@@ -54,6 +56,17 @@ pub(super) fn probe(prober: &mut Prober<'_>) {
     };
     prober.facts.lru_gen = lru_gen(prober);
     prober.facts.privileged = prober.root.is_live().then(|| rustix::process::geteuid().is_root());
+}
+
+/// A UUID that the kernel makes at boot. A captured tree may not have it.
+fn boot_id(prober: &mut Prober<'_>) -> Option<Text> {
+    let path = b"/proc/sys/kernel/random/boot_id";
+    let uuid = |text: &[u8]| {
+        let line = std::str::from_utf8(first_line(text)).ok();
+        let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|c| c.is_ascii_hexdigit() || c == b'-');
+        line.filter(is_uuid).map(Text::from).ok_or(parse::Flaw("a UUID"))
+    };
+    prober.value(Source::KernelRelease, path, uuid)
 }
 
 /// Bit 0 is the switch, the others are parts of it (6.1). A kernel that is older or built without it has no such file.
