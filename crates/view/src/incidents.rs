@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(
             list(std::slice::from_ref(&incident), "/var/lib/floodline", 80),
             "2026-01-02T03:04:05.000Z  critical  dirty-cliff\n  A rule began to hold.\n  298 MiB were flushed at once.\n  \
-             incident-2026-01-02T030405Z.flr: 60 s before and 60 s after, seen again 2\n  times\n\n\
+             incident-2026-01-02T030405Z.flr: 60 s before and 60 s after, seen again\n  2 times\n\n\
              Read the newest: floodline doctor\u{20}\
              /var/lib/floodline/incident-2026-01-02T030405Z.flr\n"
         );

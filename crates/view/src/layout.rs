@@ -15,13 +15,14 @@ fn is_narrow(c: char) -> bool {
     matches!(c as u32, 0x2000..=0x2bff)
 }
 
-/// Breaks a text into lines of at most `width` columns: at spaces, and a word that is longer behind a
-/// sign that joins its parts (paths, field names), or anywhere if it has none near the edge.
+/// Breaks a text into lines of at most `width` columns: at spaces, but not between a number and the word or unit that
+/// follows it. A word that is longer than a line is broken behind a sign that joins its parts (paths, field names), or
+/// anywhere if it has none near the edge.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split_whitespace() {
+    for word in &with_numbers(text, width) {
         let gap = usize::from(!line.is_empty());
         if columns(&line) + gap + columns(word) <= width {
             if gap == 1 {
@@ -33,7 +34,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         if !line.is_empty() {
             lines.push(std::mem::take(&mut line));
         }
-        let mut rest = word;
+        let mut rest = word.as_str();
         while columns(rest) > width {
             let (piece, after) = rest.split_at(piece(rest, width));
             lines.push(piece.to_owned());
@@ -45,6 +46,30 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// The words of a text, each number together with what it counts where a line has room for both.
+fn with_numbers(text: &str, width: usize) -> Vec<String> {
+    let is_number = |word: &str| {
+        let digits = word.trim_start_matches(['(', '-', '+', '~']);
+        digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'-'))
+            && !digits.ends_with(['.', ','])
+    };
+    let mut words: Vec<String> = Vec::new();
+    let mut counts = false;
+    for word in text.split_whitespace() {
+        let is_counted = counts && word.starts_with(|c: char| c.is_alphabetic() || c == '%');
+        match words.last_mut() {
+            Some(number) if is_counted && columns(number) + 1 + columns(word) <= width => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+        counts = is_number(word);
+    }
+    words
 }
 
 /// Length in bytes of the part of a word that fits a line: up to the last joining sign in the second
@@ -201,6 +226,19 @@ mod tests {
         check("a/bcdefghijkl", 8, &["a/bcdefg", "hijkl"]);
         check("日本語", 4, &["日本", "語"]);
         check("x", 0, &["x"]);
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        check("waits 0.45 s here", 10, &["waits", "0.45 s", "here"]);
+        check("vda is 89 % busy", 10, &["vda is", "89 % busy"]);
+        check("up to 68.0 MiB; 1 not checked", 11, &["up to", "68.0 MiB;", "1 not", "checked"]);
+        check("(14 to 100 %)", 8, &["(14 to", "100 %)"]);
+        // What ends with a full stop is the end of a sentence, and a row of numbers is no number and its unit.
+        check("It is 3. Then", 8, &["It is 3.", "Then"]);
+        check("1 2 3 4", 3, &["1 2", "3 4"]);
+        // No line has room for both.
+        check("12345 MiB/s", 6, &["12345", "MiB/s"]);
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Screen {
         let mut lines: Vec<String> = lines.lines().map(str::to_owned).collect();
         if self.limits.of(part) == 0 && !lines.is_empty() {
             let many = human::plural(commands.len() as u64, "command", "commands");
-            lines = vec![format!("{many}: see --details")];
+            lines = vec![format!("add --details to see {many}")];
         }
         self.beside(label, LABEL, &lines, style);
     }
