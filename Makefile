@@ -1,7 +1,7 @@
 # Thin targets; anything clever is Rust. On a fresh Debian or Ubuntu machine with a Rust toolchain:
 #   make doctor   installs what is missing, builds, and diagnoses this host
 #   make test     everything that decides whether a change is good
-#   make lab      every scenario on every kernel, into docs/internals/lab-results.md
+#   make lab      every scenario on every kernel, into docs/internals/lab-results.md, and make ledger-truth
 #   make ledger-truth the ledger against workloads whose bytes are known, on each kernel, into docs/tracing.md
 #   make chain    doctor, predict, apply, verify, confirm and a reboot in guests with systemd, into docs/internals/applying.md
 #   make lab-blind the machines of scenarios/blind/on-kernels.txt on their kernels
@@ -88,6 +88,7 @@ lab: packages build
 	target/release/floodline lab matrix scenarios/*.toml --kernels $(LAB_KERNELS) --format markdown $(LAB_ARGS); \
 	} > target/incidents.md || [ $$? = 1 ]
 	mv target/incidents.md docs/internals/lab-results.md
+	$(MAKE) ledger-truth
 
 # Machines that were written before the rules were looked at, on real kernels: is the right cause first, and is nothing said
 # of what is well? One table each. What was run before is remembered.
