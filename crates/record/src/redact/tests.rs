@@ -7,6 +7,7 @@ use crate::id::{DevId, Entity, Hierarchy};
 use crate::name::Name;
 use crate::record::{Event, Record, What};
 use crate::units::Nanos;
+use proptest::prelude::*;
 
 const KEY: &[u8] = b"a key of thirty-two bytes, all in";
 
@@ -113,4 +114,24 @@ fn a_host_of_someone_keeps_no_name() {
     let Record::Facts(facts) = &*redactor.record(&records[0]) else { panic!("facts stay facts") };
     assert!(facts.cmdline.to_string().contains("quiet cgroup_no_v1=all ro"), "{}", facts.cmdline);
     assert!(facts.mounts[0].has_option("data=ordered") && facts.mounts[0].has_option("size=4k"));
+}
+
+proptest! {
+    #[test]
+    fn any_path_keeps_its_components(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let slashes = |name: &Name| name.as_bytes().iter().filter(|&&c| c == b'/').count();
+        let name = Name::new(&bytes);
+        prop_assert_eq!(slashes(&Redactor::new(KEY).path(&name)), slashes(&name));
+    }
+
+    #[test]
+    fn a_word_of_someone_is_gone_wherever_it_stands(
+        word in "[g-z]{5,12}",
+        before in "(/|/system\\.slice/|/var/lib/|/docker-|/user-1000\\.slice/app-)",
+        after in "(|\\.service|@1\\.service|-7\\.scope|/x|\\\\x2d1)",
+    ) {
+        prop_assume!(!super::words::is_word(word.as_bytes()) && !super::words::is_disk(word.as_bytes()));
+        let redacted = path(&format!("{before}{word}{after}"));
+        prop_assert!(!redacted.contains(&word), "{redacted}");
+    }
 }
