@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts validate truth storm bench page-check promtool helm-check package-check pages package ring-day
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts validate truth storm bench page-check promtool helm-check package-check pages package ring-day fleet-truth
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -149,6 +149,10 @@ validate:
 # Serve in a guest whose only disk, with the program and its ring, is flooded. Prints figures (docs/serving.md).
 storm: packages build
 	.ci/storm target/release/floodline
+
+# A fleet of generated hosts, each run before and after its change: how often the pre-flight is right. Held-out kinds decide.
+fleet-truth:
+	cargo run --release --locked -p floodline-dev -- fleet-truth $(FLEET_TRUTH)
 
 # A day of samples of 50 and of 500 cgroups through the ring: its size, and how far back it reaches.
 ring-day:

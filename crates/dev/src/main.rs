@@ -2,6 +2,7 @@
 //! `floodline-dev`: what only developers of Floodline need. It is not installed on hosts.
 
 mod agreement;
+mod fleet;
 mod input;
 mod judge;
 mod pages;
@@ -24,6 +25,7 @@ struct Arguments {
 enum Verb {
     Judge(judge::Judge),
     Validate(validate::Validate),
+    FleetTruth(fleet::FleetTruth),
 }
 
 /// Form of an answer.
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
     let answer = match Arguments::parse().verb {
         Verb::Judge(judge) => judge.run(),
         Verb::Validate(validate) => validate.run(),
+        Verb::FleetTruth(fleet) => fleet.run(),
     };
     let code = answer.and_then(|answer| {
         io::stdout().write_all(screened(&answer.text).as_bytes())?;

@@ -4,9 +4,10 @@
 
 use crate::boot::boot;
 use crate::change::Change;
+use crate::rewriters::Rewriters;
 use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
-use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, assume};
+use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, Bound, assume};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::report::Severity;
 use floodline_kernel::Behaviour;
@@ -18,13 +19,21 @@ use floodline_record::window::Window;
 /// Margin below which a host is tight.
 pub(crate) const TIGHT: f64 = 2.0;
 /// Part of a limit from which the limit is what held the data back.
-const HELD: f64 = 0.8;
+const HELD: f64 = 0.6;
 /// Relative change of a limit that counts.
 const SAME: f64 = 0.01;
+/// Age at which dirty data is written where that was not read, seconds: the kernel's default.
+const USUAL_EXPIRY_S: f64 = 30.0;
 /// Time to write out all unwritten data from which a sync is a stall, seconds.
 const CLIFF_S: f64 = 2.0;
+/// Flushes of a disk from which programs sync.
+const SYNCS: u64 = 3;
+/// Share of the time that a disk is busy from which writers outrun it.
+const SATURATED: f64 = 0.9;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
+/// Severity of pages that are written again and again: about what was measured of hosts with a few such cgroups.
+const REWRITTEN: f64 = 10.0;
 /// Severity that a host with a small margin gets, and the most that arithmetic gives.
 const SEVERITY_MAX: f64 = 100.0;
 
@@ -50,7 +59,8 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     let boot = boot(facts, &window.host.last, change);
     row.boot = boot.text;
     let mut as_if = change.as_if.clone();
-    as_if.settings.extend(boot.settings);
+    as_if.settings.extend(boot.settings.iter().copied());
+    row.boot_settings = boot.settings;
     leave_out_absent(&mut as_if, window, &mut row);
     row.sick_already = rules::sick(window).map(|(rule, _)| rule.to_owned());
     if is_in_force(window, facts, &as_if) && change.simulated_only.is_empty() {
@@ -128,9 +138,10 @@ fn leave_out_absent(as_if: &mut AsIf, window: &Window, row: &mut Row) {
             _ => false,
         })
     };
-    let before = as_if.limits.len();
+    let absent = as_if.limits.iter().filter(|(path, ..)| !has(path));
+    row.absent = absent.map(|(path, file, _)| format!("cgroup{path}/{file}")).collect();
     as_if.limits.retain(|(path, ..)| has(path));
-    if as_if.limits.len() < before {
+    if !row.absent.is_empty() {
         row.notes.push("A cgroup of the change does not exist on this host.".to_owned());
     }
 }
@@ -161,6 +172,8 @@ struct Weighed<'a> {
     row: &'a AsIfRow,
     margin: f64,
     shrinks: bool,
+    /// Bytes that the cgroup rewrites by stores into mapped files, and the bytes below which they stay dirty.
+    rewrites: Option<(u64, u64)>,
 }
 
 /// Whether a limit is smaller under the change; a cgroup that gets its first limit is held by less than before.
@@ -180,17 +193,27 @@ fn grows(row: &AsIfRow) -> bool {
     }
 }
 
+/// Holds a limit under the change against what was seen below it. Writers wait from the freerun ceiling; stores into mapped
+/// files are cleaned from the background threshold.
+fn weighed<'a>(row: &'a AsIfRow, rewriters: &Rewriters) -> Option<Weighed<'a>> {
+    let (peak, freerun) = (row.peak_bytes.filter(|peak| *peak > 0)?, row.then_freerun_bytes?);
+    let margin = freerun as f64 / peak as f64;
+    let shrinks = shrinks(row);
+    let rewrites = rewriters.need(row).zip(row.then_bg_thresh_bytes);
+    Some(match rewrites {
+        Some((need, room)) if rewriters.has_folios && (shrinks || rewriters.gets_folios) => {
+            Weighed { row, margin: margin.min(room as f64 / need as f64), shrinks: true, rewrites }
+        }
+        // Small pages that are written again and again cost little.
+        Some(_) if shrinks => Weighed { row, margin: margin.max(1.0), shrinks, rewrites: None },
+        _ => Weighed { row, margin, shrinks, rewrites: None },
+    })
+}
+
 /// Decides by the budgets of both.
 fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
-    let weighed = |as_if: &'_ AsIfRow| -> Option<f64> {
-        let (peak, freerun) = (as_if.peak_bytes.filter(|peak| *peak > 0)?, as_if.then_freerun_bytes?);
-        Some(freerun as f64 / peak as f64)
-    };
-    let mut all: Vec<Weighed<'_>> = assumed
-        .rows
-        .iter()
-        .filter_map(|as_if| Some(Weighed { row: as_if, margin: weighed(as_if)?, shrinks: shrinks(as_if) }))
-        .collect();
+    let rewriters = Rewriters::of(window, &assumed.window);
+    let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
     all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
     row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;
     // Limits that the change makes smaller decide; else the smallest margin is told.
@@ -209,6 +232,12 @@ fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
     let appears = rules::appear(window, &assumed.window);
     let least = worst.filter(|worst| worst.shrinks);
     if let Some(over) = least.filter(|worst| worst.margin < 1.0) {
+        if let Some((need, room)) = over.rewrites {
+            // Neither the recording nor a twin knows how often a dirty page is stored into.
+            row.is_firm = true;
+            row.severity = REWRITTEN;
+            return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room));
+        }
         row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
         let cause = if over.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
         return row.decide(Verdict::Suffers, cause, over_sentence(over, row.cgroups_over));
@@ -217,9 +246,10 @@ fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
         row.severity = 2.0;
         return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
     }
-    if let Some((verdict, severity, told)) = cliff(window, assumed) {
-        row.severity = severity;
-        return row.decide(verdict, Cause::DirtyCliff, told);
+    if let Some(cliff) = cliff(window, assumed) {
+        row.severity = cliff.severity;
+        row.is_firm = cliff.is_firm;
+        return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
     }
     if let Some(starved) = starved(assumed) {
         row.severity = 0.7;
@@ -261,6 +291,15 @@ fn over_sentence(over: &Weighed<'_>, many: u64) -> String {
         _ => String::new(),
     };
     format!("{} held {held} of unwritten data; writers will wait from {freerun}.{others}", whose(over.row))
+}
+
+fn rewritten_sentence(over: &Weighed<'_>, need: u64, room: u64) -> String {
+    format!(
+        "{} rewrites {} in mapped files, and the kernel will start to write from {}: the same pages again and again.",
+        whose(over.row),
+        human::bytes(need as f64),
+        human::bytes(room as f64)
+    )
 }
 
 fn tight_sentence(tight: &Weighed<'_>) -> String {
@@ -313,34 +352,63 @@ fn starved(assumed: &Assumed) -> Option<String> {
     ))
 }
 
-/// A limit that held data back and grows to more than the disk writes in a few seconds.
-fn cliff(window: &Window, assumed: &Assumed) -> Option<(Verdict, f64, String)> {
-    let held = |row: &AsIfRow, now: Option<u64>| {
-        row.peak_bytes.zip(now).is_some_and(|(peak, thresh)| peak as f64 >= HELD * 0.75 * thresh as f64)
-    };
-    let is_held = assumed.rows.iter().any(|row| grows(row) && held(row, row.now_thresh_bytes));
-    let machine = assumed.rows.iter().find(|row| row.cgroup.is_none())?;
-    let (then, now) = (machine.then_freerun_bytes?, assumed.now.global.freerun?.high.0);
+/// A threshold that held data back and grows to more than the disk writes in a few seconds.
+fn cliff(window: &Window, assumed: &Assumed) -> Option<Cliff> {
     let derived = Derived::of(window);
+    let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
+    let (now, then) = (&assumed.now.global, &assumed.then.global);
+    let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);
+    let (freerun_now, freerun_then) = (high(now.freerun)?, high(then.freerun)?);
+    let peak = derived.dirty.unwritten_peak?.0 as f64;
     let speed = derived.speed().map(|speed| speed.value).filter(|speed| *speed > 0.0)?;
-    let (drain_now, drain_then) = (now as f64 / speed, then as f64 / speed);
+    let more_than = |then: f64, now: f64| then > now * (1.0 + SAME);
     // Cgroups that lose their limits fill the machine's.
     let was_divided = assumed.now.scope.is_per_cgroup() && !assumed.then.scope.is_per_cgroup();
-    let more = if was_divided { drain_then } else { drain_then - drain_now };
-    if !is_held || more < CLIFF_S {
+    let held = |row: &AsIfRow| {
+        row.cgroup.is_some()
+            && row.peak_bytes.zip(row.now_thresh_bytes).is_some_and(|(peak, now)| peak as f64 >= HELD * now as f64)
+    };
+    let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
+    let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
+    let pile = if is_outrun && (peak >= HELD * freerun_now && more_than(freerun_then, freerun_now) || cgroups_held) {
+        freerun_then
+    } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
+        // A writer slower than the disk piles up what it writes until the data is old.
+        let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
+        bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry)
+    } else {
+        return None;
+    };
+    let more = (pile - peak) / speed;
+    if more < CLIFF_S {
         return None;
     }
-    let verdict = if derived.is_outrun() { Verdict::Suffers } else { Verdict::Tight };
-    let severity = if verdict == Verdict::Suffers { (more / CLIFF_S).min(SEVERITY_MAX) } else { 0.8 };
-    Some((
-        verdict,
-        severity,
-        format!(
-            "The limits held unwritten data back and grow to {}, which the disk writes in {}: a sync can wait for that.",
-            human::bytes(then as f64),
-            human::seconds(drain_then)
-        ),
-    ))
+    // A program that syncs is seen by the flushes of its disk; how long it waits is not recorded without a trace.
+    let syncs = window.disks.values().filter_map(|span| span.growth.flushes).any(|flushes| flushes.0 >= SYNCS);
+    let told = format!(
+        "A threshold held unwritten data back at {}. Then {} can pile up, which the disk writes in {}: a sync can wait for that.",
+        human::bytes(peak),
+        human::bytes(pile),
+        human::seconds(pile / speed)
+    );
+    Some(match syncs {
+        true => Cliff {
+            verdict: Verdict::Suffers,
+            severity: (more / CLIFF_S).sqrt().min(SEVERITY_MAX),
+            is_firm: is_outrun,
+            told,
+        },
+        false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, told },
+    })
+}
+
+/// What a larger threshold does.
+struct Cliff {
+    verdict: Verdict,
+    severity: f64,
+    /// Whether a twin cannot tell: how long a sync behind a saturated disk waits is not recorded.
+    is_firm: bool,
+    told: String,
 }
 
 /// Why the programs do not fit into less memory.

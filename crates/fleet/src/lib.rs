@@ -6,13 +6,17 @@
 mod arithmetic;
 mod boot;
 mod change;
+mod harm;
 mod packed;
 mod read;
+mod rewriters;
 mod row;
 mod rules;
+mod simulated;
 mod summary;
 
 pub use change::{Change, NotAChange};
+pub use harm::Felt;
 pub use packed::Packed;
 pub use read::{SAMPLES_MAX, Unreadable};
 pub use row::{Cause, Confidence, Row, SCHEMA, Verdict};
@@ -67,7 +71,12 @@ pub fn preflight_of<R: Read>(
     };
     let mut row = arithmetic::judge(&window, name, change);
     row.notes.extend(note);
-    let _ = (depth, go_on);
+    let Some(wanted) = simulated::is_wanted(&row, change, depth) else { return row };
+    // The window keeps sums only. A twin needs what each process did when: the file is read again.
+    match opened().and_then(read::fold::<Recorded>) {
+        Ok((recorded, _)) => simulated::refine(&recorded, change, wanted, depth, &mut row, go_on),
+        Err(why) => row.notes.push(format!("Not simulated: {}", why.why)),
+    }
     row
 }
 
@@ -79,7 +88,9 @@ pub fn preflight_recorded(
     depth: Depth,
     go_on: &dyn Fn() -> bool,
 ) -> Row {
-    let row = arithmetic::judge(&recorded.window, name, change);
-    let _ = (depth, go_on);
+    let mut row = arithmetic::judge(&recorded.window, name, change);
+    if let Some(wanted) = simulated::is_wanted(&row, change, depth) {
+        simulated::refine(recorded, change, wanted, depth, &mut row, go_on);
+    }
     row
 }

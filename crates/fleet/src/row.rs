@@ -159,18 +159,14 @@ impl Cause {
         match self {
             Cause::FileUnreadable => "run as a user who may read the file, or copy the file again",
             Cause::FileEmpty | Cause::NoSample | Cause::Truncated => {
-                "collect it again: ssh HOST floodline record --for 60s -o - > HOST.flr"
+                "ssh HOST floodline record --for 60s -o - > HOST.flr"
             }
-            Cause::NotARecording => "name recordings (.flr): floodline preflight '*.flr' …",
+            Cause::NotARecording => "name recordings (.flr), such as 'fleet/*.flr'",
             Cause::Damaged => "copy the file again in binary mode, or record again",
             Cause::NewerFormat => "use the floodline version that is named, or a later one",
-            Cause::NoFacts | Cause::NoKernelVersion => {
-                "record on the host itself: floodline record --for 60s -o host.flr"
-            }
-            Cause::NoSettings | Cause::NoCgroups => "record as root: sudo floodline record --for 60s -o host.flr",
-            Cause::TooShort | Cause::NotSimulated => {
-                "record for longer, and allow the simulation: floodline record --for 60s -o host.flr"
-            }
+            Cause::NoFacts | Cause::NoKernelVersion => "on the host: floodline record --for 60s -o host.flr",
+            Cause::NoSettings | Cause::NoCgroups => "as root: sudo floodline record --for 60s -o host.flr",
+            Cause::TooShort | Cause::NotSimulated => "without --tier 1, and: floodline record --for 60s -o host.flr",
             Cause::Failed => "floodline doctor FILE shows whether other commands can read it",
             _ => "",
         }
@@ -269,6 +265,15 @@ pub struct Row {
     /// Whether the recording names its host.
     #[serde(skip)]
     pub(crate) is_named: bool,
+    /// Keys of the change that name what the host does not have.
+    #[serde(skip)]
+    pub(crate) absent: Vec<String>,
+    /// Whether a calm twin does not clear the host: what makes it suffer is not in a recording.
+    #[serde(skip)]
+    pub(crate) is_firm: bool,
+    /// Settings that the boot brings.
+    #[serde(skip)]
+    pub(crate) boot_settings: Vec<(&'static str, u64)>,
 }
 
 /// The host that a file's name stands for: `host=NAME` in its path, else the name without its end.

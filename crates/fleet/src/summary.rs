@@ -137,7 +137,7 @@ impl Summary {
         let all = format!("{} {}", thousands(self.hosts), if self.hosts == 1 { "host" } else { "hosts" });
         let of = |verdict| self.groups.iter().filter(move |group: &&Group| group.verdict == verdict);
         let bad: Vec<&Group> = of(Verdict::Suffers).filter(|group| group.hosts > group.accepted).collect();
-        match (self.suffers, bad.as_slice()) {
+        let told = match (self.suffers, bad.as_slice()) {
             (0, _) if self.hosts == 0 => "No host was judged.".to_owned(),
             (0, _) if self.not_known == self.hosts => format!("Nothing is known of {all}."),
             (0, _) if self.accepted > 0 => format!("No host of {all} suffers, beyond what was accepted."),
@@ -152,6 +152,12 @@ impl Summary {
                 };
                 format!("{} of {all} suffer; one cause explains {}, {rest}.", thousands(suffer), thousands(most))
             }
+        };
+        match self.not_known {
+            0 => told,
+            all if all == self.hosts => told,
+            1 => format!("{told} 1 is not known."),
+            many => format!("{told} {} are not known.", thousands(many)),
         }
     }
 }

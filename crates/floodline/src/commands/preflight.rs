@@ -72,6 +72,9 @@ pub(crate) struct Preflight {
     /// Save a table with one row per file: .parquet, .csv or .json
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also write one HTML page with the causes and the worst hosts
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -124,7 +127,7 @@ impl Run for Preflight {
             Change::parse(&self.settings, of(&self.kernel).as_deref(), self.cgroup.as_deref(), self.memory.as_deref())?;
         let accepted = self.accepted()?;
         let kind = self.output.as_deref().map(kind).transpose()?;
-        if let Some(path) = &self.output {
+        for path in self.output.iter().chain(&self.report) {
             output::refuse_existing(path, self.force)?;
         }
         let found = Found::of(&self.paths)?;
@@ -155,6 +158,7 @@ impl Run for Preflight {
             (Some(kind), Some(path)) => self.keep(&summary, &rows, kind, path),
             _ => Ok(()),
         };
+        let kept = kept.and(self.report.as_ref().map_or(Ok(()), |path| self.keep_page(&summary, &rows, path)));
         console.print(&match self.format {
             Format::Text => {
                 let arguments = self.arguments();
@@ -240,6 +244,14 @@ impl Preflight {
             }
         }
         out.flush().map_err(|error| CliError::write(&target, &error))
+    }
+}
+
+impl Preflight {
+    fn keep_page(&self, summary: &Summary, rows: &[Row], path: &Path) -> Result<(), CliError> {
+        let html = floodline_view::page::fleet(summary, rows);
+        let mut out = output::create(path, Existing::by_force(self.force))?;
+        out.write_all(html.as_bytes()).map_err(|error| CliError::write(&output::called(path), &error))
     }
 }
 

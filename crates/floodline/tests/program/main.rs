@@ -26,6 +26,7 @@ mod misuse;
 mod output_files;
 mod packaging;
 mod predict;
+mod preflight;
 mod record;
 mod recorder;
 mod report;

@@ -41,7 +41,11 @@ const ALLOWED: &[Edges] = &[
         tests: &[],
     },
     // What only developers need: no crate links it.
-    Edges { name: "dev", links: &["record", "scenario", "analysis", "sim", "view"], tests: &["testkit"] },
+    Edges {
+        name: "dev",
+        links: &["record", "scenario", "analysis", "sim", "twin", "fleet", "view"],
+        tests: &["testkit"],
+    },
 ];
 
 /// What a crate of values must not touch: files, clocks, threads, orders that change from run to run.

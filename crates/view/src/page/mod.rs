@@ -5,12 +5,14 @@
 
 mod compared;
 mod figure;
+mod fleet;
 mod host;
 mod model;
 mod packed;
 mod result;
 
 pub use compared::compared;
+pub use fleet::fleet;
 pub use host::{Host, host};
 pub use result::{NotAResult, result};
 

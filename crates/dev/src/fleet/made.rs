@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One host of the generated fleet: its recording before the change, as `floodline record` would have made it, and what
+//! the change really does to it, measured by a run before and one after.
+
+use super::kinds::Kind;
+use crate::Failure;
+use floodline_fleet::Felt;
+use floodline_record::record::{Record, Sink, What};
+use floodline_record::recording::{Encoder, Header};
+use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
+use floodline_scenario::{Scenario, ScenarioFile};
+use floodline_sim::{Options, simulate};
+use floodline_twin::run::Simulated;
+use floodline_twin::{Programs, shown};
+
+/// A host, measured.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    /// Recording before the change.
+    pub(super) recording: Vec<u8>,
+    /// How much worse the change really makes it: 1 is just noticeable.
+    pub(super) worse: f64,
+    pub(super) before: Felt,
+    pub(super) after: Felt,
+}
+
+/// Time between two samples, as `floodline record` takes them.
+const EVERY: Nanos = Nanos(1_000_000_000);
+
+impl Host {
+    /// Runs a host before and after its change.
+    pub(super) fn of(kind: Kind, number: u64) -> Result<Host, Failure> {
+        let name = format!("{}-{number}", kind.name);
+        let wrong = |why: String| Failure::input(format!("{name}: {why}"));
+        let file = ScenarioFile::parse(&kind.scenario(number)).map_err(|error| wrong(error.to_string()))?;
+        let now = file.variants.into_values().next().ok_or_else(|| wrong("no variant".to_owned()))?;
+        let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
+        let kernel = version(kind.kernel)?;
+        let (mut then, mut kernel_then) = (now.clone(), kernel);
+        for part in kind.change {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            match key {
+                "kernel" => kernel_then = version(value)?,
+                "cgroup" => {
+                    then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(error.to_string()))?
+                }
+                key => then = then.changed(key, value).map_err(|error| wrong(error.to_string()))?,
+            }
+        }
+        let (before, recording) = run(&now, kernel, &name)?;
+        let (after, _) = run(&then, kernel_then, &name)?;
+        Ok(Host { kind, worse: before.worse(&after), name, recording, before, after })
+    }
+}
+
+/// Runs a scenario: what is felt of it, and its recording under a name.
+fn run(scenario: &Scenario, kernel: KernelVersion, name: &str) -> Result<(Felt, Vec<u8>), Failure> {
+    let mut simulated = Simulated::default();
+    let mut records: Vec<Record> = Vec::new();
+    let options = Options { every: EVERY, ..Options::new("fleet", kernel) };
+    let take = |record: Record| {
+        let Ok(()) = simulated.record(&record);
+        records.push(record);
+        Ok(())
+    };
+    simulate(scenario, &options, take, |_| true).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let window = simulated.window;
+    let felt = Felt::of(&shown::figures(&window, &Programs::new()), &shown::seen(&window), window.seconds());
+    Ok((felt, recorded(&records, name)?))
+}
+
+/// The recording of the workload alone. Events are left out: on a host, no task reports its own calls.
+fn recorded(records: &[Record], name: &str) -> Result<Vec<u8>, Failure> {
+    let is = |record: &Record, wanted: fn(&What) -> bool| matches!(record, Record::Event(event) if wanted(&event.what));
+    let started = records.iter().position(|record| is(record, |what| matches!(what, What::WorkloadStarted { .. })));
+    let ended = records.iter().position(|record| is(record, |what| matches!(what, What::WorkloadEnded)));
+    let started = started.unwrap_or(0);
+    let last_before = records[..started].iter().rposition(|record| matches!(record, Record::Sample(_))).unwrap_or(0);
+    let failed = |error: &dyn std::fmt::Display| Failure::input(format!("{name}: {error}"));
+    let mut encoder = Encoder::new(Vec::new(), Header::new(Some(EVERY))).map_err(|error| failed(&error))?;
+    // Limits and zones are read at the start and then now and then. A recorder that starts here would read them here.
+    let (mut limits, mut zones, mut is_first) = (None, None, true);
+    for (at, record) in records.iter().enumerate() {
+        if let Record::Sample(sample) = record {
+            limits = Some(&sample.cgroup_limits).filter(|table| table.was_read()).or(limits);
+            zones = Some(&sample.zones).filter(|table| table.was_read()).or(zones);
+        }
+        let record = match record {
+            Record::Event(_) => continue,
+            Record::Sample(_) if at < last_before || ended.is_some_and(|ended| at > ended) => continue,
+            Record::Facts(facts) => {
+                let mut facts = facts.clone();
+                facts.hostname = name.into();
+                Record::Facts(facts)
+            }
+            Record::Sample(sample) if is_first => {
+                let mut sample = sample.clone();
+                sample.cgroup_limits = limits.cloned().unwrap_or_default();
+                sample.zones = zones.cloned().unwrap_or_default();
+                is_first = false;
+                Record::Sample(sample)
+            }
+            other => other.clone(),
+        };
+        encoder.record(&record).map_err(|error| failed(&error))?;
+    }
+    encoder.finish().map_err(|error| failed(&error))
+}

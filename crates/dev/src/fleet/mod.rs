@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A generated fleet with known answers: every kind of host is run before and after its change, and the pre-flight, which
+//! sees the recording before it only, is held against what happened.
+
+mod kinds;
+mod made;
+
+use crate::{Answer, Failure};
+use floodline_fleet::{Change, Depth, Row, Verdict, preflight};
+use kinds::KINDS;
+use made::Host;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Hold the pre-flight against a generated fleet whose answers were measured
+#[derive(clap::Parser)]
+#[command(name = "fleet-truth")]
+pub(crate) struct FleetTruth {
+    /// Hosts of each kind
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    hosts: u64,
+    /// Only kinds whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Leave held-out kinds out: for choosing thresholds
+    #[arg(long)]
+    seen: bool,
+    /// Use arithmetic only
+    #[arg(long)]
+    arithmetic: bool,
+    /// Print every host
+    #[arg(long)]
+    details: bool,
+    /// Write the recordings to this folder
+    #[arg(long, value_name = "DIR")]
+    save: Option<PathBuf>,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t)]
+    format: crate::Format,
+}
+
+/// What the pre-flight said of a host, and what happened.
+#[derive(Debug, Serialize)]
+struct Judged {
+    kind: &'static str,
+    host: String,
+    held_out: bool,
+    /// How much worse it really gets.
+    really: f64,
+    row: Row,
+    #[serde(skip)]
+    figures: String,
+}
+
+/// How good the answers are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Score {
+    hosts: u64,
+    sufferers: u64,
+    /// Sufferers that were named.
+    found: u64,
+    /// Hosts named that do not suffer.
+    false_alarms: u64,
+    not_known: u64,
+    recall: f64,
+    false_alarm_share: f64,
+    spearman: Option<f64>,
+}
+
+/// Targets for held-out kinds.
+const RECALL: f64 = 0.95;
+const FALSE_ALARMS: f64 = 0.05;
+const SPEARMAN: f64 = 0.9;
+
+impl FleetTruth {
+    pub(crate) fn run(&self) -> Result<Answer, Failure> {
+        let depth = if self.arithmetic { Depth::ARITHMETIC } else { Depth::WHOLE };
+        let wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+        let work: Vec<(usize, u64)> = (0..self.hosts)
+            .flat_map(|host| (0..KINDS.len()).map(move |kind| (kind, host)))
+            .filter(|(kind, _)| wanted(KINDS[*kind].name) && !(self.seen && KINDS[*kind].held_out))
+            .collect();
+        let judged = judge_all(&work, depth, self.save.as_deref())?;
+        let (held, seen): (Vec<&Judged>, Vec<&Judged>) = judged.iter().partition(|one| one.held_out);
+        let (held_score, seen_score) = (score(&held), score(&seen));
+        let text = match self.format {
+            crate::Format::Json => {
+                serde_json::to_string(
+                    &serde_json::json!({ "held_out": held_score, "others": seen_score, "hosts": judged }),
+                )? + "\n"
+            }
+            crate::Format::Text => self.text(&judged, &held_score, &seen_score),
+        };
+        let is_as_expected = held.is_empty()
+            || held_score.recall >= RECALL
+                && held_score.false_alarm_share <= FALSE_ALARMS
+                && held_score.spearman.is_none_or(|spearman| spearman >= SPEARMAN);
+        Ok(Answer { text, is_as_expected: is_as_expected || self.arithmetic })
+    }
+
+    fn text(&self, judged: &[Judged], held: &Score, seen: &Score) -> String {
+        let mut text = String::new();
+        for one in judged {
+            let suffers = one.really >= 1.0;
+            let is_right = suffers == (one.row.verdict == Verdict::Suffers);
+            if is_right && !self.details {
+                continue;
+            }
+            let _ = writeln!(
+                text,
+                "{} {:<34} really {:>6.2}, said {:<9} {:>6.2} tier {} margin {} back-test {}\n      {}\n      {} [{}] {}",
+                if is_right { "  " } else { "NO" },
+                one.host,
+                one.really,
+                one.row.verdict.name(),
+                one.row.severity,
+                one.row.tier,
+                one.row.margin.map_or("-".to_owned(), |margin| format!("{margin:.2}")),
+                one.row.back_test_error.map_or("-".to_owned(), |error| format!("{:.0} %", error * 100.0)),
+                one.figures,
+                one.row.finding,
+                one.row.cause.name(),
+                one.row.notes.join(" ")
+            );
+        }
+        for (name, score) in [("held-out kinds", held), ("other kinds", seen)] {
+            let _ = writeln!(
+                text,
+                "{name}: {} hosts, {} suffer, {} of them named (recall {:.1} %), {} false alarms ({:.1} %), {} not known, \
+                 order of severity {}",
+                score.hosts,
+                score.sufferers,
+                score.found,
+                score.recall * 100.0,
+                score.false_alarms,
+                score.false_alarm_share * 100.0,
+                score.not_known,
+                score.spearman.map_or("-".to_owned(), |rho| format!("{rho:.3}"))
+            );
+        }
+        text
+    }
+}
+
+fn judge_all(work: &[(usize, u64)], depth: Depth, save: Option<&std::path::Path>) -> Result<Vec<Judged>, Failure> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, Result<Judged, Failure>)>> = Mutex::new(Vec::new());
+    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some((at, (kind, host))) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, *work.get(at)?)))
+                {
+                    let judged = Host::of(KINDS[kind], host).and_then(|host| judge(&host, depth, save));
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push((at, judged));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, judged)| judged).collect()
+}
+
+fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Judged, Failure> {
+    let change = Change::parse(host.kind.change, None, None, None)
+        .map_err(|error| Failure::input(format!("{}: {error}", host.name)))?;
+    let file = format!("{}.flr", host.name);
+    if let Some(folder) = save {
+        std::fs::write(folder.join(&file), &host.recording)?;
+    }
+    let (before, after) = (&host.before, &host.after);
+    let figures = format!(
+        "waits {:.1} → {:.1} s, longest {:.2} → {:.2} s, written {:.0} → {:.0} MB, dirtied {:.0} → {:.0} MB in {:.0} s, new {:?}",
+        before.stall_seconds,
+        after.stall_seconds,
+        before.longest_wait_seconds,
+        after.longest_wait_seconds,
+        before.written_bytes / 1e6,
+        after.written_bytes / 1e6,
+        before.dirtied_bytes / 1e6,
+        after.dirtied_bytes / 1e6,
+        before.seconds,
+        after.critical.difference(&before.critical).collect::<Vec<_>>()
+    );
+    Ok(Judged {
+        kind: host.kind.name,
+        host: host.name.clone(),
+        held_out: host.kind.held_out,
+        really: host.worse,
+        row: preflight(&host.recording, &file, &change, depth),
+        figures,
+    })
+}
+
+fn score(judged: &[&Judged]) -> Score {
+    let suffers = |one: &&&Judged| one.really >= 1.0;
+    let named = |one: &&&Judged| one.row.verdict == Verdict::Suffers;
+    let sufferers = judged.iter().filter(suffers).count() as u64;
+    let found = judged.iter().filter(suffers).filter(named).count() as u64;
+    let false_alarms = judged.iter().filter(|one| !suffers(one)).filter(named).count() as u64;
+    let calm = judged.len() as u64 - sufferers;
+    let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
+    // The order is that of hosts that suffer: between the others there is nothing to order.
+    let order: Vec<(f64, f64)> = judged.iter().filter(suffers).map(|one| (one.really, one.row.severity)).collect();
+    Score {
+        hosts: judged.len() as u64,
+        sufferers,
+        found,
+        false_alarms,
+        not_known: judged.iter().filter(|one| one.row.verdict == Verdict::NotKnown).count() as u64,
+        recall: if sufferers == 0 { 1.0 } else { share(found, sufferers) },
+        false_alarm_share: share(false_alarms, calm),
+        spearman: spearman(&order),
+    }
+}
+
+/// Correlation of ranks; equal values share their mean rank. `None` with fewer than three pairs.
+fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
+    if pairs.len() < 3 {
+        return None;
+    }
+    let ranks = |of: fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        let values: Vec<f64> = pairs.iter().map(of).collect();
+        let rank = |value: &f64| {
+            let less = values.iter().filter(|other| *other < value).count() as f64;
+            let equal = values.iter().filter(|other| *other == value).count() as f64;
+            less + (equal + 1.0) / 2.0
+        };
+        values.iter().map(rank).collect()
+    };
+    let (one, other) = (ranks(|pair| pair.0), ranks(|pair| pair.1));
+    let mean = (pairs.len() as f64 + 1.0) / 2.0;
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+    let deviations = (product(&one, &one) * product(&other, &other)).sqrt();
+    (deviations > 0.0).then(|| product(&one, &other) / deviations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn there_are_forty_kinds_with_names_of_their_own_and_half_are_held_out() {
+        let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), KINDS.len());
+        let held = KINDS.iter().filter(|kind| kind.held_out).count();
+        assert!(
+            KINDS.len() >= 40 && (KINDS.len() / 3..KINDS.len() * 2 / 3).contains(&held),
+            "{held} of {}",
+            KINDS.len()
+        );
+    }
+
+    #[test]
+    fn ranks_decide_and_not_values() {
+        let check =
+            |pairs: &[(f64, f64)], expect: f64| assert!((spearman(pairs).expect("it is there") - expect).abs() < 1e-9);
+        check(&[(1.0, 1.0), (2.0, 50.0), (3.0, 51.0)], 1.0);
+        check(&[(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)], -1.0);
+        assert_eq!(spearman(&[(1.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn a_sample_of_the_fleet_is_judged_as_it_turns_out() {
+        let kinds = ["rewriters-small-bytes", "idle", "nothing-changes"];
+        let work: Vec<(usize, u64)> = kinds
+            .iter()
+            .map(|name| (KINDS.iter().position(|kind| kind.name == *name).expect("it is there"), 0))
+            .collect();
+        let judged = judge_all(&work, Depth::ARITHMETIC, None).expect("it is there");
+        let told: Vec<(bool, Verdict)> = judged.iter().map(|one| (one.really >= 1.0, one.row.verdict)).collect();
+        assert_eq!(told, [(true, Verdict::Suffers), (false, Verdict::Fine), (false, Verdict::Fine)], "{judged:#?}");
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much worse a host gets: figures that people feel, before and after. The same measure serves predictions and what was
+//! measured after a move, so that both can be ordered by it.
+
+use floodline_analysis::prediction::Seen;
+use floodline_analysis::report::Severity;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Task-seconds of waiting per second that are just noticeable.
+const STALL: f64 = 0.1;
+/// Longer wait of one call that is just noticeable, seconds.
+const LONGEST_S: f64 = 1.0;
+/// More bytes per second that are just noticeable where they are written to disks and dirtied again.
+const WRITTEN: f64 = 2e6;
+const DIRTIED: f64 = 5e6;
+/// Growth below which a figure counts as the same.
+const STALL_TIMES: f64 = 1.25;
+const LONGEST_TIMES: f64 = 1.5;
+const BYTES_TIMES: f64 = 1.5;
+
+/// Figures of one run or recording that people feel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Felt {
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Time for which tasks waited, all together, seconds.
+    pub stall_seconds: f64,
+    /// Longest wait of a write or sync call, seconds.
+    pub longest_wait_seconds: f64,
+    /// Bytes written to disks.
+    pub written_bytes: f64,
+    /// Bytes dirtied.
+    pub dirtied_bytes: f64,
+    /// Rules with a critical finding.
+    pub critical: BTreeSet<&'static str>,
+}
+
+impl Felt {
+    /// Picks the figures out of those of a run ([`floodline_twin::shown::figures`]).
+    pub fn of(figures: &BTreeMap<String, f64>, seen: &[Seen], seconds: f64) -> Felt {
+        let get = |name: &str| figures.get(name).copied().unwrap_or(0.0);
+        Felt {
+            seconds,
+            stall_seconds: get("stall_seconds"),
+            longest_wait_seconds: get("durable.longest_wait_seconds").max(get("longest_write_wait_seconds")),
+            written_bytes: get("devices.written_bytes"),
+            dirtied_bytes: get("host.dirtied_bytes"),
+            critical: seen.iter().filter(|seen| seen.severity == Severity::Critical).map(|seen| seen.rule).collect(),
+        }
+    }
+
+    /// How much worse it is after a change: 1 is just noticeable, 10 is ten times that; 0 where nothing gets worse.
+    pub fn worse(&self, then: &Felt) -> f64 {
+        let rate = |bytes: f64, seconds: f64| bytes / seconds.max(1.0);
+        let more = |now: f64, then: f64, times: f64, least: f64| match then > now * times {
+            true => ((then - now) / least).max(0.0),
+            false => 0.0,
+        };
+        let figures = [
+            more(rate(self.stall_seconds, self.seconds), rate(then.stall_seconds, then.seconds), STALL_TIMES, STALL),
+            more(self.longest_wait_seconds, then.longest_wait_seconds, LONGEST_TIMES, LONGEST_S),
+            // A larger limit lets more be dirtied, and a smaller one has more written early. Both together are rewriting.
+            more(rate(self.written_bytes, self.seconds), rate(then.written_bytes, then.seconds), BYTES_TIMES, WRITTEN)
+                .min(more(
+                    rate(self.dirtied_bytes, self.seconds),
+                    rate(then.dirtied_bytes, then.seconds),
+                    BYTES_TIMES,
+                    DIRTIED,
+                )),
+        ];
+        let worst = figures.into_iter().fold(0.0, f64::max);
+        // A critical finding is harm that was measured, whatever the figures are.
+        let is_new = then.critical.iter().any(|rule| !self.critical.contains(rule));
+        if is_new && self.critical.is_empty() { worst.max(1.0) } else { worst }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn felt(stall: f64, longest: f64, written: f64) -> Felt {
+        Felt {
+            seconds: 10.0,
+            stall_seconds: stall,
+            longest_wait_seconds: longest,
+            written_bytes: written,
+            ..Felt::default()
+        }
+    }
+
+    #[test]
+    fn the_worst_figure_counts_and_a_little_more_does_not() {
+        let calm = felt(0.1, 0.02, 1e6);
+        assert_eq!(calm.worse(&calm), 0.0);
+        assert_eq!(felt(10.0, 2.0, 1e9).worse(&felt(12.0, 2.5, 1.3e9)), 0.0);
+        assert!((calm.worse(&felt(5.1, 0.02, 1e6)) - 5.0).abs() < 1e-9);
+        assert!((calm.worse(&felt(0.1, 3.02, 1e6)) - 3.0).abs() < 1e-9);
+        let written = felt(0.1, 0.02, 401e6);
+        assert_eq!(calm.worse(&written), 0.0, "written early, and not again");
+        let rewritten = Felt { dirtied_bytes: 500e6, ..written };
+        assert!((calm.worse(&rewritten) - 10.0).abs() < 1e-9);
+        assert_eq!(felt(90.0, 3.0, 1e9).worse(&calm), 0.0);
+        let critical = Felt { critical: BTreeSet::from(["inode-switch-storm"]), ..calm.clone() };
+        assert_eq!((calm.worse(&critical), critical.worse(&calm)), (1.0, 0.0));
+    }
+}

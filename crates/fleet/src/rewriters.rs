@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cgroups whose processes store into mapped files. While their pages are dirty no counter sees a store, so neither a
+//! recording nor its twin knows how often they store. What they need is room: for all that they rewrite, below the
+//! background threshold, in units as large as the kernel's folios.
+
+use floodline_analysis::budget::AsIfRow;
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_kernel::Behaviour;
+use floodline_record::id::Entity;
+use floodline_record::window::Window;
+use std::collections::BTreeMap;
+
+/// Bytes dirtied per byte handed to write calls from which a process stores into mapped files.
+const STORES: u64 = 4;
+/// Dirtied bytes below which a process does not count.
+const LEAST: u64 = 256 << 10;
+/// Pages of the folio that readahead makes at its usual size of 128 KiB.
+const FOLIO_PAGES: u64 = 32;
+
+/// Rewriting cgroups by path, with the bytes that they need room for.
+#[derive(Debug, Default)]
+pub(crate) struct Rewriters {
+    needs: BTreeMap<String, u64>,
+    /// Whether the new kernel makes large folios where the old one does not.
+    pub(crate) gets_folios: bool,
+    /// Whether it makes large folios at all: a store into a small page dirties no more than that.
+    pub(crate) has_folios: bool,
+}
+
+impl Rewriters {
+    /// Finds them. `then` is the window with the change.
+    pub(crate) fn of(window: &Window, then: &Window) -> Rewriters {
+        let (had_folios, has_folios) = (has_folios(window, window), has_folios(window, then));
+        let gets_folios = has_folios && !had_folios;
+        let derived = Derived::of(window);
+        let mut needs: BTreeMap<String, u64> = BTreeMap::new();
+        for writer in derived.writers().processes.iter().filter(|writer| !writer.kthread) {
+            let (dirtied, written) = (writer.dirtied_bytes.unwrap_or(0), writer.application_bytes.unwrap_or(0));
+            let stores = dirtied >= LEAST && dirtied >= written.saturating_mul(STORES);
+            let Some(id) = writer.cgroup.filter(|_| stores) else { continue };
+            let Some(Entity::Cgroup { path, .. }) = window.entities.get(&id) else { continue };
+            let peak = window.unwritten_max.get(&id).copied().unwrap_or(0);
+            let cached = window.cgroups.get(&id).and_then(|span| span.max.file).map_or(u64::MAX, |file| file.0);
+            let need = if gets_folios { peak.saturating_mul(FOLIO_PAGES).min(cached).max(peak) } else { peak };
+            needs.insert(path.to_string(), need);
+        }
+        Rewriters { needs, gets_folios, has_folios }
+    }
+
+    /// The bytes that a cgroup rewrites, if it does.
+    pub(crate) fn need(&self, row: &AsIfRow) -> Option<u64> {
+        self.needs.get(row.cgroup.as_ref()?).copied().filter(|need| *need > 0)
+    }
+}
+
+/// Whether the kernel of `of` makes large folios on a filesystem of the host that is written to.
+fn has_folios(window: &Window, of: &Window) -> bool {
+    let folios = of.facts.as_ref().and_then(|facts| facts.kernel).map(|kernel| Behaviour::of(kernel).folios);
+    let (Some(folios), Some(facts)) = (folios, &window.facts) else { return false };
+    facts.mounts.iter().filter(|mount| !mount.has_option("ro")).any(|mount| match mount.fs_type.as_str() {
+        "xfs" => folios.xfs_by_readahead || folios.xfs_by_write,
+        "ext4" => folios.ext4,
+        _ => false,
+    })
+}

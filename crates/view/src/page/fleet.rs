@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page of a pre-flight: the headline, causes, and the hosts worst first. Computes no verdict.
+
+use super::Page;
+use super::model::{Block, Cell, Section, Table, Verdict as Shown};
+use floodline_fleet::{Row, Summary, Verdict, thousands};
+use floodline_record::human;
+
+/// Hosts that a page lists; the table of `-o` has all of them.
+const HOSTS: usize = 1000;
+
+/// The page of a pre-flight.
+pub fn fleet(summary: &Summary, rows: &[Row]) -> String {
+    let mut page = Page::new(format!("Pre-flight: {}", summary.change));
+    page.about = vec![format!(
+        "{} files, {} hosts, {} of them simulated",
+        thousands(summary.files),
+        thousands(summary.hosts),
+        thousands(summary.simulated)
+    )];
+    let (class, word) = match (summary.suffers, summary.not_known) {
+        (0, 0) => ("ok", "FINE"),
+        (0, _) => ("warning", "NOT KNOWN"),
+        _ => ("critical", "SUFFERS"),
+    };
+    page.verdict = Some(Shown {
+        class,
+        word: word.to_owned(),
+        sentence: summary.headline(),
+        rows: vec![
+            ("Suffer", thousands(summary.suffers)),
+            ("Tight", thousands(summary.tight)),
+            ("Fine", thousands(summary.fine)),
+            ("Not known", thousands(summary.not_known)),
+            ("Accepted", thousands(summary.accepted)),
+            ("Sick already", thousands(summary.sick_already)),
+        ],
+        commands: Vec::new(),
+    });
+    page.sections = vec![
+        Section::new("causes", "Causes", vec![Block::Table(causes(summary))]),
+        Section::new("hosts", "Hosts", vec![Block::Table(hosts(rows))]),
+    ];
+    page.html()
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Suffers => "suffers",
+        Verdict::Tight => "tight",
+        Verdict::Fine => "fine",
+        Verdict::NotKnown => "not known",
+    }
+}
+
+fn causes(summary: &Summary) -> Table {
+    let heads = [
+        "Cause",
+        "Answer",
+        "#Hosts",
+        "#Accepted",
+        "#Worst severity",
+        "#Smallest margin",
+        "Worst host",
+        "What is found",
+    ];
+    let mut table = Table::new("Hosts by cause", &heads);
+    for group in &summary.groups {
+        let number = |number: Option<f64>| Cell::Number(number.map(human::number).unwrap_or_default());
+        let hint = if group.hint.is_empty() { String::new() } else { format!(" Next: {}", group.hint) };
+        table.push(vec![
+            Cell::Name(group.title.to_owned()),
+            Cell::Text(word(group.verdict).to_owned()),
+            Cell::Number(thousands(group.hosts)),
+            Cell::Number(thousands(group.accepted)),
+            number(Some(group.severity_max).filter(|severity| *severity > 0.0)),
+            number(group.margin_min),
+            Cell::Text(group.examples.first().cloned().unwrap_or_default()),
+            Cell::Text(format!("{}{hint}", group.finding)),
+        ]);
+    }
+    table.notes.push(
+        "Severity 1 is just noticeable, 10 is ten times that. Below a margin of 1, writers are slowed.".to_owned(),
+    );
+    table
+}
+
+fn hosts(rows: &[Row]) -> Table {
+    let heads = ["Host", "Answer", "#Severity", "#Margin", "#Waiting", "Confidence", "Key", "What is found"];
+    let mut table = Table::new("Hosts, worst first", &heads);
+    let mut sorted: Vec<&Row> = rows.iter().filter(|row| !row.superseded).collect();
+    sorted.sort_by(|one, other| {
+        let rank = |row: &Row| match row.verdict {
+            Verdict::Suffers => 0,
+            Verdict::Tight => 1,
+            Verdict::NotKnown => 2,
+            Verdict::Fine => 3,
+        };
+        rank(one)
+            .cmp(&rank(other))
+            .then(other.severity.total_cmp(&one.severity))
+            .then_with(|| one.file.cmp(&other.file))
+    });
+    for row in sorted.iter().take(HOSTS) {
+        let waiting = row.stall_now_seconds.zip(row.stall_then_seconds);
+        let waiting = waiting.map(|(now, then)| format!("{} → {}", human::seconds(now), human::seconds(then)));
+        let accepted = if row.accepted { ", accepted" } else { "" };
+        table.push(vec![
+            Cell::Name(row.host.clone()),
+            Cell::Text(format!("{}{accepted}", word(row.verdict))),
+            Cell::Number(if row.severity > 0.0 { human::number(row.severity) } else { String::new() }),
+            Cell::Number(row.margin.map(human::number).unwrap_or_default()),
+            Cell::Number(waiting.unwrap_or_default()),
+            Cell::Text(format!("{}{}", row.confidence.name(), if row.tier == 2 { ", simulated" } else { "" })),
+            Cell::Text(row.key.clone()),
+            Cell::Text(
+                [Some(row.finding.as_str()), row.boot.as_deref()]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(" Boot: "),
+            ),
+        ]);
+    }
+    if sorted.len() > HOSTS {
+        let more = thousands((sorted.len() - HOSTS) as u64);
+        table.notes.push(format!("{more} more hosts are in the table that -o writes."));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_fleet::{Cause, Change};
+
+    #[test]
+    fn the_page_loads_nothing_and_a_host_is_no_script() {
+        let change = Change::parse::<&str>(&[], None, Some("v2"), None).unwrap();
+        let evil = "<script>alert(1)</script>";
+        let rows: Vec<Row> = (0..HOSTS + 7)
+            .map(|n| Row::not_known(&format!("{evil}{n}"), &change, Cause::Damaged, "It is damaged.".to_owned()))
+            .collect();
+        let html = fleet(&Summary::of(&rows, change.label()), &rows);
+        assert!(!html.contains(evil) && html.contains("Nothing is known of 1,007 hosts."));
+        assert!(html.contains("7 more hosts") && html.contains("copy the file again in binary mode"));
+        for loads in ["src=\"http", "href=\"http", "url(", "@import"] {
+            assert!(!html.contains(loads), "{loads}");
+        }
+    }
+}
