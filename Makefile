@@ -5,7 +5,7 @@
 #   make ledger-truth the ledger against workloads whose bytes are known, on each kernel, into docs/tracing.md
 #   make chain    doctor, predict, apply, verify, confirm and a reboot in guests with systemd, into docs/internals/applying.md
 #   make lab-blind the machines of scenarios/blind/on-kernels.txt on their kernels
-#   make validate these runs against the model, into docs/agreement.json
+#   make validate these runs against the model, into target/agreement.json
 
 # The linker and C library; for the tracer, a compiler of BPF programs and what libbpf is built and linked with.
 PACKAGES := gcc libc6-dev clang make pkg-config libelf-dev zlib1g-dev

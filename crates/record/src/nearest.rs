@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The word that somebody meant who mistyped one, for the hint beside an error. Not a search: what differs by
-//! more than a third of its letters was not meant.
+//! The known word that is closest to a mistyped one, for the hint beside an error. Not a search: a word that differs by
+//! more than a third of its letters is no candidate.
 
 /// Longer words are no typing errors, and comparing them takes the square of their length.
 const LENGTH_MAX: usize = 64;
@@ -15,41 +15,15 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let word = normal(word);
     known
         .into_iter()
-        .map(|candidate| (distance(&word, &normal(candidate)), candidate))
+        .map(|candidate| (strsim::levenshtein(&word, &normal(candidate)), candidate))
         .filter(|(distance, candidate)| *distance * 3 <= candidate.len().max(word.len()))
         .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be inserted, deleted or replaced (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn characters_that_differ_are_counted() {
-        let check = |one: &str, other: &str, expect: usize| {
-            assert_eq!((distance(one, other), distance(other, one)), (expect, expect), "{one} {other}");
-        };
-        check("", "abc", 3);
-        check("abc", "abc", 0);
-        check("dirty-clif", "dirty-cliff", 1);
-        check("kitten", "sitting", 3);
-    }
 
     #[test]
     fn the_word_that_was_meant_is_found() {
