@@ -179,6 +179,9 @@ impl Serialize for Cause {
     }
 }
 
+/// What the model calls its host: two recordings of it are of two hosts.
+const MODEL: &str = "simulated";
+
 /// The answer for one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -300,7 +303,7 @@ impl Row {
 
     /// Names the host by its recording. Rows of one named host are of one machine.
     pub(crate) fn name_host(&mut self, host: String) {
-        self.is_named = !matches!(host.as_str(), "" | "localhost" | "localhost.localdomain" | "(none)");
+        self.is_named = !matches!(host.as_str(), "" | "localhost" | "localhost.localdomain" | "(none)" | MODEL);
         if self.is_named {
             self.host = host;
         }

@@ -240,12 +240,14 @@ mod tests {
             row("a", Verdict::Tight, Cause::CgroupLimit, 0.5, 7),
             row("localhost", Verdict::Fine, Cause::WideMargin, 0.0, 1),
             row("localhost", Verdict::Fine, Cause::WideMargin, 0.0, 2),
+            row("simulated", Verdict::Fine, Cause::WideMargin, 0.0, 3),
+            row("simulated", Verdict::Fine, Cause::WideMargin, 0.0, 4),
         ];
         keep_latest(&mut rows);
         let kept: Vec<bool> = rows.iter().map(|row| !row.superseded).collect();
-        assert_eq!(kept, [false, true, false, true, true]);
+        assert_eq!(kept, [false, true, false, true, true, true, true]);
         let summary = Summary::of(&rows, String::new());
-        assert_eq!((summary.files, summary.hosts, summary.superseded, summary.suffers), (5, 3, 2, 0));
+        assert_eq!((summary.files, summary.hosts, summary.superseded, summary.suffers), (7, 5, 2, 0));
         assert_eq!(Summary::of(&[], String::new()).headline(), "No host was judged.");
     }
 }
