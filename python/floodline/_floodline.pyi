@@ -103,6 +103,7 @@ def simulate(
     every: float | str | None = None,
     instances: int | None = None,
     seed: int | None = None,
+    hostname: str | None = None,
     progress: _Progress | None = None,
 ) -> Run: ...
 def sweep(

@@ -376,6 +376,8 @@ def _of_ray(ended: Any) -> _Part:
 
 def ask_dask(fn: Callable[[_Batch], _Part], batches: Iterable[_Batch]) -> Iterator[_Part]:
     """Runs batches on the current Dask client, or on a cluster on this machine. Dask repeats what a dead worker had."""
+    from itertools import islice
+
     try:
         from distributed import Client, as_completed, get_client
     except ImportError:
@@ -385,16 +387,15 @@ def ask_dask(fn: Callable[[_Batch], _Part], batches: Iterable[_Batch]) -> Iterat
     except ValueError:
         client = mine = Client(dashboard_address=None)
     try:
-        waiting = iter(batches)
         most = 3 * max(1, sum(client.nthreads().values()))
-        begin = (client.submit(fn, batch, pure=False, retries=3) for batch in waiting)
-        ended = as_completed([future for future, _ in zip(begin, range(most))])  # noqa: B905: most of them
+        begin = (client.submit(fn, batch, pure=False, retries=3) for batch in batches)
+        ended = as_completed(list(islice(begin, most)))
         for future in ended:
             try:
                 yield future.result()
             except Exception as error:
                 raise _told(error) from error
-            ended.update([future for future, _ in zip(begin, range(1))])  # noqa: B905: one more
+            ended.update(list(islice(begin, 1)))
     finally:
         if mine is not None:
             mine.close()

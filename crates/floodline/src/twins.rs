@@ -10,7 +10,7 @@ use floodline_analysis::prediction::Prediction;
 use floodline_analysis::report::Report;
 use floodline_record::human;
 use floodline_twin::predict::{Measured, Question};
-use floodline_twin::trial::{self, EVENTS_MAX, Kept, Runner, Studied, TrialError};
+use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, Runner, Studied, TrialError};
 use floodline_twin::{Recorded, TwinError};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -134,10 +134,6 @@ pub(crate) fn answer(
     let answered: (Measured, _) = trial::answered(studied, question, few, &go_on, &mut Threads { progress })?;
     Ok(answered.1)
 }
-
-/// After this time the plan stays untried, even if other programs took the CPUs meanwhile. A debug build simulates many
-/// times slower, and its tests run beside each other.
-const LONGEST: Duration = if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
 
 /// Reads a recording anew; `None` for standard input, which can be read once.
 pub(crate) fn kept_of_file(file: &Path, from: Option<u64>) -> Option<Kept> {

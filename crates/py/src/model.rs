@@ -9,9 +9,10 @@ use crate::source::{Source, shown};
 use crate::table::Table;
 use crate::watch::{Control, on_threads, watched};
 use floodline_analysis::run::order::best;
+use floodline_record::facts::HostFacts;
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
-use floodline_record::record::Sink;
+use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
@@ -216,10 +217,10 @@ pub(crate) fn scenarios() -> Vec<&'static str> {
 /// ``scenario`` is the name of a scenario of the package (``scenarios()``), a path, or the text of a scenario file. ``set``
 /// overrides settings and keys of the scenario. ``kernel`` is the version to model. ``seconds`` is the duration of the
 /// workload, ``every`` the time between two samples (seconds, or ``"500ms"``), ``instances`` the number of copies, ``seed``
-/// the seed of all randomness. ``progress`` is called with simulated milliseconds and those in all, where the scenario
+/// the seed of all randomness, ``hostname`` the name of the host in the recording. ``progress`` is called with simulated milliseconds and those in all, where the scenario
 /// has a duration.
 #[pyfunction]
-#[pyo3(signature = (scenario, /, *, set=None, variant=None, kernel=None, seconds=None, every=None, instances=None, seed=None, progress=None))]
+#[pyo3(signature = (scenario, /, *, set=None, variant=None, kernel=None, seconds=None, every=None, instances=None, seed=None, hostname=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -231,23 +232,38 @@ pub(crate) fn simulate(
     every: Option<Bound<'_, PyAny>>,
     instances: Option<u32>,
     seed: Option<u64>,
+    hostname: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let asked = asked(variant, set.as_ref(), kernel, every.as_ref(), seconds, instances, seed)?;
     let file = file(&scenario)?;
-    let (json, bytes, name) = watched(py, progress, |control| run(&asked, &file, control))?;
+    let (json, bytes, name) = watched(py, progress, |control| run(&asked, &file, hostname, control))?;
     let recording = Recording::of(Source::made(bytes, name))?;
     Ok(Run { json, recording: Py::new(py, recording)? })
 }
 
 /// Runs a scenario and keeps its recording.
-fn run(asked: &Asked, file: &ScenarioFile, control: &Control) -> Result<(String, Vec<u8>, String), Failure> {
+fn run(
+    asked: &Asked,
+    file: &ScenarioFile,
+    hostname: Option<&str>,
+    control: &Control,
+) -> Result<(String, Vec<u8>, String), Failure> {
     let (variant, scenario) = asked.scenario(file, None, &[])?;
     let mut encoder = Encoder::new(Vec::new(), Header::new(Some(asked.every))).map_err(Failure::bug)?;
     let total = scenario.workload.duration.map_or(0, |duration| duration.nanos() / 1_000_000);
     let outcome = model::run(
         &asked.order(&scenario, &variant, asked.kernel),
-        |record| encoder.record(record).map_err(|error| SimError::Sink(error.to_string())),
+        |record| {
+            let encoded = match (record, hostname) {
+                (Record::Facts(facts), Some(name)) => {
+                    let facts = HostFacts { hostname: Name::from(name), ..(**facts).clone() };
+                    encoder.record(&Record::Facts(Box::new(facts)))
+                }
+                _ => encoder.record(record),
+            };
+            encoded.map_err(|error| SimError::Sink(error.to_string()))
+        },
         |at| {
             control.tell((at.now.0 / 1_000_000).min(total), total);
             !control.is_stopped()

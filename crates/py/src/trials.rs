@@ -11,13 +11,10 @@ use floodline_scenario::Scenario;
 use floodline_twin::advise::Wanted;
 use floodline_twin::backtest::backtest;
 use floodline_twin::predict::Question;
-use floodline_twin::trial::{self, EVENTS_MAX, Kept, Studied};
+use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, Studied};
 use floodline_twin::{Options, Recorded, Twin, run, scenario_to_toml};
 use floodline_view::{json, twin as view};
-use std::time::{Duration, Instant};
-
-/// After this the plan of a diagnosis stays untried, whatever the machine does meanwhile: as in `doctor`.
-const LONGEST: Duration = Duration::from_millis(1500);
+use std::time::Instant;
 
 /// Diagnoses as `doctor` does: in stretches, and the plan tried on a twin.
 pub(crate) fn diagnose(source: &Source, rules: Vec<&'static str>, control: &Control) -> Result<String, Failure> {

@@ -16,6 +16,7 @@ use floodline_analysis::report::Report;
 use floodline_analysis::tried;
 use floodline_record::record::{Record, Sink};
 use floodline_sim::{Progress, SimError};
+use std::time::Duration;
 
 /// Runs trials, on threads where the caller has some.
 pub trait Runner {
@@ -199,6 +200,10 @@ pub fn advise(
 
 /// Simulated events of one run that `doctor` waits for: about half a second.
 pub const EVENTS_MAX: u64 = 2_000_000;
+/// After this time `doctor` leaves the plan untried, even if other programs took the CPUs meanwhile. A debug build simulates
+/// many times slower, and its tests run beside each other.
+pub const LONGEST: Duration =
+    if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
 /// Longest recording that `doctor` makes a twin of, seconds: one stretch.
 const SECONDS_MAX: f64 = 600.0;
 /// Most processes, cgroups and devices of it.
