@@ -14,7 +14,7 @@ import floodline
 import floodline.fleet
 import pytest
 
-CHANGE = {"cgroup": "v2", "kernel": "6.12"}
+CHANGE = {"cgroup": "v2", "kernel": "6.12", "vm.dirty_ratio": 10}
 if "FLOODLINE_ENGINES" not in os.environ:
     pytest.importorskip("ray")
 import ray  # noqa: E402: what `make python` installed must be there
@@ -45,7 +45,7 @@ def rows(answer: floodline.Preflight) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def expected(fleet: Path) -> list[dict[str, Any]]:
-    return rows(floodline.preflight(fleet, CHANGE))
+    return rows(floodline.preflight(fleet, CHANGE, tier=1))
 
 
 @pytest.fixture(scope="module")
@@ -106,26 +106,34 @@ def killing(marker: Path) -> Callable[..., Any]:
 
 
 def test_ray_gives_the_same_rows(fleet: Path, expected: list[dict[str, Any]], cluster: None) -> None:
-    assert rows(floodline.fleet.run(fleet, CHANGE, engine="ray")) == expected
+    assert rows(floodline.fleet.run(fleet, CHANGE, tier=1, engine="ray")) == expected
+
+
+def test_ray_simulates_as_this_machine_does(fleet: Path, cluster: None) -> None:
+    few = [str(fleet / f"host=h0{host}" / "1.flr") for host in range(4)]
+    change = {"vm.dirty_bytes": "64M"}
+    here = rows(floodline.preflight(few, change))
+    assert any(row["tier"] == 2 for row in here)
+    assert rows(floodline.fleet.run(few, change, engine="ray")) == here
 
 
 def test_ray_gives_the_same_rows_when_a_worker_dies(
     fleet: Path, expected: list[dict[str, Any]], cluster: None, tmp_path: Path
 ) -> None:
     engine = small(floodline.fleet.ask_ray, killing(tmp_path / "died"))
-    assert rows(floodline.fleet.run(fleet, CHANGE, engine=engine)) == expected
+    assert rows(floodline.fleet.run(fleet, CHANGE, tier=1, engine=engine)) == expected
     assert (tmp_path / "died").exists()
 
 
 def test_ray_reads_a_fleet_from_s3(expected: list[dict[str, Any]], store: dict[str, Any], cluster: None) -> None:
-    found = rows(floodline.fleet.run("s3://bucket/fleet", CHANGE, engine="ray", storage_options=store))
+    found = rows(floodline.fleet.run("s3://bucket/fleet", CHANGE, tier=1, engine="ray", storage_options=store))
     assert {row["file"].split("/fleet/")[1]: row["finding"] for row in found} == {
         "/".join(Path(row["file"]).parts[-2:]) if "host=" in row["file"] else Path(row["file"]).name: row["finding"]
         for row in expected
     }
-    gone = floodline.fleet.run(["s3://bucket/fleet/gone.flr"], CHANGE, engine="ray", storage_options=store)
+    gone = floodline.fleet.run(["s3://bucket/fleet/gone.flr"], CHANGE, tier=1, engine="ray", storage_options=store)
     assert rows(gone)[0]["cause"] == "file-unreadable"
-    other = floodline.fleet.run("s3://other/fleet", CHANGE, storage_options=store)
+    other = floodline.fleet.run("s3://other/fleet", CHANGE, tier=1, storage_options=store)
     assert [row["cause"] for row in rows(other)] == ["file-unreadable"]
 
 
@@ -142,7 +150,7 @@ def test_ray_says_that_a_worker_has_no_package(fleet: Path, cluster: None, tmp_p
             runtime_env={"env_vars": {"PYTHONPATH": str(tmp_path)}},
         )
         with pytest.raises(floodline.Error, match="cannot import floodline") as error:
-            floodline.fleet.run(fleet, CHANGE, engine="ray", tier=1)
+            floodline.fleet.run(fleet, CHANGE, tier=1, engine="ray")
         assert error.value.hint is not None and "pip install floodline==" in error.value.hint
     finally:
         ray.shutdown()
@@ -157,9 +165,9 @@ def test_dask_gives_the_same_rows_when_a_worker_dies(
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made,
         distributed.Client(made),
     ):
-        assert rows(floodline.fleet.run(fleet, CHANGE, engine="dask")) == expected
+        assert rows(floodline.fleet.run(fleet, CHANGE, tier=1, engine="dask")) == expected
         engine = small(floodline.fleet.ask_dask, killing(tmp_path / "died"))
-        assert rows(floodline.fleet.run(fleet, CHANGE, engine=engine)) == expected
+        assert rows(floodline.fleet.run(fleet, CHANGE, tier=1, engine=engine)) == expected
     assert (tmp_path / "died").exists()
 
 
@@ -184,6 +192,7 @@ def test_the_script_of_the_kubernetes_job_runs(
         "RESULT": f"file://{tmp_path}/result.json",
         "CHANGE": json.dumps(CHANGE),
         "STORAGE_OPTIONS": json.dumps(store),
+        "TIER": "1",
         "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
     }
     # The result is a local file here, which takes no options of a store.

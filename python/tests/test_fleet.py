@@ -45,14 +45,14 @@ def rows(answer: floodline.Preflight) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def expected(fleet: Path) -> list[dict[str, Any]]:
-    return rows(floodline.preflight(fleet, CHANGE))
+    return rows(floodline.preflight(fleet, CHANGE, tier=1))
 
 
 def test_the_answer_is_that_of_the_program(fleet: Path, program: str) -> None:
-    line = [program, "preflight", str(fleet), *LINE, "--format", "json", "--accept", "file-empty"]
+    line = [program, "preflight", str(fleet), *LINE, "--format", "json", "--tier", "1", "--accept", "file-empty"]
     theirs = json.loads(subprocess.run(line, check=True, capture_output=True).stdout)
     told: list[tuple[int, int]] = []
-    answer = floodline.preflight(fleet, CHANGE, accept=["file-empty"], progress=lambda *now: told.append(now))
+    answer = floodline.preflight(fleet, CHANGE, tier=1, accept=["file-empty"], progress=lambda *now: told.append(now))
     assert len(answer) == 27
     ours = answer.result
     # Folders are walked in another order.
@@ -64,6 +64,14 @@ def test_the_answer_is_that_of_the_program(fleet: Path, program: str) -> None:
     assert answer.headline == theirs["headline"] in str(answer) and told[-1] == (27, 27)
     frame = polars.DataFrame(answer.table)
     assert frame.height == 27 and frame["file"].str.ends_with("empty.flr").sum() == 1
+
+
+def test_a_simulated_answer_is_that_of_the_program(fleet: Path, program: str) -> None:
+    files = [str(fleet / "host=h00" / "1.flr"), str(fleet / "host=h02" / "1.flr")]
+    line = [program, "preflight", *files, "--set", "vm.dirty_bytes=64M", "--format", "json"]
+    theirs = json.loads(subprocess.run(line, check=True, capture_output=True).stdout)
+    answer = floodline.preflight(files, {"vm.dirty_bytes": "64M"})
+    assert answer.result == theirs and any(row["tier"] == 2 for row in theirs["rows"])
 
 
 def test_a_bad_file_is_a_row_with_what_to_type(expected: list[dict[str, Any]]) -> None:
@@ -85,7 +93,7 @@ def one_by_one(fn: Callable[[Any], Any], batches: Iterable[Any]) -> list[Any]:
 
 def test_any_function_is_an_engine(fleet: Path, expected: list[dict[str, Any]]) -> None:
     told: list[tuple[int, int]] = []
-    answer = floodline.fleet.run(fleet, CHANGE, engine=one_by_one, progress=lambda *now: told.append(now))
+    answer = floodline.fleet.run(fleet, CHANGE, tier=1, engine=one_by_one, progress=lambda *now: told.append(now))
     assert rows(answer) == expected and told[-1] == (27, 27)
 
 
@@ -102,7 +110,7 @@ def test_batches_cover_every_file_once() -> None:
                     yield number, made, len(names) * floodline.fleet.SECONDS / size, floodline.__version__
 
             names = [f"{number:04}.flr" for number in range(count)]
-            answer = floodline.fleet.run(names, CHANGE, engine=engine)
+            answer = floodline.fleet.run(names, CHANGE, tier=1, engine=engine)
             assert sorted(seen) == names
             assert [row["file"] for row in rows(answer)] == names
 
@@ -147,7 +155,7 @@ def test_recordings_in_a_store_are_read(fleet: Path, expected: list[dict[str, An
     fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
     store.put(str(fleet), "/fleet", recursive=True)
-    answer = floodline.fleet.run("memory://fleet", CHANGE)
+    answer = floodline.fleet.run("memory://fleet", CHANGE, tier=1)
     assert sorted(row["cause"] for row in rows(answer)) == sorted(row["cause"] for row in expected)
     pattern = floodline.fleet.run("memory://fleet/host=h0*/1.flr", CHANGE, tier=1)
     assert len(pattern) == 10
