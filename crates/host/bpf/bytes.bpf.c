@@ -40,10 +40,13 @@ enum bpf_func_id___task_btf {
 };
 
 struct dirtied_key {
-	/* Number 0: all files for which there was no room. */
-	struct file_key file;
+	/* 0: all files for which there was no room. */
+	__u64 ino;
 	__u64 cgroup_ino;
+	__u32 dev;
 	__u32 tgid;
+	/* Of the inode. */
+	__u32 generation;
 	__u32 zero;
 };
 
@@ -153,13 +156,20 @@ struct {
 	__type(value, struct seen_count);
 } seen_count SEC(".maps");
 
+static __always_inline struct file_key file_of(const struct dirtied_key *key)
+{
+	struct file_key file = { .ino = key->ino, .dev = key->dev, .generation = key->generation };
+
+	return file;
+}
+
 /* Puts what a CPU has kept to itself into the table. User space removes what has not grown for a while; where this CPU began
  * to count under the key again at that moment, it comes back, without the name of its process. */
 static __always_inline void settle(struct latest *last)
 {
 	struct dirtied_entry *sum, empty = {};
 
-	sum = last->key.file.ino ? entry(&dirtied, &last->key, &empty) : entry(&dirtied_unnamed, &last->key, &empty);
+	sum = last->key.ino ? entry(&dirtied, &last->key, &empty) : entry(&dirtied_unnamed, &last->key, &empty);
 	if (!sum) {
 		drop();
 		return;
@@ -168,8 +178,8 @@ static __always_inline void settle(struct latest *last)
 	add(&sum->folios, last->folios);
 	if (last->redirtied)
 		add(&sum->redirtied, last->redirtied);
-	if (last->key.file.ino && becomes_large(sum->pages, last->pages, LARGE_PAGES)) {
-		struct file_key file = last->key.file;
+	if (last->key.ino && becomes_large(sum->pages, last->pages, LARGE_PAGES)) {
+		struct file_key file = file_of(&last->key);
 
 		keep_large_path(&file);
 	}
@@ -178,7 +188,7 @@ static __always_inline void settle(struct latest *last)
 /* The entry of a new key, and its name where it is a file. A process that is not the one that runs has no name here. */
 static __always_inline void make_entry(struct latest *last, struct inode *inode, int is_current)
 {
-	struct file_key file = last->key.file;
+	struct file_key file = file_of(&last->key);
 	struct dirtied_entry empty = {}, *sum = 0;
 
 	if (file.ino)
@@ -193,8 +203,8 @@ static __always_inline void make_entry(struct latest *last, struct inode *inode,
 			keep_large_path(&file);
 		return;
 	}
-	last->key.file.ino = 0;
-	last->key.file.generation = 0;
+	last->key.ino = 0;
+	last->key.generation = 0;
 	bpf_map_update_elem(&dirtied_unnamed, &last->key, &empty, BPF_NOEXIST);
 }
 
@@ -211,9 +221,9 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	if (last->folios)
 		settle(last);
 	last->asked = *asked;
-	last->key.file.ino = asked->ino;
-	last->key.file.generation = asked->generation;
-	last->key.file.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	last->key.ino = asked->ino;
+	last->key.generation = asked->generation;
+	last->key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	last->key.tgid = bpf_get_current_pid_tgid() >> 32;
 	last->pages = last->folios = last->redirtied = 0;
 	last->owned = 0;
@@ -221,7 +231,7 @@ static __always_inline int turn_to(struct latest *last, struct inode *inode, str
 	if (flags & PF_KTHREAD && !(flags & PF_LOCAL_THROTTLE)) {
 		/* The flusher, or the journal's thread with data=journal: it passes on what another process wrote. */
 		file.ino = BPF_CORE_READ(inode, i_ino);
-		file.dev = last->key.file.dev;
+		file.dev = last->key.dev;
 		file.generation = BPF_CORE_READ(inode, i_generation);
 		owner = bpf_map_lookup_elem(&owners, &file);
 	}
@@ -269,7 +279,7 @@ static __always_inline __u64 again(const struct latest *last, __u64 index, __u64
 static __always_inline int keep_owner(struct latest *last, struct inode *inode)
 {
 	struct owner owner = { .cgroup_ino = last->key.cgroup_ino, .tgid = last->key.tgid };
-	struct file_key file = { .ino = inode->i_ino, .dev = last->key.file.dev, .generation = inode->i_generation };
+	struct file_key file = { .ino = inode->i_ino, .dev = last->key.dev, .generation = inode->i_generation };
 
 	last->owned = (__u64)inode;
 	last->owned_ino = file.ino;
@@ -376,7 +386,7 @@ static __always_inline int journalled(struct inode *inode)
 	file.generation = BPF_CORE_READ(inode, i_generation);
 	bpf_map_update_elem(&owners, &file, &owner, 0);
 	/* For its name. */
-	key.file.dev = file.dev;
+	key.dev = file.dev;
 	if (!bpf_map_lookup_elem(&dirtied_unnamed, &key)) {
 		bpf_get_current_comm(&empty.comm, sizeof(empty.comm));
 		bpf_map_update_elem(&dirtied_unnamed, &key, &empty, BPF_NOEXIST);

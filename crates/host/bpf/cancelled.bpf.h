@@ -9,10 +9,13 @@
 
 struct cancelled_key {
 	__u32 epoch;
+	__u32 dev;
+	/* 0: all files for which there was no room. */
+	__u64 ino;
+	/* Of the inode. */
+	__u32 generation;
 	/* The process that made the file dirty last. */
 	__u32 tgid;
-	/* Number 0: all files for which there was no room. */
-	struct file_key file;
 };
 
 struct cancelled_entry {
@@ -55,15 +58,16 @@ static __always_inline int cancel(struct inode *inode, __u64 pages)
 	if (!owner)
 		return 0;
 	key.epoch = now->epoch;
-	key.file.dev = file.dev;
+	key.dev = file.dev;
 	key.tgid = owner->tgid;
 	empty.cgroup_ino = owner->cgroup_ino;
 	if (now->shed < SHED_FILES) {
-		key.file = file;
+		key.ino = file.ino;
+		key.generation = file.generation;
 		sum = entry(&cancelled, &key, &empty);
 	}
 	if (!sum) {
-		key.file.ino = key.file.generation = 0;
+		key.ino = key.generation = 0;
 		sum = entry(&cancelled_unnamed, &key, &empty);
 	}
 	if (!sum)

@@ -68,13 +68,16 @@ enum class {
 struct queued_key {
 	__u32 epoch;
 	enum class class;
-	/* Of data. */
-	struct file_key file;
+	__u64 ino;
 	__u64 cgroup_ino;
 	/* The whole disk. */
 	__u32 disk;
+	/* The superblock, of data. */
+	__u32 dev;
 	/* The process, past the page cache; where files are not told apart, the one that made the file dirty last. */
 	__u32 tgid;
+	/* Of the inode. */
+	__u32 generation;
 };
 
 struct queued_entry {
@@ -193,15 +196,15 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 	if (page && !tail) {
 		inode = page->mapping->host;
 		mode = inode->i_mode;
-		key->file.dev = inode->i_sb->s_dev;
-		key->file.ino = inode->i_ino;
-		key->file.generation = inode->i_generation;
+		key->dev = inode->i_sb->s_dev;
+		key->ino = inode->i_ino;
+		key->generation = inode->i_generation;
 	} else {
 		inode = BPF_CORE_READ((struct address_space *)mapping, host);
 		mode = BPF_CORE_READ(inode, i_mode);
-		key->file.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-		key->file.ino = BPF_CORE_READ(inode, i_ino);
-		key->file.generation = BPF_CORE_READ(inode, i_generation);
+		key->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+		key->ino = BPF_CORE_READ(inode, i_ino);
+		key->generation = BPF_CORE_READ(inode, i_generation);
 	}
 	/* A block device, or an inode of no kind, in which a filesystem keeps its own blocks (btrfs, f2fs). */
 	if ((mode & S_IFMT) == S_IFBLK || !(mode & S_IFMT)) {
@@ -214,9 +217,9 @@ static __always_inline struct inode *classify(struct bio *bio, __u32 opf, const 
 		key->class = CLASS_DATA;
 		return inode;
 	}
-	key->file.dev = 0;
-	key->file.ino = 0;
-	key->file.generation = 0;
+	key->dev = 0;
+	key->ino = 0;
+	key->generation = 0;
 	return NULL;
 }
 
@@ -261,24 +264,26 @@ static __always_inline int queue(struct bio *bio)
 		key.cgroup_ino = group->blkcg->css.cgroup->kn->id;
 	inode = classify(bio, opf, empty.comm, &key);
 	if (key.class == CLASS_DATA) {
-		count_for_waiters(key.file.dev, bytes);
-		file = key.file;
+		count_for_waiters(key.dev, bytes);
+		file.ino = key.ino;
+		file.dev = key.dev;
+		file.generation = key.generation;
 	}
 	if (now->shed >= SHED_FILES)
-		key.file.ino = key.file.generation = 0;
+		key.ino = key.generation = 0;
 	sum = NULL;
-	if (key.file.ino) {
+	if (key.ino) {
 		sum = bpf_map_lookup_elem(&queued, &key);
 		if (!sum) {
 			/* The first one in this interval. */
 			own(&file, &empty);
 			sum = entry(&queued, &key, &empty);
 			/* It may have another name by now. */
-			remember_path(inode, key.file.ino, key.file.dev, key.file.generation, 1);
+			remember_path(inode, key.ino, key.dev, key.generation, 1);
 		}
 	}
 	if (!sum) {
-		key.file.ino = key.file.generation = 0;
+		key.ino = key.generation = 0;
 		if (file.ino) {
 			own(&file, &empty);
 			key.tgid = empty.owner;
@@ -289,7 +294,7 @@ static __always_inline int queue(struct bio *bio)
 		return drop();
 	add(&sum->bytes, bytes);
 	add(&sum->bios, 1);
-	if (key.file.ino && becomes_large(sum->bytes, bytes, LARGE_BYTES))
+	if (key.ino && becomes_large(sum->bytes, bytes, LARGE_BYTES))
 		keep_large_path(&file);
 	return 0;
 }

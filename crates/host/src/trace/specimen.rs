@@ -44,14 +44,6 @@ impl Specimen {
         specimen
     }
 
-    /// The same with another structure in one of its fields.
-    pub(super) fn with(mut self, field: &str, inner: &Specimen) -> Specimen {
-        let marker = b'a' + self.number(field) as u8 - 1;
-        let at = self.bytes.iter().position(|byte| *byte == marker).expect("a field that is a structure");
-        self.bytes[at..at + inner.bytes.len()].copy_from_slice(&inner.bytes);
-        self
-    }
-
     /// What a reader makes of it.
     pub(super) fn read<T: super::layout::Layout>(&self) -> T {
         assert_eq!(self.bytes.len(), T::SIZE);

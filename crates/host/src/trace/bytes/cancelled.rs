@@ -40,7 +40,7 @@ fn row(key: CancelledKey, sum: CancelledEntry, file: Option<File>, turn: &Turn<'
     What::Cancelled(Cancelled {
         since: turn.since,
         who: Who { pid: key.tgid, comm: dirtied.comm(key.tgid), cgroup_ino: sum.cgroup_ino },
-        device: device(key.file.dev),
+        device: device(key.dev),
         file,
         bytes: bytes(sum.pages),
     })
@@ -48,17 +48,15 @@ fn row(key: CancelledKey, sum: CancelledEntry, file: Option<File>, turn: &Turn<'
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::layout::FileKey;
     use super::super::super::specimen::Specimen;
     use super::super::PART;
     use super::*;
 
     #[test]
     fn every_field_is_read_from_where_the_program_put_it() {
-        let (key, file) = (Specimen::of(PART.object, "cancelled_key"), Specimen::of(PART.object, "file_key"));
-        let expect = CancelledKey { epoch: 1, tgid: 2, file: file.read() };
-        assert_eq!(key.with("file", &file).read::<CancelledKey>(), expect);
-        assert_eq!(expect.file, FileKey { ino: 1, dev: 2, generation: 3 });
+        let key = Specimen::of(PART.object, "cancelled_key");
+        let expect = CancelledKey { epoch: 1, dev: 2, ino: 3, generation: 4, tgid: 5 };
+        assert_eq!(key.read::<CancelledKey>(), expect);
         let entry = Specimen::of(PART.object, "cancelled_entry");
         let expect = CancelledEntry { pages: entry.number("pages"), cgroup_ino: entry.number("cgroup_ino") };
         assert_eq!(entry.read::<CancelledEntry>(), expect);

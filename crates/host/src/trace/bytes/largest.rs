@@ -11,21 +11,21 @@ use std::collections::btree_map::Entry;
 /// What rows are counted under.
 pub(super) trait ByFile: Copy + Ord {
     /// The file; its number is 0 for files that are not told apart.
-    fn file(&mut self) -> &mut FileKey;
+    fn file(self) -> FileKey;
 
     /// The same for all files together.
-    fn without_file(mut self) -> Self {
-        let file = self.file();
-        *file = FileKey { ino: 0, generation: 0, ..*file };
-        self
-    }
+    fn without_file(self) -> Self;
 }
 
 macro_rules! have_files {
     ($($key:ty)*) => {$(
         impl ByFile for $key {
-            fn file(&mut self) -> &mut FileKey {
-                &mut self.file
+            fn file(self) -> FileKey {
+                FileKey { ino: self.ino, dev: self.dev, generation: self.generation }
+            }
+
+            fn without_file(self) -> $key {
+                Self { ino: 0, generation: 0, ..self }
             }
         }
     )*};
@@ -49,8 +49,8 @@ pub(super) fn tell<K: ByFile, S: Amount>(
 ) {
     rows.sort_by_key(|(key, sum)| (Reverse(sum.size()), *key));
     let mut rest: BTreeMap<K, S> = BTreeMap::new();
-    for (at, (mut key, sum)) in rows.into_iter().enumerate() {
-        let file = *key.file();
+    for (at, (key, sum)) in rows.into_iter().enumerate() {
+        let file = key.file();
         if at < NAMED && file.ino != 0 {
             each(key, sum, Some(paths.file(file)));
             continue;
