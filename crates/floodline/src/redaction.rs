@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--redact KEY`: what is written holds hashes in place of names.
+//! The option `--redact KEY`: recordings with hashes in place of names.
 
 use crate::console::tell;
 use crate::error::CliError;
@@ -12,11 +12,11 @@ use std::path::Path;
 /// Longest file that a key is read from, bytes.
 const FILE_BYTES: u64 = 4096;
 
-/// Whether names are written.
+/// The option.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Redaction {
-    /// Write keyed hashes instead of the names of hosts, cgroups, processes, files and containers; @FILE reads the key
-    /// from a file
+    /// Replace the names of hosts, cgroups, processes, files, mounts and containers by keyed hashes. @FILE reads the key
+    /// from a file; a key on the command line is visible to other users
     #[arg(long = "redact", value_name = "KEY")]
     key: Option<String>,
 }
@@ -30,12 +30,13 @@ impl Redaction {
             None => key.clone().into_bytes(),
         };
         if key.is_empty() {
-            return Err(CliError::usage("the key of --redact is empty")
-                .hint("make one: openssl rand -hex 32 > redact.key, then --redact @redact.key"));
+            return Err(CliError::usage("--redact: empty key")
+                .hint("make one: openssl rand -hex 32 > redact.key")
+                .hint("then use it: --redact @redact.key"));
         }
         if key.len() < KEY_BYTES {
             tell(format_args!(
-                "warning: the key of --redact has fewer than {KEY_BYTES} bytes; names can be found by trying keys"
+                "warning: the key of --redact has fewer than {KEY_BYTES} bytes; an attacker can find it by trying keys"
             ));
         }
         Ok(Some(Redactor::new(&key)))
@@ -50,7 +51,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     read.map_err(|error| CliError::usage(format!("cannot read the key of --redact from {name}: {error}")))?;
     if key.len() as u64 > FILE_BYTES {
         return Err(CliError::usage(format!("{name} is longer than {FILE_BYTES} bytes"))
-            .hint("--redact @FILE expects a file with a key alone in it"));
+            .hint("--redact @FILE expects a file that contains only the key"));
     }
     key.truncate(key.trim_ascii_end().len());
     Ok(key)

@@ -20,7 +20,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Convert a recording to Parquet, CSV, JSON Lines, a Perfetto trace, or one without names
+/// Convert a recording to Parquet, CSV, JSON Lines, a Perfetto trace, or a redacted recording
 #[derive(clap::Parser)]
 #[command(
     name = "export",
@@ -65,7 +65,7 @@ enum ExportFormat {
     Jsonl,
     /// Values over time, for ui.perfetto.dev or chrome://tracing
     Perfetto,
-    /// A recording again, e.g. without names
+    /// A recording; add --redact to replace names
     Flr,
 }
 

@@ -19,14 +19,14 @@ use floodline_record::record::Record;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Write one look at this machine, for floodline preflight and budget
+/// Write one small sample of this machine, for floodline preflight and budget
 #[derive(clap::Parser)]
 #[command(
     name = "snapshot",
-    after_help = "Reads files only, once: settings, memory, devices, mounts, and what the dirty limit of each cgroup \
-        depends on. It contains no rates and no processes: for these use floodline record --for 60s.\n\n\
+    after_help = "A snapshot contains settings, memory, devices, mounts, and what the dirty limit of each cgroup depends \
+        on. It contains no rates and no processes: floodline record --for 60s records these.\n\n\
         Examples:\n  \
-        ssh db1 sudo floodline snapshot > db1.flr\n  \
+        (umask 077; ssh db1 sudo floodline snapshot > db1.flr)\n  \
         floodline snapshot --redact @redact.key -o host.flr\n  \
         floodline budget db1.flr --as-if cgroup=v2\n  \
         floodline preflight snapshots/ --cgroup v2"
@@ -35,7 +35,7 @@ pub(crate) struct Snapshot {
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Look at a captured tree instead of this machine
+    /// Read a captured tree instead of this machine
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Overwrite the file if it exists

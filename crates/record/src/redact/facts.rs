@@ -37,7 +37,7 @@ impl Redactor {
         } = facts;
         HostFacts {
             hostname: self.whole(hostname),
-            kernel_release: self.kernel_word(kernel_release),
+            kernel_release: self.release(kernel_release),
             kernel: *kernel,
             boot_id: boot_id.as_ref().map(|id| self.label(id)),
             cmdline: self.joined(cmdline, b' ', |parameter| self.parameter(parameter)),
@@ -123,7 +123,7 @@ impl Redactor {
             dev: *dev,
             root: self.path(root),
             mount_point: self.path(mount_point),
-            fs_type: self.kernel_word(fs_type),
+            fs_type: self.fs_type(fs_type),
             source: if is_type { source.clone() } else { self.path(source) },
             options: self.joined(options, b',', |option| self.option(option)),
             super_options: self.joined(super_options, b',', |option| self.option(option)),
@@ -141,14 +141,14 @@ impl Redactor {
             storage: self.kernel_word(storage),
             persistent: *persistent,
             sync_interval: *sync_interval,
-            files: files.iter().map(|path| self.path(path)).collect(),
+            files: files.iter().map(|path| self.drop_in(path)).collect(),
         }
     }
 
     fn sysctl_line(&self, line: &SysctlLine) -> SysctlLine {
         let SysctlLine { file, line, key, value } = line;
         SysctlLine {
-            file: self.path(file),
+            file: self.drop_in(file),
             line: *line,
             key: self.kernel_word(key),
             value: if value.as_str().bytes().all(|c| c.is_ascii_digit()) {
@@ -169,6 +169,27 @@ impl Redactor {
         if text.as_str().bytes().all(is_kept) { text.clone() } else { self.hash(text.as_str().as_bytes()).into() }
     }
 
+    /// The release of a kernel: numbers and words of distributions stay, a name that someone gave their build does not.
+    fn release(&self, release: &Text) -> Text {
+        let between = |c: char| "-+._~".contains(c);
+        let words = release.as_str().split_inclusive(between).map(|word| {
+            let (body, end) = word.split_at(word.trim_end_matches(between).len());
+            let body = if words::is_release(body.as_bytes()) { body.to_owned() } else { self.hash(body.as_bytes()) };
+            body + end
+        });
+        words.collect::<String>().into()
+    }
+
+    /// The type of a filesystem; the name behind `fuse.` is that of a program.
+    fn fs_type(&self, fs_type: &Text) -> Text {
+        match fs_type.as_str().split_once('.') {
+            Some((kind @ ("fuse" | "fuseblk"), program)) if program != "sshfs" => {
+                format!("{kind}.{}", self.hash(program.as_bytes())).into()
+            }
+            _ => self.kernel_word(fs_type),
+        }
+    }
+
     /// A parameter of the kernel's command line.
     fn parameter(&self, parameter: &[u8]) -> Vec<u8> {
         let key = parameter.split(|&c| c == b'=').next().unwrap_or_default();
@@ -180,10 +201,11 @@ impl Redactor {
 
     /// An option of a mount: the word, and of a value only what names nothing.
     fn option(&self, option: &[u8]) -> Vec<u8> {
-        let is_word =
-            |word: &[u8]| word.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || b"_-".contains(c));
+        let is_word = |word: &[u8]| {
+            word.len() <= 16 && word.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || b"_.:-".contains(c))
+        };
         let Some(at) = option.iter().position(|&c| c == b'=') else {
-            return if is_word(option) { option.to_vec() } else { self.hash(option).into_bytes() };
+            return if words::is_flag(option) { option.to_vec() } else { self.hash(option).into_bytes() };
         };
         let (key, value) = (option.get(..at).unwrap_or_default(), option.get(at + 1..).unwrap_or_default());
         let is_amount = |value: &[u8]| {
@@ -200,7 +222,7 @@ impl Redactor {
         } else {
             self.hash(value).into_bytes()
         };
-        let key = if is_word(key) { key.to_vec() } else { self.hash(key).into_bytes() };
+        let key = if words::is_key(key) { key.to_vec() } else { self.hash(key).into_bytes() };
         [key, value].join(&b'=')
     }
 }

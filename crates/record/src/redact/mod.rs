@@ -31,14 +31,17 @@ use std::fmt::Write as _;
 /// Bytes of a hash that are shown: 48 bits, so that two of a million names meet with a chance of 0.2 %.
 const SHOWN: usize = 6;
 
-/// Shortest key without which names cannot be guessed by trying keys, bytes.
+/// Minimum length of a key, bytes: a shorter key can be found by trying all keys.
 pub const KEY_BYTES: usize = 16;
 
 /// Shortest run of hexadecimal digits that is an id and not a word.
 const ID_DIGITS: usize = 12;
 
-/// Most digits of a number that stays: a user, a job, an instance.
+/// Most digits of a number that stays: a job, an instance.
 const NUMBER_DIGITS: usize = 7;
+
+/// Most digits of a user.
+const USER_DIGITS: usize = 10;
 
 /// Lengths of the groups of a UUID.
 const UUID: [usize; 5] = [8, 4, 4, 4, 12];
@@ -69,9 +72,30 @@ impl Redactor {
         }
     }
 
-    /// A path: each component by itself, so that what lies in one folder still does.
+    /// A path: each component by itself, so that files of one folder stay in one folder. Below `/dev` a disk keeps its name.
     pub fn path(&self, path: &Name) -> Name {
-        self.joined(path, b'/', |part| self.component(part))
+        let disk = path.as_bytes().strip_prefix(b"/dev/").filter(|disk| words::is_disk(disk));
+        if disk.is_some() { path.clone() } else { self.joined(path, b'/', |part| self.component(part)) }
+    }
+
+    /// The path of a file that sets something at boot. Its place in the order of such files stays: the number that it
+    /// begins with, and the name of the file that Floodline writes.
+    pub fn drop_in(&self, path: &Name) -> Name {
+        let bytes = path.as_bytes();
+        let at = bytes.iter().rposition(|&c| c == b'/').map_or(0, |at| at + 1);
+        let (folder, file) = bytes.split_at(at);
+        let digits = file.iter().take_while(|c| c.is_ascii_digit()).count();
+        let (number, rest) = file.split_at(if digits <= 2 { digits } else { 0 });
+        let file = match words::is_drop_in(file) {
+            true => file.to_vec(),
+            // What sorts before a letter stays before: `99-a` and `99-zz` keep their first letter.
+            false => {
+                let kept = rest.iter().take(2).take_while(|c| matches!(c, b'-' | b'a'..=b'z')).count();
+                let (kept, rest) = rest.split_at(if number.is_empty() { 0 } else { kept });
+                [number, kept, self.component(rest).as_slice()].concat()
+            }
+        };
+        Name::new([self.path(&Name::new(folder)).as_bytes(), file.as_slice()].concat())
     }
 
     /// The name of a process.
@@ -324,7 +348,7 @@ impl Redactor {
         Some(File { ino: *ino, generation: *generation, path: path.as_ref().map(|path| self.path(path)) })
     }
 
-    /// A word of the kernel or of Floodline, e.g. `ext4`, `background`: one that is none is hashed.
+    /// A word of the kernel or of Floodline, e.g. `ext4`, `background`; any other text is hashed.
     fn kernel_word(&self, word: &Text) -> Text {
         let is_kept = |c: u8| c.is_ascii_alphanumeric() || b"_.+:-~".contains(&c);
         if word.as_str().bytes().all(is_kept) { word.clone() } else { self.hash(word.as_str().as_bytes()).into() }
@@ -346,19 +370,28 @@ impl Redactor {
         Name::new(self.component(Name::from_escaped(label.as_str()).as_bytes())).to_string().into()
     }
 
-    /// A sentence: paths in it lose their names, those below /proc and /sys excepted.
+    /// A sentence: from the first path on that is not below /proc or /sys it is one path, as names may have spaces.
     fn text(&self, text: &Text) -> Text {
-        let word = |word: &str| {
-            let body = word.trim_matches(|c: char| "(),;:'\"`".contains(c));
-            let is_kernels =
-                ["/proc/", "/sys/"].iter().any(|start| body.starts_with(start)) && !body.starts_with("/sys/fs/cgroup/");
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.+:%=<>{},-~…×".contains(c);
-            match !is_kernels && (body.contains('/') || !body.chars().all(is_plain)) {
-                true => word.replace(body, &self.path(&Name::from_escaped(body)).to_string()),
-                false => word.to_owned(),
-            }
+        let text = text.as_str();
+        let is_kernels = |rest: &str| {
+            ["/proc/", "/sys/"].iter().any(|start| rest.starts_with(start)) && !rest.starts_with("/sys/fs/cgroup/")
         };
-        text.as_str().split(' ').map(word).collect::<Vec<_>>().join(" ").into()
+        let is_word = |word: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.+:%=<>{},;()'-~…×".contains(c);
+            word.chars().all(is_plain) || is_kernels(word.trim_start_matches(['(', '\'']))
+        };
+        let mut kept = 0;
+        for word in text.split_inclusive(' ') {
+            if !is_word(word.trim_end_matches(' ')) {
+                break;
+            }
+            kept += word.len();
+        }
+        let (kept, rest) = text.split_at(kept);
+        match rest {
+            "" => kept.into(),
+            rest => format!("{kept}{}", self.path(&Name::from_escaped(rest))).into(),
+        }
     }
 
     /// Fields of a name, each changed by itself.
@@ -505,23 +538,37 @@ fn kind(part: &[u8], tokens: &[Token], at: usize) -> Kind {
     let Some(token) = tokens.get(at) else { return Kind::Other };
     let bytes = |token: &Token| part.get(token.start..token.end).unwrap_or_default();
     let word = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map(&bytes);
-    let is_number = |word: &[u8]| word.len() <= NUMBER_DIGITS && word.iter().all(u8::is_ascii_digit);
+    let is_number = |word: &[u8]| {
+        // A user of a directory service has more digits.
+        let digits =
+            if matches!(word_before(part, tokens, at), b"user" | b"uid") { USER_DIGITS } else { NUMBER_DIGITS };
+        word.len() <= digits && word.iter().all(u8::is_ascii_digit)
+    };
     let is_id = |word: &[u8]| word.len() >= ID_DIGITS && word.iter().all(is_digit);
     match bytes(token) {
         _ if token.is_separator => Kind::Separator,
-        one if words::is_word(one) || words::is_disk(one) => Kind::Known,
+        one if words::is_word(one) => Kind::Known,
         one if is_id(one.strip_prefix(b"pod").unwrap_or(one)) => Kind::Id,
         one if is_number(one) => {
             let (before, after) = (word(at.checked_sub(2)), word(Some(at + 2)));
-            let is_known = |word: &[u8]| words::is_word(word);
-            // An address has numbers beside numbers; an instance of a name belongs to the name.
+            let is_numeric = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
             let stays = match (before, after) {
-                (_, Some(after)) if after.iter().all(u8::is_ascii_digit) => false,
-                (Some(before), _) => is_known(before),
-                (None, after) => after.is_none_or(is_known),
+                // The number of a virtual machine: `qemu\x2d1\x2dNAME`.
+                (Some(b"qemu" | b"lxc"), _) => true,
+                // An address has numbers beside numbers.
+                (_, Some(after)) if is_numeric(after) => false,
+                (Some(before), _) => words::is_word(before),
+                // A number alone may be a customer; `101.scope` is a virtual machine.
+                (None, after) => after.is_some_and(words::is_word),
             };
             if stays { Kind::Known } else { Kind::Other }
         }
         _ => Kind::Other,
     }
+}
+
+/// The word before a token, or nothing.
+fn word_before<'a>(part: &'a [u8], tokens: &[Token], at: usize) -> &'a [u8] {
+    let before = at.checked_sub(2).and_then(|at| tokens.get(at));
+    before.and_then(|token| part.get(token.start..token.end)).unwrap_or_default()
 }

@@ -173,29 +173,132 @@ const PROGRAMS: &[&str] = &[
     "systemd-udevd",
 ];
 
-/// What the names of kernel threads begin with.
+/// What the names of kernel threads begin with; numbers and names of disks follow.
 const KERNEL_THREADS: &[&str] = &[
-    "btrfs-",
-    "card",
-    "dm_",
-    "dm-",
     "dmcrypt_write",
-    "jbd2/",
+    "jbd2",
     "kcompactd",
     "khugepaged",
-    "ksoftirqd/",
+    "ksoftirqd",
     "kswapd",
     "kthreadd",
-    "kworker/",
+    "kworker",
     "loop",
     "md",
-    "migration/",
-    "nvme",
-    "raid",
-    "rcu",
-    "scsi_",
-    "xfs-",
-    "xfsaild/",
+    "migration",
+    "scsi_eh",
+    "xfsaild",
+];
+
+/// Words behind them: work queues and levels of RAID.
+const QUEUES: &[&str] = &[
+    "blkcg",
+    "btrfs",
+    "destroy",
+    "dio",
+    "events",
+    "flush",
+    "inode",
+    "kblockd",
+    "mm",
+    "percpu",
+    "raid0",
+    "raid1",
+    "raid10",
+    "raid5",
+    "raid6",
+    "switch",
+    "unbound",
+    "wbs",
+    "wq",
+    "writeback",
+    "xfs",
+];
+
+/// Options of mounts that have no value.
+const FLAGS: &[&str] = &[
+    "acl",
+    "attr2",
+    "autodefrag",
+    "barrier",
+    "dax",
+    "delalloc",
+    "dirsync",
+    "discard",
+    "grpquota",
+    "hard",
+    "inode32",
+    "inode64",
+    "largeio",
+    "lazytime",
+    "mand",
+    "noacl",
+    "noatime",
+    "noattr2",
+    "nobarrier",
+    "nodatacow",
+    "nodatasum",
+    "nodelalloc",
+    "nodev",
+    "nodiratime",
+    "nodiscard",
+    "noexec",
+    "nolock",
+    "noload",
+    "noquota",
+    "norecovery",
+    "nossd",
+    "nosuid",
+    "nouuid",
+    "nsdelegate",
+    "prjquota",
+    "quota",
+    "relatime",
+    "ro",
+    "rw",
+    "seclabel",
+    "soft",
+    "ssd",
+    "strictatime",
+    "swalloc",
+    "sync",
+    "user_xattr",
+    "userxattr",
+    "usrquota",
+    "volatile",
+    "wsync",
+];
+
+/// Options of mounts that have a value.
+const KEYS: &[&str] = &[
+    "addr",
+    "clientaddr",
+    "commit",
+    "fsid",
+    "gid",
+    "group_id",
+    "local_lock",
+    "logbsize",
+    "logbufs",
+    "lowerdir",
+    "max_inline",
+    "namlen",
+    "nr_inodes",
+    "retrans",
+    "rsize",
+    "size",
+    "stripe",
+    "subvol",
+    "subvolid",
+    "sunit",
+    "swidth",
+    "thread_pool",
+    "timeo",
+    "uid",
+    "upperdir",
+    "user_id",
+    "workdir",
+    "wsize",
 ];
 
 /// Options of mounts whose value is a word of the kernel.
@@ -204,14 +307,47 @@ const OPTIONS: &[&str] = &[
     "cache",
     "compress",
     "data",
+    "discard",
     "errors",
     "index",
     "jqfmt",
     "metacopy",
     "mode",
+    "proto",
     "redirect_dir",
+    "sec",
+    "space_cache",
     "uuid",
+    "vers",
     "xino",
+];
+
+/// Words of releases of kernels, beside numbers and what stands before them (`deb13`, `el9`).
+const RELEASES: &[&str] = &[
+    "aarch64",
+    "amd64",
+    "arch",
+    "arm64",
+    "aws",
+    "azure",
+    "cloud",
+    "debug",
+    "default",
+    "gcp",
+    "generic",
+    "gke",
+    "hardened",
+    "lowlatency",
+    "lts",
+    "oracle",
+    "ppc64le",
+    "pve",
+    "raspi",
+    "rt",
+    "s390x",
+    "simulated",
+    "x86",
+    "zen",
 ];
 
 /// Parameters of the kernel's command line that change cgroups, writeback or accounting.
@@ -256,20 +392,60 @@ pub(super) fn is_program(comm: &[u8]) -> bool {
     programs::is_known(comm) || PROGRAMS.iter().any(|known| known.as_bytes() == comm)
 }
 
-/// Whether a name of a process is that of a thread of the kernel.
+/// Whether a name of a process is that of a thread of the kernel, with nothing in it that a person chose.
 pub(super) fn is_kernel_thread(comm: &[u8]) -> bool {
-    let after = |start: &str| comm.strip_prefix(start.as_bytes()).map(|rest| rest.first().copied());
-    KERNEL_THREADS.iter().any(|start| match after(start) {
-        Some(next) => {
-            !start.ends_with(|c: char| c.is_ascii_alphabetic()) || next.is_none_or(|c| !c.is_ascii_alphabetic())
-        }
-        None => false,
-    })
+    let is_between = |c: &u8| b"/:-_+".contains(c);
+    let is_number = |word: &[u8]| word.iter().all(|c| c.is_ascii_digit() || matches!(c, b'u' | b'H' | b'R'));
+    let is_queue = |word: &[u8]| is_one(QUEUES, word);
+    // `kswapd0`, `md127`: the number stands right behind the word.
+    let Some(start) =
+        KERNEL_THREADS.iter().filter(|start| comm.starts_with(start.as_bytes())).max_by_key(|start| start.len())
+    else {
+        return false;
+    };
+    let rest = comm.get(start.len()..).unwrap_or_default();
+    if rest.first().is_some_and(|c| !c.is_ascii_digit() && !is_between(c)) {
+        return false;
+    }
+    // `jbd2/dm-0-8`: the name of the disk has a separator in it.
+    let disk = rest.strip_prefix(b"/").map(|rest| rest.split(|c| *c == b'-').next().unwrap_or_default());
+    let rest = match disk.filter(|disk| is_disk(disk)) {
+        Some(disk) => rest.get(disk.len() + 1..).unwrap_or_default(),
+        None => rest.strip_prefix(b"/dm").unwrap_or(rest),
+    };
+    rest.split(is_between).all(|word| is_number(word) || is_queue(word))
+}
+
+/// Whether a file that sets something at boot is one that a distribution or Floodline has on every host.
+pub(super) fn is_drop_in(file: &[u8]) -> bool {
+    is_one(&["99-sysctl.conf", "99-zz-floodline.conf", "sysctl.conf", "50-default.conf"], file)
+}
+
+/// Whether a word is in a list.
+fn is_one(words: &[&str], word: &[u8]) -> bool {
+    words.iter().any(|known| known.as_bytes() == word)
+}
+
+/// Whether an option of a mount without a value stays.
+pub(super) fn is_flag(option: &[u8]) -> bool {
+    is_one(FLAGS, option)
+}
+
+/// Whether the key of an option of a mount stays.
+pub(super) fn is_key(key: &[u8]) -> bool {
+    is_one(KEYS, key) || is_option(key)
 }
 
 /// Whether the value of an option of a mount is a word of the kernel.
 pub(super) fn is_option(key: &[u8]) -> bool {
-    OPTIONS.iter().any(|known| known.as_bytes() == key)
+    is_one(OPTIONS, key)
+}
+
+/// Whether a word of the release of a kernel stays: a number, also behind up to six letters, or a word of a distribution.
+pub(super) fn is_release(word: &[u8]) -> bool {
+    let letters = word.iter().take_while(|c| c.is_ascii_alphabetic()).count();
+    let is_counted = letters <= 6 && letters < word.len() && word.iter().skip(letters).all(u8::is_ascii_digit);
+    is_counted || word.is_empty() || is_one(RELEASES, word)
 }
 
 /// Whether a parameter of the kernel's command line stays.
@@ -309,10 +485,12 @@ mod tests {
         for name in ["sdk-secret", "md_secret", "dm-secret", "loop", "data", "vdesk9x", "nvme-acme"] {
             assert!(!is_disk(name.as_bytes()), "{name}");
         }
-        for name in ["kworker/u8:3-flush-8:0", "jbd2/sda1-8", "kswapd0", "xfsaild/dm-0", "md0_raid1", "loop0"] {
+        let threads = ["kworker/u8:3-flush-8:0", "kworker/0:1H-kblockd", "kworker/1:2+inode_switch_wbs", "jbd2/sda1-8"];
+        for name in threads.into_iter().chain(["jbd2/dm-0-8", "kswapd0", "xfsaild/dm-0", "md0_raid1", "loop0"]) {
             assert!(is_kernel_thread(name.as_bytes()), "{name}");
         }
-        for name in ["mdadm", "loopback-acme", "payrolld", "raider"] {
+        let others = ["mdadm", "loopback", "loop-acme", "payrolld", "10.7.7.7-manage", "kworker/0:1-wg-crypt-wgacme"];
+        for name in others.into_iter().chain(["card-reconciler", "dm-acme-sync", "xfs-acmebackup", "drbd_w_acmeres"]) {
             assert!(!is_kernel_thread(name.as_bytes()), "{name}");
         }
     }
