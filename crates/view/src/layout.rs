@@ -146,7 +146,8 @@ pub(crate) fn command(out: &mut String, indent: usize, command: &str, width: usi
         line.clear();
         first = false;
     };
-    for word in shell_words(command) {
+    for word in with_values(shell_words(command), room) {
+        let word = word.as_str();
         // Room for the backslash, and for the deeper indent of all lines but the first.
         if !line.is_empty() && columns(&line) + 1 + columns(word) + 4 > room {
             flush(&mut line, true);
@@ -157,6 +158,24 @@ pub(crate) fn command(out: &mut String, indent: usize, command: &str, width: usi
         line.push_str(word);
     }
     flush(&mut line, false);
+}
+
+/// The words of a command, each option together with its value where a line has room for both.
+fn with_values(words: Vec<&str>, room: usize) -> Vec<String> {
+    let mut together: Vec<String> = Vec::new();
+    let mut wants_value = false;
+    for word in words {
+        let is_option = word.starts_with("--");
+        match together.last_mut() {
+            Some(option) if wants_value && !is_option && columns(option) + 1 + columns(word) + 4 <= room => {
+                option.push(' ');
+                option.push_str(word);
+            }
+            _ => together.push(word.to_owned()),
+        }
+        wants_value = is_option && word.len() > 2;
+    }
+    together
 }
 
 /// Splits at spaces that are not within single quotes; quotes stay.
@@ -250,6 +269,13 @@ mod tests {
             'vm.b = 2' > \
             /etc/sysctl.d/90.conf
         ");
+    }
+
+    #[test]
+    fn an_option_stays_with_its_value() {
+        let mut out = String::new();
+        command(&mut out, 0, "floodline apply --set vm.a=1 --set vm.b=2 --yes", 40);
+        assert_eq!(out, "floodline apply --set vm.a=1 \\\n  --set vm.b=2 --yes\n");
     }
 
     #[test]
