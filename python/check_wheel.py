@@ -29,6 +29,8 @@ def main(wheel: Path, is_release: bool) -> list[str]:
     for needed in ["floodline/py.typed", "floodline/_floodline.pyi", "floodline/_floodline.abi3.so"]:
         if needed not in names:
             wrong.append(f"{wheel.name} has no {needed}")
+    if not any(name.endswith("/THIRD-PARTY.md") for name in names):
+        wrong.append(f"{wheel.name} does not quote the licences of what it contains")
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist:") and "extra ==" not in line]
     wrong += [f"a dependency: {line}" for line in required]
     size = wheel.stat().st_size
