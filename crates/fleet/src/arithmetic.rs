@@ -32,8 +32,8 @@ const SYNCS: u64 = 3;
 const SATURATED: f64 = 0.9;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
-/// Severity of pages that are written again and again: about what was measured of hosts with a few such cgroups.
-const REWRITTEN: f64 = 10.0;
+/// Severity of pages that are written again and again where twice the room is needed: measured on generated hosts.
+const REWRITTEN: f64 = 3.0;
 /// Severity that a host with a small margin gets, and the most that arithmetic gives.
 const SEVERITY_MAX: f64 = 100.0;
 
@@ -62,7 +62,8 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     as_if.settings.extend(boot.settings.iter().copied());
     row.boot_settings = boot.settings;
     leave_out_absent(&mut as_if, window, &mut row);
-    row.sick_already = rules::sick(window).map(|(rule, _)| rule.to_owned());
+    let derived = Derived::of(window);
+    row.sick_already = rules::sick(&derived).map(str::to_owned);
     if is_in_force(window, facts, &as_if) && change.simulated_only.is_empty() {
         let sick =
             row.sick_already.as_ref().map(|rule| format!(" The host is sick already: {rule}.")).unwrap_or_default();
@@ -71,7 +72,7 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
         return row;
     }
     match assume(window, &as_if) {
-        Ok(assumed) => weigh(window, &assumed, change, &mut row),
+        Ok(assumed) => weigh(&derived, &assumed, change, &mut row),
         // Limits of cgroups that the host does not have were left out.
         Err(error) => row.decide(Verdict::NotKnown, Cause::NoCgroups, format!("{error}.")),
     }
@@ -211,8 +212,9 @@ fn weighed<'a>(row: &'a AsIfRow, rewriters: &Rewriters) -> Option<Weighed<'a>> {
 }
 
 /// Decides by the budgets of both.
-fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
-    let rewriters = Rewriters::of(window, &assumed.window);
+fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Row) {
+    let window = derived.window;
+    let rewriters = Rewriters::of(derived, &assumed.window);
     let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
     all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
     row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;
@@ -229,13 +231,13 @@ fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
         row.severity = SEVERITY_MAX;
         return row.decide(Verdict::Suffers, Cause::MemoryTooSmall, told);
     }
-    let appears = rules::appear(window, &assumed.window);
+    let appears = rules::appear(derived, &assumed.window);
     let least = worst.filter(|worst| worst.shrinks);
     if let Some(over) = least.filter(|worst| worst.margin < 1.0) {
         if let Some((need, room)) = over.rewrites {
             // Neither the recording nor a twin knows how often a dirty page is stored into.
             row.is_firm = true;
-            row.severity = REWRITTEN;
+            row.severity = (REWRITTEN * (1.0 / over.margin - 1.0)).clamp(1.0, SEVERITY_MAX);
             return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room));
         }
         row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
@@ -246,7 +248,7 @@ fn weigh(window: &Window, assumed: &Assumed, change: &Change, row: &mut Row) {
         row.severity = 2.0;
         return row.decide(Verdict::Suffers, found.cause, found.summary.clone());
     }
-    if let Some(cliff) = cliff(window, assumed) {
+    if let Some(cliff) = cliff(derived, assumed) {
         row.severity = cliff.severity;
         row.is_firm = cliff.is_firm;
         return row.decide(cliff.verdict, Cause::DirtyCliff, cliff.told);
@@ -353,14 +355,14 @@ fn starved(assumed: &Assumed) -> Option<String> {
 }
 
 /// A threshold that held data back and grows to more than the disk writes in a few seconds.
-fn cliff(window: &Window, assumed: &Assumed) -> Option<Cliff> {
-    let derived = Derived::of(window);
+fn cliff(derived: &Derived<'_>, assumed: &Assumed) -> Option<Cliff> {
     let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
     let (now, then) = (&assumed.now.global, &assumed.then.global);
     let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);
     let (freerun_now, freerun_then) = (high(now.freerun)?, high(then.freerun)?);
     let peak = derived.dirty.unwritten_peak?.0 as f64;
-    let speed = derived.speed().map(|speed| speed.value).filter(|speed| *speed > 0.0)?;
+    let speed =
+        derived.speed().map(|speed| speed.value).or_else(|| busy_speed(derived)).filter(|speed| *speed > 0.0)?;
     let more_than = |then: f64, now: f64| then > now * (1.0 + SAME);
     // Cgroups that lose their limits fill the machine's.
     let was_divided = assumed.now.scope.is_per_cgroup() && !assumed.then.scope.is_per_cgroup();
@@ -370,7 +372,8 @@ fn cliff(window: &Window, assumed: &Assumed) -> Option<Cliff> {
     };
     let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
     let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
-    let pile = if is_outrun && (peak >= HELD * freerun_now && more_than(freerun_then, freerun_now) || cgroups_held) {
+    let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
+    let pile = if is_outrun && (machine_held || cgroups_held) {
         freerun_then
     } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
         // A writer slower than the disk piles up what it writes until the data is old.
@@ -384,29 +387,37 @@ fn cliff(window: &Window, assumed: &Assumed) -> Option<Cliff> {
         return None;
     }
     // A program that syncs is seen by the flushes of its disk; how long it waits is not recorded without a trace.
-    let syncs = window.disks.values().filter_map(|span| span.growth.flushes).any(|flushes| flushes.0 >= SYNCS);
+    let syncs = derived.window.disks.values().filter_map(|span| span.growth.flushes).any(|flushes| flushes.0 >= SYNCS);
     let told = format!(
         "A threshold held unwritten data back at {}. Then {} can pile up, which the disk writes in {}: a sync can wait for that.",
         human::bytes(peak),
         human::bytes(pile),
         human::seconds(pile / speed)
     );
-    Some(match syncs {
+    // Without its dirty limit a cgroup is still held by its memory limit: how much that leaves is not arithmetic.
+    Some(match syncs && (machine_held || !cgroups_held) {
         true => Cliff {
             verdict: Verdict::Suffers,
             severity: (more / CLIFF_S).sqrt().min(SEVERITY_MAX),
-            is_firm: is_outrun,
+            is_firm: true,
             told,
         },
         false => Cliff { verdict: Verdict::Tight, severity: 0.8, is_firm: false, told },
     })
 }
 
+/// Bytes per second of the device that most is written to, while it has a request in flight: at least as fast it is.
+fn busy_speed(derived: &Derived<'_>) -> Option<f64> {
+    let growth = &derived.drains().first()?.span.growth;
+    let (written, busy) = (growth.written?.0 as f64, growth.io_time?.as_secs_f64());
+    (written > 0.0 && busy > 0.0).then(|| written / busy)
+}
+
 /// What a larger threshold does.
 struct Cliff {
     verdict: Verdict,
     severity: f64,
-    /// Whether a twin cannot tell: how long a sync behind a saturated disk waits is not recorded.
+    /// Whether a twin cannot tell: when a program syncs, and for how long it waits, is not recorded without a trace.
     is_firm: bool,
     told: String,
 }

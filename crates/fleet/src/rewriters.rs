@@ -29,10 +29,10 @@ pub(crate) struct Rewriters {
 
 impl Rewriters {
     /// Finds them. `then` is the window with the change.
-    pub(crate) fn of(window: &Window, then: &Window) -> Rewriters {
+    pub(crate) fn of(derived: &Derived<'_>, then: &Window) -> Rewriters {
+        let window = derived.window;
         let (had_folios, has_folios) = (has_folios(window, window), has_folios(window, then));
         let gets_folios = has_folios && !had_folios;
-        let derived = Derived::of(window);
         let mut needs: BTreeMap<String, u64> = BTreeMap::new();
         for writer in derived.writers().processes.iter().filter(|writer| !writer.kthread) {
             let (dirtied, written) = (writer.dirtied_bytes.unwrap_or(0), writer.application_bytes.unwrap_or(0));

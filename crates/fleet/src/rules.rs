@@ -4,7 +4,8 @@
 //! window: what tasks did there was done under the old conditions.
 
 use crate::row::Cause;
-use floodline_analysis::diagnose::diagnose;
+use floodline_analysis::diagnose::derived::Derived;
+use floodline_analysis::diagnose::findings;
 use floodline_analysis::report::{Finding, Severity};
 use floodline_record::window::Window;
 
@@ -37,21 +38,21 @@ pub(crate) struct Appears {
     pub(crate) summary: String,
 }
 
-/// The rule with a critical finding in the recording itself, and its sentence.
-pub(crate) fn sick(window: &Window) -> Option<(&'static str, String)> {
-    let report = diagnose(window, Some(&SICK));
-    let found = report.findings.into_iter().find(|finding| finding.severity == Severity::Critical)?;
-    Some((found.rule, found.summary))
+/// The rule with a critical finding in the recording itself.
+pub(crate) fn sick(derived: &Derived<'_>) -> Option<&'static str> {
+    // Harm is measured between two samples.
+    let found = if derived.has_rates { findings(derived, &SICK) } else { Vec::new() };
+    Some(found.iter().find(|finding| finding.severity == Severity::Critical)?.rule)
 }
 
 /// Findings of warning and worse that the changed window has and the unchanged one has not, the worst first.
-pub(crate) fn appear(now: &Window, then: &Window) -> Vec<Appears> {
+pub(crate) fn appear(now: &Derived<'_>, then: &Window) -> Vec<Appears> {
     let names: Vec<&str> = RULES.iter().map(|(name, _)| *name).collect();
-    let after = diagnose(then, Some(&names)).findings;
+    let after = findings(&Derived::of(then), &names);
     if !after.iter().any(|finding| finding.severity >= Severity::Warning) {
         return Vec::new();
     }
-    let before = diagnose(now, Some(&names)).findings;
+    let before = findings(now, &names);
     let is_known =
         |found: &Finding| before.iter().any(|known| known.rule == found.rule && known.severity >= found.severity);
     after

@@ -18,7 +18,7 @@ use floodline_twin::{Options, Recorded, Twin, TwinError, of};
 /// Severity from which a host suffers.
 const SUFFERS: f64 = 1.0;
 /// The same where the twin misses its own recording and arithmetic does not agree.
-const SUFFERS_DOUBTFUL: f64 = 2.0;
+const SUFFERS_DOUBTFUL: f64 = 5.0;
 /// Severity from which its margin is small.
 const TIGHT: f64 = 0.5;
 
@@ -156,19 +156,22 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
     let by_arithmetic = row.severity;
     row.severity = severity;
     let effect = effect(row, &prediction, seconds);
-    // A twin that misses its recording is believed where arithmetic agrees.
-    let agrees = is_reliable || row.verdict == Verdict::Suffers;
-    let enough = if agrees { SUFFERS } else { SUFFERS_DOUBTFUL };
+    // What a twin that misses its recording sees must exceed its error, and more so where arithmetic sees nothing.
+    let enough = match (is_reliable, row.verdict) {
+        (true, _) => SUFFERS,
+        (false, Verdict::Suffers) => SUFFERS * (1.0 + 2.0 * error.unwrap_or(1.0)),
+        (false, _) => SUFFERS_DOUBTFUL,
+    };
     match arithmetic {
         (_, cause, told) if severity >= enough => {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
             let cause = if is_named { cause } else { appeared(&prediction).unwrap_or(Cause::Simulated) };
             let told = if is_named { format!("{told} {effect}") } else { effect };
-            row.severity = if row.is_firm { severity.max(by_arithmetic) } else { severity };
+            row.severity = if row.is_firm { by_arithmetic } else { severity };
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if row.is_firm => {
-            row.severity = severity.max(by_arithmetic);
+            row.severity = by_arithmetic;
             row.confidence = Confidence::Medium;
             row.decide(Verdict::Suffers, cause, told);
         }

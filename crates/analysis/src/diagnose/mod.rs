@@ -108,6 +108,19 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     report
 }
 
+/// Findings of the named rules alone, worst first: no symptoms, no plan, no gaps. For many windows at once.
+pub fn findings(derived: &Derived<'_>, only: &[&str]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for rule in RULES.iter().filter(|rule| only.contains(&rule.name)) {
+        let verdict = cycle::judged(derived, rule.name, (rule.check)(derived));
+        if let Verdict::Found(findings) = holes::judged(derived.window, rule.name, verdict) {
+            found.extend(findings);
+        }
+    }
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    found
+}
+
 /// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Causes come
 /// first: what is explained moves behind them.
 fn explain(findings: &mut [Finding]) {
