@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Engines for real: Ray and Dask with two workers, of which one dies during the run, and an S3-compatible server.
 
-`make python` runs these tests. With PYTHON_FAST=1 their packages are not installed and this file is left out.
+`make python` runs these tests. With PYTHON_FAST=1 this file is left out.
 """
 
 import os
@@ -13,11 +13,9 @@ from typing import Any
 import floodline
 import floodline.fleet
 import pytest
+import ray
 
 CHANGE = {"cgroup": "v2", "kernel": "6.12", "vm.dirty_ratio": 10}
-if "FLOODLINE_ENGINES" not in os.environ:
-    pytest.importorskip("ray")
-import ray  # noqa: E402: what `make python` installed must be there
 pytestmark = pytest.mark.filterwarnings("default")
 
 
