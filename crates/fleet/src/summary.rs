@@ -140,6 +140,7 @@ impl Summary {
         let told = match (self.suffers, bad.as_slice()) {
             (0, _) if self.hosts == 0 => "No host was judged.".to_owned(),
             (0, _) if self.not_known == self.hosts => format!("Nothing is known of {all}."),
+            (0, _) if self.hosts == 1 && self.accepted == 0 => "The host does not suffer.".to_owned(),
             (0, _) if self.accepted > 0 => format!("No host of {all} suffers, beyond what was accepted."),
             (0, _) => format!("None of {all} suffers."),
             (suffer, [_]) if suffer > 1 => format!("{} of {all} suffer, all for one cause.", thousands(suffer)),
@@ -249,5 +250,7 @@ mod tests {
         let summary = Summary::of(&rows, String::new());
         assert_eq!((summary.files, summary.hosts, summary.superseded, summary.suffers), (7, 5, 2, 0));
         assert_eq!(Summary::of(&[], String::new()).headline(), "No host was judged.");
+        let one = [row("a", Verdict::Fine, Cause::WideMargin, 0.0, 1)];
+        assert_eq!(Summary::of(&one, String::new()).headline(), "The host does not suffer.");
     }
 }
