@@ -39,7 +39,8 @@ impl Control {
     /// Says how far the work is.
     pub(crate) fn tell(&self, done: u64, total: u64) {
         self.total.store(total, Ordering::Relaxed);
-        self.done.store(done, Ordering::Relaxed);
+        // Of two threads that say it at once the one that is further counts.
+        self.done.fetch_max(done, Ordering::Relaxed);
     }
 
     fn told(&self) -> (u64, u64) {
