@@ -135,7 +135,7 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
     let baseline = pressure
         .as_ref()
         .and_then(|file| Some(file.read_at(&mut text, 0).ok()?.min(text.len())))
-        .and_then(|count| harm::full_avg60_ppm(text.get(..count)?));
+        .and_then(|count| harm::baseline_ppm(text.get(..count)?));
     let listener = wire::listen(state, id).map_err(|error| format!("cannot take the guard's address: {error}"))?;
     let probe = match &journal.planned.probe {
         Some(command) => Some(start_probe(command).map_err(|error| format!("cannot start the probe: {error}"))?),
