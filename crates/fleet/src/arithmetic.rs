@@ -9,6 +9,7 @@ use crate::row::{Cause, Confidence, Row, Verdict};
 use crate::rules;
 use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, Bound, assume};
 use floodline_analysis::diagnose::derived::Derived;
+use floodline_analysis::diagnose::device::{Basis, Speed};
 use floodline_analysis::report::Severity;
 use floodline_kernel::Behaviour;
 use floodline_record::facts::{CgroupMode, HostFacts};
@@ -361,8 +362,15 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed) -> Option<Cliff> {
     let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);
     let (freerun_now, freerun_then) = (high(now.freerun)?, high(then.freerun)?);
     let peak = derived.dirty.unwritten_peak?.0 as f64;
-    let speed =
-        derived.speed().map(|speed| speed.value).or_else(|| busy_speed(derived)).filter(|speed| *speed > 0.0)?;
+    // The kernel's estimate is that of a burst where the disk was not saturated.
+    let speed = match (derived.speed(), busy_speed(derived)) {
+        (Some(Speed { value, basis: Basis::Saturated }), _) | (Some(Speed { value, .. }), None) => value,
+        (Some(Speed { value, .. }), Some(busy)) => value.min(busy),
+        (None, busy) => busy?,
+    };
+    if speed <= 0.0 {
+        return None;
+    }
     let more_than = |then: f64, now: f64| then > now * (1.0 + SAME);
     // Cgroups that lose their limits fill the machine's.
     let was_divided = assumed.now.scope.is_per_cgroup() && !assumed.then.scope.is_per_cgroup();
