@@ -55,7 +55,7 @@ struct Summary {
 }
 
 impl Recording {
-    /// Begins to read: what is not a recording is refused at once.
+    /// Opens a recording and reads its facts. Fails if the bytes are not a recording.
     pub(crate) fn of(source: Source) -> Result<Recording, Failure> {
         let facts = source.decoder()?.flatten().take(1).find_map(|record| match record {
             Record::Facts(facts) => Some(*facts),

@@ -12,7 +12,8 @@ pub enum TwinError {
     NoFacts,
     /// Too few samples.
     #[error(
-        "the recording is too short for a twin: {samples} samples in {seconds:.1} s; it needs at least 5 samples and 3 s"
+        "the recording is too short for a twin: {} in {seconds:.1} s; it needs at least 5 samples and 3 s",
+        floodline_record::human::plural(*samples, "sample", "samples")
     )]
     TooShort {
         /// Samples.

@@ -8,15 +8,15 @@ use std::fmt::Write;
 /// What runs on a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Load {
-    /// Boxes that store into mapped files of so many MiB: boxes, MiB of memory each, MiB of the file.
+    /// Boxes that store into mapped files: number of boxes, MiB of memory each, MiB of the file.
     Rewriters(u64, u64, u64),
     /// Boxes that write a file in bursts: boxes, MiB of memory each, MiB of a burst, MB/s of a burst.
     Bursts(u64, u64, u64, u64),
     /// Boxes that log, append and sync a little: boxes, MiB of memory each.
     Logs(u64, u64),
-    /// A bulk writer of so many MB/s beside a program that syncs; in a cgroup of so many MiB, or in none.
+    /// A bulk writer beside a program that syncs: MB/s, MiB of memory of its cgroup, if it has one.
     Bulk(u64, Option<u64>),
-    /// A writer as fast as it may be, in a cgroup of so many MiB, beside a program that syncs.
+    /// A writer without a limit of its rate, beside a program that syncs: MiB of memory of its cgroup.
     Restore(u64),
     /// A database with direct I/O.
     Database,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
 
-/// A host of cgroup version 1 with one box of 256 MiB that holds so many MiB of unwritten data.
+/// A host of cgroup version 1 with one box of 256 MiB. The box holds `dirty_mib` MiB of unwritten data.
 fn host(name: &str, dirty: u64) -> Fixture {
     let name = name.to_owned();
     Fixture::healthy()
