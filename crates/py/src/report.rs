@@ -4,15 +4,9 @@
 use crate::failure::Failure;
 use crate::source::Source;
 use crate::watch::Control;
-use floodline_analysis::budget::{BudgetReport, Choice, Sort, budgets, rows};
 use floodline_analysis::compare::{Reading, Side, compare};
-use floodline_analysis::diagnose::stretches::Stretches;
-use floodline_analysis::ledger::{Ledger, ledger};
-use floodline_analysis::report::Report as Diagnosis;
-use floodline_analysis::timeline::Timeline;
 use floodline_record::record::Sink;
-use floodline_record::window::Window;
-use floodline_view::page;
+use floodline_view::page::{self, Fold, Whole};
 use pyo3::prelude::*;
 
 /// One HTML page that loads nothing. A notebook shows it in a frame of its own. To keep it:
@@ -44,47 +38,13 @@ impl Report {
     }
 }
 
-/// A recording with everything that a page shows of it.
-struct Whole {
-    label: String,
-    report: Diagnosis,
-    window: Window,
-    timeline: Timeline,
-    budgets: BudgetReport,
-    ledger: Option<Ledger>,
-}
-
-impl Whole {
-    fn host(&self) -> page::Host<'_> {
-        page::Host {
-            label: &self.label,
-            report: &self.report,
-            window: &self.window,
-            timeline: &self.timeline,
-            budgets: &self.budgets,
-            ledger: self.ledger.as_ref(),
-        }
-    }
-}
-
 fn read(source: &Source, control: &Control) -> Result<Whole, Failure> {
-    let (mut timeline, mut stretches) = (Timeline::default(), Stretches::with_whole());
+    let mut fold = Fold::default();
     source.each(control, |record| {
-        let (Ok(()), Ok(())) = (timeline.record(&record), stretches.record(&record));
+        let Ok(()) = fold.record(&record);
         Ok(true)
     })?;
-    let (report, window) = stretches.finish_whole();
-    if window.samples == 0 {
-        return Err(source.no_sample());
-    }
-    Ok(Whole {
-        label: source.name.clone(),
-        report,
-        budgets: rows(&window, &budgets(&window), Choice { all: true, sort: Sort::Over }),
-        ledger: ledger(&window),
-        timeline,
-        window,
-    })
+    fold.finish(source.name.clone()).ok_or_else(|| source.no_sample())
 }
 
 /// The page of a recording, or of two that are compared.

@@ -7,12 +7,11 @@ use crate::watch::{Control, Threads};
 use floodline_analysis::diagnose::stretches::Stretches;
 use floodline_analysis::prediction::Setting;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::Scenario;
 use floodline_twin::advise::Wanted;
-use floodline_twin::backtest::backtest;
+use floodline_twin::backtest::test;
 use floodline_twin::predict::Question;
 use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, Studied};
-use floodline_twin::{Options, Recorded, Twin, run, scenario_to_toml};
+use floodline_twin::{Options, Recorded, scenario_to_toml};
 use floodline_view::{json, twin as view};
 use std::time::Instant;
 
@@ -59,22 +58,6 @@ pub(crate) fn twin(
     control.check()?;
     let toml = scenario_to_toml(&twin, &twin.scenario).map_err(Failure::bug)?;
     Ok((view::json(&twin, &tested)?, toml))
-}
-
-/// Each scenario of a twin, run under the unchanged settings.
-fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<view::Tested<'a>> {
-    let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
-    let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
-    let test = |demand, scenario: &'a Scenario| {
-        let figures = run::run(scenario, twin.kernel, twin.every)
-            .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
-            .map_err(|error| error.to_string());
-        view::Tested { demand, recorded_on, scenario, figures }
-    };
-    match twin.demand.closed() {
-        None => vec![test(twin.demand.name(), &twin.scenario)],
-        Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
-    }
 }
 
 /// What a change will do.

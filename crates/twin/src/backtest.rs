@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The back-test: the twin under the unchanged settings against its own recording, figure by figure.
 
-use crate::Programs;
+use crate::{Programs, Recorded, Twin, run};
 use floodline_analysis::budget::budgets;
 use floodline_analysis::diagnose::{device, dirty};
 use floodline_record::id::Entity;
 use floodline_record::record::What;
 use floodline_record::units::Nanos;
+use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
+use floodline_scenario::Scenario;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -191,6 +193,36 @@ fn off(real: f64, simulated: f64, unit: &str) -> f64 {
         _ => 1.0,
     };
     (simulated - real).abs() / real.abs().max(floor)
+}
+
+/// The back-test of one of the scenarios of a twin.
+#[derive(Clone, Debug)]
+pub struct Tested<'a> {
+    /// `open` or `closed`; `traced` where there is one.
+    pub demand: &'static str,
+    /// The kernel of the recording, where the twin runs on another one: then the differences are the kernel's too, and no
+    /// back-test.
+    pub recorded_on: Option<KernelVersion>,
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// Its figures, or why it could not be run.
+    pub figures: Result<Vec<Figure>, String>,
+}
+
+/// Runs each scenario of a twin under the unchanged settings.
+pub fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<Tested<'a>> {
+    let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
+    let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
+    let test = |demand, scenario: &'a Scenario| {
+        let figures = run::run(scenario, twin.kernel, twin.every)
+            .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
+            .map_err(|error| error.to_string());
+        Tested { demand, recorded_on, scenario, figures }
+    };
+    match twin.demand.closed() {
+        None => vec![test(twin.demand.name(), &twin.scenario)],
+        Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
+    }
 }
 
 /// Median of the errors; 0 without figures.

@@ -3,9 +3,7 @@
 
 use crate::layout::{hanging, shortened};
 use floodline_record::human;
-use floodline_record::version::KernelVersion;
-use floodline_scenario::Scenario;
-use floodline_twin::backtest::{Figure, median_error};
+use floodline_twin::backtest::{Figure, Tested, median_error};
 use floodline_twin::{Origin, Twin};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -17,20 +15,6 @@ pub const SCHEMA: &str = "floodline.twin/1";
 const NUMBER: usize = 11;
 /// Assumptions that are listed.
 const ASSUMED_MAX: usize = 12;
-
-/// The back-test of one of the scenarios of a twin.
-#[derive(Clone, Debug)]
-pub struct Tested<'a> {
-    /// `open` or `closed`; `traced` where there is one.
-    pub demand: &'static str,
-    /// The kernel of the recording, where the twin runs on another one: then the differences are the kernel's too, and no
-    /// back-test.
-    pub recorded_on: Option<KernelVersion>,
-    /// The scenario.
-    pub scenario: &'a Scenario,
-    /// Its figures, or why it could not be run.
-    pub figures: Result<Vec<Figure>, String>,
-}
 
 /// For people: the error first. Without `details`, only the figures that miss.
 pub fn text(twin: &Twin, tested: &[Tested<'_>], width: usize, details: bool) -> String {

@@ -8,16 +8,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, no_sample, shown};
 use crate::output::{self, Content, Existing};
-use floodline_analysis::budget::{BudgetReport, Choice, Sort, budgets, rows};
 use floodline_analysis::compare::{Reading, Side, compare};
-use floodline_analysis::diagnose::stretches::Stretches;
-use floodline_analysis::ledger::{Ledger, ledger};
-use floodline_analysis::report::Report;
-use floodline_analysis::timeline::Timeline;
 use floodline_record::human;
 use floodline_record::record::Sink;
-use floodline_record::window::Window;
-use floodline_view::page;
+use floodline_view::page::{self, Fold, Whole};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
@@ -49,16 +43,6 @@ pub(crate) struct ReportCommand {
     /// Overwrite the file if it exists
     #[arg(long)]
     force: bool,
-}
-
-/// A recording with everything that a page shows of it.
-struct Whole {
-    label: String,
-    report: Report,
-    window: Window,
-    timeline: Timeline,
-    budgets: BudgetReport,
-    ledger: Option<Ledger>,
 }
 
 impl Run for ReportCommand {
@@ -98,19 +82,6 @@ impl ReportCommand {
     }
 }
 
-impl Whole {
-    fn host(&self) -> page::Host<'_> {
-        page::Host {
-            label: &self.label,
-            report: &self.report,
-            window: &self.window,
-            timeline: &self.timeline,
-            budgets: &self.budgets,
-            ledger: self.ledger.as_ref(),
-        }
-    }
-}
-
 /// Whether a file begins as JSON does. Of standard input nothing is taken.
 fn is_json(path: &Path) -> Result<bool, CliError> {
     let unreadable = |error: io::Error| CliError::usage(format!("cannot read {}: {error}", shown(path)));
@@ -140,21 +111,10 @@ fn result(path: &Path) -> Result<String, CliError> {
 }
 
 fn read(path: &Path) -> Result<Whole, CliError> {
-    let (mut timeline, mut stretches) = (Timeline::default(), Stretches::with_whole());
+    let mut fold = Fold::default();
     Input::open(path)?.each(|record| {
-        let (Ok(()), Ok(())) = (timeline.record(&record), stretches.record(&record));
+        let Ok(()) = fold.record(&record);
         Ok(true)
     })?;
-    let (report, window) = stretches.finish_whole();
-    if window.samples == 0 {
-        return Err(no_sample(path));
-    }
-    Ok(Whole {
-        label: shown(path).to_string(),
-        report,
-        budgets: rows(&window, &budgets(&window), Choice { all: true, sort: Sort::Over }),
-        ledger: ledger(&window),
-        timeline,
-        window,
-    })
+    fold.finish(shown(path).to_string()).ok_or_else(|| no_sample(path))
 }

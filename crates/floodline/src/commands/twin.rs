@@ -9,9 +9,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::shown;
 use crate::output::{self, Existing, called, is_standard};
-use floodline_scenario::Scenario;
-use floodline_twin::backtest::backtest;
-use floodline_twin::{Options, Recorded, Twin, TwinError, of, run, scenario_to_toml};
+use floodline_twin::backtest::test;
+use floodline_twin::{Options, TwinError, of, scenario_to_toml};
 use floodline_view::twin as view;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -107,21 +106,5 @@ pub(crate) fn refused(path: &Path, error: &TwinError) -> CliError {
     match error.hint() {
         Some(hint) => told.hint(hint),
         None => told,
-    }
-}
-
-/// Each scenario of a twin, run under the unchanged settings.
-fn test<'a>(recorded: &Recorded, twin: &'a Twin) -> Vec<view::Tested<'a>> {
-    let kernel = recorded.window.facts.as_ref().and_then(|facts| facts.kernel);
-    let recorded_on = kernel.filter(|kernel| *kernel != twin.kernel);
-    let test = |demand, scenario: &'a Scenario| {
-        let figures = run::run(scenario, twin.kernel, twin.every)
-            .map(|simulated| backtest(&recorded.window, &simulated, &twin.programs))
-            .map_err(|error| error.to_string());
-        view::Tested { demand, recorded_on, scenario, figures }
-    };
-    match twin.demand.closed() {
-        None => vec![test(twin.demand.name(), &twin.scenario)],
-        Some(closed) => vec![test("open", &twin.scenario), test("closed", closed)],
     }
 }

@@ -10,11 +10,13 @@ mod host;
 mod model;
 mod packed;
 mod result;
+mod whole;
 
 pub use compared::compared;
 pub use fleet::fleet;
 pub use host::{Host, host};
 pub use result::{NotAResult, result};
+pub use whole::{Fold, Whole};
 
 use askama::Template;
 use model::{Block, Cell, Section, Verdict};
