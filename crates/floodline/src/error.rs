@@ -132,6 +132,15 @@ impl CliError {
         self
     }
 
+    /// A reader that went away is a failure, where what it did not take is worth nothing in part.
+    #[must_use]
+    pub(crate) fn needed_whole(self) -> CliError {
+        match self.cause {
+            Cause::ClosedPipe => CliError::new(Cause::CannotObserve, "the reader closed standard output too early"),
+            _ => self,
+        }
+    }
+
     /// Adds what to type next; nothing follows when the reader went away.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> CliError {

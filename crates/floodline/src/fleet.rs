@@ -4,7 +4,7 @@
 
 use crate::console::Progress;
 use crate::error::CliError;
-use crate::input::shown;
+use crate::input::{neighbour, shown};
 use crate::interrupt::Interrupt;
 use floodline_fleet::{Cause, Change, Depth, Row, Unreadable, preflight_of, thousands};
 use rustix::fs::{FileType, OFlags};
@@ -37,6 +37,15 @@ pub(crate) struct Found {
     known: BTreeSet<PathBuf>,
 }
 
+/// A path of the command line that does not exist: a mistyped name is not a host without an answer.
+fn absent(path: &Path) -> CliError {
+    let told = CliError::usage(format!("cannot open {}: no such file or folder", shown(path)));
+    match neighbour(path) {
+        Some(near) => told.hint(format!("did you mean {near}?")),
+        None => told.hint("name recordings, folders of them, or a quoted pattern such as 'fleet/*.flr'"),
+    }
+}
+
 impl Found {
     /// Finds the files of arguments: files, folders, patterns, and `-` for a list on standard input.
     pub(crate) fn of(paths: &[PathBuf]) -> Result<Found, CliError> {
@@ -45,6 +54,9 @@ impl Found {
             match path.to_str() {
                 Some("-") => found.add_list(&mut io::stdin().lock())?,
                 Some(pattern) if !path.exists() && pattern.contains(['*', '?', '[']) => found.add_pattern(pattern)?,
+                _ if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+                    return Err(absent(path));
+                }
                 _ => found.add(path)?,
             }
         }

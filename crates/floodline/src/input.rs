@@ -161,7 +161,7 @@ impl Input {
 const NEIGHBOURS_MAX: usize = 1000;
 
 /// The recording beside a path that does not exist whose name is nearest to it.
-fn neighbour(path: &Path) -> Option<String> {
+pub(crate) fn neighbour(path: &Path) -> Option<String> {
     if path.exists() {
         return None;
     }

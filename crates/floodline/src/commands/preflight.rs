@@ -3,6 +3,7 @@
 //! Wiring only: rows are made by `floodline_fleet`. Nothing of this host is read or changed.
 
 use super::Run;
+use crate::asked::modelled;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -122,9 +123,11 @@ enum Table {
 
 impl Run for Preflight {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
-        let of = |text: &Option<String>| text.clone();
         let change =
-            Change::parse(&self.settings, of(&self.kernel).as_deref(), self.cgroup.as_deref(), self.memory.as_deref())?;
+            Change::parse(&self.settings, self.kernel.as_deref(), self.cgroup.as_deref(), self.memory.as_deref())?;
+        if let Some(kernel) = &self.kernel {
+            modelled(kernel, Some(console))?;
+        }
         let accepted = self.accepted()?;
         let kind = self.output.as_deref().map(kind).transpose()?;
         for path in self.output.iter().chain(&self.report) {

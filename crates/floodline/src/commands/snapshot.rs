@@ -50,6 +50,15 @@ const ONCE: Schedule = Schedule { length: Some(Duration::ZERO), every: Duration:
 
 impl Run for Snapshot {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
+        // A collector cannot use a part of a snapshot.
+        console.note(&self.written().map_err(CliError::needed_whole)?);
+        Ok(Exit::Done)
+    }
+}
+
+impl Snapshot {
+    /// Writes the snapshot, and says what was written.
+    fn written(&self) -> Result<String, CliError> {
         let redactor = self.redaction.redactor()?;
         let interrupt = Interrupt::watch()?;
         let host = Host::open(self.root.as_deref())?;
@@ -58,8 +67,7 @@ impl Run for Snapshot {
             Record::Facts(facts) => recorder.record(&Record::Facts(Box::new(without_layers(facts)))),
             _ => recorder.record(record),
         })?;
-        console.note(&recorder.finish()?);
-        Ok(Exit::Done)
+        recorder.finish()
     }
 }
 

@@ -236,3 +236,16 @@ fn a_host_near_a_limit_is_simulated_and_one_where_nothing_changes_is_not() {
     let same = asked(&["--set", "vm.dirty_ratio=10", "--cgroup", "v2"]);
     assert_eq!((&same["tier"], &same["cause"]), (&1.into(), &"no-change".into()), "{same}");
 }
+
+#[test]
+fn a_mistyped_path_or_kernel_is_no_host_without_an_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let near = folder.path().join("web1.flr");
+    std::fs::write(&near, "").expect("a file");
+    let mistyped = folder.path().join("web11.flr");
+    let run = floodline(&["preflight", mistyped.to_str().expect("a path of text"), "--cgroup", "v2"]);
+    assert!(run.code == 2 && run.stderr.contains("did you mean") && run.stderr.contains("web1.flr"), "{run}");
+    let near = near.to_str().expect("a path of text");
+    let run = floodline(&["preflight", near, "--kernel", "6.99"]);
+    assert!(run.code == 2 && run.stderr.contains("floodline kernels"), "{run}");
+}

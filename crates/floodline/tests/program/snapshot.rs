@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One look for a fleet, and recordings without names.
 
-use crate::harness::{Run, captured, floodline};
+use crate::harness::{Run, captured, command, floodline, outcome};
 use std::path::Path;
 
 fn written(args: &[&str], path: &Path) -> String {
@@ -80,4 +80,13 @@ fn a_key_that_is_none_is_refused() {
     let file = file.path().join("host.flr").display().to_string();
     let short = floodline(&["snapshot", "--root", &root, "--redact", "secret", "-o", &file]);
     assert!(short.code == 0 && short.stderr.contains("fewer than 16 bytes"), "{}", short.stderr);
+}
+
+#[test]
+fn a_snapshot_without_a_reader_is_a_failure() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let run =
+        outcome(command(&["snapshot", "--root", &captured("6.12")]).stdout(writer).output().expect("the program runs"));
+    assert!(run.code == 3 && run.stderr.contains("too early"), "{run}");
 }
