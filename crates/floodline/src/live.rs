@@ -5,7 +5,8 @@
 use crate::error::CliError;
 use crate::input::shown;
 use crate::observe::Schedule;
-use floodline_host::trace::{Budget, Tracer, is_proved};
+use floodline_host::apart::Apart;
+use floodline_host::trace::{Budget, Tracer, Traces, is_proved};
 use floodline_host::{Collector, HostRoot, Needs, Plan, Probe};
 use floodline_record::capability::Capabilities;
 use floodline_record::facts::HostFacts;
@@ -133,9 +134,23 @@ impl Host {
         }
     }
 
+    /// The same, by a process of its own where there is one.
+    fn traced(&self, trace: Trace, loader: Option<&Apart>, facts: &HostFacts) -> Option<Box<dyn Traces>> {
+        let is_known = trace == Trace::On || is_proved(&facts.kernel_release);
+        match loader {
+            Some(loader) if is_known && self.root.is_live() => Some(Box::new(loader.start(facts))),
+            _ => Some(Box::new(self.started(trace).ok().flatten()?)),
+        }
+    }
+
     /// Something that appends the records of one sample each time it is called, and traces the kernel while it is told to.
     /// Containers that appear later are named too: what the machine is, is asked again at times.
-    pub(crate) fn samples_traced_at_times(&self, trace: Trace) -> impl FnMut(&mut Vec<Record>, bool) {
+    /// With a loader, that process traces.
+    pub(crate) fn samples_traced_at_times(
+        &self,
+        trace: Trace,
+        loader: Option<Apart>,
+    ) -> impl FnMut(&mut Vec<Record>, bool) {
         let mut collector = Collector::new(&self.root, Plan::for_needs(&self.facts, Needs::ALL));
         let mut facts = self.facts.clone();
         let mut preface = Some((self.facts.clone(), self.gaps.clone()));
@@ -147,7 +162,7 @@ impl Host {
             }
             let wants_trace = trace == Trace::On || wants_trace && trace == Trace::Auto;
             if wants_trace != collector.has_tracer() {
-                let tracer = wants_trace.then(|| self.started(trace).ok().flatten()).flatten();
+                let tracer = wants_trace.then(|| self.traced(trace, loader.as_ref(), &facts)).flatten();
                 collector.set_tracer(tracer);
             }
             since_probe += 1;

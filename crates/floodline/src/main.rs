@@ -26,6 +26,7 @@ mod twins;
 use console::{ColorChoice, Console};
 use error::CliError;
 use exit::Exit;
+use floodline_host::apart;
 use floodline_record::text::Text;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -34,7 +35,12 @@ fn main() -> ExitCode {
     if guest::is_here() {
         guest::run();
     }
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    if arguments.peek().is_some_and(|first| first == apart::ARGUMENT) {
+        // A signal is for the process that started this one, which ends this one too.
+        let _signals = interrupt::Interrupt::watch();
+        return ExitCode::from(apart::main());
+    }
     if let Some(first) = arguments.next()
         && let Some(code) = floodline_tune::guard::main(&first, &arguments.collect::<Vec<_>>())
     {

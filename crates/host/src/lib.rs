@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The running machine below a `HostRoot`, read into records.
 
+pub mod apart;
 pub mod collect;
 pub mod parse;
 pub mod plan;

@@ -37,6 +37,8 @@ fn of_descriptor(number: i32) -> Result<Listener, ServeError> {
     // called once, before anything else could be opened at that number.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     let wrong = || ServeError::new("the socket that was handed in (LISTEN_FDS) is not a listening stream socket");
+    // Programs that this one starts have no use for it.
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).map_err(|_| wrong())?;
     let stat = rustix::fs::fstat(&fd).map_err(|_| wrong())?;
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Socket {
         return Err(wrong());

@@ -10,6 +10,7 @@ use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::live::{Host, Trace};
 use crate::observe::{Schedule, observe, parse_duration, parse_interval};
+use floodline_host::apart::Apart;
 use floodline_record::human;
 use floodline_record::record::Record;
 use floodline_record::units::Nanos;
@@ -19,6 +20,7 @@ use floodline_view::metrics;
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Export metrics, keep a flight recorder, and record incidents
@@ -95,6 +97,7 @@ impl Run for ServeCommand {
         let (listeners, reach) = self.listeners()?;
         let host = Host::open(self.root.as_deref())?;
         host.check_trace(self.trace)?;
+        let loader = self.loader(console, &host);
         if let Err(why) = lock_memory() {
             console.note(&why);
         }
@@ -113,7 +116,7 @@ impl Run for ServeCommand {
             console.note(&format!("keeping samples and incidents in {}, at most {size}", shown(folder)));
         }
         let schedule = Schedule { length: None, every: self.every };
-        let mut sample = host.samples_traced_at_times(self.trace);
+        let mut sample = host.samples_traced_at_times(self.trace, loader);
         let is_traced = Cell::new(false);
         observe(
             schedule,
@@ -133,6 +136,17 @@ impl Run for ServeCommand {
 }
 
 impl ServeCommand {
+    /// The process that loads BPF programs, where this machine is traced. What this one could do with them it gives up.
+    fn loader(&self, console: &Console, host: &Host) -> Option<Apart> {
+        if self.trace == Trace::Off || !host.is_live() {
+            return None;
+        }
+        Apart::split(Command::new("/proc/self/exe")).unwrap_or_else(|error| {
+            console.note(&format!("the tracer runs in this process, not in its own: {error}"));
+            None
+        })
+    }
+
     fn ring(&self, folder: &Path) -> RingOptions {
         let nanos = |length: Duration| Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         RingOptions {

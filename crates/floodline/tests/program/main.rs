@@ -41,3 +41,4 @@ mod trace;
 mod tune;
 mod tune_ends;
 mod twin;
+mod two_processes;

@@ -51,7 +51,7 @@ cat $instance/trace > text; basename $bdi > bdi
 
 /// Whether this process may trace. If not, the test is skipped.
 #[track_caller]
-fn may_trace() -> bool {
+pub(crate) fn may_trace() -> bool {
     let probe = floodline(&["doctor", "--for", "0s", "--rule", "dirty-cliff", "--trace", "on", "--fail-on", "never"]);
     if probe.code != 0 {
         skip(Need::Trace, probe.stderr);
@@ -124,7 +124,7 @@ fn pauses_add_up_to_what_the_kernel_prints_for_two_recorders_at_once() {
 
 /// Numbers of the tracer's programs that a process holds and that are in the kernel. libbpf also loads some for a moment,
 /// to see what the kernel can do.
-fn programs_of(pid: u32) -> Vec<u32> {
+pub(crate) fn programs_of(pid: u32) -> Vec<u32> {
     let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     let number = |text: String| text.lines().find_map(|line| line.strip_prefix("prog_id:"))?.trim().parse().ok();

@@ -18,7 +18,7 @@ pub use kept::raise_descriptor_limit;
 use crate::parse::{Flaw, Parsed};
 use crate::plan::Plan;
 use crate::root::{Fault, HostRoot};
-use crate::trace::Tracer;
+use crate::trace::Traces;
 use floodline_record::gap::Source;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::Record;
@@ -44,7 +44,7 @@ pub struct Collector<'root> {
     cgroups: Option<cgroups::Cgroups>,
     blkio: Option<blkio::Blkio>,
     processes: processes::Processes,
-    tracer: Option<Tracer>,
+    tracer: Option<Box<dyn Traces>>,
 }
 
 impl<'root> Collector<'root> {
@@ -73,12 +73,12 @@ impl<'root> Collector<'root> {
     }
 
     /// The same, with what a tracer tells in every sample.
-    pub fn with_tracer(self, tracer: Tracer) -> Collector<'root> {
-        Collector { tracer: Some(tracer), ..self }
+    pub fn with_tracer(self, tracer: impl Traces + 'static) -> Collector<'root> {
+        Collector { tracer: Some(Box::new(tracer)), ..self }
     }
 
     /// Traces the kernel from the next sample on, or no longer.
-    pub fn set_tracer(&mut self, tracer: Option<Tracer>) {
+    pub fn set_tracer(&mut self, tracer: Option<Box<dyn Traces>>) {
         self.tracer = tracer;
     }
 

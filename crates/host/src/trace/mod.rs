@@ -28,7 +28,7 @@ pub use budget::Budget;
 pub use offer::offer;
 pub use proved::{PROVED, is_proved};
 pub use tracepoint::{TRACEPOINTS, Tracepoint};
-pub use tracer::Tracer;
+pub use tracer::{Tracer, Traces};
 
 use crate::collect::now;
 use crate::plan::Plan;

@@ -16,6 +16,17 @@ use floodline_record::text::Text;
 use floodline_record::units::{Nanos, Pages};
 use rustix::time::ClockId;
 
+/// What is asked in every sample about what the kernel did since the one before.
+pub trait Traces: std::fmt::Debug + Send {
+    /// Ends the interval: from here on the programs count for the next one. A program that runs at this moment
+    /// still counts for the one that ends, so that [`Traces::collect`] comes as late as can be.
+    fn turn(&mut self);
+
+    /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know. What
+    /// came before the first sample is dropped: no file was read for it.
+    fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>);
+}
+
 /// Programs in the kernel, and what is known of those that are not. Nothing stays behind when it goes, however
 /// the process ends.
 pub struct Tracer {
@@ -115,26 +126,15 @@ impl Tracer {
     pub fn sources() -> impl Iterator<Item = Source> {
         PARTS.iter().map(|part| part.source)
     }
+}
 
-    /// Ends the interval: from here on the programs count for the next one. A program that runs at this moment
-    /// still counts for the one that ends, so that [`Tracer::collect`] comes as late as can be.
-    pub(crate) fn turn(&mut self) {
+impl Traces for Tracer {
+    fn turn(&mut self) {
         self.control.epoch ^= 1;
         self.tell();
     }
 
-    /// Tells the programs what is wanted of them.
-    fn tell(&mut self) {
-        for running in &mut self.parts {
-            if let Err(cause) = running.loaded.control(self.control) {
-                self.gaps.push(Gap::detailed(running.part.source, cause, "control"));
-            }
-        }
-    }
-
-    /// Reads what was counted until `at`, when the interval ended, and tells the programs what they cannot know. What
-    /// came before the first sample is dropped: no file was read for it.
-    pub(crate) fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>) {
+    fn collect(&mut self, root: &HostRoot, at: Nanos, host: &HostRow, out: &mut Vec<Record>) {
         let before = super::now(ClockId::ThreadCPUTime);
         let is_first = !std::mem::replace(&mut self.told, true);
         if is_first && !self.parts.is_empty() {
@@ -169,6 +169,15 @@ impl Tracer {
 }
 
 impl Tracer {
+    /// Tells the programs what is wanted of them.
+    fn tell(&mut self) {
+        for running in &mut self.parts {
+            if let Err(cause) = running.loaded.control(self.control) {
+                self.gaps.push(Gap::detailed(running.part.source, cause, "control"));
+            }
+        }
+    }
+
     /// Adds up what the interval cost, and gives up detail or takes it back. What is given up is a gap of every
     /// interval that goes without.
     fn watch(&mut self, at: Nanos, before: Nanos) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which capabilities each of the two processes keeps. Neither gets one that the program was not started with.
+
+use rustix::io::Result;
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+
+/// What loads BPF programs and attaches them. `CAP_SYS_ADMIN` stands for both of the others.
+const LOADING: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON).union(CapabilitySet::SYS_ADMIN);
+
+/// What the loader needs besides: the files of tracefs, and memory for its tables on kernels before 5.11.
+const OF_LOADER: CapabilitySet =
+    LOADING.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::IPC_LOCK).union(CapabilitySet::SYS_RESOURCE);
+
+/// What reads files of the host, writes the ring and answers scrapes.
+const OF_OBSERVER: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::IPC_LOCK)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::SYS_NICE)
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::SYS_RESOURCE);
+
+/// Whether this process has a capability that only the loader needs.
+pub(super) fn may_load() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.intersects(LOADING))
+}
+
+/// Gives up what the loader does not need.
+pub(super) fn keep_those_of_loader() -> Result<()> {
+    keep(OF_LOADER)
+}
+
+/// Gives up what the observing process does not need. For this thread and those that it starts later.
+pub(super) fn keep_those_of_observer() -> Result<()> {
+    keep(OF_OBSERVER)
+}
+
+fn keep(kept: CapabilitySet) -> Result<()> {
+    let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
+    let sets = CapabilitySets {
+        effective: effective.intersection(kept),
+        permitted: permitted.intersection(kept),
+        inheritable: inheritable.intersection(kept),
+    };
+    set_capabilities(None, sets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_observer_keeps_none_of_what_loads_programs() {
+        assert_eq!(OF_OBSERVER.intersection(LOADING), CapabilitySet::empty());
+        assert_eq!(OF_LOADER.intersection(CapabilitySet::SYS_PTRACE), CapabilitySet::empty());
+    }
+
+    #[test]
+    fn what_is_given_up_is_gone() {
+        // Capabilities belong to a thread: the other tests keep theirs.
+        let after = std::thread::spawn(|| keep_those_of_observer().map(|()| may_load())).join().unwrap();
+        assert_eq!(after, Ok(false));
+    }
+}
