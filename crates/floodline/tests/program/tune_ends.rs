@@ -4,6 +4,7 @@
 
 use crate::tune::{Imitated, NEW, OLD, SET, applied, kill, old, throttled};
 use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const FILE: &str = "etc/sysctl.d/99-zz-floodline.conf";
@@ -97,6 +98,45 @@ fn a_guard_that_is_stopped_is_replaced() {
     assert!(started.elapsed() < Duration::from_secs(8 + 5), "{:?}", started.elapsed());
     assert_eq!(host.values(), old());
     assert!(host.run(&["history"]).stdout.contains("put back: it was not confirmed in time"));
+}
+
+/// Starts the guard of the first change, as systemd does after a kill. Returns its exit code: it goes on in a copy.
+fn start_guard(host: &Imitated) -> Option<i32> {
+    let mut guard = Command::new(env!("CARGO_BIN_EXE_floodline"));
+    guard.arg("--guard-of-a-change").arg(host.path("var/lib/floodline")).arg("1").arg(host.path(""));
+    guard.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("it starts").code()
+}
+
+#[test]
+fn a_guard_that_starts_again_amid_the_writes_restores_at_once() {
+    let host = Imitated::new();
+    // Too much is dirty for the first step of the hard threshold: the applier waits before it.
+    let vmstat = host.read("proc/vmstat").replace("nr_dirty 0", "nr_dirty 190000");
+    host.write("proc/vmstat", &vmstat);
+    let mut applier = host.spawn(&[&["apply", "--yes"], &SET[..]].concat());
+    host.until("the first write", || host.values()[2] == NEW[2]);
+    // The applier must not notice that its guard dies, nor the guard that its applier does.
+    let pid = Pid::from_raw(i32::try_from(applier.id()).expect("a process id")).expect("a process id");
+    kill_process(pid, Signal::STOP).expect("it is ours");
+    while let Some(guard) = host.guards().first() {
+        kill(*guard);
+    }
+    applier.kill().and_then(|()| applier.wait()).expect("it is ours");
+    assert_ne!(host.values(), old());
+    let started = Instant::now();
+    assert_eq!(start_guard(&host), Some(0));
+    host.until("the old values", || host.values() == old());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_guard_that_starts_again_after_the_end_of_its_change_is_done() {
+    let host = Imitated::new();
+    applied(&host, &[]);
+    assert_eq!(host.run(&["rollback"]).code, 0);
+    // With another code systemd would start it again without end.
+    assert_eq!(start_guard(&host), Some(0));
+    assert!(host.guards().is_empty());
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub(super) fn main(arguments: &[OsString]) -> u8 {
     };
     let _ = rustix::process::setsid();
     match arm(state, id, &Host::below(root)) {
-        Ok(guard) => {
+        Ok(Some(guard)) => {
             // What only `arm` needs is not in memory in the copy.
             keeper::detach();
             guard.rehearse();
@@ -100,6 +100,8 @@ pub(super) fn main(arguments: &[OsString]) -> u8 {
             let _ = silence();
             guard.guard()
         }
+        // systemd starts a guard again that was killed after its last entry: success ends that.
+        Ok(None) => 0,
         Err(why) => {
             let _ = std::io::stderr().write_all(why.as_bytes());
             1
@@ -113,22 +115,26 @@ fn silence() -> std::io::Result<()> {
     Ok(rustix::stdio::dup2_stderr(&null)?)
 }
 
-/// Gets everything that a decision needs. Fails with the reason, for people.
-fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
+/// Gets everything that a decision needs; `None` if the change has ended. Fails with the reason, for people.
+fn arm(state: &Path, id: u32, host: &Host) -> Result<Option<Guard>, String> {
     let store = Store::open(state).map_err(|error| error.to_string())?;
     let journal = store.read(id).map_err(|error| error.to_string())?;
     let journal = journal.ok_or_else(|| format!("change {id} has no plan in its journal"))?;
     if journal.planned.boot_id != host.fingerprint().boot_id {
         return Err("the host was started again".to_owned());
     }
+    if !journal.phase().is_pending() {
+        return Ok(None);
+    }
     let open = |slot: &Slot| {
         Live::open(host, slot).map_err(|error| format!("cannot open what {} sets: {error}", slot.new_shown()))
     };
     let slots: Vec<Live> = journal.planned.slots.iter().map(open).collect::<Result<_, _>>()?;
     let phase = match journal.phase() {
-        Recorded::Writing => Phase::Idle { until: boottime() + APPLIER_MAX },
-        Recorded::Waiting => Phase::Waiting,
-        _ => return Err(format!("change {id} has ended")),
+        // A value of the change that is in force was written under a guard that died: its applier stops.
+        Recorded::Writing if !slots.iter().all(Live::is_old) => Phase::Idle { until: 0 },
+        Recorded::Writing => Phase::Idle { until: (boottime() + APPLIER_MAX).min(journal.planned.deadline_ns) },
+        _ => Phase::Waiting,
     };
     let pressure = File::open(host.path("proc/pressure/io")).ok();
     let mut text = [0; 512];
@@ -142,11 +148,13 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
         None => None,
     };
     let bound_us = (journal.planned.plan.longest_pause_s * 1e6) as u64;
-    // A host on which no further process can be started goes without.
-    let watch = watch::start(host, bound_us).and_then(answers).ok();
-    let outcomes = vec![Outcome::Unchanged; slots.len()];
     let deadline = journal.planned.deadline_ns;
-    Ok(Guard {
+    // A host on which no further process can be started goes without, as does a guard that decides at once.
+    let decides = if phase == (Phase::Idle { until: 0 }) { 0 } else { deadline };
+    let patience = Duration::from_nanos(decides.saturating_sub(boottime()));
+    let watch = watch::start(host, bound_us, patience).and_then(answers).ok();
+    let outcomes = vec![Outcome::Unchanged; slots.len()];
+    Ok(Some(Guard {
         journal,
         lock_path: store.lock_path(),
         slots,
@@ -162,7 +170,7 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Guard, String> {
         probed_at: boottime(),
         watch,
         keeper: None,
-    })
+    }))
 }
 
 /// Survives a lack of memory, and never waits for a page. Without the privilege it does what it can.

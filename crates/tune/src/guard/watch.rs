@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// First argument of the program when it is a watch: root and the bound in microseconds follow.
 pub(super) const ARGUMENT: &str = "--watch-of-a-change";
@@ -57,13 +58,21 @@ impl Waits {
     }
 }
 
-/// Starts the watch of a host and waits until it is ready. Its answers come through the pipe.
-pub(super) fn start(host: &Host, bound_us: u64) -> io::Result<OwnedFd> {
+/// Longest time for which a guard waits until its watch is ready.
+const READY_MAX: Duration = Duration::from_micros(2 * BEFORE);
+
+/// Starts the watch of a host and waits until it is ready, but not longer than `patience`. Its answers come through the pipe.
+pub(super) fn start(host: &Host, bound_us: u64, patience: Duration) -> io::Result<OwnedFd> {
+    if patience.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(ARGUMENT).arg(host.root()).arg(bound_us.to_string());
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let pipe = OwnedFd::from(child.stdout.ok_or(io::ErrorKind::BrokenPipe)?);
-    let patience = Timespec { tv_sec: i64::try_from(2 * BEFORE / SECOND).unwrap_or(4), tv_nsec: 0 };
+    let patience = patience.min(READY_MAX);
+    let patience =
+        Timespec { tv_sec: i64::try_from(patience.as_secs()).unwrap_or(4), tv_nsec: patience.subsec_nanos().into() };
     if poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&patience))? == 0 {
         return Err(io::ErrorKind::TimedOut.into());
     }
