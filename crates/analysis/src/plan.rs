@@ -104,9 +104,13 @@ impl Merged {
         if !assignments.is_empty() {
             keep.push(format!("printf '%s\\n' {} | sudo tee -a {SYSCTL_DROP_IN}", assignments.join(" ")));
         }
+        let removals: Vec<String> = assignments.iter().map(|line| removal(line)).collect();
+        // `tee -a` makes one line of each. The file may hold lines of an earlier plan, which stay.
+        let undo_keep = (!removals.is_empty()).then(|| format!("sudo sed -i {} {SYSCTL_DROP_IN}", removals.join(" ")));
         let guarded = guarded(of(When::Now));
         let later = of(When::Later).map(|step| step.command.trim_start_matches("# ").to_owned()).collect();
         (plan.now, plan.undo, plan.keep, plan.guarded, plan.later) = (now, undo, keep, guarded, later);
+        plan.undo_keep = undo_keep.into_iter().collect();
         Some(self.plan)
     }
 }
@@ -145,6 +149,12 @@ fn push_new(lines: &mut Vec<String>, line: &str) {
 
 fn is_one_setting(one: &str, other: &str) -> bool {
     one == other || PAIRS.iter().any(|pair| pair.contains(&one) && pair.contains(&other))
+}
+
+/// Argument of `sed` that removes the line of a `NAME=VALUE` from a file in `sysctl.d`.
+pub(crate) fn removal(assignment: &str) -> String {
+    let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+    format!("-e '/^{name} *= *{value}$/d'")
 }
 
 /// Whether a shell takes these bytes as one word, as they are.
@@ -225,6 +235,11 @@ mod tests {
             plan.keep,
             ["printf '%s\\n' vm.dirty_bytes=134217728 vm.dirty_expire_centisecs=500 | \
               sudo tee -a /etc/sysctl.d/99-zz-floodline.conf"]
+        );
+        assert_eq!(
+            plan.undo_keep,
+            ["sudo sed -i -e '/^vm.dirty_bytes *= *134217728$/d' -e '/^vm.dirty_expire_centisecs *= *500$/d' \
+              /etc/sysctl.d/99-zz-floodline.conf"]
         );
         assert_eq!((plan.conflicts.len(), plan.rules.as_slice()), (0, ["one", "other"].as_slice()));
     }

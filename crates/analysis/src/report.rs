@@ -203,6 +203,8 @@ pub struct Plan {
     pub undo: Vec<String>,
     /// Commands that make the change survive a reboot.
     pub keep: Vec<String>,
+    /// Commands that take back what `keep` wrote. `undo` changes the running host only.
+    pub undo_keep: Vec<String>,
     /// One command instead of `now` and `keep`: a guard undoes it unless it is confirmed. Empty if `apply` cannot make all of
     /// the change.
     pub guarded: Vec<String>,

@@ -49,6 +49,7 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
         withheld = std::mem::take(&mut plan.now);
         plan.undo.clear();
         plan.keep.clear();
+        plan.undo_keep.clear();
         plan.guarded.clear();
         plan.at_boot.clear();
         plan.steps.clear();

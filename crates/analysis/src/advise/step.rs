@@ -5,7 +5,7 @@
 //! from the host.
 
 use super::knob::{Knob, knob};
-use crate::plan::{JOURNALD_DROP_IN, SYSCTL_DROP_IN};
+use crate::plan::{JOURNALD_DROP_IN, SYSCTL_DROP_IN, removal};
 use crate::report::{Step, When};
 use floodline_record::window::Window;
 
@@ -20,7 +20,7 @@ pub fn sysctls(window: &Window, changes: &[(&str, u64)]) -> Vec<Step> {
     let mut steps: Vec<Step> = changes.iter().map(|(knob, value)| sysctl(window, knob, *value)).collect();
     if !changes.is_empty() {
         let lines: Vec<String> = changes.iter().map(|(knob, value)| format!("{} = {value}", knob.name)).collect();
-        let removal = |(knob, value): &(&Knob, u64)| format!("-e '/^{} *= *{value}$/d'", knob.name);
+        let removal = |(knob, value): &(&Knob, u64)| removal(&format!("{}={value}", knob.name));
         let removals: Vec<String> = changes.iter().map(removal).collect();
         let quoted: Vec<String> = lines.iter().map(|line| format!("'{line}'")).collect();
         steps.push(Step {

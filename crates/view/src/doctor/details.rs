@@ -145,6 +145,7 @@ impl Page {
             ("Now", &plan.now),
             ("Undo", &plan.undo),
             ("Keep after a reboot", &plan.keep),
+            ("Undo what was kept", &plan.undo_keep),
             ("Or all of it under a guard, until floodline confirm", &plan.guarded),
         ];
         for (title, commands) in blocks.into_iter().filter(|(_, commands)| !commands.is_empty()) {

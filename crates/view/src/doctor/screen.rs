@@ -127,7 +127,10 @@ impl Screen {
         self.commands(Part::Undo, "  Undo", &plan.undo, DIM);
         // The guarded command keeps the change too; the details have the file.
         match plan.guarded.is_empty() {
-            true => self.commands(Part::Keep, "  Keep", &plan.keep, DIM),
+            true => {
+                self.commands(Part::Keep, "  Keep", &plan.keep, DIM);
+                self.commands(Part::Keep, "  Undo Keep", &plan.undo_keep, DIM);
+            }
             false => self.commands(Part::Keep, "  Safely", &plan.guarded, DIM),
         }
         self.labelled(Part::AtBoot, "  At boot", plan.at_boot.first().map_or("", String::as_str), PLAIN);

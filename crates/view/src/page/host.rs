@@ -112,6 +112,7 @@ pub(super) fn verdict(report: &Report) -> Verdict {
             rows.push(("Costs", plan.costs.first().cloned().unwrap_or_default()));
             commands.push(("Undo", plan.undo.clone()));
             commands.push(("Keep after a reboot", plan.keep.clone()));
+            commands.push(("Undo what was kept", plan.undo_keep.clone()));
             commands.push(("Or under a guard", plan.guarded.clone()));
         }
         None => {
@@ -514,6 +515,7 @@ fn plan(report: &Report) -> Section {
             ("Now", &plan.now),
             ("Undo", &plan.undo),
             ("Keep after a reboot", &plan.keep),
+            ("Undo what was kept", &plan.undo_keep),
             ("Or under a guard", &plan.guarded),
         ];
         for (label, commands) in commands {
