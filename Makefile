@@ -15,12 +15,12 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts validate truth storm bench page-check promtool helm-check package-check pages package ring-day fleet-truth
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate truth storm bench page-check promtool helm-check package-check pages package ring-day fleet-truth
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
 
-test lab lab-blind ledger-truth advice chain power-cuts storm package-check: PACKAGES += $(LAB_PACKAGES)
+test lab lab-blind ledger-truth advice chain power-cuts apply-pauses storm package-check: PACKAGES += $(LAB_PACKAGES)
 ledger-truth: PACKAGES += btrfs-progs
 test: packages lint build unit
 
@@ -130,13 +130,20 @@ chain: packages build
 	sed -n '/^<!-- chain ends -->$$/,$$p' docs/internals/applying.md; } > target/applying.md && \
 	mv target/applying.md docs/internals/applying.md; }; exit $$code
 
-# Kills of the processes of a change at random moments and cuts of the power, in guests with systemd on each kernel: CUT_KILLS
-# kills between two cuts. A kill takes some 10 s on an emulated CPU.
-CUTS := 4
-CUT_KILLS := 50
+# Kills of the processes of a change and cuts of the power, in guests with systemd on each kernel: CUT_KILLS kills between two
+# cuts, 1,000 of both on five kernels. A kill takes some 10 s, mostly of waiting, so all kernels run at a time.
+CUTS := 8
+CUT_KILLS := 24
 COMMA := ,
 power-cuts: packages build
-	.ci/power-cuts target/release/floodline target/power-cuts $(CUT_KILLS) $(CUTS) $(subst $(COMMA), ,$(LAB_KERNELS))
+	POWER_CUTS_JOBS=5 .ci/power-cuts target/release/floodline target/power-cuts $(CUT_KILLS) $(CUTS) $(subst $(COMMA), ,$(LAB_KERNELS))
+
+# How long writers wait while apply lowers the limits, and how soon the guard restores in a storm of writers. On each kernel PAUSE_RUNS
+# of the first and RESTORES of the second.
+PAUSE_RUNS := 15
+RESTORES := 40
+apply-pauses: packages build
+	.ci/apply-pauses target/release/floodline target/apply-pauses $(PAUSE_RUNS) $(RESTORES) $(subst $(COMMA), ,$(LAB_KERNELS))
 
 # What the lab remembers, or the recordings in VALIDATE, held against the model.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
