@@ -349,11 +349,12 @@ pub fn run(site: &Site, request: &Request, prepared: Prepared) -> Result<Applied
 
 /// Writes every value and reads it back.
 pub(crate) fn write_all(site: &Site, slots: &[Slot], journal: &mut Journal, client: &Client) -> Result<(), String> {
+    let patience = ramp::patience(Duration::from_nanos(journal.planned.deadline_ns.saturating_sub(boottime())));
     for slot in slots {
         let live =
             Live::open(&site.host, slot).map_err(|error| format!("cannot open {}: {error}", slot.new_shown()))?;
         for write in &slot.writes {
-            ramp::wait(&site.host, slot, write, || client.is_guarding());
+            ramp::wait(&site.host, slot, write, patience, || client.is_guarding());
             if !client.is_guarding() {
                 return Err("the guard ended".to_owned());
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ramp. A hard threshold that jumps below the dirty pages stops every writer until the disk has caught up. So the
 //! background threshold goes first, which makes the flusher write, and the hard one follows in steps. Each step waits
-//! until the dirty pages are below the freerun ceiling of the next one, where no writer is slowed, or for a time.
+//! until the dirty pages are below its freerun ceiling, where no writer is slowed. It waits as long as they become fewer.
 
 use crate::host::Host;
 use crate::slot::{Slot, Write};
@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 const KEEP: (u64, u64) = (3, 4);
 /// Most steps.
 const STEPS_MAX: usize = 24;
-/// Longest wait before a step.
-const WAIT_MAX: Duration = Duration::from_secs(2);
+/// Longest wait for dirty pages that do not become fewer.
+const STUCK_MAX: Duration = Duration::from_secs(2);
+/// Dirty pages become fewer if they fall by this part of the next threshold within [`STUCK_MAX`].
+const PROGRESS: u64 = 64;
+/// Longest ramp of which each step may wait for more than [`STUCK_MAX`].
+const PATIENCE_MAX: Duration = Duration::from_secs(60);
 /// Time between two readings of the dirty pages.
 const READ_EVERY: Duration = Duration::from_millis(20);
 
@@ -88,18 +92,49 @@ pub fn plan(slots: &mut [Slot], memory: Option<Memory>) {
     });
 }
 
-/// Waits until a write that lowers the hard threshold would slow no writer, or for two seconds.
-pub fn wait(host: &Host, slot: &Slot, write: &Write, keep_on: impl Fn() -> bool) {
+/// Time that a ramp may take while dirty pages become fewer: a quarter of what is left until a deadline.
+pub fn patience(left: Duration) -> Instant {
+    Instant::now() + PATIENCE_MAX.min(left / 4)
+}
+
+/// The fall of the dirty pages before one step. Pure.
+#[derive(Debug)]
+struct Fall {
+    started: Instant,
+    /// A reading, and when it was taken.
+    mark: (u64, Instant),
+}
+
+impl Fall {
+    fn new(now: Instant) -> Fall {
+        Fall { started: now, mark: (u64::MAX, now) }
+    }
+
+    /// Takes a reading. Returns whether it is worth waiting for a further one.
+    fn goes_on(&mut self, now: Instant, dirty: u64, limit: u64, patience: Instant) -> bool {
+        if dirty < self.mark.0.saturating_sub(limit / PROGRESS) {
+            self.mark = (dirty, now);
+        }
+        let since = |then: Instant| now.saturating_duration_since(then);
+        since(self.mark.1) < STUCK_MAX && (now < patience || since(self.started) < STUCK_MAX)
+    }
+}
+
+/// Waits until a write that lowers the hard threshold would slow no writer, as long as the dirty pages become fewer. Beyond
+/// `patience`, and where they do not, it waits for two seconds.
+pub fn wait(host: &Host, slot: &Slot, write: &Write, patience: Instant, keep_on: impl Fn() -> bool) {
     if !slot.attributes.first().is_some_and(|first| HARD.contains(&first.name.as_str())) {
         return;
     }
-    let started = Instant::now();
-    while started.elapsed() < WAIT_MAX && keep_on() {
+    let mut fall = Fall::new(Instant::now());
+    while keep_on() {
         let Some(memory) = Memory::read(host) else { return };
         let Some(limit) = memory.threshold(write).filter(|limit| *limit < memory.hard) else { return };
         let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
         let dirty: u64 = ["nr_dirty", "nr_writeback"].into_iter().filter_map(|name| host.vmstat(name)).sum();
-        if dirty.saturating_mul(page) < limit / 2 + memory.background.min(limit / 2) / 2 {
+        let dirty = dirty.saturating_mul(page);
+        let fits = dirty < limit / 2 + memory.background.min(limit / 2) / 2;
+        if fits || !fall.goes_on(Instant::now(), dirty, limit, patience) {
             return;
         }
         std::thread::sleep(READ_EVERY);
@@ -126,6 +161,29 @@ mod tests {
         }
         assert_eq!(steps(100 * MIB, 50 * MIB), [75 * MIB, 58_982_400]);
         assert!(steps(100 * MIB, 200 * MIB).is_empty());
+    }
+
+    /// Seconds after which a step gives up, reading every half second.
+    fn check_fall(dirty: impl Fn(f64) -> u64, patience_s: u64, expect: Option<f64>) {
+        let start = Instant::now();
+        let mut fall = Fall::new(start);
+        let patience = start + Duration::from_secs(patience_s);
+        let gives_up = (0..100)
+            .map(|half| f64::from(half) / 2.0)
+            .find(|second| !fall.goes_on(start + Duration::from_secs_f64(*second), dirty(*second), 64 * MIB, patience));
+        assert_eq!(gives_up, expect);
+    }
+
+    #[test]
+    fn a_step_waits_as_long_as_dirty_pages_become_fewer() {
+        check_fall(|_| 100 * MIB, 60, Some(2.0));
+        // 2 MiB/s are enough, less than 1 MiB in two seconds is not.
+        check_fall(|second| 1000 * MIB - (second * 2.0) as u64 * MIB, 60, None);
+        check_fall(|second| 100 * MIB - (second * 400_000.0) as u64, 60, Some(2.0));
+        // They fall for 10 s.
+        check_fall(|second| 1000 * MIB - second.min(10.0) as u64 * 8 * MIB, 60, Some(12.0));
+        check_fall(|second| 1000 * MIB - second as u64 * 8 * MIB, 5, Some(5.0));
+        check_fall(|second| 1000 * MIB - second as u64 * 8 * MIB, 0, Some(2.0));
     }
 
     fn pair(name: &str, value: &str) -> Slot {

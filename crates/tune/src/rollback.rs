@@ -116,6 +116,7 @@ fn descend(site: &Site, journal: &Journal) {
         slot.writes.clone_from(&slot.undo);
     }
     ramp::plan(&mut slots, Memory::read(&site.host));
+    let patience = ramp::patience(Duration::MAX);
     for slot in slots.iter().filter(|slot| slot.writes.len() > slot.undo.len()) {
         let ours = journal.planned.slots.iter().find(|planned| planned.attributes == slot.attributes);
         let Ok(live) = Live::open(&site.host, slot) else { continue };
@@ -126,7 +127,7 @@ fn descend(site: &Site, journal: &Journal) {
             continue;
         }
         for write in &slot.writes {
-            ramp::wait(&site.host, slot, write, || true);
+            ramp::wait(&site.host, slot, write, patience, || true);
             if live.write(write).is_err() {
                 break;
             }

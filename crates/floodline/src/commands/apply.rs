@@ -131,7 +131,7 @@ impl Run for Apply {
         let steps = prepared.slots.iter().map(|slot| slot.writes.len()).max().unwrap_or(0);
         if steps > 1 {
             console.note(&format!(
-                "the limit is lowered in {steps} steps. Each step waits up to 2 s until the dirty data fits"
+                "the limit is lowered in {steps} steps. Each step waits until the dirty data fits, while it shrinks"
             ));
         }
         let applied = run(&site, &request, prepared)?;

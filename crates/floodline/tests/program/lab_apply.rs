@@ -24,7 +24,7 @@ rollback() { floodline rollback > /dev/null; }
 state start
 apply; state applied; rollback; state rollback
 apply --confirm-within 1s; gone; state deadline
-apply --confirm-within 3s; kill -9 $(guard); sleep 0.2; state 'guard killed'; gone; state 'keeper restored'
+apply --confirm-within 10s; kill -9 $(guard); sleep 0.2; state 'guard killed'; gone; state 'keeper restored'
 apply; kill -9 $(guards) 2> /dev/null; state 'both killed'; floodline history > /dev/null; state 'next command'
 for delay in 0.05 0.15 0.25; do
   floodline apply $sets > /dev/null & applier=$!
@@ -39,7 +39,12 @@ echo 20 > dirty_ratio; echo 10 > dirty_background_ratio
 for i in 1 2; do (exec 2> /dev/null; while :; do dd if=/dev/zero of=/data/$i bs=1M count=300 conv=notrunc; done) & writers="$writers $!"; done
 sleep 1
 for i in 1 2 3; do apply; rollback; done; state storm
-kill -9 $writers
+kill -9 $writers; wait $writers 2> /dev/null
+# No write to the disk of the journal ends: not those of the guard either.
+apply --state-dir /data/state --confirm-within 12s; fsfreeze -f /data; state 'disk blocked'
+for i in {1..250}; do [ "$(cat dirty_ratio)" = 0 ] || break; sleep 0.1; done; state 'disk still blocked'
+floodline history > /dev/null; fsfreeze -u /data; gone
+floodline history --state-dir /data/state | grep -c 'put back: it was not confirmed in time'
 apply; floodline confirm --same-login > /dev/null; gone; state confirmed
 grep -ho '"took_ns":[0-9]*' /var/lib/floodline/journal/*
 "#;
@@ -61,6 +66,9 @@ administrator: 300003328 0 0 10
 mixed: 0 30 50003968 0
 mixed rollback: 100001792 0 0 7
 storm: 0 20 0 10
+disk blocked: 134217728 0 33554432 0
+disk still blocked: 0 20 0 10
+1
 confirmed: 134217728 0 33554432 0
 ";
 

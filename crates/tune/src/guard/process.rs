@@ -133,7 +133,7 @@ fn arm(state: &Path, id: u32, host: &Host) -> Result<Option<Guard>, String> {
     let phase = match journal.phase() {
         // A value of the change that is in force was written under a guard that died: its applier stops.
         Recorded::Writing if !slots.iter().all(Live::is_old) => Phase::Idle { until: 0 },
-        Recorded::Writing => Phase::Idle { until: (boottime() + APPLIER_MAX).min(journal.planned.deadline_ns) },
+        Recorded::Writing => Phase::Idle { until: boottime() + APPLIER_MAX },
         _ => Phase::Waiting,
     };
     let pressure = File::open(host.path("proc/pressure/io")).ok();
