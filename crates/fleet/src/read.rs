@@ -9,6 +9,7 @@ use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{DecodeError, Decoder, Why};
 use std::convert::Infallible;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 
 /// Samples of a recording that are read: a day at one sample in 5 s.
 pub const SAMPLES_MAX: u64 = 20_000;
@@ -61,14 +62,12 @@ pub(crate) fn fold<S: Sink<Error = Infallible> + Default>(
     let mut decoder = Decoder::new(reader).map_err(Unreadable::of)?;
     let mut folded = S::default();
     let mut samples = 0;
-    for record in decoder.by_ref() {
-        let record = record.map_err(Unreadable::of)?;
+    let went = decoder.lend(|record| {
         samples += u64::from(matches!(record, Record::Sample(_)));
-        let Ok(()) = folded.record(&record);
-        if samples >= SAMPLES_MAX {
-            break;
-        }
-    }
+        let Ok(()) = folded.record(record);
+        if samples < SAMPLES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    went.map_err(Unreadable::of)?;
     let cut = decoder.cuts().iter().find(|cut| cut.why != Why::NotClosed);
     if samples == 0 {
         return Err(match cut {

@@ -2,7 +2,7 @@
 //! Rows of readings and the table that describes them. A counter is one line: its field and its
 //! `METRICS` row are the same text, read by the codec, the exporters and the metrics page.
 
-use crate::units::Unit;
+use crate::units::{Quantity, Unit};
 
 /// Whether a metric only grows or goes up and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -39,6 +39,64 @@ pub trait Row: Clone + Default + PartialEq + std::fmt::Debug + Send + 'static {
     fn get(&self, index: usize) -> Option<u64>;
     /// Sets column `index`; an index out of range does nothing.
     fn set(&mut self, index: usize, raw: Option<u64>);
+    /// Folds these readings into those before, column by column: what [`fold_reading`] does to one.
+    fn fold(&self, into: Folded<'_, Self>);
+}
+
+/// Readings of one thing over time, folded: where [`Row::fold`] puts more of them.
+#[derive(Debug)]
+pub struct Folded<'a, R> {
+    /// First reading of each column.
+    pub first: &'a mut R,
+    /// Last reading of each column.
+    pub last: &'a mut R,
+    /// Smallest reading of each column.
+    pub min: &'a mut R,
+    /// Largest reading of each column.
+    pub max: &'a mut R,
+    /// Growth of each counter.
+    pub growth: &'a mut R,
+}
+
+/// The largest reading of a counter that is taken for one.
+const COUNTER_MAX: u64 = u64::MAX / 2;
+
+/// Folds one reading into those of its column before it.
+#[inline]
+pub(crate) fn fold_reading<Q: Quantity>(kind: MetricKind, now: Option<Q>, into: Folded<'_, Option<Q>>) {
+    let Some(now) = now else { return };
+    let raw = now.raw();
+    if kind == MetricKind::Counter {
+        // Nothing gets there by counting: it is a difference that fell below zero.
+        if raw > COUNTER_MAX {
+            return;
+        }
+        if let Some(before) = *into.last {
+            let sum = into.growth.map_or(0, Q::raw).saturating_add(step(before.raw(), raw));
+            *into.growth = Some(Q::from_raw(sum));
+        }
+    }
+    if into.first.is_none() {
+        *into.first = Some(now);
+    }
+    *into.last = Some(now);
+    if into.min.is_none_or(|min| raw < min.raw()) {
+        *into.min = Some(now);
+    }
+    if into.max.is_none_or(|max| raw > max.raw()) {
+        *into.max = Some(now);
+    }
+}
+
+/// How much a counter grew from one reading to the next. The kernel adds many of them up from parts per
+/// CPU without a lock, so that they step back a little now and then (`iowait`, vmstat, statistics of
+/// cgroups): nothing was counted then. One that fell below half was reset, and counts from zero again.
+pub fn step(before: u64, now: u64) -> u64 {
+    match now.checked_sub(before) {
+        Some(step) => step,
+        None if now < before / 2 => now,
+        None => 0,
+    }
 }
 
 /// Declares a row: `field: Quantity = counter|gauge "source";` with a doc line each.
@@ -85,6 +143,16 @@ macro_rules! rows {
                     self.$field = raw.map($crate::units::Quantity::from_raw);
                     return;
                 })+
+            }
+
+            fn fold(&self, into: $crate::metric::Folded<'_, Self>) {
+                $($crate::metric::fold_reading(rows!(@kind $kind), self.$field, $crate::metric::Folded {
+                    first: &mut into.first.$field,
+                    last: &mut into.last.$field,
+                    min: &mut into.min.$field,
+                    max: &mut into.max.$field,
+                    growth: &mut into.growth.$field,
+                });)+
             }
         }
     )+};

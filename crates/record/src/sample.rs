@@ -371,22 +371,54 @@ rows! {
 }
 
 /// The rows of one kind, ordered by entity, or the fact that they were not read this time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Table<R> {
     rows: Option<Vec<(EntityId, R)>>,
+    still: Still,
+}
+
+impl<R: PartialEq> PartialEq for Table<R> {
+    /// Compares the rows. What is known of the sample before is not a part of them.
+    fn eq(&self, other: &Table<R>) -> bool {
+        self.rows == other.rows
+    }
 }
 
 impl<R> Default for Table<R> {
     fn default() -> Self {
-        Table { rows: None }
+        Table { rows: None, still: Still::default() }
     }
+}
+
+/// Which rows are known to be as they were in an earlier sample, by position. Empty where it is not known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Still {
+    /// Monotonic time of that sample.
+    pub(crate) since: Nanos,
+    pub(crate) rows: Vec<bool>,
 }
 
 impl<R: Row> Table<R> {
     /// A table that was read; rows are put in order of their entity.
     pub fn read(mut rows: Vec<(EntityId, R)>) -> Table<R> {
         rows.sort_by_key(|(id, _)| *id);
-        Table { rows: Some(rows) }
+        Table { rows: Some(rows), still: Still::default() }
+    }
+
+    /// A table of rows in order of their entity, of which some are known to stand still.
+    pub(crate) fn decoded(rows: Vec<(EntityId, R)>, still: Still) -> Table<R> {
+        debug_assert!(rows.is_sorted_by_key(|(id, _)| *id));
+        Table { rows: Some(rows), still }
+    }
+
+    /// Whether each row, by position, is known to be as it was in the sample of a time. Empty where that is not known.
+    pub(crate) fn still_since(&self, time: Option<Nanos>) -> &[bool] {
+        if time == Some(self.still.since) { &self.still.rows } else { &[] }
+    }
+
+    /// Takes a table that was read apart.
+    pub(crate) fn into_decoded(self) -> Option<(Vec<(EntityId, R)>, Still)> {
+        Some((self.rows?, self.still))
     }
 
     /// Whether the kind was read at all in this sample.
@@ -407,6 +439,7 @@ impl<R: Row> Table<R> {
 
     /// Takes the rows out, so that their memory can be used for the next sample.
     pub fn take(&mut self) -> Vec<(EntityId, R)> {
+        self.still = Still::default();
         let mut rows = self.rows.take().unwrap_or_default();
         rows.clear();
         rows

@@ -8,7 +8,8 @@ use crate::gap::{Gap, Source};
 use crate::holes::Holes;
 use crate::id::{Entity, EntityId};
 use crate::lookup::Lookup;
-use crate::metric::{MetricKind, Row};
+pub use crate::metric::step;
+use crate::metric::{Folded, Row};
 use crate::name::Name;
 use crate::record::{Event, Record, Sink, What};
 use crate::sample::{
@@ -52,30 +53,18 @@ impl<R: Row> Span<R> {
         // A row that stands still grows by nothing and is neither smaller nor larger than before.
         let stands_still = self.readings > 0 && *row == self.last;
         if stands_still && self.is_settled {
-            self.last_at = at;
-            self.readings += 1;
+            self.stay(at);
             return;
         }
         self.is_settled = stands_still;
-        for (index, metric) in R::METRICS.iter().enumerate() {
-            let Some(value) = row.get(index) else { continue };
-            if metric.kind == MetricKind::Counter {
-                // Nothing gets there by counting: it is a difference that fell below zero.
-                if value > COUNTER_MAX {
-                    continue;
-                }
-                if let Some(before) = self.last.get(index) {
-                    let sum = self.growth.get(index).unwrap_or(0).saturating_add(step(before, value));
-                    self.growth.set(index, Some(sum));
-                }
-            }
-            if self.first.get(index).is_none() {
-                self.first.set(index, Some(value));
-            }
-            self.last.set(index, Some(value));
-            self.min.set(index, Some(self.min.get(index).map_or(value, |min| min.min(value))));
-            self.max.set(index, Some(self.max.get(index).map_or(value, |max| max.max(value))));
-        }
+        let Span { first, last, min, max, growth, .. } = self;
+        row.fold(Folded { first, last, min, max, growth });
+        self.last_at = at;
+        self.readings += 1;
+    }
+
+    /// The row stands still, and did so before.
+    fn stay(&mut self, at: Nanos) {
         self.last_at = at;
         self.readings += 1;
     }
@@ -83,20 +72,6 @@ impl<R: Row> Span<R> {
     /// Seconds between the first and the last reading.
     pub fn seconds(&self) -> f64 {
         Nanos(self.last_at.0.saturating_sub(self.first_at.0)).as_secs_f64()
-    }
-}
-
-/// The largest reading of a counter that is taken for one.
-const COUNTER_MAX: u64 = u64::MAX / 2;
-
-/// How much a counter grew from one reading to the next. The kernel adds many of them up from parts per
-/// CPU without a lock, so that they step back a little now and then (`iowait`, vmstat, statistics of
-/// cgroups): nothing was counted then. One that fell below half was reset, and counts from zero again.
-pub fn step(before: u64, now: u64) -> u64 {
-    match now.checked_sub(before) {
-        Some(step) => step,
-        None if now < before / 2 => now,
-        None => 0,
     }
 }
 
@@ -211,7 +186,7 @@ impl Window {
     fn push(&mut self, sample: &Sample) {
         let at = sample.time.monotonic;
         self.first_at.get_or_insert(sample.time);
-        self.last_at = Some(sample.time);
+        let before = self.last_at.replace(sample.time).map(|time| time.monotonic);
         self.samples += 1;
         self.host.push(at, &sample.host);
         self.host_series.push((sample.time, sample.host.clone()));
@@ -223,23 +198,27 @@ impl Window {
         for (id, row) in sample.bdis.rows() {
             self.bdi_series.entry(*id).or_default().push((at, row.clone()));
         }
-        fold(&mut self.zones, at, &sample.zones);
-        fold(&mut self.disks, at, &sample.disks);
-        fold(&mut self.bdis, at, &sample.bdis);
-        fold(&mut self.wbs, at, &sample.wbs);
-        fold(&mut self.cgroups, at, &sample.cgroups);
-        fold(&mut self.cgroup_limits, at, &sample.cgroup_limits);
-        fold(&mut self.cgroup_io, at, &sample.cgroup_io);
-        fold(&mut self.processes, at, &sample.processes);
-        self.push_unwritten(sample);
+        fold(&mut self.zones, at, &sample.zones, before);
+        fold(&mut self.disks, at, &sample.disks, before);
+        fold(&mut self.bdis, at, &sample.bdis, before);
+        fold(&mut self.wbs, at, &sample.wbs, before);
+        fold(&mut self.cgroups, at, &sample.cgroups, before);
+        fold(&mut self.cgroup_limits, at, &sample.cgroup_limits, before);
+        fold(&mut self.cgroup_io, at, &sample.cgroup_io, before);
+        fold(&mut self.processes, at, &sample.processes, before);
+        self.push_unwritten(sample, before);
     }
 
-    fn push_unwritten(&mut self, sample: &Sample) {
+    fn push_unwritten(&mut self, sample: &Sample, before: Option<Nanos>) {
         let sum = |dirty: Option<Bytes>, writeback: Option<Bytes>| match (dirty, writeback) {
             (None, None) => None,
             (one, other) => Some(one.map_or(0, |bytes| bytes.0).saturating_add(other.map_or(0, |bytes| bytes.0))),
         };
-        for (id, row) in sample.cgroups.rows() {
+        let still = sample.cgroups.still_since(before);
+        for (at, (id, row)) in sample.cgroups.rows().iter().enumerate() {
+            if still.get(at) == Some(&true) {
+                continue;
+            }
             if let Some(now) = sum(row.file_dirty, row.file_writeback) {
                 let most = self.unwritten_max.entry(*id).or_default();
                 *most = now.max(*most);
@@ -264,19 +243,31 @@ impl Window {
 }
 
 /// Folds the rows of a sample. Rows and spans have one order, so both are walked side by side; a search per row costs more.
-fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>) {
+/// `before` is the time of the sample that was folded last.
+fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Option<Nanos>) {
     // Processes come and go. Beside many old spans, a search per row is cheaper than the walk.
     if spans.len() > table.rows().len().saturating_mul(4) {
         table.rows().iter().for_each(|(id, row)| spans.entry(*id).or_default().push(at, row));
         return;
     }
+    let still = table.still_since(before);
+    let fold_one = |number: usize, span: &mut Span<R>, row: &R| match still.get(number) {
+        Some(true) if span.is_settled => span.stay(at),
+        _ => span.push(at, row),
+    };
+    if spans.len() == table.rows().len() && spans.keys().eq(table.rows().iter().map(|(id, _)| id)) {
+        for (number, (span, (_, row))) in spans.values_mut().zip(table.rows()).enumerate() {
+            fold_one(number, span, row);
+        }
+        return;
+    }
     let mut unseen: Vec<&(EntityId, R)> = Vec::new();
     let mut known = spans.iter_mut().peekable();
-    for entry in table.rows() {
+    for (number, entry) in table.rows().iter().enumerate() {
         let (id, row) = entry;
         while known.next_if(|(earlier, _)| *earlier < id).is_some() {}
         match known.next_if(|(same, _)| *same == id) {
-            Some((_, span)) => span.push(at, row),
+            Some((_, span)) => fold_one(number, span, row),
             None => unseen.push(entry),
         }
     }

@@ -8,20 +8,24 @@ use super::cut::{Cut, DecodeError, Why};
 use super::frame::{FrameReader, MAGIC, PREAMBLE, Step, kind};
 use super::item::{self, Item};
 use super::limits::{Limit, Spent, Stop, check_facts};
-use super::schema::{Differences, Header, Mapping};
-use super::table::{self, Rows, Scratch};
+use super::schema::{Differences, Header, Mapping, Written};
+use super::spare::Spare;
+use super::table::{self, Kept, Scratch};
 use super::wire::{Cursor, Malformed, unzigzag};
 use super::{FORMAT, MAX_CONTENT};
 use crate::id::EntityId;
 use crate::metric::Row;
 use crate::record::Record;
-use crate::sample::{HostRow, Sample, SampleTime, Table, TableVisitorMut};
+use crate::sample::{HostRow, Sample, SampleTime, Still, Table, TableVisitorMut};
 use crate::text::Text;
 use crate::units::Nanos;
 use std::any::Any;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
+use std::convert::Infallible;
+use std::io::Read;
+use std::ops::ControlFlow;
+use zstd::stream::raw::{InBuffer, Operation, OutBuffer};
 
 /// Room for a frame's content that is made at once, bytes; more only as more comes out of zstd.
 const FIRST_CONTENT: usize = 256 << 10;
@@ -32,8 +36,10 @@ const MAX_CUTS: usize = 64;
 /// Reads a recording.
 pub struct Decoder<R> {
     frames: FrameReader<R>,
-    zstd: zstd::stream::raw::Decoder<'static>,
-    header: Header,
+    zstd: Option<zstd::stream::raw::Decoder<'static>>,
+    /// The header as it stands in the file, and what it says once that is asked for.
+    header_json: Vec<u8>,
+    header: OnceCell<Header>,
     mapping: Mapping,
     format: (u16, u16),
     tables: BTreeMap<&'static str, Box<dyn Any + Send>>,
@@ -59,6 +65,8 @@ pub struct Decoder<R> {
     closed: bool,
     over: bool,
     spent: Spent,
+    /// Rows of tables go out and come back, instead of copies of them.
+    lends: bool,
 }
 
 /// What is still to be taken from the frame in hand.
@@ -85,17 +93,17 @@ struct Frame {
 impl<R: Read> Decoder<R> {
     /// Opens a recording: reads up to its first whole header.
     pub fn new(reader: R) -> Result<Decoder<R>, DecodeError> {
-        let mut frames = FrameReader::new(reader);
-        let format = preamble(frames.preamble()?)?;
+        let Spare { zstd, content, read } = Spare::take()?;
         let mut decoder = Decoder {
-            frames,
-            zstd: decompressor()?,
-            header: Header { program: Text::default(), version: Text::default(), every_ns: None, tables: Vec::new() },
+            frames: FrameReader::with(reader, read),
+            zstd: Some(zstd),
+            header_json: Vec::new(),
+            header: OnceCell::new(),
             mapping: Mapping::default(),
-            format,
+            format: (0, 0),
             tables: BTreeMap::new(),
             scratch: Scratch::default(),
-            content: Vec::new(),
+            content,
             at: 0,
             hand: Hand::Nothing,
             frames_due: 0,
@@ -110,7 +118,9 @@ impl<R: Read> Decoder<R> {
             closed: false,
             over: false,
             spent: Spent::default(),
+            lends: false,
         };
+        decoder.format = preamble(decoder.frames.preamble()?)?;
         decoder.open()?;
         Ok(decoder)
     }
@@ -127,10 +137,10 @@ impl<R: Read> Decoder<R> {
                 }
                 Step::Frame { kind: kind::HEADER, bytes } => {
                     let unpacked = is_whole(self.unpack(bytes))?;
-                    match unpacked.then(|| self.parse_header()).flatten() {
+                    match serde_json::from_slice::<Written<'_>>(&self.content).ok().filter(|_| unpacked) {
                         Some(header) => {
                             self.mapping = Mapping::new(&header.tables);
-                            self.header = header;
+                            self.header_json = self.content.clone();
                             return Ok(());
                         }
                         None => self.miss(Why::Malformed, bytes),
@@ -142,13 +152,12 @@ impl<R: Read> Decoder<R> {
         }
     }
 
-    fn parse_header(&self) -> Option<Header> {
-        serde_json::from_slice(&self.content).ok()
-    }
-
     /// What the file says about itself.
     pub fn header(&self) -> &Header {
-        &self.header
+        let nothing =
+            || Header { program: Text::default(), version: Text::default(), every_ns: None, tables: Vec::new() };
+        // It was checked when the recording was opened.
+        self.header.get_or_init(|| serde_json::from_slice(&self.header_json).unwrap_or_else(|_| nothing()))
     }
 
     /// The file's format version.
@@ -204,7 +213,8 @@ impl<R: Read> Decoder<R> {
     fn decompress(&mut self, left: usize) -> Result<(), Malformed> {
         self.content.clear();
         self.at = 0;
-        self.zstd.reinit().map_err(|_| Malformed("cannot decompress"))?;
+        let Some(zstd) = &mut self.zstd else { return Err(Malformed("cannot decompress")) };
+        zstd.reinit().map_err(|_| Malformed("cannot decompress"))?;
         let mut input = InBuffer::around(self.frames.payload());
         loop {
             if self.content.len() > left {
@@ -219,7 +229,7 @@ impl<R: Read> Decoder<R> {
             }
             let filled = self.content.len();
             let mut output = OutBuffer::around_pos(&mut self.content, filled);
-            let left = self.zstd.run(&mut input, &mut output).map_err(|_| Malformed("cannot decompress"))?;
+            let left = zstd.run(&mut input, &mut output).map_err(|_| Malformed("cannot decompress"))?;
             if left == 0 {
                 return Ok(());
             }
@@ -362,14 +372,16 @@ impl<R: Read> Decoder<R> {
             return Ok(None);
         }
         self.spent.begin_sample();
-        let sample = match self.parse_sample(frame.keyframe) {
-            Ok(sample) => sample,
+        let mut sample = Sample::default();
+        match self.parse_sample(frame.keyframe, &mut sample) {
+            Ok(()) => {}
             Err(Stop::TooMuch(limit)) => return Err(limit),
             Err(Stop::Malformed) => {
+                self.take_back(&mut sample);
                 self.malformed(frame.bytes);
                 return Ok(None);
             }
-        };
+        }
         if self.cut_open
             && let Some(cut) = self.cuts.last_mut()
         {
@@ -385,12 +397,12 @@ impl<R: Read> Decoder<R> {
         Ok(Some(sample))
     }
 
-    fn parse_sample(&mut self, keyframe: bool) -> Result<Sample, Stop> {
+    fn parse_sample(&mut self, keyframe: bool, sample: &mut Sample) -> Result<(), Stop> {
         let mut cursor = Cursor::new(self.content.get(self.at..).unwrap_or_default());
         let mut time = |before: Nanos| cursor.varint().map(|step| Nanos(before.0.wrapping_add(unzigzag(step) as u64)));
         let time = SampleTime { monotonic: time(self.last.monotonic)?, wall: time(self.last.wall)? };
-        let mut sample = Sample { time, took: Nanos(cursor.varint()?), ..Sample::default() };
-        let mut sections = vec![None; self.header.tables.len()];
+        (sample.time, sample.took) = (time, Nanos(cursor.varint()?));
+        let mut sections = vec![None; self.mapping.count];
         while !cursor.is_empty() {
             let number = cursor.count(usize::MAX)?;
             let section = sections.get_mut(number).ok_or(Malformed("a table is not in the header"))?;
@@ -405,8 +417,48 @@ impl<R: Read> Decoder<R> {
             keyframe,
             spent: &mut self.spent,
             scratch: &mut self.scratch,
-        })?;
-        Ok(sample)
+            lends: self.lends,
+            now: time.monotonic,
+        })
+    }
+
+    /// Gives every record to `each` until it says that it has enough, as the iterator does, and faster: a sample is lent, so
+    /// that none of its rows is copied. Returns whether the recording ended.
+    ///
+    /// # Errors
+    ///
+    /// As the iterator's.
+    pub fn lend(&mut self, mut each: impl FnMut(&Record) -> ControlFlow<()>) -> Result<bool, DecodeError> {
+        self.lends = true;
+        let ended = loop {
+            let next = self.next_record();
+            self.over |= next.is_err();
+            let Some(mut record) = next? else { break true };
+            let went_on = each(&record);
+            if let Record::Sample(sample) = &mut record {
+                self.take_back(sample);
+            }
+            if went_on.is_break() {
+                break false;
+            }
+        };
+        self.lends = false;
+        Ok(ended)
+    }
+
+    /// Takes back the rows of a sample that was lent.
+    fn take_back(&mut self, sample: &mut Sample) {
+        if self.lends {
+            let Ok(()) = sample.visit_mut(&mut TakeBack(&mut self.tables));
+        }
+    }
+}
+
+impl<R> Drop for Decoder<R> {
+    fn drop(&mut self) {
+        if let Some(zstd) = self.zstd.take() {
+            Spare { zstd, content: std::mem::take(&mut self.content), read: self.frames.take_buffer() }.keep();
+        }
     }
 }
 
@@ -427,13 +479,6 @@ fn is_whole(result: Result<(), Stop>) -> Result<bool, Limit> {
         Err(Stop::Malformed) => Ok(false),
         Err(Stop::TooMuch(limit)) => Err(limit),
     }
-}
-
-/// A frame says how much memory its window wants; this is how much it gets at most.
-fn decompressor() -> io::Result<zstd::stream::raw::Decoder<'static>> {
-    let mut zstd = zstd::stream::raw::Decoder::new()?;
-    zstd.set_parameter(DParameter::WindowLogMax(MAX_CONTENT.ilog2()))?;
-    Ok(zstd)
 }
 
 /// Checks the fixed start of a file and takes the format version out of it.
@@ -477,11 +522,17 @@ struct GetTables<'a> {
     keyframe: bool,
     spent: &'a mut Spent,
     scratch: &'a mut Scratch,
+    lends: bool,
+    now: Nanos,
 }
 
+/// A table that is up to date, and the time of the sample against which it is told.
+type Updated<'a, R> = (&'a mut Kept<R>, Option<Nanos>);
+
 impl GetTables<'_> {
-    /// Brings the rows of one table up to date; `None` when this sample does not have it.
-    fn rows<R: Row>(&mut self) -> Result<Option<&Rows<R>>, Stop> {
+    /// Brings the rows of one table up to date; `None` when this sample does not have it. Beside them is the time of the
+    /// sample against which they are told; `None` where the sample stands alone.
+    fn rows<R: Row>(&mut self) -> Result<Option<Updated<'_, R>>, Stop> {
         let found = self.mapping.tables.get(R::TABLE);
         let section = found.and_then(|(number, _)| self.sections.get(*number).copied().flatten());
         let (Some((_, columns)), Some(section)) = (found, section) else {
@@ -490,17 +541,18 @@ impl GetTables<'_> {
             }
             return Ok(None);
         };
-        let before = self.before.entry(R::TABLE).or_insert_with(|| Box::new(Rows::<R>::new()));
-        let rows = before.downcast_mut::<Rows<R>>().ok_or(Malformed("two tables of one name"))?;
+        let before = self.before.entry(R::TABLE).or_insert_with(|| Box::new(Kept::<R>::default()));
+        let kept = before.downcast_mut::<Kept<R>>().ok_or(Malformed("two tables of one name"))?;
         let known: Vec<EntityId> = match self.keyframe {
-            true => rows.drain(..).map(|(id, _)| id).collect(),
+            true => kept.rows.drain(..).map(|(id, _)| id).collect(),
             false => Vec::new(),
         };
-        table::get(&mut Cursor::new(section), self.scratch, rows, columns, |rows, added| {
+        table::get(&mut Cursor::new(section), self.scratch, kept, columns, |rows, added| {
             let is_new = |id: &&EntityId| known.binary_search(id).is_err();
             self.spent.rows(rows, added.iter().filter(is_new).count(), R::METRICS.len())
         })?;
-        Ok(Some(rows))
+        let since = std::mem::replace(&mut kept.at, self.now);
+        Ok(Some((kept, (!self.keyframe).then_some(since))))
     }
 }
 
@@ -508,7 +560,7 @@ impl TableVisitorMut for GetTables<'_> {
     type Error = Stop;
 
     fn host(&mut self, row: &mut HostRow) -> Result<(), Stop> {
-        match self.rows::<HostRow>()?.map(Vec::as_slice) {
+        match self.rows::<HostRow>()?.map(|(kept, _)| kept.rows.as_slice()) {
             None => Ok(()),
             Some([(EntityId(_), only)]) => {
                 row.clone_from(only);
@@ -519,8 +571,32 @@ impl TableVisitorMut for GetTables<'_> {
     }
 
     fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Stop> {
-        if let Some(rows) = self.rows::<R>()? {
-            *table = Table::read(rows.clone());
+        let lends = self.lends;
+        if let Some((kept, since)) = self.rows::<R>()? {
+            let (rows, still) = match lends {
+                true => (std::mem::take(&mut kept.rows), std::mem::take(&mut kept.still)),
+                false => (kept.rows.clone(), kept.still.clone()),
+            };
+            *table = Table::decoded(rows, since.map(|since| Still { since, rows: still }).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// Puts the rows of a sample back where they were taken from.
+struct TakeBack<'a>(&'a mut BTreeMap<&'static str, Box<dyn Any + Send>>);
+
+impl TableVisitorMut for TakeBack<'_> {
+    type Error = Infallible;
+
+    fn host(&mut self, _: &mut HostRow) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
+        let kept = self.0.get_mut(R::TABLE).and_then(|kept| kept.downcast_mut::<Kept<R>>());
+        if let (Some(kept), Some((rows, still))) = (kept, std::mem::take(table).into_decoded()) {
+            (kept.rows, kept.still) = (rows, still.rows);
         }
         Ok(())
     }

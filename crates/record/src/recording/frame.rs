@@ -113,9 +113,23 @@ pub(super) struct FrameReader<R> {
     payload: std::ops::Range<usize>,
 }
 
+impl<R> FrameReader<R> {
+    /// Takes the buffer out of a reader that is done with.
+    pub(super) fn take_buffer(&mut self) -> Vec<u8> {
+        (self.start, self.end, self.payload) = (0, 0, 0..0);
+        std::mem::take(&mut self.buffer)
+    }
+}
+
 impl<R: Read> FrameReader<R> {
+    #[cfg(test)]
     pub(super) fn new(inner: R) -> FrameReader<R> {
-        FrameReader { inner, buffer: Vec::new(), start: 0, end: 0, eof: false, payload: 0..0 }
+        FrameReader::with(inner, Vec::new())
+    }
+
+    /// A reader into a buffer that was used before; what is in it counts for nothing.
+    pub(super) fn with(inner: R, buffer: Vec<u8>) -> FrameReader<R> {
+        FrameReader { inner, buffer, start: 0, end: 0, eof: false, payload: 0..0 }
     }
 
     /// Payload of the frame that [`FrameReader::next`] returned last.

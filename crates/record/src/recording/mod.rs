@@ -24,9 +24,12 @@ mod edge_tests;
 mod encode;
 mod frame;
 mod item;
+#[cfg(test)]
+mod lend_tests;
 mod limits;
 mod rewrite;
 mod schema;
+mod spare;
 mod table;
 #[cfg(test)]
 mod tests;

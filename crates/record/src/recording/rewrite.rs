@@ -37,7 +37,7 @@ impl Piece {
 /// The same recording, each piece of JSON as `change` returns it. `None` where the bytes are not a whole recording.
 pub fn rewrite(recording: &[u8], mut change: impl FnMut(Piece, Value) -> Value) -> Option<Vec<u8>> {
     let mut out = recording.get(..PREAMBLE)?.to_vec();
-    let mut frames = FrameReader::new(recording);
+    let mut frames = FrameReader::with(recording, Vec::new());
     frames.preamble().ok()?;
     loop {
         let kind = match frames.next().ok()? {

@@ -7,8 +7,11 @@ use crate::metric::{Metric, MetricKind, Row};
 use crate::sample::{HostRow, Sample, Table, TableVisitor};
 use crate::text::Text;
 use crate::units::Nanos;
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The first frame of a recording. Written as JSON: fields are added with a default, never renamed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +55,63 @@ pub struct ColumnSchema {
     /// What it means.
     #[serde(default)]
     pub doc: Text,
+}
+
+/// A header as it stands in a file: all of it is checked, and no more of it is copied than is needed to find columns.
+#[derive(Default, Deserialize)]
+pub(super) struct Written<'a> {
+    #[serde(default, rename = "program")]
+    _program: Said,
+    #[serde(default, rename = "version")]
+    _version: Said,
+    #[serde(default, rename = "every_ns")]
+    _every_ns: Option<Nanos>,
+    #[serde(borrow, default)]
+    pub(super) tables: Vec<WrittenTable<'a>>,
+}
+
+/// One table of it.
+#[derive(Deserialize)]
+pub(super) struct WrittenTable<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    columns: Vec<WrittenColumn<'a>>,
+}
+
+/// One column of it.
+#[derive(Deserialize)]
+struct WrittenColumn<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    unit: Cow<'a, str>,
+    #[serde(default, rename = "kind")]
+    _kind: Said,
+    #[serde(default, rename = "source")]
+    _source: Said,
+    #[serde(default, rename = "doc")]
+    _doc: Said,
+}
+
+/// Some text, whatever it says.
+#[derive(Default)]
+struct Said;
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Said;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Said, E> {
+                Ok(Said)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
 }
 
 impl Header {
@@ -120,20 +180,22 @@ pub struct Differences {
 pub(super) struct Mapping {
     /// By table name: the table's number in the file, and the index in `METRICS` of each of its columns.
     pub(super) tables: BTreeMap<&'static str, (usize, Vec<Option<usize>>)>,
+    /// Tables of the file.
+    pub(super) count: usize,
     pub(super) differences: Differences,
 }
 
 impl Mapping {
-    pub(super) fn new(file: &[TableSchema]) -> Mapping {
-        let mut mapping = Mapping::default();
+    pub(super) fn new(file: &[WrittenTable<'_>]) -> Mapping {
+        let mut mapping = Mapping { count: file.len(), ..Mapping::default() };
         each_table(|name, metrics| mapping.map(file, name, metrics));
-        let Mapping { tables, differences } = &mut mapping;
-        let unknown = file.iter().filter(|table| !tables.contains_key(table.name.as_str()));
-        differences.unknown.extend(unknown.map(|table| table.name.clone()));
+        let Mapping { tables, differences, .. } = &mut mapping;
+        let unknown = file.iter().filter(|table| !tables.contains_key(&*table.name));
+        differences.unknown.extend(unknown.map(|table| Text::new(&table.name)));
         mapping
     }
 
-    fn map(&mut self, file: &[TableSchema], name: &'static str, metrics: &[Metric]) {
+    fn map(&mut self, file: &[WrittenTable<'_>], name: &'static str, metrics: &[Metric]) {
         let Some(at) = file.iter().position(|table| table.name == name) else {
             self.differences.missing.extend(metrics.iter().map(|metric| format!("{name}.{}", metric.name).into()));
             return;

@@ -8,6 +8,7 @@ use super::limits::{Limit, Stop};
 use super::wire::{Cursor, Malformed, put_varint};
 use crate::id::EntityId;
 use crate::metric::Row;
+use crate::units::Nanos;
 
 /// Most rows of one table. A host has at most 4,194,304 processes; the limit bounds what a crafted
 /// file can make a reader allocate.
@@ -23,6 +24,22 @@ pub(super) struct Scratch {
     column: Column,
     set: Vec<u32>,
     ids: Vec<EntityId>,
+}
+
+/// What a reader keeps of a table between samples.
+pub(super) struct Kept<R> {
+    /// The rows of the last sample that had the table.
+    pub(super) rows: Rows<R>,
+    /// Which of them are as they were in the sample of the table before that.
+    pub(super) still: Vec<bool>,
+    /// Monotonic time of the last sample that had the table.
+    pub(super) at: Nanos,
+}
+
+impl<R> Default for Kept<R> {
+    fn default() -> Kept<R> {
+        Kept { rows: Vec::new(), still: Vec::new(), at: Nanos::default() }
+    }
 }
 
 /// Writes `now` against `before` and leaves `before` equal to `now`. At most [`MAX_ROWS`] rows.
@@ -82,11 +99,12 @@ pub(super) fn put<R: Row>(out: &mut Vec<u8>, scratch: &mut Scratch, before: &mut
 pub(super) fn get<R: Row>(
     cursor: &mut Cursor<'_>,
     scratch: &mut Scratch,
-    rows: &mut Rows<R>,
+    kept: &mut Kept<R>,
     columns: &[Option<usize>],
     may: impl FnOnce(usize, &[EntityId]) -> Result<(), Limit>,
 ) -> Result<(), Stop> {
     let Scratch { positions, column, set, ids } = scratch;
+    let Kept { rows, still, .. } = kept;
     positions.reset();
     match cursor.byte()? {
         0 => {
@@ -107,6 +125,14 @@ pub(super) fn get<R: Row>(
     }
     may(rows.len() + ids.len(), ids)?;
     add(rows, ids);
+    still.clear();
+    still.resize(rows.len(), true);
+    for id in ids.iter() {
+        // Ids can repeat: the rows of one entity stand beside each other.
+        let first = rows.partition_point(|(known, _)| known < id);
+        let same = rows.get(first..).unwrap_or_default().iter().take_while(|(known, _)| known == id).count();
+        still.get_mut(first..first + same).unwrap_or_default().fill(false);
+    }
     for index in columns {
         column.get(cursor, positions, rows.len())?;
         let Some(index) = *index else { continue };
@@ -115,12 +141,14 @@ pub(super) fn get<R: Row>(
                 let gained = row.get(index).is_none();
                 row.set(index, gained.then_some(0));
             }
+            still.get_mut(at as usize).into_iter().for_each(|still| *still = false);
         }
         for (at, step) in column.changed() {
             if let Some((_, row)) = rows.get_mut(at as usize) {
                 let now = row.get(index).map(|before| before.wrapping_add(step));
                 row.set(index, now);
             }
+            still.get_mut(at as usize).into_iter().for_each(|still| *still = false);
         }
     }
     Ok(())

@@ -110,7 +110,7 @@ impl Maker<'_> {
     }
 }
 
-fn made(bytes: &[u8]) -> Vec<Record> {
+pub(super) fn made(bytes: &[u8]) -> Vec<Record> {
     Maker(bytes.iter()).records()
 }
 
