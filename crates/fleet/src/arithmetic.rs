@@ -11,7 +11,7 @@ use floodline_analysis::budget::{AsIf, AsIfRow, Assumed, Bound, assume};
 use floodline_analysis::diagnose::derived::Derived;
 use floodline_analysis::diagnose::device::{Basis, Speed};
 use floodline_analysis::report::Severity;
-use floodline_kernel::Behaviour;
+use floodline_kernel::{Behaviour, MemcgStats};
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, Hierarchy};
@@ -33,8 +33,17 @@ const SYNCS: u64 = 3;
 const SATURATED: f64 = 0.9;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
-/// Severity of pages that are written again and again where twice the room is needed: measured on generated hosts.
-const REWRITTEN: f64 = 3.0;
+/// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by which
+/// power of the room that lacks it shrinks. Measured on generated hosts.
+const REWRITTEN: f64 = 2.5;
+const REWRITTEN_POWER: f64 = 1.5;
+/// Severity where counts of cgroups are late and all that a cgroup rewrites exceeds its limit: its tasks then wait for
+/// the next count.
+const LATE: f64 = 12.0;
+/// Severity of a cliff, as a multiple of the root of the time to write what is more: where writers always outrun the disk,
+/// so that each sync waits for a share of a full queue, and where one waits for a whole burst.
+const CLIFF_OUTRUN: f64 = 0.8;
+const CLIFF_BURST: f64 = 1.5;
 /// Severity that a host with a small margin gets, and the most that arithmetic gives.
 const SEVERITY_MAX: f64 = 100.0;
 
@@ -215,6 +224,7 @@ fn weighed<'a>(row: &'a AsIfRow, rewriters: &Rewriters) -> Option<Weighed<'a>> {
 /// Decides by the budgets of both.
 fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Row) {
     let window = derived.window;
+    let facts = assumed.window.facts.as_ref();
     let rewriters = Rewriters::of(derived, &assumed.window);
     let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
     all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
@@ -223,7 +233,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Ro
     let worst = all.iter().find(|one| one.shrinks).or_else(|| all.first());
     if let Some(worst) = worst {
         row.margin = Some(worst.margin);
-        row.worst_cgroup = worst.row.container.clone().or_else(|| worst.row.cgroup.clone());
+        row.worst_cgroup = name(worst.row, facts);
         row.demand_bytes = worst.row.peak_bytes;
         row.limit_now_bytes = worst.row.now_thresh_bytes;
         row.limit_then_bytes = worst.row.then_thresh_bytes;
@@ -238,12 +248,12 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Ro
         if let Some((need, room)) = over.rewrites {
             // Neither the recording nor a twin knows how often a dirty page is stored into.
             row.is_firm = true;
-            row.severity = (REWRITTEN * (1.0 / over.margin - 1.0)).clamp(1.0, SEVERITY_MAX);
-            return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room));
+            row.severity = rewriting(&all, &assumed.window);
+            return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room, facts));
         }
         row.severity = (1.0 / over.margin).min(SEVERITY_MAX);
         let cause = if over.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
-        return row.decide(Verdict::Suffers, cause, over_sentence(over, row.cgroups_over));
+        return row.decide(Verdict::Suffers, cause, over_sentence(over, row.cgroups_over, facts));
     }
     if let Some(found) = appears.iter().find(|found| found.severity == Severity::Critical) {
         row.severity = 2.0;
@@ -261,7 +271,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Ro
     if let Some(tight) = least.filter(|worst| worst.margin < TIGHT) {
         row.severity = 0.5 / tight.margin;
         let cause = if tight.row.cgroup.is_some() { Cause::CgroupLimit } else { Cause::MachineLimit };
-        return row.decide(Verdict::Tight, cause, tight_sentence(tight));
+        return row.decide(Verdict::Tight, cause, tight_sentence(tight, facts));
     }
     if let Some(found) = appears.first() {
         row.severity = 0.5;
@@ -286,40 +296,58 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Ro
     row.decide(Verdict::Fine, Cause::WideMargin, fine_sentence(window, assumed, row));
 }
 
-fn over_sentence(over: &Weighed<'_>, many: u64) -> String {
+/// How bad it gets where cgroups rewrite more than fits. All of them count: each has pages of its own written.
+fn rewriting(all: &[Weighed<'_>], then: &Window) -> f64 {
+    let over: Vec<&Weighed<'_>> = all.iter().filter(|one| one.rewrites.is_some() && one.margin < 1.0).collect();
+    let lacks = over.iter().map(|one| (1.0 - one.margin).powf(REWRITTEN_POWER));
+    let written = REWRITTEN * lacks.sum::<f64>();
+    let behaviour = then.facts.as_ref().and_then(|facts| facts.kernel).map(Behaviour::of);
+    // Since commit "mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats", v6.9, throttling uses counts that are up to
+    // two seconds old: a cgroup stays above its limit meanwhile.
+    let is_late = behaviour.is_some_and(|behaviour| behaviour.arithmetic.memcg_stats == MemcgStats::RateLimited);
+    let exceeds = |one: &&Weighed<'_>| {
+        one.rewrites.zip(one.row.then_thresh_bytes).is_some_and(|((need, _), thresh)| need > thresh)
+    };
+    let waits = if is_late && over.iter().any(exceeds) { LATE } else { 0.0 };
+    written.max(waits).clamp(1.0, SEVERITY_MAX)
+}
+
+fn over_sentence(over: &Weighed<'_>, many: u64, facts: Option<&HostFacts>) -> String {
     let held = human::bytes(over.row.peak_bytes.unwrap_or(0) as f64);
     let freerun = human::bytes(over.row.then_freerun_bytes.unwrap_or(0) as f64);
     let others = match (&over.row.cgroup, many) {
         (Some(_), 2..) => format!(" {} are over their limits.", human::plural(many, "cgroup", "cgroups")),
         _ => String::new(),
     };
-    format!("{} held {held} of unwritten data; writers will wait from {freerun}.{others}", whose(over.row))
+    format!("{} held {held} of unwritten data; writers will wait from {freerun}.{others}", whose(over.row, facts))
 }
 
-fn rewritten_sentence(over: &Weighed<'_>, need: u64, room: u64) -> String {
+fn rewritten_sentence(over: &Weighed<'_>, need: u64, room: u64, facts: Option<&HostFacts>) -> String {
     format!(
         "{} rewrites {} in mapped files, and the kernel will start to write from {}: the same pages again and again.",
-        whose(over.row),
+        whose(over.row, facts),
         human::bytes(need as f64),
         human::bytes(room as f64)
     )
 }
 
-fn tight_sentence(tight: &Weighed<'_>) -> String {
+fn tight_sentence(tight: &Weighed<'_>, facts: Option<&HostFacts>) -> String {
     let held = human::bytes(tight.row.peak_bytes.unwrap_or(0) as f64);
     let freerun = human::bytes(tight.row.then_freerun_bytes.unwrap_or(0) as f64);
     format!(
         "{} held {held} of unwritten data and may hold {freerun}: a margin of {:.1}.",
-        whose(tight.row),
+        whose(tight.row, facts),
         tight.margin
     )
 }
 
-fn whose(row: &AsIfRow) -> String {
-    match row.container.as_ref().or(row.cgroup.as_ref()) {
-        Some(name) => name.clone(),
-        None => "The machine".to_owned(),
-    }
+/// The container or cgroup of a row; `None` is the machine.
+fn name(row: &AsIfRow, facts: Option<&HostFacts>) -> Option<String> {
+    row.container_on(facts).or_else(|| row.cgroup.clone())
+}
+
+fn whose(row: &AsIfRow, facts: Option<&HostFacts>) -> String {
+    name(row, facts).unwrap_or_else(|| "The machine".to_owned())
 }
 
 fn fine_sentence(window: &Window, assumed: &Assumed, row: &Row) -> String {
@@ -351,7 +379,7 @@ fn starved(assumed: &Assumed) -> Option<String> {
         "{} may hold {} of unwritten data at most, {} the least: a folio of 2 MiB can exceed it.",
         human::plural(small.len() as u64, "cgroup that writes", "cgroups that write"),
         human::bytes(FOLIOS as f64),
-        least.container.as_ref().or(least.cgroup.as_ref()).cloned().unwrap_or_default()
+        name(least, assumed.window.facts.as_ref()).unwrap_or_default()
     ))
 }
 
@@ -381,12 +409,12 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed) -> Option<Cliff> {
     let cgroups_held = assumed.rows.iter().any(|row| grows(row) && held(row));
     let is_outrun = derived.is_outrun() || derived.drains().iter().any(|drain| drain.utilisation() > Some(SATURATED));
     let machine_held = peak >= HELD * freerun_now && more_than(freerun_then, freerun_now);
-    let pile = if is_outrun && (machine_held || cgroups_held) {
-        freerun_then
+    let (pile, by) = if is_outrun && (machine_held || cgroups_held) {
+        (freerun_then, CLIFF_OUTRUN)
     } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
         // A writer slower than the disk piles up what it writes until the data is old.
         let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
-        bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry)
+        (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), CLIFF_BURST)
     } else {
         return None;
     };
@@ -406,7 +434,7 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed) -> Option<Cliff> {
     Some(match syncs && (machine_held || !cgroups_held) {
         true => Cliff {
             verdict: Verdict::Suffers,
-            severity: (more / CLIFF_S).sqrt().min(SEVERITY_MAX),
+            severity: (by * (more / CLIFF_S).sqrt()).min(SEVERITY_MAX),
             is_firm: true,
             told,
         },

@@ -9,7 +9,7 @@ use super::{BudgetReport, Sort};
 use crate::advise::knob::KNOBS;
 use crate::container::identify;
 use floodline_kernel::{Behaviour, OLDEST_KNOWN, is_known, is_newer_than_modelled};
-use floodline_record::facts::CgroupMode;
+use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::name::Name;
@@ -48,7 +48,8 @@ pub struct Assumed {
     pub now: Budgets,
     /// Budgets under the conditions.
     pub then: Budgets,
-    /// The machine first, then every cgroup that has no cgroup with a budget below it, worst first.
+    /// The machine first, then every cgroup that has no cgroup with a budget below it, worst first. Their containers are
+    /// not named: [`AsIfRow::container_on`] does that.
     pub rows: Vec<AsIfRow>,
 }
 
@@ -346,6 +347,15 @@ pub struct AsIfRow {
     pub flags: Vec<&'static str>,
 }
 
+impl AsIfRow {
+    /// Name of the container (escaped), where the cgroup is one. `facts` are of its machine.
+    pub fn container_on(&self, facts: Option<&HostFacts>) -> Option<String> {
+        let identity = identify(&Name::from_escaped(self.cgroup.as_ref()?));
+        let is_container = identity.kind.is_container() || identity.inside.is_some();
+        is_container.then(|| identity.label(facts))
+    }
+}
+
 /// Rows that a screen shows.
 const ROWS_MAX: usize = 10;
 
@@ -368,7 +378,7 @@ pub fn assume(window: &Window, as_if: &AsIf) -> Result<Assumed, NotAsIf> {
             available::available(&old, printed, &mut missing, &mut Vec::new()).map(|pages| (pages, missing));
     }
     let (now, then) = (budgets(window), budgets_of(&inputs));
-    let rows = compare(window, &changed, &now, &then);
+    let rows = compare(window, &now, &then);
     print_thresholds(&mut changed, &then);
     Ok(Assumed { window: changed, now, then, rows })
 }
@@ -385,7 +395,8 @@ fn print_thresholds(changed: &mut Window, then: &Budgets) {
 
 /// Compares the budgets of a window with those under other conditions.
 pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, NotAsIf> {
-    let Assumed { window: changed, now, then, rows: rows_then } = assume(window, as_if)?;
+    let Assumed { window: changed, now, then, rows: mut rows_then } = assume(window, as_if)?;
+    rows_then.iter_mut().for_each(|row| row.container = row.container_on(changed.facts.as_ref()));
     let choice = Choice { all, sort: Sort::Over };
     let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then));
     let shown = if all { rows_then.len() } else { rows_then.len().min(ROWS_MAX) };
@@ -406,7 +417,7 @@ pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, Not
     })
 }
 
-fn compare(window: &Window, changed: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
+fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
     let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0).filter(|bytes| *bytes < u64::MAX / 2);
     let low = |bound: Option<Bound>| bound.map(|bound| bound.low.0);
     let page = then.page_size;
@@ -443,11 +454,9 @@ fn compare(window: &Window, changed: &Window, now: &Budgets, then: &Budgets) -> 
         let domain = then.map(|then| &then.domain);
         let max = window.cgroups.get(&id).map(|span| &span.max);
         let peak = max.and_then(|row| Some(row.file_dirty?.0.saturating_add(row.file_writeback?.0)));
-        let identity = identify(&any.path);
-        let is_container = identity.kind.is_container() || identity.inside.is_some();
         let mut row = AsIfRow {
             cgroup: Some(any.path.to_string()),
-            container: is_container.then(|| identity.label(changed.facts.as_ref())),
+            container: None,
             peak_bytes: peak,
             now_thresh_bytes: now.and_then(|now| high(now.domain.thresh)),
             then_bg_thresh_bytes: domain.and_then(|domain| high(domain.bg_thresh)),

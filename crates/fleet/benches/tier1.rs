@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What arithmetic costs per host: bytes of a recording to a row. `cargo bench -p floodline-fleet`. The readings are made
+//! up: each second a share of the cgroups is busy (its counters move, and those of its process), and every tenth of the
+//! others drifts by a few pages. A snapshot has what `floodline snapshot` writes: one look, without processes.
+
+use divan::black_box;
+use divan::counter::{BytesCount, ItemsCount};
+use floodline_fleet::{Change, Depth, preflight};
+use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::metric::{MetricKind, Row};
+use floodline_record::name::Name;
+use floodline_record::record::{Record, Sink};
+use floodline_record::recording::{Encoder, Header};
+use floodline_record::sample::{CgroupIoRow, CgroupLimitsRow, CgroupRow, ProcessRow, Table, WbRow};
+use floodline_record::units::{Limit, Nanos};
+use floodline_testkit::{Fixture, dev_of, mib};
+
+fn main() {
+    divan::main();
+}
+
+/// A host of the fleet.
+#[derive(Clone, Copy)]
+struct Host {
+    name: &'static str,
+    hierarchy: Hierarchy,
+    cgroups: u32,
+    /// Seconds recorded; 0 is a snapshot.
+    seconds: u32,
+    /// Percent of the cgroups that are busy in any second.
+    busy: u64,
+}
+
+const HOSTS: [Host; 5] = [
+    Host { name: "snapshot, 50 cgroups, v1", hierarchy: Hierarchy::V1Memory, cgroups: 50, seconds: 0, busy: 0 },
+    Host { name: "snapshot, 50 cgroups, v2", hierarchy: Hierarchy::V2, cgroups: 50, seconds: 0, busy: 0 },
+    Host { name: "60 s, 500 cgroups, 2 % busy", hierarchy: Hierarchy::V1Memory, cgroups: 500, seconds: 60, busy: 2 },
+    Host { name: "60 s, 500 cgroups, 20 % busy", hierarchy: Hierarchy::V2, cgroups: 500, seconds: 60, busy: 20 },
+    Host { name: "60 s, 500 cgroups, all busy", hierarchy: Hierarchy::V2, cgroups: 500, seconds: 60, busy: 100 },
+];
+
+impl std::fmt::Display for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[divan::bench(args = HOSTS)]
+fn tier_1(bencher: divan::Bencher<'_, '_>, host: Host) {
+    let file = recording(host);
+    let change =
+        Change::parse(&["cgroup=v2", "kernel=6.12.43", "vm.dirty_ratio=10"], None, None, None).expect("a change");
+    bencher
+        .counter(ItemsCount::new(1_u32))
+        .counter(BytesCount::new(file.len()))
+        .bench_local(|| preflight(black_box(&file), "host.flr", &change, Depth::ARITHMETIC));
+}
+
+/// xorshift64*: the same readings in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % sides
+    }
+}
+
+fn fill<R: Row>(dice: &mut Dice, takes: impl Fn(&str) -> bool) -> R {
+    let mut row = R::default();
+    for (index, metric) in R::METRICS.iter().enumerate() {
+        row.set(index, takes(metric.source).then(|| dice.roll(1 << 12) << 12));
+    }
+    row
+}
+
+/// One second of the rows: a busy one moves in three columns of four, and every tenth of the others in a few.
+fn move_on<R: Row>(dice: &mut Dice, rows: &mut [(EntityId, R)], busy: u64) {
+    for (_, row) in rows {
+        let busy = dice.roll(100) < busy;
+        if !busy && dice.roll(10) > 0 {
+            continue;
+        }
+        for (index, metric) in R::METRICS.iter().enumerate() {
+            let Some(before) = row.get(index).filter(|_| if busy { dice.roll(4) > 0 } else { dice.roll(8) == 0 })
+            else {
+                continue;
+            };
+            let by = dice.roll(if busy { 256 } else { 4 }) << 12;
+            let down = metric.kind == MetricKind::Gauge && dice.roll(2) == 0;
+            row.set(index, Some(if down { before.saturating_sub(by) } else { before + by }));
+        }
+    }
+}
+
+fn add<R: Row>(table: &mut Table<R>, more: &[(EntityId, R)]) {
+    *table = Table::read(table.rows().iter().chain(more).cloned().collect());
+}
+
+/// First ids of entities of which there is one for each cgroup.
+const CGROUPS: u32 = 10_000;
+const CGROUP_IO: u32 = 20_000;
+const WBS: u32 = 30_000;
+const PROCESSES: u32 = 40_000;
+
+fn entities(host: Host) -> impl Iterator<Item = Record> {
+    (0..host.cgroups).flat_map(move |at| {
+        let path = format!(
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{:032x}.slice",
+            u128::from(at) << 90 | 7
+        );
+        let (cgroup, ino) = (EntityId(CGROUPS + at), 1_000 + u64::from(at) * 51);
+        let mut all = vec![(
+            cgroup,
+            Entity::Cgroup { path: Name::from(path.as_str()), hierarchy: host.hierarchy, ino: Some(ino) },
+        )];
+        if host.seconds > 0 {
+            let process = Entity::Process {
+                pid: 1_000 + at,
+                start_ticks: 5_000,
+                comm: "worker".into(),
+                cgroup: Some(cgroup),
+                kthread: false,
+            };
+            all.push((EntityId(PROCESSES + at), process));
+        }
+        if host.seconds > 0 && host.hierarchy == Hierarchy::V2 {
+            all.push((EntityId(CGROUP_IO + at), Entity::CgroupIo { cgroup, dev: dev_of("sda") }));
+            all.push((EntityId(WBS + at), Entity::Wb { bdi: "8:0".into(), cgroup_ino: ino }));
+        }
+        all.into_iter().map(|(id, entity)| Record::Entity(id, entity))
+    })
+}
+
+fn recording(host: Host) -> Vec<u8> {
+    let dice = &mut Dice(0x5eed_f100_d11e);
+    let is_snapshot = host.seconds == 0;
+    let fixture = Fixture::healthy()
+        .hierarchy(host.hierarchy)
+        .settings((20, 0, 10, 0))
+        .mount("sda", "xfs", "/var/lib/containers", "rw,attr2,inode64,noquota")
+        .seconds(host.seconds);
+    let mut records = fixture.records();
+    let first = records.iter().position(|record| matches!(record, Record::Sample(_))).unwrap_or_default();
+    records.splice(first..first, entities(host));
+    let each = |first: u32| (first..first + host.cgroups).map(EntityId);
+    let takes = |source: &str| {
+        !is_snapshot || ["memory.stat", "memory.current", "memory.usage"].iter().any(|s| source.contains(s))
+    };
+    let mut cgroups: Vec<(EntityId, CgroupRow)> = each(CGROUPS).map(|id| (id, fill(dice, takes))).collect();
+    let memory_max = Some(Limit(mib(512.0)));
+    let limits: Vec<(EntityId, CgroupLimitsRow)> =
+        each(CGROUPS).map(|id| (id, CgroupLimitsRow { memory_max, ..CgroupLimitsRow::default() })).collect();
+    let mut cgroup_io: Vec<(EntityId, CgroupIoRow)> = each(CGROUP_IO).map(|id| (id, fill(dice, |_| true))).collect();
+    let mut wbs: Vec<(EntityId, WbRow)> = each(WBS).take(100).map(|id| (id, fill(dice, |_| true))).collect();
+    let mut processes: Vec<(EntityId, ProcessRow)> = each(PROCESSES).map(|id| (id, fill(dice, |_| true))).collect();
+    let samples =
+        records.iter_mut().filter_map(|record| if let Record::Sample(sample) = record { Some(sample) } else { None });
+    for (at, sample) in samples.enumerate() {
+        move_on(dice, &mut cgroups, host.busy);
+        add(&mut sample.cgroups, &cgroups);
+        if at % 60 == 0 {
+            add(&mut sample.cgroup_limits, &limits);
+        }
+        if is_snapshot {
+            (sample.wbs, sample.cgroup_io, sample.processes) = Default::default();
+            continue;
+        }
+        move_on(dice, &mut processes, host.busy);
+        add(&mut sample.processes, &processes);
+        if host.hierarchy == Hierarchy::V2 {
+            move_on(dice, &mut cgroup_io, host.busy);
+            move_on(dice, &mut wbs, host.busy);
+            add(&mut sample.cgroup_io, &cgroup_io);
+            add(&mut sample.wbs, &wbs);
+        }
+    }
+    let mut encoder = Encoder::new(Vec::new(), Header::new(Some(Nanos::SECOND))).expect("a header");
+    records.iter().for_each(|record| encoder.record(record).expect("a record"));
+    encoder.finish().expect("a file")
+}
