@@ -9,7 +9,7 @@ use floodline_scenario::{ScenarioFile, TEXT_MAX};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A path as it is shown: its bytes may be anything.
 pub(crate) fn shown(path: &Path) -> Name {
@@ -46,4 +46,17 @@ pub(crate) fn scenario(path: &Path) -> Result<ScenarioFile, Failure> {
         .map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| Failure::input(format!("{name} is not UTF-8 text")))?;
     ScenarioFile::parse(&text).map_err(|error| Failure::input(format!("{name}: {error}")))
+}
+
+/// The recordings that an argument stands for.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error| Failure::input(format!("cannot read {}: {error}", shown(path)));
+    if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).map_err(unreadable)?.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "flr")).collect();
+    files.sort();
+    Ok(files)
 }

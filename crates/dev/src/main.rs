@@ -26,6 +26,7 @@ enum Verb {
     Judge(judge::Judge),
     Validate(validate::Validate),
     FleetTruth(fleet::FleetTruth),
+    FleetPairs(fleet::FleetPairs),
 }
 
 /// Form of an answer.
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         Verb::Judge(judge) => judge.run(),
         Verb::Validate(validate) => validate.run(),
         Verb::FleetTruth(fleet) => fleet.run(),
+        Verb::FleetPairs(pairs) => pairs.run(),
     };
     let code = answer.and_then(|answer| {
         io::stdout().write_all(screened(&answer.text).as_bytes())?;

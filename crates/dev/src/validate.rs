@@ -3,7 +3,7 @@
 //! of which scenario, variant and kernel it is; several of the same are repeats. Runs no machine.
 
 use crate::agreement::{Case, Outcome, Told, longest_delay, other_setting, rows};
-use crate::input::{each, shown};
+use crate::input::{each, files, shown};
 use crate::{Answer, Failure, Format, note, pages};
 use floodline_analysis::run::{Run, figures};
 use floodline_record::facts::HostFacts;
@@ -191,19 +191,6 @@ fn other_duration(told: Nanos, ends: &[Nanos]) -> Option<Nanos> {
     let at_once = |whole: u64| ends.iter().filter(|at| (whole..whole + TOGETHER).contains(&at.0)).count();
     let ran = ends.iter().map(second).max_by_key(|whole| at_once(*whole))?;
     (2 * at_once(ran) >= ends.len() && ran.abs_diff(told.0) > LATE).then_some(Nanos(ran))
-}
-
-/// The recordings that an argument stands for.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let unreadable = |error| Failure::input(format!("cannot read {}: {error}", shown(path)));
-    if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let entries = std::fs::read_dir(path).map_err(unreadable)?.flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|extension| extension == "flr")).collect();
-    files.sort();
-    Ok(files)
 }
 
 /// One recording of a real run.

@@ -23,16 +23,20 @@ pub(super) struct Host {
     pub(super) recording: Vec<u8>,
     /// How much worse the change really makes it: 1 is just noticeable.
     pub(super) worse: f64,
+    /// The same with another seed, where that was measured.
+    pub(super) worse_again: Option<f64>,
     pub(super) before: Felt,
     pub(super) after: Felt,
 }
 
 /// Time between two samples, as `floodline record` takes them.
 const EVERY: Nanos = Nanos(1_000_000_000);
+/// What is added to a seed for the same host once more.
+const OTHER_SEED: u64 = 7_919;
 
 impl Host {
-    /// Runs a host before and after its change.
-    pub(super) fn of(kind: Kind, number: u64) -> Result<Host, Failure> {
+    /// Runs a host before and after its change; with `again`, both once more with other randomness.
+    pub(super) fn of(kind: Kind, number: u64, again: bool) -> Result<Host, Failure> {
         let name = format!("{}-{number}", kind.name);
         let wrong = |why: String| Failure::input(format!("{name}: {why}"));
         let file = ScenarioFile::parse(&kind.scenario(number)).map_err(|error| wrong(error.to_string()))?;
@@ -52,7 +56,18 @@ impl Host {
         }
         let (before, recording) = run(&now, kernel, &name)?;
         let (after, _) = run(&then, kernel_then, &name)?;
-        Ok(Host { kind, worse: before.worse(&after), name, recording, before, after })
+        let worse_again = match again {
+            true => {
+                let other = |scenario: &Scenario| {
+                    let mut scenario = scenario.clone();
+                    scenario.workload.seed = scenario.workload.seed.wrapping_add(OTHER_SEED);
+                    scenario
+                };
+                Some(run(&other(&now), kernel, &name)?.0.worse(&run(&other(&then), kernel_then, &name)?.0))
+            }
+            false => None,
+        };
+        Ok(Host { kind, worse: before.worse(&after), worse_again, name, recording, before, after })
     }
 }
 

@@ -4,11 +4,13 @@
 
 mod kinds;
 mod made;
+mod pairs;
 
 use crate::{Answer, Failure};
 use floodline_fleet::{Change, Depth, Row, Verdict, preflight};
 use kinds::KINDS;
 use made::Host;
+pub(crate) use pairs::FleetPairs;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -34,6 +36,9 @@ pub(crate) struct FleetTruth {
     /// Print every host
     #[arg(long)]
     details: bool,
+    /// Measure each host again with another seed: how well the truth agrees with itself
+    #[arg(long)]
+    again: bool,
     /// Write the recordings to this folder
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
@@ -50,6 +55,9 @@ struct Judged {
     held_out: bool,
     /// How much worse it really gets.
     really: f64,
+    /// The same with another seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    really_again: Option<f64>,
     row: Row,
     #[serde(skip)]
     figures: String,
@@ -83,7 +91,7 @@ impl FleetTruth {
             .flat_map(|host| (0..KINDS.len()).map(move |kind| (kind, host)))
             .filter(|(kind, _)| wanted(KINDS[*kind].name) && !(self.seen && KINDS[*kind].held_out))
             .collect();
-        let judged = judge_all(&work, depth, self.save.as_deref())?;
+        let judged = judge_all(&work, depth, self.again, self.save.as_deref())?;
         let (held, seen): (Vec<&Judged>, Vec<&Judged>) = judged.iter().partition(|one| one.held_out);
         let (held_score, seen_score) = (score(&held), score(&seen));
         let text = match self.format {
@@ -141,11 +149,27 @@ impl FleetTruth {
                 score.spearman.map_or("-".to_owned(), |rho| format!("{rho:.3}"))
             );
         }
+        for (name, is_held) in [("held-out kinds", true), ("other kinds", false)] {
+            if let Some(rho) = self_agreement(judged.iter().filter(|one| one.held_out == is_held)) {
+                let _ = writeln!(text, "{name}: order of the truth with another seed {rho:.3}");
+            }
+        }
         text
     }
 }
 
-fn judge_all(work: &[(usize, u64)], depth: Depth, save: Option<&std::path::Path>) -> Result<Vec<Judged>, Failure> {
+/// How well the order of the truth agrees with that of the same hosts with another seed: no prediction can do better.
+fn self_agreement<'a>(judged: impl Iterator<Item = &'a Judged>) -> Option<f64> {
+    let suffers = judged.filter(|one| one.really >= 1.0);
+    spearman(&suffers.filter_map(|one| Some((one.really, one.really_again?))).collect::<Vec<_>>())
+}
+
+fn judge_all(
+    work: &[(usize, u64)],
+    depth: Depth,
+    again: bool,
+    save: Option<&std::path::Path>,
+) -> Result<Vec<Judged>, Failure> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Result<Judged, Failure>)>> = Mutex::new(Vec::new());
     let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
@@ -155,7 +179,7 @@ fn judge_all(work: &[(usize, u64)], depth: Depth, save: Option<&std::path::Path>
                 while let Some((at, (kind, host))) =
                     Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, *work.get(at)?)))
                 {
-                    let judged = Host::of(KINDS[kind], host).and_then(|host| judge(&host, depth, save));
+                    let judged = Host::of(KINDS[kind], host, again).and_then(|host| judge(&host, depth, save));
                     results.lock().unwrap_or_else(PoisonError::into_inner).push((at, judged));
                 }
             });
@@ -192,27 +216,34 @@ fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Ju
         host: host.name.clone(),
         held_out: host.kind.held_out,
         really: host.worse,
+        really_again: host.worse_again,
         row: preflight(&host.recording, &file, &change, depth),
         figures,
     })
 }
 
 fn score(judged: &[&Judged]) -> Score {
-    let suffers = |one: &&&Judged| one.really >= 1.0;
-    let named = |one: &&&Judged| one.row.verdict == Verdict::Suffers;
+    score_of(judged.iter().map(|one| (one.really, &one.row)))
+}
+
+/// Holds rows against how much worse each host really gets.
+fn score_of<'a>(judged: impl Iterator<Item = (f64, &'a Row)>) -> Score {
+    let judged: Vec<(f64, &Row)> = judged.collect();
+    let suffers = |one: &&(f64, &Row)| one.0 >= 1.0;
+    let named = |one: &&(f64, &Row)| one.1.verdict == Verdict::Suffers;
     let sufferers = judged.iter().filter(suffers).count() as u64;
     let found = judged.iter().filter(suffers).filter(named).count() as u64;
     let false_alarms = judged.iter().filter(|one| !suffers(one)).filter(named).count() as u64;
     let calm = judged.len() as u64 - sufferers;
     let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
     // The order is that of hosts that suffer: between the others there is nothing to order.
-    let order: Vec<(f64, f64)> = judged.iter().filter(suffers).map(|one| (one.really, one.row.severity)).collect();
+    let order: Vec<(f64, f64)> = judged.iter().filter(suffers).map(|one| (one.0, one.1.severity)).collect();
     Score {
         hosts: judged.len() as u64,
         sufferers,
         found,
         false_alarms,
-        not_known: judged.iter().filter(|one| one.row.verdict == Verdict::NotKnown).count() as u64,
+        not_known: judged.iter().filter(|one| one.1.verdict == Verdict::NotKnown).count() as u64,
         recall: if sufferers == 0 { 1.0 } else { share(found, sufferers) },
         false_alarm_share: share(false_alarms, calm),
         spearman: spearman(&order),
@@ -269,7 +300,7 @@ mod tests {
             .iter()
             .map(|name| (KINDS.iter().position(|kind| kind.name == *name).expect("it is there"), 0))
             .collect();
-        let judged = judge_all(&work, Depth::ARITHMETIC, None).expect("it is there");
+        let judged = judge_all(&work, Depth::ARITHMETIC, false, None).expect("it is there");
         let told: Vec<(bool, Verdict)> = judged.iter().map(|one| (one.really >= 1.0, one.row.verdict)).collect();
         assert_eq!(told, [(true, Verdict::Suffers), (false, Verdict::Fine), (false, Verdict::Fine)], "{judged:#?}");
     }
