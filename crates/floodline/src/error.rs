@@ -5,6 +5,7 @@ use crate::console::tell;
 use crate::exit::Exit;
 use floodline_lab::kernels::KernelError;
 use floodline_lab::run::RunError;
+use floodline_scenario::NotACell;
 use floodline_sim::SimError;
 use std::fmt;
 use std::io;
@@ -198,6 +199,15 @@ impl fmt::Display for CliError {
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> CliError {
         CliError::bug(error)
+    }
+}
+
+impl From<NotACell> for CliError {
+    fn from(error: NotACell) -> CliError {
+        match error {
+            NotACell::SeveralVariants(names) => CliError::usage(format!("name a --variant: {names}")),
+            _ => CliError::usage(error),
+        }
     }
 }
 

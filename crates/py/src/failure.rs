@@ -2,6 +2,7 @@
 //! The one error of the package: a text, and what to type next. It becomes `floodline.Error`.
 
 use floodline_record::text::Text;
+use floodline_scenario::{NotACell, NotAGrid};
 use floodline_sim::SimError;
 use floodline_twin::TwinError;
 use floodline_twin::changed::NotChanged;
@@ -68,6 +69,25 @@ fn escaped(text: impl Display) -> String {
 
 /// `floodline.Error`: a class in Python, so that it can be pickled.
 static ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+impl From<NotACell> for Failure {
+    fn from(error: NotACell) -> Failure {
+        match &error {
+            NotACell::SeveralVariants(_) => Failure::new(&error).hint("name one with variant="),
+            _ => Failure::new(error),
+        }
+    }
+}
+
+impl From<NotAGrid> for Failure {
+    fn from(error: NotAGrid) -> Failure {
+        let hint = match &error {
+            NotAGrid::Twice(_) => "give all its values to one key",
+            NotAGrid::TooMany => "vary fewer keys or values",
+        };
+        Failure::new(error).hint(hint)
+    }
+}
 
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {

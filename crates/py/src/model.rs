@@ -16,7 +16,7 @@ use floodline_record::record::{Record, Sink};
 use floodline_record::recording::{Encoder, Header};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Scenario, ScenarioFile, TEXT_MAX, Time, shipped};
+use floodline_scenario::{Grid, Scenario, ScenarioFile, TEXT_MAX, Time, shipped};
 use floodline_sim::{Found, SimError, Speed};
 use floodline_twin::model::{self, Order};
 use floodline_view::sweep::{self as view, Row};
@@ -27,9 +27,6 @@ use std::fs::File;
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-
-/// Largest number of combinations of one sweep, as in the program.
-const CELLS_MAX: usize = 100_000;
 
 /// One run of a scenario on the model.
 ///
@@ -139,29 +136,11 @@ fn asked(
 }
 
 impl Asked {
-    /// One variant with all changes made: the one wanted, that called incident, or the only one.
-    fn scenario(
-        &self,
-        file: &ScenarioFile,
-        variant: Option<&str>,
-        more: &[(&str, &str)],
-    ) -> Result<(String, Scenario), Failure> {
-        let names: Vec<&str> = file.variants.keys().map(String::as_str).collect();
-        let wanted = variant.or(self.variant.as_deref());
-        let usual = || names.iter().copied().find(|name| *name == "incident" || names.len() == 1);
-        let variant = wanted.or_else(usual).ok_or_else(|| {
-            Failure::new(format!("{} has several variants: {}", file.name, names.join(", ")))
-                .hint("name one with variant=")
-        })?;
-        let mut scenario = file.variants.get(variant).cloned().ok_or_else(|| {
-            Failure::new(format!("{} has no variant \"{}\"", file.name, Name::from(variant)))
-                .hint(format!("its variants: {}", names.join(", ")))
-        })?;
-        let own = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        for (key, value) in own.chain(more.iter().copied()) {
-            scenario = scenario.changed(key, value).map_err(Failure::new)?;
-        }
-        Ok((variant.to_owned(), scenario))
+    /// A variant with all changes made.
+    fn changed(&self, scenario: &Scenario) -> Result<Scenario, Failure> {
+        self.settings
+            .iter()
+            .try_fold(scenario.clone(), |scenario, (key, value)| scenario.changed(key, value).map_err(Failure::new))
     }
 
     fn order<'a>(&self, scenario: &'a Scenario, variant: &'a str, kernel: KernelVersion) -> Order<'a> {
@@ -249,7 +228,8 @@ fn run(
     hostname: Option<&str>,
     control: &Control,
 ) -> Result<(String, Vec<u8>, String), Failure> {
-    let (variant, scenario) = asked.scenario(file, None, &[])?;
+    let (variant, scenario) = file.variant(asked.variant.as_deref())?;
+    let (variant, scenario) = (variant.to_owned(), asked.changed(scenario)?);
     let mut encoder = Encoder::new(Vec::new(), Header::new(Some(asked.every))).map_err(Failure::bug)?;
     let total = scenario.workload.duration.map_or(0, |duration| duration.nanos() / 1_000_000);
     let outcome = model::run(
@@ -306,15 +286,16 @@ pub(crate) fn sweep(
             .hint("give all its values to grid")
             .into());
     }
+    let grid = Grid::new(axes).map_err(Failure::from)?;
     let file = file(&scenario)?;
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let (json, columns) = watched(py, progress, |control| {
-        let cells = combinations(&axes)?;
-        let rows = on_threads(jobs, &cells, control, 0, |at| cell(&asked, &file, &axes, at, control));
+        let cells = grid.combinations();
+        let rows = on_threads(jobs, &cells, control, 0, |at| cell(&asked, &file, &grid, at, control));
         control.check()?;
         let rows: Vec<Row> = cells.into_iter().zip(rows).map(|(at, result)| Row { at, result }).collect();
         let best = best(&rows.iter().map(|row| row.result.as_ref().ok()).collect::<Vec<_>>());
-        let axes = axes.iter().map(|(key, _)| key.clone()).collect();
+        let axes = grid.keys().map(str::to_owned).collect();
         let sweep = view::Sweep { scenario: file.name.clone(), axes, rows, best };
         let table = view::flat(&sweep).map_err(Failure::bug)?;
         Ok((view::json(&sweep)?, Columns::of_flat(&table)?))
@@ -346,38 +327,19 @@ fn axes(grid: &Bound<'_, PyAny>) -> PyResult<Vec<Axis>> {
     Ok(axes)
 }
 
-/// Every combination, the last axis fastest.
-fn combinations(axes: &[Axis]) -> Result<Vec<Vec<String>>, Failure> {
-    let count = axes.iter().try_fold(1_usize, |count, (_, values)| count.checked_mul(values.len()));
-    if count.is_none_or(|count| count > CELLS_MAX) {
-        return Err(Failure::new(format!("too many combinations: the maximum is {CELLS_MAX}"))
-            .hint("vary fewer keys or values"));
-    }
-    let mut all: Vec<Vec<String>> = vec![Vec::new()];
-    for (_, values) in axes {
-        let with = |at: &Vec<String>, value: &String| at.iter().chain([value]).cloned().collect();
-        all = all.iter().flat_map(|at| values.iter().map(move |value| with(at, value))).collect();
-    }
-    Ok(all)
-}
-
 /// One combination: its run, or why nothing ran.
 fn cell(
     asked: &Asked,
     file: &ScenarioFile,
-    axes: &[Axis],
+    grid: &Grid,
     at: &[String],
     control: &Control,
 ) -> Result<floodline_analysis::run::RunReport, String> {
     let run = || -> Result<_, Failure> {
         control.check()?;
-        let pairs: Vec<(&str, &str)> =
-            axes.iter().zip(at).map(|((key, _), value)| (key.as_str(), value.as_str())).collect();
-        let of = |key: &str| pairs.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
-        let more: Vec<(&str, &str)> =
-            pairs.iter().copied().filter(|(key, _)| !["kernel", "variant"].contains(key)).collect();
-        let (variant, scenario) = asked.scenario(file, of("variant"), &more)?;
-        let kernel = of("kernel").map_or(Ok(asked.kernel), kernel)?;
+        let (variant, scenario) =
+            grid.scenario(file, at, asked.variant.as_deref(), |scenario| asked.changed(scenario))?;
+        let kernel = grid.value(at, "kernel").map_or(Ok(asked.kernel), kernel)?;
         let outcome = model::run(&asked.order(&scenario, &variant, kernel), |_| Ok(()), |_| !control.is_stopped())?;
         Ok(outcome.report)
     };

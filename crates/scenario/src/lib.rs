@@ -13,6 +13,7 @@ mod check;
 mod expand;
 mod expect;
 mod figures;
+mod grid;
 mod keys;
 mod load;
 mod machine;
@@ -38,6 +39,7 @@ pub use change::NotAChange;
 pub use expand::{CgroupCopy, MountCopy, TaskCopy, fill};
 pub use expect::{Bound, Expect, KernelMatch, NotAKernelMatch};
 pub use figures::{Figure, figures};
+pub use grid::{Grid, NotACell, NotAGrid};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{

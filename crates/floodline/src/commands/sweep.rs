@@ -18,7 +18,7 @@ use floodline_record::human;
 use floodline_record::nearest::nearest;
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Scenario, ScenarioFile};
+use floodline_scenario::{Grid, NotAGrid, Scenario, ScenarioFile};
 use floodline_sim::{Found, Speed};
 use floodline_twin::model::{self, Order};
 use floodline_view::sweep::{self as view, Row, Sweep};
@@ -77,18 +77,10 @@ pub(crate) struct SweepCommand {
     format: Format,
 }
 
-/// Largest number of combinations of one sweep.
-const CELLS_MAX: usize = 100_000;
 /// Figures that the table for people has without --all.
 const SHOWN_MAX: usize = 5;
 /// Figures shown where the scenario expects none.
 const USUAL: &[&str] = &["host.dirty_peak_bytes", "host.dirtied_bytes", "devices.written_bytes"];
-
-/// What is varied, and how.
-struct Axis {
-    key: String,
-    values: Vec<String>,
-}
 
 /// One combination, ready to run.
 struct Cell {
@@ -108,15 +100,15 @@ enum Kept {
 impl Run for SweepCommand {
     fn run(self, console: &mut Console) -> Result<Exit, CliError> {
         let axes = self.grids.iter().map(|text| axis(text)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(twice) = axes.iter().enumerate().find(|(at, axis)| axes[..*at].iter().any(|a| a.key == axis.key)) {
-            return Err(CliError::usage(format!("{} appears in two grids", twice.1.key))
-                .hint("give all its values to one --grid"));
-        }
-        if let Some(fixed) = axes.iter().find(|axis| self.asked.fixes(&axis.key)) {
-            let twice = format!("{} has both a grid and a fixed value", fixed.key);
+        if let Some((fixed, _)) = axes.iter().find(|(key, _)| self.asked.fixes(key)) {
+            let twice = format!("{fixed} has both a grid and a fixed value");
             return Err(CliError::usage(twice).hint("give all its values to --grid"));
         }
-        let grid = combinations(&axes)?;
+        let axes = Grid::new(axes).map_err(|error| match error {
+            NotAGrid::Twice(_) => CliError::usage(error).hint("give all its values to one --grid"),
+            NotAGrid::TooMany => CliError::usage(error).hint("vary fewer keys or values"),
+        })?;
+        let grid = axes.combinations();
         let file = read_file(&self.scenario)?;
         let mut cells: Vec<Result<Cell, CliError>> = grid.iter().map(|at| self.cell(&file, &axes, at)).collect();
         // What no combination can be is a slip of the command line, not a result.
@@ -146,7 +138,7 @@ impl Run for SweepCommand {
             console.note(&format!("interrupted: {} of {} runs are finished", rows.len(), cells.len()));
         }
         let best = best(&rows.iter().map(|row| row.result.as_ref().ok()).collect::<Vec<_>>());
-        let axes = axes.into_iter().map(|axis| axis.key).collect();
+        let axes = axes.keys().map(str::to_owned).collect();
         let sweep = Sweep { scenario: file.name.clone(), axes, rows, best };
         // What took long is shown where it cannot be kept, and kept where it cannot be shown.
         let is_kept = match (kept, &self.save, target) {
@@ -172,21 +164,12 @@ impl Run for SweepCommand {
 
 impl SweepCommand {
     /// The scenario of one combination.
-    fn cell(&self, file: &ScenarioFile, axes: &[Axis], at: &[String]) -> Result<Cell, CliError> {
-        let of = |key: &str| axes.iter().zip(at).find(|(axis, _)| axis.key == key).map(|(_, value)| value.as_str());
-        let names: Vec<&str> = file.variants.keys().map(String::as_str).collect();
-        let wanted = of("variant").or(self.asked.variant.as_deref());
-        let usual = || names.iter().copied().find(|name| *name == "incident" || names.len() == 1);
-        let unnamed = || CliError::usage(format!("name a --variant: {}", names.join(", ")));
-        let named = wanted.or_else(usual).ok_or_else(unnamed)?;
-        let unknown = || CliError::usage(format!("unknown variant {named:?}; the scenario has {}", names.join(", ")));
-        let mut scenario = self.asked.changed(file.variants.get(named).ok_or_else(unknown)?)?;
-        for (axis, value) in axes.iter().zip(at).filter(|(axis, _)| !["kernel", "variant"].contains(&&*axis.key)) {
-            scenario = scenario.changed(&axis.key, value).map_err(CliError::usage)?;
-        }
+    fn cell(&self, file: &ScenarioFile, grid: &Grid, at: &[String]) -> Result<Cell, CliError> {
+        let asked = |scenario: &Scenario| self.asked.changed(scenario);
+        let (variant, scenario) = grid.scenario(file, at, self.asked.variant.as_deref(), asked)?;
         floodline_sim::check(&scenario).map_err(CliError::from)?;
-        let kernel = self.asked.kernel(of("kernel"))?;
-        Ok(Cell { variant: named.to_owned(), scenario, kernel })
+        let kernel = self.asked.kernel(grid.value(at, "kernel"))?;
+        Ok(Cell { variant, scenario, kernel })
     }
 
     /// The figures in the table for people, and how many are left out.
@@ -220,7 +203,7 @@ fn tell_unknown_figures(console: &Console, figures: &[String], sweep: &Sweep) {
     }
 }
 
-fn axis(text: &str) -> Result<Axis, CliError> {
+fn axis(text: &str) -> Result<(String, Vec<String>), CliError> {
     let wrong = || {
         CliError::usage(format!("invalid grid {text:?}: expected KEY=VALUE,VALUE"))
             .hint("--grid vm.dirty_bytes=64M,256M,1G")
@@ -232,22 +215,7 @@ fn axis(text: &str) -> Result<Axis, CliError> {
     if key.trim().is_empty() || values.iter().any(String::is_empty) {
         return Err(wrong());
     }
-    Ok(Axis { key: key.trim().to_owned(), values })
-}
-
-/// Every combination, the last axis fastest.
-fn combinations(axes: &[Axis]) -> Result<Vec<Vec<String>>, CliError> {
-    let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
-    if count.is_none_or(|count| count > CELLS_MAX) {
-        return Err(CliError::usage(format!("too many combinations: the maximum is {CELLS_MAX}"))
-            .hint("vary fewer keys or values"));
-    }
-    let mut all: Vec<Vec<String>> = vec![Vec::new()];
-    for axis in axes {
-        let with = |at: &Vec<String>, value: &String| at.iter().chain([value]).cloned().collect();
-        all = all.iter().flat_map(|at| axis.values.iter().map(move |value| with(at, value))).collect();
-    }
-    Ok(all)
+    Ok((key.trim().to_owned(), values))
 }
 
 type Finished = Result<RunReport, Failed>;
