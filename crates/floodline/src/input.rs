@@ -5,6 +5,7 @@
 
 use crate::console::tell;
 use crate::error::CliError;
+use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::name::Name;
 use floodline_record::nearest::nearest;
 use floodline_record::record::{Record, Sink};
@@ -134,6 +135,16 @@ impl Input {
     /// Whether nothing of what was read so far was damaged or unknown.
     pub(crate) fn is_whole(&self) -> bool {
         self.decoder.unknown_records() == 0 && !self.decoder.cuts().iter().any(is_worth_telling)
+    }
+
+    /// What was damaged or unknown, as gaps of a recording that is made from this one.
+    pub(crate) fn losses(&self) -> Vec<Gap> {
+        let cuts = self.decoder.cuts().iter().filter(|cut| is_worth_telling(cut)).map(ToString::to_string);
+        let unknown = Some(self.decoder.unknown_records()).filter(|count| *count > 0);
+        let unknown =
+            unknown.map(|count| format!("{count} records of kinds that only a newer version supports were dropped"));
+        let gap = |what: String| Gap::new(Source::Recording, Cause::SamplesMissing { what: what.into() });
+        cuts.chain(unknown).map(gap).collect()
     }
 
     /// All records, without a word on what was missing.

@@ -14,6 +14,8 @@ macro_rules! sources {
         #[serde(rename_all = "snake_case")]
         pub enum Source {
             $($(#[$doc])+ $variant,)+
+            /// The recording that this one was made from. No part of a machine, so not in [`Source::ALL`].
+            Recording,
             /// A source this build does not know: the recording is from a newer one.
             #[serde(other)]
             Unknown,
@@ -25,12 +27,12 @@ macro_rules! sources {
 
             /// Where it is, with capitals for the varying parts.
             pub fn path(self) -> &'static str {
-                match self { $(Source::$variant => $path,)+ Source::Unknown => "a source of a newer version" }
+                match self { $(Source::$variant => $path,)+ Source::Recording => "the recording that this one was made from", Source::Unknown => "a source of a newer version" }
             }
 
             /// What Floodline cannot say without it.
             pub fn lost_without(self) -> &'static str {
-                match self { $(Source::$variant => $lost,)+ Source::Unknown => "unknown" }
+                match self { $(Source::$variant => $lost,)+ Source::Recording => "what the missing stretches contained", Source::Unknown => "unknown" }
             }
         }
     };

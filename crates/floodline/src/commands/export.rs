@@ -135,10 +135,14 @@ impl Export {
     fn recording(&self, console: &Console) -> Result<(), CliError> {
         let target = self.target();
         let failed = |error: EncodeError| output::failed(&target, &error);
-        let input = self.input()?;
+        let mut input = self.input()?;
         let header = Header::new(input.every());
         let mut encoder = Encoder::new(self.open()?, header).map_err(failed)?;
-        self.each(input, console, |record| encoder.record(record).map_err(failed))?;
+        self.visit(&mut input, console, |record| encoder.record(record).map_err(failed))?;
+        // The new file is whole: without this, it would not say what the old one lacks.
+        for gap in input.losses() {
+            encoder.record(&Record::Gap(gap)).map_err(failed)?;
+        }
         encoder.finish().map(drop).map_err(failed)
     }
 
@@ -192,14 +196,23 @@ impl Export {
     /// Reads the recording with progress.
     fn each(
         &self,
-        input: Input,
+        mut input: Input,
+        console: &Console,
+        take: impl FnMut(&Record) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        self.visit(&mut input, console, take)
+    }
+
+    fn visit(
+        &self,
+        input: &mut Input,
         console: &Console,
         mut take: impl FnMut(&Record) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         let redactor = self.redaction.redactor()?;
         let mut progress = console.progress();
         let mut samples: u64 = 0;
-        input.each(|record| {
+        input.visit(|record| {
             if matches!(record, Record::Sample(_)) {
                 samples += 1;
                 progress.tell(|| format!("{samples} samples converted"));
@@ -211,7 +224,9 @@ impl Export {
             taken.map(|()| true).map_err(|error| {
                 error.had_written(format!("{} were converted", human::plural(samples, "sample", "samples")))
             })
-        })
+        })?;
+        input.tell_what_is_missing();
+        Ok(())
     }
 
     fn open(&self) -> Result<Box<dyn Write + Send>, CliError> {

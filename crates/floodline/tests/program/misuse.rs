@@ -159,3 +159,22 @@ fn what_a_tracer_may_cost_is_a_percentage_and_nothing_for_a_recording() {
     }
     check(&["doctor", file.as_str(), "--trace-budget", "3"], 2, &["--trace-budget", "cannot be used with"]);
 }
+
+#[test]
+fn a_recording_made_from_a_damaged_one_says_what_that_lacked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let mut bytes = std::fs::read(recording(&Fixture::healthy().seconds(80)).as_str()).expect("a recording");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    let (damaged, made, again) = (path("damaged.flr"), path("made.flr"), path("again.flr"));
+    std::fs::write(&damaged, bytes).expect("a file");
+    for (from, to) in [(&damaged, &made), (&made, &again)] {
+        let run = floodline(&["export", from, "--format", "flr", "-o", to]);
+        assert_eq!((run.code, run.stderr.contains("damaged")), (0, from == &damaged), "{run}");
+        let doctor = floodline(&["doctor", to, "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&doctor.stdout).expect("JSON");
+        let gaps = report["gaps"].to_string();
+        assert!(gaps.contains("the recording is damaged: ") && gaps.contains("with them"), "{gaps}");
+    }
+}
