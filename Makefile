@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate truth storm bench page-check promtool helm-check package-check pages package ring-day fleet-truth
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate truth storm bench page-check promtool helm-check package-check pages package ring-day fleet-truth fleet-pairs wheels rayjob-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -53,6 +53,18 @@ unit:
 # PYTHON_FAST=1 leaves out Ray, Dask and the S3 server. PYTHON_PROFILE=release judges the wheel that people get.
 python:
 	.ci/python
+
+# The wheels that people get, for this machine's architecture, into target/wheels.
+wheels:
+	packaging/wheels
+
+# The RayJob against the schema of the KubeRay operator, which comes as a Go module. Needs go and PyYAML.
+KUBERAY := v1.4.2
+rayjob-check:
+	cd $$(mktemp -d) && go mod init check 2>/dev/null && \
+	crd=$$(go mod download -json github.com/ray-project/kuberay/ray-operator@$(KUBERAY) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+	python3 $(CURDIR)/python/check_manifest.py $$crd/config/crd/bases/ray.io_rayjobs.yaml \
+	$(CURDIR)/packaging/kubernetes/ray-preflight.yaml
 
 # Writes THIRD-PARTY.md, which the tests compare.
 notices:
@@ -160,6 +172,11 @@ storm: packages build
 # A fleet of generated hosts, each run before and after its change: how often the pre-flight is right. Held-out kinds decide.
 fleet-truth:
 	cargo run --release --locked -p floodline-dev -- fleet-truth $(FLEET_TRUTH)
+
+# The same with pairs of recordings of real kernels: those that the lab remembers, or the folder in FLEET_PAIRS.
+FLEET_PAIRS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
+fleet-pairs:
+	cargo run --release --locked -p floodline-dev -- fleet-pairs $(FLEET_PAIRS)
 
 # A day of samples of 50 and of 500 cgroups through the ring: its size, and how far back it reaches.
 ring-day:

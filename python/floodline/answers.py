@@ -159,6 +159,111 @@ class Simulated(TypedDict, total=False):
     recording: str | None
 
 
+class LedgerTotals(TypedDict, total=False):
+    """Bytes of the whole machine. ``queued`` has ``data_bytes``, ``metadata_bytes``, ``journal_bytes``, and others."""
+
+    application_bytes: int
+    dirtied_bytes: int
+    redirtied_bytes: int
+    cancelled_bytes: int
+    queued: dict[str, int]
+    credited_bytes: int
+    unattributed_bytes: int
+    diskstats_bytes: int | None
+
+
+class LedgerProcess(TypedDict, total=False):
+    """One process. ``device_bytes`` are credited to it, ``amplification`` is their part of ``application_bytes``."""
+
+    pid: int
+    comm: str
+    cgroup: str
+    application_bytes: int | None
+    dirtied_bytes: int
+    redirtied_bytes: int
+    device_bytes: int
+    amplification: float | None
+
+
+class LedgerCgroup(TypedDict, total=False):
+    """One cgroup. ``charged_bytes`` is what the kernel charged to it."""
+
+    cgroup: str
+    dirtied_bytes: int
+    redirtied_bytes: int
+    device_bytes: int
+    charged_bytes: int
+
+
+class Ledger(TypedDict, total=False):
+    """``Recording.ledger``, schema ``floodline.ledger/1``. Lists have most bytes, or the longest time, first."""
+
+    schema: str
+    window_s: float
+    totals: LedgerTotals
+    disks: list[Json]
+    processes: list[LedgerProcess]
+    cgroups: list[LedgerCgroup]
+    files: list[Json]
+    waits: list[Json]
+    synced: list[Json]
+    throttled: list[Json]
+    mismatches: list[Json]
+    gaps: list[str]
+
+
+class Tried(TypedDict, total=False):
+    """One candidate and its figures on the model. ``breaks`` names the constraint that it does not keep."""
+
+    settings: list[Json]
+    label: str
+    at_risk_bytes: float
+    stall_seconds: float
+    longest_wait_seconds: float | None
+    pause_seconds: float
+    written_bytes: float
+    throughput: float
+    smallest_budget_bytes: float | None
+    regret_seconds: float
+    breaks: str | None
+    on_curve: bool
+
+
+class Advice(TypedDict, total=False):
+    """``Recording.advise``, schema ``floodline.advice/1``. ``chosen`` is an index of ``tried``; ``None``: change nothing."""
+
+    schema: str
+    goal: str
+    headline: str
+    constraints: Json
+    tried: list[Tried]
+    chosen: int | None
+    gain_share: float | None
+    error_share: float
+    prediction: Prediction | None
+    plan: Json | None
+    undo: list[str]
+    notes: list[str]
+
+
+class SweptRow(TypedDict, total=False):
+    """One combination. It has ``run``, or ``error``: why nothing ran."""
+
+    at: dict[str, str]
+    run: Simulated
+    error: str
+
+
+class Swept(TypedDict, total=False):
+    """``Sweep.result``, schema ``floodline.sweep/1``. ``best`` is an index of ``rows``, where one stands out."""
+
+    schema: str
+    scenario: str
+    axes: list[str]
+    rows: list[SweptRow]
+    best: int | None
+
+
 class Group(TypedDict, total=False):
     """Hosts with one verdict for one cause; the worst host speaks for them."""
 

@@ -6,6 +6,8 @@
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,47 @@ def test_ray_gives_the_same_rows_when_a_worker_dies(
     engine = small(floodline.fleet.ask_ray, killing(tmp_path / "died"))
     assert rows(floodline.fleet.run(fleet, CHANGE, tier=1, engine=engine)) == expected
     assert (tmp_path / "died").exists()
+
+
+def test_ray_gives_the_same_rows_when_a_node_dies(
+    fleet: Path, expected: list[dict[str, Any]], cluster: None, tmp_path: Path
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    ray.shutdown()
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        second = made.add_node(num_cpus=1)
+        ray.init(address=made.address, log_to_driver=False, configure_logging=False)
+        made.wait_for_nodes()
+        marker, lost = tmp_path / "took", second.node_id
+
+        def spoil(fn: Any) -> Any:
+            def call(batch: Any) -> Any:
+                if ray.get_runtime_context().get_node_id() == lost:
+                    # The node dies with this batch in its hands.
+                    marker.touch()
+                    time.sleep(600)
+                return fn(batch)
+
+            return call
+
+        def remove() -> None:
+            while not marker.exists():
+                time.sleep(0.05)
+            made.remove_node(second, allow_graceful=False)
+
+        remover = threading.Thread(target=remove, daemon=True)
+        remover.start()
+        engine = small(floodline.fleet.ask_ray, spoil)
+        assert rows(floodline.fleet.run(fleet, CHANGE, tier=1, engine=engine)) == expected
+        remover.join(60)
+        assert marker.exists()
+        assert len([node for node in ray.nodes() if node["Alive"]]) == 1
+    finally:
+        ray.shutdown()
+        made.shutdown()
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
 
 
 def test_ray_reads_a_fleet_from_s3(expected: list[dict[str, Any]], store: dict[str, Any], cluster: None) -> None:

@@ -38,6 +38,8 @@ def misfits(value: Any, kind: Any, where: str) -> list[str]:
         (answers.Twin, lambda run: run.recording.twin()),
         (answers.Simulated, lambda run: run.result),
         (answers.Simulated, lambda run: floodline.simulate("healthy-idle", seconds=2).result),
+        (answers.Advice, lambda run: run.recording.advise(settings=2)),
+        (answers.Swept, lambda run: floodline.sweep("healthy-idle", {"seed": [1, 2], "kernel": ["6.1", "no"]}, seconds=2).result),
         (answers.Fleet, lambda run: floodline.preflight("/dev/null", {"vm.dirty_ratio": 40}).result),
     ],
 )
