@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Measures the package: a million rows to polars, and a fleet on threads and on Ray with as many workers.
 
-    python measure.py [--hosts N] [--ray]
+    python measure.py [--hosts N] [--tier 1|2] [--ray]
 
 Needs polars, and Ray with --ray. Recordings are made by the model. Figures count for a release build on a quiet machine.
 """
@@ -35,7 +35,7 @@ def rows() -> None:
     )
 
 
-def fleet(hosts: int, with_ray: bool) -> None:
+def fleet(hosts: int, tier: int, with_ray: bool) -> None:
     folder = pathlib.Path(tempfile.mkdtemp())
     kinds = [
         floodline.simulate(scenario, kernel="6.1", seconds=60, every="1s").recording.bytes()
@@ -46,15 +46,15 @@ def fleet(hosts: int, with_ray: bool) -> None:
         below.mkdir()
         (below / "1.flr").write_bytes(kinds[host % len(kinds)])
     change = {"cgroup": "v2", "kernel": "6.12", "vm.dirty_ratio": 10}
-    answer, threads = timed(lambda: floodline.fleet.run(folder, change, tier=1))
+    answer, threads = timed(lambda: floodline.fleet.run(folder, change, tier=tier))
     print(f"threads: {hosts} hosts in {threads:.2f} s; {answer.headline}")
     if not with_ray:
         return
     import ray
 
-    ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
-    floodline.fleet.run(next(folder.iterdir()), change, engine="ray", tier=1)
-    again, on_ray = timed(lambda: floodline.fleet.run(folder, change, engine="ray", tier=1))
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    floodline.fleet.run(next(folder.iterdir()), change, engine="ray", tier=tier)
+    again, on_ray = timed(lambda: floodline.fleet.run(folder, change, engine="ray", tier=tier))
     same = again.result["rows"] == answer.result["rows"]
     print(f"Ray: {hosts} hosts in {on_ray:.2f} s, {on_ray / threads:.2f} × threads; the same rows: {same}")
     ray.shutdown()
@@ -63,7 +63,9 @@ def fleet(hosts: int, with_ray: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--hosts", type=int, default=2000)
+    parser.add_argument("--tier", type=int, default=1)
     parser.add_argument("--ray", action="store_true")
     asked = parser.parse_args()
-    rows()
-    fleet(asked.hosts, asked.ray)
+    if asked.tier == 1:
+        rows()
+    fleet(asked.hosts, asked.tier, asked.ray)
