@@ -119,9 +119,16 @@ ledger-truth: packages build
 	sed -n '/^<!-- truth ends -->$$/,$$p' docs/tracing.md; } > target/tracing.md
 	mv target/tracing.md docs/tracing.md
 
-# Predictions from recordings of the model, held against the model with the change made: every case, as a table.
+# Predictions held against the truth. From recordings of the model against the model with the change made, as a table. From
+# recordings of real kernels, if the lab remembers some, against the recording after the change, into docs/predict.md.
 truth:
 	FLOODLINE_TRUTH=all cargo test --release -p floodline-twin --test truth -- --nocapture
+	@if ls $(VALIDATE)/*.flr > /dev/null 2>&1; then \
+	cargo run --release --locked -p floodline-dev -- predict-truth $(VALIDATE) > target/predict-truth.md && \
+	{ sed '/^<!-- real -->$$/q' docs/predict.md; echo; cat target/predict-truth.md; echo; \
+	sed -n '/^<!-- real ends -->$$/,$$p' docs/predict.md; } > target/predict.md && \
+	mv target/predict.md docs/predict.md; \
+	else echo 'make truth: $(VALIDATE) has no recordings: floodline lab advise makes some' >&2; fi
 
 # Does what doctor prints help? Each incident as it is and with the printed changes, into docs/advice.md.
 ADVICE_KERNELS := 6.1,6.12.43,6.12,7.2

@@ -6,6 +6,7 @@ mod fleet;
 mod input;
 mod judge;
 mod pages;
+mod truth;
 mod validate;
 
 use clap::Parser;
@@ -27,6 +28,7 @@ enum Verb {
     Validate(validate::Validate),
     FleetTruth(fleet::FleetTruth),
     FleetPairs(fleet::FleetPairs),
+    PredictTruth(truth::PredictTruth),
 }
 
 /// Form of an answer.
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Validate(validate) => validate.run(),
         Verb::FleetTruth(fleet) => fleet.run(),
         Verb::FleetPairs(pairs) => pairs.run(),
+        Verb::PredictTruth(truth) => truth.run(),
     };
     let code = answer.and_then(|answer| {
         io::stdout().write_all(screened(&answer.text).as_bytes())?;

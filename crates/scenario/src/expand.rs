@@ -136,7 +136,8 @@ impl Scenario {
         self.machine.cgroups.keys().map(copies).fold(0, u64::saturating_add)
     }
 
-    /// Every cgroup to create, parents first.
+    /// Every cgroup to create: parents first, then in the order in which the tasks use them. Tasks are in order of name; the
+    /// names of their cgroups do not matter.
     pub fn cgroup_copies(&self) -> Vec<CgroupCopy> {
         let mut all: BTreeMap<String, Cgroup> = BTreeMap::new();
         for (path, cgroup) in &self.machine.cgroups {
@@ -149,7 +150,20 @@ impl Scenario {
             }
         }
         let mut copies: Vec<_> = all.into_iter().map(|(path, spec)| CgroupCopy { path, spec }).collect();
-        copies.sort_by_key(|copy| copy.path.matches('/').count());
+        let mut used: BTreeMap<String, usize> = BTreeMap::new();
+        for task in self.workload.tasks.values() {
+            let path = task.cgroup.as_deref().unwrap_or_default().trim_matches('/');
+            for i in 0..self.copies_for(task) {
+                let path = fill(path, 'i', i.into());
+                let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+                for end in ends {
+                    let next = used.len();
+                    used.entry(path[..end].to_owned()).or_insert(next);
+                }
+            }
+        }
+        let first_use = |path: &str| used.get(path).copied().unwrap_or(usize::MAX);
+        copies.sort_by_key(|copy| (copy.path.matches('/').count(), first_use(&copy.path)));
         copies
     }
 

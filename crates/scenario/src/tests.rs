@@ -308,6 +308,20 @@ fn variants_are_laid_over_the_base() {
 }
 
 #[test]
+fn cgroups_are_made_in_the_order_of_their_tasks_whatever_their_names() {
+    let paths = |first: &str, second: &str| -> Vec<String> {
+        let file = parsed(&format!(
+            "{HEAD}{MACHINE}[machine.cgroups.\"{first}/app\"]\n[machine.cgroups.\"{second}\"]\n[machine.cgroups.idle]\n\
+             [workload]\nduration = \"1s\"\n[workload.tasks.a]\ncgroup = \"{first}/app\"\nsteps = [\"sync\"]\n\
+             [workload.tasks.b]\ncgroup = \"{second}\"\nsteps = [\"sync\"]\n"
+        ));
+        file.variants[DEFAULT_VARIANT].cgroup_copies().into_iter().map(|copy| copy.path).collect()
+    };
+    assert_eq!(paths("x", "y"), ["x", "y", "idle", "x/app"]);
+    assert_eq!(paths("y", "x"), ["y", "x", "idle", "y/app"]);
+}
+
+#[test]
 fn copies_are_written_out_with_their_numbers() {
     let file = parsed(&format!(
         "{HEAD}{MACHINE}[machine.cgroups.\"pods/p{{i}}\"]\ninstances = 3\n[machine.cgroups.\"pods/p{{i}}/app\"]\n\

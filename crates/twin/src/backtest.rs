@@ -73,6 +73,7 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
     put("devices.written_bytes".to_owned(), "bytes", sum(|drain| Some(drain.span.growth.written?.0 as f64)));
     put("devices.busy_seconds".to_owned(), "seconds", sum(|drain| Some(drain.span.growth.io_time?.as_secs_f64())));
     waits(window, &mut put);
+    put("longest_write_wait_seconds".to_owned(), "seconds", longest_write(window));
     by_program(window, programs, &mut put);
     for cgroup in &budgets(window).cgroups {
         let bytes = cgroup.domain.thresh.and_then(floodline_analysis::budget::Bound::exact);
@@ -108,6 +109,17 @@ fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>
         _ => None,
     });
     put("durable.longest_wait_seconds".to_owned(), "seconds", synced.reduce(f64::max));
+}
+
+/// The longest write call or store, where tasks measured them themselves.
+fn longest_write(window: &Window) -> Option<f64> {
+    let longest = window.events.iter().filter_map(|event| match &event.what {
+        What::TaskOperations { operation, latency, count, .. } if *count > 0 => {
+            matches!(operation.as_str(), "write" | "mmap_store").then(|| latency.max.as_secs_f64())
+        }
+        _ => None,
+    });
+    longest.reduce(f64::max)
 }
 
 /// What each program did, all its processes together.

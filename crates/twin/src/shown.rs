@@ -175,22 +175,25 @@ pub fn seen(window: &Window) -> Vec<Seen> {
 
 /// The figures of a simulated run: those of the back-test, and what only a run tells.
 pub fn figures(window: &Window, programs: &Programs) -> Figures {
-    let tested = backtest::figures(window, Some(programs));
-    let mut figures: Figures = tested.into_iter().map(|(name, figure)| (name, figure.value)).collect();
+    let mut figures = every(window, Some(programs));
     let of_run = of_run(window);
-    let longest = window.events.iter().filter_map(|event| match &event.what {
-        What::TaskOperations { operation, latency, count, .. } if *count > 0 => {
-            matches!(operation.as_str(), "write" | "mmap_store").then(|| latency.max.as_secs_f64())
-        }
-        _ => None,
-    });
-    figures.extend(longest.reduce(f64::max).map(|longest| ("longest_write_wait_seconds".to_owned(), longest)));
     for (task, program) in programs {
         let rate = |operation: &str| of_run.get(&format!("{task}.{operation}.bytes_per_second")).map(|rate| rate.value);
         if let Some(rate) = ["write", "mmap_store"].into_iter().filter_map(rate).reduce(|a, b| a + b) {
             *figures.entry(format!("program {}", program.comm)).or_default() += rate;
         }
     }
+    figures
+}
+
+/// The same figures of a recording, for a prediction to be held against; without throughput of programs.
+pub fn of_recording(window: &Window) -> Figures {
+    every(window, None)
+}
+
+fn every(window: &Window, programs: Option<&Programs>) -> Figures {
+    let tested = backtest::figures(window, programs);
+    let mut figures: Figures = tested.into_iter().map(|(name, figure)| (name, figure.value)).collect();
     figures.extend(smallest_budget(window).map(|bytes| ("smallest_budget_bytes".to_owned(), bytes)));
     figures
 }

@@ -5,7 +5,7 @@
 
 use crate::advise::{Candidate, Search, Wanted};
 use crate::backtest::{self, Figure};
-use crate::changed::{NotChanged, of_steps};
+use crate::changed::{Changed, NotChanged, of_steps};
 use crate::predict::{Measured, Question, Run, conclude};
 use crate::shown::{self, Shown};
 use crate::{Options, Recorded, Twin, TwinError};
@@ -114,24 +114,44 @@ pub fn answered(
     go_on: GoOn<'_>,
     runner: &mut impl Runner,
 ) -> Result<(Measured, Option<Prediction>), SimError> {
+    knowing(studied, question, few, None, go_on, runner)
+}
+
+/// What a run of a twin showed, and its back-test where it is that of the twin as it is.
+type Ran = (Shown, Vec<Figure>);
+
+/// The run of the twin as it is.
+const AS_IS: Run = Run { demand: 0, is_changed: false, trial: shown::Trial::NOMINAL };
+
+fn ran(studied: &Studied, changed: &Changed, run: Run, go_on: GoOn<'_>) -> Result<Ran, SimError> {
     let twin = &studied.twin;
-    let runs = question.runs(few);
-    type Ran = Result<(Shown, Vec<Figure>), SimError>;
-    let one = |run: &Run| -> Option<Ran> {
-        let changed = question.scenario(run)?;
-        let go_on = |at: &Progress| go_on(at.events);
-        Some(shown::run(changed, run.trial, twin.every, &twin.programs, go_on).map(|(shown, window)| {
-            let is_base = !run.is_changed && run.demand == 0 && run.trial.device_percent == 100 && !shown.is_cut;
-            let back_test = if is_base {
-                backtest::backtest(&studied.recorded.window, &window, &twin.programs)
-            } else {
-                Vec::new()
-            };
-            (shown, back_test)
-        }))
+    let (shown, window) = shown::run(changed, run.trial, twin.every, &twin.programs, |at: &Progress| go_on(at.events))?;
+    let back_test = match run == AS_IS && !shown.is_cut {
+        true => backtest::backtest(&studied.recorded.window, &window, &twin.programs),
+        false => Vec::new(),
     };
+    Ok((shown, back_test))
+}
+
+/// Answers a question; the run of the twin as it is may be known already.
+fn knowing(
+    studied: &Studied,
+    question: &Question,
+    few: bool,
+    as_is: Option<Ran>,
+    go_on: GoOn<'_>,
+    runner: &mut impl Runner,
+) -> Result<(Measured, Option<Prediction>), SimError> {
+    let twin = &studied.twin;
+    let mut runs = question.runs(few);
+    runs.retain(|run| *run != AS_IS || as_is.is_none());
+    let one = |run: &Run| question.scenario(run).map(|changed| ran(studied, changed, *run, go_on));
     let mut measured = Measured { back_test: Vec::new(), seen: studied.seen.clone() };
     let mut results = Vec::new();
+    if let Some((shown, back_test)) = as_is {
+        measured.back_test = back_test;
+        results.push((AS_IS, shown));
+    }
     for (run, result) in runs.iter().zip(runner.each(&runs, one)) {
         let Some(result) = result else { continue };
         let (shown, back_test) = result?;
@@ -159,20 +179,27 @@ pub fn advise(
     let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
     let plan: Vec<_> = plan.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
     let mut search = Search::new(twin, window, wanted);
+    let mut as_is: Option<Ran> = None;
     loop {
         let next = search.next(&plan);
         if next.is_empty() || !go_on(0) {
             break;
         }
+        // The first is the host as it is, whose run the back-test and the prediction need as well.
         let run = |candidate: &Candidate| {
-            let go_on = |at: &Progress| go_on(at.events);
-            shown::run(&candidate.changed, Candidate::TRIAL, twin.every, &twin.programs, go_on)
+            let run = if candidate.settings.is_empty() { AS_IS } else { Run { trial: Candidate::TRIAL, ..AS_IS } };
+            ran(studied, &candidate.changed, run, go_on)
         };
         let shown = runner.each(&next, run);
         let mut results = Vec::new();
         for (at, (candidate, result)) in next.into_iter().zip(shown).enumerate() {
             match result {
-                Ok((shown, _)) => results.push((candidate, shown)),
+                Ok((shown, back_test)) => {
+                    if candidate.settings.is_empty() {
+                        as_is = Some((shown.clone(), back_test));
+                    }
+                    results.push((candidate, shown));
+                }
                 // Without the host as it is there is nothing to compare with.
                 Err(error) if at == 0 => return Err(error.into()),
                 // A setting under which the load cannot go on is no advice.
@@ -186,12 +213,11 @@ pub fn advise(
     let question = best.map(|settings| Question::new(twin, window, &settings)).transpose()?;
     let (prediction, measured) = match question {
         Some(question) => {
-            let (measured, prediction) = answered(studied, &question, false, go_on, runner)?;
+            let (measured, prediction) = knowing(studied, &question, false, as_is, go_on, runner)?;
             (prediction, measured)
         }
         None => {
-            let as_is = crate::run::run(&twin.scenario, twin.kernel, twin.every)?;
-            let back_test = backtest::backtest(window, &as_is, &twin.programs);
+            let back_test = as_is.map_or_else(Vec::new, |(_, back_test)| back_test);
             (None, Measured { back_test, seen: studied.seen.clone() })
         }
     };

@@ -143,7 +143,7 @@ impl Group {
     }
 }
 
-/// All groups that did something, in order of cgroup and name; `ends` are the ends of intervals.
+/// All groups that did something, in the order in which the recording first has them: their names must not matter.
 pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     let window = &recorded.window;
     let start = window.first_at.map_or(0, |first| first.monotonic.0);
@@ -162,9 +162,11 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
             })
             .collect()
     };
+    let mut order: BTreeMap<(String, Vec<u8>), EntityId> = BTreeMap::new();
     for (id, list) in &recorded.processes {
         let Some(Entity::Process { comm, cgroup, kthread: false, pid, .. }) = window.entities.get(id) else { continue };
         let key = (cgroups.path(*cgroup).to_owned(), comm.as_bytes().to_vec());
+        order.entry(key.clone()).or_insert(*id);
         of_pid.insert(*pid, key.clone());
         let group = found.entry(key).or_insert_with(|| Group {
             comm: comm.as_bytes().to_vec(),
@@ -181,6 +183,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
         }
     }
     let mut groups: Vec<((String, Vec<u8>), Group)> = found.into_iter().collect();
+    groups.sort_by_key(|(key, _)| order.get(key).copied());
     take_direct(&mut groups, recorded, page);
     take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);

@@ -68,52 +68,95 @@ struct Made {
     stored: BTreeMap<String, Stored>,
 }
 
-/// Makes the twin, and again with other stores to mappings where their effect is not that of the recording: first their
-/// number is fitted to the faults, then the stores of a burst to the bytes that they dirtied.
-fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
-    let (first, error) = fit_number(recorded, kernel, STORES)?;
-    let Some(ratio) = error.filter(|ratio| ratio.ln().abs() > FIT_NEAR) else { return Ok(first) };
-    let stores = if ratio > 1.0 { STORES * 2 } else { STORES / 2 };
-    let (second, other) = fit_number(recorded, kernel, stores)?;
-    let is_better = other.is_some_and(|other| other.ln().abs() < ratio.ln().abs());
-    Ok(if is_better { second } else { first })
+/// A twin with some stores, and how far their effect is from that of the recording, where there was something to fit.
+struct Fitted {
+    twin: Twin,
+    fit: Fit,
+    /// Recorded faults over those of the twin, by task.
+    faults: BTreeMap<String, f64>,
+    /// Recorded bytes over those of the twin.
+    bytes: Option<f64>,
 }
 
-/// Fits the number of stores. Returns the recorded bytes over those of the twin as well, where there was something to fit.
-fn fit_number(recorded: &Recorded, kernel: KernelVersion, stores: u64) -> Result<(Twin, Option<f64>), TwinError> {
-    let mut fit = Fit { factors: BTreeMap::new(), stores };
-    let mut best: Option<(f64, Twin, f64)> = None;
-    for _ in 0..FITS_MAX {
-        let Made { twin, stored } = made(recorded, kernel, &fit)?;
-        let size = twin.scenario.number_of_tasks() as f64 * twin.seconds;
-        let is_nothing = stored.is_empty() || size > FIT_SIZE_MAX;
-        let run = (!is_nothing).then(|| crate::run::run(&twin.scenario, kernel, twin.every));
-        let Some(Ok(window)) = run else {
-            return Ok(best.map_or((twin, None), |(_, twin, bytes)| (twin, Some(bytes))));
-        };
-        let seen = stored_by_task(&window);
-        let ratios: BTreeMap<&String, f64> = stored
-            .iter()
-            .filter_map(|(task, real)| Some((task, real.faults / seen.get(task)?.faults)))
-            .filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0)
-            .collect();
-        let error = ratios.values().map(|ratio| ratio.ln().abs()).sum::<f64>() / ratios.len().max(1) as f64;
-        let sum =
-            |of: &BTreeMap<String, Stored>| stored.keys().filter_map(|task| of.get(task)).map(|did| did.dirtied).sum();
-        let (real, simulated): (f64, f64) = (sum(&stored), sum(&seen));
-        let is_better = best.as_ref().is_none_or(|(least, ..)| error < *least);
-        for (task, ratio) in ratios {
-            let factor = fit.factors.entry(task.clone()).or_insert(1.0);
-            *factor = (*factor * ratio).clamp(0.02, 50.0);
-        }
-        if is_better {
-            best = Some((error, twin, real.max(1.0) / simulated.max(1.0)));
-        }
-        if error < FIT_NEAR || !is_better {
-            break;
+impl Fitted {
+    fn far_in_faults(&self) -> f64 {
+        self.faults.values().map(|ratio| ratio.ln().abs()).sum::<f64>() / self.faults.len().max(1) as f64
+    }
+
+    fn far_in_bytes(&self) -> f64 {
+        self.bytes.map_or(0.0, |ratio| ratio.ln().abs())
+    }
+}
+
+/// Makes the twin, and again with other stores to mappings where their effect is not that of the recording: first their
+/// number is fitted to the faults, then the stores of a burst to the bytes that they dirtied, then their number to the
+/// bytes: these are what is predicted.
+fn fit(recorded: &Recorded, kernel: KernelVersion) -> Result<Twin, TwinError> {
+    let mut best = fit_number(recorded, kernel, STORES)?;
+    if best.far_in_bytes() > FIT_NEAR {
+        let is_few = best.bytes.is_some_and(|ratio| ratio > 1.0);
+        let other = fit_number(recorded, kernel, if is_few { STORES * 2 } else { STORES / 2 })?;
+        if other.far_in_bytes() < best.far_in_bytes() {
+            best = other;
         }
     }
-    best.map(|(_, twin, bytes)| (twin, Some(bytes))).ok_or(TwinError::Idle)
+    for _ in 0..FITS_MAX {
+        let Some(ratio) = best.bytes.filter(|_| best.far_in_bytes() > FIT_NEAR) else { break };
+        let tasks = best.faults.keys();
+        let factors = tasks.map(|task| (task.clone(), scaled(best.fit.factors.get(task), ratio))).collect();
+        let other = fitted(recorded, kernel, Fit { factors, ..best.fit.clone() })?;
+        // Where the budget decides, more stores change nothing.
+        if other.far_in_bytes() > 0.9 * best.far_in_bytes() {
+            break;
+        }
+        best = other;
+    }
+    Ok(best.twin)
+}
+
+/// Fits the number of stores to the faults.
+fn fit_number(recorded: &Recorded, kernel: KernelVersion, stores: u64) -> Result<Fitted, TwinError> {
+    let mut best = fitted(recorded, kernel, Fit { factors: BTreeMap::new(), stores })?;
+    let mut factors = BTreeMap::new();
+    let mut last = best.faults.clone();
+    for _ in 1..FITS_MAX {
+        if best.far_in_faults() < FIT_NEAR {
+            break;
+        }
+        for (task, ratio) in &last {
+            factors.insert(task.clone(), scaled(factors.get(task), *ratio));
+        }
+        let other = fitted(recorded, kernel, Fit { factors: factors.clone(), stores })?;
+        if other.far_in_faults() >= best.far_in_faults() {
+            break;
+        }
+        last = other.faults.clone();
+        best = other;
+    }
+    Ok(best)
+}
+
+fn scaled(factor: Option<&f64>, ratio: f64) -> f64 {
+    (factor.copied().unwrap_or(1.0) * ratio).clamp(0.02, 50.0)
+}
+
+/// Makes a twin and runs it, if it has stores and running it does not take too long.
+fn fitted(recorded: &Recorded, kernel: KernelVersion, fit: Fit) -> Result<Fitted, TwinError> {
+    let Made { twin, stored } = made(recorded, kernel, &fit)?;
+    let size = twin.scenario.number_of_tasks() as f64 * twin.seconds;
+    let is_nothing = stored.is_empty() || size > FIT_SIZE_MAX;
+    let run = (!is_nothing).then(|| crate::run::run(&twin.scenario, kernel, twin.every));
+    let Some(Ok(window)) = run else { return Ok(Fitted { twin, fit, faults: BTreeMap::new(), bytes: None }) };
+    let seen = stored_by_task(&window);
+    let faults = stored
+        .iter()
+        .filter_map(|(task, real)| Some((task.clone(), real.faults / seen.get(task)?.faults)))
+        .filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0)
+        .collect();
+    let sum =
+        |of: &BTreeMap<String, Stored>| stored.keys().filter_map(|task| of.get(task)).map(|did| did.dirtied).sum();
+    let (real, simulated): (f64, f64) = (sum(&stored), sum(&seen));
+    Ok(Fitted { twin, fit, faults, bytes: Some(real.max(1.0) / simulated.max(1.0)) })
 }
 
 /// Faults and dirtied bytes of the processes of each task.

@@ -61,11 +61,13 @@ pub(super) fn workload(
     };
     let seen = all.len();
     let habits = writer::habits(&all, &ground.places.0, window);
-    let mut all: Vec<(Group, Option<Habit<'_>>)> = all.into_iter().zip(habits).collect();
-    all.retain(|(group, habit)| is_kept(group) || habit.is_some());
-    all.sort_by(|(a, _), (b, _)| b.weight().total_cmp(&a.weight()));
+    let mut all: Vec<(usize, (Group, Option<Habit<'_>>))> = all.into_iter().zip(habits).enumerate().collect();
+    all.retain(|(_, (group, habit))| is_kept(group) || habit.is_some());
+    all.sort_by(|(_, (a, _)), (_, (b, _))| b.weight().total_cmp(&a.weight()));
     all.truncate(PROGRAMS_MAX);
-    let (all, habits): (Vec<Group>, Vec<Option<Habit<'_>>>) = all.into_iter().unzip();
+    // As they appeared on the host.
+    all.sort_by_key(|(at, _)| *at);
+    let (all, habits): (Vec<Group>, Vec<Option<Habit<'_>>>) = all.into_iter().map(|(_, one)| one).unzip();
     if all.iter().all(|group| group.total.dirtied() <= 0.0) {
         return Err(TwinError::Idle);
     }
@@ -82,10 +84,12 @@ pub(super) fn workload(
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
     let (mut needs_prepared, mut stored) = (Vec::new(), BTreeMap::new());
-    for ((group, syncs), habit) in all.iter().zip(syncs).zip(habits) {
+    let digits = all.len().to_string().len();
+    for (number, ((group, syncs), habit)) in (1..).zip(all.iter().zip(syncs).zip(habits)) {
         let cgroup = ground.cgroups.path(group.cgroup);
         ground.cgroups.add(cgroup, machine, device, notes);
-        let task = taken.unique(&names::task(&group.comm), COMM_MAX);
+        // Tasks run and draw their numbers in order of name: the number in front keeps names of the host out of that.
+        let task = taken.unique(&format!("{number:0digits$}-{}", names::task(&group.comm)), COMM_MAX);
         let place = place_of(window, ground, group).or(habit.map(|habit| habit.place)).unwrap_or(&ground.places.0[0]);
         let writer = Writer::of(group, syncs, place, &task, recorded, notes, fit);
         // What is little changes no figure: it is not worth a run.

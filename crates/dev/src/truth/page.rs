@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Predictions and real runs as tables of a page.
+
+use super::pairs::Move;
+use super::score::{Judged, Sum, Told, left_out, sum};
+use floodline_record::human;
+use floodline_twin::shown::FIGURES;
+use std::fmt::Write;
+
+/// A name of a kind of change, and which pairs are of it.
+type Kind = (&'static str, fn(&Judged) -> bool);
+
+/// Kinds of changes.
+const KINDS: [Kind; 4] = [
+    ("settings, nothing got worse", |one| one.kind == Move::Settings && !one.is_worse),
+    ("settings, something got worse", |one| one.kind == Move::Settings && one.is_worse),
+    ("another kernel", |one| one.kind == Move::Kernel),
+    ("another cgroup mode", |one| one.kind == Move::Cgroups),
+];
+
+/// The page: by kind of change, by figure, then every pair.
+pub(super) fn markdown((recordings, other_speed): (usize, usize), judged: &[Judged], repeats: &[Judged]) -> String {
+    let figures: Vec<&Told> = judged.iter().flat_map(|one| &one.figures).collect();
+    let refused: usize = judged.iter().map(|one| one.refused).sum();
+    let floor = sum(repeats.iter().flat_map(|one| &one.figures));
+    let mut text = format!(
+        "{recordings} recordings make {} changes. {} figures are predicted and {refused} refused. {other_speed} more changes are \
+         left out because the guest's CPUs were over 1.5 times slower in one of the recordings.\n\n",
+        judged.len(),
+        figures.len(),
+    );
+    text.push_str("| change | changes | figures | refused | median error | direction right | inside the interval | findings right |\n");
+    text.push_str("|---|---:|---:|---:|---:|---:|---:|---:|\n");
+    for (name, is_of) in KINDS {
+        let of: Vec<&Judged> = judged.iter().filter(|one| is_of(one)).collect();
+        kind(&mut text, name, &of);
+    }
+    kind(&mut text, "all", &judged.iter().collect::<Vec<_>>());
+    let _ = writeln!(
+        text,
+        "\nReal runs differ, too: {} pairs of recordings in which nothing changed differ by {} (median of their figures), and \
+         the rules find the same in {} of them.\n",
+        repeats.len(),
+        share(floor.median),
+        repeats.iter().filter(|one| one.is_finding_right()).count()
+    );
+    let (inside, all) = left_out(judged);
+    let _ = writeln!(
+        text,
+        "The widths of the intervals were chosen on these changes. Chosen without a scenario, for each in turn, they hold {} of \
+         its figures.\n",
+        part(inside, all)
+    );
+    text.push_str("| figure | figures | median error | direction right | inside the interval | between repeats |\n");
+    text.push_str("|---|---:|---:|---:|---:|---:|\n");
+    for named in FIGURES {
+        let of = |told: &&Told| told.figure == named.name;
+        let all = sum(figures.iter().copied().filter(of));
+        if all.predicted > 0 {
+            let between = sum(repeats.iter().flat_map(|one| &one.figures).filter(of));
+            let _ = writeln!(text, "| {} | {} | {} |", named.label, cells(&all), share(between.median));
+        }
+    }
+    text.push_str("\n| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found after, predicted | found after, real |\n");
+    text.push_str("|---|---|---|---:|---:|---:|---:|---:|---|---|\n");
+    for one in judged {
+        let sum = sum(one.figures.iter());
+        let name = match one.variant.as_str() {
+            "incident" | "default" => one.scenario.clone(),
+            variant => format!("{} {variant}", one.scenario),
+        };
+        let back_test = share(one.back_test_error);
+        let (predicted, real) = (list(&one.predicted), list(&one.real));
+        let real = if one.is_finding_right() { "the same".to_owned() } else { real };
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {back_test} | {} | {predicted} | {real} |",
+            one.kernel,
+            one.change,
+            cells(&sum)
+        );
+    }
+    text
+}
+
+fn kind(text: &mut String, name: &str, of: &[&Judged]) {
+    let sum = sum(of.iter().flat_map(|one| &one.figures));
+    let refused: usize = of.iter().map(|one| one.refused).sum();
+    let right = of.iter().filter(|one| one.is_finding_right()).count();
+    if of.is_empty() {
+        let _ = writeln!(text, "| {name} | 0 | – | – | – | – | – | – |");
+        return;
+    }
+    let Sum { predicted, .. } = sum;
+    let _ = writeln!(
+        text,
+        "| {name} | {} | {predicted} | {refused} | {} | {} | {} | {} |",
+        of.len(),
+        share(sum.median),
+        part(sum.right, sum.changed),
+        part(sum.inside, sum.predicted),
+        part(right, of.len())
+    );
+}
+
+/// Number, median error, direction, interval.
+fn cells(sum: &Sum) -> String {
+    format!(
+        "{} | {} | {} | {}",
+        sum.predicted,
+        share(sum.median),
+        part(sum.right, sum.changed),
+        part(sum.inside, sum.predicted)
+    )
+}
+
+fn part(part: usize, of: usize) -> String {
+    match of {
+        0 => "–".to_owned(),
+        of => format!("{part} of {of} ({})", human::percent(part as f64 / of as f64)),
+    }
+}
+
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".to_owned(), human::percent)
+}
+
+fn list(rules: &[&str]) -> String {
+    if rules.is_empty() { "nothing".to_owned() } else { rules.join(", ") }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pairs of recordings of one scenario that differ in settings, kernel or cgroup mode: what really happened before and
+//! after a change.
+
+use crate::input::each;
+use floodline_analysis::prediction::Setting;
+use floodline_record::facts::{CgroupMode, HostFacts};
+use floodline_record::record::{Sink, What};
+use floodline_record::sample::HostRow;
+use floodline_record::version::KernelVersion;
+use floodline_sim::Speed;
+use floodline_twin::Recorded;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A recording of a real run of a scenario.
+pub(super) struct One {
+    pub(super) scenario: String,
+    /// Variant, without the mark of a run with other settings.
+    pub(super) variant: String,
+    pub(super) kernel: KernelVersion,
+    /// When it began, nanoseconds on the wall clock.
+    pub(super) began: u64,
+    /// How slow its CPUs were, percent, where it tells: a guest is slower while its host has other work.
+    pub(super) slowdown: Option<u64>,
+    pub(super) recorded: Recorded,
+}
+
+/// Durations of runs of one workload differ by this share at most: a run ends when its last wait does.
+const DURATION_SHARE: f64 = 0.15;
+/// Memory of two guests of one size differs by what their kernels keep.
+const MEMORY_SHARE: f64 = 0.03;
+
+/// CPUs of two guests are equally fast if one is at most this many times as slow as the other.
+const SLOWER_MAX: f64 = 1.5;
+
+/// Whether the CPUs of two recordings were about equally fast.
+pub(super) fn is_as_fast(one: &One, other: &One) -> bool {
+    let (Some(one), Some(other)) = (one.slowdown, other.slowdown) else { return true };
+    one.max(other) as f64 <= SLOWER_MAX * one.min(other) as f64
+}
+
+/// What differs between two recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Move {
+    Settings,
+    Kernel,
+    Cgroups,
+}
+
+/// Reads a recording; why it is left out.
+pub(super) fn read(path: &Path) -> Result<One, String> {
+    let mut recorded = Recorded::default();
+    let fold = |record| {
+        let Ok(()) = recorded.record(&record);
+        true
+    };
+    each(path, fold).map_err(|failure| format!("{failure}; skipped"))?;
+    one(recorded).map_err(|why| format!("{}: {why}; skipped", crate::input::shown(path)))
+}
+
+pub(super) fn one(recorded: Recorded) -> Result<One, &'static str> {
+    let window = &recorded.window;
+    let started = window.events.iter().find_map(|event| match &event.what {
+        What::WorkloadStarted { scenario, variant } => Some((scenario.to_string(), variant.to_string())),
+        _ => None,
+    });
+    let (scenario, variant) = started.ok_or("recorded without a scenario")?;
+    if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
+        return Err("recorded from an incomplete run");
+    }
+    let facts = window.facts.as_ref().ok_or("recorded without facts about its machine")?;
+    if facts.kernel_release.contains("simulated") {
+        return Err("recorded from a simulated run");
+    }
+    let kernel = facts.kernel.ok_or("recorded from an unknown kernel")?;
+    let variant = variant.strip_suffix(".advised").unwrap_or(&variant).to_owned();
+    let began = window.first_at.map_or(0, |first| first.wall.0);
+    let slowdown = Speed::of(window).map(|speed| speed.slowdown.max(1));
+    Ok(One { scenario, variant, kernel, began, slowdown, recorded })
+}
+
+/// The change from one recording to another, where they are the same workload on the same machine; empty where nothing
+/// changed.
+pub(super) fn change(before: &One, after: &One) -> Option<(Move, Vec<Setting>)> {
+    let (from, to) = (&before.recorded.window, &after.recorded.window);
+    let (facts_from, facts_to) = (from.facts.as_ref()?, to.facts.as_ref()?);
+    let is_near = |one: f64, other: f64, share: f64| (one - other).abs() <= share * one.max(other);
+    let is_same = before.scenario == after.scenario
+        && before.variant == after.variant
+        && is_near(from.seconds(), to.seconds(), DURATION_SHARE)
+        && is_near(memory(facts_from), memory(facts_to), MEMORY_SHARE)
+        && disks(facts_from) == disks(facts_to);
+    if !is_same {
+        return None;
+    }
+    let mut settings = of_memory(&from.host.last, &to.host.last)?;
+    let mut kind = Move::Settings;
+    if before.kernel != after.kernel {
+        settings.push(Setting::new("kernel", after.kernel));
+        kind = Move::Kernel;
+    }
+    let is_v2 = |facts: &HostFacts| facts.cgroups.mode == CgroupMode::V2;
+    if is_v2(facts_from) != is_v2(facts_to) {
+        settings.push(Setting::new("cgroup", if is_v2(facts_to) { "v2" } else { "v1" }));
+        kind = Move::Cgroups;
+    }
+    Some((kind, settings))
+}
+
+fn memory(facts: &HostFacts) -> f64 {
+    facts.mem_total.map_or(0.0, |bytes| bytes.0 as f64)
+}
+
+/// Size of each device and type of each filesystem on one.
+fn disks(facts: &HostFacts) -> (Vec<Option<u64>>, BTreeSet<String>) {
+    let sizes = facts.devices.iter().map(|device| device.size.map(|size| size.0)).collect();
+    let types = facts.mounts.iter().map(|mount| format!("{} {}", mount.mount_point, mount.fs_type));
+    let is_disk = |text: &String| ["ext4", "xfs", "btrfs"].iter().any(|name| text.ends_with(name));
+    (sizes, types.filter(is_disk).collect())
+}
+
+/// Settings of `vm` that differ; `None` where a recording lacks them.
+fn of_memory(from: &HostRow, to: &HostRow) -> Option<Vec<Setting>> {
+    let mut settings = Vec::new();
+    let mut put = |name: &str, was: u64, is: u64| {
+        if was != is {
+            settings.push(Setting::new(format!("vm.{name}"), is));
+        }
+    };
+    // Of a pair the kernel shows 0 for the member that is not in force.
+    let background = (from.dirty_background_bytes?.0, to.dirty_background_bytes?.0);
+    match background.1 {
+        0 => put("dirty_background_ratio", from.dirty_background_ratio?.0, to.dirty_background_ratio?.0),
+        bytes => put("dirty_background_bytes", background.0, bytes),
+    }
+    let hard = (from.dirty_bytes?.0, to.dirty_bytes?.0);
+    match hard.1 {
+        0 => put("dirty_ratio", from.dirty_ratio?.0, to.dirty_ratio?.0),
+        bytes => put("dirty_bytes", hard.0, bytes),
+    }
+    let ages = [
+        ("dirty_expire_centisecs", from.dirty_expire_centisecs, to.dirty_expire_centisecs),
+        ("dirty_writeback_centisecs", from.dirty_writeback_centisecs, to.dirty_writeback_centisecs),
+    ];
+    for (name, was, is) in ages {
+        put(name, was?.0, is?.0);
+    }
+    Some(settings)
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One prediction held against the recording after the change, figure by figure, and the sums over many.
+
+use super::Pair;
+use super::pairs::{Move, One};
+use floodline_analysis::prediction::{Prediction, Row, Seen, differ};
+use floodline_twin::predict::spread;
+use floodline_twin::shown;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A figure that really changed: by more than this share, and by more than nine of ten repeats of a run differ.
+const CHANGED_SHARE: f64 = 0.2;
+/// Repeats that tell how much a figure differs by itself.
+const REPEATS_MIN: usize = 5;
+/// Figures below this many of the least differences that people notice are next to nothing.
+const NOTHING: f64 = 2.0;
+
+/// One figure, predicted and real.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Told {
+    pub(super) figure: String,
+    pub(super) unit: &'static str,
+    /// In the recording before the change.
+    pub(super) now: f64,
+    pub(super) predicted: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// In the recording after the change.
+    pub(super) real: f64,
+    /// Difference as a share of the real value.
+    pub(super) error: f64,
+    /// Whether the direction is right; absent where the figure did not really change.
+    pub(super) is_right: Option<bool>,
+    pub(super) is_inside: bool,
+    /// Error of the back-test.
+    pub(super) off_share: Option<f64>,
+    pub(super) least: f64,
+}
+
+impl Told {
+    /// How far beyond the interval the real value is, as a logarithm; negative inside. `spread` is by how much the interval
+    /// was made wider: without that.
+    fn beyond(&self, spread: f64) -> f64 {
+        let low = ratio(self.least, self.real, self.low);
+        let high = ratio(self.least, self.high, self.real);
+        low.max(high) + spread
+    }
+}
+
+/// What became of one prediction.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Judged {
+    pub(super) scenario: String,
+    pub(super) variant: String,
+    pub(super) kernel: String,
+    #[serde(skip)]
+    pub(super) kind: Move,
+    /// The change, in words of `--set`.
+    pub(super) change: String,
+    /// Whether waits, data at risk or bytes written really got worse.
+    pub(super) is_worse: bool,
+    pub(super) back_test_error: Option<f64>,
+    pub(super) figures: Vec<Told>,
+    /// Figures that were refused because the back-test missed them, or because the demand is not known.
+    pub(super) refused: usize,
+    /// Rules that find something after the change: predicted, and real.
+    pub(super) predicted: Vec<&'static str>,
+    pub(super) real: Vec<&'static str>,
+}
+
+impl Judged {
+    pub(super) fn order(&self) -> (Move, bool, &str, &str, &str, &str) {
+        (self.kind, self.is_worse, &self.scenario, &self.variant, &self.kernel, &self.change)
+    }
+
+    pub(super) fn is_finding_right(&self) -> bool {
+        self.predicted == self.real
+    }
+}
+
+/// Figures of which more is worse, that say whether a change harmed.
+const HARMS: [&str; 3] = ["durable.longest_wait_seconds", "stall_seconds", "devices.written_bytes"];
+
+/// By how much each figure differs between repeats, as a logarithm: nine of ten differ by less.
+pub(super) type Noise = BTreeMap<String, f64>;
+
+pub(super) fn noise(repeats: &[Judged]) -> Noise {
+    let mut by_figure: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for told in repeats.iter().flat_map(|one| &one.figures) {
+        by_figure.entry(&told.figure).or_default().push(ratio(told.least, told.now, told.real).abs());
+    }
+    let quantile = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all.get((all.len() * 9).div_ceil(10).saturating_sub(1)).copied()
+    };
+    let enough = by_figure.into_iter().filter(|(_, all)| all.len() >= REPEATS_MIN);
+    enough.filter_map(|(figure, all)| Some((figure.to_owned(), quantile(all)?))).collect()
+}
+
+/// Logarithm of the ratio of two values; small ones count as the least difference that people notice.
+pub(super) fn ratio(least: f64, one: f64, other: f64) -> f64 {
+    ((other.max(0.0) + least) / (one.max(0.0) + least)).ln()
+}
+
+pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &Noise) -> Judged {
+    let (before, after) = (&all[pair.before], &all[pair.after]);
+    let now = shown::of_recording(&before.recorded.window);
+    let then = shown::of_recording(&after.recorded.window);
+    let (mut figures, mut refused) = (Vec::new(), 0);
+    for row in prediction.rows.iter().filter(|row| !row.figure.starts_with("program ")) {
+        let Some((now, real)) = now.get(&row.figure).zip(then.get(&row.figure)) else { continue };
+        if row.then.max(*real) <= NOTHING * row.least {
+            continue;
+        }
+        match row.doubt {
+            None => figures.push(told(row, *now, *real, noise)),
+            Some(_) => refused += 1,
+        }
+    }
+    let is_more = |name: &&str| {
+        let (now, then) = (now.get(*name).copied().unwrap_or(0.0), then.get(*name).copied().unwrap_or(0.0));
+        let least = shown::figure(name).map_or(0.0, |named| named.least());
+        then > now && has_changed(name, least, (now, then), noise)
+    };
+    let names = |seen: &[&Seen]| {
+        let mut names: Vec<&'static str> = seen.iter().map(|seen| seen.rule).collect();
+        names.sort_unstable();
+        names
+    };
+    let predicted: Vec<&Seen> = prediction.stay.iter().chain(&prediction.appear).collect();
+    let real = shown::seen(&after.recorded.window);
+    Judged {
+        scenario: before.scenario.clone(),
+        variant: before.variant.clone(),
+        kernel: before.kernel.to_string(),
+        kind: pair.kind,
+        change: words(pair),
+        is_worse: HARMS.iter().any(is_more),
+        back_test_error: prediction.back_test_error,
+        figures,
+        refused,
+        predicted: names(&predicted),
+        real: names(&real.iter().collect::<Vec<_>>()),
+    }
+}
+
+fn words(pair: &Pair) -> String {
+    let words: Vec<String> = pair.settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
+    words.join(" ")
+}
+
+fn has_changed(figure: &str, least: f64, (now, real): (f64, f64), noise: &Noise) -> bool {
+    differ(least, now, real)
+        && (real - now).abs() > CHANGED_SHARE * now.abs()
+        && noise.get(figure).is_none_or(|noise| ratio(least, now, real).abs() > *noise)
+}
+
+fn told(row: &Row, now: f64, real: f64, noise: &Noise) -> Told {
+    let is_right = has_changed(&row.figure, row.least, (now, real), noise)
+        .then(|| differ(row.least, now, row.then) && (row.then > now) == (real > now));
+    Told {
+        figure: row.figure.clone(),
+        unit: row.unit,
+        now,
+        predicted: row.then,
+        low: row.low,
+        high: row.high,
+        real,
+        error: (row.then - real).abs() / real.abs().max(row.least),
+        is_right,
+        is_inside: row.low <= real && real <= row.high,
+        off_share: row.off_share,
+        least: row.least,
+    }
+}
+
+/// Two runs of the same, as if one predicted the other: how near a perfect model could come.
+pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
+    let (before, after) = (&all[pair.before], &all[pair.after]);
+    let (now, then) = (shown::of_recording(&before.recorded.window), shown::of_recording(&after.recorded.window));
+    let mut figures = Vec::new();
+    for named in shown::FIGURES {
+        let Some((now, real)) = now.get(named.name).zip(then.get(named.name)) else { continue };
+        if now.max(*real) <= NOTHING * named.least() {
+            continue;
+        }
+        figures.push(Told {
+            figure: named.name.to_owned(),
+            unit: named.unit,
+            now: *now,
+            predicted: *now,
+            low: *now,
+            high: *now,
+            real: *real,
+            error: (now - real).abs() / real.abs().max(named.least()),
+            is_right: None,
+            is_inside: now == real,
+            off_share: None,
+            least: named.least(),
+        });
+    }
+    let names = |one: &One| {
+        let mut names: Vec<&'static str> = shown::seen(&one.recorded.window).iter().map(|seen| seen.rule).collect();
+        names.sort_unstable();
+        names
+    };
+    Judged {
+        scenario: before.scenario.clone(),
+        variant: before.variant.clone(),
+        kernel: before.kernel.to_string(),
+        kind: pair.kind,
+        change: String::new(),
+        is_worse: false,
+        back_test_error: None,
+        figures,
+        refused: 0,
+        predicted: names(before),
+        real: names(after),
+    }
+}
+
+/// Share of predictions that an interval is to hold.
+const HELD: f64 = 0.9;
+
+/// By how much intervals must be wider to hold nine of ten of these predictions: the smallest of the residuals that is at
+/// least as large as nine of ten of them and one more.
+fn wanted(mut beyond: Vec<f64>) -> Option<f64> {
+    beyond.sort_by(f64::total_cmp);
+    let at = ((beyond.len() + 1) as f64 * HELD).ceil() as usize;
+    let value = *beyond.get(at.clamp(1, beyond.len().max(1)) - 1)?;
+    Some((value.max(0.0) * 1000.0).ceil() / 1000.0)
+}
+
+/// The widths that these predictions ask for, by figure, and of all figures together.
+pub(super) fn calibrated<'a>(judged: impl Iterator<Item = &'a Judged>) -> (Vec<(String, f64, usize)>, Option<f64>) {
+    let mut by_figure: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for told in judged.flat_map(|one| &one.figures) {
+        by_figure.entry(&told.figure).or_default().push(told.beyond(spread(&told.figure)));
+    }
+    let all: Vec<f64> = by_figure.values().flatten().copied().collect();
+    let of = |(figure, beyond): (&str, Vec<f64>)| {
+        let count = beyond.len();
+        Some((figure.to_owned(), wanted(beyond)?, count))
+    };
+    (by_figure.into_iter().filter_map(of).collect(), wanted(all))
+}
+
+/// Figures inside intervals whose widths the other scenarios chose, and all of them: what an interval holds on a scenario
+/// that it was not made for.
+pub(super) fn left_out(judged: &[Judged]) -> (usize, usize) {
+    let names: BTreeSet<&str> = judged.iter().map(|one| one.scenario.as_str()).collect();
+    let (mut inside, mut all) = (0, 0);
+    for name in names {
+        let (of_it, others): (Vec<&Judged>, Vec<&Judged>) = judged.iter().partition(|one| one.scenario == name);
+        let (widths, usual) = calibrated(others.into_iter());
+        for told in of_it.iter().flat_map(|one| &one.figures) {
+            let width = widths.iter().find(|(figure, ..)| *figure == told.figure).map(|(_, width, _)| *width);
+            all += 1;
+            inside += usize::from(told.beyond(spread(&told.figure)) <= width.or(usual).unwrap_or(0.0));
+        }
+    }
+    (inside, all)
+}
+
+/// Sums over figures.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Sum {
+    pub(super) predicted: usize,
+    /// Median error; absent without figures.
+    pub(super) median: Option<f64>,
+    /// Figures that really changed, and those of them whose direction is right.
+    pub(super) changed: usize,
+    pub(super) right: usize,
+    pub(super) inside: usize,
+}
+
+pub(super) fn sum<'a>(figures: impl Iterator<Item = &'a Told>) -> Sum {
+    let mut sum = Sum::default();
+    let mut errors = Vec::new();
+    for told in figures {
+        sum.predicted += 1;
+        sum.changed += usize::from(told.is_right.is_some());
+        sum.right += usize::from(told.is_right == Some(true));
+        sum.inside += usize::from(told.is_inside);
+        errors.push(told.error);
+    }
+    errors.sort_by(f64::total_cmp);
+    sum.median = match errors.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(errors[n / 2]),
+        n => Some((errors[n / 2 - 1] + errors[n / 2]) / 2.0),
+    };
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floodline_analysis::prediction::Better;
+
+    fn row(now: f64, then: f64) -> Row {
+        Row {
+            figure: "stall_seconds".to_owned(),
+            label: "waiting".to_owned(),
+            unit: "seconds",
+            better: Better::Less,
+            now,
+            is_measured: true,
+            then,
+            low: then * 0.8,
+            high: then * 1.2,
+            off_share: None,
+            least: 0.2,
+            doubt: None,
+        }
+    }
+
+    #[test]
+    fn a_direction_counts_where_the_figure_changed_by_more_than_it_does_by_itself() {
+        let right = |real: f64, noise: f64| {
+            told(&row(10.0, 5.0), 10.0, real, &Noise::from([("stall_seconds".to_owned(), noise)])).is_right
+        };
+        assert_eq!(right(5.0, 0.1), Some(true));
+        assert_eq!(right(15.0, 0.1), Some(false));
+        assert_eq!(right(15.0, 1.0), None);
+        assert_eq!(right(9.0, 0.0), None);
+    }
+
+    #[test]
+    fn widths_hold_nine_of_ten_whatever_they_were_before() {
+        let residuals: Vec<f64> = (0..19).map(|n| f64::from(n) / 10.0 - 0.2).collect();
+        assert_eq!(wanted(residuals), Some(1.5));
+        assert_eq!(wanted(Vec::new()), None);
+        assert_eq!(wanted(vec![-1.0; 5]), Some(0.0));
+        let mut told = told(&row(10.0, 5.0), 10.0, 20.0, &Noise::new());
+        let before = told.beyond(0.0);
+        (told.low, told.high) = ((told.low + 0.2) / 2.0 - 0.2, (told.high + 0.2) * 2.0 - 0.2);
+        assert!((told.beyond(2.0_f64.ln()) - before).abs() < 1e-9);
+    }
+
+    #[test]
+    fn sums_have_the_median_and_what_is_inside() {
+        let figures = [(5.0, 5.0), (5.0, 4.5), (5.0, 20.0)];
+        let figures: Vec<Told> =
+            figures.iter().map(|(then, real)| told(&row(10.0, *then), 10.0, *real, &Noise::new())).collect();
+        let sum = sum(figures.iter());
+        assert_eq!((sum.predicted, sum.inside, sum.changed, sum.right), (3, 2, 3, 2));
+        assert!((sum.median.unwrap_or(0.0) - 0.111).abs() < 0.001, "{sum:?}");
+    }
+}
