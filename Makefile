@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate truth storm bench page-check promtool helm-check package-check pages package ring-day fleet-truth fleet-pairs wheels rayjob-check
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day fleet-truth fleet-pairs wheels rayjob-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -215,11 +215,13 @@ package: build pages
 	packaging/package target/release/floodline target/pages
 
 # What Prometheus itself says of the metrics, the alerts and the queries of the dashboard, and tests of the alerts.
-# Needs promtool (Debian: prometheus), jq and curl.
+# Needs jq, curl and promtool (Debian: prometheus); without it the package is unpacked below target/.
 PROMTOOL := $(CURDIR)/target/promtool
+promtool: export PATH := $(PATH):$(PROMTOOL)/deb/usr/bin
 promtool: build
-	@command -v promtool >/dev/null || { echo "no promtool: install Debian's package prometheus, then run make again"; exit 1; }
 	mkdir -p $(PROMTOOL) && cp packaging/prometheus/alerts-test.yml $(PROMTOOL)
+	@command -v promtool >/dev/null || { cd $(PROMTOOL) && rm -f prometheus_*.deb && apt-get download -q prometheus && \
+	dpkg -x prometheus_*.deb deb; }
 	target/release/floodline serve --print-alerts > $(PROMTOOL)/alerts.yml
 	promtool check rules $(PROMTOOL)/alerts.yml && promtool test rules $(PROMTOOL)/alerts-test.yml
 	target/release/floodline serve --print-dashboard | jq -f packaging/prometheus/queries.jq \
@@ -227,13 +229,23 @@ promtool: build
 	@target/release/floodline serve --listen 127.0.0.1:9479 & pid=$$!; sleep 5; \
 	curl -sf http://127.0.0.1:9479/metrics | promtool check metrics; code=$$?; kill $$pid; exit $$code
 
+# What Grafana's own types say of the dashboard: each key and value must be one that they know. Needs node and npm.
+DASHBOARD := target/dashboard-check
+dashboard-check: build
+	mkdir -p $(DASHBOARD) && cp .ci/dashboard-check.mjs $(DASHBOARD) && cd $(DASHBOARD) && \
+	npm install --silent --no-save --prefix . @grafana/schema@13 typescript@5 && \
+	../release/floodline serve --print-dashboard | node dashboard-check.mjs > dashboard.ts && \
+	node_modules/.bin/tsc --noEmit --strict --skipLibCheck --module esnext --moduleResolution bundler --target es2022 dashboard.ts
+
 # What Helm says of the chart in each of its variants, and what the schemas of Kubernetes say of all that it makes and of the
-# plain manifest. Needs helm, and python3 with venv: kubernetes-validate, which has the schemas, is fetched. A helm that
-# `go install` built assumes Kubernetes 1.20 where no version is named.
+# plain manifest. Needs python3 with venv, and helm or Go, which then builds it. kubernetes-validate, which has the schemas, is
+# fetched. A helm that Go built assumes Kubernetes 1.20 where no version is named.
 CHART := packaging/helm/floodline
+HELM := $(CURDIR)/target/helm
 SCHEMAS := target/kubernetes-validate
+helm-check: export PATH := $(PATH):$(HELM)
 helm-check:
-	@command -v helm >/dev/null || { echo "no helm: go install helm.sh/helm/v3/cmd/helm@latest, then run make again"; exit 1; }
+	@command -v helm >/dev/null || GOBIN=$(HELM) go install helm.sh/helm/v3/cmd/helm@v3
 	@[ -x $(SCHEMAS)/bin/kubernetes-validate ] || { python3 -m venv $(SCHEMAS) && $(SCHEMAS)/bin/pip install --quiet kubernetes-validate; }
 	$(SCHEMAS)/bin/kubernetes-validate --strict packaging/kubernetes/floodline.yaml
 	helm lint --strict $(CHART)

@@ -124,12 +124,15 @@ pub fn dashboard_json() -> Result<String, serde_json::Error> {
             "datasource": source,
             "gridPos": { "h": 8, "w": 12, "x": at % 2 * 12, "y": at / 2 * 8 },
             "fieldConfig": { "defaults": { "unit": unit, "min": 0, "custom": { "fillOpacity": 10, "spanNulls": false } }, "overrides": [] },
-            "options": { "legend": { "displayMode": "list", "placement": "bottom" }, "tooltip": { "mode": "multi" } },
+            "options": {
+                "legend": { "displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": [] },
+                "tooltip": { "mode": "multi", "sort": "desc" },
+            },
             "targets": targets.collect::<Vec<Value>>(),
         })
     };
     let variables = json!([
-        { "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": {}, "hide": 0 },
+        { "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "hide": 0 },
         {
             "name": "instance", "label": "Host", "type": "query", "datasource": source, "refresh": 2, "sort": 1, "multi": true,
             "includeAll": true, "current": { "text": "All", "value": "$__all" },
