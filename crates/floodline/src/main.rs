@@ -39,6 +39,8 @@ fn main() -> ExitCode {
     if arguments.peek().is_some_and(|first| first == apart::ARGUMENT) {
         // A signal is for the process that started this one, which ends this one too.
         let _signals = interrupt::Interrupt::watch();
+        // Where that one may not lock its memory, it says so for both.
+        let _ = floodline_serve::lock_touched_memory();
         return ExitCode::from(apart::main());
     }
     if let Some(first) = arguments.next()

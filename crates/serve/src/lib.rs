@@ -22,7 +22,7 @@ mod writer;
 pub use control::mark;
 pub use error::ServeError;
 pub use http::Listener;
-pub use lock::lock_memory;
+pub use lock::{lock_memory, lock_touched_memory};
 pub use recorder::RingOptions;
 pub use ring::disk::LIMIT_MIN;
 pub use serve::{Options, Serve};

@@ -8,19 +8,30 @@ use rustix::process::{Resource, getrlimit};
 /// Bit of CAP_IPC_LOCK.
 const CAP_IPC_LOCK: u64 = 14;
 
+/// What is allocated later is locked as it is touched.
+const LATER: MlockAllFlags = MlockAllFlags::CURRENT.union(MlockAllFlags::FUTURE).union(MlockAllFlags::ONFAULT);
+
 /// Reads all of the program into memory and locks it there; what is allocated later is locked as it is touched. Called before
 /// threads start: their stacks would be taken as a whole. The reason where it cannot.
 pub fn lock_memory() -> Result<(), String> {
+    // Code that first runs in a storm, such as that of an incident, would otherwise be read from the disk that has it.
+    lock(&[MlockAllFlags::CURRENT, LATER])
+}
+
+/// Locks what this process touches, for one that runs beside another that holds all of the program in memory. The reason where it
+/// cannot.
+pub fn lock_touched_memory() -> Result<(), String> {
+    lock(&[LATER])
+}
+
+fn lock(steps: &[MlockAllFlags]) -> Result<(), String> {
     let is_unlimited = getrlimit(Resource::Memlock).current.is_none();
     if !is_unlimited && !has_capability(CAP_IPC_LOCK) {
         // With a limit, locking what comes later would make later allocations fail.
         return Err("memory is not locked (needs LimitMEMLOCK=infinity or CAP_IPC_LOCK)".to_owned());
     }
-    let later = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
-    // Code that first runs in a storm, such as that of an incident, would otherwise be read from the disk that has it.
-    mlockall(MlockAllFlags::CURRENT)
-        .and_then(|()| mlockall(later))
-        .map_err(|error| format!("memory is not locked: {error}"))
+    let locked = steps.iter().try_for_each(|flags| mlockall(*flags));
+    locked.map_err(|error| format!("memory is not locked: {error}"))
 }
 
 fn has_capability(number: u64) -> bool {
