@@ -74,7 +74,7 @@ pub(super) struct Written<'a> {
 #[derive(Deserialize)]
 pub(super) struct WrittenTable<'a> {
     #[serde(borrow)]
-    name: Cow<'a, str>,
+    name: Word<'a>,
     #[serde(borrow)]
     columns: Vec<WrittenColumn<'a>>,
 }
@@ -83,9 +83,9 @@ pub(super) struct WrittenTable<'a> {
 #[derive(Deserialize)]
 struct WrittenColumn<'a> {
     #[serde(borrow)]
-    name: Cow<'a, str>,
+    name: Word<'a>,
     #[serde(borrow)]
-    unit: Cow<'a, str>,
+    unit: Word<'a>,
     #[serde(default, rename = "kind")]
     _kind: Said,
     #[serde(default, rename = "source")]
@@ -93,6 +93,10 @@ struct WrittenColumn<'a> {
     #[serde(default, rename = "doc")]
     _doc: Said,
 }
+
+/// A word that is compared and not shown: it is not escaped.
+#[derive(Deserialize)]
+struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Some text, whatever it says.
 #[derive(Default)]
@@ -190,13 +194,13 @@ impl Mapping {
         let mut mapping = Mapping { count: file.len(), ..Mapping::default() };
         each_table(|name, metrics| mapping.map(file, name, metrics));
         let Mapping { tables, differences, .. } = &mut mapping;
-        let unknown = file.iter().filter(|table| !tables.contains_key(&*table.name));
-        differences.unknown.extend(unknown.map(|table| Text::new(&table.name)));
+        let unknown = file.iter().filter(|table| !tables.contains_key(&*table.name.0));
+        differences.unknown.extend(unknown.map(|table| Text::new(&*table.name.0)));
         mapping
     }
 
     fn map(&mut self, file: &[WrittenTable<'_>], name: &'static str, metrics: &[Metric]) {
-        let Some(at) = file.iter().position(|table| table.name == name) else {
+        let Some(at) = file.iter().position(|table| table.name.0 == name) else {
             self.differences.missing.extend(metrics.iter().map(|metric| format!("{name}.{}", metric.name).into()));
             return;
         };
@@ -205,11 +209,11 @@ impl Mapping {
         let mut indices = Vec::with_capacity(columns.len());
         for column in columns {
             // The same name in another unit is another column.
-            let index = metrics.iter().position(|m| column.name == m.name && column.unit == m.unit.suffix());
+            let index = metrics.iter().position(|m| column.name.0 == m.name && column.unit.0 == m.unit.suffix());
             let index = index.filter(|&index| found.get(index) == Some(&false));
             match index.and_then(|index| found.get_mut(index)) {
                 Some(found) => *found = true,
-                None => self.differences.unknown.push(format!("{name}.{}", column.name).into()),
+                None => self.differences.unknown.push(format!("{name}.{}", column.name.0).into()),
             }
             indices.push(index);
         }
