@@ -9,6 +9,7 @@ use floodline_record::record::{Record, Sink, What};
 use floodline_record::recording::{Encoder, Header};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, simulate};
 use floodline_twin::run::Simulated;
@@ -38,22 +39,7 @@ impl Host {
     /// Runs a host before and after its change; with `again`, both once more with other randomness.
     pub(super) fn of(kind: Kind, number: u64, again: bool) -> Result<Host, Failure> {
         let name = format!("{}-{number}", kind.name);
-        let wrong = |why: String| Failure::input(format!("{name}: {why}"));
-        let file = ScenarioFile::parse(&kind.scenario(number)).map_err(|error| wrong(error.to_string()))?;
-        let now = file.variants.into_values().next().ok_or_else(|| wrong("no variant".to_owned()))?;
-        let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
-        let kernel = version(kind.kernel)?;
-        let (mut then, mut kernel_then) = (now.clone(), kernel);
-        for part in kind.change {
-            let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            match key {
-                "kernel" => kernel_then = version(value)?,
-                "cgroup" => {
-                    then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(error.to_string()))?
-                }
-                key => then = then.changed(key, value).map_err(|error| wrong(error.to_string()))?,
-            }
-        }
+        let [(now, kernel), (then, kernel_then)] = scenarios(kind, number, &name)?;
         let (before, recording) = run(&now, kernel, &name)?;
         let (after, _) = run(&then, kernel_then, &name)?;
         let worse_again = match again {
@@ -71,8 +57,34 @@ impl Host {
     }
 }
 
+/// A host as it is and after its change, each with its kernel.
+pub(super) fn scenarios(kind: Kind, number: u64, name: &str) -> Result<[(Scenario, KernelVersion); 2], Failure> {
+    let wrong = |why: String| Failure::input(format!("{name}: {why}"));
+    let file = ScenarioFile::parse(&kind.scenario(number)).map_err(|error| wrong(error.to_string()))?;
+    let now = file.variants.into_values().next().ok_or_else(|| wrong("no variant".to_owned()))?;
+    let version = |text: &str| text.parse::<KernelVersion>().map_err(|error| wrong(error.to_string()));
+    let kernel = version(kind.kernel)?;
+    let (mut then, mut kernel_then) = (now.clone(), kernel);
+    for part in kind.change {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        match key {
+            "kernel" => kernel_then = version(value)?,
+            "cgroup" => then = then.changed("machine.cgroup_mode", value).map_err(|error| wrong(error.to_string()))?,
+            key => then = then.changed(key, value).map_err(|error| wrong(error.to_string()))?,
+        }
+    }
+    Ok([(now, kernel), (then, kernel_then)])
+}
+
 /// Runs a scenario: what is felt of it, and its recording under a name.
 fn run(scenario: &Scenario, kernel: KernelVersion, name: &str) -> Result<(Felt, Vec<u8>), Failure> {
+    let (window, recording) = folded(scenario, kernel, name)?;
+    let felt = Felt::of(&shown::figures(&window, &Programs::new()), &shown::seen(&window), window.seconds());
+    Ok((felt, recording))
+}
+
+/// Runs a scenario: its workload, folded, and its recording under a name.
+pub(super) fn folded(scenario: &Scenario, kernel: KernelVersion, name: &str) -> Result<(Window, Vec<u8>), Failure> {
     let mut simulated = Simulated::default();
     let mut records: Vec<Record> = Vec::new();
     let options = Options { every: EVERY, ..Options::new("fleet", kernel) };
@@ -82,9 +94,7 @@ fn run(scenario: &Scenario, kernel: KernelVersion, name: &str) -> Result<(Felt, 
         Ok(())
     };
     simulate(scenario, &options, take, |_| true).map_err(|error| Failure::input(format!("{name}: {error}")))?;
-    let window = simulated.window;
-    let felt = Felt::of(&shown::figures(&window, &Programs::new()), &shown::seen(&window), window.seconds());
-    Ok((felt, recorded(&records, name)?))
+    Ok((simulated.window, recorded(&records, name)?))
 }
 
 /// The recording of the workload alone. Events are left out: on a host, no task reports its own calls.

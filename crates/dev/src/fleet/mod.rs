@@ -8,6 +8,8 @@ mod pairs;
 
 use crate::{Answer, Failure};
 use floodline_fleet::{Change, Depth, Row, Verdict, preflight};
+use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
 use kinds::KINDS;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
@@ -45,6 +47,31 @@ pub(crate) struct FleetTruth {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t)]
     format: crate::Format,
+}
+
+/// A held-out host: what happens on it before and after its change, and its recording before it.
+pub(crate) struct Held {
+    pub(crate) kind: &'static str,
+    pub(crate) change: &'static [&'static str],
+    pub(crate) kernel: KernelVersion,
+    pub(crate) before: Window,
+    pub(crate) after: Window,
+    pub(crate) recording: Vec<u8>,
+}
+
+/// Number of held-out kinds.
+pub(crate) fn held_out() -> usize {
+    KINDS.iter().filter(|kind| kind.held_out).count()
+}
+
+/// Runs a host of a held-out kind before and after its change.
+pub(crate) fn held(at: usize) -> Result<Held, Failure> {
+    let none = || Failure::input("there are not that many held-out kinds");
+    let kind = *KINDS.iter().filter(|kind| kind.held_out).nth(at).ok_or_else(none)?;
+    let [(now, kernel), (then, kernel_then)] = made::scenarios(kind, 0, kind.name)?;
+    let (before, recording) = made::folded(&now, kernel, kind.name)?;
+    let (after, _) = made::folded(&then, kernel_then, kind.name)?;
+    Ok(Held { kind: kind.name, change: kind.change, kernel, before, after, recording })
 }
 
 /// What the pre-flight said of a host, and what happened.

@@ -10,6 +10,12 @@ use std::fmt::Write;
 /// A name of a kind of change, and which pairs are of it.
 type Kind = (&'static str, fn(&Judged) -> bool);
 
+/// Heads of the tables.
+const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | inside the interval | findings right |\n\
+    |---|---:|---:|---:|---:|---:|---:|---:|\n";
+const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found after, predicted | found after, real |\n\
+    |---|---|---|---:|---:|---:|---:|---:|---|---|\n";
+
 /// Kinds of changes.
 const KINDS: [Kind; 4] = [
     ("settings, nothing got worse", |one| one.kind == Move::Settings && !one.is_worse),
@@ -29,8 +35,7 @@ pub(super) fn markdown((recordings, other_speed): (usize, usize), judged: &[Judg
         judged.len(),
         figures.len(),
     );
-    text.push_str("| change | changes | figures | refused | median error | direction right | inside the interval | findings right |\n");
-    text.push_str("|---|---:|---:|---:|---:|---:|---:|---:|\n");
+    text.push_str(KIND_HEAD);
     for (name, is_of) in KINDS {
         let of: Vec<&Judged> = judged.iter().filter(|one| is_of(one)).collect();
         kind(&mut text, name, &of);
@@ -61,25 +66,44 @@ pub(super) fn markdown((recordings, other_speed): (usize, usize), judged: &[Judg
             let _ = writeln!(text, "| {} | {} | {} |", named.label, cells(&all), share(between.median));
         }
     }
-    text.push_str("\n| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found after, predicted | found after, real |\n");
-    text.push_str("|---|---|---|---:|---:|---:|---:|---:|---|---|\n");
-    for one in judged {
-        let sum = sum(one.figures.iter());
-        let name = match one.variant.as_str() {
-            "incident" | "default" => one.scenario.clone(),
-            variant => format!("{} {variant}", one.scenario),
-        };
-        let back_test = share(one.back_test_error);
-        let (predicted, real) = (list(&one.predicted), list(&one.real));
-        let real = if one.is_finding_right() { "the same".to_owned() } else { real };
-        let _ = writeln!(
-            text,
-            "| {name} | {} | {} | {back_test} | {} | {predicted} | {real} |",
-            one.kernel,
-            one.change,
-            cells(&sum)
-        );
+    text.push('\n');
+    text.push_str(PAIR_HEAD);
+    judged.iter().for_each(|one| pair(&mut text, one));
+    text
+}
+
+/// One pair as a row.
+fn pair(text: &mut String, one: &Judged) {
+    let sum = sum(one.figures.iter());
+    let name = match one.variant.as_str() {
+        "incident" | "default" => one.scenario.clone(),
+        variant => format!("{} {variant}", one.scenario),
+    };
+    let back_test = share(one.back_test_error);
+    let (predicted, real) = (list(&one.predicted), list(&one.real));
+    let real = if one.is_finding_right() { "the same".to_owned() } else { real };
+    let _ = writeln!(
+        text,
+        "| {name} | {} | {} | {back_test} | {} | {predicted} | {real} |",
+        one.kernel,
+        one.change,
+        cells(&sum)
+    );
+}
+
+/// The page of hosts on the model.
+pub(super) fn of_model(judged: &[Judged]) -> String {
+    let refused: usize = judged.iter().map(|one| one.refused).sum();
+    let figures: usize = judged.iter().map(|one| one.figures.len()).sum();
+    let mut text =
+        format!("{} hosts. {figures} figures are predicted and {refused} refused.\n\n{KIND_HEAD}", judged.len());
+    for (name, is_of) in KINDS {
+        kind(&mut text, name, &judged.iter().filter(|one| is_of(one)).collect::<Vec<_>>());
     }
+    kind(&mut text, "all", &judged.iter().collect::<Vec<_>>());
+    text.push('\n');
+    text.push_str(PAIR_HEAD);
+    judged.iter().for_each(|one| pair(&mut text, one));
     text
 }
 

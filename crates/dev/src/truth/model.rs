@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The same on the model: hosts of kinds that no threshold was chosen on, each with a change. The recordings are made like
+//! those of real hosts, which differ from those of guests: slow samples, holes, counters that step, processes of others
+//! that the recorder may not read. The truth is the model, run with the change.
+
+use super::pairs::{Move, One};
+use super::score::{Judged, Noise, judge};
+use super::{Pair, predict};
+use crate::fleet::{held, held_out};
+use crate::{Failure, note};
+use floodline_analysis::prediction::Setting;
+use floodline_record::record::{Record, Sink};
+use floodline_record::recording::Decoder;
+use floodline_record::sample::{ProcessRow, Sample, Table};
+use floodline_record::units::{Bytes, Pages};
+use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
+use floodline_twin::predict::Measured;
+use floodline_twin::{Options, Recorded, shown};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// How a recording differs from one of a guest.
+type Shape = (&'static str, fn(Vec<Record>) -> Vec<Record>);
+
+const SHAPES: [Shape; 5] = [
+    ("samples of 1 s", |records| records),
+    ("samples of 5 s", |records| thinned(records, |at| at % 5 == 0)),
+    ("a hole of 8 s", |records| thinned(records, |at| !(10..18).contains(&at))),
+    ("counters that step", |records| each_sample(records, stepped)),
+    ("no root", without_root),
+];
+
+/// Predicts the change of every held-out host.
+pub(super) fn all() -> Result<Vec<Judged>, Failure> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Judged>> = Mutex::new(Vec::new());
+    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < held_out()) {
+                    match one(at) {
+                        Ok(judged) => results.lock().unwrap_or_else(PoisonError::into_inner).push(judged),
+                        Err(why) => note(&why),
+                    }
+                }
+            });
+        }
+    });
+    let mut judged = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    judged.sort_by(|one, other| one.order().cmp(&other.order()));
+    Ok(judged)
+}
+
+/// Predicts the change of one held-out host from its recording.
+pub(super) fn one(at: usize) -> Result<Judged, String> {
+    let held = held(at).map_err(|failure| failure.to_string())?;
+    let (shape, change) = SHAPES[at % SHAPES.len()];
+    let wrong = |why: &dyn std::fmt::Display| format!("{}, {shape}: {why}; skipped", held.kind);
+    let decoder = Decoder::new(held.recording.as_slice()).map_err(|error| wrong(&error))?;
+    let records = decoder.collect::<Result<Vec<Record>, _>>().map_err(|error| wrong(&error))?;
+    let mut recorded = Recorded::default();
+    for record in change(records) {
+        let Ok(()) = recorded.record(&record);
+    }
+    let settings: Vec<Setting> = held
+        .change
+        .iter()
+        .filter_map(|part| part.split_once('='))
+        .map(|(key, value)| Setting::new(key, value))
+        .collect();
+    let kind = match () {
+        () if settings.iter().any(|one| one.key == "cgroup") => Move::Cgroups,
+        () if settings.iter().any(|one| one.key == "kernel") => Move::Kernel,
+        () => Move::Settings,
+    };
+    let twin = floodline_twin::of(&recorded, &Options::default()).map_err(|error| wrong(&error))?;
+    let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
+    let before = told(held.kind, shape, held.kernel, recorded);
+    let prediction =
+        predict(&before, &twin, &settings, &mut measured, &mut Vec::new()).map_err(|error| wrong(&error))?;
+    let truth = |window: Window| {
+        let mut recorded = Recorded::default();
+        recorded.window = window;
+        told(held.kind, shape, held.kernel, recorded)
+    };
+    let all = [truth(held.before), truth(held.after)];
+    Ok(judge(&prediction, &Pair { kind, settings, before: 0, after: 1 }, &all, &Noise::new()))
+}
+
+fn told(kind: &str, shape: &str, kernel: KernelVersion, recorded: Recorded) -> One {
+    let (scenario, variant) = (kind.to_owned(), format!("({shape})"));
+    One { scenario, variant, kernel, began: 0, slowdown: None, recorded }
+}
+
+/// Without some samples; `is_kept` is told how many were before each.
+fn thinned(records: Vec<Record>, is_kept: impl Fn(usize) -> bool) -> Vec<Record> {
+    let mut at = 0;
+    let is_left = |record: &Record| match record {
+        Record::Sample(_) => {
+            at += 1;
+            is_kept(at - 1)
+        }
+        _ => true,
+    };
+    records.into_iter().filter(is_left).collect()
+}
+
+fn each_sample(records: Vec<Record>, change: fn(&mut Sample, usize)) -> Vec<Record> {
+    let mut at = 0;
+    let mut records = records;
+    for record in &mut records {
+        if let Record::Sample(sample) = record {
+            change(sample, at);
+            at += 1;
+        }
+    }
+    records
+}
+
+/// From the twelfth sample on, the counters of devices and of the machine begin anew, as after a device was attached again.
+fn stepped(sample: &mut Sample, at: usize) {
+    const LESS: u64 = 1 << 20;
+    if at < 12 {
+        return;
+    }
+    let less = |pages: Option<Pages>| pages.map(|pages| Pages(pages.0 % LESS));
+    (sample.host.nr_dirtied, sample.host.nr_written) = (less(sample.host.nr_dirtied), less(sample.host.nr_written));
+    let mut rows = sample.disks.rows().to_vec();
+    for (_, row) in &mut rows {
+        row.written = row.written.map(|bytes| Bytes(bytes.0 % (LESS << 9)));
+    }
+    sample.disks = Table::read(rows);
+}
+
+/// The counters of I/O of every other process may not be read.
+fn without_root(mut records: Vec<Record>) -> Vec<Record> {
+    for record in &mut records {
+        match record {
+            Record::Facts(facts) => facts.privileged = Some(false),
+            Record::Sample(sample) => {
+                let mut rows = sample.processes.rows().to_vec();
+                for (_, row) in rows.iter_mut().filter(|(id, _)| id.0 % 2 == 0) {
+                    *row = ProcessRow {
+                        rchar: None,
+                        wchar: None,
+                        syscr: None,
+                        syscw: None,
+                        read_bytes: None,
+                        write_bytes: None,
+                        cancelled_write_bytes: None,
+                        ..row.clone()
+                    };
+                }
+                sample.processes = Table::read(rows);
+            }
+            _ => {}
+        }
+    }
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_least_twenty_held_out_hosts_are_recorded_in_every_shape_and_one_is_predicted() {
+        assert!(held_out() >= 20, "{}", held_out());
+        let judged = one(0).expect("it has a twin");
+        assert!(!judged.figures.is_empty() || judged.refused > 0, "{judged:?}");
+    }
+}
