@@ -5,6 +5,7 @@
 
 use crate::harness::Run;
 use crate::lab::{guest, is_skipped, run};
+use floodline_fleet::thousands;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -230,7 +231,7 @@ fn table(truths: &[Truth], extent: Extent) -> String {
     let rows: Vec<_> = truths.iter().map(|truth| truth.rows(extent)).collect();
     for (at, (what, bytes, ..)) in rows.first().into_iter().flatten().enumerate() {
         let differs = rows.iter().any(|rows| rows[at].1 != *bytes);
-        let bytes = if differs { "what was not dropped".to_owned() } else { grouped(*bytes) };
+        let bytes = if differs { "what was not dropped".to_owned() } else { thousands(*bytes) };
         let _ = write!(text, "| {what} | {bytes} |");
         for rows in &rows {
             let _ = write!(text, " {} |", rows[at].3.map(percent).join(" · "));
@@ -260,19 +261,6 @@ fn table(truths: &[Truth], extent: Extent) -> String {
     line("the same: highest memory of the recorder, MiB", &|truth| {
         format!("{:.1}", truth.number("recorder", "hwm_kib") as f64 / 1024.0)
     });
-    text
-}
-
-/// A number with commas.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
     text
 }
 
