@@ -142,6 +142,19 @@ pub struct Check {
     pub is_met: bool,
 }
 
+/// The hard dirty limit of a cgroup or of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DirtyLimit {
+    /// Path of the cgroup (escaped); `None` is the machine.
+    pub cgroup: Option<String>,
+    /// Wanted, bytes.
+    pub expected_bytes: u64,
+    /// Found, bytes.
+    pub found_bytes: u64,
+    /// Whether they agree within a tenth.
+    pub is_met: bool,
+}
+
 /// Whether a change helped.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Benefit {
@@ -189,8 +202,44 @@ pub struct Verified {
     pub id: Option<u32>,
     /// Is it in force?
     pub in_force: Vec<Check>,
+    /// Limits that the change was expected to bring, beside those that are found. Empty where it moves none, or where they
+    /// cannot be read.
+    pub dirty_limits: Vec<DirtyLimit>,
     /// Did it help? `None` without recordings.
     pub benefit: Option<Benefit>,
+}
+
+/// Limits that the text names if they differ.
+const LIMITS_MAX: usize = 5;
+
+/// How limits of cgroups and of the machine agree.
+fn dirty_limits(limits: &[DirtyLimit]) -> String {
+    let mut text = String::new();
+    let met = limits.iter().filter(|limit| limit.is_met).count();
+    if let ([limit], 1) = (limits, met) {
+        let name = limit.cgroup.as_deref().unwrap_or("the machine");
+        let found = human::bytes(limit.found_bytes as f64);
+        let _ = writeln!(text, "  ok     dirty limit of {name}: {found}, as expected within 10 %");
+    } else if met > 0 {
+        let smallest = limits.iter().filter(|limit| limit.is_met).map(|limit| limit.found_bytes).min().unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "  ok     dirty limits of {met} of {} (cgroups and the machine): as expected within 10 %, smallest {}",
+            limits.len(),
+            human::bytes(smallest as f64)
+        );
+    }
+    let differing = limits.iter().filter(|limit| !limit.is_met);
+    for limit in differing.clone().take(LIMITS_MAX) {
+        let name = limit.cgroup.as_deref().unwrap_or("the machine");
+        let (expected, found) = (human::bytes(limit.expected_bytes as f64), human::bytes(limit.found_bytes as f64));
+        let _ = writeln!(text, "  differs  dirty limit of {name}: expected {expected}, found {found}");
+    }
+    let more = differing.count().saturating_sub(LIMITS_MAX);
+    if more > 0 {
+        let _ = writeln!(text, "  and {more} more; --format json has all");
+    }
+    text
 }
 
 /// Both answers as text.
@@ -207,6 +256,7 @@ pub fn verified(verified: &Verified) -> String {
                 }
             };
         }
+        text.push_str(&dirty_limits(&verified.dirty_limits));
     }
     let Some(benefit) = &verified.benefit else {
         if verified.id.is_some() {
@@ -380,6 +430,7 @@ mod tests {
             schema: VERIFIED,
             id: Some(4),
             in_force: vec![check],
+            dirty_limits: vec![],
             benefit: Some(benefit.clone()),
         });
         assert_eq!(
@@ -409,7 +460,13 @@ mod tests {
             predicted: None,
             switchback: Some(Switchback { blocks: 6, p: Some(0.031_25) }),
         };
-        let text = verified(&Verified { schema: VERIFIED, id: None, in_force: Vec::new(), benefit: Some(benefit) });
+        let text = verified(&Verified {
+            schema: VERIFIED,
+            id: None,
+            in_force: Vec::new(),
+            dirty_limits: Vec::new(),
+            benefit: Some(benefit),
+        });
         assert_eq!(
             text,
             "Did it help? Helped: stalls became fewer.\n  stall seconds per hour of writing: 720 without the change, 360 \
@@ -441,5 +498,30 @@ mod tests {
             history(&History { schema: HISTORY, changes: Vec::new() }),
             "floodline has changed nothing on this host\n"
         );
+    }
+
+    #[test]
+    fn limits_that_differ_are_named_and_the_others_counted() {
+        let limit = |cgroup: Option<&str>, expected_bytes: u64, found_bytes: u64| DirtyLimit {
+            cgroup: cgroup.map(str::to_owned),
+            expected_bytes,
+            found_bytes,
+            is_met: expected_bytes == found_bytes,
+        };
+        let text = dirty_limits(&[limit(None, 256 << 20, 256 << 20)]);
+        assert_eq!(text, "  ok     dirty limit of the machine: 256 MiB, as expected within 10 %\n");
+        let text = dirty_limits(&[
+            limit(None, 256 << 20, 256 << 20),
+            limit(Some("/a"), 1 << 20, 1 << 20),
+            limit(Some("/b"), 12 << 20, 1 << 20),
+        ]);
+        assert_eq!(
+            text,
+            "  ok     dirty limits of 2 of 3 (cgroups and the machine): as expected within 10 %, smallest 1.00 MiB\n  \
+             differs  dirty limit of /b: expected 12.0 MiB, found 1.00 MiB\n"
+        );
+        let many: Vec<DirtyLimit> = (0..7).map(|_| limit(Some("/b"), 2, 1)).collect();
+        assert!(dirty_limits(&many).ends_with("\n  and 2 more; --format json has all\n"));
+        assert_eq!(dirty_limits(&[]), "");
     }
 }

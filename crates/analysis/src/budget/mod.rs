@@ -4,6 +4,7 @@
 //! window. Where an input was not read the result is a stated bound and the input is named; nothing
 //! here is estimated.
 
+mod agreed;
 mod as_if;
 #[cfg(test)]
 mod as_if_tests;
@@ -24,6 +25,7 @@ mod throttled;
 mod wb;
 
 use crate::report::Evidence;
+pub use agreed::{Agreed, agreed};
 pub use as_if::{AS_IF_SCHEMA, AsIf, AsIfReport, AsIfRow, Assumed, NotAsIf, as_if, assume};
 pub use exact::{Exactness, Judge, Miss};
 use floodline_kernel::DirtyTunables;

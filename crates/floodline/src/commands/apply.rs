@@ -165,8 +165,13 @@ impl Apply {
         let trial = Trial { plan, is_inverse: false, design, difference: DIFFERENCE, probe };
         let (id, benefit) = try_by_turns(console, site, trial)?;
         console.note(&format!("trial {id} has ended, and the old values are in force"));
-        let verified =
-            view::Verified { schema: view::VERIFIED, id: None, in_force: Vec::new(), benefit: Some(benefit) };
+        let verified = view::Verified {
+            schema: view::VERIFIED,
+            id: None,
+            in_force: Vec::new(),
+            dirty_limits: Vec::new(),
+            benefit: Some(benefit),
+        };
         match self.format {
             Format::Text => console.print(&view::verified(&verified))?,
             Format::Json => console.print(&view::json(&verified).map_err(CliError::bug)?)?,

@@ -124,7 +124,8 @@ impl Budget {
     }
 }
 
-fn look(root: Option<&Path>) -> Result<Window, CliError> {
+/// One look at a host.
+pub(super) fn look(root: Option<&Path>) -> Result<Window, CliError> {
     let host = Host::open(root)?;
     let mut records = Vec::new();
     host.looks(NEEDS, None)(&mut records);

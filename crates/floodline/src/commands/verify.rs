@@ -3,16 +3,20 @@
 //! `floodline_tune::verify` and `floodline_tune::benefit`.
 
 use super::Run;
+use super::budget::look;
 use crate::console::{Console, Format};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::folded;
 use crate::trial::{Trial, parse_design, try_by_turns};
 use crate::tuning::{SiteArgs, tell_settled};
+use floodline_analysis::budget::{Agreed, AsIf, agreed};
 use floodline_record::window::Window;
 use floodline_tune::benefit::{Interval, Judgement, Loads, Verdict, Why, intervals, judge};
 use floodline_tune::error::TuneError;
 use floodline_tune::journal::{Entry, Journal};
+use floodline_tune::recover::Site;
+use floodline_tune::slot::Slot;
 use floodline_tune::switchback::{Design, inverse};
 use floodline_tune::verify::in_force;
 use floodline_view::change as view;
@@ -22,7 +26,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Parser)]
 #[command(
     name = "verify",
-    after_help = "In force: the values now, and what each program that applies sysctl.d would set at boot. Helped: the \
+    after_help = "In force: the values now, what each program that applies sysctl.d would set at boot, and the dirty limit of each cgroup, \
+        expected beside found. Helped: the \
         seconds in which tasks waited for I/O (PSI io some) per hour of writing, compared at like load. The verdict \
         is one of: helped, harmed, no difference larger than --difference, not enough (with the minutes it needs). You \
         may repeat the command while the recording after the change grows. If the change does nothing, at most one of 20 \
@@ -95,7 +100,12 @@ impl Run for Verify {
             false => None,
         };
         let loads = if self.any_load { Loads::Any } else { Loads::Alike };
-        let judged = recordings.map(|(before, after)| judge(&before, &after, loads, self.difference));
+        let sides = recordings.as_ref();
+        let judged = sides.map(|(before, after)| judge(&before.series, &after.series, loads, self.difference));
+        let dirty_limits = match &change {
+            Some((journal, _)) => dirty_limits(&self.site.site()?, journal, sides.map(|(before, _)| &before.window)),
+            None => Vec::new(),
+        };
         if judged.is_some_and(|judged| matches!(judged.verdict, Verdict::NotEnough { why: Why::OtherLoad, .. })) {
             console.note("a change that itself makes the writes fewer is judged with --any-load");
         }
@@ -107,6 +117,7 @@ impl Run for Verify {
             schema: view::VERIFIED,
             id: change.as_ref().map(|(journal, _)| journal.id),
             in_force: change.map(|(_, checks)| checks).unwrap_or_default(),
+            dirty_limits,
             benefit,
         };
         self.tell(console, verified)
@@ -163,7 +174,13 @@ impl Verify {
         let (_, checks) = self.check(console, Some(id))?;
         self.tell(
             console,
-            view::Verified { schema: view::VERIFIED, id: Some(id), in_force: checks, benefit: Some(benefit) },
+            view::Verified {
+                schema: view::VERIFIED,
+                id: Some(id),
+                in_force: checks,
+                dirty_limits: dirty_limits(&site, &journal, None),
+                benefit: Some(benefit),
+            },
         )
     }
 
@@ -205,15 +222,43 @@ fn because(why: Why) -> &'static str {
     }
 }
 
-/// The series of a recording.
-fn read(file: &Path) -> Result<Vec<Interval>, CliError> {
+/// A recording and its series.
+struct Side {
+    window: Window,
+    series: Vec<Interval>,
+}
+
+fn read(file: &Path) -> Result<Side, CliError> {
     let window: Window = folded(file, |window: &Window| window.samples)?;
     let series = intervals(&window);
     if series.is_empty() && window.samples > 1 {
         return Err(CliError::usage(format!("{} contains no pressure of I/O or no dirtied pages", file.display()))
             .hint("record on a kernel with PSI (CONFIG_PSI, psi=1): floodline record --for 10m -o FILE.flr"));
     }
-    Ok(series)
+    Ok(Side { window, series })
+}
+
+/// The limits that a change was expected to bring, by the recording before it where there is one, beside those of now. A host
+/// whose limits cannot be read has none.
+fn dirty_limits(site: &Site, journal: &Journal, before: Option<&Window>) -> Vec<view::DirtyLimit> {
+    let moved = journal.planned.slots.iter().map(Slot::new_shown);
+    let conditions: Vec<String> =
+        moved.filter(|name| name.starts_with("vm.dirty_") || name.contains("/memory.")).collect();
+    let root = site.host.is_imitated().then(|| site.host.root());
+    let agreed = || -> Option<Vec<Agreed>> {
+        let conditions: AsIf = conditions.join(",").parse().ok()?;
+        let now = look(root).ok()?;
+        agreed(before.unwrap_or(&now), &conditions, &now).ok()
+    };
+    let limits = agreed().unwrap_or_default().into_iter();
+    limits
+        .map(|limit| view::DirtyLimit {
+            is_met: limit.is_met(),
+            cgroup: limit.cgroup,
+            expected_bytes: limit.expected,
+            found_bytes: limit.found,
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -118,10 +118,14 @@ fn a_guard_that_starts_again_amid_the_writes_restores_at_once() {
     // The applier must not notice that its guard dies, nor the guard that its applier does.
     let pid = Pid::from_raw(i32::try_from(applier.id()).expect("a process id")).expect("a process id");
     kill_process(pid, Signal::STOP).expect("it is ours");
-    while let Some(guard) = host.guards().first() {
-        kill(*guard);
+    // None of the guard's processes may see another one end: it would restore.
+    let guards = host.guards();
+    for guard in &guards {
+        kill_process(Pid::from_raw(*guard).expect("a process id"), Signal::STOP).expect("it is ours");
     }
+    guards.into_iter().for_each(kill);
     applier.kill().and_then(|()| applier.wait()).expect("it is ours");
+    host.until("no process of the guard", || host.guards().is_empty());
     assert_ne!(host.values(), old());
     let started = Instant::now();
     assert_eq!(start_guard(&host), Some(0));
