@@ -74,6 +74,9 @@ impl From<NotACell> for Failure {
     fn from(error: NotACell) -> Failure {
         match &error {
             NotACell::SeveralVariants(_) => Failure::new(&error).hint("name one with variant="),
+            NotACell::UnknownVariant(name, names) => {
+                Failure::new(format!("unknown variant {name:?}")).hint(format!("its variants: {names}"))
+            }
             _ => Failure::new(error),
         }
     }
