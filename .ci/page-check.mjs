@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Opens pages of `floodline report` in a headless Chromium and fails on a console message, a request, a page wider than its
-// window, or a complaint of axe-core. Writes pictures (1280 and 400 columns, light and dark) and the print beside each page.
+// window, or a complaint of axe-core. Writes pictures (1280 and 400 columns, light and dark) and the print beside each page, and
+// prints how long each page takes: to its first paint, and on a CPU slowed 4 times until the script has drawn all plots.
 // node page-check.mjs PAGE.html…; CHROMIUM names the browser.
 import fs from "node:fs";
 import path from "node:path";
@@ -42,6 +43,23 @@ for (const file of process.argv.slice(2).map((name) => path.resolve(name))) {
     for (const found of violations) complain(`${file}: ${value}: ${found.id}: ${found.nodes.length} × ${found.nodes[0].html.slice(0, 100)}`);
   }
   await bare.close();
+  // Medians of some loads; nothing fails for them, as they depend on the machine.
+  const timed = async (rate) => {
+    const runs = [];
+    for (let run = 0; run < 7; run += 1) {
+      const fresh = await browser.newPage();
+      await fresh.setViewport({ width: 1280, height: 900 });
+      await fresh.emulateCPUThrottling(rate);
+      await fresh.goto(`file://${file}`);
+      const drawn = await fresh.waitForFunction(() => document.querySelectorAll("figure.plot").length === document.querySelectorAll("figure.live canvas").length && performance.now());
+      const paint = await fresh.waitForFunction(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+      runs.push([await paint.jsonValue(), await drawn.jsonValue()]);
+      await fresh.close();
+    }
+    return [0, 1].map((at) => Math.round(runs.map((run) => run[at]).sort((a, b) => a - b)[3]));
+  };
+  const [paint] = await timed(1), [, drawn] = await timed(4);
+  console.log(`${path.basename(file)}: ${Math.round(fs.statSync(file).size / 1024)} KiB, first paint after ${paint} ms, drawn after ${drawn} ms on a CPU slowed 4 times`);
 }
 await browser.close();
 console.log(`${process.argv.length - 2} pages, ${complaints} complaints`);

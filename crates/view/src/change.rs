@@ -224,7 +224,7 @@ fn dirty_limits(limits: &[DirtyLimit]) -> String {
         let smallest = limits.iter().filter(|limit| limit.is_met).map(|limit| limit.found_bytes).min().unwrap_or(0);
         let _ = writeln!(
             text,
-            "  ok     dirty limits of {met} of {} (cgroups and the machine): as expected within 10 %, smallest {}",
+            "  ok     dirty limits: {met} of {} as expected (within 10 %), smallest {}",
             limits.len(),
             human::bytes(smallest as f64)
         );
@@ -517,7 +517,7 @@ mod tests {
         ]);
         assert_eq!(
             text,
-            "  ok     dirty limits of 2 of 3 (cgroups and the machine): as expected within 10 %, smallest 1.00 MiB\n  \
+            "  ok     dirty limits: 2 of 3 as expected (within 10 %), smallest 1.00 MiB\n  \
              differs  dirty limit of /b: expected 12.0 MiB, found 1.00 MiB\n"
         );
         let many: Vec<DirtyLimit> = (0..7).map(|_| limit(Some("/b"), 2, 1)).collect();
