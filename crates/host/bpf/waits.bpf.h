@@ -22,6 +22,19 @@ struct file {
 	struct inode *f_inode;
 } KERNEL_TYPE;
 
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNEL_TYPE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNEL_TYPE;
+
+struct task_struct___files {
+	struct files_struct *files;
+} KERNEL_TYPE;
+
 #define UNUSED __attribute__((unused))
 
 /* Waits at least this long are told one by one. */
@@ -258,6 +271,69 @@ int on_fsync_done(__u64 *arguments UNUSED)
 	RUN(wait_ends());
 }
 
+static __always_inline int file_begins(struct file *file, int datasync)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	wait_begins(datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, BPF_CORE_READ(inode, i_sb, s_dev),
+		    BPF_CORE_READ(inode, i_ino), BPF_CORE_READ(inode, i_generation));
+	return 0;
+}
+
+/* Compilers inline vfs_fsync_range into fdatasync, and may inline it into fsync: then no call of it is seen. These are the
+ * system calls themselves. Where they call it, that call is a part of the same wait. */
+#if defined(TARGET_x86_64)
+struct pt_regs {
+	unsigned long di;
+} KERNEL_TYPE;
+#define SYSTEM_CALL(name) "__x64_sys_" name
+#define FIRST_ARGUMENT(registers) BPF_CORE_READ(registers, di)
+#elif defined(TARGET_aarch64)
+struct pt_regs {
+	__u64 regs[31];
+} KERNEL_TYPE;
+#define SYSTEM_CALL(name) "__arm64_sys_" name
+#define FIRST_ARGUMENT(registers) BPF_CORE_READ(registers, regs[0])
+#endif
+
+#ifdef SYSTEM_CALL
+static __always_inline int descriptor_begins(struct pt_regs *registers, int datasync)
+{
+	struct task_struct___files *task = (void *)bpf_get_current_task();
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	__u32 number = FIRST_ARGUMENT(registers);
+	struct file *file = NULL;
+
+	if (number < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + number);
+	return file ? file_begins(file, datasync) : 0;
+}
+
+SEC("fentry/" SYSTEM_CALL("fsync"))
+int on_fsync_call(__u64 *arguments)
+{
+	RUN(descriptor_begins((struct pt_regs *)arguments[0], 0));
+}
+
+SEC("fexit/" SYSTEM_CALL("fsync"))
+int on_fsync_call_done(__u64 *arguments UNUSED)
+{
+	RUN(wait_ends());
+}
+
+SEC("fentry/" SYSTEM_CALL("fdatasync"))
+int on_fdatasync_call(__u64 *arguments)
+{
+	RUN(descriptor_begins((struct pt_regs *)arguments[0], 1));
+}
+
+SEC("fexit/" SYSTEM_CALL("fdatasync"))
+int on_fdatasync_call_done(__u64 *arguments UNUSED)
+{
+	RUN(wait_ends());
+}
+#endif
+
 SEC("fentry/ksys_sync")
 int on_sync(__u64 *arguments UNUSED)
 {
@@ -270,20 +346,11 @@ int on_sync_done(__u64 *arguments UNUSED)
 	RUN(wait_ends());
 }
 
-static __always_inline int ext4_begins(struct file *file, int datasync)
-{
-	struct inode *inode = BPF_CORE_READ(file, f_inode);
-
-	wait_begins(datasync ? OPERATION_FDATASYNC : OPERATION_FSYNC, BPF_CORE_READ(inode, i_sb, s_dev),
-		    BPF_CORE_READ(inode, i_ino), BPF_CORE_READ(inode, i_generation));
-	return 0;
-}
-
 /* A part of a file is not told from a whole one here. */
 SEC("raw_tp/ext4_sync_file_enter")
 int on_ext4_sync_file(__u64 *arguments)
 {
-	RUN(ext4_begins((struct file *)arguments[0], arguments[1]));
+	RUN(file_begins((struct file *)arguments[0], arguments[1]));
 }
 
 SEC("raw_tp/ext4_sync_file_exit")

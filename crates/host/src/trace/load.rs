@@ -429,8 +429,18 @@ mod tests {
     #[test]
     fn programs_are_chosen_by_what_a_kernel_has() {
         let always = ["", "_spare1", "_spare2"].map(|end| format!("on_block_bio_queue{end}"));
-        let waits = ["on_fsync", "on_fsync_done", "on_sync", "on_sync_done", "on_sync_filesystem"];
-        let waits = [&waits[..], &["on_sync_filesystem_done"]].concat();
+        let syncs = ["on_fsync", "on_sync", "on_sync_filesystem"];
+        let calls = if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            &["on_fsync_call", "on_fdatasync_call"][..]
+        } else {
+            &[]
+        };
+        let waits: Vec<String> = [&syncs[..], calls]
+            .concat()
+            .into_iter()
+            .flat_map(|name| [name.to_owned(), format!("{name}_done")])
+            .collect();
+        let waits: Vec<&str> = waits.iter().map(String::as_str).collect();
         let check = |tracepoints: &[&'static str], functions, programs: &[&[&str]]| {
             let expect = programs.concat().into_iter().map(str::to_owned).chain(always.clone()).collect();
             assert_eq!(chosen(tracepoints, functions), expect);
