@@ -31,6 +31,7 @@ mod rewrite;
 mod schema;
 mod spare;
 mod table;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod wire;

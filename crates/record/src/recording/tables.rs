@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of a sample from their sections, and back to where the rows were taken from.
+
+use super::limits::{Spent, Stop};
+use super::schema::Mapping;
+use super::table::{self, Kept, Scratch};
+use super::wire::{Cursor, Malformed};
+use crate::id::EntityId;
+use crate::metric::Row;
+use crate::sample::{HostRow, Still, Table, TableVisitorMut};
+use crate::units::Nanos;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// Fills the tables of a sample from their sections.
+pub(super) struct GetTables<'a> {
+    pub(super) sections: &'a [Option<&'a [u8]>],
+    pub(super) mapping: &'a Mapping,
+    pub(super) before: &'a mut BTreeMap<&'static str, Box<dyn Any + Send>>,
+    /// The sample stands alone: rows before it count for nothing.
+    pub(super) keyframe: bool,
+    pub(super) spent: &'a mut Spent,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) lends: bool,
+    pub(super) now: Nanos,
+}
+
+/// A table that is up to date, and the time of the sample against which it is told.
+type Updated<'a, R> = (&'a mut Kept<R>, Option<Nanos>);
+
+impl GetTables<'_> {
+    /// Brings the rows of one table up to date; `None` when this sample does not have it. Beside them is the time of the
+    /// sample against which they are told; `None` where the sample stands alone.
+    fn rows<R: Row>(&mut self) -> Result<Option<Updated<'_, R>>, Stop> {
+        let found = self.mapping.tables.get(R::TABLE);
+        let section = found.and_then(|(number, _)| self.sections.get(*number).copied().flatten());
+        let (Some((_, columns)), Some(section)) = (found, section) else {
+            if self.keyframe {
+                self.before.remove(R::TABLE);
+            }
+            return Ok(None);
+        };
+        let before = self.before.entry(R::TABLE).or_insert_with(|| Box::new(Kept::<R>::default()));
+        let kept = before.downcast_mut::<Kept<R>>().ok_or(Malformed("two tables of one name"))?;
+        let known: Vec<EntityId> = match self.keyframe {
+            true => kept.rows.drain(..).map(|(id, _)| id).collect(),
+            false => Vec::new(),
+        };
+        table::get(&mut Cursor::new(section), self.scratch, kept, columns, |rows, added| {
+            let is_new = |id: &&EntityId| known.binary_search(id).is_err();
+            self.spent.rows(rows, added.iter().filter(is_new).count(), R::METRICS.len())
+        })?;
+        let since = std::mem::replace(&mut kept.at, self.now);
+        Ok(Some((kept, (!self.keyframe).then_some(since))))
+    }
+}
+
+impl TableVisitorMut for GetTables<'_> {
+    type Error = Stop;
+
+    fn host(&mut self, row: &mut HostRow) -> Result<(), Stop> {
+        match self.rows::<HostRow>()?.map(|(kept, _)| kept.rows.as_slice()) {
+            None => Ok(()),
+            Some([(EntityId(_), only)]) => {
+                row.clone_from(only);
+                Ok(())
+            }
+            Some(_) => Err(Malformed("the machine has one row").into()),
+        }
+    }
+
+    fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Stop> {
+        let lends = self.lends;
+        if let Some((kept, since)) = self.rows::<R>()? {
+            let (rows, still) = match lends {
+                true => (std::mem::take(&mut kept.rows), std::mem::take(&mut kept.still)),
+                false => (kept.rows.clone(), kept.still.clone()),
+            };
+            *table = Table::decoded(rows, since.map(|since| Still { since, rows: still }).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// Puts the rows of a sample back where they were taken from.
+pub(super) struct TakeBack<'a>(pub(super) &'a mut BTreeMap<&'static str, Box<dyn Any + Send>>);
+
+impl TableVisitorMut for TakeBack<'_> {
+    type Error = Infallible;
+
+    fn host(&mut self, _: &mut HostRow) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
+        let kept = self.0.get_mut(R::TABLE).and_then(|kept| kept.downcast_mut::<Kept<R>>());
+        if let (Some(kept), Some((rows, still))) = (kept, std::mem::take(table).into_decoded()) {
+            (kept.rows, kept.still) = (rows, still.rows);
+        }
+        Ok(())
+    }
+}
