@@ -16,17 +16,20 @@ pub struct BackgroundDomain {
     pub share: WbShare,
 }
 
-/// Whether there is background work for a wb with `reclaimable` dirty pages. `memcg` is given for a wb of
-/// a cgroup other than the root.
+/// Whether there is background work for a wb. `reclaimable` counts its dirty pages for a comparison with a threshold:
+/// exactly or not, as [`super::wb_dirty_is_exact`] has it. `memcg` is given for a wb of a cgroup other than the root.
 pub fn wb_over_bg_thresh(
     algorithm: &Algorithm,
-    reclaimable: u64,
+    reclaimable: impl Fn(u64) -> u64,
     global: &BackgroundDomain,
     memcg: Option<&BackgroundDomain>,
 ) -> bool {
     let over = |domain: &BackgroundDomain, share: &WbShare| {
-        domain.dirty > domain.bg_thresh
-            || reclaimable > wb_calc_thresh(algorithm, share, domain.bg_thresh, domain.dirty)
+        if domain.dirty > domain.bg_thresh {
+            return true;
+        }
+        let thresh = wb_calc_thresh(algorithm, share, domain.bg_thresh, domain.dirty);
+        reclaimable(thresh) > thresh
     };
     if over(global, &global.share) {
         return true;
@@ -50,7 +53,7 @@ mod tests {
         let global =
             BackgroundDomain { dirty: 10_000, bg_thresh: 600_000, share: WbShare::unlimited(algorithm, 10, 1000) };
         let memcg = BackgroundDomain { dirty: 100, bg_thresh: 1000, share: WbShare::unlimited(algorithm, 1, 1) };
-        assert_eq!(wb_over_bg_thresh(algorithm, reclaimable, &global, Some(&memcg)), expect, "{reclaimable}");
+        assert_eq!(wb_over_bg_thresh(algorithm, |_| reclaimable, &global, Some(&memcg)), expect, "{reclaimable}");
     }
 
     #[test]
@@ -69,15 +72,15 @@ mod tests {
             bg_thresh: 600_000,
             share: WbShare::unlimited(algorithm, 0, 1000),
         };
-        assert!(wb_over_bg_thresh(&linux(6, 10), 1, &global(&linux(6, 10)), None));
-        assert!(!wb_over_bg_thresh(&linux(6, 14), 1, &global(&linux(6, 14)), None));
-        assert!(!wb_over_bg_thresh(&linux(6, 10), 0, &global(&linux(6, 10)), None));
+        assert!(wb_over_bg_thresh(&linux(6, 10), |_| 1, &global(&linux(6, 10)), None));
+        assert!(!wb_over_bg_thresh(&linux(6, 14), |_| 1, &global(&linux(6, 14)), None));
+        assert!(!wb_over_bg_thresh(&linux(6, 10), |_| 0, &global(&linux(6, 10)), None));
     }
 
     #[test]
     fn a_domain_over_its_threshold_is_enough() {
         let global =
             BackgroundDomain { dirty: 600_001, bg_thresh: 600_000, share: WbShare::unlimited(&linux(6, 14), 1, 1) };
-        assert!(wb_over_bg_thresh(&linux(6, 14), 0, &global, None));
+        assert!(wb_over_bg_thresh(&linux(6, 14), |_| 0, &global, None));
     }
 }

@@ -226,7 +226,7 @@ fn background_work_begins_above_the_threshold() {
     let algorithm = of(6, 14);
     let over = |dirty| {
         let share = WbShare::unlimited(&algorithm, 1, 1);
-        wb_over_bg_thresh(&algorithm, 0, &BackgroundDomain { dirty, bg_thresh: 1000, share }, None)
+        wb_over_bg_thresh(&algorithm, |_| 0, &BackgroundDomain { dirty, bg_thresh: 1000, share }, None)
     };
     assert_eq!([1000, 1001].map(over), [false, true]);
 }
