@@ -84,6 +84,21 @@ pub fn fill(text: &str, letter: char, number: u64) -> String {
     filled
 }
 
+/// The number with which `fill(pattern, 'i', number)` is `text`; `None` where there is none, or no `{i}` to fill in.
+fn number_of(pattern: &str, text: &str) -> Option<u32> {
+    let (before, _) = pattern.split_once("{i}")?;
+    let times = pattern.matches("{i}").count();
+    // Each `{i}` is as long as the others.
+    let filled_in = text.len().checked_sub(pattern.len() - 3 * times)?;
+    let digits = text.get(before.len()..before.len() + filled_in / times)?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    let mut rest = text;
+    for (place, literal) in pattern.split("{i}").enumerate() {
+        rest = if place > 0 { rest.strip_prefix(digits)? } else { rest }.strip_prefix(literal)?;
+    }
+    if is_number && rest.is_empty() { digits.parse().ok() } else { None }
+}
+
 /// What a text within a step names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -101,9 +116,7 @@ impl Machine {
     /// The key of a cgroup that a text names: the key itself, or that of the group of which it names a member, such as
     /// `box0` of `box{i}`.
     pub(super) fn cgroup_key(&self, path: &str) -> Option<&str> {
-        let is_member = |key: &&String| {
-            (0..self.copies_of_cgroup(key)).any(|i| key.contains("{i}") && fill(key, 'i', i.into()) == path)
-        };
+        let is_member = |key: &&String| number_of(key, path).is_some_and(|i| i < self.copies_of_cgroup(key));
         let exact = self.cgroups.get_key_value(path).map(|(key, _)| key);
         exact.or_else(|| self.cgroups.keys().find(is_member)).map(String::as_str)
     }

@@ -43,8 +43,8 @@ pub use grid::{Grid, NotACell, NotAGrid};
 pub use keys::UsedKey;
 pub use load::{DEFAULT_VARIANT, TEXT_MAX};
 pub use machine::{
-    Backing, BdiKnobs, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Machine, Mount,
-    OverlayDirs, QueueKnobs,
+    Backing, BdiKnobs, Cgroup, CgroupMode, Controller, CopyBandwidth, Device, FsType, IoMax, Layout, Machine, Mount,
+    OverlayDirs, QueueKnobs, Stripes, WriteCache,
 };
 pub use mkfs::{Copies, Mkfs};
 pub use preset::{Copy, Database, JournaldLike, Logger, Mail, Pipeline, Preset, Program, RedisAof, Untar};
@@ -56,7 +56,7 @@ pub use quantity::{
 pub use random::Random;
 pub use real_program::{RealProgram, SHELL};
 pub use schema::schema;
-pub use service::{RedisSet, Sql, Syslog};
+pub use service::{Facility, Priority, RedisSet, Sql, Syslog};
 pub use step::{
     Anon, Barrier, CreateFiles, Fallocate, Files, Lasting, MmapStore, Mounting, Note, OnCgroup, OnFile, OnPath, Order,
     Parallel, Read, Rename, Repeat, SetLimits, Step, SyncCall, SyncEvery, Truncate, WaitFor, Write,

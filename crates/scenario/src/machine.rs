@@ -120,6 +120,12 @@ pub struct Device {
     /// Time a single request takes on the idle device, besides its transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Time>,
+    /// Time that each request under way adds to the latency of the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_latency: Option<Time>,
+    /// A cache that takes writes at the speed of the limits and drains more slowly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<WriteCache>,
     /// Whether it turns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rotational: bool,
@@ -166,6 +172,19 @@ impl Device {
     }
 }
 
+/// Write cache of a device: the fast cells of an SSD, or the memory of a disk or a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteCache {
+    /// Bytes that it holds.
+    pub size: ByteSize,
+    /// Bytes per second that leave it. A full cache takes no more than that.
+    pub drain: ByteRate,
+    /// Whether it is lost with the power: a flush waits until it is empty.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub volatile: bool,
+}
+
 /// What a block device is made of.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -186,6 +205,79 @@ pub enum Backing {
         /// Names of the devices it mirrors.
         members: Vec<String>,
     },
+    /// An md array of level 0: stripes.
+    Raid0(Stripes),
+    /// An md array of level 10 in its near layout with two copies: stripes over pairs of mirrors.
+    Raid10(Stripes),
+    /// A device-mapper target `linear` of LVM: one member after the other.
+    Linear {
+        /// Names of the devices.
+        members: Vec<String>,
+    },
+    /// A device-mapper target `striped` of LVM.
+    Striped(Stripes),
+}
+
+/// Stripes over devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stripes {
+    /// Names of the devices.
+    pub members: Vec<String>,
+    /// Bytes of one stripe on one member: 512 KiB of an md array where missing, 64 KiB of LVM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<ByteSize>,
+}
+
+/// How the bytes of a device lie on its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Each member holds all bytes.
+    Mirrors,
+    /// In stripes of this many bytes over all members.
+    Stripes(u64),
+    /// Stripes of this many bytes over mirrored pairs.
+    MirroredStripes(u64),
+    /// One member after the other.
+    Linear,
+}
+
+impl Backing {
+    /// The devices that it is made of, and how; `None` of a disk and of a file.
+    pub fn stack(&self) -> Option<(Layout, &[String])> {
+        let bytes = |chunk: Option<ByteSize>, usual: u64| chunk.map_or(usual, ByteSize::bytes);
+        Some(match self {
+            Backing::Disk | Backing::Loop { .. } => return None,
+            Backing::Raid1 { members } => (Layout::Mirrors, members),
+            Backing::Raid0(Stripes { members, chunk }) => (Layout::Stripes(bytes(*chunk, 512 << 10)), members),
+            Backing::Raid10(Stripes { members, chunk }) => (Layout::MirroredStripes(bytes(*chunk, 512 << 10)), members),
+            Backing::Striped(Stripes { members, chunk }) => (Layout::Stripes(bytes(*chunk, 64 << 10)), members),
+            Backing::Linear { members } => (Layout::Linear, members),
+        })
+    }
+
+    /// Its name in a scenario.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Backing::Disk => "disk",
+            Backing::Loop { .. } => "loop",
+            Backing::Raid1 { .. } => "raid1",
+            Backing::Raid0(_) => "raid0",
+            Backing::Raid10(_) => "raid10",
+            Backing::Linear { .. } => "linear",
+            Backing::Striped(_) => "striped",
+        }
+    }
+
+    /// Name of the md level; `None` of what is no md array.
+    pub fn md_level(&self) -> Option<&'static str> {
+        match self {
+            Backing::Raid1 { .. } => Some("raid1"),
+            Backing::Raid0(_) => Some("raid0"),
+            Backing::Raid10(_) => Some("raid10"),
+            Backing::Disk | Backing::Loop { .. } | Backing::Linear { .. } | Backing::Striped(_) => None,
+        }
+    }
 }
 
 /// Knobs of `/sys/class/bdi/NAME`.

@@ -165,6 +165,9 @@ pub struct Write {
     /// Each write returns when its data is durable (O_DSYNC).
     #[serde(default, skip_serializing_if = "is_default")]
     pub dsync: bool,
+    /// Requests under way at once, each on a thread of its own; 1 where missing.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub depth: u64,
     /// Cuts the file to nothing first (O_TRUNC).
     #[serde(default, skip_serializing_if = "is_default")]
     pub truncate: bool,
@@ -206,6 +209,9 @@ pub struct Read {
     /// Past the page cache (O_DIRECT).
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
+    /// Requests under way at once, each on a thread of its own; 1 where missing.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub depth: u64,
     /// Keeps what was read in anonymous memory, until an `anon` step says otherwise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keep: bool,
@@ -345,6 +351,10 @@ pub struct Mounting {
     /// All at the same moment, each on its own thread, instead of one after the other.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at_once: bool,
+    /// Unmounts a filesystem with open files, too (MNT_DETACH, `umount -l`): no path leads to it any more, and the last close
+    /// of its files writes it. For `umount`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lazy: bool,
 }
 
 /// A step that takes time.
@@ -485,6 +495,7 @@ impl Default for Write {
             size: None,
             direct: false,
             dsync: false,
+            depth: 1,
             truncate: false,
             sync: None,
         }
@@ -504,6 +515,7 @@ impl Default for Read {
             count: None,
             lasting: None,
             direct: false,
+            depth: 1,
             keep: false,
         }
     }

@@ -2,7 +2,7 @@
 //! What is wrong with the machine of a scenario.
 
 use super::{Complaints, is_plain_path, is_shown, letters};
-use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Machine, Mount};
+use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Layout, Machine, Mount};
 use crate::profile::{DEVICE_PROFILES, device_profile};
 use crate::sysctl::{EXCLUSIVE, RANGES, Sysctls};
 use std::collections::BTreeSet;
@@ -107,6 +107,22 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
     if device.read_preference.is_some_and(|percent| percent > 100) {
         complaints.add(&at("read_preference"), "it is a percentage, from 0 to 100");
     }
+    if device.write_cache.is_some() && device.rotational {
+        complaints.hint(&at("write_cache"), "write_cache is not supported on a rotating disk", "leave it out");
+    }
+    let drain = device.write_cache.map(|cache| cache.drain.0.0);
+    if drain == Some(0) || drain > device.write_bandwidth.map(|rate| rate.0.0).or(drain) {
+        complaints.add(&at("write_cache"), "drain must be above 0 and at most write_bandwidth");
+    } else if drain > device.bandwidth.map(|rate| rate.0.0).or(drain) {
+        complaints.add(&at("write_cache"), "drain must be above 0 and at most bandwidth");
+    }
+    if device.backing != Backing::Disk {
+        let of_disks =
+            [("write_cache", device.write_cache.is_some()), ("queued_latency", device.queued_latency.is_some())];
+        for (key, _) in of_disks.iter().filter(|(_, is_set)| *is_set) {
+            complaints.hint(&at(key), format!("{key} is supported on disks only"), "write it for the disks below it");
+        }
+    }
     let zeros = [
         ("bandwidth", device.bandwidth.is_some_and(|rate| rate.0.0 == 0)),
         ("iops", device.iops.is_some_and(|rate| rate.0.0 == 0)),
@@ -137,15 +153,30 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
                 complaints.add(&at("backing"), format!("{file:?} is no path on another mount of this machine"));
             }
         }
-        Backing::Raid1 { members } => {
-            if !(2..=MEMBERS_MAX).contains(&members.len()) {
-                complaints.add(&at("backing"), format!("an array of level 1 has 2 to {MEMBERS_MAX} members"));
+        stacked => {
+            let Some((layout, members)) = stacked.stack() else { return };
+            let least = match layout {
+                Layout::Linear => 1,
+                Layout::Mirrors | Layout::Stripes(_) => 2,
+                Layout::MirroredStripes(_) => 4,
+            };
+            if !(least..=MEMBERS_MAX).contains(&members.len()) {
+                let message = format!("{} needs {least} to {MEMBERS_MAX} members", stacked.kind());
+                complaints.add(&at("backing"), message);
                 return;
+            }
+            if matches!(layout, Layout::MirroredStripes(_)) && members.len() % 2 == 1 {
+                complaints.add(&at("backing"), "raid10 needs an even number of members");
+            }
+            if let Layout::Stripes(chunk) | Layout::MirroredStripes(chunk) = layout
+                && (!chunk.is_power_of_two() || !(4096..=64 << 20).contains(&chunk))
+            {
+                complaints.add(&at("backing"), "chunk is a power of two from 4 KiB to 64 MiB");
             }
             if device.size.is_some() {
                 complaints.hint(
                     &at("size"),
-                    "an array is as large as its smallest member",
+                    "it takes no size: that follows from its members",
                     format!("remove size, or in a variant write unset = [\"machine.devices.{name}.size\"]"),
                 );
             }

@@ -254,10 +254,17 @@ mod tests {
             format!("{head}{chain}[workload.tasks.t03000]\nsteps = [\"sync\"]\n"),
             "too many names that refer to others",
         );
+        // Members of a group of cgroups are found by their number, not by trying every copy.
+        let group = "[machine.cgroups.\"b{i}\"]\ninstances = 65_535\n";
+        let steps = many(20_000, &|_| "{ move_to = { cgroup = \"b65534\" } },\n".to_owned());
+        check(
+            format!("{head}{group}[workload.tasks.t]\nsteps = [{steps}{{ move_to = {{ cgroup = \"b65535\" }} }}]\n"),
+            "no cgroup is called \"b65535\"",
+        );
         let members = many(50_000, &|_| "\"d\",".to_owned());
         check(
             format!("{head}[machine.devices.a]\nbacking = {{ raid1 = {{ members = [{members}] }} }}\n{task}"),
-            "an array of level 1 has 2 to 32 members",
+            "raid1 needs 2 to 32 members",
         );
     }
 

@@ -58,6 +58,8 @@ fn task(scenario: &Scenario, name: &str, task: &Task, complaints: &mut Complaint
     }
     if let Some(cgroup) = &task.cgroup
         && cgroup != "/"
+        && !scenario.machine.cgroups.contains_key(cgroup)
+        && complaints.spend(scenario.machine.cgroups.len())
         && scenario.machine.cgroup_key(cgroup).is_none()
     {
         let key = [&here[..], &["cgroup"]].concat();
@@ -128,7 +130,12 @@ fn step(at: &At<'_>, step: &Step, task: &Task, complaints: &mut Complaints) {
             complaints.hint(&key, "no task ends before every setup is done", "use a barrier");
         }
         Step::Unlink(unlink) => several(&unlink.file, unlink.files, unlink.files_per_dir, &key, complaints),
-        Step::Mount(mounting) | Step::Umount(mounting) => self::mounting(at, mounting, &key, complaints),
+        Step::Mount(mounting) | Step::Umount(mounting) => {
+            self::mounting(at, mounting, &key, complaints);
+            if mounting.lazy && matches!(step, Step::Mount(_)) {
+                complaints.hint(&key, "lazy is for umount", "leave it out");
+            }
+        }
         Step::Repeat(repeat) => self::repeat(at, repeat, task, &key, complaints),
         Step::Parallel(parallel) => self::parallel(at, parallel, task, &key, complaints),
         Step::SetLimits(set) => set_limits(at, set, &key, complaints),
@@ -213,8 +220,12 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
                     let parts = |text: &str| text.split('/').count();
                     parts(known) == parts(text) && known.split('/').zip(text.split('/')).all(|(a, b)| same_part(a, b))
                 };
-                let is_there = text == "/" || machine.cgroups.contains_key(text.as_str());
-                if !is_there && !machine.cgroups.keys().any(|known| same(&known)) {
+                // A number that is filled in later may be that of any copy.
+                let is_there = match text.contains('{') {
+                    true => machine.cgroups.keys().any(|known| same(&known)),
+                    false => text == "/" || machine.cgroup_key(text).is_some(),
+                };
+                if !is_there {
                     complaints.unknown(key, "cgroup", text, machine.cgroups.keys());
                 }
             }
@@ -231,6 +242,10 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
 fn write(write: &Write, key: &[&str], complaints: &mut Complaints) {
     block(write.block, write.direct, key, complaints);
     sync(write.sync.as_ref(), key, complaints);
+    depth(write.depth, key, complaints);
+    if write.depth > 1 && write.order == Order::Append {
+        complaints.add(key, "order = \"append\" takes no depth");
+    }
     if write.sync.as_ref().is_some_and(|sync| sync.call == SyncCall::Msync) {
         complaints.hint(key, "msync is for mappings", "write call = \"fdatasync\"");
     }
@@ -242,8 +257,28 @@ fn write(write: &Write, key: &[&str], complaints: &mut Complaints) {
     }
 }
 
+/// More requests under way than any queue of a device takes.
+const DEPTH_OF_REQUESTS_MAX: u64 = 256;
+
+fn depth(depth: u64, key: &[&str], complaints: &mut Complaints) {
+    if depth == 0 || depth > DEPTH_OF_REQUESTS_MAX {
+        complaints.add(key, format!("depth is 1 to {DEPTH_OF_REQUESTS_MAX}"));
+    }
+}
+
 fn read(read: &Read, key: &[&str], complaints: &mut Complaints) {
     block(read.block, read.direct, key, complaints);
+    depth(read.depth, key, complaints);
+    if read.depth > 1 && (read.keep || read.files.is_some()) {
+        complaints.add(key, "depth cannot be combined with files or keep");
+    }
+    if read.depth > 1 && !read.direct && read.order == Order::Sequential {
+        complaints.hint(
+            key,
+            "depth is not supported for buffered sequential reads",
+            "write direct = true or order = \"random\"",
+        );
+    }
     if read.order == Order::Append {
         complaints.add(key, "reading cannot append");
     }

@@ -108,6 +108,22 @@ pub enum Op<'s> {
         /// Whether the bytes stay in anonymous memory.
         keep: bool,
     },
+    /// Starts a read or write once fewer than `depth` are under way, and does not wait for it. It is measured as `read` or
+    /// `write` when it is done.
+    Submit {
+        /// The file.
+        slot: Slot,
+        /// Which of the two.
+        is_write: bool,
+        /// Where, in bytes.
+        offset: u64,
+        /// How many bytes.
+        length: u64,
+        /// Requests under way, this one included.
+        depth: u64,
+    },
+    /// Waits for every submitted request.
+    Drain,
     /// Map a file for stores, extending it to this many bytes.
     Map {
         /// The file.

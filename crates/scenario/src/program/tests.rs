@@ -37,6 +37,10 @@ fn operations(steps: &str, length: u64) -> Vec<String> {
             Op::Open { path, .. } => told.push(format!("open {path}")),
             Op::Write { offset, length, .. } => told.push(format!("write {offset:?} {length}")),
             Op::Read { offset, length, .. } => told.push(format!("read {offset} {length}")),
+            Op::Submit { is_write, offset, length, depth, .. } => {
+                let verb = if is_write { "write" } else { "read" };
+                told.push(format!("{verb} {offset} {length} of {depth}"));
+            }
             Op::Durable(call, _) => told.push(format!("{call:?}")),
             Op::Unlink(path) => told.push(format!("unlink {path}")),
             Op::CreateFile { path, .. } => told.push(format!("create {path}")),
@@ -204,4 +208,22 @@ fn branches_are_threads_of_their_own() {
     assert_eq!(barriers.round("x"), 0);
     barriers.arrive(0, "x");
     assert_eq!(barriers.round("x"), 1);
+}
+
+#[test]
+fn requests_under_way_end_before_a_sync_and_before_the_next_step() {
+    let write = operations(
+        r#"{ write = { file = "/data/a", block = "4 KiB", count = 3, depth = 8, sync = { call = "fdatasync", after = 2 } } }, "sync""#,
+        0,
+    );
+    let expect =
+        "open /data/a, write 0 4096 of 8, write 4096 4096 of 8, Drain, Fdatasync, write 8192 4096 of 8, Drain, Plain";
+    assert_eq!(write.join(", "), expect);
+    let read = operations(r#"{ read = { file = "/data/a", block = "8 KiB", direct = true, depth = 2 } }"#, 20_000);
+    assert_eq!(read.join(", "), "open /data/a, read 0 8192 of 2, read 8192 8192 of 2, read 16384 8192 of 2, Drain");
+    let total = operations(
+        r#"{ read = { file = "/data/a", block = "8 KiB", direct = true, depth = 2, total = "24 KiB" } }"#,
+        16_384,
+    );
+    assert_eq!(total.join(", "), "open /data/a, read 0 8192 of 2, read 8192 8192 of 2, read 0 8192 of 2, Drain");
 }

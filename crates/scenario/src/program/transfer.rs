@@ -6,7 +6,7 @@ use super::frame::Turn;
 use super::repeat::End;
 use super::{Access, Answer, Op, Slot, State, Target, Way, later, numbered};
 use crate::quantity::ByteSize;
-use crate::step::{Order, Read, Write};
+use crate::step::{Order, Read, SyncCall, Write};
 use floodline_record::units::Nanos;
 use std::borrow::Cow;
 
@@ -45,6 +45,10 @@ enum WriteStage {
     Due,
     Write,
     Wrote,
+    /// All that was submitted is done.
+    Sync(SyncCall),
+    Over,
+    Ended,
 }
 
 impl<'s> Writing<'s> {
@@ -91,7 +95,8 @@ impl<'s> Writing<'s> {
                 WriteStage::Due => {
                     let due = step.rate.map_or(self.start, |rate| later(self.start, rate.due(self.n, step.block)));
                     if self.end.is_reached(self.n, due, now) {
-                        return Ok(Turn::Pop);
+                        self.stage = WriteStage::Over;
+                        continue;
                     }
                     self.stage = WriteStage::Write;
                     return Ok(Turn::Op(Op::SleepUntil(due)));
@@ -105,10 +110,22 @@ impl<'s> Writing<'s> {
                     self.n += 1;
                     self.stage = WriteStage::Due;
                     if let Some(call) = call {
-                        let durable = state.durable_at(call, Target::Open(self.slot), &step.file)?;
-                        return Ok(Turn::Op(durable));
+                        self.stage = WriteStage::Sync(call);
+                        if step.depth > 1 {
+                            return Ok(Turn::Op(Op::Drain));
+                        }
                     }
                 }
+                WriteStage::Sync(call) => {
+                    self.stage = WriteStage::Due;
+                    let durable = state.durable_at(call, Target::Open(self.slot), &step.file)?;
+                    return Ok(Turn::Op(durable));
+                }
+                WriteStage::Over if step.depth > 1 => {
+                    self.stage = WriteStage::Ended;
+                    return Ok(Turn::Op(Op::Drain));
+                }
+                WriteStage::Over | WriteStage::Ended => return Ok(Turn::Pop),
             }
         }
     }
@@ -127,7 +144,12 @@ impl<'s> Writing<'s> {
         if let Some(offset) = offset {
             state.file(self.slot).cursor = offset.saturating_add(length);
         }
-        Op::Write { slot: self.slot, offset, length }
+        match offset {
+            Some(offset) if step.depth > 1 => {
+                Op::Submit { slot: self.slot, is_write: true, offset, length, depth: step.depth }
+            }
+            _ => Op::Write { slot: self.slot, offset, length },
+        }
     }
 }
 
@@ -153,6 +175,8 @@ enum ReadStage {
     Due,
     Read,
     Got(u64),
+    Over,
+    Ended,
 }
 
 impl<'s> Reading<'s> {
@@ -198,26 +222,44 @@ impl<'s> Reading<'s> {
                 ReadStage::Due => {
                     let due = step.rate.map_or(self.start, |rate| later(self.start, rate.due(self.n, step.block)));
                     if self.end.is_reached(self.n, due, now) {
-                        return Turn::Pop;
+                        self.stage = ReadStage::Over;
+                        continue;
                     }
                     self.stage = ReadStage::Read;
                     return Turn::Op(Op::SleepUntil(due));
                 }
                 ReadStage::Read => {
-                    let Some(offset) = self.offset(state) else { return Turn::Pop };
-                    self.stage = ReadStage::Got(offset);
+                    let Some(offset) = self.offset(state) else {
+                        self.stage = ReadStage::Over;
+                        continue;
+                    };
                     let length = block.min(self.left);
+                    if step.depth > 1 {
+                        // Where the next one goes is known before this one is done.
+                        self.got(state, offset, length.min(self.length.saturating_sub(offset)));
+                        let (slot, depth) = (self.slot, step.depth);
+                        return Turn::Op(Op::Submit { slot, is_write: false, offset, length, depth });
+                    }
+                    self.stage = ReadStage::Got(offset);
                     return Turn::Op(Op::Read { slot: self.slot, offset, length, keep: step.keep });
                 }
                 ReadStage::Got(offset) => {
-                    let got = bytes(answer);
-                    self.left -= got.min(self.left);
-                    state.file(self.slot).cursor = if got == 0 { self.length } else { offset.saturating_add(got) };
-                    self.n += 1;
-                    self.stage = ReadStage::Due;
+                    self.got(state, offset, bytes(answer));
                 }
+                ReadStage::Over if step.depth > 1 => {
+                    self.stage = ReadStage::Ended;
+                    return Turn::Op(Op::Drain);
+                }
+                ReadStage::Over | ReadStage::Ended => return Turn::Pop,
             }
         }
+    }
+
+    fn got(&mut self, state: &mut State, offset: u64, got: u64) {
+        self.left -= got.min(self.left);
+        state.file(self.slot).cursor = if got == 0 { self.length } else { offset.saturating_add(got) };
+        self.n += 1;
+        self.stage = ReadStage::Due;
     }
 
     /// Where the next block is; `None` at the end of the file, if the step names no other end.

@@ -26,3 +26,25 @@ fn a_real_program_has_the_numbers_of_its_copy_and_a_package_that_can_be_one() {
     let problems = problems(&text("bash", "run/s"));
     assert!(problems.len() == 1 && problems[0].contains("\"run/s\" is not an absolute path"), "{problems:?}");
 }
+
+#[test]
+fn a_client_of_journald_names_facility_and_priority() {
+    let text = |keys: &str| {
+        with_step(&format!(
+            "{{ syslog = {{ socket = \"/run/s\", messages = \"5/s\", message = \"100 B\", count = 3{keys} }} }}"
+        ))
+    };
+    let check = |keys: &str, expect: u8| {
+        let file = parsed(&text(keys));
+        let again = parsed(&file.variants["default"].to_toml().unwrap());
+        let copies = again.variants["default"].task_copies();
+        let Step::Syslog(step) = &copies[0].steps[0] else { panic!("{copies:?}") };
+        assert_eq!(step.pri(), expect, "{keys}");
+    };
+    check("", 13);
+    check(", priority = \"crit\"", 10);
+    check(", facility = \"kern\", priority = \"emerg\"", 0);
+    check(", facility = \"local7\", priority = \"debug\"", 191);
+    let problems = problems(&text(", priority = \"critical\""));
+    assert!(problems.len() == 1 && problems[0].contains("unknown word \"critical\""), "{problems:?}");
+}
