@@ -6,6 +6,7 @@
 use crate::arena::{BdiId, CgId, InodeId, PidId, WbId};
 use crate::engine::Sim;
 use crate::wb::{Domain, Reason, Work};
+use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
 use floodline_kernel::{
     DirtyThrottleControl, RatelimitSample, dirty_poll_interval, foreign_flush_pages, task_ratelimit,
@@ -236,8 +237,9 @@ impl World {
             }
         };
         let w = &self.wbs[wb];
-        let (elapsed, dirtied) = (now.saturating_sub(w.bw_stamp).max(1), w.dirtied - w.dirtied_stamp);
-        let written = w.written - w.written_stamp;
+        let (now_dirtied, now_written) = (self.wb_stat(wb, WbStat::Dirtied), self.wb_stat(wb, WbStat::Written));
+        let (elapsed, dirtied) = (now.saturating_sub(w.bw_stamp).max(1), now_dirtied - w.dirtied_stamp);
+        let written = now_written - w.written_stamp;
         let avg = w.bandwidth.avg_write_bandwidth;
         let strictlimit = self.bdis[w.bdi].strictlimit;
         let sample = |pos_ratio| RatelimitSample { pos_ratio, avg_write_bandwidth: avg, dirtied, elapsed, strictlimit };
@@ -252,7 +254,7 @@ impl World {
         }
         let w = &mut self.wbs[wb];
         w.ratelimit = rates;
-        (w.bw_stamp, w.dirtied_stamp, w.written_stamp) = (now, w.dirtied, w.written);
+        (w.bw_stamp, w.dirtied_stamp, w.written_stamp) = (now, now_dirtied, now_written);
         self.wb_update_write_bandwidth(wb, elapsed, written);
     }
 

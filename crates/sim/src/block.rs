@@ -11,8 +11,10 @@ use crate::loop_device::LoopFile;
 use crate::media::{Media, Streams};
 use crate::process::io_schedule;
 use crate::raid1::Mirror;
+use crate::stripes::Stack;
 use crate::wbt::Wbt;
 use crate::world::World;
+use crate::write_cache::WriteCache;
 use floodline_record::id::DevId;
 
 /// Pages of 4 KiB in one bio (`BIO_MAX_VECS`).
@@ -141,6 +143,10 @@ pub(crate) struct Block {
     pub(crate) flush_bandwidth: u64,
     /// Bytes in its cache.
     unflushed: u64,
+    /// What each request under way adds to the latency of the next one, ns.
+    pub(crate) queued_latency: u64,
+    /// The cache that a scenario gives it.
+    pub(crate) write_cache: Option<WriteCache>,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
     /// Caps of both ways together.
@@ -151,6 +157,8 @@ pub(crate) struct Block {
     pub(crate) streams: Option<Streams>,
     /// The members of an array.
     pub(crate) mirrors: Vec<Mirror>,
+    /// How it lies on them.
+    pub(crate) stack: Option<Stack>,
     /// The file of a loop device.
     pub(crate) loop_file: Option<LoopFile>,
     /// Limits of cgroups.
@@ -204,12 +212,15 @@ impl Block {
             flush_latency: None,
             flush_bandwidth: 0,
             unflushed: 0,
+            queued_latency: 0,
+            write_cache: None,
             read: Lane::default(),
             write: Lane::default(),
             total: Lane::default(),
             media: None,
             streams: None,
             mirrors: Vec::new(),
+            stack: None,
             loop_file: None,
             throttle: Throttle::default(),
             wbt: Wbt::off(),
@@ -242,9 +253,11 @@ impl Block {
         let (start, latency) = if request.way == Way::Flush {
             let bytes = std::mem::take(&mut self.unflushed);
             let takes = if self.flush_bandwidth == 0 { 0 } else { time_of(bytes, self.flush_bandwidth) };
-            (now.saturating_add(takes), self.flush_latency.unwrap_or(self.latency))
+            let drained = self.write_cache.as_mut().map_or(now, |cache| cache.flush(now));
+            (drained.max(now.saturating_add(takes)), self.flush_latency.unwrap_or(self.latency))
         } else {
-            (self.transfer(now, request), self.latency)
+            let queued = self.queued_latency.saturating_mul(self.in_flight.into());
+            (self.transfer(now, request), self.latency.saturating_add(queued))
         };
         (start.saturating_add(latency), self.admit(now, request))
     }
@@ -260,6 +273,9 @@ impl Block {
         };
         if self.total.bandwidth > 0 || self.total.iops > 0 {
             at = at.max(self.total.serve(now, request.bytes));
+        }
+        if let (Way::Write, Some(cache)) = (request.way, &mut self.write_cache) {
+            at = cache.take(at, request.bytes);
         }
         match (request.way, &mut self.streams) {
             (Way::Read, Some(streams)) => at = at.max(streams.serve(now, request)),
@@ -338,8 +354,25 @@ pub(crate) async fn enter_queue(sim: &Sim, device: BlockId, request: &Request, e
 /// Hands a request to a device and waits until it is done.
 pub(crate) async fn submit_and_wait(sim: &Sim, device: BlockId, request: Request, waits: &'static str) {
     // The ticket of this process changes with every sleep: complete into a cell of its own.
-    let slot = sim.w().completions.open();
-    submit(sim, device, Request { done: Done::Complete(slot), ..request }).await;
+    submit_all_and_wait(sim, device, &[request], waits).await;
+}
+
+/// Hands requests to a device, each as soon as its queue takes it, and waits until all are done.
+pub(crate) async fn submit_all_and_wait(sim: &Sim, device: BlockId, requests: &[Request], waits: &'static str) {
+    let mut slots = Vec::with_capacity(requests.len());
+    for request in requests {
+        let slot = sim.w().completions.open();
+        submit(sim, device, Request { done: Done::Complete(slot), ..*request }).await;
+        slots.push(slot);
+    }
+    for slot in slots {
+        completed(sim, slot, waits).await;
+    }
+    woken(sim).await;
+}
+
+/// Waits for a cell of `completions`, and gives it back.
+async fn completed(sim: &Sim, slot: u32, waits: &'static str) {
     io_schedule(sim, async {
         loop {
             {
@@ -355,7 +388,6 @@ pub(crate) async fn submit_and_wait(sim: &Sim, device: BlockId, request: Request
         }
     })
     .await;
-    woken(sim).await;
 }
 
 /// The CPU time that waiting for a request takes.

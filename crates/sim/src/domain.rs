@@ -130,7 +130,7 @@ impl World {
         match w.known_limits.0.get() {
             (known, wb_thresh, wb_bg_thresh) if known == of => {
                 (global.wb_thresh, global.wb_bg_thresh) = (wb_thresh, wb_bg_thresh);
-                global.wb_dirty = w.reclaimable + w.writeback;
+                global.wb_dirty = self.wb_dirty(wb, wb_thresh);
             }
             _ => {
                 self.wb_dirty_limits_in(wb, &self.wb_share(wb), global);
@@ -142,7 +142,7 @@ impl World {
     fn wb_dirty_limits_in(&self, wb: WbId, share: &WbShare, dtc: &mut DirtyThrottleControl) {
         dtc.wb_thresh = wb_calc_thresh(&self.behaviour.arithmetic, share, dtc.thresh, dtc.dirty);
         dtc.wb_bg_thresh = wb_bg_thresh(dtc.wb_thresh, dtc.bg_thresh, dtc.thresh);
-        dtc.wb_dirty = self.wbs[wb].reclaimable + self.wbs[wb].writeback;
+        dtc.wb_dirty = self.wb_dirty(wb, dtc.wb_thresh);
     }
 
     /// Whether there is background work for a wb.
@@ -157,7 +157,8 @@ impl World {
         let (memcg, share) = (self.wbs[wb].memcg, self.wb_share(wb));
         let m = (memcg != CgId::ROOT && self.behaviour.arithmetic.memcg_domain)
             .then(|| domain(&self.mdtc(memcg, false, &global), self.memcg_share(wb, share)));
-        wb_over_bg_thresh(&self.behaviour.arithmetic, self.wbs[wb].reclaimable, &domain(&global, share), m.as_ref())
+        let reclaimable = |thresh| self.wb_reclaimable(wb, thresh);
+        wb_over_bg_thresh(&self.behaviour.arithmetic, reclaimable, &domain(&global, share), m.as_ref())
     }
 
     /// The threshold of a wb as debugfs shows it: the smaller of its shares.

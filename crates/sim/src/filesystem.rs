@@ -51,6 +51,8 @@ pub(crate) struct Superblock {
     pub(crate) atime: Atime,
     pub(crate) options: String,
     pub(crate) is_mounted: bool,
+    /// Unmounted lazily while files of it were open: the last close of them shuts it down.
+    pub(crate) is_detached: bool,
     /// Files that are open by names below its mount point.
     pub(crate) opened: u64,
     /// Held while it is unmounted: no flusher gets in.
@@ -173,10 +175,16 @@ impl World {
         [BLOCK_BITMAP, GROUP_DESCRIPTOR, self.inodes[inode].block]
     }
 
-    /// Those that a directory changes, the last one that was made.
+    /// Those that the name of a directory changes, the last one that was made.
     pub(crate) fn dir_blocks(&self, sb: SbId) -> [u64; 5] {
         let sb_of = &self.sbs[sb];
         self.named_blocks(sb, inode_block(sb_of.journal.as_ref(), sb_of.created))
+    }
+
+    /// The block that changes when a directory comes or goes, besides those of its name: ext4 gives it a block. XFS keeps
+    /// a small one in its inode.
+    pub(crate) fn dir_bitmap(&self, sb: SbId) -> Option<u64> {
+        self.sbs[sb].metadata.map(|_| BLOCK_BITMAP)
     }
 
     /// What the name of an inode in this block changes.

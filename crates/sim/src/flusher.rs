@@ -74,8 +74,11 @@ impl World {
             let w = &mut self.wbs[wb];
             let (work, next) = match *stage {
                 Stage::Queued => {
-                    w.running = true;
+                    let begins = !std::mem::replace(&mut w.running, true);
                     let work = w.work.pop_front();
+                    if begins {
+                        self.wb_place_flusher(wb);
+                    }
                     let next = if work.is_some() { Stage::Queued } else { Stage::All };
                     (work, next)
                 }
@@ -288,6 +291,7 @@ async fn writeback(sim: &Sim, wb: WbId, work: &Work) {
                     is_sync: work.is_sync,
                     is_tagged: work.is_tagged,
                     is_cyclic: !work.is_sync && !work.is_tagged,
+                    by_flusher: true,
                     nr_to_write: chunk,
                     class: if is_background { Class::Background } else { Class::Normal },
                     range: None,

@@ -3,7 +3,7 @@
 
 use crate::SimError;
 use floodline_record::nearest::nearest;
-use floodline_scenario::{FsType, Scenario, UsedKey};
+use floodline_scenario::{Backing, FsType, Scenario, UsedKey};
 
 /// One pattern a line, as in `Scenario::not_honoured`.
 const HONOURED: &[&str] = &[
@@ -26,6 +26,10 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.size",
     "machine.devices.*.backing = disk",
     "machine.devices.*.backing.raid1.**",
+    "machine.devices.*.backing.raid0.**",
+    "machine.devices.*.backing.raid10.**",
+    "machine.devices.*.backing.linear.**",
+    "machine.devices.*.backing.striped.**",
     "machine.devices.*.write_bandwidth",
     "machine.devices.*.read_bandwidth",
     "machine.devices.*.write_iops",
@@ -35,6 +39,8 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.burst",
     "machine.devices.*.read_stream",
     "machine.devices.*.read_preference",
+    "machine.devices.*.queued_latency",
+    "machine.devices.*.write_cache.**",
     "machine.devices.*.latency",
     "machine.devices.*.rotational",
     "machine.devices.*.seek",
@@ -148,6 +154,12 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
     let machine = &scenario.machine;
     let mut said = Vec::new();
     for (name, device) in &machine.devices {
+        let rates = [device.bandwidth, device.write_bandwidth, device.read_bandwidth];
+        let requests = [device.iops, device.write_iops, device.read_iops];
+        let is_limited = rates.iter().any(Option::is_some) || requests.iter().any(Option::is_some);
+        if device.backing != Backing::Disk && (is_limited || device.latency.is_some()) {
+            said.push(format!("limits and latency of {name} have no effect: only those of the disks below it have"));
+        }
         if let Some(scheduler) = device.queue.scheduler.as_deref().filter(|scheduler| *scheduler != "none") {
             let wbt = if scheduler == "bfq" { ", but switches writeback throttling off" } else { "" };
             said.push(format!("{scheduler} of {name} orders requests as none does{wbt}"));

@@ -9,6 +9,7 @@ use crate::conserved::{Conserved, Fate};
 use crate::engine::{Due, Waiters};
 use crate::page_cache::{Extent, PageCache};
 use crate::wb::Lock;
+use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
 use crate::writable::Writable;
 use floodline_kernel::ForeignHistory;
@@ -195,9 +196,14 @@ impl World {
         }
     }
 
-    /// Pages became dirty that were clean; `owner` is whom they are charged to.
-    pub(crate) fn account_dirtied(&mut self, inode: InodeId, pages: u64, owner: CgId, by: Option<PidId>) {
+    /// Pages became dirty that were clean, in folios of a size; `owner` is the memcg that they are charged to.
+    pub(crate) fn account_dirtied(&mut self, inode: InodeId, pages: u64, folio: u64, owner: CgId, by: Option<PidId>) {
         let Some(wb) = self.inode_attach(inode, owner) else { return };
+        if self.wbs[wb].held.is_some() {
+            let cpu = by.map(|pid| self.pids[pid].cpu);
+            self.wb_stat_mod(wb, WbStat::Reclaimable, pages.cast_signed(), folio, cpu);
+            self.wb_stat_mod(wb, WbStat::Dirtied, pages.cast_signed(), folio, cpu);
+        }
         self.memory.nr_dirty += pages;
         self.memory.nr_dirtied += pages;
         self.memory.conserved.add(Fate::Dirtied, pages);
@@ -234,7 +240,9 @@ impl World {
     pub(crate) fn start_writeback(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId) {
         let i = &mut self.inodes[inode];
         let was_idle = i.cache.writeback == 0;
+        let mut folio = 1;
         i.cache.update(start, len, |_, extent| {
+            folio = extent.folio;
             (extent.dirty, extent.writeback, extent.blocks) = (false, true, extent.len);
         });
         i.writable.remove(start, len);
@@ -250,6 +258,8 @@ impl World {
             w.reclaimable -= len;
             w.writeback += len;
             w.writeback_inodes += u64::from(was_idle);
+            self.wb_stat_mod(wb, WbStat::Reclaimable, -len.cast_signed(), folio.into(), None);
+            self.wb_stat_mod(wb, WbStat::Writeback, len.cast_signed(), folio.into(), None);
         }
         if was_idle && !std::mem::replace(&mut self.inodes[inode].is_noted, true) {
             self.sbs[sb].under_writeback.push(inode);
@@ -272,9 +282,11 @@ impl World {
     pub(crate) fn end_writeback(&mut self, inode: InodeId, start: u64, len: u64) {
         let mut written = ByOwner::default();
         let mut rotated: Vec<(u64, Extent)> = Vec::new();
+        let mut folio = 1;
         let i = &mut self.inodes[inode];
         i.cache.update(start, len, |at, extent| {
             if extent.writeback {
+                folio = extent.folio;
                 extent.writeback = false;
                 if extent.reclaim {
                     extent.reclaim = false;
@@ -295,7 +307,8 @@ impl World {
             if let Some(wb) = wb {
                 self.wbs[wb].writeback -= pages;
                 self.wbs[wb].conserved.add(Fate::Written, pages);
-                self.wb_complete(wb, pages);
+                self.wb_stat_mod(wb, WbStat::Writeback, -pages.cast_signed(), folio.into(), None);
+                self.wb_complete(wb, pages, folio.into());
             }
         }
         for (at, extent) in rotated {
@@ -310,6 +323,11 @@ impl World {
                 let at = self.now + 200_000_000;
                 self.queue.push(at, Due::Bandwidth(wb));
             }
+        }
+        let sb = self.inodes[inode].sb;
+        if self.sbs[sb].metadata == Some(inode) {
+            let blocks: Vec<u64> = (start..start + len).collect();
+            self.checkpoint_ended(sb, inode, &blocks);
         }
         self.wake_waiters(inode);
         if !self.reclaim_waiters.is_empty() {
@@ -348,6 +366,8 @@ impl World {
                 if let Some(wb) = self.inodes[inode].wb {
                     self.wbs[wb].reclaimable -= len;
                     self.wbs[wb].conserved.add(Fate::Cancelled, len);
+                    let cpu = by.map(|pid| self.pids[pid].cpu);
+                    self.wb_stat_mod(wb, WbStat::Reclaimable, -len.cast_signed(), extent.folio.into(), cpu);
                 }
                 if let Some(pid) = by {
                     self.pids[pid].io.cancelled += len * PAGE;

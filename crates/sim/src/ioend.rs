@@ -3,7 +3,7 @@
 //! their blocks are new, until a worker of the filesystem has made them readable in a transaction. Mirrors struct
 //! iomap_ioend of fs/iomap/buffered-io.c with xfs_end_io, and ext4_io_end of fs/ext4/page-io.c.
 
-use crate::arena::{InodeId, SbId};
+use crate::arena::{CgId, InodeId, SbId};
 use crate::block::BIO_PAGES;
 use crate::engine::{Sim, Ticket, suspend};
 use crate::journal;
@@ -160,7 +160,7 @@ pub(crate) async fn worker(sim: Sim, sb: SbId) {
         };
         crate::cpu::run(&sim, cost).await;
         journal::start_reserved(&sim, sb);
-        journal::modify(&sim, sb, &[block]).await;
+        journal::modify(&sim, sb, &[block], CgId::ROOT).await;
         sim.w().journal_joins(inode, true);
         journal::stop(&sim, sb);
         sim.w().ioend_finish(cell);

@@ -5,17 +5,20 @@
 //! fs/jbd2/transaction.c in outline, and a log force of fs/xfs/xfs_log_cil.c.
 
 mod log;
+mod log_space;
 mod reserved;
 
-use crate::arena::{InodeId, PidId, SbId};
+use crate::arena::{CgId, InodeId, PidId, SbId};
 use crate::engine::{Due, Sim, Ticket, Waiters, suspend};
 use crate::process::{Sleeper, may_block};
 use crate::world::World;
 use crate::writepages::wait_writeback;
+use crate::xfsaild::Room;
 use floodline_kernel::Journals;
 pub(crate) use log::flush;
 use log::{write, write_superblock};
-use reserved::Reserved;
+use log_space::{LogSpace, make_room};
+use reserved::{Reserved, transaction_blocks};
 pub(crate) use reserved::{journal_blocks_of_ext4, reserve};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +31,12 @@ const XFS_ITEMS_PER_PAGE: u64 = 12;
 pub(crate) struct BlockSet(BTreeMap<u64, u64>);
 
 impl BlockSet {
-    pub(crate) fn insert(&mut self, block: u64) {
-        *self.0.entry(block / 64).or_default() |= 1 << (block % 64);
+    /// Returns whether the block is new.
+    pub(crate) fn insert(&mut self, block: u64) -> bool {
+        let (word, bit) = (self.0.entry(block / 64).or_default(), 1 << (block % 64));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
     }
 
     fn contains(&self, block: u64) -> bool {
@@ -59,6 +66,10 @@ impl BlockSet {
 struct Transaction {
     tid: u64,
     blocks: BlockSet,
+    /// The block that joined last: after the commit it becomes dirty first.
+    newest: Option<u64>,
+    /// Number of its blocks.
+    len: u64,
     /// Inodes whose data must be on the device before it.
     ordered: BTreeSet<InodeId>,
     handles: u32,
@@ -82,6 +93,7 @@ pub(crate) struct Journal {
     /// its transaction (`JBD2_FLUSHED`).
     is_flushed: bool,
     reserved: Reserved,
+    log: LogSpace,
     /// Blocks of the transaction whose log is being written.
     shadow: BlockSet,
     committed: u64,
@@ -91,17 +103,32 @@ pub(crate) struct Journal {
     /// What XFS's log holds and its place on the disk does not, and who is to write it there.
     unwritten: BlockSet,
     writer: Option<Ticket>,
+    /// Room in the log of XFS.
+    pub(crate) room: Room,
 }
 
 impl Journal {
-    /// Of an ext4 on a device of so many bytes.
-    pub(crate) fn jbd2(interval: u64, bytes: u64, behaviour: Journals) -> Journal {
-        Journal { reserved: Reserved::of_ext4(bytes, behaviour), ..Journal::new(true, interval) }
+    /// The journal of an ext4. `bytes` is the size of its device, `log` that of its log in blocks.
+    pub(crate) fn jbd2(interval: u64, bytes: u64, log: u64, behaviour: Journals) -> Journal {
+        let transaction = transaction_blocks(log, behaviour);
+        Journal {
+            reserved: Reserved::of_ext4(bytes, transaction),
+            log: LogSpace::of(log, transaction),
+            ..Journal::new(true, interval)
+        }
     }
 
-    /// Of an XFS.
-    pub(crate) fn xfs() -> Journal {
-        Journal::new(false, crate::xfsaild::INTERVAL)
+    /// The log of an XFS, with its size in pages.
+    pub(crate) fn xfs(log: u64) -> Journal {
+        let room = Room::of(log);
+        let items = room.commit_pages().saturating_mul(XFS_ITEMS_PER_PAGE);
+        Journal { room, log: LogSpace::of(u64::MAX, items), ..Journal::new(false, crate::xfsaild::INTERVAL) }
+    }
+
+    /// Takes note that metadata are on their place, which frees a part of the log of XFS. Returns the processes that waited for room.
+    pub(crate) fn written_back(&mut self, pages: u64) -> Waiters {
+        self.room.give(pages);
+        self.waiters.take()
     }
 
     fn new(is_jbd2: bool, interval: u64) -> Journal {
@@ -114,6 +141,7 @@ impl Journal {
             is_locked: false,
             is_flushed: is_jbd2,
             reserved: Reserved::unbounded(),
+            log: LogSpace::unbounded(),
             shadow: BlockSet::default(),
             committed: 0,
             requested: 0,
@@ -121,6 +149,7 @@ impl Journal {
             thread: None,
             unwritten: BlockSet::default(),
             writer: None,
+            room: Room::of(u64::MAX),
         }
     }
 
@@ -134,11 +163,10 @@ impl Journal {
         (now / self.interval.max(1) + 1).saturating_mul(self.interval)
     }
 
-    /// Whether there is something to write to its place. If not, who asks is woken when there is.
+    /// Whether there is something to write to its place. The process that asks is woken when there is, or when room is short.
     pub(crate) fn has_unwritten(&mut self, who: Ticket) -> bool {
-        let has = !self.unwritten.0.is_empty();
-        self.writer = (!has).then_some(who);
-        has
+        self.writer = Some(who);
+        !self.unwritten.0.is_empty()
     }
 
     /// What is to be written to its place, which is none of the journal's business any more.
@@ -156,6 +184,11 @@ impl Journal {
         Journal { is_ordered: self.is_jbd2 && is_ordered, ..self }
     }
 
+    /// The running transaction, if it takes no more blocks.
+    fn full(&self) -> Option<u64> {
+        self.running.as_ref().filter(|running| self.log.is_full(running.len)).map(|running| running.tid)
+    }
+
     /// Whether one of these blocks is on its way to the log.
     fn holds_any(&self, blocks: &[u64]) -> bool {
         blocks.iter().any(|block| self.shadow.contains(*block))
@@ -164,7 +197,11 @@ impl Journal {
     /// These blocks are changed in the running transaction.
     fn add(&mut self, blocks: &[u64]) {
         if let Some(running) = &mut self.running {
-            blocks.iter().for_each(|block| running.blocks.insert(*block));
+            for block in blocks {
+                if running.blocks.insert(*block) {
+                    (running.newest, running.len) = (Some(*block), running.len + 1);
+                }
+            }
         }
     }
 
@@ -189,14 +226,24 @@ fn of(world: &mut World, sb: SbId) -> Option<&mut Journal> {
 /// Joins the running transaction; waits while it is being closed.
 pub(crate) async fn start(sim: &Sim, sb: SbId) {
     loop {
-        {
+        let lacks_room = {
             let mut world = sim.w();
-            if !of(&mut world, sb).is_some_and(|journal| journal.is_locked) {
+            let (is_locked, full, lacks_room) = of(&mut world, sb).map_or((false, None, false), |journal| {
+                (journal.is_locked || journal.room.is_lacking(), journal.full(), journal.log.lacks_room())
+            });
+            if !is_locked && full.is_none() && !lacks_room {
                 world.journal_handle(sb);
                 return;
             }
+            if let Some(tid) = full.filter(|_| !is_locked) {
+                world.journal_request(sb, tid);
+            }
+            !is_locked && full.is_none()
+        };
+        match lacks_room {
+            true => Box::pin(make_room(sim, sb)).await,
+            false => wait(sim, sb, "a transaction that is being closed, or room in the log").await,
         }
-        wait(sim, sb, "a transaction that is being closed (jbd2)").await;
     }
 }
 
@@ -210,12 +257,18 @@ pub(crate) fn start_reserved(sim: &Sim, sb: SbId) {
 /// Changes metadata blocks in a transaction, in a task's name; `inode` is the one it is about, where there is one, and
 /// whether reading its data needs the change.
 pub(crate) async fn change(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64], inode: Option<(InodeId, bool)>) {
-    if sim.w().journal_change(sb, blocks, inode) {
+    let is_done = {
+        let mut world = sim.w();
+        let memcg = world.memcg_of(pid);
+        world.journal_change(sb, blocks, memcg, inode)
+    };
+    if is_done {
         return;
     }
     may_block(sim, pid, async {
         start(sim, sb).await;
-        modify(sim, sb, blocks).await;
+        let memcg = sim.w().memcg_of(pid);
+        modify(sim, sb, blocks, memcg).await;
     })
     .await;
     if let Some((inode, with_data)) = inode {
@@ -234,8 +287,9 @@ pub(crate) fn stop(sim: &Sim, sb: SbId) {
     world.wake_all(waiting.unwrap_or_default());
 }
 
-/// Changes blocks within a transaction; waits while one is on its way to the log.
-pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64]) {
+/// Changes blocks within a transaction, for a thread of a memcg; waits while one is on its way to the log.
+pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64], memcg: CgId) {
+    sim.w().cache_metadata(sb, blocks, memcg);
     loop {
         {
             let mut world = sim.w();
@@ -259,11 +313,19 @@ async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
 
 impl World {
     /// Changes metadata blocks at once where no transaction is in the way; whether that is done, or there is no journal.
-    pub(crate) fn journal_change(&mut self, sb: SbId, blocks: &[u64], inode: Option<(InodeId, bool)>) -> bool {
+    pub(crate) fn journal_change(
+        &mut self,
+        sb: SbId,
+        blocks: &[u64],
+        memcg: CgId,
+        inode: Option<(InodeId, bool)>,
+    ) -> bool {
         let Some(journal) = &self.sbs[sb].journal else { return true };
-        if journal.is_locked || journal.holds_any(blocks) {
+        let has_room = !journal.room.is_lacking() && !journal.log.lacks_room() && journal.full().is_none();
+        if journal.is_locked || !has_room || journal.holds_any(blocks) {
             return false;
         }
+        self.cache_metadata(sb, blocks, memcg);
         // Who takes part sleeps for I/O, if only for no time.
         self.count_switch();
         self.journal_handle(sb);
@@ -290,7 +352,7 @@ impl World {
         let expires = self.journal_expires(sb);
         let (blocks, ordered) = (BlockSet::default(), BTreeSet::new());
         if let Some(journal) = &mut self.sbs[sb].journal {
-            journal.running = Some(Transaction { tid, blocks, ordered, handles: 1, expires });
+            journal.running = Some(Transaction { tid, blocks, newest: None, len: 0, ordered, handles: 1, expires });
         }
         if let Some(ticket) = thread {
             self.queue.push(expires, Due::Wake(ticket));
@@ -454,14 +516,20 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
     let mut world = sim.w();
     if is_jbd2 {
-        world.checkpoint(sb, &transaction.blocks);
+        if let Some(journal) = of(&mut world, sb) {
+            journal.log.committed(transaction.tid, &transaction.blocks);
+        }
+        world.checkpoint(sb, &transaction.blocks, transaction.newest);
     }
     let Some(journal) = of(&mut world, sb) else { return };
     journal.committed = journal.committed.max(transaction.tid);
     let (waiting, mut writer) = (journal.waiters.take(), None);
     if !is_jbd2 {
+        let was_idle = journal.unwritten.0.is_empty();
         journal.unwritten.extend(&transaction.blocks);
-        writer = journal.writer.take();
+        journal.room.take(pages);
+        let room = journal.room;
+        writer = journal.writer.take_if(|_| was_idle || room.is_short());
     }
     world.wake_all(waiting);
     if let Some(writer) = writer {

@@ -45,15 +45,18 @@ mod run;
 mod setup;
 mod space;
 mod speed;
+mod stripes;
 mod switch;
 mod sync;
 mod syscalls;
 mod task;
 mod timer;
 mod wb;
+mod wb_stat;
 mod wbt;
 mod world;
 mod writable;
+mod write_cache;
 mod writepages;
 mod xfsaild;
 

@@ -9,6 +9,7 @@ use crate::conserved::Conserved;
 use crate::engine::{Due, Sim, suspend};
 use crate::lru::{Lru, Run};
 use crate::page_cache::Extent;
+use crate::process::use_cpu;
 use crate::protection::Effort;
 use crate::wb::Reason;
 use crate::world::World;
@@ -37,6 +38,8 @@ pub(crate) struct Memory {
     pub(crate) pgmajfault: u64,
     pub(crate) allocstall: u64,
     pub(crate) pgscan_direct: u64,
+    /// Folios that reclaim has evicted.
+    pub(crate) evicted_folios: u64,
     pub(crate) cpu_user: u64,
     pub(crate) cpu_system: u64,
     pub(crate) cpu_iowait: u64,
@@ -320,6 +323,7 @@ impl World {
                 let take = pages.min((most - freed).div_ceil(folio).saturating_mul(folio));
                 let gone = self.inodes[inode].cache.cut(at, take);
                 self.forget(inode, gone.as_slice(), None);
+                self.memory.evicted_folios += take.div_ceil(folio);
                 freed += take;
                 from = at + take;
             }
@@ -442,6 +446,13 @@ pub(crate) fn try_reclaim(world: &mut World, scope: CgId, wanted: u64) -> Option
     None
 }
 
+/// Reclaims, and returns the CPU time of what was evicted.
+pub(crate) fn reclaim_at_cost<T>(world: &mut World, reclaim: impl FnOnce(&mut World) -> T) -> (T, u64) {
+    let before = world.memory.evicted_folios;
+    let found = reclaim(world);
+    (found, (world.memory.evicted_folios - before) * world.costs.evict)
+}
+
 /// Waits until some page is clean, or a while.
 pub(crate) async fn wait_for_reclaim(sim: &Sim) {
     {
@@ -457,7 +468,7 @@ pub(crate) async fn wait_for_reclaim(sim: &Sim) {
 /// Makes room for pages that a process is to have at once, charged to a cgroup.
 pub(crate) async fn make_room(sim: &Sim, pid: PidId, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
     for _ in 0..RECLAIM_TRIES {
-        let found = {
+        let (found, cost) = {
             let mut world = sim.w();
             let Some((scope, wanted)) = world.over(cgroup, pages) else {
                 world.note_over_high(pid, cgroup, pages);
@@ -466,8 +477,16 @@ pub(crate) async fn make_room(sim: &Sim, pid: PidId, cgroup: CgId, pages: u64) -
             if scope != CgId::ROOT {
                 world.cgroups[scope].events_max += 1;
             }
-            try_reclaim(&mut world, scope, wanted)
+            let (found, cost) = reclaim_at_cost(&mut world, |world| try_reclaim(world, scope, wanted));
+            if scope == CgId::ROOT {
+                // kswapd is mostly ahead of the task, on another CPU.
+                world.memory.cpu_system += cost;
+            }
+            (found, if scope == CgId::ROOT { 0 } else { cost })
         };
+        if cost > 0 {
+            use_cpu(sim, pid, cost, false).await;
+        }
         match found {
             // With nothing left that could become clean, the kernel kills for want of memory.
             Some(0) => return Err(NoMemory),

@@ -6,7 +6,8 @@
 
 use crate::arena::{CgId, PidId};
 use crate::engine::Sim;
-use crate::memory::{try_reclaim, wait_for_reclaim};
+use crate::memory::{reclaim_at_cost, try_reclaim, wait_for_reclaim};
+use crate::process::use_cpu;
 use crate::world::World;
 
 /// How often who is over it tries to reclaim before it sleeps.
@@ -82,7 +83,11 @@ pub(crate) async fn handle_over_high(sim: &Sim, pid: PidId) {
         (task.charges.unwrap_or(task.cgroup), pages)
     };
     for _ in 0..TRIES {
-        match sim.w().reclaim_high(cgroup) {
+        let (found, cost) = { reclaim_at_cost(&mut sim.w(), |world| world.reclaim_high(cgroup)) };
+        if cost > 0 {
+            use_cpu(sim, pid, cost, false).await;
+        }
+        match found {
             Some(0) => break,
             Some(_) => continue,
             None => {}

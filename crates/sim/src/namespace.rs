@@ -90,6 +90,11 @@ impl Superblock {
         self.names.make_dirs(below).map(|(_, made)| made)
     }
 
+    /// Whether a new file needs a new directory that changes blocks besides those of its name.
+    pub(crate) fn makes_dir_of(&self, path: &str) -> bool {
+        self.metadata.is_some() && matches!(self.names.check_parent(self.below(path)), Err(Errno::Enoent))
+    }
+
     /// Takes a name away; what it led to.
     pub(crate) fn unname(&mut self, path: &str) -> Option<Dentry> {
         let below = self.below(path);
@@ -219,22 +224,28 @@ impl World {
         found.ok_or(Refusal::NotSimulated("a filesystem that the machine does not have"))
     }
 
-    /// Takes a filesystem out of the tree: nobody finds it any more, and it is still to be written.
-    fn detach(&mut self, point: &str) -> Result<SbId, Refusal> {
+    /// Takes a filesystem out of the tree: no path leads to it any more, and it is still to be written. With `is_lazy` the
+    /// mounts below it go, too. Returns the filesystems without open files; the others live until their last file is closed.
+    fn detach(&mut self, point: &str, is_lazy: bool) -> Result<Vec<SbId>, Refusal> {
         let id = self.mounted_at(point).ok_or(Errno::Einval)?;
-        let holds_mount = self
-            .sbs
-            .iter()
-            .any(|(other, sb)| other != id && sb.is_mounted && (point == "/" || is_below(&sb.point, point)));
-        if self.sbs[id].opened > 0 || holds_mount {
+        let is_inside = |sb: &Superblock| sb.is_mounted && (point == "/" || is_below(&sb.point, point));
+        let mut leaving: Vec<SbId> =
+            self.sbs.iter().filter(|(other, sb)| *other != id && is_inside(sb)).map(|(other, _)| other).collect();
+        if !is_lazy && (self.sbs[id].opened > 0 || !leaving.is_empty()) {
             return Err(Errno::Ebusy.into());
         }
-        let is_under = |upper: &Option<Upper>| upper.as_ref().is_some_and(|upper| upper.sb == id);
+        leaving.push(id);
+        let is_under = |upper: &Option<Upper>| upper.as_ref().is_some_and(|upper| leaving.contains(&upper.sb));
         if self.sbs.iter().any(|(_, sb)| sb.is_mounted && is_under(&sb.upper)) {
             return Err(Refusal::NotSimulated("unmounting the filesystem below a mounted overlay"));
         }
-        self.sbs[id].is_mounted = false;
-        Ok(id)
+        for sb in &leaving {
+            let sb = &mut self.sbs[*sb];
+            sb.is_mounted = false;
+            sb.is_detached = sb.opened > 0;
+        }
+        leaving.retain(|sb| !self.sbs[*sb].is_detached);
+        Ok(leaving)
     }
 
     /// Nothing of a filesystem stays in memory when it is gone (`evict_inodes`); an overlay's files are another's.
@@ -261,8 +272,7 @@ pub(crate) async fn mkdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refus
     for _ in 0..made {
         let create = sim.w().costs.create;
         use_cpu(sim, pid, create, false).await;
-        let blocks = { sim.w().dir_blocks(sb) };
-        journal::change(sim, pid, sb, &blocks, None).await;
+        change_dir(sim, pid, sb).await;
     }
     Ok(())
 }
@@ -272,9 +282,17 @@ pub(crate) async fn rmdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refus
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
     let sb = sim.w().remove_dir(path)?;
-    let blocks = { sim.w().dir_blocks(sb) };
-    journal::change(sim, pid, sb, &blocks, None).await;
+    change_dir(sim, pid, sb).await;
     Ok(())
+}
+
+/// Changes what a directory changes that comes or goes.
+pub(crate) async fn change_dir(sim: &Sim, pid: PidId, sb: SbId) {
+    let blocks: Vec<u64> = {
+        let world = sim.w();
+        world.dir_bitmap(sb).into_iter().chain(world.dir_blocks(sb)).collect()
+    };
+    journal::change(sim, pid, sb, &blocks, None).await;
 }
 
 /// Gives a file or a directory another name; a file that had it is gone.
@@ -304,6 +322,9 @@ pub(crate) async fn mount(sim: &Sim, pid: PidId, point: &str) -> Result<(), Refu
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
     let sb = { sim.w().filesystem_for(point)? };
+    if sim.w().sbs[sb].is_detached {
+        return Err(Refusal::NotSimulated("mounting a filesystem whose files are still open after a lazy unmount"));
+    }
     lock(sim, UMOUNTING, |world| &mut world.sbs[sb].s_umount).await;
     let (was_mounted, is_overlay) = {
         let mut world = sim.w();
@@ -322,9 +343,18 @@ pub(crate) async fn mount(sim: &Sim, pid: PidId, point: &str) -> Result<(), Refu
     }
 }
 
-/// Unmounts a filesystem: what is dirty of it is written first, of an overlay what its upper filesystem has.
-pub(crate) async fn umount(sim: &Sim, point: &str) -> Result<(), Refusal> {
-    let sb = sim.w().detach(point)?;
+/// Unmounts a filesystem: what is dirty of it is written first, of an overlay what its upper filesystem has. With
+/// `is_lazy` (MNT_DETACH) a filesystem with open files leaves the tree at once, and the last close of them shuts it down.
+pub(crate) async fn umount(sim: &Sim, point: &str, is_lazy: bool) -> Result<(), Refusal> {
+    let gone = sim.w().detach(point, is_lazy)?;
+    for sb in gone {
+        shut_down(sim, sb).await;
+    }
+    Ok(())
+}
+
+/// Writes what is dirty of a filesystem that has left the tree, and drops its inodes (`generic_shutdown_super`).
+pub(crate) async fn shut_down(sim: &Sim, sb: SbId) {
     lock(sim, UMOUNTING, |world| &mut world.sbs[sb].s_umount).await;
     sync_filesystem(sim, sb).await;
     let is_overlay = sim.w().sbs[sb].upper.is_some();
@@ -333,5 +363,4 @@ pub(crate) async fn umount(sim: &Sim, point: &str) -> Result<(), Refusal> {
         sim.w().evict_inodes(sb);
     }
     unlock(sim, |world| &mut world.sbs[sb].s_umount);
-    Ok(())
 }

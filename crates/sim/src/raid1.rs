@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arrays of level 1: a write goes to every member, a read to one of them. An array has no queue of its own; each member
+//! Devices that are made of others. Of an array of level 1, a write goes to every member, a read to one of them;
+//! `stripes.rs` decides which members of other layouts take part. Such a device has no queue of its own; each member
 //! has the one of any disk, with its own depth and its own throttling of writeback, and whoever submits waits for one
 //! after the other. Dirtiers sleep for the array's bdi, so that writes are never urgent to a member. Mirrors
 //! drivers/md/raid1.c; that its plug lets a writer run ahead of the members' queues is left out.
 
 use crate::arena::BlockId;
-use crate::block::{Class, Done, Entry, Request, Way, enter_queue};
+use crate::block::{Block, Class, Done, Entry, Request, Way, enter_queue};
 use crate::engine::Sim;
+use crate::stripes::Part;
 use crate::world::{PAGE, World};
-use std::ops::Range;
+use floodline_scenario::Layout;
 
 /// A member of an array: `struct raid1_info`.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +96,8 @@ fn member_class(keeps_flags: bool, class: Class) -> Class {
 /// Hands a request to the members of an array that have a part in it (`raid1_make_request`). Returns when their queues
 /// have taken it.
 pub(crate) async fn make_request(sim: &Sim, array: BlockId, request: &Request) {
-    let (members, part) = sim.w().begin_r1bio(array, request);
-    for member in members {
+    let parts = sim.w().begin_r1bio(array, request);
+    for (member, part) in parts {
         let (device, entry) = sim.w().submit_part(array, member, &part);
         if let Some(entry) = entry {
             enter_queue(sim, device, &part, entry).await;
@@ -105,26 +107,45 @@ pub(crate) async fn make_request(sim: &Sim, array: BlockId, request: &Request) {
 
 impl World {
     /// Begins a request of an array: the members that have a part in it, by number, and what each is asked for.
-    fn begin_r1bio(&mut self, array: BlockId, request: &Request) -> (Range<usize>, Request) {
+    fn begin_r1bio(&mut self, array: BlockId, request: &Request) -> Vec<(usize, Request)> {
         let slot = self.blocks[array].admit(self.now, request);
         let has_nonrot = self.blocks[array].mirrors.iter().any(|mirror| !self.blocks[mirror.device].rotational);
-        let mirrors = &mut self.blocks[array].mirrors;
-        let (members, class) = match request.way {
-            Way::Read => {
-                let member = read_balance(mirrors, request.at, has_nonrot);
-                mirrors[member].next_seq = request.at + request.bytes / PAGE;
-                (member..member + 1, request.class)
-            }
-            Way::Write => (0..mirrors.len(), member_class(self.behaviour.stack.md_keeps_flags, request.class)),
-            Way::Flush => (0..mirrors.len(), request.class),
+        let keeps_flags = self.behaviour.stack.md_keeps_flags;
+        let Block { mirrors, stack, .. } = &mut self.blocks[array];
+        let is_copied =
+            stack.as_ref().is_none_or(|stack| matches!(stack.layout, Layout::Mirrors | Layout::MirroredStripes(_)));
+        // Striped and linear devices hand the request itself on, with its flags.
+        let class = match request.way {
+            Way::Write if is_copied => member_class(keeps_flags, request.class),
+            _ => request.class,
         };
-        let mut remaining = 0;
-        for mirror in &mut mirrors[members.clone()] {
-            mirror.nr_pending += 1;
-            remaining += 1;
+        let whole = || vec![Part { members: 0..mirrors.len(), at: request.at, bytes: request.bytes, merged: 0 }];
+        let parts = match (request.way, stack) {
+            (Way::Flush, _) | (_, None) => whole(),
+            (_, Some(stack)) => stack.parts(request.at, request.bytes),
+        };
+        let mut asked = Vec::new();
+        for Part { members, at, bytes, merged } in parts {
+            let members = match request.way {
+                Way::Read => {
+                    let member = members.start + read_balance(&mirrors[members], at, has_nonrot);
+                    mirrors[member].next_seq = at + bytes / PAGE;
+                    member..member + 1
+                }
+                Way::Write | Way::Flush => members,
+            };
+            let part = Request { at, bytes, class, merged: request.merged + merged, ..*request };
+            asked.extend(members.map(|member| (member, part)));
         }
+        for (member, _) in &asked {
+            mirrors[*member].nr_pending += 1;
+        }
+        let remaining = u32::try_from(asked.len()).unwrap_or(u32::MAX);
         let cell = self.r1bios.open(R1bio { array, slot, remaining });
-        (members, Request { class, done: Done::R1bio(cell), ..*request })
+        for (_, part) in &mut asked {
+            part.done = Done::R1bio(cell);
+        }
+        asked
     }
 
     /// Hands a member its part of a request; what it has to wait for, if anything.

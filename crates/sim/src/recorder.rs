@@ -4,6 +4,7 @@
 
 use crate::arena::{BlockId, CgId, Id, PidId, WbId};
 use crate::setup::{mount_facts, setup_facts};
+use crate::wb_stat::WbStat;
 use crate::world::{PAGE, World};
 use floodline_record::facts::{BlockDevice, HostFacts, Hz, Overlay, Stack};
 use floodline_record::id::{DevId, Entity, EntityId, Hierarchy};
@@ -309,6 +310,7 @@ fn bdi_row(world: &World, id: crate::arena::BdiId) -> BdiRow {
     let is_sum = world.behaviour.files.bdi_stats_sum;
     let wbs: Vec<WbId> = if is_sum { bdi.wbs.clone() } else { vec![bdi.root] };
     let sum = |of: fn(&crate::wb::Wb) -> u64| wbs.iter().map(|wb| of(&world.wbs[*wb])).sum::<u64>();
+    let stat = |stat| bytes(wbs.iter().map(|wb| world.wb_stat(*wb, stat)).sum::<u64>());
     let ppm = |ratio: u64| Some(Ppm(ratio * 10_000 / world.behaviour.arithmetic.ratio_scale.max(1)));
     let bandwidth = if is_sum { bdi.tot_write_bandwidth } else { world.wbs[bdi.root].bandwidth.write_bandwidth };
     BdiRow {
@@ -316,10 +318,10 @@ fn bdi_row(world: &World, id: crate::arena::BdiId) -> BdiRow {
         max_ratio: ppm(bdi.max_ratio),
         strict_limit: Some(Flag(u64::from(bdi.strictlimit))),
         read_ahead: Some(Bytes(bdi.read_ahead)),
-        writeback: bytes(sum(|wb| wb.writeback)),
-        reclaimable: bytes(sum(|wb| wb.reclaimable)),
-        dirtied: bytes(sum(|wb| wb.dirtied)),
-        written: bytes(sum(|wb| wb.written)),
+        writeback: stat(WbStat::Writeback),
+        reclaimable: stat(WbStat::Reclaimable),
+        dirtied: stat(WbStat::Dirtied),
+        written: stat(WbStat::Written),
         write_bandwidth: Some(BytesPerSecond(bandwidth * PAGE)),
         b_dirty: Some(Count(sum(|wb| wb.b_dirty.len))),
         b_io: Some(Count(sum(|wb| wb.b_io.len))),
@@ -334,11 +336,11 @@ fn wb_row(world: &World, id: WbId) -> WbRow {
     let state =
         1 | u64::from(wb.running) << 1 | u64::from(wb.has_dirty_io) << 2 | u64::from(wb.start_all.is_some()) << 3;
     WbRow {
-        writeback: bytes(wb.writeback),
-        reclaimable: bytes(wb.reclaimable),
+        writeback: bytes(world.wb_stat(id, WbStat::Writeback)),
+        reclaimable: bytes(world.wb_stat(id, WbStat::Reclaimable)),
         dirty_thresh: bytes(world.wb_thresh_shown(id)),
-        dirtied: bytes(wb.dirtied),
-        written: bytes(wb.written),
+        dirtied: bytes(world.wb_stat(id, WbStat::Dirtied)),
+        written: bytes(world.wb_stat(id, WbStat::Written)),
         write_bandwidth: Some(BytesPerSecond(wb.bandwidth.avg_write_bandwidth * PAGE)),
         b_dirty: Some(Count(wb.b_dirty.len)),
         b_io: Some(Count(wb.b_io.len)),
@@ -414,8 +416,11 @@ pub(crate) fn facts(world: &World) -> HostFacts {
         slaves: block.mirrors.iter().map(|mirror| world.blocks[mirror.device].dev).collect(),
         stack: match &block.loop_file {
             Some(file) => Stack::Loop { backing_file: Name::new(&file.path), dio: Some(file.is_direct) },
-            None if block.mirrors.is_empty() => Stack::Bottom,
-            None => Stack::Md { level: "raid1".into() },
+            None => match &block.stack {
+                None => Stack::Bottom,
+                Some(stack) if stack.is_md => Stack::Md { level: stack.name.as_str().into() },
+                Some(stack) => Stack::Dm { name: Name::new(&stack.name) },
+            },
         },
     });
     let mut mounts = Vec::new();

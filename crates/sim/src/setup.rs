@@ -14,10 +14,12 @@ use crate::journal::Journal;
 use crate::media::{Media, Streams};
 use crate::memory::Memory;
 use crate::raid1::Mirror;
-use crate::space::Space;
+use crate::space::{Space, usual_log};
+use crate::stripes::Stack;
 use crate::wb::{Bdi, Domain, Lock};
 use crate::wbt::Wbt;
 use crate::world::{PAGE, Settings, World};
+use crate::write_cache::WriteCache;
 use floodline_kernel::{
     Behaviour, Build, CgroupWriteback, DirtyTunables, KernelVersion, PauseArithmetic, cgroup_writeback, largest_folio,
 };
@@ -25,7 +27,7 @@ use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::units::Bytes;
-use floodline_scenario::{Backing, CgroupMode, Device, FsType, MountCopy, Scenario};
+use floodline_scenario::{Backing, CgroupMode, Device, FsType, Mount, MountCopy, Scenario};
 use std::collections::BTreeMap;
 
 /// Ticks per second where the scenario does not say.
@@ -118,6 +120,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         has_protection: false,
         cgroup_paths: BTreeMap::new(),
         next_pid: 100,
+        placement: crate::wb_stat::placement(scenario.workload.seed),
         copies: crate::copies::Copies::default(),
         reclaim_waiters: crate::engine::Waiters::default(),
     };
@@ -175,14 +178,21 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         block.depth = device.queue.nr_requests.unwrap_or(LOOP_DEPTH).max(1);
         ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
-    for (number, (name, device)) in (0_u32..).zip(built) {
-        let mut block = Block::new(&format!("md{number}"), DevId { major: 9, minor: number });
-        if let Backing::Raid1 { members } = &device.backing {
+    let mut numbers = [0_u32; 2];
+    for (name, device) in built {
+        let level = device.backing.md_level();
+        let (prefix, major) = if level.is_some() { ("md", 9) } else { ("dm-", 253) };
+        let next = &mut numbers[usize::from(level.is_none())];
+        let number = std::mem::replace(next, *next + 1);
+        let mut block = Block::new(&format!("{prefix}{number}"), DevId { major, minor: number });
+        if let Some((layout, members)) = device.backing.stack() {
             let members = members.iter().filter_map(|member| ids.get(member)).map(|(id, _)| *id);
             block.mirrors = members.map(Mirror::new).collect();
             let disks = || block.mirrors.iter().map(|mirror| &world.blocks[mirror.device]);
-            let (rotational, size) = (disks().any(|disk| disk.rotational), disks().map(|disk| disk.size).min());
-            (block.rotational, block.size) = (rotational, size.unwrap_or(0));
+            let (rotational, sizes) = (disks().any(|disk| disk.rotational), disks().map(|disk| disk.size).collect());
+            let stack = Stack { layout, name: level.unwrap_or(name).to_owned(), is_md: level.is_some(), sizes };
+            (block.rotational, block.size) = (rotational, stack.size());
+            block.stack = Some(stack);
         }
         ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
@@ -248,6 +258,10 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     // The credit that a scenario gives is that of the limits of both ways, where there are such.
     let each_way = if is_total && device.burst.is_some() { 0 } else { device.credit().0 };
     (block.read.credit, block.write.credit, block.total.credit) = (each_way, each_way, device.credit().0);
+    block.queued_latency = device.queued_latency.map_or(0, |latency| latency.nanos());
+    let cache =
+        |cache: &floodline_scenario::WriteCache| WriteCache::new(cache.size.bytes(), cache.drain.0.0, cache.volatile);
+    block.write_cache = device.write_cache.as_ref().map(cache);
     block.media = device.shared_time().map(|percent| Media::new(percent.into(), each_way));
     block.streams = device.stream_rate().map(|rate| Streams::new(rate.0.0));
     Ok(())
@@ -263,6 +277,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
     block.wbt = Wbt::new(if has_wbt { target } else { 0 }, block.depth);
     let name = block.dev.to_string();
+    let optimal = block.stack.as_ref().map_or(0, Stack::optimal);
     let id = world.blocks.push(block);
     let full = world.behaviour.arithmetic.ratio_full();
     let percent = |value: Option<u32>| value.map(|percent| u64::from(percent) * world.behaviour.arithmetic.ratio_scale);
@@ -278,7 +293,8 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
         min_ratio: percent(device.bdi.min_ratio).unwrap_or(0),
         max_ratio: max_bytes.or(percent(device.bdi.max_ratio)).unwrap_or(full),
         strictlimit: device.bdi.strict_limit.unwrap_or(false),
-        read_ahead: device.bdi.read_ahead.map_or(128 << 10, |size| size.bytes()),
+        // Twice what keeps all members busy, at least VM_READAHEAD_PAGES.
+        read_ahead: device.bdi.read_ahead.map_or((2 * optimal).max(128 << 10), |size| size.bytes()),
         tot_write_bandwidth: 0,
         last_sleep: 0,
         laptop_mode_wb_timer: Alarm::default(),
@@ -346,7 +362,9 @@ fn add_filesystems(
         let device = spec.device.as_ref().and_then(|name| devices.get(name)).copied();
         if let (Some((block, bdi)), true) = (device, spec.fs_type.needs_device()) {
             (sb.device, sb.bdi) = (Some(block), Some(bdi));
-            sb.space = Some(Space::on_device(spec.fs_type, world.blocks[block].size));
+            let bytes = world.blocks[block].size;
+            let log = log_pages(&point, &spec, bytes)?;
+            sb.space = Some(Space::on_device(spec.fs_type, bytes, log));
             let mount = mount_facts(world, &sb, block);
             // The window of a read of many pages is larger than the bdi's.
             let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(Bytes(u64::MAX)), PAGE);
@@ -371,10 +389,10 @@ fn add_filesystems(
                     let commit = spec.options.iter().find_map(|option| option.strip_prefix("commit=")?.parse().ok());
                     let interval =
                         commit.filter(|seconds| *seconds > 0).map_or(JBD2_INTERVAL, |s: u64| s * 1_000_000_000);
-                    let bytes = device.map_or(0, |(block, _)| world.blocks[block].size);
-                    Some(Journal::jbd2(interval, bytes, world.behaviour.journal).with_order(!has("data=writeback")))
+                    let journal = Journal::jbd2(interval, bytes, log, world.behaviour.journal);
+                    Some(journal.with_order(!has("data=writeback")))
                 }
-                FsType::Xfs => Some(Journal::xfs()),
+                FsType::Xfs => Some(Journal::xfs(log)),
                 _ => None,
             };
         }
@@ -391,6 +409,17 @@ fn add_filesystems(
     Ok(())
 }
 
+/// Pages of the log of a filesystem, by the size of its device in bytes.
+fn log_pages(point: &str, spec: &Mount, bytes: u64) -> Result<u64, SimError> {
+    let Some(size) = spec.mkfs.journal_size else { return Ok(usual_log(spec.fs_type, bytes)) };
+    if size.bytes() >= bytes {
+        return Err(SimError::Senseless(format!(
+            "machine.mounts.{point:?}.mkfs.journal_size = \"{size}\": expected less than the {bytes} B of the device"
+        )));
+    }
+    Ok(size.bytes() / PAGE)
+}
+
 fn superblock(point: &str, fs_type: FsType) -> Superblock {
     Superblock {
         point: point.to_owned(),
@@ -404,6 +433,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
         atime: Atime::Relative,
         options: String::new(),
         is_mounted: true,
+        is_detached: false,
         opened: 0,
         s_umount: Lock::default(),
         s_sync_lock: Lock::default(),

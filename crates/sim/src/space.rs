@@ -16,6 +16,15 @@ pub(crate) const NO_SPACE: &str = "No space left on device";
 const XFS_RESERVE: u64 = 8192;
 const XFS_LOG_MIN: u64 = (64 << 20) / PAGE;
 
+/// Pages of the log that mkfs makes, by the size of the device in bytes; 0 for a filesystem that has none.
+pub(crate) fn usual_log(fs_type: FsType, bytes: u64) -> u64 {
+    match fs_type {
+        FsType::Ext4 => journal_blocks_of_ext4(bytes),
+        FsType::Xfs => XFS_LOG_MIN.max(bytes / PAGE / 2048),
+        FsType::Btrfs | FsType::Tmpfs | FsType::Overlay => 0,
+    }
+}
+
 /// Blocks of a filesystem, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space {
@@ -24,14 +33,14 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Of a new filesystem on a device of so many bytes.
-    pub(crate) fn on_device(fs_type: FsType, bytes: u64) -> Space {
+    /// The space of a new filesystem, by the size of its device in bytes and that of its log in pages.
+    pub(crate) fn on_device(fs_type: FsType, bytes: u64, log: u64) -> Space {
         let pages = bytes / PAGE;
         let kept = match fs_type {
             // An inode of 256 bytes for every 16 KiB, and the journal. Root may use what is reserved.
-            FsType::Ext4 => pages / 64 + journal_blocks_of_ext4(bytes),
+            FsType::Ext4 => pages / 64 + log,
             // The log, and what the trees of free space and of shared blocks may grow to.
-            FsType::Xfs => XFS_LOG_MIN.max(pages / 2048) + XFS_RESERVE.min(pages / 20) + pages / 100,
+            FsType::Xfs => log + XFS_RESERVE.min(pages / 20) + pages / 100,
             FsType::Btrfs => pages / 20,
             FsType::Tmpfs | FsType::Overlay => 0,
         };
@@ -86,7 +95,8 @@ mod tests {
     #[test]
     fn a_filesystem_keeps_some_of_its_device_for_itself() {
         let check = |fs_type, mebibytes: u64, from, to| {
-            let has = (Space::on_device(fs_type, mebibytes << 20).capacity * PAGE) >> 20;
+            let bytes = mebibytes << 20;
+            let has = (Space::on_device(fs_type, bytes, usual_log(fs_type, bytes)).capacity * PAGE) >> 20;
             assert!((from..=to).contains(&has), "{fs_type:?} on {mebibytes} MiB: {has} MiB");
         };
         check(FsType::Ext4, 512, 480, 500);

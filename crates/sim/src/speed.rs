@@ -25,6 +25,7 @@ pub(crate) const COSTS: Costs = Costs {
     switch_folio: 100,
     list_step: 25,
     list_visit: 2,
+    evict: 250,
     fault: 2_000,
 };
 
@@ -75,6 +76,7 @@ impl Costs {
             switch_folio: time(self.switch_folio),
             list_step: time(self.list_step),
             list_visit: time(self.list_visit),
+            evict: time(self.evict),
             fault: time(self.fault),
         }
     }

@@ -9,6 +9,7 @@ use crate::engine::{Sim, Waiters};
 use crate::inode::ListName;
 use crate::sync::{lock, unlock};
 use crate::wb::Lock;
+use crate::wb_stat::WbStat;
 use crate::world::World;
 use floodline_kernel::Switching as Switches;
 use std::collections::{BTreeMap, VecDeque};
@@ -164,6 +165,10 @@ impl World {
             self.wbs[new].reclaimable += dirty;
             self.wbs[old].writeback -= writeback;
             self.wbs[new].writeback += writeback;
+            for (stat, pages) in [(WbStat::Reclaimable, dirty), (WbStat::Writeback, writeback)] {
+                self.wb_stat_mod(old, stat, -pages.cast_signed(), 1, None);
+                self.wb_stat_mod(new, stat, pages.cast_signed(), 1, None);
+            }
             self.wbs[old].conserved.add(Fate::Left, dirty + writeback);
             self.wbs[new].conserved.add(Fate::Came, dirty + writeback);
             if writeback > 0 {

@@ -231,7 +231,7 @@ pub(crate) async fn sync_all(sim: &Sim) {
     }
     let (overlays, sbs): (Vec<SbId>, Vec<SbId>) = {
         let world = sim.w();
-        let mounted = world.sbs.iter().filter(|(_, sb)| sb.is_mounted);
+        let mounted = world.sbs.iter().filter(|(_, sb)| sb.is_mounted || sb.is_detached);
         mounted.map(|(id, _)| id).partition(|id| world.sbs[*id].upper.is_some())
     };
     for sb in &sbs {

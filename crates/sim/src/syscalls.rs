@@ -11,11 +11,11 @@ pub(crate) use store::store;
 pub(crate) use write::write;
 
 use crate::arena::{InodeId, PidId, SbId};
-use crate::block::{Class, Done, Request, Way, device_page, submit_and_wait};
+use crate::block::{Class, Done, Request, Way, device_page, submit_all_and_wait};
 use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::journal;
-use crate::namespace::Errno;
+use crate::namespace::{Errno, change_dir, shut_down};
 use crate::process::{may_block, use_cpu};
 use crate::space::NO_SPACE;
 use crate::sync::{lock, unlock};
@@ -50,19 +50,23 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
     };
     let create = sim.w().costs.create;
     use_cpu(sim, pid, create, false).await;
-    let (inode, blocks) = {
+    let makes_dir = { sim.w().sbs[sb].makes_dir_of(&path) };
+    if makes_dir {
+        change_dir(sim, pid, sb).await;
+    }
+    let made = sim.w().make_file_in(sb, &path);
+    if made.is_err() {
+        leave_mount(sim, mount).await;
+    }
+    let (inode, is_new) = made?;
+    let blocks = {
         let mut world = sim.w();
-        let made = world.make_file_in(sb, &path);
-        if made.is_err() {
-            world.sbs[mount].opened -= 1;
-        }
-        let (inode, is_new) = made?;
         world.inodes[inode].opens += 1;
         if !is_new {
             // Somebody else was faster.
             return Ok(Opened { inode, mount });
         }
-        (inode, world.create_blocks(inode))
+        world.create_blocks(inode)
     };
     in_transaction(sim, pid, inode, &blocks, false).await;
     let mut world = sim.w();
@@ -101,7 +105,8 @@ impl World {
             self.mark_inode_dirty(inode, Dirt::Time, memcg);
             return None;
         }
-        (!self.journal_change(sb, &[block], Some((inode, false)))).then_some(block)
+        let memcg = self.memcg_of(pid);
+        (!self.journal_change(sb, &[block], memcg, Some((inode, false)))).then_some(block)
     }
 }
 
@@ -140,13 +145,16 @@ pub(crate) async fn direct(
         }
     }
     let most = sim.w().request_pages() * PAGE;
-    let mut left = len;
+    let (mut left, mut requests) = (len, Vec::new());
     while left > 0 {
         let bytes = left.min(most);
         let at = device_page(inode, (offset + len - left) / PAGE);
-        let request = Request { way, at, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing };
-        may_block(sim, pid, submit_and_wait(sim, device, request, "direct I/O")).await;
+        requests.push(Request { way, at, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing });
         left -= bytes;
+    }
+    // All of a call are under way at once (`__iomap_dio_rw`).
+    if !requests.is_empty() {
+        may_block(sim, pid, submit_all_and_wait(sim, device, &requests, "direct I/O")).await;
     }
     let mut world = sim.w();
     let i = &mut world.inodes[inode];
@@ -273,8 +281,20 @@ pub(crate) async fn close(sim: &Sim, pid: PidId, opened: Opened) {
     if is_gone {
         evict(sim, pid, inode).await;
     }
-    let mount = &mut sim.w().sbs[mount];
-    mount.opened = mount.opened.saturating_sub(1);
+    leave_mount(sim, mount).await;
+}
+
+/// An open file, or an open that fails, no longer holds its mount. The last one shuts down a filesystem that has left the
+/// tree, before the call returns: mntput leaves the rest to the task's work on its way back to the program.
+async fn leave_mount(sim: &Sim, mount: SbId) {
+    let is_last = {
+        let sb = &mut sim.w().sbs[mount];
+        sb.opened = sb.opened.saturating_sub(1);
+        sb.opened == 0 && std::mem::take(&mut sb.is_detached)
+    };
+    if is_last {
+        shut_down(sim, mount).await;
+    }
 }
 
 impl World {

@@ -4,6 +4,7 @@
 //! branches is a hand with its own open files, choices and measures.
 
 mod files;
+mod flights;
 mod meeting;
 
 pub(crate) use meeting::Meeting;
@@ -82,13 +83,23 @@ pub(crate) struct Hand<'s> {
     program: Program<'s>,
     /// Open files by the number that the program gave them.
     files: Vec<Option<Open>>,
+    flights: Rc<RefCell<flights::Flights>>,
 }
 
 impl<'s> Hand<'s> {
     pub(crate) fn new(sim: &Sim, number: usize, pid: PidId, seed: u64, measures: Measures) -> Hand<'s> {
         let program = Program::new(seed);
         sim.w().sleeps_as(sim.current_process(), Sleeper::Task(pid));
-        Hand { sim: sim.clone(), number, pid, end: None, measures, program, files: Vec::new() }
+        Hand {
+            sim: sim.clone(),
+            number,
+            pid,
+            end: None,
+            measures,
+            program,
+            files: Vec::new(),
+            flights: flights::none(),
+        }
     }
 
     fn now(&self) -> u64 {
@@ -117,14 +128,14 @@ impl<'s> Hand<'s> {
         loop {
             let op = self.program.next(Nanos(self.now()), self.is_stopped(), answer);
             let outcome = match op {
-                Ok(None) => return Ok(()),
+                Ok(None) => return self.until_under_way(0).await,
                 Ok(Some(op)) => self.perform(op).await,
                 Err(why) => Err(why.into()),
             };
             let place = |failed: Failed| Failed { place: self.program.place() + &failed.place, why: failed.why };
             match outcome.map_err(place)? {
                 Some(next) => answer = next,
-                None => return Ok(()),
+                None => return self.until_under_way(0).await,
             }
         }
     }
@@ -136,6 +147,10 @@ impl<'s> Hand<'s> {
             Op::Write { slot, offset, length } => self.write(slot, offset, length).await?,
             Op::Read { slot, offset, length, keep } => return self.read(slot, offset, length, keep).await,
             Op::Store { slot, page, length } => self.store(slot, page, length).await?,
+            Op::Submit { slot, is_write, offset, length, depth } => {
+                self.submit(slot, is_write, (offset, length), depth).await?;
+            }
+            Op::Drain => self.until_under_way(0).await?,
             Op::EndOfRound(since) => self.take_time_since(since.0).await,
             Op::CreateFile { path, step } => self.create_file(&path, step).await?,
             _ => return self.other(op).await,
@@ -165,7 +180,7 @@ impl<'s> Hand<'s> {
                 Op::Durable(call, target) => self.make_durable(call, &target).await?,
                 Op::Unlink(path) => self.unlink(&path).await?,
                 Op::Mounts { step: Step::Mount(_), points, .. } => self.mount(points).await?,
-                Op::Mounts { points, at_once, .. } => self.umount(points, at_once).await?,
+                Op::Mounts { step, points, at_once } => self.umount(points, at_once, is_lazy(step)).await?,
                 Op::Parallel(parallel, seeds) => self.parallel(parallel, seeds).await?,
                 Op::Plain(step) => return self.plain(step).await,
                 Op::Request { .. } => return Err("not simulated".into()),
@@ -173,6 +188,8 @@ impl<'s> Hand<'s> {
                 | Op::Write { .. }
                 | Op::Read { .. }
                 | Op::Store { .. }
+                | Op::Submit { .. }
+                | Op::Drain
                 | Op::EndOfRound(_)
                 | Op::CreateFile { .. } => return Err("this is done without a box".into()),
             }
@@ -314,12 +331,12 @@ impl<'s> Hand<'s> {
         Ok(())
     }
 
-    async fn umount(&mut self, points: Vec<String>, at_once: bool) -> Result<(), String> {
+    async fn umount(&mut self, points: Vec<String>, at_once: bool, is_lazy: bool) -> Result<(), String> {
         let start = self.now();
         if !at_once {
             for point in points {
                 let at = self.now();
-                let done = may_block(&self.sim, self.pid, namespace::umount(&self.sim, &point)).await;
+                let done = may_block(&self.sim, self.pid, namespace::umount(&self.sim, &point, is_lazy)).await;
                 self.answered("umount", &point, at, done)?;
             }
             return Ok(());
@@ -330,7 +347,7 @@ impl<'s> Hand<'s> {
             let (sim, ended, pid) = (self.sim.clone(), ended.clone(), self.pid);
             self.sim.spawn("an unmount", false, async move {
                 sim.w().sleeps_as(sim.current_process(), Sleeper::Task(pid));
-                let done = namespace::umount(&sim, &point).await;
+                let done = namespace::umount(&sim, &point, is_lazy).await;
                 let mut world = sim.w();
                 ended.borrow_mut().push((point, world.now, done));
                 let waiting = world.meeting.changed.take();
@@ -350,4 +367,9 @@ impl<'s> Hand<'s> {
         }
         refused
     }
+}
+
+/// Whether an unmount is lazy.
+fn is_lazy(step: &Step) -> bool {
+    matches!(step, Step::Umount(step) if step.lazy)
 }

@@ -8,6 +8,7 @@ use crate::conserved::Conserved;
 use crate::domain::KnownWbLimits;
 use crate::engine::{Alarm, Due, Ticket, Waiters};
 use crate::inode::{List, ListName};
+use crate::wb_stat::{Held, WbStat};
 use crate::world::World;
 use floodline_kernel::{
     DirtyRatelimit, FRAC, FpropGlobal, FpropLocal, WbShare, WriteBandwidth, max_frac, wb_min_max_ratio,
@@ -105,6 +106,8 @@ pub(crate) struct Wb {
     pub(crate) writeback: u64,
     pub(crate) dirtied: u64,
     pub(crate) written: u64,
+    /// What the CPUs hold back of these four, on large machines.
+    pub(crate) held: Option<Box<Held>>,
     pub(crate) conserved: Conserved,
     pub(crate) bandwidth: WriteBandwidth,
     pub(crate) ratelimit: DirtyRatelimit,
@@ -188,6 +191,7 @@ impl World {
             writeback: 0,
             dirtied: 0,
             written: 0,
+            held: Held::on(self.build),
             conserved: Conserved::default(),
             bandwidth: WriteBandwidth::initial(self.build),
             ratelimit: DirtyRatelimit::initial(self.build),
@@ -347,8 +351,9 @@ impl World {
         WbShare { numerator, denominator, ..share }
     }
 
-    /// Counts pages of a wb that finished writeback.
-    pub(crate) fn wb_complete(&mut self, wb: WbId, pages: u64) {
+    /// Counts pages of a wb that finished writeback, in folios of a size.
+    pub(crate) fn wb_complete(&mut self, wb: WbId, pages: u64, folio: u64) {
+        self.wb_stat_mod(wb, WbStat::Written, pages.cast_signed(), folio, None);
         let now = self.jiffies();
         let frac = max_frac(&self.behaviour.arithmetic, self.bdis[self.wbs[wb].bdi].max_ratio).min(FRAC);
         let w = &mut self.wbs[wb];
@@ -386,18 +391,21 @@ impl World {
 
     #[cold]
     fn wb_update_bandwidth_after(&mut self, wb: WbId, elapsed: u64) {
+        let (now_written, now_dirtied) = (self.wb_stat(wb, WbStat::Written), self.wb_stat(wb, WbStat::Dirtied));
         let w = &mut self.wbs[wb];
-        let written = w.written - w.written_stamp;
-        (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (w.bw_stamp + elapsed, w.written, w.dirtied);
+        let written = now_written - w.written_stamp;
+        (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (w.bw_stamp + elapsed, now_written, now_dirtied);
         self.wb_update_write_bandwidth(wb, elapsed.max(1), written);
     }
 
     /// At the start of writing: idle time is no time of low bandwidth (5.15).
     pub(crate) fn wb_bandwidth_start(&mut self, wb: WbId) {
         let now = self.jiffies();
-        let w = &mut self.wbs[wb];
+        let w = &self.wbs[wb];
         if w.writeback_inodes == 0 && now.saturating_sub(w.bw_stamp) > self.build.bandwidth_idle() {
-            (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = (now, w.written, w.dirtied);
+            let stamps = (now, self.wb_stat(wb, WbStat::Written), self.wb_stat(wb, WbStat::Dirtied));
+            let w = &mut self.wbs[wb];
+            (w.bw_stamp, w.written_stamp, w.dirtied_stamp) = stamps;
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::process::Pid;
 use crate::wb::{Bdi, Domain, Wb};
 use floodline_kernel::{Behaviour, Build, DirtyTunables, KernelVersion, PauseArithmetic};
 use floodline_record::record::Event;
+use floodline_scenario::Random;
 use std::collections::BTreeMap;
 
 /// Pages of 4 KiB everywhere.
@@ -59,6 +60,8 @@ pub(crate) struct Costs {
     /// Nanoseconds of a look at an inode that has been prepared for switching, which mostly is in a cache: 20,000 inodes
     /// on 6.1.176 took 0.2 s on an emulated CPU, which is ten to thirty times slower.
     pub(crate) list_visit: u64,
+    /// Nanoseconds of evicting one clean folio: an estimate.
+    pub(crate) evict: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,
 }
@@ -119,6 +122,8 @@ pub(crate) struct World {
     /// Live cgroups by path without a leading slash.
     pub(crate) cgroup_paths: BTreeMap<String, CgId>,
     pub(crate) next_pid: u32,
+    /// Where flushers wake up, on machines where that matters.
+    pub(crate) placement: Random,
     /// Memory throttling: who waits for reclaim to find something.
     pub(crate) copies: crate::copies::Copies,
     pub(crate) reclaim_waiters: Waiters,
@@ -159,6 +164,11 @@ impl World {
         let bdi = &self.bdis[self.blocks[device].bdi?];
         let at = if self.behaviour.wbt.sees_cgroup_throttling { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
         (at > 0).then_some(at)
+    }
+
+    /// The memcg of a task.
+    pub(crate) fn memcg_of(&self, pid: PidId) -> CgId {
+        self.memcg(self.pids[pid].cgroup)
     }
 
     /// The memcg that stands for a cgroup: itself, or the nearest ancestor that has one.

@@ -27,6 +27,8 @@ pub(crate) struct How {
     pub(crate) is_tagged: bool,
     /// From where the last pass ended.
     pub(crate) is_cyclic: bool,
+    /// By a flusher, and not by a task that asks for it.
+    pub(crate) by_flusher: bool,
     /// Pages, or folios where the kernel counts those.
     pub(crate) nr_to_write: u64,
     pub(crate) class: Class,
@@ -37,7 +39,15 @@ pub(crate) struct How {
 impl How {
     /// All of an inode that is dirty now, for somebody who asks for it; `is_sync` where they wait for it.
     pub(crate) fn all(is_sync: bool) -> How {
-        How { is_sync, is_tagged: true, is_cyclic: false, nr_to_write: u64::MAX, class: Class::Normal, range: None }
+        How {
+            is_sync,
+            is_tagged: true,
+            is_cyclic: false,
+            by_flusher: false,
+            nr_to_write: u64::MAX,
+            class: Class::Normal,
+            range: None,
+        }
     }
 }
 
@@ -91,8 +101,11 @@ pub(crate) async fn writepages(sim: &Sim, inode: InodeId, how: How) -> Wrote {
                 journal::reserve(sim, sb).await;
             }
             journal::start(sim, sb).await;
-            let blocks = sim.w().data_blocks(inode);
-            journal::modify(sim, sb, &blocks).await;
+            let (blocks, memcg) = {
+                let world = sim.w();
+                (world.data_blocks(inode), world.mapping_memcg(inode, &how))
+            };
+            journal::modify(sim, sb, &blocks, memcg).await;
             let mut world = sim.w();
             world.inodes[inode].allocated = run.end;
             world.journal_joins(inode, true);
@@ -150,6 +163,13 @@ struct Sending {
 }
 
 impl World {
+    /// The memcg of the thread that maps blocks of an inode: a flusher is a thread of the kernel, and a task that asks for
+    /// its file is mostly of the cgroup that the file belongs to.
+    fn mapping_memcg(&self, inode: InodeId, how: &How) -> CgId {
+        let wb = self.inodes[inode].wb.filter(|_| !how.by_flusher);
+        wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)
+    }
+
     fn begin_pass(&mut self, inode: InodeId, how: How) -> Pass {
         // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
         let estimates = self.inodes[inode].wb.filter(|_| self.behaviour.arithmetic.bandwidth_skips_idle);

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What XFS's log holds is written to its place on the disk some time later, past the page cache: nothing of it is dirty
-//! memory, and only the device's own counters show it. Here that is every half minute, all of it (`xfs_log_worker`); that
-//! a log which runs full writes earlier is left out. Mirrors fs/xfs/xfs_trans_ail.c in outline.
+//! memory, and only the device's own counters show it. Here that is every half minute, all of it (`xfs_log_worker`), and
+//! earlier once less than a quarter of the log is free. A task that finds no room in the log waits until it is written.
+//! Mirrors fs/xfs/xfs_trans_ail.c and xlog_grant_head_wait of fs/xfs/xfs_log.c in outline.
 
 use crate::arena::{CgId, SbId};
-use crate::block::{Class, Done, Request, Way, submit};
-use crate::engine::{Sim, suspend};
+use crate::block::{Class, Done, Request, Way, submit, submit_and_wait};
+use crate::engine::{Due, Sim, suspend};
 use crate::filesystem::FIRST_INODES;
 use crate::journal::BlockSet;
+use crate::process::Sleeper;
 use crate::world::PAGE;
 
 /// Time between rounds of the worker (`xfs_syncd_centisecs`).
 pub(crate) const INTERVAL: u64 = 30_000_000_000;
+
+/// Part of the log that changes may take before they are written to it, and how many pages at most.
+const CIL_PART: u64 = 8;
+const CIL_MOST: u64 = (32 << 20) / PAGE;
 
 /// Inodes in a cluster, which is written as one: 16 KiB of 512 bytes each (mkfs.xfs since 3.2.3).
 const INODES_PER_CLUSTER: u64 = 32;
@@ -23,39 +29,90 @@ const METADATA: u64 = 1 << 49;
 /// The thread of a superblock.
 pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
     let Some(device) = sim.w().sbs[sb].device else { return };
+    sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
+    let mut round = None;
     loop {
-        let round = loop {
+        loop {
             let ticket = sim.ticket("");
-            let due = {
+            {
                 let mut world = sim.w();
                 let now = world.now;
                 let Some(journal) = world.sbs[sb].journal.as_mut() else { return };
-                journal.has_unwritten(ticket).then(|| journal.next_round(now))
-            };
-            match due {
-                Some(round) => break round,
-                None => suspend().await,
+                if journal.has_unwritten(ticket) {
+                    let at = if journal.room.is_short() { now } else { *round.get_or_insert(journal.next_round(now)) };
+                    if at <= now {
+                        break;
+                    }
+                    world.queue.push(at, Due::Wake(ticket));
+                }
             }
-        };
-        sim.sleep_until(round, "").await;
-        let (changed, most) = {
+            suspend().await;
+        }
+        round = None;
+        let (changed, taken, most) = {
             let mut world = sim.w();
             let most = world.request_pages();
             let Some(journal) = world.sbs[sb].journal.as_mut() else { return };
-            (journal.take_unwritten(), most)
+            (journal.take_unwritten(), journal.room.used, most)
         };
-        for (at, pages) in writes(&changed, most) {
-            let request = Request {
-                way: Way::Write,
-                at: METADATA + at,
-                bytes: pages * PAGE,
-                class: Class::Normal,
-                merged: 0,
-                cgroup: CgId::ROOT,
-                done: Done::Nothing,
-            };
-            submit(&sim, device, request).await;
+        let mut writes = writes(&changed, most);
+        let last = writes.pop();
+        let request = |at: u64, pages: u64| Request {
+            way: Way::Write,
+            at: METADATA + at,
+            bytes: pages * PAGE,
+            class: Class::Normal,
+            merged: 0,
+            cgroup: CgId::ROOT,
+            done: Done::Nothing,
+        };
+        for (at, pages) in writes {
+            submit(&sim, device, request(at, pages)).await;
         }
+        if let Some((at, pages)) = last {
+            submit_and_wait(&sim, device, request(at, pages), "").await;
+        }
+        let mut world = sim.w();
+        let waiting = world.sbs[sb].journal.as_mut().map(|journal| journal.written_back(taken));
+        world.wake_all(waiting.unwrap_or_default());
+    }
+}
+
+/// Room in the log of XFS, pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    capacity: u64,
+    pub(crate) used: u64,
+}
+
+impl Room {
+    /// The room in a log, by its size in pages; one of `u64::MAX` is never full.
+    pub(crate) fn of(capacity: u64) -> Room {
+        Room { capacity, used: 0 }
+    }
+
+    pub(crate) fn take(&mut self, pages: u64) {
+        self.used = self.used.saturating_add(pages);
+    }
+
+    pub(crate) fn give(&mut self, pages: u64) {
+        self.used = self.used.saturating_sub(pages);
+    }
+
+    /// Whether the worker writes before its time.
+    pub(crate) fn is_short(self) -> bool {
+        self.used > self.capacity / 4 * 3
+    }
+
+    /// Whether what tasks have changed since the last commit may not fit.
+    pub(crate) fn is_lacking(self) -> bool {
+        self.used > self.capacity - self.commit_pages()
+    }
+
+    /// Pages of the log that one commit takes: tasks have it written when they have changed that much
+    /// (`XLOG_CIL_SPACE_LIMIT`).
+    pub(crate) fn commit_pages(self) -> u64 {
+        (self.capacity / CIL_PART).min(CIL_MOST)
     }
 }
 
@@ -81,10 +138,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_commit_takes_an_eighth_of_the_log_and_at_most_32_mib() {
+        for (log, expect) in [(2, 64), (64, 8 * 256), (256, 32 * 256), (264, 32 * 256), (2047, 32 * 256)] {
+            let log = log * 256;
+            let mut room = Room::of(log);
+            assert_eq!(room.commit_pages(), expect, "a log of {log} pages");
+            room.take(log - expect);
+            assert!(!room.is_lacking(), "a log of {log} pages");
+            room.take(1);
+            assert!(room.is_lacking(), "a log of {log} pages");
+        }
+    }
+
+    #[test]
     fn inodes_are_written_by_the_cluster_and_neighbours_together() {
         let check = |blocks: &[u64], most, expect: &[(u64, u64)]| {
             let mut changed = BlockSet::default();
-            blocks.iter().for_each(|block| changed.insert(*block));
+            for block in blocks {
+                changed.insert(*block);
+            }
             assert_eq!(writes(&changed, most), expect);
         };
         check(&[], 320, &[]);

@@ -103,3 +103,91 @@ fn a_member_of_an_array_takes_no_more_than_its_queue_has() {
     assert!(requests.iter().all(|[slow, fast, _]| *slow <= 4 && *fast <= 4), "{requests:?}");
     assert!(requests.iter().any(|[slow, ..]| *slow == 4), "{requests:?}");
 }
+
+/// 400 MiB written and synced, then read by one reader past the page cache, on a device of four disks of 50 MB/s.
+fn stacked(backing: &str) -> Run {
+    let disk = |name: char| {
+        format!(
+            "[machine.devices.{name}]\nsize = \"1 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nread_bandwidth = \"50 MB/s\"\nburst = \"0s\"\n"
+        )
+    };
+    let disks: String = "abcd".chars().map(disk).collect();
+    let text = format!(
+        "name = \"stacked\"\nsummary = \"A device of several\"\n[machine]\nmemory = \"2 GiB\"\ncpus = 4\n{disks}\
+         [machine.devices.top]\nbacking = {backing}\n[machine.mounts.\"/data\"]\ntype = \"xfs\"\ndevice = \"top\"\n\
+         [workload.tasks.t]\nsteps = [\n\
+         {{ write = {{ file = \"/data/a\", block = \"1 MiB\", total = \"400 MiB\" }} }}, {{ fsync = {{ file = \"/data/a\" }} }},\n\
+         {{ read = {{ file = \"/data/a\", order = \"random\", block = \"1 MiB\", count = 100, direct = true, depth = 8 }} }}]\n"
+    );
+    run_of(&scenario(&text), "6.12", |_| true)
+}
+
+/// Bytes written to each disk and to the device above them, MiB.
+fn written(run: &Run) -> Vec<u64> {
+    run.window.disks.values().map(|disk| disk.last.written.expect("known").0 >> 20).collect()
+}
+
+#[test]
+fn stripes_are_as_fast_as_their_members_together() {
+    let two = stacked("{ raid0 = { members = [\"a\", \"b\"] } }");
+    let four = stacked("{ striped = { members = [\"a\", \"b\", \"c\", \"d\"], chunk = \"128 KiB\" } }");
+    // 400 MiB at 100 and at 200 MB/s.
+    let [fast, faster] = [&two, &four].map(|run| figure(run, "t.finished_seconds") - figure(run, "t.read.max_seconds"));
+    let [sync, sync_of_four] = [&two, &four].map(|run| figure(run, "t.fsync.max_seconds"));
+    assert!((3.0..4.6).contains(&sync) && (1.4..2.4).contains(&sync_of_four), "{sync} s, {sync_of_four} s");
+    assert!(fast > 1.7 * faster, "{fast} s, {faster} s");
+    let disks = written(&two);
+    assert!(disks[0] >= 199 && disks[0].abs_diff(disks[1]) <= 2 && disks[2] + disks[3] == 0, "{disks:?}");
+    assert!(disks[4].abs_diff(disks[0] + disks[1]) <= 2, "{disks:?}");
+    let disks = written(&four);
+    assert!(disks[..4].iter().all(|disk| (99..=104).contains(disk)), "{disks:?}");
+}
+
+#[test]
+fn pairs_of_mirrors_write_twice_and_read_from_either() {
+    let run = stacked("{ raid10 = { members = [\"a\", \"b\", \"c\", \"d\"] } }");
+    let disks = written(&run);
+    assert!(disks[0] == disks[1] && disks[2] == disks[3] && disks[0] + disks[2] >= 400, "{disks:?}");
+    let sync = figure(&run, "t.fsync.max_seconds");
+    assert!((3.0..4.6).contains(&sync), "{sync} s");
+    // Eight reads of 1 MiB at a time keep all four busy: 200 MB/s. Two members would give half of that.
+    let rate = f64::from(8 << 20) / figure(&run, "t.read.p50_seconds");
+    assert!((180e6..=202e6).contains(&rate), "{rate} bytes/s");
+    let read: Vec<u64> = run.window.disks.values().map(|disk| disk.last.read.expect("known").0 >> 20).collect();
+    assert!(read[..4].iter().all(|disk| *disk > 15) && read[..4].iter().sum::<u64>() >= 100, "{read:?}");
+}
+
+#[test]
+fn one_member_of_a_linear_device_is_as_the_disk_itself() {
+    let run = stacked("{ linear = { members = [\"a\"] } }");
+    let disks = written(&run);
+    assert!(disks[0] >= 400 && disks[1] + disks[2] + disks[3] == 0 && disks[0] == disks[4], "{disks:?}");
+    let sync = figure(&run, "t.fsync.max_seconds");
+    assert!((7.0..8.8).contains(&sync), "{sync} s");
+}
+
+#[test]
+fn a_stacked_device_has_a_bdi_of_its_own() {
+    use floodline_record::facts::Stack;
+    let check = |backing: &str, expect: (&str, Stack, u64), read_ahead: u64| {
+        let run = stacked(backing);
+        let device = run.window.facts.as_ref().and_then(|facts| facts.devices.last().cloned()).expect("a device");
+        let found = (&*device.name.to_string(), device.stack, device.size.map_or(0, |size| size.0 >> 30));
+        assert_eq!(found, expect, "{backing}");
+        // Twice the stripe. Only the wb of the device on top has written pages.
+        let kib: Vec<_> =
+            run.window.bdis.values().map(|bdi| bdi.last.read_ahead.map_or(0, |size| size.0 >> 10)).collect();
+        assert!(kib.contains(&read_ahead) && kib.iter().filter(|kib| **kib == 128).count() >= 4, "{backing}: {kib:?}");
+        let mib: Vec<_> = run.window.wbs.values().map(|wb| wb.last.written.map_or(0, |size| size.0 >> 20)).collect();
+        assert!(
+            mib.iter().filter(|mib| **mib > 0).count() == 1 && mib.iter().sum::<u64>() >= 400,
+            "{backing}: {mib:?}"
+        );
+    };
+    let dm = || Stack::Dm { name: floodline_record::name::Name::new("top") };
+    let md = |level: &str| Stack::Md { level: level.into() };
+    check("{ raid0 = { members = [\"a\", \"b\", \"c\"] } }", ("md0", md("raid0"), 3), 3072);
+    check("{ raid10 = { members = [\"a\", \"b\", \"c\", \"d\"] } }", ("md0", md("raid10"), 2), 2048);
+    check("{ striped = { members = [\"a\", \"b\"] } }", ("dm-0", dm(), 2), 256);
+    check("{ linear = { members = [\"a\", \"b\"] } }", ("dm-0", dm(), 2), 128);
+}

@@ -163,3 +163,98 @@ fn blocks_given_beforehand_count_as_space() {
     let steps = r#"{ fallocate = { file = "/data/a", size = "1 GiB" } }"#;
     assert_eq!(of_writer(steps, "writer.failures_count"), 0.0);
 }
+
+/// Requests a second of one task with a depth, on a device whose requests take 1 ms each.
+fn requests(depth: u32, step: &str) -> f64 {
+    let steps = format!(
+        "setup = [{{ write = {{ file = \"/data/a\", block = \"1 MiB\", total = \"64 MiB\" }} }}, \"sync\", \"drop_caches\"]\n\
+         steps = [{{ {step} = {{ file = \"/data/a\", order = \"random\", SIZE depth = {depth} }} }}]"
+    );
+    let size = if step == "write" { "size = \"64 MiB\", direct = true," } else { "direct = true," };
+    let workload = format!("[workload.tasks.t]\n{}\n", steps.replace("SIZE", size));
+    let run = run_for("1s", "latency = \"1ms\"", &workload);
+    figure(&run, &format!("t.{step}.per_second"))
+}
+
+#[test]
+fn requests_under_way_at_once_share_the_latency() {
+    for step in ["read", "write"] {
+        let [one, eight] = [1, 8].map(|depth| requests(depth, step));
+        assert!((900.0..1000.0).contains(&one), "{step}: {one}");
+        assert!((7.5..8.1).contains(&(eight / one)), "{step}: {eight} of eight, {one} of one");
+    }
+}
+
+#[test]
+fn a_read_under_way_ends_where_the_file_ends() {
+    let workload = "[workload.tasks.t]\nsetup = [{ write = { file = \"/data/a\", total = \"100 KiB\" } }, \"sync\"]\n\
+                    steps = [{ read = { file = \"/data/a\", block = \"64 KiB\", direct = true, depth = 2 } }]\n";
+    let run = run_for("1s", "", workload);
+    // 64 KiB and 36 KiB.
+    let mean = figure(&run, "t.read.bytes_per_second") / figure(&run, "t.read.per_second");
+    assert!((51_199.0..51_201.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn each_request_under_way_makes_the_next_one_slower() {
+    let latency = |depth: u32, device: &str| {
+        let steps = format!(
+            "setup = [{{ write = {{ file = \"/data/a\", block = \"1 MiB\", total = \"64 MiB\" }} }}, \"sync\", \"drop_caches\"]\n\
+             steps = [{{ read = {{ file = \"/data/a\", order = \"random\", direct = true, depth = {depth} }} }}]"
+        );
+        let run = run_for("200ms", device, &format!("[workload.tasks.t]\n{steps}\n"));
+        figure(&run, "t.read.p50_seconds") * 1e6
+    };
+    let device = "latency = \"100us\"\nqueued_latency = \"10us\"";
+    let flat = [1, 16].map(|depth| latency(depth, "latency = \"100us\""));
+    let grows = [1, 16].map(|depth| latency(depth, device));
+    assert!((grows[0] - flat[0]).abs() < 5.0, "{grows:?}, {flat:?}");
+    // Fifteen others are under way.
+    assert!((130.0..155.0).contains(&(grows[1] - flat[1])), "{grows:?}, {flat:?}");
+}
+
+#[test]
+fn a_write_cache_fills_and_drains() {
+    let device =
+        "write_bandwidth = \"500 MB/s\"\nburst = \"0s\"\nwrite_cache = { size = \"1 GB\", drain = \"100 MB/s\" }";
+    let written = |seconds: u32| {
+        let steps = "steps = [{ write = { file = \"/data/a\", block = \"1 MiB\", size = \"4 GiB\", direct = true, depth = 4 } }]";
+        let run = run_for(&format!("{seconds}s"), device, &format!("[workload.tasks.t]\n{steps}\n"));
+        figure(&run, "t.write.bytes_per_second") * f64::from(seconds) / 1e6
+    };
+    // It fills at 400 MB/s, in 2.5 s; then 100 MB/s go on.
+    let [two, ten] = [written(2), written(10)];
+    assert!((960.0..1001.0).contains(&two), "{two} MB");
+    assert!((1950.0..2010.0).contains(&ten), "{ten} MB");
+}
+
+#[test]
+fn a_flush_waits_for_a_volatile_cache_only() {
+    let flushed = |volatile: bool| {
+        let device = format!(
+            "write_bandwidth = \"500 MB/s\"\nburst = \"0s\"\n\
+             write_cache = {{ size = \"1 GB\", drain = \"100 MB/s\", volatile = {volatile} }}"
+        );
+        fdatasync(&device)
+    };
+    let [kept, lost] = [false, true].map(flushed);
+    assert!((0.08..0.1).contains(&kept), "42 MB at 500 MB/s: {kept}");
+    assert!((0.4..0.45).contains(&lost), "42 MB at 100 MB/s: {lost}");
+}
+
+#[test]
+fn the_requests_of_one_direct_call_are_under_way_at_once() {
+    let latency = |block: &str| {
+        let steps =
+            format!("steps = [{{ write = {{ file = \"/data/a\", block = \"{block}\", count = 20, direct = true }} }}]");
+        let run = run_for(
+            "5s",
+            "latency = \"10ms\"\nwrite_bandwidth = \"4 GB/s\"\nburst = \"0s\"",
+            &format!("[workload.tasks.t]\n{steps}\n"),
+        );
+        figure(&run, "t.write.p50_seconds")
+    };
+    // A request has at most 1 MiB and takes 10 ms; sixteen of them share these.
+    let [one, sixteen] = ["1 MiB", "16 MiB"].map(latency);
+    assert!((0.0100..0.0115).contains(&one) && (0.0135..0.0165).contains(&sixteen), "{one} s, {sixteen} s");
+}

@@ -109,3 +109,17 @@ fn what_others_use_is_no_memory_to_be_made_dirty() {
     let (all, half) = (threshold(""), threshold("memory_used = \"512 MiB\""));
     assert!(half * 100 < all * 55, "{half} of {all} pages");
 }
+
+#[test]
+fn who_evicts_for_a_limit_of_memory_pays_with_its_own_cpu_time() {
+    let finished = |limit: &str| {
+        let task = "[workload.tasks.reader]";
+        let cgroup = format!("[machine.cgroups.box]\nmemory_max = \"{limit}\"\n{task}\ncgroup = \"box\"");
+        let text = MACHINE.replace(task, &cgroup);
+        let run = run_of(&scenario(&format!("{text}steps = [{}]\n", read("b", "1 MiB"))), "6.12", |_| true);
+        figure(&run, "reader.finished_seconds") * 1e3
+    };
+    // 536 MiB in pages of 250 ns each take 34 ms, a part of it while the disk reads ahead.
+    let cost = finished("64 MiB") - finished("900 MiB");
+    assert!((10.0..40.0).contains(&cost), "{cost} ms");
+}

@@ -190,6 +190,52 @@ fn what_a_close_still_sends_out_keeps_its_filesystem_mounted() {
     assert_eq!(umounted_after("3s"), "");
 }
 
+const LAZY: &str = "{ umount = { point = \"/data\", lazy = true } }";
+const BIG: &str = "{ write = { file = \"/data/a\", block = \"1 MiB\", total = \"50 MiB\" } }";
+
+#[test]
+fn a_lazy_unmount_returns_at_once_and_the_last_close_writes() {
+    let (_, failed) = run(&[UMOUNT_MERGED, BIG, UMOUNT]);
+    assert!(failed.contains("Device or resource busy"), "{failed}");
+    // 50 MiB at 50 MB/s. The overlay below the mount point goes with it, and the open file can be written on.
+    let (run, failed) = run(&[BIG, LAZY, BIG, CLOSE, MOUNT, "{ umount = { point = \"/data\" } }"]);
+    assert_eq!(failed, "");
+    let [umount, close] = ["one.umount.p50_seconds", "one.close.max_seconds"].map(|name| figure(&run, name));
+    assert!(umount < 0.01 && close > 1.5, "{umount} s, {close} s");
+}
+
+#[test]
+fn an_open_that_fails_after_a_lazy_unmount_lets_the_filesystem_go() {
+    // An open takes some microseconds. In one of the runs the directory of the same name and the unmount come meanwhile.
+    for at in 0..10 {
+        let (_, failed) = tasks(&format!(
+            "[workload.tasks.open]\nsteps = [{{ write = {{ file = \"/data/a\", block = \"4 KiB\", total = \"4 KiB\" }} }}]\n\
+             [workload.tasks.mkdir]\nsteps = [{{ sleep = {{ for = \"{at}us\" }} }}, {{ mkdir = {{ path = \"/data/a\" }} }}]\n\
+             [workload.tasks.umount]\nsteps = [{{ sleep = {{ for = \"{}us\" }} }}, {LAZY}, \
+             {{ sleep = {{ for = \"1s\" }} }}, {MOUNT}]\n",
+            at + 1
+        ));
+        assert!(!failed.contains("not simulated"), "{at} us: {failed}");
+    }
+}
+
+#[test]
+fn a_lazy_unmount_without_open_files_writes_before_it_returns() {
+    let (run, failed) = run(&[BIG, CLOSE, LAZY]);
+    assert_eq!(failed, "");
+    assert!(figure(&run, "one.umount.max_seconds") > 0.8);
+}
+
+#[test]
+fn a_sync_writes_a_filesystem_that_left_the_tree_with_open_files() {
+    let (synced, failed) = run(&[BIG, LAZY, "\"sync\"", CLOSE]);
+    assert_eq!(failed, "");
+    assert!(figure(&synced, "one.sync.max_seconds") > 0.8);
+    assert!(figure(&synced, "one.close.max_seconds") < 0.2);
+    let (_, failed) = run(&[BIG, LAZY, MOUNT]);
+    assert!(failed.contains("after a lazy unmount is not simulated"), "{failed}");
+}
+
 #[test]
 fn a_rename_sends_the_new_data_out_before_it_gives_it_the_name() {
     let read_after = |sleep: &str| {

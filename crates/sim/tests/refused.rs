@@ -47,6 +47,7 @@ fn run(text: &str, kernel: &str, mut take: impl FnMut(Record)) -> String {
 #[test]
 fn what_cannot_be_is_refused_with_its_rule() {
     let settings = "sysctl.vm = { dirty_ratio = 20 }";
+    let ext4 = "type = \"ext4\"";
     let bandwidth = "write_bandwidth = \"50 MB/s\"";
     let memory = "memory = \"256 MiB\"";
     let limit = "memory_max = \"32 MiB\"";
@@ -65,6 +66,19 @@ fn what_cannot_be_is_refused_with_its_rule() {
         ("6.12", bandwidth, "read_iops = \"0 IO/s\"", "nothing would ever complete"),
         ("6.12", bandwidth, "write_bandwidth = \"-1 MB/s\"", "write_bandwidth"),
         ("6.12", "size = \"1 GiB\"", "size = \"0 B\"", "it has no size of at least 1 MiB"),
+        (
+            "6.12",
+            ext4,
+            "type = \"ext4\"\nmkfs.journal_size = \"1 GiB\"",
+            "expected less than the 1073741824 B of the device",
+        ),
+        (
+            "6.12",
+            ext4,
+            "type = \"xfs\"\nmkfs.journal_size = \"2000 MiB\"",
+            "expected less than the 1073741824 B of the device",
+        ),
+        ("6.12", ext4, "type = \"ext4\"\nmkfs.journal_size = \"512 MiB\"", ""),
         ("6.12", bandwidth, "bdi = { max_ratio = 101 }", "min_ratio ≤ max_ratio ≤ 100"),
         ("6.1", bandwidth, "bdi = { max_bytes = \"1 MiB\" }", "bdi.max_bytes: this knob was added in 6.2"),
         ("5.10", bandwidth, "bdi = { strict_limit = true }", "bdi.strict_limit: this knob was added in 6.2"),

@@ -3,7 +3,9 @@
 
 mod machine;
 
-use floodline_record::record::{Event, Record, What};
+use floodline_analysis::run::Run;
+use floodline_record::record::{Event, Record, Sink, What};
+use floodline_sim::{Options, simulate};
 use machine::{figure, options, run_of, scenario};
 
 fn text(device: &str, duration: &str, steps: &str) -> String {
@@ -54,6 +56,15 @@ fn a_filesystem_that_is_full_says_so() {
             let (failures, written) = run(&[&branch]);
             assert!(failures.len() == 1 && failures[0].contains("No space left on device"), "{fs}: {failures:?}");
             assert!((380.0..512.0).contains(&written), "{fs}{more}: {written} MiB");
+        }
+        // A larger log leaves less for files.
+        if fs != "btrfs" {
+            let type_of = format!("type = \"{fs}\"");
+            let large = format!("{type_of}\nmkfs.journal_size = \"256 MiB\"");
+            let text = text(SMALL, "120s", &write("a", "2 GiB", ", direct = true")).replace("ext4", fs);
+            let (failures, written) = outcome(&text.replace(&type_of, &large));
+            assert!(failures.len() == 1 && failures[0].contains("No space left on device"), "{fs}: {failures:?}");
+            assert!((200.0..256.0).contains(&written), "{fs} with a large log: {written} MiB");
         }
         // What a file had is free after it, and what is written again takes no more.
         let unlink = "{ unlink = { file = \"/data/a\", files = 1 } }";
@@ -123,4 +134,45 @@ fn a_task_may_run_in_one_of_several_cgroups() {
         format!("{one}cgroup = \"box1\"\n[machine.cgroups.\"box{{i}}\"]\ninstances = 3\nmemory_max = \"64 MiB\"\n");
     let run = run_of(&scenario(&text), "6.12", |_| true);
     assert_eq!(figure(&run, "writer.write.count"), 10.0);
+}
+
+#[test]
+fn a_task_makes_room_in_a_log_that_is_full() {
+    // Every file is a transaction of its own, and the blocks of its inode hold the tail of the log until they are on their
+    // place, half a minute later.
+    let steps =
+        "{ create_files = { file = \"/data/{n}\", files = 900, size = \"4 KiB\", fsync = true, rate = \"40/s\" } }";
+    let disk = "size = \"10 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nlatency = \"1ms\"";
+    let longest = |journal: &str| {
+        let mkfs = format!("type = \"ext4\"\nmkfs = {{ journal_size = \"{journal}\" }}");
+        let run = run_of(&scenario(&text(disk, "60s", steps).replace("type = \"ext4\"", &mkfs)), "6.12", |_| true);
+        (figure(&run, "writer.create.max_seconds") * 1e3, figure(&run, "devices.writes_count"))
+    };
+    let ((small, writes_small), (large, writes_large)) = (longest("4 MiB"), longest("64 MiB"));
+    assert!(large < 0.1, "the longest create took {large} ms with a large log");
+    assert!(small > 1.0, "the longest create took {small} ms: it waited for the disk");
+    assert!(writes_small > writes_large + 20.0, "{writes_small} and {writes_large} writes");
+}
+
+#[test]
+fn tasks_wait_until_xfs_has_written_what_fills_its_log() {
+    let steps = "{ create_files = { file = \"/data/{n}\", files = 12000, size = \"0 B\" } }";
+    let disk = "size = \"10 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nlatency = \"5ms\"";
+    let longest = |log: &str| {
+        let mkfs = format!("type = \"xfs\"\nmkfs = {{ journal_size = \"{log}\" }}");
+        let scenario = scenario(&text(disk, "10s", steps).replace("type = \"ext4\"", &mkfs));
+        let mut run = Run::default();
+        let take = |record| {
+            let Ok(()) = run.record(&record);
+            Ok(())
+        };
+        // A look at every inode after every event would take a minute.
+        let options = Options { checks_every_event: false, ..options("6.12") };
+        simulate(&scenario, &options, take, |_| true).expect("it is simulated");
+        (figure(&run, "writer.create.max_seconds") * 1e3, figure(&run, "devices.written_bytes") / 1e6)
+    };
+    let ((small, early), (large, late)) = (longest("2 MiB"), longest("64 MiB"));
+    assert!(large < 0.1, "the longest create took {large} ms with a large log");
+    assert!(small > 5.0, "the longest create took {small} ms: it waited for the disk");
+    assert!(early > late + 5.0, "{early} and {late} MB: the log is written to its place when it fills, and not later");
 }

@@ -328,6 +328,12 @@ fn a_cgroup_is_removed_after_its_last_task() {
 #[test]
 fn what_is_honoured_in_part_is_said() {
     let said = |text: &str| floodline_sim::simplified(&scenario(text));
+    for key in ["latency = \"1ms\"", "write_iops = \"30 IO/s\"", "bandwidth = \"10 MB/s\""] {
+        let limited = LOOP.replace("[machine.devices.image]", &format!("[machine.devices.image]\n{key}"));
+        let expect = "limits and latency of image have no effect: only those of the disks below it have";
+        assert_eq!(said(&limited), [expect], "{key}");
+    }
+    assert_eq!(said(LOOP), [""; 0]);
     assert_eq!(said(LIMITED), [""; 0]);
     let text = LIMITED
         .replace("\"xfs\"", "\"btrfs\"")

@@ -122,6 +122,31 @@ fn an_unmount_waits_until_inodes_are_switched() {
 }
 
 #[test]
+fn after_a_sync_of_ext4_inodes_of_a_removed_cgroup_stay_until_another_is_removed() {
+    // The sync wrote the metadata past the flusher: the block device's inode is still on the list of the cgroup whose
+    // files they describe, and a wb that has an inode to write gives none away. The flusher finds it clean 30 s later.
+    let umount_after = |more: &str| {
+        let run = run(
+            "6.12",
+            &format!(
+                "[machine.cgroups.late]\n[workload.tasks.box]\ncgroup = \"box\"\nsteps = [{{ create_files = {{ file = \
+                 \"/one/d/{{n}}\", files = 500, size = \"1 KiB\" }} }}]\n[workload.tasks.manager]\nsteps = [{{ wait_for = \
+                 {{ task = \"box\" }} }}, \"sync\", {more} {{ umount = {{ point = \"/one\" }} }}]\n"
+            ),
+        );
+        figure(&run, "manager.umount.max_seconds")
+    };
+    let remove = |cgroup: &str| format!("{{ remove_cgroup = {{ cgroup = \"{cgroup}\" }} }}, ");
+    let sleep = "{ sleep = { for = \"40s\" } }, ";
+    let (alone, at_once) = (umount_after(""), umount_after(&remove("box")));
+    assert!(at_once < alone + 0.005, "nothing is switched at once: {at_once} s, {alone} s without");
+    let (alone, skipped) = (umount_after(sleep), umount_after(&format!("{}{sleep}", remove("box"))));
+    assert!(skipped < alone + 0.005, "nor when the flusher has been there: {skipped} s, {alone} s without");
+    let next = umount_after(&format!("{}{sleep}{}", remove("box"), remove("late")));
+    assert!(next > alone + 0.015, "{next} s with switches, {alone} s without");
+}
+
+#[test]
 fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
     let write = "{ write = { file = \"/one/a\", block = \"1 MiB\", size = \"64 MiB\", total = \"64 MiB\" } }";
     let steps = format!(

@@ -31,6 +31,12 @@ pub(super) async fn write_superblock(sim: &Sim, sb: SbId, device: BlockId) {
     }
 }
 
+/// The journal's superblock, which says where the log begins now: what was written to its place has to be there before.
+pub(super) async fn write_tail(sim: &Sim, device: BlockId) {
+    flush(sim, device).await;
+    submit_and_wait(sim, device, request(Way::Write, 1, Class::Exempt), "").await;
+}
+
 /// Empties the device's cache.
 pub(crate) async fn flush(sim: &Sim, device: BlockId) {
     submit_and_wait(sim, device, request(Way::Flush, 0, Class::Exempt), "a flush of the device's cache").await;
@@ -42,18 +48,32 @@ fn request(way: Way, pages: u64, class: Class) -> Request {
 }
 
 impl World {
-    /// Committed blocks are dirty pages of the block device from now on, written when they are old.
-    pub(super) fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet) {
+    /// Brings metadata blocks into the cache of the block device. Their pages are charged to the memcg of the first thread
+    /// that needs them.
+    pub(super) fn cache_metadata(&mut self, sb: SbId, blocks: &[u64], memcg: CgId) {
         let Some(metadata) = self.sbs[sb].metadata else { return };
-        for block in blocks.iter() {
-            if self.inodes[metadata].cache.find(block).is_none() {
-                self.add_to_cache(metadata, block, 1, 1, CgId::ROOT);
+        for block in blocks {
+            if self.inodes[metadata].cache.find(*block).is_none() {
+                self.add_to_cache(metadata, *block, 1, 1, memcg);
             }
-            let is_clean = self.inodes[metadata].cache.find(block).is_some_and(|(_, e)| !e.dirty);
-            if is_clean {
+        }
+    }
+
+    /// Makes committed blocks dirty pages of the block device, which are written when they are old. `newest` is the block
+    /// that joined the transaction last. jbd2 makes it dirty first, so the inode of the block device, if it has no wb yet,
+    /// gets that of the cgroup of this page. A sync writes the pages without the flusher: the inode stays on the list
+    /// until the flusher finds it clean. On 6.12, one sync after two cgroups had made files left it on the list of the
+    /// second for 30 s.
+    pub(super) fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet, newest: Option<u64>) {
+        let Some(metadata) = self.sbs[sb].metadata else { return };
+        for block in newest.into_iter().chain(blocks.iter()) {
+            // Reclaim may have taken it.
+            self.cache_metadata(sb, &[block], CgId::ROOT);
+            let found = self.inodes[metadata].cache.find(block).filter(|(_, extent)| !extent.dirty);
+            if let Some(owner) = found.map(|(_, extent)| extent.owner) {
                 self.inodes[metadata].cache.update(block, 1, |_, extent| extent.dirty = true);
-                self.account_dirtied(metadata, 1, CgId::ROOT, None);
-                self.mark_inode_dirty(metadata, Dirt::Pages, CgId::ROOT);
+                self.account_dirtied(metadata, 1, 1, owner, None);
+                self.mark_inode_dirty(metadata, Dirt::Pages, owner);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! way on a filesystem, whoever writes them: behind a slow cgroup's, everybody waits. Mirrors add_transaction_credits of
 //! fs/jbd2/transaction.c and ext4_meta_trans_blocks of fs/ext4/inode.c. XFS reserves its log as it converts.
 
+use super::log_space::TAGS;
 use super::of;
 use crate::arena::SbId;
 use crate::engine::{Sim, Waiters};
@@ -26,13 +27,18 @@ const JOURNAL_BLOCKS_MAX: u64 = 262_144;
 const INDEX_BLOCKS: u64 = 10;
 /// Blocks of extended attributes and of the inode, and one for the pages.
 const OTHER_BLOCKS: u64 = 7;
-/// Blocks that a descriptor block of the log names.
-const TAGS: u64 = 253;
-
-/// Blocks of the journal that mke2fs makes on a device of so many bytes.
+/// Blocks of the journal that mke2fs makes, by the size of the device in bytes.
 pub(crate) fn journal_blocks_of_ext4(bytes: u64) -> u64 {
     let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
     known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks)
+}
+
+/// The most blocks that one transaction takes: a third of the journal less what describes it, or a quarter of it.
+pub(super) fn transaction_blocks(journal: u64, behaviour: Journals) -> u64 {
+    match behaviour.transaction_is_third {
+        true => (journal / 3).saturating_sub((journal / 3).div_ceil(TAGS) + 1),
+        false => journal / 4,
+    }
 }
 
 /// What is reserved of a journal.
@@ -54,14 +60,8 @@ impl Reserved {
         self.most != u64::MAX
     }
 
-    /// Of the journal that mke2fs makes on a device of so many bytes.
-    pub(super) fn of_ext4(bytes: u64, behaviour: Journals) -> Reserved {
-        let journal = journal_blocks_of_ext4(bytes);
-        // A third of the journal less what describes it, or a quarter of it.
-        let transaction = match behaviour.transaction_is_third {
-            true => journal / 3 - (journal / 3).div_ceil(TAGS) - 1,
-            false => journal / 4,
-        };
+    /// The reserve of an ext4, by the size of its device in bytes and the most blocks of one of its transactions.
+    pub(super) fn of_ext4(bytes: u64, transaction: u64) -> Reserved {
         let groups = (bytes / (PAGE * 8 * PAGE)).max(1);
         let touched = INDEX_BLOCKS + 1;
         let credits = INDEX_BLOCKS + OTHER_BLOCKS + touched.min(groups) + touched.min(groups.div_ceil(64));
@@ -112,7 +112,8 @@ mod tests {
     fn half_a_transaction_bounds_the_conversions() {
         let check = |gib: u64, kernel: &str, expect| {
             let behaviour = Behaviour::of(kernel.parse().expect("a version"));
-            let reserved = Reserved::of_ext4(gib << 30, behaviour.journal);
+            let transaction = transaction_blocks(journal_blocks_of_ext4(gib << 30), behaviour.journal);
+            let reserved = Reserved::of_ext4(gib << 30, transaction);
             assert_eq!(reserved.most, expect, "{gib} GiB on {kernel}");
         };
         // As traced whenever somebody waited: 29 of the 5461 blocks of a transaction each.

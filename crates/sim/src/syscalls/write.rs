@@ -233,7 +233,7 @@ impl World {
         }
         // Single pages, all of them new: they come into the cache as what they will be.
         self.add_extent(inode, pages.start, len, Extent { dirty: true, ..Extent::clean(1, owner) });
-        self.account_dirtied(inode, len, owner, by);
+        self.account_dirtied(inode, len, 1, owner, by);
         self.mark_inode_dirty(inode, Dirt::Pages, owner);
     }
 
@@ -272,7 +272,7 @@ impl World {
                 e.blocks = if is_part { touched.min(e.len) } else { e.len };
             });
             became += to - from;
-            self.account_dirtied(inode, to - from, extent.owner, by);
+            self.account_dirtied(inode, to - from, extent.folio.into(), extent.owner, by);
         }
         if became > 0 {
             self.mark_inode_dirty(inode, Dirt::Pages, owner_of_first);

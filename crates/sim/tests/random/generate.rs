@@ -91,7 +91,8 @@ fn machine(dice: &mut Dice<'_>, made: &mut Made, text: &mut String) {
     if dice.chance(3) {
         device(dice, "a", "", text);
         device(dice, "b", "", text);
-        device(dice, "md", "backing = { raid1 = { members = [\"a\", \"b\"] } }\n", text);
+        let kind = dice.one_of(&["raid1", "raid1", "raid0", "striped", "linear"]);
+        device(dice, "md", &format!("backing = {{ {kind} = {{ members = [\"a\", \"b\"] }} }}\n"), text);
         mount(dice, made, "/md", "md", text);
     }
     if dice.chance(4) {
@@ -328,7 +329,9 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
             let truncate = dice.some(2, |_| ", truncate = true".to_owned());
             let block = dice.one_of(if is_wild { SIZES } else { BLOCKS });
             let (ends, sync) = (ends(dice), sync(dice, &["fsync", "fdatasync"]));
-            let what = format!("order = \"{order}\", block = \"{block}\"{size}{rate}{direct}{truncate}{ends}{sync}");
+            let depth = if order == "append" { String::new() } else { dice.some(2, |_| ", depth = 5".to_owned()) };
+            let what =
+                format!("order = \"{order}\", block = \"{block}\"{size}{rate}{direct}{truncate}{ends}{sync}{depth}");
             format!("{{ write = {{ file = \"{at}\", {what} }} }}")
         }
         4..=5 => {
@@ -336,7 +339,9 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
             let keep = if order.is_empty() { dice.some(2, |_| ", keep = true".to_owned()) } else { String::new() };
             let direct = dice.some(2, |_| ", direct = true".to_owned());
             let block = dice.one_of(BLOCKS);
-            format!("{{ read = {{ file = \"{at}\", block = \"{block}\"{order}{keep}{direct}{} }} }}", ends(dice))
+            let goes = keep.is_empty() && !(order.is_empty() && direct.is_empty());
+            let depth = if goes { dice.some(5, |_| ", depth = 3".to_owned()) } else { String::new() };
+            format!("{{ read = {{ file = \"{at}\", block = \"{block}\"{order}{keep}{direct}{depth}{} }} }}", ends(dice))
         }
         6..=8 => {
             let rate = dice.some(15, |dice| format!(", rate = \"{}\"", dice.one_of(FREQUENCIES)));
@@ -373,9 +378,10 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
         22 => "\"drop_caches\"".to_owned(),
         23 if !made.overlays.is_empty() => {
             let verb = dice.one_of(&["umount", "mount"]);
+            let lazy = if verb == "umount" { dice.some(5, |_| ", lazy = true".to_owned()) } else { String::new() };
             let count = if made.overlays[0].contains("{n}") { ", count = 3" } else { "" };
             let at_once = dice.some(8, |_| ", at_once = true".to_owned());
-            format!("{{ {verb} = {{ point = \"{}\"{count}{at_once} }} }}", made.overlays[0])
+            format!("{{ {verb} = {{ point = \"{}\"{count}{at_once}{lazy} }} }}", made.overlays[0])
         }
         24 if depth < 2 => {
             let times = dice.one_of(&[

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a request of a stacked device goes: which members have a part in it, and where it is on each. Pieces of one
+//! request that lie side by side on a member are one request there: the plug merges them. Mirrors drivers/md/raid0.c,
+//! raid10.c (near layout, two copies), dm-stripe.c and dm-linear.c. Which of several copies is read is said in `raid1.rs`.
+
+use crate::world::PAGE;
+use floodline_scenario::Layout;
+use std::ops::Range;
+
+/// A part of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The members that have these bytes, by number.
+    pub(crate) members: Range<usize>,
+    /// Where on each of them, pages.
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
+    /// Pieces that were merged into it.
+    pub(crate) merged: u64,
+}
+
+/// How a device lies on its members.
+#[derive(Clone, Debug)]
+pub(crate) struct Stack {
+    pub(crate) layout: Layout,
+    /// Name of the mapping, of a device of the device mapper; else the level of md.
+    pub(crate) name: String,
+    pub(crate) is_md: bool,
+    /// Bytes of each member.
+    pub(crate) sizes: Vec<u64>,
+}
+
+impl Stack {
+    /// Bytes of the device.
+    pub(crate) fn size(&self) -> u64 {
+        let least = self.sizes.iter().copied().min().unwrap_or(0);
+        match self.layout {
+            Layout::Linear => self.sizes.iter().sum(),
+            _ => least.saturating_mul(self.sets() as u64),
+        }
+    }
+
+    /// Members, or pairs of them, that have different bytes.
+    fn sets(&self) -> usize {
+        match self.layout {
+            Layout::Mirrors => 1,
+            Layout::Stripes(_) | Layout::Linear => self.sizes.len(),
+            Layout::MirroredStripes(_) => self.sizes.len() / 2,
+        }
+    }
+
+    /// Bytes that keep all members busy (`io_opt`), 0 where that means nothing.
+    pub(crate) fn optimal(&self) -> u64 {
+        match self.layout {
+            Layout::Stripes(chunk) | Layout::MirroredStripes(chunk) => chunk.saturating_mul(self.sets() as u64),
+            Layout::Mirrors | Layout::Linear => 0,
+        }
+    }
+
+    /// The parts of a read or a write.
+    pub(crate) fn parts(&self, at: u64, bytes: u64) -> Vec<Part> {
+        let all = self.sizes.len();
+        match self.layout {
+            Layout::Mirrors => vec![Part { members: 0..all, at, bytes, merged: 0 }],
+            Layout::Linear => {
+                let member = self.linear_member(at);
+                vec![Part { members: member..member + 1, at, bytes, merged: 0 }]
+            }
+            Layout::Stripes(chunk) => striped(chunk, all, 1, at, bytes),
+            Layout::MirroredStripes(chunk) => striped(chunk, all / 2, 2, at, bytes),
+        }
+    }
+
+    /// A file is on one member. Files are spread over the members by their size, as the groups of a filesystem are.
+    fn linear_member(&self, at: u64) -> usize {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let total: u64 = self.sizes.iter().sum();
+        let mut place = (at >> 28).wrapping_mul(GOLDEN) % total.max(1);
+        for (number, size) in self.sizes.iter().enumerate() {
+            if place < *size {
+                return number;
+            }
+            place -= size;
+        }
+        0
+    }
+}
+
+/// Stripes over sets of `copies` members each.
+fn striped(chunk: u64, sets: usize, copies: usize, at: u64, bytes: u64) -> Vec<Part> {
+    let (mut parts, mut byte): (Vec<Part>, u64) = (Vec::new(), at * PAGE);
+    let end = byte + bytes;
+    let width = sets.max(1) as u64;
+    while byte < end {
+        let (number, within) = (byte / chunk, byte % chunk);
+        let length = (chunk - within).min(end - byte);
+        let set = usize::try_from(number % width).unwrap_or(0);
+        let members = set * copies..(set + 1) * copies;
+        match parts.iter_mut().find(|part| part.members == members) {
+            Some(part) => {
+                part.bytes += length;
+                part.merged += 1;
+            }
+            None => {
+                let at = (number / width * chunk + within) / PAGE;
+                parts.push(Part { members, at, bytes: length, merged: 0 });
+            }
+        }
+        byte += length;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(layout: Layout, members: usize, at: u64, bytes: u64) -> Vec<(Range<usize>, u64, u64, u64)> {
+        let stack = Stack { layout, name: String::new(), is_md: true, sizes: vec![1 << 30; members] };
+        let parts = stack.parts(at, bytes);
+        parts.into_iter().map(|part| (part.members, part.at, part.bytes, part.merged)).collect()
+    }
+
+    #[test]
+    fn a_request_is_split_at_chunks_and_merged_on_each_member() {
+        let (k, stripes) = (1 << 10, Layout::Stripes(64 << 10));
+        assert_eq!(parts(stripes, 2, 0, 64 * k), [(0..1, 0, 64 * k, 0)]);
+        assert_eq!(parts(stripes, 2, 15, 8 * k), [(0..1, 15, 4 * k, 0), (1..2, 0, 4 * k, 0)]);
+        assert_eq!(parts(stripes, 2, 0, 256 * k), [(0..1, 0, 128 * k, 1), (1..2, 0, 128 * k, 1)]);
+        // The third chunk is the second one of the first member.
+        assert_eq!(parts(stripes, 2, 32, 4 * k), [(0..1, 16, 4 * k, 0)]);
+        assert_eq!(parts(stripes, 3, 32, 4 * k), [(2..3, 0, 4 * k, 0)]);
+        assert_eq!(parts(stripes, 2, 1, 512), [(0..1, 1, 512, 0)]);
+    }
+
+    #[test]
+    fn pairs_have_the_same_bytes() {
+        let pairs = Layout::MirroredStripes(64 << 10);
+        assert_eq!(parts(pairs, 4, 0, 128 << 10), [(0..2, 0, 64 << 10, 0), (2..4, 0, 64 << 10, 0)]);
+        assert_eq!(parts(Layout::Mirrors, 3, 7, 4096), [(0..3, 7, 4096, 0)]);
+    }
+
+    #[test]
+    fn a_file_of_a_linear_device_is_on_one_member() {
+        let stack =
+            Stack { layout: Layout::Linear, name: "lv".to_owned(), is_md: false, sizes: vec![3 << 30, 1 << 30] };
+        let on_first = (0..1000).filter(|inode| stack.linear_member(inode << 28) == 0).count();
+        assert!((700..800).contains(&on_first), "{on_first}");
+        assert_eq!(stack.linear_member(5 << 28), stack.linear_member((5 << 28) + 12_345));
+        assert_eq!(stack.size(), 4 << 30);
+    }
+
+    #[test]
+    fn sizes_are_those_of_what_differs() {
+        let size = |layout, members: usize| {
+            Stack { layout, name: String::new(), is_md: true, sizes: vec![1 << 30; members] }.size() >> 30
+        };
+        assert_eq!(
+            (size(Layout::Mirrors, 2), size(Layout::Stripes(4096), 3), size(Layout::MirroredStripes(4096), 4)),
+            (1, 3, 2)
+        );
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counters of a wb on machines with many CPUs: what readers see of them, and what the kernel adds up.
+
+mod machine;
+
+use floodline_record::record::Record;
+use machine::{figure, run_of, scenario};
+
+/// Dirty KiB of the machine, and of all wbs as their counters read, at some seconds of the run.
+fn dirty_at<const N: usize>(cpus: u64, seconds: [u64; N]) -> [(u64, u64); N] {
+    let write = |file| format!("write = {{ file = \"/data/{file}\", block = \"4 KiB\", count = 55 }}");
+    let task = |file| {
+        format!("[workload.tasks.w{file}]\nsteps = [{{ {} }}, {{ sleep = {{ for = \"10s\" }} }}]\n", write(file))
+    };
+    let tasks: String = (0..64).map(task).collect();
+    let text = format!(
+        r#"
+name = "counters"
+summary = "64 writers that dirty 55 pages each"
+[machine]
+memory = "16 GiB"
+cpus = {cpus}
+[machine.devices.data]
+size = "20 GB"
+[machine.mounts."/data"]
+type = "xfs"
+device = "data"
+[workload]
+duration = "10s"
+{tasks}
+"#
+    );
+    let (mut begin, mut samples) = (None, Vec::new());
+    let run = run_of(&scenario(&text), "6.12", |record| {
+        if let Record::Sample(sample) = record {
+            let at = sample.time.monotonic.0;
+            let since = at - *begin.get_or_insert(at);
+            let dirty = sample.host.nr_dirty.expect("it is recorded").0 * 4;
+            let rows = sample.wbs.rows().iter();
+            let read = rows.map(|(_, row)| row.reclaimable.expect("it is recorded").0 / 1024).sum();
+            samples.push((since, (dirty, read)));
+        }
+        true
+    });
+    assert_eq!(figure(&run, "host.dirtied_bytes"), f64::from(64 * 55 * 4096), "the machine's own counter is exact");
+    seconds.map(|second| {
+        let found = samples.iter().find(|(since, _)| *since >= second * 1_000_000_000);
+        found.expect("a sample of that second").1
+    })
+}
+
+#[test]
+fn cpus_of_a_large_machine_hold_back_what_makes_no_batch_and_small_shares_are_added_up() {
+    let all = 64 * 55 * 4;
+    // A disk without a history has a share of nothing: what is dirty there goes after 5 s.
+    assert_eq!(dirty_at(16, [3, 8]), [(all, all), (0, 0)]);
+    let [dirty, written] = dirty_at(64, [3, 8]);
+    assert_eq!(dirty, (all, 0), "13.75 MiB are dirty, and the counter shows none");
+    // The counter is added up against a share of nothing: otherwise they would wait until they are 30 s old.
+    assert_eq!(written.0, 0);
+}
