@@ -505,6 +505,8 @@ pub(crate) fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'s
             Backing::Loop { .. } => wanted.push("loop"),
             Backing::Raid1 { .. } => wanted.push("raid1"),
             Backing::Disk => {}
+            // The lab refuses these before.
+            Backing::Raid0(_) | Backing::Raid10(_) | Backing::Linear { .. } | Backing::Striped(_) => {}
         }
         if device.latency.is_some() {
             wanted.push("dm_delay");

@@ -438,3 +438,22 @@ fn a_worker_that_dies_or_talks_nonsense_is_a_failed_task() {
     let directed = director.run(&scenario, "default", &mut |_| {});
     assert!(directed.failures["t-0"].contains("No such file"), "{:?}", directed.failures);
 }
+
+#[test]
+fn requests_under_way_are_written_read_and_counted_to_the_byte() {
+    let steps = r#"{ write = { file = "DIR/a", block = "1021 B", count = 31, depth = 8, sync = { call = "fdatasync", after = 10 } } },
+        { read = { file = "DIR/a", order = "random", block = "1021 B", count = 40, depth = 4 } }"#;
+    let dir = check(steps, &[("write.count", 31.0), ("fdatasync.count", 3.0), ("read.count", 40.0)]);
+    assert_eq!(length(&dir, "a"), 31 * 1021);
+    let written = std::fs::read(dir.path().join("a")).expect("the file");
+    // No block was left out: none has a hole.
+    assert!(written.chunks(1021).all(|block| block.iter().any(|byte| *byte != 0)));
+}
+
+#[test]
+fn a_request_that_fails_ends_the_task() {
+    let dir = folder();
+    let steps = r#"{ write = { file = "DIR/a", block = "4 KiB", count = 4 } }, { read = { file = "DIR", order = "random", count = 9, depth = 4 } }"#;
+    let (_, ended) = alone(dir.path(), steps);
+    assert!(ended.as_ref().is_err_and(|why| why.contains("read")), "{ended:?}");
+}

@@ -57,7 +57,7 @@ impl Hand<'_> {
         let content = &mut self.content;
         let (made, socket) = match (step, server) {
             (Step::Syslog(step), Server::Syslog(socket)) => {
-                let message = message(step.message.bytes(), content);
+                let message = message(step.pri(), step.message.bytes(), content);
                 let sent = self.measures.time("syslog", step.message.bytes(), || socket.send(&message));
                 (sent.map(|_| ()), &step.socket)
             }
@@ -84,10 +84,10 @@ impl Hand<'_> {
     }
 }
 
-/// A syslog message: facility user, severity notice. The text differs from all before and is printable.
-fn message(length: u64, random: &mut Random) -> Vec<u8> {
+/// A syslog message. The text differs from all before and is printable.
+fn message(pri: u8, length: u64, random: &mut Random) -> Vec<u8> {
     let text = std::iter::from_fn(|| Some(b'a' + u8::try_from(random.below(26)).unwrap_or(0)));
-    b"<13>x: ".iter().copied().chain(text).take(usize::try_from(length).unwrap_or(0)).collect()
+    format!("<{pri}>x: ").into_bytes().into_iter().chain(text).take(usize::try_from(length).unwrap_or(0)).collect()
 }
 
 /// Connects as soon as the server is there; `None` when it is time to stop before that.
@@ -238,6 +238,18 @@ mod tests {
         let ended = client(&mut stream).map_err(|error| error.to_string());
         drop(stream);
         (server.join().unwrap(), ended)
+    }
+
+    #[test]
+    fn a_message_begins_with_its_priority() {
+        let check = |pri: u8, length: u64, begin: &[u8]| {
+            let message = message(pri, length, &mut Random::new(7));
+            assert_eq!(message.len() as u64, length);
+            assert!(message.starts_with(begin), "{message:?}");
+        };
+        check(13, 40, b"<13>x: ");
+        check(191, 8, b"<191>x: ");
+        check(2, 8, b"<2>x: ");
     }
 
     #[test]

@@ -8,11 +8,12 @@ use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// An open file.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     pub(super) path: String,
     pub(super) mapping: Option<Shared>,
 }
@@ -26,7 +27,7 @@ impl Files {
         if self.0.len() <= slot.0 {
             self.0.resize_with(slot.0 + 1, || None);
         }
-        self.0[slot.0] = Some(Open { file, path: path.to_owned(), mapping: None });
+        self.0[slot.0] = Some(Open { file: Arc::new(file), path: path.to_owned(), mapping: None });
     }
 
     pub(super) fn at(&mut self, slot: Slot) -> Result<&mut Open, StepError> {

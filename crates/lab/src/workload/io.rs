@@ -40,7 +40,7 @@ impl Block {
     }
 
     /// That many bytes of it, which is made larger if it has fewer.
-    fn first(&mut self, length: u64) -> Result<&mut [u8], StepError> {
+    pub(super) fn first(&mut self, length: u64) -> Result<&mut [u8], StepError> {
         if (self.len as u64) < length {
             *self = Block::of(length)?;
         }
@@ -50,7 +50,7 @@ impl Block {
 
     /// That many bytes that no layer below can compress or recognise. Once filled, they only get new stamps: filling
     /// them anew would cost more than writing them.
-    fn fresh(&mut self, length: u64, random: &mut Random) -> Result<&[u8], StepError> {
+    pub(super) fn fresh(&mut self, length: u64, random: &mut Random) -> Result<&mut [u8], StepError> {
         if (self.len as u64) < length {
             *self = Block::of(length)?;
             random.fill(self.bytes());
@@ -98,7 +98,7 @@ impl Hand<'_> {
     pub(super) fn write(&mut self, slot: Slot, offset: Option<u64>, length: u64) -> Result<(), StepError> {
         let bytes = self.block.fresh(length, &mut self.content)?;
         let open = self.files.at(slot)?;
-        let (file, mut appended) = (&open.file, &open.file);
+        let (file, mut appended) = (&open.file, &*open.file);
         let wrote = self.measures.time("write", length, || match offset {
             Some(offset) => file.write_all_at(bytes, offset),
             None => appended.write_all(bytes),
@@ -161,7 +161,7 @@ impl Hand<'_> {
         let (file, mapping, path) = match target {
             Target::Open(slot) => {
                 let open = self.files.at(*slot)?;
-                (&open.file, open.mapping.as_ref(), open.path.as_str())
+                (&*open.file, open.mapping.as_ref(), open.path.as_str())
             }
             Target::Path(path) => {
                 opened = std::fs::File::open(path).map_err(|error| StepError::call("open", path, error))?;

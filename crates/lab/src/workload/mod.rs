@@ -13,6 +13,7 @@ mod director;
 mod error;
 mod family;
 mod files;
+mod flights;
 mod io;
 mod mapping;
 mod measure;

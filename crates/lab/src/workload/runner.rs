@@ -7,6 +7,7 @@ use super::client::Server;
 use super::clock::{now, until};
 use super::error::{Failure, StepError};
 use super::files::Files;
+use super::flights::Flights;
 use super::io::Block;
 use super::mapping::Anonymous;
 use super::measure::Measures;
@@ -69,6 +70,8 @@ pub(super) struct Hand<'a> {
     pub(super) buffer: Block,
     /// The server that requests go to.
     pub(super) server: Option<Server>,
+    /// Requests that it does not wait for.
+    pub(super) flights: Flights,
     program: Program<'a>,
 }
 
@@ -123,6 +126,7 @@ impl<'a> Hand<'a> {
             block: Block::default(),
             buffer: Block::default(),
             server: None,
+            flights: Flights::default(),
             program: Program::new(seed),
         }
     }
@@ -133,13 +137,13 @@ impl<'a> Hand<'a> {
         let mut answer = Answer::Done;
         loop {
             let outcome = match self.program.next(now(), self.stop.is_due(), answer) {
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(self.until_under_way(0)?),
                 Ok(Some(op)) => self.perform(op),
                 Err(why) => Err(StepError::Senseless(why).into()),
             };
             match outcome {
                 Ok(Some(next)) => answer = next,
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(self.until_under_way(0)?),
                 Err(failed) => return Err(Failed { place: self.program.place() + &failed.place, ..failed }),
             }
         }
@@ -158,6 +162,10 @@ impl<'a> Hand<'a> {
             Op::Read { slot, offset, length, keep } => {
                 return Ok(Some(Answer::Bytes(self.read(slot, offset, length, keep)?)));
             }
+            Op::Submit { slot, is_write, offset, length, depth } => {
+                self.submit(slot, is_write, (offset, length), depth)?;
+            }
+            Op::Drain => self.until_under_way(0)?,
             Op::Map { slot, size } => self.map(slot, size)?,
             Op::Store { slot, page, length } => self.store(slot, page, length)?,
             Op::Durable(call, target) => self.make_durable(call, &target)?,
@@ -170,7 +178,10 @@ impl<'a> Hand<'a> {
             Op::Mounts { step: Step::Mount(_), points, at_once } => {
                 system::mount_all(&mut self.measures, self.run.place, &points, at_once)?;
             }
-            Op::Mounts { points, at_once, .. } => system::umount_all(&mut self.measures, &points, at_once)?,
+            Op::Mounts { step, points, at_once } => {
+                let is_lazy = matches!(step, Step::Umount(step) if step.lazy);
+                system::umount_all(&mut self.measures, &points, at_once, is_lazy)?;
+            }
             Op::Parallel(parallel, seeds) => self.parallel(parallel, &seeds)?,
             // A round takes its time by itself.
             Op::EndOfRound(_) => {}

@@ -176,9 +176,15 @@ pub(super) fn mount_all(
     })
 }
 
-pub(super) fn umount_all(measures: &mut Measures, points: &[String], at_once: bool) -> Result<(), StepError> {
+pub(super) fn umount_all(
+    measures: &mut Measures,
+    points: &[String],
+    at_once: bool,
+    is_lazy: bool,
+) -> Result<(), StepError> {
+    let flags = if is_lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     each(measures, "umount", points, at_once, &|point| {
-        rustix::mount::unmount(point, UnmountFlags::empty()).map_err(|error| StepError::call("umount", point, error))
+        rustix::mount::unmount(point, flags).map_err(|error| StepError::call("umount", point, error))
     })
 }
 
