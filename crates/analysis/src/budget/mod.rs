@@ -8,6 +8,7 @@ mod agreed;
 mod as_if;
 #[cfg(test)]
 mod as_if_tests;
+mod as_if_words;
 mod available;
 mod domain;
 mod exact;

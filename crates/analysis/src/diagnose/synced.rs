@@ -82,7 +82,9 @@ pub fn behind_others(window: &Window) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use floodline_record::traced::waits::Synced;
+    use floodline_record::id::DevId;
+    use floodline_record::traced::waits::{SlowSync, Synced};
+    use floodline_record::units::Bytes;
     use floodline_testkit::Fixture;
 
     /// Process, operation, count, milliseconds in all, longest, as a tracer says it.
@@ -95,6 +97,16 @@ pub(crate) mod tests {
             total: Nanos::from_millis(ms),
             longest: Nanos::from_millis(ms_max),
         })
+    }
+
+    /// The parts of a tracer that tells of waits, and one long wait as it tells it: process, operation, milliseconds, device.
+    pub(crate) fn slow(
+        (pid, operation, ms, device): (u32, Operation, u64, Option<DevId>),
+    ) -> (&'static [&'static str], Vec<What>) {
+        let lasted = Nanos::from_millis(ms);
+        let who = Who { pid, comm: "redis-server".into(), cgroup_ino: 1 };
+        let slow = SlowSync { who, tid: None, operation, lasted, device, file: None, queued: None, own: Bytes(0) };
+        (&["throttle", "bytes"], vec![synced((pid, operation, 1, ms, ms)), What::SlowSync(slow)])
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! from the state that samples saw it in. Not about what they waited for.
 
 use super::derived::Derived;
+use super::device::Device;
 use super::{cgroup, synced, throttle};
-use floodline_record::id::{Entity, EntityId};
+use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
 use floodline_record::sample::ProcessRow;
+use floodline_record::traced::waits::Operation;
 use floodline_record::window::{Span, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,6 +85,35 @@ pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     waiters.iter().any(|waiter| {
         let share = waiter.seconds.map_or(0.0, |waited| waited / seconds.max(f64::MIN_POSITIVE));
         share >= HARM_SHARE || waiter.longest_s.is_some_and(|longest| longest >= HARM_ONCE_S)
+    })
+}
+
+/// Whether a program that is none of the causers waited long for stable storage on a disk, by a trace of waits of 100 ms and
+/// more. The kernel's pressure does not count all of that: a task that waits for a commit of a journal sleeps without
+/// telling that it is for I/O.
+pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: impl Fn(u32) -> bool) -> bool {
+    let window = derived.window;
+    // What is on no disk that is known, as on a stack of them, may wait for each.
+    let disks = derived.disks();
+    let is_here = |dev: DevId| {
+        let whole = window.lookup().whole(window, dev);
+        whole == disk.dev || disks.iter().all(|other| other.dev != whole)
+    };
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for event in &window.events {
+        let What::SlowSync(wait) = &event.what else { continue };
+        // A sync of everything waits for all that is dirty, as it must.
+        let is_of_file = matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range);
+        if is_of_file && wait.device.is_none_or(is_here) {
+            let (total, longest) = sums.entry(wait.who.pid).or_default();
+            *total += wait.lasted.as_secs_f64();
+            *longest = longest.max(wait.lasted.as_secs_f64());
+        }
+    }
+    let programs: BTreeSet<u32> = processes(window).map(|(pid, ..)| pid).collect();
+    sums.iter().any(|(pid, (total, longest))| {
+        let is_long = *total >= HARM_SHARE * derived.seconds || *longest >= HARM_ONCE_S;
+        is_long && programs.contains(pid) && !is_causer(*pid)
     })
 }
 

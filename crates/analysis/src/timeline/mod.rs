@@ -72,7 +72,37 @@ struct Before {
     at: Nanos,
     host: HostRow,
     disks: BTreeMap<EntityId, DiskRow>,
-    cgroup_io_some: BTreeMap<EntityId, Nanos>,
+}
+
+/// The curves of a cgroup. They are apart from the others because there are thousands of them: a sample finds both by one
+/// search, or by none where its cgroups are those of the sample before.
+#[derive(Clone, Debug, Default)]
+struct CgroupCurves {
+    unwritten: Option<Track>,
+    io_some: Option<Track>,
+    /// Time that tasks waited for I/O, and the number of the sample that read it.
+    waited: Option<(u64, Nanos)>,
+}
+
+impl CgroupCurves {
+    /// Adds the readings of sample `number` to stretch `at`. `seconds` passed since the sample before.
+    fn put(&mut self, at: usize, number: u64, row: &CgroupRow, seconds: Option<f64>) {
+        if let Some(dirty) = row.file_dirty {
+            let unwritten = dirty.0.saturating_add(row.file_writeback.map_or(0, |bytes| bytes.0));
+            self.unwritten.get_or_insert_with(|| Track::from(at)).put(at, unwritten as f64 as f32);
+        }
+        let Some(waited) = row.io_some else { return };
+        let before = self.waited.replace((number, waited)).filter(|(of, _)| of + 1 == number);
+        if let Some(((_, before), seconds)) = before.zip(seconds)
+            && let Some(share) = share(Some(before), Some(waited), seconds)
+        {
+            self.io_some.get_or_insert_with(|| Track::from(at)).put(at, share as f32);
+        }
+    }
+
+    fn thin(&mut self) {
+        [&mut self.unwritten, &mut self.io_some].into_iter().flatten().for_each(Track::thin);
+    }
 }
 
 /// A recording as curves.
@@ -90,6 +120,7 @@ pub struct Timeline {
     /// Beginning and end of each stretch, seconds since the first sample.
     at: Vec<(f64, f64)>,
     tracks: BTreeMap<Key, Track>,
+    cgroups: BTreeMap<EntityId, CgroupCurves>,
     before: Option<Box<Before>>,
     events: Vec<Event>,
 }
@@ -107,7 +138,7 @@ impl Timeline {
 
     /// The first stretch in which a curve is highest, and how high, seconds since the first sample.
     pub(crate) fn peak(&self, key: Key) -> Option<(f64, f64)> {
-        let track = self.tracks.get(&key)?;
+        let track = self.track(key)?;
         let mut peak: Option<(usize, f32)> = None;
         for (at, extent) in track.extents() {
             if peak.is_none_or(|(_, most)| extent.max > most) {
@@ -116,6 +147,14 @@ impl Timeline {
         }
         let (at, most) = peak?;
         Some((self.at.get(at)?.0, f64::from(most)))
+    }
+
+    fn track(&self, key: Key) -> Option<&Track> {
+        match key {
+            Key::CgroupUnwritten(id) => self.cgroups.get(&id)?.unwritten.as_ref(),
+            Key::CgroupIoSome(id) => self.cgroups.get(&id)?.io_some.as_ref(),
+            _ => self.tracks.get(&key),
+        }
     }
 
     /// Seconds from the first sample to a moment on the monotonic clock; negative before it.
@@ -148,16 +187,7 @@ impl Timeline {
             }
             now.disks.insert(*id, row.clone());
         }
-        for (id, row) in sample.cgroups.rows() {
-            self.cgroup(*id, row);
-            if let Some(waited) = row.io_some {
-                let earlier = before.as_ref().and_then(|before| before.cgroup_io_some.get(id));
-                if let Some((earlier, seconds)) = earlier.zip(seconds) {
-                    self.put(Key::CgroupIoSome(*id), share(Some(*earlier), Some(waited), seconds));
-                }
-                now.cgroup_io_some.insert(*id, waited);
-            }
-        }
+        self.cgroups(sample.cgroups.rows(), seconds);
         // Disks are not read in every sample. The next reading is compared with the last one there was.
         if let Some(before) = before.filter(|_| !sample.disks.was_read()) {
             now.disks = before.disks;
@@ -188,6 +218,7 @@ impl Timeline {
         let pair = |pair: &[(f64, f64)]| (pair[0].0, pair.last().map_or(pair[0].1, |last| last.1));
         self.at = self.at.chunks(2).map(pair).collect();
         self.tracks.values_mut().for_each(Track::thin);
+        self.cgroups.values_mut().for_each(CgroupCurves::thin);
         // Their number is even, so that the last one is full.
         self.per *= 2;
         self.filled = self.per;
@@ -246,10 +277,17 @@ impl Timeline {
         self.put(Key::DiskAwait(id), took.map(|(time, writes)| time / writes / 1e9));
     }
 
-    fn cgroup(&mut self, id: EntityId, row: &CgroupRow) {
-        let Some(dirty) = row.file_dirty else { return };
-        let unwritten = dirty.0.saturating_add(row.file_writeback.map_or(0, |bytes| bytes.0));
-        self.put(Key::CgroupUnwritten(id), Some(unwritten as f64));
+    fn cgroups(&mut self, rows: &[(EntityId, CgroupRow)], seconds: Option<f64>) {
+        let Some(at) = self.at.len().checked_sub(1) else { return };
+        if self.cgroups.len() == rows.len() && self.cgroups.keys().eq(rows.iter().map(|(id, _)| id)) {
+            for (curves, (_, row)) in self.cgroups.values_mut().zip(rows) {
+                curves.put(at, self.samples, row, seconds);
+            }
+            return;
+        }
+        for (id, row) in rows {
+            self.cgroups.entry(*id).or_default().put(at, self.samples, row, seconds);
+        }
     }
 }
 

@@ -174,7 +174,7 @@ impl Timeline {
     }
 
     fn line(&self, key: Key, name: &str, role: Role) -> Option<Line> {
-        let points: Vec<(usize, Extent)> = self.tracks.get(&key)?.extents().collect();
+        let points: Vec<(usize, Extent)> = self.track(key)?.extents().collect();
         Some(Line { name: name.to_owned(), role, points })
     }
 
@@ -258,14 +258,10 @@ impl Timeline {
     /// Cgroups that had unwritten data and have none below them that had: counts of a cgroup contain those below it.
     fn leaves(&self, window: &Window) -> Vec<EntityId> {
         let holders: Vec<(&[u8], EntityId)> = self
-            .tracks
+            .cgroups
             .keys()
-            .filter_map(|key| match key {
-                Key::CgroupUnwritten(id) if self.peak(*key).is_some_and(|(_, most)| most > 0.0) => {
-                    Some((cgroup::path(window, *id)?.as_bytes(), *id))
-                }
-                _ => None,
-            })
+            .filter(|id| self.peak(Key::CgroupUnwritten(**id)).is_some_and(|(_, most)| most > 0.0))
+            .filter_map(|id| Some((cgroup::path(window, *id)?.as_bytes(), *id)))
             .collect();
         let mut paths: Vec<&[u8]> = holders.iter().map(|(path, _)| *path).collect();
         paths.sort_unstable();
@@ -279,14 +275,13 @@ impl Timeline {
 
     /// The most unwritten data of a cgroup and its curve, by its escaped path; `None` where it never had any.
     pub fn cgroup_curves(&self, window: &Window) -> std::collections::BTreeMap<String, Line> {
-        let curve = |key: &Key| match key {
-            Key::CgroupUnwritten(id) if self.peak(*key).is_some_and(|(_, most)| most > 0.0) => {
-                let path = cgroup::path(window, *id)?.to_string();
-                Some((path.clone(), self.line(*key, &path, Role::Measured)?))
-            }
-            _ => None,
+        let curve = |id: &EntityId| {
+            let key = Key::CgroupUnwritten(*id);
+            self.peak(key).filter(|(_, most)| *most > 0.0)?;
+            let path = cgroup::path(window, *id)?.to_string();
+            Some((path.clone(), self.line(key, &path, Role::Measured)?))
         };
-        self.tracks.keys().filter_map(curve).collect()
+        self.cgroups.keys().filter_map(curve).collect()
     }
 
     /// Where a finding shows most; `None` where no curve shows it.

@@ -178,6 +178,10 @@ fn severity(
         Some(cgroup) => waiter.cgroup == Some(cgroup),
         None => waiter.pid == dominant.writer.pid,
     };
+    let is_process_of_it = |pid| match dominant.cgroup {
+        Some(_) => writers.processes.iter().any(|writer| writer.pid == pid && writer.cgroup == dominant.cgroup),
+        None => pid == dominant.writer.pid,
+    };
     let others = waiting::others(derived, is_its);
     let is_harmed = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
     let has_others = others.as_ref().is_some_and(|others| !others.is_empty());
@@ -192,6 +196,12 @@ fn severity(
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.await_max_s >= STALL_AWAIT_S && has_others {
         // A program may wait for longer than the kernel counts: for a commit of a journal, for a flusher's work.
         Severity::Warning
+    } else if trouble.await_max_s >= STALL_AWAIT_S
+        && trouble.utilisation >= FELT_UTILISATION
+        && waiting::is_harm_by_syncs(derived, &trouble.device, is_process_of_it)
+    {
+        // The queue is full from time to time, and the trace shows who waits behind it.
+        Severity::Critical
     } else if trouble.utilisation >= FELT_UTILISATION {
         Severity::Info
     } else {
@@ -276,13 +286,15 @@ fn is_journald(writer: &Writer<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnose::synced::tests::slow;
     use crate::diagnose::{check_rule, first_finding};
     use floodline_record::gap::Cause;
     use floodline_record::id::Entity;
     use floodline_record::name::Name;
+    use floodline_record::traced::waits::Operation;
     use floodline_record::units::{Bytes, Count};
     use floodline_testkit::incidents::{dirty_cliff, slow_journal, slow_journal_volatile};
-    use floodline_testkit::{Fixture, mib, secs};
+    use floodline_testkit::{Fixture, grows, mib, secs};
 
     #[test]
     fn the_measured_journal_is_critical_and_its_cure_is_volatile_storage() {
@@ -328,6 +340,26 @@ mod tests {
         );
         assert!(confirmed.ends_with("33 % of it had been dirty before."), "{confirmed}");
         assert_eq!(traced(100 << 20), None);
+    }
+
+    #[test]
+    fn who_fills_the_queue_behind_which_another_program_waits_is_critical() {
+        let busy = |pid, ms| {
+            let (parts, events) = slow((pid, Operation::Fdatasync, ms, None));
+            // The disk is 40 % busy with large writes of 0.35 s each. A second program writes little.
+            let fixture = slow_journal().disk("sda", |t, row| {
+                row.written = grows(t, 0, 20e6);
+                row.writes = grows(t, 0, 20.0);
+                row.write_time = Some(secs(20.0 * 0.35 * t));
+                row.io_time = Some(secs(0.4 * t));
+                row.weighted_io_time = Some(secs(2.0 * t));
+            });
+            fixture.process("mail", 41, "/mail", |t, row| row.write_bytes = grows(t, 0, 1e3)).traced(parts, events)
+        };
+        check_rule(&RULE, &busy(41, 9_000), "critical: systemd-journal[300]");
+        check_rule(&RULE, &busy(41, 300), "info: systemd-journal[300]");
+        // It waits for what it wrote itself.
+        check_rule(&RULE, &busy(300, 9_000), "info: systemd-journal[300]");
     }
 
     #[test]

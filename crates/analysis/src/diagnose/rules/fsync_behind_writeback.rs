@@ -91,7 +91,10 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let writers = derived.writers();
     let causer = writer::dominant(writers).map(|(writer, _)| writer.pid);
     let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
-    let is_felt = |queue: &&&Queue<'_>| !victims.is_empty() || queue.pressure >= FELT_PRESSURE;
+    let is_felt = |queue: &&&Queue<'_>| {
+        let is_harm = || waiting::is_harm_by_syncs(derived, &queue.device, |pid| causer == Some(pid));
+        !victims.is_empty() || queue.pressure >= FELT_PRESSURE || is_harm()
+    };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
     let Some(first) = full.first().filter(|_| felt.is_empty() || others.as_ref().is_some_and(Vec::is_empty)) else {
         return Verdict::Found(felt.iter().map(|queue| finding(derived, queue, &victims, others.as_deref())).collect());
@@ -284,10 +287,12 @@ fn remedy(derived: &Derived<'_>, queue: &Queue<'_>) -> (Vec<Step>, String) {
 mod tests {
     use super::*;
     use crate::diagnose::check_rule;
+    use crate::diagnose::synced::tests::slow;
     use floodline_record::gap::Cause;
+    use floodline_record::traced::waits::Operation;
     use floodline_record::units::Bytes;
     use floodline_testkit::incidents::*;
-    use floodline_testkit::{Fixture, grows, mib, secs};
+    use floodline_testkit::{Fixture, dev_of, grows, mib, secs};
 
     /// A backup that fills the disk for the whole window, and Redis with an append-only file beside it.
     fn backup() -> Fixture {
@@ -344,6 +349,34 @@ mod tests {
             &calm,
             "clear: sda was full of writeback and slow for 10 s, and tasks waited for I/O 2.0 % of that time",
         );
+    }
+
+    /// A task that waits for a commit of a journal is no task that waits for I/O to the kernel.
+    #[test]
+    fn a_traced_wait_counts_where_pressure_does_not_show_it() {
+        let calm = || {
+            backup()
+                .cgroup("/system.slice/redis.service", |_, row| row.io_some = Some(secs(1.0)))
+                .host(|t, row| row.psi_io_some = Some(secs(900.0 + 0.3 * t)))
+        };
+        let waits = |pid, ms, device| {
+            let (parts, events) = slow((pid, Operation::Fdatasync, ms, device));
+            calm().traced(parts, events)
+        };
+        check_rule(
+            &RULE,
+            &waits(701, 2_000, None),
+            "critical: redis-server[701] waited 2.00 s behind others' writeback",
+        );
+        check_rule(&RULE, &waits(701, 200, None), "clear: sda was full of writeback and slow for 10 s");
+        check_rule(&RULE, &waits(701, 2_000, Some(dev_of("sda"))), "critical: redis-server[701] waited");
+        let other = waits(701, 2_000, Some(dev_of("sdb"))).disk("sdb", |_, _| {});
+        check_rule(&RULE, &other, "clear: sda was full of writeback and slow for 10 s");
+        // A sync of everything waits for all that is dirty, as it must.
+        let (parts, events) = slow((701, Operation::Sync, 5_000, None));
+        check_rule(&RULE, &calm().traced(parts, events), "clear: sda was full of writeback and slow for 10 s");
+        // Who makes the writeback waits for what it wrote itself.
+        check_rule(&RULE, &waits(700, 9_000, None), "clear: sda was full of writeback and slow for 10 s");
     }
 
     #[test]

@@ -47,11 +47,12 @@ fn in_cgroups(
     occupied: Option<&Occupied<'_, '_>>,
     period: Period,
 ) -> Finding {
+    let written = cgroup::DevicesWritten::of(derived.window);
     let starved: Vec<Starved<'_>> = storms
         .iter()
         .filter_map(|storm| {
             let budget = storm.budget?;
-            let fs_type = fs_type(derived, budget.cgroup);
+            let fs_type = fs_type(derived, &written, budget.cgroup);
             let (thresh, peak) = (storm.hard, Some(storm.peak));
             let (folio, wanted) = (storm.per_fault, storm.wanted);
             Some(Starved { budget, thresh, needed: wanted, wanted, folio, fs_type, peak })
@@ -127,8 +128,12 @@ fn needs(storm: &Storm<'_, '_, '_>) -> f64 {
     storm.wanted as f64 / storm.available.max(1) as f64
 }
 
-fn fs_type<'a>(derived: &Derived<'a>, id: floodline_record::id::EntityId) -> &'a str {
-    let written = cgroup::DevicesWritten::of(derived.window).devices(id);
+fn fs_type<'a>(
+    derived: &Derived<'a>,
+    written: &cgroup::DevicesWritten<'_>,
+    id: floodline_record::id::EntityId,
+) -> &'a str {
+    let written = written.devices(id);
     let of = |device: &device::Device<'_>| device.mounts().first().map(|mount| mount.fs_type.clone());
     let name = written.iter().find_map(of);
     let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);

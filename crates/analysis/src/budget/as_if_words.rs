@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Budgets under other conditions, in words.
+
+use super::as_if::{AsIf, AsIfRow};
+use super::{Budgets, Flag, Scope};
+use floodline_kernel::{Behaviour, is_newer_than_modelled};
+use floodline_record::human;
+use floodline_record::window::Window;
+
+/// What changes, in a sentence or two.
+pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> String {
+    let mut said = Vec::new();
+    let cgroups = || rows.iter().filter(|row| row.cgroup.is_some());
+    let limited = cgroups().filter(|row| row.then_thresh_bytes.is_some()).count() as u64;
+    let were = cgroups().filter(|row| row.now_thresh_bytes.is_some()).count() as u64;
+    let name = |row: &AsIfRow| row.container.clone().or_else(|| row.cgroup.clone()).unwrap_or_default();
+    match (were, limited) {
+        (0, 0) => {}
+        (0, limited) => {
+            let get = if limited == 1 { "gets" } else { "get" };
+            said.push(format!("{} {get} a dirty limit", human::plural(limited, "cgroup", "cgroups")));
+        }
+        (were, 0) => {
+            let lose = if were == 1 { "loses its dirty limit" } else { "lose their dirty limits" };
+            said.push(format!("{} {lose}", human::plural(were, "cgroup", "cgroups")));
+        }
+        _ => {}
+    }
+    if let Some(least) = cgroups().filter(|row| row.then_thresh_bytes.is_some()).min_by_key(|row| row.then_thresh_bytes)
+    {
+        let bytes = least.then_thresh_bytes.unwrap_or(0);
+        said.push(format!("the smallest limit is {} ({})", human::bytes(bytes as f64), name(least)));
+    }
+    let high = |budgets: &Budgets| budgets.global.thresh.map(|bound| bound.high.0);
+    if let (Some(now), Some(then)) = (high(now), high(then))
+        && now.abs_diff(then) > now / 100
+    {
+        let (now, then) = (human::bytes(now as f64), human::bytes(then as f64));
+        said.push(format!("the machine's limit changes from {now} to {then}"));
+    }
+    let of = |word: &str| rows.iter().filter(|row| row.verdict == word).count() as u64;
+    let (over, slowed) = (of("over"), of("slowed"));
+    let mut text = match said.is_empty() {
+        true => "No limit changes by more than 1 %.".to_owned(),
+        false => sentence(&said),
+    };
+    if over > 0 {
+        let (rows, have) = (human::plural(over, "row", "rows"), if over == 1 { "has" } else { "have" });
+        text.push_str(&format!(
+            " {rows} below {have} held more dirty data than the new limit allows. Their writers will stop."
+        ));
+    } else if slowed > 0 {
+        let (rows, have) = (human::plural(slowed, "row", "rows"), if slowed == 1 { "has" } else { "have" });
+        text.push_str(&format!(" {rows} below {have} held enough dirty data for their writers to be slowed."));
+    } else {
+        text.push_str(" The dirty data seen here fits below every new limit.");
+    }
+    text
+}
+
+fn sentence(parts: &[String]) -> String {
+    let mut text = parts.join("; ");
+    if let Some(first) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &first);
+    }
+    text.push('.');
+    text
+}
+
+/// What has to be said beside the rows.
+pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
+    let mut notes = Vec::new();
+    match then.scope {
+        Scope::NoUnifiedHierarchy => {
+            notes.push(
+                "No cgroup has a dirty limit of its own then: add cgroup=v2 to see those of version 2.".to_owned(),
+            );
+        }
+        Scope::KernelTooOld => notes.push("Kernels before 4.2 have no dirty limits of cgroups.".to_owned()),
+        Scope::Unknown => notes.push("The cgroup setup was not read: add cgroup=v2 or cgroup=v1.".to_owned()),
+        Scope::PerCgroup if then.cgroups.is_empty() => {
+            notes.push("No memory cgroup was read here, so none gets a limit.".to_owned());
+        }
+        Scope::PerCgroup => {}
+    }
+    let small = then.cgroups.iter().filter(|budget| budget.outlook.flags.contains(&Flag::BelowLargestFolio)).count();
+    if small > 0 {
+        notes.push(format!(
+            "{} a limit below one folio of 2 MiB: one store or write can exceed it.",
+            human::plural(small as u64, "cgroup has", "cgroups have")
+        ));
+    }
+    if let Some(kernel) = as_if.kernel.filter(|kernel| is_newer_than_modelled(*kernel)) {
+        notes.push(format!(
+            "{kernel} is newer than the kernels that Floodline knows. It assumes that the arithmetic is unchanged."
+        ));
+    }
+    let changes_arithmetic = as_if.kernel.is_some_and(|kernel| {
+        window
+            .facts
+            .as_ref()
+            .and_then(Behaviour::of_host)
+            .is_some_and(|now| now.arithmetic != Behaviour::of(kernel).arithmetic)
+    });
+    if changes_arithmetic {
+        notes.push(
+            "The arithmetic of limits differs between the two kernels: floodline kernels OLD NEW lists how.".to_owned(),
+        );
+    }
+    notes.push(
+        "This is arithmetic: page cache, free memory and dirty pages are those of the last sample. To simulate the \
+         change, use floodline predict."
+            .to_owned(),
+    );
+    notes
+}
