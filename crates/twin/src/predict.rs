@@ -206,7 +206,10 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     // A limit is arithmetic: it does not scale with the error of a run.
     let is_arithmetic = name == "smallest_budget_bytes";
     let scale = match tested {
-        Some(figure) if figure.is_predictable() && sim_now > 0.0 && !is_arithmetic => figure.real / sim_now,
+        // Next to nothing is no measure of what comes after it.
+        Some(figure) if figure.is_predictable() && sim_now > 0.0 && figure.real > least && !is_arithmetic => {
+            figure.real / sim_now
+        }
         _ => 1.0,
     };
     let now = tested.map_or(sim_now, |figure| figure.real);
@@ -274,6 +277,12 @@ fn effect(prediction: &Prediction) -> String {
             format!("It helps: {}. It costs: {}.", better.join("; "), others.join("; "))
         }
         (false, true) => format!("It helps: {}.", better.join("; ")),
+        // What gets worse leads where it weighs more.
+        (false, false)
+            if LEADS.iter().filter_map(of).find(|row| row.improves() || row.worsens()).is_some_and(Row::worsens) =>
+        {
+            format!("It makes this host worse: {}. It lowers: {}.", worse.join("; "), better.join("; "))
+        }
         (false, false) => format!("It helps: {}. It costs: {}.", better.join("; "), worse.join("; ")),
         (true, false) => format!("It makes this host worse: {}.", worse.join("; ")),
         (true, true) if unclear => {
@@ -386,6 +395,26 @@ mod tests {
         // A limit is arithmetic, but memory is not the same tomorrow.
         let row = predicted("smallest_budget_bytes", 64e6, (64e6, 32e6));
         assert!(row.low < 32e6 && row.high > 32e6 && row.high < 34e6, "{row:?}");
+    }
+
+    #[test]
+    fn what_is_next_to_nothing_now_is_no_measure_of_what_comes() {
+        let now = 0.9 * crate::shown::figure("devices.written_bytes").expect("it is one").least();
+        let row = predicted("devices.written_bytes", now, (now / 0.9, 300e6));
+        assert_eq!((row.then, row.doubt), (300e6, None));
+    }
+
+    #[test]
+    fn longer_waits_lead_before_less_data_at_risk() {
+        let rows = vec![
+            row("stall_seconds", "tasks waiting, in all", "seconds", 0.0, 45.0),
+            row("host.dirty_peak_bytes", "data at risk, peak", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0),
+        ];
+        assert_eq!(
+            headline(&prediction(Some(0.1), rows)),
+            "It makes this host worse: tasks waiting, in all 0 s → about 45 s. It lowers: data at risk, peak 24.0 MiB → about \
+             12.0 MiB."
+        );
     }
 
     #[test]

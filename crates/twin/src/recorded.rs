@@ -84,9 +84,15 @@ impl Did {
         self.io().into_iter().zip(other.io()).for_each(|(sum, less)| *sum = sum.saturating_sub(*less));
     }
 
-    fn is_nothing(&self) -> bool {
+    /// Whether it neither wrote, read nor waited. Faults alone do not count.
+    pub(crate) fn is_nothing(&self) -> bool {
         self.wchar == 0 && self.dirtied == 0 && self.read == 0 && self.waited == 0 && self.cancelled == 0
     }
+}
+
+/// Whether a process has dirtied more than it passed to write calls.
+fn stores_to_mappings(row: &ProcessRow) -> bool {
+    row.write_bytes.zip(row.wchar).is_some_and(|(dirtied, passed)| dirtied.0 > passed.0)
 }
 
 /// A recording as a twin is made from it.
@@ -94,7 +100,7 @@ impl Did {
 pub struct Recorded {
     /// The recording, folded.
     pub window: Window,
-    /// What each process did, in order of time.
+    /// What each process did, in order of time. Intervals with nothing but faults are kept of those that store to mappings.
     pub processes: BTreeMap<EntityId, Vec<Did>>,
     /// Processes that waited for children, whose counters were added to theirs.
     pub parents: BTreeSet<EntityId>,
@@ -161,7 +167,8 @@ impl Recorded {
                     did.without(&left);
                 }
             }
-            if did.is_nothing() {
+            // Where all of a mapping is dirty, faults are all that is seen of stores to it.
+            if did.is_nothing() && (did.faults == 0 || !stores_to_mappings(row)) {
                 continue;
             }
             if self.intervals >= INTERVALS_MAX {

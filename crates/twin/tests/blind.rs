@@ -2,11 +2,12 @@
 //! Twins of simulated machines, made from the records alone and held against them.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use floodline_record::record::{Record, Sink};
+use floodline_record::record::{Record, Sink, What};
 use floodline_record::sample::{ProcessRow, Table};
 use floodline_record::units::Nanos;
 use floodline_record::version::KernelVersion;
-use floodline_scenario::{Scenario, ScenarioFile};
+use floodline_record::window::Window;
+use floodline_scenario::{Scenario, ScenarioFile, Step};
 use floodline_sim::simulate;
 use floodline_twin::backtest::{Figure, backtest, median_error};
 use floodline_twin::{Options, Recorded, Twin, of, run, to_toml};
@@ -137,6 +138,90 @@ fn stores_that_find_dirty_pages_go_on_in_the_twin() {
             let figure = &figures[name];
             assert!(figure.is_predictable(), "{block}: {figure:?}");
         }
+    }
+}
+
+/// Pages that the steps store to.
+fn stores(steps: &[Step]) -> f64 {
+    let of_step = |step: &Step| match step {
+        Step::MmapStore(stores) => (stores.count.unwrap_or(0) * stores.pages) as f64,
+        Step::Parallel(parallel) => parallel.branches.iter().map(|branch| stores(branch)).sum(),
+        _ => 0.0,
+    };
+    steps.iter().map(of_step).sum()
+}
+
+/// All of the files is dirty when the recording begins, and stays it: no byte shows that stores go on.
+const DIRTY: &str = r#"
+name = "dirty"
+summary = "Programs that store into mapped files, on cgroup version 1"
+[machine]
+memory = "8 GiB"
+cgroup_mode = "v1"
+sysctl.vm = { dirty_bytes = "100 MiB", dirty_background_bytes = "50 MiB" }
+[machine.devices.data]
+size = "16 GiB"
+write_bandwidth = "100 MB/s"
+[machine.mounts."/data"]
+type = "xfs"
+device = "data"
+[machine.cgroups."pods/pod{i}"]
+instances = 4
+memory_max = "128 MiB"
+[workload]
+duration = "24s"
+settle = "2s"
+[workload.tasks.prepare]
+setup = [
+  { create_files = { file = "/data/state0{n}", files = 4, size = "4 MiB" } },
+  { create_files = { file = "/data/state1{n}", files = 4, size = "4 MiB" } },
+  "sync",
+  "drop_caches",
+  { barrier = { name = "ready" } },
+]
+[workload.tasks.store]
+cgroup = "pods/pod{i}"
+instances = COPIES
+setup = [{ barrier = { name = "ready" } }, { read = { file = "FILE", block = "128 KiB" } }]
+steps = [{ mmap_store = { file = "FILE", size = "4 MiB", pages = 1, rate = "60/s" } }]
+"#;
+
+#[test]
+fn stores_that_only_faults_show_go_on_in_the_twin() {
+    for (copies, file) in [("1", "/data/state0{i}"), ("2", "/data/state{j}{i}")] {
+        let text = DIRTY.replace("FILE", file).replace("COPIES", copies);
+        // Recorded from one second after the first store.
+        let began = std::cell::Cell::new(None);
+        let mut recorded = Recorded::default();
+        let take = |record: Record| {
+            match &record {
+                Record::Event(event) if matches!(event.what, What::WorkloadStarted { .. }) => began.set(Some(event.at)),
+                Record::Sample(sample)
+                    if began.get().is_none_or(|began| sample.time.monotonic.0 < began.0 + 1_000_000_000) =>
+                {
+                    return Ok(());
+                }
+                _ => {}
+            }
+            let Ok(()) = recorded.record(&record);
+            Ok(())
+        };
+        let options = floodline_sim::Options::new("v", KernelVersion::new(6, 12, 0));
+        simulate(&scenario(&text, "default"), &options, take, |_| true).unwrap();
+        let twin = of(&recorded, &Options::default()).unwrap();
+        let tasks = twin.scenario.workload.tasks.values().filter(|task| stores(&task.steps) > 0.0);
+        let all: Vec<(f64, f64)> = tasks
+            .map(|task| (f64::from(task.instances.unwrap_or(1)) * stores(&task.steps), stores(&task.setup)))
+            .collect();
+        let real = 4.0 * copies.parse::<f64>().unwrap() * 60.0 * twin.seconds;
+        let told: f64 = all.iter().map(|(during, _)| during).sum();
+        println!("{copies}: {told} of {real}, before: {all:?}");
+        assert!((told / real - 1.0).abs() < 0.25, "{copies}: {told} of {real}");
+        // What is dirty at the start is dirty in the twin, once.
+        let simulated = run::run(&twin.scenario, twin.kernel, twin.every).unwrap();
+        let dirty = |window: &Window| window.host_series[0].1.nr_dirty.unwrap().0 as f64;
+        let (real, told) = (dirty(&recorded.window), dirty(&simulated));
+        assert!((told / real - 1.0).abs() < 0.3, "{copies}: {told} of {real} pages");
     }
 }
 

@@ -213,6 +213,8 @@ fn blank() -> Device {
         read_stream: None,
         read_preference: None,
         latency: None,
+        queued_latency: None,
+        write_cache: None,
         rotational: false,
         seek: None,
         bdi: BdiKnobs::default(),

@@ -88,6 +88,8 @@ pub(super) struct Group {
     pub(super) synced: Option<Synced>,
     /// Seconds in dirty throttling, by the trace, all threads together.
     pub(super) paused: f64,
+    /// Its part of the bytes that stores to mappings dirtied in its cgroup.
+    pub(super) part_of_mapped: f64,
 }
 
 /// Waits for stable storage that a trace saw.
@@ -120,7 +122,7 @@ impl Group {
     /// whatever the size of the folio.
     pub(super) fn stored(&self, goes_on: bool) -> Stored {
         let first = self.bins.iter().position(|bin| bin.mapped > 0.0).unwrap_or(self.bins.len());
-        let chosen = self.bins[first..].iter().filter(|bin| goes_on || bin.mapped > 0.0);
+        let chosen = self.bins[first..].iter().filter(|bin| bin.mapped > 0.0 || (goes_on && bin.active > 0));
         Stored { faults: chosen.map(|bin| bin.faults).sum(), dirtied: self.total.dirtied() }
     }
 
@@ -165,6 +167,9 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     let mut order: BTreeMap<(String, Vec<u8>), EntityId> = BTreeMap::new();
     for (id, list) in &recorded.processes {
         let Some(Entity::Process { comm, cgroup, kthread: false, pid, .. }) = window.entities.get(id) else { continue };
+        if list.iter().all(Did::is_nothing) {
+            continue;
+        }
         let key = (cgroups.path(*cgroup).to_owned(), comm.as_bytes().to_vec());
         order.entry(key.clone()).or_insert(*id);
         of_pid.insert(*pid, key.clone());
@@ -187,8 +192,14 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     take_direct(&mut groups, recorded, page);
     take_inherited(&mut groups, recorded, page);
     traced(&mut groups, recorded, &of_pid);
+    let mut mapped: BTreeMap<Option<EntityId>, f64> = BTreeMap::new();
     for (_, group) in &mut groups {
         group.total = sum(&group.bins);
+        *mapped.entry(group.cgroup).or_default() += group.total.mapped;
+    }
+    for (_, group) in &mut groups {
+        let all = mapped.get(&group.cgroup).copied().unwrap_or(0.0);
+        group.part_of_mapped = group.total.mapped / all.max(1.0);
     }
     groups.into_iter().map(|(_, group)| group).collect()
 }
@@ -229,7 +240,7 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
         bin.faults += did.faults as f64 * part;
         bin.major += did.major as f64 * part;
         bin.waited += did.waited as f64 / 1e9 * part;
-        bin.active += 1;
+        bin.active += u64::from(!did.is_nothing());
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::shown::behaviour;
 use floodline_record::id::Entity;
-use floodline_record::units::Bytes;
+use floodline_record::units::{Bytes, Nanos};
 use floodline_scenario::{Barrier, ByteSize, Frequency, FsType, MmapStore, Step, Task, Write};
 
 /// Share of the faults that read from a device where a mapped file is not in the page cache.
@@ -18,6 +18,8 @@ const MAJOR_SHARE: f64 = 0.05;
 const LARGE_FAULT: f64 = 8192.0;
 /// Bytes that are dirtied by a fault of a folio that no usual readahead makes, at least.
 const BY_WRITE: f64 = 196_608.0;
+/// Bytes of a folio that usual readahead makes.
+const BY_READ: f64 = 131_072.0;
 /// Name of the barrier behind which mapped files are on the device.
 pub(super) const PREPARED: &str = "prepared";
 /// Share of the page cache that is dirty at most where stores reach all of a file.
@@ -30,6 +32,16 @@ const ALL_DIRTY_TIME: f64 = 0.3;
 const HELD_UP: f64 = 0.05;
 /// How far the bytes of the intervals may be from those of a program that stores all the time.
 const MISSED_MAX: f64 = 0.5;
+/// The same where not all of it was dirty for long.
+const MISSED_BY_DECAY: f64 = 0.25;
+/// All stores, over those that were seen, at least.
+const UNSEEN: f64 = 1.5;
+/// Least part of a file that counts as clean: levels are read a moment after the counters.
+const CLEAN_MIN: f64 = 0.004;
+/// Intervals and faults that show a decay, at least, and the part of their differences that it explains.
+const DECAY_BINS: f64 = 6.0;
+const DECAY_FAULTS: f64 = 64.0;
+const EXPLAINED: f64 = 0.6;
 
 /// Stores to a mapped file.
 pub(super) struct Mapped {
@@ -37,8 +49,10 @@ pub(super) struct Mapped {
     /// Size of the file.
     pub(super) bytes: u64,
     pub(super) cached: Cached,
-    /// What they did in the recording.
-    pub(super) stored: Stored,
+    /// Bursts of stores before the recording, and the bytes that these leave dirty.
+    pub(super) before: Option<(MmapStore, u64)>,
+    /// What they did in the recording, where that is to be fitted.
+    pub(super) stored: Option<Stored>,
 }
 
 /// Stores to a mapped file, if there are any.
@@ -55,21 +69,6 @@ pub(super) fn mapped(
     if total.mapped < 4.0 * PAGE {
         return None;
     }
-    let faults: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.faults).sum();
-    let per_fault = total.mapped / faults.max(1.0);
-    let major: f64 = group.bins.iter().filter(|bin| bin.mapped > 0.0).map(|bin| bin.major).sum();
-    let may_be_large = place.fs_type != FsType::Ext4 || behaviour(window).is_some_and(|kernel| kernel.folios.ext4);
-    let is_large = per_fault >= LARGE_FAULT && may_be_large;
-    let cached = match (major >= MAJOR_SHARE * faults, is_large) {
-        (true, _) => Cached::Not,
-        (false, true) if per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
-        (false, true) => Cached::InFoliosOfReads,
-        (false, false) => Cached::InPages,
-    };
-    let stores = (if is_large { faults.max(1.0) } else { total.mapped / PAGE }) * factor;
-    // Few stores are single ones.
-    let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
-    let per_store = total.mapped / stores * pages as f64;
     // The page cache of the cgroup holds the file; without one of its own it is a journal of the usual size.
     let cache = group.cgroup.and_then(|id| window.cgroups.get(&id)).and_then(|span| {
         let is_root = group.cgroup.is_some_and(
@@ -77,10 +76,38 @@ pub(super) fn mapped(
         );
         span.max.file.filter(|_| !is_root)
     });
+    let levels = Levels::of(group, recorded, cache.map(|cache| cache.0 as f64));
+    let storing = || group.bins.iter().filter(|bin| bin.mapped > 0.0);
+    let all_faults: f64 = storing().map(|bin| bin.faults).sum();
+    let major: f64 = storing().map(|bin| bin.major).sum();
+    // A fault in a folio that is dirty already dirties nothing: where most were, only the others tell of its size.
+    let clean = |bin: &Bin| levels.as_ref().map_or(1.0, |levels| levels.clean(bin).0).clamp(CLEAN_MIN, 1.0);
+    let in_clean: f64 = storing().map(|bin| bin.faults * clean(bin)).sum();
+    let is_hidden = total.mapped < LARGE_FAULT * all_faults && total.mapped >= LARGE_FAULT * in_clean;
+    let faults = if is_hidden { in_clean.max(total.mapped / BY_READ) } else { all_faults }.max(1.0);
+    let per_fault = total.mapped / faults;
+    let makes_folios = behaviour(window).is_some_and(|kernel| match place.fs_type {
+        FsType::Ext4 => kernel.folios.ext4,
+        _ => kernel.folios.xfs_by_readahead || kernel.folios.xfs_by_write,
+    });
+    let is_large = per_fault >= LARGE_FAULT && makes_folios;
+    let cached = match (major >= MAJOR_SHARE * all_faults, is_large) {
+        (true, _) => Cached::Not,
+        (false, true) if per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
+        (false, true) => Cached::InFoliosOfReads,
+        (false, false) if makes_folios => Cached::InPages,
+        // A kernel without large folios does not show what another one would make of it: it is read, as after a boot.
+        (false, false) => Cached::InFoliosOfReads,
+    };
+    let stores = (if is_large { faults } else { total.mapped / PAGE }) * factor;
+    // Few stores are single ones.
+    let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
+    let per_store = total.mapped / stores * pages as f64;
+    let copies = group.concurrent().max(1);
     let bytes = match cache {
         Some(cache) => {
             notes.derived(format!("{key}.steps.mmap_store.size"), "page cache of its cgroup");
-            cache.0.clamp(1 << 20, 64 << 20)
+            (cache.0 / copies).clamp(1 << 20, 64 << 20)
         }
         None => {
             notes.assumed(format!("{key}.steps.mmap_store.size"), "8 MiB, as journald's files begin");
@@ -89,9 +116,16 @@ pub(super) fn mapped(
     };
     let bytes = bytes / 4096 * 4096;
     let rate = format!("{key}.steps.mmap_store.rate");
-    // A budget that is smaller than the file keeps some of it clean all the time.
-    let is_all_dirty = |most: f64| cache.is_none_or(|cache| most >= MOST_DIRTY * cache.0 as f64);
-    let always = all_the_time(group, recorded, is_all_dirty);
+    let is_held_up = total.waited.max(group.paused) > HELD_UP * window.seconds();
+    let levels = levels.as_ref().filter(|levels| !is_held_up && levels.is_all_dirty());
+    // Refills tell more than a decay, if there was one.
+    let is_refilled = || group.bins.iter().any(|bin| levels.is_some_and(|levels| levels.clean(bin).1));
+    let unfilled = levels.filter(|_| is_large && !is_refilled());
+    let by_faults = unfilled.and_then(|levels| by_faults(&group.bins, levels, (bytes * copies) as f64 / PAGE));
+    let by_faults = by_faults.map(|stores| Burst { amount: stores.amount * per_fault, ..stores });
+    // What hardly a byte shows is not fitted to bytes.
+    let is_fitted = by_faults.is_none() || total.mapped >= bytes as f64;
+    let always = by_faults.or_else(|| refilling(&group.bins, levels?));
     let goes_on = always.is_some();
     let bursts = match always {
         Some(burst) => {
@@ -103,55 +137,118 @@ pub(super) fn mapped(
             arrivals(&group.bins, |bin| bin.mapped, per_store)
         }
     };
+    let mapping = MmapStore { file, size: ByteSize(Bytes(bytes)), pages, ..MmapStore::default() };
+    // What is dirty in the cgroup is of all its groups, and each copy of the task has a file of its own.
+    let part = group.part_of_mapped / copies as f64;
+    let dirty = levels.filter(|_| goes_on).map_or(0.0, |levels| (levels.at(0.0) * part).min(bytes as f64));
+    let folio = match (is_large, is_hidden) {
+        (true, true) => BY_READ,
+        (true, false) => per_fault.min(BY_READ),
+        (false, _) => PAGE,
+    };
+    let at_once = pages as f64 * folio;
+    let before = (dirty >= PAGE).then(|| {
+        // As many stores as leave that part of all places clean.
+        let clean = (1.0 - dirty / bytes as f64).max(CLEAN_MIN);
+        let count = Some((-clean.ln() * bytes as f64 / at_once).ceil().max(1.0) as u64);
+        (MmapStore { count, ..mapping.clone() }, dirty as u64)
+    });
     let step = move |count: u64, rate: Option<Frequency>| {
-        let store = MmapStore {
-            file: file.clone(),
-            size: ByteSize(Bytes(bytes)),
-            pages,
-            rate,
-            count: Some(count),
-            ..MmapStore::default()
-        };
-        vec![Step::MmapStore(store)]
+        vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
     let branch = Branch { bursts, unit: per_store, step: Box::new(step) };
-    Some(Mapped { branch, bytes, cached, stored: group.stored(goes_on) })
+    Some(Mapped { branch, bytes, cached, before, stored: is_fitted.then(|| group.stored(goes_on)) })
+}
+
+/// What of a file is dirty, over time.
+struct Levels<'a> {
+    dirty: &'a [(Nanos, u64)],
+    /// Monotonic nanoseconds at which the recording began.
+    start: u64,
+    /// Bytes of the file, and the most of them that were dirty.
+    size: f64,
+    most: f64,
+    is_size_known: bool,
+}
+
+impl<'a> Levels<'a> {
+    /// What is dirty in the cgroup of a group whose page cache has `cache` bytes.
+    fn of(group: &Group, recorded: &'a Recorded, cache: Option<f64>) -> Option<Levels<'a>> {
+        let dirty = recorded.dirty.get(&group.cgroup?)?;
+        let start = recorded.window.first_at?.monotonic.0;
+        let most = dirty.iter().map(|(_, bytes)| *bytes).max()? as f64;
+        let size = cache.unwrap_or(most).max(most).max(1.0);
+        Some(Levels { dirty, start, size, most, is_size_known: cache.is_some() })
+    }
+
+    /// Bytes that are dirty at a time, seconds since the recording began.
+    fn at(&self, seconds: f64) -> f64 {
+        let at = self.start.saturating_add((seconds * 1e9) as u64 + 1);
+        self.dirty[..self.dirty.partition_point(|(time, _)| time.0 <= at)]
+            .last()
+            .map_or(0.0, |(_, bytes)| *bytes as f64)
+    }
+
+    /// The part that is clean, on average over an interval, and whether the flusher cleaned meanwhile.
+    fn clean(&self, bin: &Bin) -> (f64, bool) {
+        let (before, after) = (self.at(bin.end - bin.length), self.at(bin.end));
+        ((1.0 - (before + after) / 2.0 / self.size).max(0.0), after < 0.95 * before)
+    }
+
+    /// Whether stores reach all of the file. A budget that is smaller than the file keeps some of it clean all the time.
+    fn is_all_dirty(&self) -> bool {
+        !self.is_size_known || self.most >= MOST_DIRTY * self.size
+    }
 }
 
 /// The stores of a program that goes on while all that it stores to is dirty: bytes that they would dirty if they found
 /// every page clean. `None` where its bytes are not those of such a program, or where few of its stores were unseen.
-fn all_the_time(group: &Group, recorded: &Recorded, is_all_dirty: impl Fn(f64) -> bool) -> Option<Burst> {
-    let levels = recorded.dirty.get(&group.cgroup?)?;
-    let is_held_up = group.total.waited.max(group.paused) > HELD_UP * recorded.window.seconds();
-    let start = recorded.window.first_at?.monotonic.0;
-    let dirty_at = |seconds: f64| {
-        let at = start.saturating_add((seconds * 1e9) as u64 + 1);
-        levels[..levels.partition_point(|(time, _)| time.0 <= at)].last().map_or(0.0, |(_, bytes)| *bytes as f64)
-    };
-    let most = levels.iter().map(|(_, bytes)| *bytes).max()? as f64;
-    if is_all_dirty(most) && !is_held_up { stores(&group.bins, dirty_at) } else { None }
-}
-
-fn stores(bins: &[Bin], dirty_at: impl Fn(f64) -> f64) -> Option<Burst> {
+fn refilling(bins: &[Bin], levels: &Levels<'_>) -> Option<Burst> {
     let first = bins.iter().position(|bin| bin.mapped > 0.0)?;
     let bins = &bins[first..];
-    let most = bins.iter().map(|bin| dirty_at(bin.end)).fold(0.0, f64::max);
-    // The part that is clean, on average over an interval, and whether the flusher cleaned meanwhile.
-    let clean = |bin: &Bin| {
-        let (before, after) = (dirty_at(bin.end - bin.length), dirty_at(bin.end));
-        (1.0 - (before + after) / 2.0 / most.max(1.0), after < 0.95 * before)
-    };
     let seconds: f64 = bins.iter().map(|bin| bin.length).sum();
-    let full: f64 = bins.iter().filter(|bin| clean(bin).0 <= 1.0 - ALL_DIRTY).map(|bin| bin.length).sum();
-    let steady = || bins.iter().map(|bin| (bin, clean(bin))).filter(|(_, (_, is_cleaned))| !is_cleaned);
-    let (bytes, open) = steady()
-        .fold((0.0, 0.0), |(bytes, open), (bin, (part, _))| (bytes + bin.mapped, open + part.max(0.0) * bin.length));
+    let full: f64 = bins.iter().filter(|bin| levels.clean(bin).0 <= 1.0 - ALL_DIRTY).map(|bin| bin.length).sum();
+    let steady = || bins.iter().map(|bin| (bin, levels.clean(bin))).filter(|(_, (_, is_cleaned))| !is_cleaned);
+    let (bytes, open) =
+        steady().fold((0.0, 0.0), |(bytes, open), (bin, (part, _))| (bytes + bin.mapped, open + part * bin.length));
     let rate = bytes / open;
-    let missed: f64 = steady().map(|(bin, (part, _))| (bin.mapped - rate * part.max(0.0) * bin.length).abs()).sum();
+    let missed: f64 = steady().map(|(bin, (part, _))| (bin.mapped - rate * part * bin.length).abs()).sum();
     let seen: f64 = bins.iter().map(|bin| bin.mapped).sum();
-    let goes_on = full >= ALL_DIRTY_TIME * seconds && missed <= MISSED_MAX * bytes && rate * seconds >= 1.5 * seen;
+    // It fills up, or slows down just as what is clean becomes less.
+    let is_full = full >= ALL_DIRTY_TIME * seconds && missed <= MISSED_MAX * bytes;
+    let goes_on = (is_full || missed <= MISSED_BY_DECAY * bytes) && rate * seconds >= UNSEEN * seen;
     let (from, to) = (bins[0].end - bins[0].length, bins[bins.len() - 1].end);
     (rate.is_finite() && goes_on).then_some(Burst { from, to, amount: rate * (to - from) })
+}
+
+/// The same by faults, counted as stores: each page has its own first fault, whether its folio is dirty or not, so faults
+/// become rarer as fewer of `pages` are left. Up to the time at which the flusher first cleaned.
+fn by_faults(bins: &[Bin], levels: &Levels<'_>, pages: f64) -> Option<Burst> {
+    let first = bins.iter().position(|bin| bin.mapped > 0.0)?;
+    let bins = &bins[first..];
+    let before = bins.iter().take_while(|bin| !levels.clean(bin).1);
+    // Faults per second against all faults before: a line that falls by the rate of the stores over the pages.
+    let mut all = 0.0;
+    let points: Vec<(f64, f64)> = before
+        .map(|bin| {
+            let middle = all + bin.faults / 2.0;
+            all += bin.faults;
+            (middle, bin.faults / bin.length.max(1e-3))
+        })
+        .collect();
+    let n = points.len() as f64;
+    if n < DECAY_BINS || all < DECAY_FAULTS {
+        return None;
+    }
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|point| of(point.0 - x, point.1 - y)).sum::<f64>();
+    let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
+    let explained = xy * xy / (xx * yy);
+    let rate = -xy / xx * pages;
+    let (from, to) = (bins[0].end - bins[0].length, bins[bins.len() - 1].end);
+    let goes_on = explained >= EXPLAINED && rate * (to - from) >= UNSEEN * all;
+    (rate.is_finite() && rate > 0.0 && goes_on).then_some(Burst { from, to, amount: rate * (to - from) })
 }
 
 /// How a mapped file is in the page cache when the recording begins.
@@ -200,10 +297,12 @@ pub(super) fn prepare(files: Vec<(String, u64)>) -> Task {
 mod tests {
     use super::*;
 
+    const MIB: f64 = 1_048_576.0;
+
     /// Half seconds of a program that stores to 32 MiB, `rate` MiB/s while all are clean, and of the flusher, which cleans at
     /// these seconds; what is dirty at each.
-    fn refills(rate: f64, cleaned_at: &[f64]) -> (Vec<Bin>, Vec<f64>) {
-        let (mut bins, mut levels, mut dirty) = (Vec::new(), vec![0.0], 0.0_f64);
+    fn refills(rate: f64, cleaned_at: &[f64]) -> (Vec<Bin>, Vec<(Nanos, u64)>) {
+        let (mut bins, mut levels, mut dirty) = (Vec::new(), vec![(Nanos(0), 0)], 0.0_f64);
         for half in 1..=80 {
             let end = f64::from(half) / 2.0;
             if cleaned_at.iter().any(|at| (*at - end).abs() < 0.1) {
@@ -211,34 +310,72 @@ mod tests {
             }
             let mapped = (32.0 - dirty) * (1.0 - (-rate * 0.5 / 32.0).exp());
             dirty += mapped;
-            bins.push(Bin { end, length: 0.5, mapped: mapped * 1_048_576.0, ..Bin::default() });
-            levels.push(dirty * 1_048_576.0);
+            bins.push(Bin { end, length: 0.5, mapped: mapped * MIB, ..Bin::default() });
+            levels.push((Nanos((end * 1e9) as u64), (dirty * MIB) as u64));
         }
         (bins, levels)
+    }
+
+    fn levels(dirty: &[(Nanos, u64)], size: Option<f64>) -> Levels<'_> {
+        let most = dirty.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0) as f64;
+        Levels { dirty, start: 0, size: size.unwrap_or(most).max(most), most, is_size_known: size.is_some() }
+    }
+
+    fn per_second(burst: Burst) -> f64 {
+        burst.amount / (burst.to - burst.from)
     }
 
     #[test]
     fn a_program_that_stores_all_the_time_is_told_by_its_refills() {
         for rate in [8.0, 20.0, 60.0] {
-            let (bins, levels) = refills(rate, &[5.5, 20.5]);
-            let burst = stores(&bins, |at| levels[(at * 2.0).round() as usize]).expect("it goes on");
-            let told = burst.amount / (burst.to - burst.from) / 1_048_576.0;
+            let (bins, dirty) = refills(rate, &[5.5, 20.5]);
+            let told = per_second(refilling(&bins, &levels(&dirty, None)).expect("it goes on")) / MIB;
             assert!((told / rate - 1.0).abs() < 0.35, "{told} of {rate}");
         }
     }
 
     #[test]
     fn a_program_that_rests_while_pages_are_clean_comes_in_bursts() {
-        let (mut bins, mut levels) = refills(20.0, &[5.5, 20.5]);
+        let (mut bins, mut dirty) = refills(20.0, &[5.5, 20.5]);
         // It stores again only at second 30, though all is clean from 20 on.
         for at in 40..60 {
             bins[at].mapped = 0.0;
-            levels[at + 1] = 0.0;
+            dirty[at + 1].1 = 0;
         }
-        bins[60].mapped = 32.0 * 1_048_576.0;
-        assert!(stores(&bins, |at| levels[(at * 2.0).round() as usize]).is_none());
-        // One that dirties new pages never fills anything.
-        let (bins, _) = refills(20.0, &[]);
-        assert!(stores(&bins[..10], |at| at * 1e6).is_none());
+        bins[60].mapped = 32.0 * MIB;
+        assert!(refilling(&bins, &levels(&dirty, None)).is_none());
+        // One that dirties new pages never fills anything, and does not become slower.
+        let bins: Vec<Bin> = (1..=10)
+            .map(|half| Bin { end: f64::from(half) / 2.0, length: 0.5, mapped: 3.0 * MIB, ..Bin::default() })
+            .collect();
+        let grows: Vec<(Nanos, u64)> = (0..=10).map(|half| (Nanos(half * 500_000_000), half * (3 << 20))).collect();
+        assert!(refilling(&bins, &levels(&grows, Some(32.0 * MIB))).is_none());
+    }
+
+    #[test]
+    fn a_program_is_told_by_how_it_becomes_slower_before_all_is_dirty() {
+        for rate in [2.0, 4.0] {
+            let (bins, dirty) = refills(rate, &[]);
+            let told = per_second(refilling(&bins, &levels(&dirty, Some(32.0 * MIB))).expect("it goes on")) / MIB;
+            assert!((told / rate - 1.0).abs() < 0.1, "{told} of {rate}");
+        }
+    }
+
+    #[test]
+    fn where_all_is_dirty_from_the_start_the_decay_of_faults_tells() {
+        // 100 stores a second to the 1024 pages of 4 MiB, all of whose folios were dirtied in the first second.
+        let (mut bins, mut left) = (Vec::new(), 1024.0_f64);
+        for second in 1..=24 {
+            let faults = left * (1.0 - (-100.0 / 1024.0_f64).exp());
+            left -= faults;
+            let mapped = if second == 1 { 400_000.0 } else { 0.0 };
+            bins.push(Bin { end: f64::from(second), length: 1.0, faults, mapped, ..Bin::default() });
+        }
+        let full = [(Nanos(0), 3_800_000), (Nanos(1_000_000_000), 4_190_000)];
+        let told = per_second(by_faults(&bins, &levels(&full, Some(4.0 * MIB)), 1024.0).expect("it goes on"));
+        assert!((told / 100.0 - 1.0).abs() < 0.1, "{told}");
+        // Faults that do not become rarer are those of other memory.
+        bins.iter_mut().for_each(|bin| bin.faults = 50.0);
+        assert!(by_faults(&bins, &levels(&full, Some(4.0 * MIB)), 1024.0).is_none());
     }
 }

@@ -11,6 +11,7 @@ use crate::provenance::Notes;
 use crate::{Program, Programs, Recorded, TwinError};
 use floodline_record::human;
 use floodline_record::id::Entity;
+use floodline_record::sample::HostRow;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::Window;
 use floodline_scenario::{Anon, ByteSize, Lasting, Machine, Step, Task, Time, Write};
@@ -38,6 +39,8 @@ const BYTES_MIN: f64 = 65_536.0;
 const COMM_MAX: usize = 15;
 /// Ages of the pages that were dirty when the recording began.
 const AGES: u64 = 6;
+/// Pages that a machine writes beside what its programs dirtied: its journals.
+const FEW_PAGES: u64 = 64;
 /// Memory that is worth a task.
 const MEMORY_MIN: u64 = 64 << 20;
 
@@ -83,7 +86,7 @@ pub(super) fn workload(
     let (mut taken, mut programs) = (Taken::default(), Programs::new());
     let (mut open, mut closed) = (BTreeMap::new(), BTreeMap::new());
     let device = |dev| ground.places.of(dev).map(|place| place.device.clone());
-    let (mut needs_prepared, mut stored) = (Vec::new(), BTreeMap::new());
+    let (mut needs_prepared, mut stored, mut told) = (Vec::new(), BTreeMap::new(), 0);
     let digits = all.len().to_string().len();
     for (number, ((group, syncs), habit)) in (1..).zip(all.iter().zip(syncs).zip(habits)) {
         let cgroup = ground.cgroups.path(group.cgroup);
@@ -107,6 +110,7 @@ pub(super) fn workload(
                 ..Task::default()
             }
         };
+        told = writer.dirty_before.saturating_mul(writer.copies).saturating_add(told);
         needs_prepared.extend(writer.prepared.clone());
         open.insert(task.clone(), make(writer.open));
         closed.insert(task.clone(), make(writer.closed));
@@ -133,7 +137,7 @@ pub(super) fn workload(
         notes.derived(format!("workload.tasks.{name}"), "MemTotal without free memory and page cache");
         extra.insert(name, task);
     }
-    if let Some(task) = dirty_before(window, &ground.places.0) {
+    if let Some(task) = dirty_before(window, &ground.places.0, told) {
         let name = taken.unique("dirty-before", COMM_MAX);
         notes.measured(format!("workload.tasks.{name}"), "pages that were dirty when the recording began");
         extra.insert(name, task);
@@ -259,17 +263,19 @@ fn other_memory(window: &Window, machine: &Machine) -> Option<Task> {
     })
 }
 
-/// A task that leaves the pages dirty that were dirty when the recording began.
-fn dirty_before(window: &Window, places: &[Place]) -> Option<Task> {
-    let dirty = window.host.first.nr_dirty?.0.saturating_mul(4096);
+/// A task that leaves the pages dirty that were dirty when the recording began, but for those that others leave.
+fn dirty_before(window: &Window, places: &[Place], by_others: u64) -> Option<Task> {
+    let dirty = window.host.first.nr_dirty?.0.saturating_mul(4096).saturating_sub(by_others);
     if dirty < 1 << 20 {
         return None;
     }
     let place = places.first()?;
-    // Of all ages up to that at which they are written.
+    // Of all ages up to that at which they are written. While nothing is written, none is that old.
     let expire = window.host.last.dirty_expire_centisecs.map_or(3000, |centisecs| centisecs.0).min(6000);
+    let expire = expire.saturating_mul(10_000_000);
+    let oldest = expire.saturating_sub(first_written(window).0).max(Nanos::SECOND.0);
     let part = ByteSize(Bytes((dirty / AGES).max(4096)));
-    let age = Time(Nanos(expire.saturating_mul(10_000_000) / AGES));
+    let age = Time(Nanos(oldest / AGES));
     let mut setup = Vec::new();
     for number in 0..AGES {
         setup.push(Step::Write(Write {
@@ -281,4 +287,16 @@ fn dirty_before(window: &Window, places: &[Place]) -> Option<Task> {
         setup.push(Step::Sleep(Lasting { lasting: age }));
     }
     Some(Task { setup, steps: vec![Step::Sleep(Lasting { lasting: Time(Nanos(1_000_000)) })], ..Task::default() })
+}
+
+/// How long after the begin of a recording the first pages were written; zero where that was not counted.
+fn first_written(window: &Window) -> Nanos {
+    let Some((start, first)) = window.host_series.first() else { return Nanos(0) };
+    let written = |row: &HostRow| row.nr_written.map(|pages| pages.0);
+    let Some(before) = written(first) else { return Nanos(0) };
+    let same = window
+        .host_series
+        .iter()
+        .take_while(|(_, row)| written(row).is_some_and(|now| now <= before.saturating_add(FEW_PAGES)));
+    same.last().map_or(Nanos(0), |(time, _)| Nanos(time.monotonic.0.saturating_sub(start.monotonic.0)))
 }

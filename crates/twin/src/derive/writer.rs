@@ -28,6 +28,8 @@ pub(super) struct Writer {
     pub(super) closed: Vec<Step>,
     /// A mapped file that must be read from the device, so that it is in large folios: file and size.
     pub(super) prepared: Option<(String, u64)>,
+    /// Bytes that it leaves dirty before it starts.
+    pub(super) dirty_before: u64,
     /// What its stores to a mapping did: how often it stores is fitted to that by running the twin.
     pub(super) stored: Option<Stored>,
 }
@@ -178,12 +180,19 @@ impl Writer {
         let base = format!("{}/twin/{task}", place.point);
         let file = |what: &str| format!("{base}/{what}{number}");
         notes.derived(&key, format!("{} as its counters show it", group.shown));
-        let mut writer =
-            Writer { copies, setup: Vec::new(), open: Vec::new(), closed: Vec::new(), prepared: None, stored: None };
+        let mut writer = Writer {
+            copies,
+            setup: Vec::new(),
+            open: Vec::new(),
+            closed: Vec::new(),
+            prepared: None,
+            dirty_before: 0,
+            stored: None,
+        };
         let mut branches = Vec::new();
         branches.extend(calls(group, syncs, file("data"), &key, notes));
         branches.extend(temporary(group, file("temporary"), &key, notes));
-        if let Some(Mapped { branch, bytes, cached, stored }) = mapped(
+        if let Some(Mapped { branch, bytes, cached, before, stored }) = mapped(
             group,
             place,
             file("mapped"),
@@ -192,7 +201,7 @@ impl Writer {
             notes,
             (fit.factors.get(task).copied().unwrap_or(1.0), fit.stores),
         ) {
-            writer.stored = Some(stored);
+            writer.stored = stored;
             let path = file("mapped");
             // A copy of the task for each number is not known to the task that prepares the files.
             if cached.is_read() && copies == 1 {
@@ -206,6 +215,10 @@ impl Writer {
                 let total = Some(ByteSize(Bytes(bytes)));
                 writer.setup.push(Step::Write(Write { file: path.clone(), block, total, ..Write::default() }));
                 writer.setup.push(Step::Fsync(OnFile { file: path }));
+            }
+            if let Some((stores, dirty)) = before {
+                writer.setup.push(Step::MmapStore(stores));
+                writer.dirty_before = dirty;
             }
             branches.push(branch);
         }
