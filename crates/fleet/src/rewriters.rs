@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups whose processes store into mapped files. While their pages are dirty no counter sees a store, so neither a
-//! recording nor its twin knows how often they store. What they need is room: for all that they rewrite, below the
+//! Cgroups whose processes store into mapped files. While their pages are dirty no counter of bytes sees a store, and only the
+//! faults of a long enough recording tell how often they store. What they need is room: for all that they rewrite, below the
 //! background threshold, in units as large as the kernel's folios.
 
 use floodline_analysis::budget::AsIfRow;

@@ -167,7 +167,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             let is_named = matches!(row.verdict, Verdict::Suffers | Verdict::Tight);
             let cause = if is_named { cause } else { appeared(&prediction).unwrap_or(Cause::Simulated) };
             let told = if is_named { format!("{told} {effect}") } else { effect };
-            row.severity = if row.is_firm { by_arithmetic } else { severity };
+            row.severity = if row.is_firm && !is_reliable { by_arithmetic } else { severity };
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if row.is_firm => {
