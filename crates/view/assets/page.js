@@ -1,9 +1,12 @@
 "use strict";
 // Zoom and hover for the plots of the page. Without it, or where the browser cannot unpack the data, they stay pictures.
+// A plot becomes live when it comes near the screen; until then its picture stands there.
 (async () => {
   const packed = document.getElementById("data").textContent;
   if (!("DecompressionStream" in window)) return;
-  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const text = atob(packed);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = text.charCodeAt(at);
   const sets = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   const three = (v) => String(Number(Math.abs(v) >= 99.95 ? v.toFixed(0) : Math.abs(v) >= 9.995 ? v.toFixed(1) : v.toFixed(2)));
   const amount = (v) => {
@@ -17,7 +20,9 @@
     let sum = 0;
     return deltas.map((d) => (d === null ? null : (sum += d) * scale));
   };
-  const style = () => getComputedStyle(document.documentElement);
+  // Colours are read once for each mode: a reading after a change of the page makes the browser compute its styles again.
+  let colors = {};
+  const color = (name) => (colors[name] ??= getComputedStyle(document.documentElement).getPropertyValue(name));
   const dashes = { s4: [8, 2], s5: [2, 2], s6: [8, 2, 2, 2], s7: [4, 2], l0: [2, 3], l1: [6, 3], l2: [12, 3] };
   const clock = (set, second) => {
     if (set.start === null) return set.labels[second] ?? "";
@@ -32,29 +37,39 @@
   };
   const charts = [];
   const reset = document.createElement("button");
-  const draw = (figure, set, plot, x) => {
+  const isWhole = ({ x, min, max }) => min === undefined || (min <= x[0] && max >= x[x.length - 1]);
+  // Shows a range in all live plots of a set. Plots that become live later start with it.
+  const zoom = (set, min, max) => {
+    Object.assign(set, { min, max });
+    reset.disabled = sets.every(isWhole);
+    charts.forEach((one) => {
+      const shown = one.chart.scales.x;
+      if (one.set === set && (shown.min !== min || shown.max !== max)) one.chart.setScale("x", { min, max });
+    });
+  };
+  const draw = (figure, width, set, plot) => {
     figure.querySelector(".chart")?.remove();
     const holder = document.createElement("div");
     holder.className = "chart";
     const picture = figure.querySelector("svg");
-    const color = style();
     const show = units[plot.unit];
     const texts = [...figure.querySelectorAll(".legend .most")];
     const still = texts.map((text) => text.dataset.still ?? (text.dataset.still = text.textContent));
-    const axis = { stroke: color.getPropertyValue("--soft"), grid: { stroke: color.getPropertyValue("--edge"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const axis = { stroke: color("--soft"), grid: { stroke: color("--edge"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const options = {
-      width: figure.clientWidth,
-      height: Math.max(180, Math.min(260, Math.round(figure.clientWidth / 3))),
+      width,
+      // As high as the picture, so that nothing moves when a plot becomes live.
+      height: Math.max(180, Math.round(width / 3)),
       legend: { show: false },
       cursor: { sync: { key: set.key }, drag: { x: true, y: false }, focus: { prox: 30 } },
-      scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), top(plot, high)] } },
+      scales: { x: { time: false, min: set.min, max: set.max }, y: { range: (_, low, high) => [Math.min(0, low), top(plot, high)] } },
       axes: [
         { ...axis, space: 80, size: 30, ...(set.start === null && { incrs: [1, 2, 5, 10, 20, 50] }), values: (_, ticks) => ticks.map((tick) => clock(set, tick)) },
         { ...axis, size: 78, ...(plot.unit.startsWith("bytes") && { incrs: Array.from({ length: 60 }, (_, power) => 2 ** power) }), values: (_, ticks) => ticks.map(show) },
       ],
       series: [{}].concat(plot.lines.map((line) => ({
         label: line.name,
-        stroke: color.getPropertyValue(line.limit ? "--limit" : "--" + line.class),
+        stroke: color(line.limit ? "--limit" : "--" + line.class),
         width: line.limit ? 1.2 : 1.6,
         dash: dashes[line.class],
         points: { show: false },
@@ -70,20 +85,19 @@
         }],
         setScale: [(chart, key) => {
           const { min, max } = chart.scales.x;
+          if (key === "x") chart.root.querySelector("canvas").setAttribute("aria-label", picture.getAttribute("aria-label") + "; shown from " + clock(set, min) + " to " + clock(set, max));
           if (key !== "x" || (set.min === min && set.max === max)) return;
-          const isFirst = set.min === undefined;
-          Object.assign(set, { min, max });
-          charts.filter((other) => other.set === set && other.chart !== chart).forEach((other) => other.chart.setScale("x", { min, max }));
-          const whole = min <= x[0] && max >= x[x.length - 1];
-          if (!isFirst) reset.disabled = whole;
-          if (!isFirst && !set.quiet && set === sets[0]) history.replaceState(null, "", whole ? "#timeline" : "#t=" + min.toFixed(1) + "-" + max.toFixed(1));
-          set.quiet = false;
+          // The first plot of a set finds the whole range.
+          if (set.min === undefined) return void Object.assign(set, { min, max });
+          zoom(set, min, max);
+          if (set !== sets[0]) return;
+          history.replaceState(null, "", isWhole(set) ? "#timeline" : "#t=" + min.toFixed(1) + "-" + max.toFixed(1));
         }],
         draw: [(chart) => {
           const { ctx, bbox } = chart;
           ctx.save();
           for (const [second, , isFound] of set.marks) {
-            ctx.strokeStyle = color.getPropertyValue(isFound ? "--mark" : "--soft");
+            ctx.strokeStyle = color(isFound ? "--mark" : "--soft");
             ctx.globalAlpha = isFound ? 0.8 : 0.6;
             ctx.setLineDash((isFound ? [5, 3] : [2, 4]).map((length) => length * devicePixelRatio));
             const left = chart.valToPos(second, "x", true);
@@ -98,11 +112,8 @@
       },
     };
     picture.after(holder);
-    const chart = new uPlot(options, [x].concat(plot.values), holder);
-    holder.querySelectorAll("canvas").forEach((canvas) => {
-      canvas.setAttribute("role", "img");
-      canvas.setAttribute("aria-label", picture.getAttribute("aria-label"));
-    });
+    const chart = new uPlot(options, [set.x].concat(plot.values), holder);
+    chart.root.querySelector("canvas").setAttribute("role", "img");
     figure.classList.add("live");
     return chart;
   };
@@ -114,42 +125,51 @@
   tools.append(reset, "Drag across a plot to zoom, point to read values.");
   document.querySelector(".plots")?.before(tools);
   const figures = [...document.querySelectorAll("figure.plot")];
-  const build = () => {
-    charts.length = 0;
-    sets.forEach((set) => delete set.min);
-    figures.forEach((figure) => {
-      const [number, at] = figure.dataset.plot.split(".").map(Number);
-      const set = sets[number];
-      const plot = set.plots[at];
-      set.key ??= "set" + number;
-      set.x ??= summed(set.at, set.step);
-      plot.values ??= plot.lines.map((line) => summed(line.values, line.step));
-      charts.push({ set, figure, chart: draw(figure, set, plot, set.x) });
-    });
+  const place = (figure) => figure.dataset.plot.split(".").map(Number);
+  const live = (figure, width) => {
+    const [number, at] = place(figure);
+    const set = sets[number];
+    const plot = set.plots[at];
+    set.key ??= "set" + number;
+    set.x ??= summed(set.at, set.step);
+    plot.values ??= plot.lines.map((line) => summed(line.values, line.step));
+    charts.push({ set, figure, chart: draw(figure, width, set, plot) });
   };
-  const zoom = (min, max) => charts.filter((one) => one.set === sets[0]).slice(0, 1).forEach((one) => one.chart.setScale("x", { min, max }));
+  // Widths come with the entries: asking for them between two plots would lay the page out again.
+  const near = new IntersectionObserver((entries) => entries.forEach(({ isIntersecting, target, boundingClientRect }) => {
+    if (!isIntersecting) return;
+    near.unobserve(target);
+    // What the browser has not laid out has no width; the event below comes when it has.
+    if (boundingClientRect.width > 0) live(target, Math.floor(boundingClientRect.width));
+  }), { rootMargin: "300px 0px" });
+  addEventListener("contentvisibilityautostatechange", ({ target }) => target.querySelectorAll("figure.plot:not(.live)").forEach((figure) => near.observe(figure)), true);
   const follow = () => {
     const asked = /^#t=([\d.]+)(?:-([\d.]+))?$/.exec(decodeURIComponent(location.hash));
-    if (!asked || !charts.length) return;
-    const x = charts[0].set.x;
+    const set = sets[0];
+    if (!asked || !figures.length) return;
+    const x = (set.x ??= summed(set.at, set.step));
     const [first, last] = [x[0], x[x.length - 1]];
     const from = Number(asked[1]);
     const around = Math.max(15, (last - first) / 60);
     const [min, max] = asked[2] ? [from, Number(asked[2])] : [Math.max(first, from - around), Math.min(last, from + around)];
     if (!(max > min)) return;
-    charts[0].set.quiet = true;
-    zoom(min, max);
-    reset.disabled = min <= first && max >= last;
-    charts[0].figure.scrollIntoView({ block: "nearest" });
+    zoom(set, min, max);
+    figures[0].scrollIntoView({ block: "nearest" });
   };
   reset.addEventListener("click", () => {
-    const x = charts[0].set.x;
-    zoom(x[0], x[x.length - 1]);
+    sets.filter((set) => !isWhole(set)).forEach((set) => zoom(set, set.x[0], set.x[set.x.length - 1]));
+    history.replaceState(null, "", "#timeline");
   });
-  build();
   follow();
+  figures.forEach((figure) => near.observe(figure));
   addEventListener("hashchange", follow);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", build);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    colors = {};
+    charts.splice(0).forEach(({ figure, chart }) => {
+      chart.destroy();
+      live(figure, chart.width);
+    });
+  });
   let waiting = 0;
   addEventListener("resize", () => {
     cancelAnimationFrame(waiting);

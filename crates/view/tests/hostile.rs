@@ -195,7 +195,7 @@ fn no_string_of_a_recording_becomes_a_part_of_a_page() {
         let found = elements(&page);
         assert_eq!(found.get("img"), None);
         assert_eq!(found.get("script"), found.get("/script"));
-        assert_eq!(found.get("script"), Some(&3), "data and two scripts");
+        assert_eq!(found.get("script"), Some(&4), "data and three scripts");
         assert_eq!((found.get("title"), found.get("/html")), (found.get("/title"), Some(&1)));
         shown += usize::from(page.contains("&#60;script&#62;alert(1)"));
     }

@@ -279,7 +279,7 @@ fn budgets(host: &Host<'_>, axis: Axis<'_>) -> Section {
          the arithmetic of domain_dirty_limits()."
             .to_owned(),
     );
-    let blocks = if table.rows.is_empty() { Vec::new() } else { vec![Block::Table(table)] };
+    let blocks = if table.rows.is_empty() { Vec::new() } else { table.in_parts() };
     Section::new("cgroups", "Cgroups and their budgets", blocks)
 }
 

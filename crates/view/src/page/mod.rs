@@ -24,17 +24,21 @@ use model::{Block, Cell, Section, Verdict};
 /// The plots' script: uPlot, under the MIT licence (`assets/uPlot.LICENSE`).
 const PLOTS: &str = include_str!("../../assets/uPlot-1.6.32.min.js");
 const SCRIPT: &str = include_str!("../../assets/page.js");
+/// Runs the two others after the first paint.
+const LOAD: &str = include_str!("../../assets/load.js");
 const STYLE: &str = include_str!("../../assets/page.css");
 
-/// Hashes of the three, as the policy of a page names them. A test compares them with the files.
+/// Hashes of these files, as the policy of a page names them. A test compares them with the files.
 const HASHES: Hashes = Hashes {
+    load: "sha256-/ExXkPu6HP2VX4Hmyj85crTocvo2HRoZ/lc6SRH5dIg=",
     plots: "sha256-GcjUxq2Ikpp59K5J1vcWFWbf0Lo9FcxJXpdPeH63jx8=",
-    page: "sha256-fvYeizs30HVcXmevXX6wEOiFJ/DtkTnWtsvT0J1QPnU=",
-    style: "sha256-AthRZcpD2zFZ+D1fKqQJD98DNnbUwz9pKysbAiK6ais=",
+    page: "sha256-arbQJ8wVVaVcdzgS813jQIBX4ReW0gCxvRHY4YvhMko=",
+    style: "sha256-l4F/jUl7FE3BISSdTHeksEnb+z/H0uClkdm8bEobrFk=",
 };
 
 #[derive(Clone, Copy, Debug)]
 struct Hashes {
+    load: &'static str,
     plots: &'static str,
     page: &'static str,
     style: &'static str,
@@ -42,6 +46,7 @@ struct Hashes {
 
 #[derive(Clone, Copy, Debug)]
 struct Assets {
+    load: &'static str,
     plots: &'static str,
     page: &'static str,
     style: &'static str,
@@ -71,7 +76,7 @@ impl Page {
             data: String::new(),
             footer: format!("Made by floodline {}. This file loads nothing.", env!("CARGO_PKG_VERSION")),
             hashes: HASHES,
-            assets: Assets { plots: PLOTS, page: SCRIPT, style: STYLE },
+            assets: Assets { load: LOAD, plots: PLOTS, page: SCRIPT, style: STYLE },
         }
     }
 
@@ -91,6 +96,7 @@ mod tests {
     #[test]
     fn the_policy_names_the_files_that_the_page_holds() {
         let hash = |text: &str| format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())));
+        assert_eq!(HASHES.load, hash(LOAD), "set Hashes::load");
         assert_eq!(HASHES.plots, hash(PLOTS), "set Hashes::plots");
         assert_eq!(HASHES.page, hash(SCRIPT), "set Hashes::page");
         assert_eq!(HASHES.style, hash(STYLE), "set Hashes::style");
@@ -98,7 +104,7 @@ mod tests {
 
     #[test]
     fn no_file_of_the_page_can_end_its_element() {
-        for text in [PLOTS, SCRIPT] {
+        for text in [LOAD, PLOTS, SCRIPT] {
             assert!(!text.to_lowercase().contains("</script") && !text.contains("<!--"));
         }
         assert!(!STYLE.contains('<'));
@@ -110,7 +116,7 @@ mod tests {
             assert!(!STYLE.contains(word), "{word}");
         }
         for word in ["fetch(", "XMLHttpRequest", "import(", "WebSocket", "eval(", "innerHTML"] {
-            assert!(!SCRIPT.contains(word), "{word}");
+            assert!(!SCRIPT.contains(word) && !LOAD.contains(word), "{word}");
         }
     }
 }

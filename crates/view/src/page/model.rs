@@ -34,6 +34,12 @@ impl Section {
     pub(super) fn new(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
         Section { id, title: title.into(), blocks }
     }
+
+    /// Class of the height at which a browser takes a section that it has not laid out: 200 px times a power of two.
+    pub(super) fn tall(&self) -> u32 {
+        let height: usize = self.blocks.iter().map(Block::height).sum();
+        (height / 150).max(1).ilog2().min(7)
+    }
 }
 
 /// A part of a section.
@@ -49,6 +55,22 @@ pub(super) enum Block {
     Table(Table),
     /// Plots side by side.
     Plots(Vec<Figure>),
+}
+
+impl Block {
+    /// Roughly the pixels that it takes on a desktop screen.
+    fn height(&self) -> usize {
+        match self {
+            Block::Text(text) => 30 + text.len() / 160 * 22,
+            Block::Commands(_, commands) => 60 + 19 * commands.len(),
+            Block::Finding(finding) => {
+                let rows = finding.evidence.as_ref().map_or(0, |table| table.rows.len());
+                200 + 27 * (rows + finding.steps.len() + finding.texts.len())
+            }
+            Block::Table(table) => 60 + 31 * table.rows.len() + 22 * table.notes.len(),
+            Block::Plots(plots) => 330 * plots.len().div_ceil(2),
+        }
+    }
 }
 
 /// A finding with its evidence.
@@ -76,7 +98,12 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     /// Remarks below it.
     pub(super) notes: Vec<String>,
+    /// Whether it is one of the parts of a long table.
+    pub(super) is_part: bool,
 }
+
+/// Rows of a part of a long table.
+const PART_ROWS: usize = 50;
 
 impl Table {
     /// A table whose headings with a `#` before them stand above numbers.
@@ -86,6 +113,33 @@ impl Table {
             None => Head { text: (*text).to_owned(), is_number: false },
         };
         Table { caption: caption.into(), heads: heads.iter().map(head).collect(), ..Table::default() }
+    }
+
+    /// A long table as parts, each with the headings. A browser lays out only the parts near the screen.
+    pub(super) fn in_parts(self) -> Vec<Block> {
+        let all = self.rows.len();
+        if all <= PART_ROWS * 2 {
+            return vec![Block::Table(self)];
+        }
+        let mut parts: Vec<Table> = Vec::new();
+        for rows in self.rows.chunks(PART_ROWS) {
+            let from = parts.len() * PART_ROWS + 1;
+            let caption = match from {
+                1 => self.caption.clone(),
+                from => format!("Rows {from} to {} of {all}", from + rows.len() - 1),
+            };
+            parts.push(Table {
+                caption,
+                heads: self.heads.clone(),
+                rows: rows.to_vec(),
+                notes: Vec::new(),
+                is_part: true,
+            });
+        }
+        if let Some(last) = parts.last_mut() {
+            last.notes = self.notes;
+        }
+        parts.into_iter().map(Block::Table).collect()
     }
 
     pub(super) fn push(&mut self, cells: Vec<Cell>) {
@@ -169,4 +223,46 @@ pub(super) struct Curve {
 /// Class of a severity's colour.
 pub(super) fn class_of(severity: Severity) -> &'static str {
     severity.name()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_long_table_hold_each_row_once() {
+        let table = |rows: usize| {
+            let mut table = Table::new("All", &["Name"]);
+            (0..rows).for_each(|row| table.push(vec![Cell::Name(row.to_string())]));
+            table.notes.push("note".to_owned());
+            table
+        };
+        assert_eq!(table(100).in_parts().len(), 1);
+        let mut names = Vec::new();
+        let mut captions = Vec::new();
+        let mut notes = Vec::new();
+        for part in table(101).in_parts() {
+            let Block::Table(part) = part else { panic!("a table") };
+            assert!(part.is_part && part.heads.len() == 1);
+            captions.push(part.caption);
+            notes.push(part.notes.len());
+            for row in part.rows {
+                let Some(Cell::Name(name)) = row.cells.into_iter().next() else { panic!("a name") };
+                names.push(name);
+            }
+        }
+        assert_eq!(names, (0..101).map(|row| row.to_string()).collect::<Vec<_>>());
+        assert_eq!(captions, ["All", "Rows 51 to 100 of 101", "Rows 101 to 101 of 101"]);
+        assert_eq!(notes, [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_section_states_its_height_roughly() {
+        let section = |rows: usize| {
+            let mut table = Table::new("", &["Name"]);
+            (0..rows).for_each(|_| table.push(vec![Cell::Text(String::new())]));
+            Section::new("x", "x", vec![Block::Table(table)]).tall()
+        };
+        assert_eq!([0, 1, 20, 50, 500, 100_000].map(section), [0, 0, 2, 3, 6, 7]);
+    }
 }
