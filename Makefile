@@ -15,7 +15,7 @@ LAB_PACKAGES := qemu-system-x86 xfsprogs e2fsprogs xz-utils zstd cpio systemd
 TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day fleet-truth fleet-pairs wheels rayjob-check
+.PHONY: doctor python test build packages lint unit notices deny kills fuzz mutants lab lab-blind ledger-truth advice chain power-cuts apply-pauses validate validation truth storm bench page-check promtool dashboard-check helm-check package-check pages package ring-day fleet-truth fleet-pairs wheels rayjob-check
 
 doctor: build
 	target/release/floodline doctor || [ $$? = 1 ]
@@ -27,7 +27,7 @@ test: packages lint build unit
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
 # from build scripts and procedural macros, which cannot be linked that way.
 build: packages
-	RUSTFLAGS="-C target-feature=+crt-static" cargo build --release --locked --package floodline --target $(TRIPLE)
+	RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" cargo build --release --locked --package floodline --target $(TRIPLE)
 	install -s -D target/$(TRIPLE)/release/floodline target/release/floodline
 
 packages:
@@ -168,13 +168,16 @@ RESTORES := 40
 apply-pauses: packages build
 	.ci/apply-pauses target/release/floodline target/apply-pauses $(PAUSE_RUNS) $(RESTORES) $(subst $(COMMA), ,$(LAB_KERNELS))
 
-# What the lab remembers, or the recordings in VALIDATE, held against the model.
+# What the lab remembers, or the recordings in VALIDATE, held against the model: every figure into docs/agreement.json, and the
+# tables of the documentation from there.
 VALIDATE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/floodline/results
 validate:
-	cargo build --release --locked --package floodline-dev
-	target/release/floodline-dev validate $(VALIDATE) --format json > target/agreement.json
-	target/release/floodline-dev validate $(VALIDATE)
-	mv target/agreement.json docs/agreement.json
+	cargo run --locked --package floodline-dev -- validate $(VALIDATE) --into docs/agreement.json
+	cargo run --locked --package floodline-dev -- publish
+
+# The tables of the documentation from docs/agreement.json alone.
+validation:
+	cargo run --locked --package floodline-dev -- publish
 
 # Serve in a guest whose only disk, with the program and its ring, is flooded. Prints figures (docs/serving.md).
 storm: packages build

@@ -10,14 +10,14 @@ use floodline_record::sample::HostRow;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use floodline_scenario::{Figure, Machine};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the JSON form.
 pub(crate) const SCHEMA: &str = "floodline.validation/2";
 
 /// A simulated figure may be so far from the real mean.
-const SHARE: f64 = 0.1;
+pub(crate) const SHARE: f64 = 0.1;
 /// Or so many times the spread of the real runs.
 const SPREADS: f64 = 2.0;
 /// So many real runs tell their spread.
@@ -34,7 +34,7 @@ const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
 const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds", "max_seconds", "_bytes"];
 
 /// How a simulated figure stands to the real ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     /// Close enough.
@@ -63,6 +63,8 @@ pub(crate) struct Row {
     pub(crate) off_share: f64,
     /// What to make of it.
     pub(crate) verdict: Verdict,
+    /// Whether the speed of an emulated CPU decides it, however close the model is.
+    pub(crate) is_cpu_bound: bool,
 }
 
 /// A variant of a scenario on a kernel.
@@ -74,6 +76,10 @@ pub(crate) struct Case {
     pub(crate) variant: String,
     /// What the real kernel calls itself.
     pub(crate) kernel: String,
+    /// Version of the real kernel.
+    pub(crate) version: String,
+    /// Number of recordings.
+    pub(crate) recordings: usize,
     /// What the model was told of the machine.
     pub(crate) told: Told,
     /// All figures that both have, or why there was no simulated run.
@@ -165,7 +171,14 @@ impl Runs<'_> {
         };
         // What is nothing on a real kernel is missed entirely by anything else.
         let off_share = if real.mean == 0.0 { 1.0 } else { off / real.mean.abs() };
-        Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict })
+        // The recorder waited as long for a CPU as this longest wait took: a CPU alone can explain it.
+        let is_wait_for_cpu = name.ends_with("max_seconds") && real.mean <= self.longest_delay;
+        let is_cpu_bound = verdict == Verdict::CpuBound
+            || is_short
+            || is_wait_for_cpu
+            || CPU_BOUND.iter().any(|part| name.contains(part))
+            || self.is_bound_by_cpu(name);
+        Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict, is_cpu_bound })
     }
 
     /// Whether a longest wait is longer than the model's by no more than who only wants a CPU waited for it. One that is
@@ -335,6 +348,20 @@ mod tests {
     }
 
     #[test]
+    fn the_cpu_decides_a_figure_however_close_the_model_is() {
+        let check = |real: f64, simulated: f64, delay: u64, expect: bool| {
+            let delay = Some(Nanos::from_millis(delay));
+            let rows = rows(&[figures(real)], &[figures(simulated)], delay);
+            assert_eq!(rows[0].is_cpu_bound, expect, "{rows:?}");
+        };
+        check(0.015, 0.015, 0, true);
+        check(0.015, 0.5, 0, false);
+        check(2.0, 2.0, 1999, false);
+        check(2.0, 2.0, 2000, true);
+        check(2.0, 1.9, 0, false);
+    }
+
+    #[test]
     fn what_takes_no_time_but_cpu_time_says_nothing() {
         check(&[0.015], 0.001, Verdict::CpuBound);
         check(&[0.015], 0.5, Verdict::Misses);
@@ -408,6 +435,8 @@ mod tests {
             scenario: "s".to_owned(),
             variant: "v".to_owned(),
             kernel: "6.12".to_owned(),
+            version: "6.12.1".to_owned(),
+            recordings: 1,
             told: Told::default(),
             outcome: Outcome::Figures(rows(&[figures(real)], &[figures(simulated)], None)),
         };

@@ -2,10 +2,14 @@
 //! Recordings and scenarios as input.
 
 use crate::{Failure, note};
+use floodline_record::facts::HostFacts;
 use floodline_record::name::Name;
-use floodline_record::record::Record;
+use floodline_record::record::{Record, Sink, What};
 use floodline_record::recording::{Decoder, Why};
+use floodline_record::version::KernelVersion;
+use floodline_record::window::Window;
 use floodline_scenario::{ScenarioFile, TEXT_MAX};
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -34,6 +38,51 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Record) -> bool) -> Result<
         note(&format!("{name}: {cut}"));
     }
     Ok(())
+}
+
+/// What a whole run on a real kernel was.
+pub(crate) struct Workload<'a> {
+    pub(crate) scenario: String,
+    pub(crate) variant: String,
+    pub(crate) kernel: KernelVersion,
+    pub(crate) facts: &'a HostFacts,
+}
+
+impl<'a> Workload<'a> {
+    /// The workload of a recording.
+    ///
+    /// # Errors
+    /// Why the recording is none of a whole run on a real kernel.
+    pub(crate) fn of(window: &'a Window) -> Result<Workload<'a>, &'static str> {
+        let started = window.events.iter().find_map(|event| match &event.what {
+            What::WorkloadStarted { scenario, variant } => Some((scenario.to_string(), variant.to_string())),
+            _ => None,
+        });
+        let (scenario, variant) = started.ok_or("recorded without a scenario")?;
+        if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
+            return Err("recorded from an incomplete run");
+        }
+        let facts = window.facts.as_ref().ok_or("recorded without facts about its machine")?;
+        if facts.kernel_release.contains("simulated") {
+            return Err("recorded from a simulated run");
+        }
+        let kernel = facts.kernel.ok_or("recorded from an unknown kernel")?;
+        Ok(Workload { scenario, variant, kernel, facts })
+    }
+}
+
+/// Reads a recording and makes of it what `make` says; otherwise why it is left out.
+pub(crate) fn read<R: Sink<Error = Infallible> + Default, T>(
+    path: &Path,
+    make: impl FnOnce(R) -> Result<T, &'static str>,
+) -> Result<T, String> {
+    let mut recorded = R::default();
+    let fold = |record| {
+        let Ok(()) = recorded.record(&record);
+        true
+    };
+    each(path, fold).map_err(|failure| format!("{failure}; skipped"))?;
+    make(recorded).map_err(|why| format!("{}: {why}; skipped", shown(path)))
 }
 
 /// A scenario file with all its variants.

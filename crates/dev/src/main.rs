@@ -2,10 +2,12 @@
 //! `floodline-dev`: what only developers of Floodline need. It is not installed on hosts.
 
 mod agreement;
+mod artefact;
 mod fleet;
 mod input;
 mod judge;
 mod pages;
+mod published;
 mod truth;
 mod validate;
 
@@ -26,6 +28,7 @@ struct Arguments {
 enum Verb {
     Judge(judge::Judge),
     Validate(validate::Validate),
+    Publish(published::Publish),
     FleetTruth(fleet::FleetTruth),
     FleetPairs(fleet::FleetPairs),
     PredictTruth(truth::PredictTruth),
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
     let answer = match Arguments::parse().verb {
         Verb::Judge(judge) => judge.run(),
         Verb::Validate(validate) => validate.run(),
+        Verb::Publish(publish) => publish.run(),
         Verb::FleetTruth(fleet) => fleet.run(),
         Verb::FleetPairs(pairs) => pairs.run(),
         Verb::PredictTruth(truth) => truth.run(),

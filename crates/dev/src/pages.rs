@@ -2,6 +2,7 @@
 //! Simulated runs held against real ones: a page of documentation, and JSON.
 
 use crate::agreement::{Case, Outcome, Row, SCHEMA, Summary, Verdict, summary};
+use crate::artefact::{KINDS, kind};
 use floodline_analysis::compare::Spread;
 use floodline_scenario::Figure;
 use floodline_view::figures::short;
@@ -9,24 +10,6 @@ use serde_json::json;
 
 /// So many misses are named at the top.
 const WORST: usize = 10;
-
-/// Kinds of figures by the ends of their names.
-const KINDS: &[(&str, &[&str])] = &[
-    (
-        "bytes dirtied, written and read",
-        &["dirtied_bytes", "written_bytes", "read_bytes", "dirtied_bytes_per_second", "read_bytes_per_second"],
-    ),
-    ("throughput", &["bytes_per_second"]),
-    ("finish times", &["finished_seconds"]),
-    ("dirty and writeback levels", &["_mean_bytes", "_peak_bytes"]),
-    (
-        "fsync, fdatasync, msync, syncfs, sync, umount: usual",
-        &["sync.p50_seconds", "syncfs.p50_seconds", "umount.p50_seconds"],
-    ),
-    ("the same: longest", &["sync.max_seconds", "syncfs.max_seconds", "umount.max_seconds"]),
-    ("other calls: usual", &["p50_seconds"]),
-    ("other calls: longest", &["max_seconds"]),
-];
 
 /// For a page of documentation: the sum, by kind and by scenario, the worst misses, then every case.
 pub(crate) fn markdown(cases: &[Case]) -> String {
@@ -103,9 +86,8 @@ const SUM_HEADING: &str =
     " | figures | agree | chance | miss | median off | CPU |\n|---|---:|---:|---:|---:|---:|---:|\n";
 
 fn by_kind(cases: &[Case]) -> String {
-    let kind = |row: &Row| KINDS.iter().position(|(_, ends)| ends.iter().any(|end| row.figure.ends_with(end)));
-    let lines = KINDS.iter().enumerate().map(|(number, (name, _))| {
-        let rows = cases.iter().flat_map(Case::rows).filter(|row| kind(row) == Some(number));
+    let lines = KINDS.iter().map(|(name, _)| {
+        let rows = cases.iter().flat_map(Case::rows).filter(|row| kind(&row.figure) == *name);
         sum_line(name, &Summary::of(rows))
     });
     format!("| kind{SUM_HEADING}{}\n", lines.collect::<String>())
@@ -164,6 +146,8 @@ mod tests {
             scenario: "cliff".to_owned(),
             variant: variant.to_owned(),
             kernel: "6.12".to_owned(),
+            version: "6.12.1".to_owned(),
+            recordings: 2,
             told: Told { slowdown_percent: 12_000, observer_ns: 300_000_000, ran: Some(Nanos::SECOND) },
             outcome,
         };
@@ -175,7 +159,7 @@ mod tests {
         assert!(text.starts_with("0 of 1 figures agree; the median is 100.0 % off."), "{text}");
         let line = "`t.fsync.max_seconds` | 2 | 2.10 s | 2.00 s to 2.20 s | 4.20 s |  | 100 % | misses |";
         assert_eq!(text.matches(line).count(), 2, "{text}");
-        assert!(text.contains("| the same: longest | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
+        assert!(text.contains("| longest latencies of syncs and unmounts | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
         assert!(text.contains("| cliff incident | 1 | 0 | 0 | 1 | 100.0 % | 0 |\n"), "{text}");
         assert!(text.contains("CPU 120 times slower, 30 % of it the recorder's. It ran for 1 s;"), "{text}");
         assert!(text.contains("Not simulated: the simulator does not support a program."), "{text}");

@@ -3,7 +3,8 @@
 //! of which scenario, variant and kernel it is; several of the same are repeats. Runs no machine.
 
 use crate::agreement::{Case, Outcome, Told, longest_delay, other_setting, rows};
-use crate::input::{each, files, shown};
+use crate::artefact::{self, Measured};
+use crate::input::{Workload, files, read, shown};
 use crate::{Answer, Failure, Format, note, pages};
 use floodline_analysis::run::{Run, figures};
 use floodline_record::facts::HostFacts;
@@ -16,7 +17,7 @@ use floodline_record::window::Window;
 use floodline_scenario::{Backing, ByteRate, Figure, Scenario, Time};
 use floodline_sim::{Found, Options, Speed, simulate};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Compare recordings of real runs with simulated runs
 #[derive(clap::Args)]
@@ -32,12 +33,15 @@ pub(crate) struct Validate {
     /// Recordings, or folders of them
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-    /// Folder of the scenarios
+    /// Folder of the scenarios; its subfolder blind is searched, too
     #[arg(long, value_name = "FOLDER", default_value = "scenarios")]
     scenarios: PathBuf,
     /// Number of simulated runs of each, with seeds from 1
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
+    /// Also replace the measured figures of this artefact
+    #[arg(long, value_name = "ARTEFACT")]
+    into: Option<PathBuf>,
     /// Output format; text is Markdown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -77,7 +81,7 @@ impl Validate {
     pub(crate) fn run(self) -> Result<Answer, Failure> {
         let mut real: BTreeMap<Of, Real> = BTreeMap::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
-            match read(&path) {
+            match read(&path, one) {
                 Ok(One { of, facts, figures, speed, found, host, ends, longest_delay }) => {
                     let release = facts.kernel_release.to_string();
                     let real =
@@ -118,8 +122,22 @@ impl Validate {
                 }
                 Err(why) => (Outcome::NotSimulated(why), None),
             };
+            let recordings = real.repeats.len();
             let told = Told { slowdown_percent: speed.slowdown, observer_ns: speed.observer.0, ran };
-            cases.push(Case { scenario, variant, kernel: real.release, told, outcome });
+            cases.push(Case {
+                scenario,
+                variant,
+                kernel: real.release,
+                version: kernel.to_string(),
+                recordings,
+                told,
+                outcome,
+            });
+        }
+        if let Some(path) = &self.into {
+            let mut artefact = artefact::read(path)?;
+            artefact.measured = Measured::of(&cases, self.seeds);
+            artefact::write(path, &artefact)?;
         }
         let text = match self.format {
             Format::Text => pages::markdown(&cases),
@@ -128,8 +146,11 @@ impl Validate {
         Ok(Answer { text, is_as_expected: true })
     }
 
+    /// The file of a scenario, which may be in the folder of the blind ones.
     fn file_of(&self, scenario: &str) -> PathBuf {
-        self.scenarios.join(format!("{scenario}.toml"))
+        let name = format!("{scenario}.toml");
+        let blind = self.scenarios.join("blind").join(&name);
+        if blind.is_file() { blind } else { self.scenarios.join(name) }
     }
 
     fn simulated(
@@ -144,7 +165,11 @@ impl Validate {
             return Err(format!("{} does not exist", shown(&path)));
         }
         let file = crate::input::scenario(&path).map_err(|_| format!("{} is not a valid scenario", shown(&path)))?;
-        let scenario = file.variants.get(variant).ok_or("the scenario no longer has this variant")?;
+        let absent = match variant.ends_with(".advised") {
+            true => "the recording is of advised settings, which no variant has",
+            false => "the scenario no longer has this variant",
+        };
+        let scenario = file.variants.get(variant).ok_or(absent)?;
         if let Some(name) = other_setting(&scenario.machine, &real.host) {
             return Err(format!("the recording and the current scenario differ in {name}"));
         }
@@ -206,44 +231,21 @@ struct One {
 }
 
 /// Of what a recording is, and what it tells; why it is left out.
-fn read(path: &Path) -> Result<One, String> {
-    let mut window = Window::default();
-    let fold = |record| {
-        let Ok(()) = window.record(&record);
-        true
-    };
-    each(path, fold).map_err(|failure| format!("{failure}; skipped"))?;
-    one(&window).map_err(|why| format!("{}: {why}; skipped", shown(path)))
-}
-
-/// The same of a recording that was read.
-fn one(window: &Window) -> Result<One, &'static str> {
-    let started = window.events.iter().find_map(|event| match &event.what {
-        What::WorkloadStarted { scenario, variant } => Some((scenario.clone(), variant.clone())),
-        _ => None,
-    });
-    let (scenario, variant) = started.ok_or("recorded without a scenario")?;
-    if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
-        return Err("recorded from an incomplete run");
-    }
-    let facts = window.facts.as_ref().ok_or("recorded without facts about its machine")?;
-    if facts.kernel_release.contains("simulated") {
-        return Err("recorded from a simulated run");
-    }
-    let kernel = facts.kernel.ok_or("recorded from an unknown kernel")?;
+fn one(window: Window) -> Result<One, &'static str> {
+    let Workload { scenario, variant, kernel, facts } = Workload::of(&window)?;
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
     let began = began.map_or(Nanos(0), |event| event.at);
     let ended = |event: &Event| matches!(event.what, What::TaskEnded { .. }).then_some(Nanos(event.at.0 - began.0));
     let ends = window.events.iter().filter(|event| event.at.0 >= began.0).filter_map(ended).collect();
     Ok(One {
-        of: (scenario.into(), variant.into(), kernel),
+        of: (scenario, variant, kernel),
         facts: facts.clone(),
-        figures: figures(window),
-        speed: Speed::of(window),
-        found: Found::of(window),
+        figures: figures(&window),
+        speed: Speed::of(&window),
+        found: Found::of(&window),
         host: window.host.first.clone(),
         ends,
-        longest_delay: longest_delay(window),
+        longest_delay: longest_delay(&window),
     })
 }
 

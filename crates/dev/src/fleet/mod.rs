@@ -13,11 +13,10 @@ use floodline_record::window::Window;
 use kinds::KINDS;
 use made::Host;
 pub(crate) use pairs::FleetPairs;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Hold the pre-flight against a generated fleet whose answers were measured
 #[derive(clap::Parser)]
@@ -197,24 +196,8 @@ fn judge_all(
     again: bool,
     save: Option<&std::path::Path>,
 ) -> Result<Vec<Judged>, Failure> {
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, Result<Judged, Failure>)>> = Mutex::new(Vec::new());
-    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some((at, (kind, host))) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, *work.get(at)?)))
-                {
-                    let judged = Host::of(KINDS[kind], host, again).and_then(|host| judge(&host, depth, save));
-                    results.lock().unwrap_or_else(PoisonError::into_inner).push((at, judged));
-                }
-            });
-        }
-    });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, judged)| judged).collect()
+    let one = |&(kind, host): &(usize, u64)| judge(&Host::of(KINDS[kind], host, again)?, depth, save);
+    work.par_iter().map(one).collect()
 }
 
 fn judge(host: &Host, depth: Depth, save: Option<&std::path::Path>) -> Result<Judged, Failure> {

@@ -3,16 +3,15 @@
 //! pre-flight sees the first recording of a pair and the change; the second tells what really happened.
 
 use super::{FALSE_ALARMS, RECALL, Score, score_of};
-use crate::input::{each, files, shown};
+use crate::input::{Workload, files, read};
 use crate::{Answer, Failure, note};
 use floodline_fleet::{Change, Depth, Felt, Row, Verdict, preflight_recorded};
-use floodline_record::record::{Sink, What};
 use floodline_record::sample::HostRow;
 use floodline_record::version::KernelVersion;
 use floodline_twin::{Programs, Recorded, shown as figures_of};
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Hold the pre-flight against pairs of recordings of real kernels
 #[derive(clap::Args)]
@@ -74,7 +73,7 @@ impl FleetPairs {
     pub(crate) fn run(&self) -> Result<Answer, Failure> {
         let mut runs = Vec::new();
         for path in self.recordings.iter().map(|path| files(path)).collect::<Result<Vec<_>, _>>()?.concat() {
-            match read(&path) {
+            match read(&path, run_of) {
                 Ok(run) => runs.push(run),
                 Err(why) => note(&why),
             }
@@ -114,35 +113,12 @@ impl FleetPairs {
     }
 }
 
-/// Reads a recording of a complete run on a real kernel; why it is left out.
-fn read(path: &Path) -> Result<Run, String> {
-    let mut recorded = Recorded::default();
-    let fold = |record| {
-        let Ok(()) = recorded.record(&record);
-        true
-    };
-    each(path, fold).map_err(|failure| format!("{failure}; skipped"))?;
-    run_of(recorded).map_err(|why| format!("{}: {why}; skipped", shown(path)))
-}
-
 fn run_of(recorded: Recorded) -> Result<Run, &'static str> {
     let window = &recorded.window;
-    let started = window.events.iter().find_map(|event| match &event.what {
-        What::WorkloadStarted { scenario, variant } => Some((scenario.clone(), variant.clone())),
-        _ => None,
-    });
-    let (scenario, variant) = started.ok_or("recorded without a scenario")?;
-    if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
-        return Err("recorded from an incomplete run");
-    }
-    let facts = window.facts.as_ref().ok_or("recorded without facts about its machine")?;
-    if facts.kernel_release.contains("simulated") {
-        return Err("recorded from a simulated run");
-    }
-    let kernel = facts.kernel.ok_or("recorded from an unknown kernel")?;
+    let Workload { scenario, variant, kernel, .. } = Workload::of(window)?;
     let figures = figures_of::figures(window, &Programs::new());
     let felt = Felt::of(&figures, &figures_of::seen(window), window.seconds());
-    Ok(Run { scenario: scenario.into(), variant: variant.into(), kernel, felt, recorded })
+    Ok(Run { scenario, variant, kernel, felt, recorded })
 }
 
 /// What has to change for one run to become the other; `None` where they are no pair.

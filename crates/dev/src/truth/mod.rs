@@ -15,11 +15,10 @@ use floodline_twin::predict::{Measured, Question, Run, conclude};
 use floodline_twin::shown::{self, Shown};
 use floodline_twin::{Options, Twin};
 use pairs::{Move, One};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use score::{Judged, Noise, judge};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Compare predictions with what really happened
 #[derive(clap::Args)]
@@ -73,7 +72,7 @@ impl PredictTruth {
         let paths = self.recordings.iter().map(|path| crate::input::files(path));
         let mut all = Vec::new();
         for path in paths.collect::<Result<Vec<_>, _>>()?.concat() {
-            match pairs::read(&path) {
+            match crate::input::read(&path, pairs::one) {
                 Ok(one) if self.only.as_ref().is_none_or(|only| one.scenario.contains(only.as_str())) => all.push(one),
                 Ok(_) => {}
                 Err(why) => note(&why),
@@ -139,23 +138,13 @@ fn judge_all(all: &[One], pairs: &[Pair], noise: &Noise) -> Vec<Judged> {
     for pair in pairs {
         work.entry(pair.before).or_default().push(pair);
     }
-    let work: Vec<(usize, Vec<&Pair>)> = work.into_iter().collect();
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Judged>> = Mutex::new(Vec::new());
-    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some((before, pairs)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match judge_one(&all[*before], all, pairs, noise) {
-                        Ok(judged) => results.lock().unwrap_or_else(PoisonError::into_inner).extend(judged),
-                        Err(why) => note(&format!("{} {}: {why}; skipped", all[*before].scenario, all[*before].kernel)),
-                    }
-                }
-            });
-        }
-    });
-    let mut judged = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let one = |(before, pairs): (usize, Vec<&Pair>)| {
+        judge_one(&all[before], all, &pairs, noise).unwrap_or_else(|why| {
+            note(&format!("{} {}: {why}; skipped", all[before].scenario, all[before].kernel));
+            Vec::new()
+        })
+    };
+    let mut judged: Vec<Judged> = work.into_par_iter().flat_map_iter(one).collect();
     judged.sort_by(|one, other| one.order().cmp(&other.order()));
     judged
 }

@@ -17,8 +17,7 @@ use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use floodline_twin::predict::Measured;
 use floodline_twin::{Options, Recorded, shown};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// How a recording differs from one of a guest.
 type Shape = (&'static str, fn(Vec<Record>) -> Vec<Record>);
@@ -33,22 +32,8 @@ const SHAPES: [Shape; 5] = [
 
 /// Predicts the change of every held-out host.
 pub(super) fn all() -> Result<Vec<Judged>, Failure> {
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Judged>> = Mutex::new(Vec::new());
-    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < held_out()) {
-                    match one(at) {
-                        Ok(judged) => results.lock().unwrap_or_else(PoisonError::into_inner).push(judged),
-                        Err(why) => note(&why),
-                    }
-                }
-            });
-        }
-    });
-    let mut judged = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let told = |at: usize| one(at).inspect_err(|why| note(why)).ok();
+    let mut judged: Vec<Judged> = (0..held_out()).into_par_iter().filter_map(told).collect();
     judged.sort_by(|one, other| one.order().cmp(&other.order()));
     Ok(judged)
 }

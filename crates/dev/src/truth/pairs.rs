@@ -2,16 +2,14 @@
 //! Pairs of recordings of one scenario that differ in settings, kernel or cgroup mode: what really happened before and
 //! after a change.
 
-use crate::input::each;
+use crate::input::Workload;
 use floodline_analysis::prediction::Setting;
 use floodline_record::facts::{CgroupMode, HostFacts};
-use floodline_record::record::{Sink, What};
 use floodline_record::sample::HostRow;
 use floodline_record::version::KernelVersion;
 use floodline_sim::Speed;
 use floodline_twin::Recorded;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// A recording of a real run of a scenario.
 pub(super) struct One {
@@ -48,32 +46,10 @@ pub(super) enum Move {
     Cgroups,
 }
 
-/// Reads a recording; why it is left out.
-pub(super) fn read(path: &Path) -> Result<One, String> {
-    let mut recorded = Recorded::default();
-    let fold = |record| {
-        let Ok(()) = recorded.record(&record);
-        true
-    };
-    each(path, fold).map_err(|failure| format!("{failure}; skipped"))?;
-    one(recorded).map_err(|why| format!("{}: {why}; skipped", crate::input::shown(path)))
-}
-
+/// What a recording tells; why it is left out.
 pub(super) fn one(recorded: Recorded) -> Result<One, &'static str> {
     let window = &recorded.window;
-    let started = window.events.iter().find_map(|event| match &event.what {
-        What::WorkloadStarted { scenario, variant } => Some((scenario.to_string(), variant.to_string())),
-        _ => None,
-    });
-    let (scenario, variant) = started.ok_or("recorded without a scenario")?;
-    if !window.events.iter().any(|event| matches!(event.what, What::WorkloadEnded)) {
-        return Err("recorded from an incomplete run");
-    }
-    let facts = window.facts.as_ref().ok_or("recorded without facts about its machine")?;
-    if facts.kernel_release.contains("simulated") {
-        return Err("recorded from a simulated run");
-    }
-    let kernel = facts.kernel.ok_or("recorded from an unknown kernel")?;
+    let Workload { scenario, variant, kernel, .. } = Workload::of(window)?;
     let variant = variant.strip_suffix(".advised").unwrap_or(&variant).to_owned();
     let began = window.first_at.map_or(0, |first| first.wall.0);
     let slowdown = Speed::of(window).map(|speed| speed.slowdown.max(1));
