@@ -6,6 +6,7 @@ use crate::console::Progress;
 use crate::error::CliError;
 use crate::input::{neighbour, shown};
 use crate::interrupt::Interrupt;
+use crate::workers;
 use floodline_fleet::{Cause, Change, Depth, Row, Unreadable, preflight_of, thousands};
 use rustix::fs::{FileType, OFlags};
 use std::collections::BTreeSet;
@@ -14,9 +15,6 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 /// Most files of one run.
 const FILES_MAX: usize = 10_000_000;
@@ -199,49 +197,15 @@ pub(crate) fn judge_all(
     interrupt: &Interrupt,
     progress: &mut Progress,
 ) -> Vec<Option<Row>> {
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::sync_channel(256);
-    let mut rows: Vec<Option<Row>> = files.iter().map(|_| None).collect();
-    let started = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(files.len()) {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                let go_on = || !interrupt.is_asked();
-                while let Some((at, path)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|at| Some((at, files.get(at)?)))
-                    .filter(|_| go_on())
-                {
-                    let row = judge(path, change, depth, &go_on);
-                    // A row that an interrupt cut short would be another answer.
-                    if !go_on() || sender.send((at, row)).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut done: u64 = 0;
-        let mut simulated: u64 = 0;
-        loop {
-            match receiver.recv_timeout(Duration::from_millis(200)) {
-                Ok((at, row)) => {
-                    simulated += u64::from(row.tier == 2);
-                    if let Some(place) = rows.get_mut(at) {
-                        *place = Some(row);
-                    }
-                    done += 1;
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            }
-            progress.tell(|| {
-                let left = started.elapsed().as_secs_f64() / done.max(1) as f64 * (files.len() as f64 - done as f64);
-                let left = if done > 0 { format!(", about {left:.0} s left") } else { String::new() };
-                let twins = if simulated > 0 { format!(", {} simulated", thousands(simulated)) } else { String::new() };
-                format!("{} of {} files{twins}{left}", thousands(done), thousands(files.len() as u64))
-            });
-        }
-    });
-    rows
+    let go_on = || !interrupt.is_asked();
+    // A row that an interrupt cut short would be another answer.
+    let row = |path: &PathBuf| go_on().then(|| judge(path, change, depth, &go_on)).filter(|_| go_on());
+    let mut simulated: u64 = 0;
+    workers::each(files, jobs, row, |done, row| {
+        simulated += u64::from(row.is_some_and(|row| row.tier == 2));
+        progress.tell(|| {
+            let twins = if simulated > 0 { format!(", {} simulated", thousands(simulated)) } else { String::new() };
+            format!("{} of {} files{twins}{}", thousands(done.items as u64), thousands(done.of as u64), done.left())
+        });
+    })
 }

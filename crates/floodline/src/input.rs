@@ -16,6 +16,7 @@ use floodline_scenario::shipped;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -36,10 +37,7 @@ pub(crate) fn folded<S: Sink<Error = Infallible> + Default>(
     samples: impl Fn(&S) -> u64,
 ) -> Result<S, CliError> {
     let mut folded = S::default();
-    Input::open(path)?.each(|record| {
-        let Ok(()) = folded.record(&record);
-        Ok(true)
-    })?;
+    Input::open(path)?.fold(&mut folded)?;
     match samples(&folded) {
         0 => Err(no_sample(path)),
         _ => Ok(folded),
@@ -118,6 +116,17 @@ impl Input {
         if self.visit(take)? {
             self.tell_what_is_missing();
         }
+        Ok(())
+    }
+
+    /// Folds all records, and ends with what was missing. The records are lent: faster than [`Input::each`].
+    pub(crate) fn fold(mut self, into: &mut impl Sink<Error = Infallible>) -> Result<(), CliError> {
+        let folded = self.decoder.lend(|record| {
+            let Ok(()) = into.record(record);
+            ControlFlow::Continue(())
+        });
+        folded.map_err(|error| CliError::usage(format!("{}: {error}", self.name)))?;
+        self.tell_what_is_missing();
         Ok(())
     }
 

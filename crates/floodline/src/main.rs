@@ -22,6 +22,7 @@ mod redaction;
 mod trial;
 mod tuning;
 mod twins;
+mod workers;
 
 use console::{ColorChoice, Console};
 use error::CliError;

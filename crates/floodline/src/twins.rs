@@ -6,6 +6,7 @@ use crate::console::Progress;
 use crate::error::CliError;
 use crate::input::{Input, folded};
 use crate::interrupt::Interrupt;
+use crate::workers::{self, Done};
 use floodline_analysis::prediction::Prediction;
 use floodline_analysis::report::Report;
 use floodline_record::human;
@@ -14,9 +15,7 @@ use floodline_twin::trial::{self, EVENTS_MAX, Kept, LONGEST, Runner, Studied, Tr
 use floodline_twin::{Recorded, TwinError};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl From<TwinError> for CliError {
     fn from(error: TwinError) -> CliError {
@@ -77,47 +76,14 @@ pub(crate) struct Threads<'a> {
 
 impl Runner for Threads<'_> {
     fn each<T: Sync, R: Send>(&mut self, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
-        let jobs = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
-        let next = AtomicUsize::new(0);
-        let (sender, receiver) = mpsc::channel();
-        let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
-        let started = Instant::now();
-        std::thread::scope(|scope| {
-            for _ in 0..jobs {
-                let (sender, next, run) = (sender.clone(), &next, &run);
-                scope.spawn(move || {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(item) = items.get(at) else { break };
-                        if sender.send((at, run(item))).is_err() {
-                            break;
-                        }
-                    }
-                });
+        let jobs = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let look = |done: Done, _: Option<&R>| {
+            if let Some(progress) = self.progress.as_deref_mut() {
+                let runs = human::plural(done.of as u64, "run", "runs");
+                progress.tell(|| format!("{} of {runs}{}", done.items, done.left()));
             }
-            drop(sender);
-            let mut done: u64 = 0;
-            loop {
-                match receiver.recv_timeout(Duration::from_millis(200)) {
-                    Ok((at, result)) => {
-                        if let Some(place) = results.get_mut(at) {
-                            *place = Some(result);
-                        }
-                        done += 1;
-                    }
-                    Err(mpsc::RecvTimeoutError::Timeout) => {}
-                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                }
-                if let Some(progress) = self.progress.as_deref_mut() {
-                    progress.tell(|| {
-                        let left =
-                            (items.len() as f64 - done as f64) * started.elapsed().as_secs_f64() / done.max(1) as f64;
-                        let left = if done > 0 { format!(", about {left:.0} s left") } else { String::new() };
-                        format!("{done} of {}{left}", human::plural(items.len() as u64, "run", "runs"))
-                    });
-                }
-            }
-        });
+        };
+        let results = workers::each(items, jobs, |item| Some(run(item)), look);
         results.into_iter().flatten().collect()
     }
 }

@@ -8,7 +8,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{Input, shown};
 use floodline_analysis::compare::{Reading, Side, compare};
-use floodline_record::record::{Record, Sink};
 use floodline_record::window::Window;
 use floodline_view::compare as view;
 use std::path::{Path, PathBuf};
@@ -93,10 +92,7 @@ fn files(text: &str) -> Result<Vec<PathBuf>, CliError> {
 
 fn reading(file: &Path) -> Result<Reading, CliError> {
     let mut window = Window::default();
-    Input::open(file)?.each(|record: Record| {
-        let Ok(()) = window.record(&record);
-        Ok(true)
-    })?;
+    Input::open(file)?.fold(&mut window)?;
     match window.samples {
         0 => Err(CliError::usage(format!("{} contains no sample", file.display()))),
         _ => Ok(Reading::of(&window)),

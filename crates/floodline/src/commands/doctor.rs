@@ -207,10 +207,7 @@ fn progress_line(stretches: &Stretches, length: Duration) -> String {
 
 fn read(file: &Path, rules: Vec<&'static str>) -> Result<Report, CliError> {
     let mut stretches = Stretches::new(rules);
-    Input::open(file)?.each(|record| {
-        fold(&mut stretches, &record);
-        Ok(true)
-    })?;
+    Input::open(file)?.fold(&mut stretches)?;
     if stretches.samples() == 0 {
         return Err(no_sample(file));
     }

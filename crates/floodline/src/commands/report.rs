@@ -10,7 +10,6 @@ use crate::input::{Input, no_sample, shown};
 use crate::output::{self, Content, Existing};
 use floodline_analysis::compare::{Reading, Side, compare};
 use floodline_record::human;
-use floodline_record::record::Sink;
 use floodline_view::page::{self, Fold, Whole};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -112,9 +111,6 @@ fn result(path: &Path) -> Result<String, CliError> {
 
 fn read(path: &Path) -> Result<Whole, CliError> {
     let mut fold = Fold::default();
-    Input::open(path)?.each(|record| {
-        let Ok(()) = fold.record(&record);
-        Ok(true)
-    })?;
+    Input::open(path)?.fold(&mut fold)?;
     fold.finish(shown(path).to_string()).ok_or_else(|| no_sample(path))
 }

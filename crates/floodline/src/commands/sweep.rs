@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::input::shown;
 use crate::interrupt::Interrupt;
 use crate::output::{Existing, create};
+use crate::workers;
 use floodline_analysis::run::RunReport;
 use floodline_analysis::run::order::{best, first};
 use floodline_record::human;
@@ -26,9 +27,6 @@ use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 /// Run a scenario on the model for every combination of settings
 #[derive(clap::Parser)]
@@ -251,50 +249,19 @@ fn run_all(
     interrupt: &Interrupt,
     progress: &mut Progress,
 ) -> Vec<Option<Finished>> {
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
     // What cannot be run needs no thread.
-    let mut results: Vec<Option<Finished>> = cells.iter().map(|cell| cell.as_ref().err().cloned().map(Err)).collect();
-    let ready: Vec<(usize, &Cell)> =
-        cells.iter().enumerate().filter_map(|(index, cell)| Some((index, cell.as_ref().ok()?))).collect();
-    let ready = ready.as_slice();
-    let started = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(ready.len()) {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                while let Some((index, cell)) = take(ready, next).filter(|_| !interrupt.is_asked()) {
-                    let Some(result) = run_one(cell, every, interrupt) else { break };
-                    if sender.send((index, result)).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut done = 0;
-        loop {
-            match receiver.recv_timeout(Duration::from_millis(200)) {
-                Ok((index, result)) => {
-                    results[index] = Some(result);
-                    done += 1;
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            }
-            progress.tell(|| {
-                let left =
-                    started.elapsed().as_secs_f64() / f64::from(done.max(1)) * (ready.len() as f64 - f64::from(done));
-                let left = if done > 0 { format!(", about {left:.0} s left") } else { String::new() };
-                format!("{done} of {}{left}", human::plural(ready.len() as u64, "run", "runs"))
-            });
-        }
-    });
-    results
-}
-
-fn take<'a>(ready: &[(usize, &'a Cell)], next: &AtomicUsize) -> Option<(usize, &'a Cell)> {
-    ready.get(next.fetch_add(1, Ordering::Relaxed)).copied()
+    let ready: Vec<&Cell> = cells.iter().flatten().collect();
+    let run = |cell: &&Cell| if interrupt.is_asked() { None } else { run_one(cell, every, interrupt) };
+    let mut ran = workers::each(&ready, jobs, run, |done, _| {
+        let runs = human::plural(done.of as u64, "run", "runs");
+        progress.tell(|| format!("{} of {runs}{}", done.items, done.left()));
+    })
+    .into_iter();
+    let result = |cell: &Result<Cell, Failed>| match cell {
+        Ok(_) => ran.next().flatten(),
+        Err(why) => Some(Err(why.clone())),
+    };
+    cells.iter().map(result).collect()
 }
 
 /// One run; nothing if it was interrupted.

@@ -313,6 +313,11 @@ fn vm_the_ledger_of_a_trace_agrees_with_the_kernels_own_counts() {
         let process = line("processes", &|line| line["pid"] == count("process"));
         assert_eq!(process["dirtied_bytes"], count("write_bytes:"), "{kernel}: {run}");
         assert!(count("write_bytes:") >= WRITTEN, "{kernel}: {run}");
+        // Each fdatasync is there, though compilers inline vfs_fsync_range into it.
+        let mine = |line: &&serde_json::Value| line["operation"] == "fdatasync";
+        let synced =
+            ledger["synced"].as_array().into_iter().flatten().filter(mine).filter_map(|line| line["count"].as_u64());
+        assert_eq!(synced.sum::<u64>(), 18, "{kernel}: {run}");
         // All of it is at the disk, charged to the cgroup: what else io.stat has is of the filesystem.
         let file = line("files", &|line| line["file"] == "/data/file");
         assert_eq!(file["device_bytes"], 101 * 131_072, "{kernel}: {run}");

@@ -40,5 +40,6 @@ mod top;
 mod trace;
 mod tune;
 mod tune_ends;
+mod tune_verify;
 mod twin;
 mod two_processes;
