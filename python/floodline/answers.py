@@ -120,6 +120,7 @@ class Prediction(TypedDict, total=False):
     appear: list[Json]
     stay: list[Json]
     not_reproduced: list[Json]
+    lasting: list[Json]
     runs: int
     is_cut: bool
     notes: list[str]

@@ -86,6 +86,24 @@ pub struct Row {
 }
 
 impl Row {
+    /// A figure of the recording, of which less is better, with a prediction as certain as can be.
+    pub fn new(figure: impl Into<String>, label: impl Into<String>, unit: &'static str, now: f64, then: f64) -> Row {
+        Row {
+            figure: figure.into(),
+            label: label.into(),
+            unit,
+            better: Better::Less,
+            now,
+            is_measured: true,
+            then,
+            low: then,
+            high: then,
+            off_share: None,
+            least: 0.0,
+            doubt: None,
+        }
+    }
+
     /// Whether the change improves the figure by more than people notice, over the whole interval.
     pub fn improves(&self) -> bool {
         self.doubt.is_none() && self.differs() && (self.then < self.now) == (self.better == Better::Less)
@@ -139,6 +157,8 @@ pub struct Prediction {
     pub stay: Vec<Seen>,
     /// Findings of the recording that the twin does not show.
     pub not_reproduced: Vec<&'static str>,
+    /// Those of them that are expected to stay: no figure that they rest on gets better.
+    pub lasting: Vec<Seen>,
     /// Runs of the model.
     pub runs: usize,
     /// Whether a run was ended before its time.
@@ -148,6 +168,28 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// A prediction of no figure yet, for a change that keeps the kernel.
+    pub fn new(settings: Vec<Setting>, kernel: KernelVersion) -> Prediction {
+        Prediction {
+            schema: SCHEMA,
+            settings,
+            kernel,
+            kernel_then: kernel,
+            headline: String::new(),
+            back_test_error: None,
+            missed: Vec::new(),
+            rows: Vec::new(),
+            vanish: Vec::new(),
+            appear: Vec::new(),
+            stay: Vec::new(),
+            not_reproduced: Vec::new(),
+            lasting: Vec::new(),
+            runs: 0,
+            is_cut: false,
+            notes: Vec::new(),
+        }
+    }
+
     /// The figures of the machine that are predicted, as a plan file has them.
     pub fn expected(&self) -> Vec<Expected> {
         let is_shown = |row: &&Row| row.doubt.is_none() && !row.figure.starts_with("program ");

@@ -99,25 +99,13 @@ fn expectation(better: &[&Row], worse: &[&Row], prediction: &Prediction) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prediction::{Better, Doubt, SCHEMA, Seen};
+    use crate::prediction::{Doubt, Seen};
     use crate::report::Severity;
     use floodline_record::version::KernelVersion;
 
     fn row(figure: &str, now: f64, then: f64, doubt: Option<Doubt>) -> Row {
-        Row {
-            figure: figure.to_owned(),
-            label: "longest fsync".to_owned(),
-            unit: if figure.ends_with("seconds") { "seconds" } else { "bytes" },
-            better: Better::Less,
-            now,
-            is_measured: true,
-            then,
-            low: then,
-            high: then,
-            off_share: Some(0.1),
-            least: 0.02,
-            doubt,
-        }
+        let unit = if figure.ends_with("seconds") { "seconds" } else { "bytes" };
+        Row { off_share: Some(0.1), least: 0.02, doubt, ..Row::new(figure, "longest fsync", unit, now, then) }
     }
 
     fn seen(rule: &'static str) -> Seen {
@@ -133,21 +121,13 @@ mod tests {
         };
         let all = |rules: &[&'static str]| rules.iter().map(|rule| seen(rule)).collect();
         let prediction = Prediction {
-            schema: SCHEMA,
-            settings: Vec::new(),
-            kernel: KernelVersion::new(6, 12, 0),
-            kernel_then: KernelVersion::new(6, 12, 0),
-            headline: String::new(),
             back_test_error: Some(0.1),
-            missed: Vec::new(),
             rows,
             vanish: all(vanish),
             appear: all(appear),
             stay: all(stay),
-            not_reproduced: Vec::new(),
             runs: 4,
-            is_cut: false,
-            notes: Vec::new(),
+            ..Prediction::new(Vec::new(), KernelVersion::new(6, 12, 0))
         };
         tried(&mut plan, &prediction);
         plan

@@ -7,7 +7,7 @@ use crate::Twin;
 use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change};
 use crate::shown::{FIGURES, Figures, Shown, Trial};
-use floodline_analysis::prediction::{Better, Doubt, LEADS, Prediction, Row, SCHEMA, Seen, Setting, differ};
+use floodline_analysis::prediction::{Better, Doubt, LEADS, Prediction, Row, Seen, Setting, differ};
 use floodline_record::human;
 use floodline_record::window::Window;
 
@@ -114,8 +114,10 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         now.seen.iter().cloned().partition(|seen| is_in(&measured.seen, seen));
     let (stay, gone): (Vec<Seen>, Vec<Seen>) = real.into_iter().partition(|seen| is_in(&then.seen, seen));
     let appear: Vec<Seen> = then.seen.iter().filter(|seen| !is_in(&now.seen, seen)).cloned().collect();
-    let not_reproduced =
-        measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).map(|seen| seen.rule).collect::<Vec<_>>();
+    let not_reproduced: Vec<&Seen> = measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).collect();
+    let is_lasting = |seen: &&Seen| !is_in(&then.seen, seen) && lasts(seen.rule, &rows);
+    let lasting = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
+    let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
     // Limits of cgroups are arithmetic: hundreds of them would hide the error of the others.
     let simulated = measured.back_test.iter().filter(|figure| !figure.name.starts_with("budget."));
     let simulated: Vec<backtest::Figure> = simulated.cloned().collect();
@@ -123,11 +125,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let missed = measured.back_test.iter().filter(|figure| !figure.is_predictable());
     let kernel_then = question.then.first().map_or(twin.kernel, |then| then.kernel);
     let mut prediction = Prediction {
-        schema: SCHEMA,
-        settings: question.settings.clone(),
-        kernel: twin.kernel,
         kernel_then,
-        headline: String::new(),
         back_test_error: error,
         missed: missed.map(|figure| figure.name.clone()).collect(),
         rows,
@@ -135,9 +133,10 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         appear,
         stay,
         not_reproduced,
+        lasting,
         runs: results.len(),
         is_cut: results.iter().any(|(_, shown)| shown.is_cut),
-        notes: Vec::new(),
+        ..Prediction::new(question.settings.clone(), twin.kernel)
     };
     prediction.notes = notes(twin, &prediction);
     if !invented.is_empty() {
@@ -149,6 +148,23 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     }
     prediction.headline = headline(&prediction);
     Some(prediction)
+}
+
+/// The figures that the findings of a rule rest on, of the rules that judge what was measured.
+const RESTS_ON: &[(&str, &[&str])] = &[
+    ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
+    ("dominant-writer", &["durable.longest_wait_seconds", "devices.written_bytes"]),
+    ("fsync-behind-writeback", &["durable.longest_wait_seconds", "durable.p99_wait_seconds"]),
+    ("overlay-umount-flush", &["durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
+    ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
+];
+
+/// Whether a finding that the twin does not show stays: a figure that it rests on is predicted, and none gets better.
+fn lasts(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    let rests = || rows.iter().filter(|row| names.contains(&row.figure.as_str()));
+    rests().any(|row| row.doubt.is_none()) && !rests().any(Row::improves)
 }
 
 /// Values of a figure before and after, of the runs that differ in nothing else.
@@ -232,20 +248,8 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
         _ if disagree => Some(Doubt::Demand),
         _ => None,
     };
-    Some(Row {
-        figure: name.to_owned(),
-        label: label.to_owned(),
-        unit,
-        better,
-        now,
-        is_measured: tested.is_some(),
-        then,
-        low,
-        high,
-        off_share: tested.map(|figure| figure.off_share),
-        least,
-        doubt,
-    })
+    let (is_measured, off_share) = (tested.is_some(), tested.map(|figure| figure.off_share));
+    Some(Row { better, is_measured, low, high, off_share, least, doubt, ..Row::new(name, label, unit, now, then) })
 }
 
 /// The sentence in front. A twin that misses its own recording is not believed, and the sentence says so first.
@@ -318,8 +322,16 @@ fn notes(twin: &Twin, prediction: &Prediction) -> Vec<String> {
     }
     if !prediction.not_reproduced.is_empty() {
         notes.push(format!(
-            "The twin does not show what was found in the recording: {}.",
-            prediction.not_reproduced.join(", ")
+            "The twin does not show what was found in the recording: {}.{}",
+            prediction.not_reproduced.join(", "),
+            match prediction.lasting.as_slice() {
+                [] => String::new(),
+                [seen] => format!(" {} stays, as no figure that it rests on gets better.", seen.rule),
+                many => {
+                    let rules: Vec<&str> = many.iter().map(|seen| seen.rule).collect();
+                    format!(" {} stay, as no figure that they rest on gets better.", rules.join(", "))
+                }
+            }
         ));
     }
     if prediction.is_cut {
@@ -334,39 +346,16 @@ mod tests {
     use floodline_record::version::KernelVersion;
 
     fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
-        Row {
-            figure: figure.to_owned(),
-            label: label.to_owned(),
-            unit,
-            better: Better::Less,
-            now,
-            is_measured: true,
-            then,
-            low: then,
-            high: then,
-            off_share: None,
-            least: 0.02,
-            doubt: None,
-        }
+        Row { least: 0.02, ..Row::new(figure, label, unit, now, then) }
     }
 
     fn prediction(error: Option<f64>, rows: Vec<Row>) -> Prediction {
         Prediction {
-            schema: SCHEMA,
-            settings: vec![Setting::new("vm.dirty_bytes", "64M")],
-            kernel: KernelVersion::new(6, 12, 0),
-            kernel_then: KernelVersion::new(6, 12, 0),
             headline: "It helps.".to_owned(),
             back_test_error: error,
-            missed: Vec::new(),
             rows,
-            vanish: Vec::new(),
-            appear: Vec::new(),
-            stay: Vec::new(),
-            not_reproduced: Vec::new(),
             runs: 4,
-            is_cut: false,
-            notes: Vec::new(),
+            ..Prediction::new(vec![Setting::new("vm.dirty_bytes", "64M")], KernelVersion::new(6, 12, 0))
         }
     }
 
@@ -402,6 +391,17 @@ mod tests {
         let now = 0.9 * crate::shown::figure("devices.written_bytes").expect("it is one").least();
         let row = predicted("devices.written_bytes", now, (now / 0.9, 300e6));
         assert_eq!((row.then, row.doubt), (300e6, None));
+    }
+
+    #[test]
+    fn a_finding_that_the_twin_lacks_stays_unless_what_it_rests_on_gets_better() {
+        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 2.0, then);
+        assert!(lasts("fsync-behind-writeback", &[wait(2.0)]));
+        assert!(lasts("fsync-behind-writeback", &[wait(3.0)]));
+        assert!(!lasts("fsync-behind-writeback", &[wait(1.0)]));
+        let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
+        assert!(!lasts("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
+        assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
     }
 
     #[test]

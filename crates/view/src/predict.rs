@@ -66,7 +66,8 @@ pub fn text(prediction: &Prediction, unknown: &[String], width: usize, details: 
     let _ = writeln!(out);
     findings(&mut out, "Vanish    ", &prediction.vanish, width);
     findings(&mut out, "Appear    ", &prediction.appear, width);
-    findings(&mut out, "Stay      ", &prediction.stay, width);
+    let stay: Vec<Seen> = prediction.stay.iter().chain(&prediction.lasting).cloned().collect();
+    findings(&mut out, "Stay      ", &stay, width);
     let change: Vec<String> =
         prediction.settings.iter().map(|setting| format!("{}={}", setting.key, setting.value)).collect();
     hanging(&mut out, "Change    ", &change.join(", "), width);
@@ -145,43 +146,20 @@ pub fn json(prediction: &Prediction) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_analysis::prediction::{Better, SCHEMA, Setting};
+    use floodline_analysis::prediction::Setting;
     use floodline_record::version::KernelVersion;
 
     fn row(figure: &str, label: &str, unit: &'static str, now: f64, then: f64) -> Row {
-        Row {
-            figure: figure.to_owned(),
-            label: label.to_owned(),
-            unit,
-            better: Better::Less,
-            now,
-            is_measured: true,
-            then,
-            low: then,
-            high: then,
-            off_share: None,
-            least: 0.02,
-            doubt: None,
-        }
+        Row { least: 0.02, ..Row::new(figure, label, unit, now, then) }
     }
 
     fn prediction(error: Option<f64>, rows: Vec<Row>) -> Prediction {
         Prediction {
-            schema: SCHEMA,
-            settings: vec![Setting::new("vm.dirty_bytes", "64M")],
-            kernel: KernelVersion::new(6, 12, 0),
-            kernel_then: KernelVersion::new(6, 12, 0),
             headline: "It helps.".to_owned(),
             back_test_error: error,
-            missed: Vec::new(),
             rows,
-            vanish: Vec::new(),
-            appear: Vec::new(),
-            stay: Vec::new(),
-            not_reproduced: Vec::new(),
             runs: 4,
-            is_cut: false,
-            notes: Vec::new(),
+            ..Prediction::new(vec![Setting::new("vm.dirty_bytes", "64M")], KernelVersion::new(6, 12, 0))
         }
     }
 

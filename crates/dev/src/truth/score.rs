@@ -128,7 +128,7 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         names.sort_unstable();
         names
     };
-    let predicted: Vec<&Seen> = prediction.stay.iter().chain(&prediction.appear).collect();
+    let predicted: Vec<&Seen> = prediction.stay.iter().chain(&prediction.lasting).chain(&prediction.appear).collect();
     let real = shown::seen(&after.recorded.window);
     Judged {
         scenario: before.scenario.clone(),
@@ -297,22 +297,13 @@ pub(super) fn sum<'a>(figures: impl Iterator<Item = &'a Told>) -> Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floodline_analysis::prediction::Better;
 
     fn row(now: f64, then: f64) -> Row {
         Row {
-            figure: "stall_seconds".to_owned(),
-            label: "waiting".to_owned(),
-            unit: "seconds",
-            better: Better::Less,
-            now,
-            is_measured: true,
-            then,
             low: then * 0.8,
             high: then * 1.2,
-            off_share: None,
             least: 0.2,
-            doubt: None,
+            ..Row::new("stall_seconds", "waiting", "seconds", now, then)
         }
     }
 
