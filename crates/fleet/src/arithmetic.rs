@@ -16,6 +16,7 @@ use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::human;
 use floodline_record::id::{Entity, Hierarchy};
 use floodline_record::window::Window;
+use std::borrow::Cow;
 
 /// Margin below which a host is tight.
 pub(crate) const TIGHT: f64 = 2.0;
@@ -81,7 +82,7 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
         row.confidence = Confidence::High;
         return row;
     }
-    match assume(window, &as_if) {
+    match assume(window, Cow::Borrowed(derived.budgets()), &as_if) {
         Ok(assumed) => weigh(&derived, &assumed, change, &mut row),
         // Limits of cgroups that the host does not have were left out.
         Err(error) => row.decide(Verdict::NotKnown, Cause::NoCgroups, format!("{error}.")),
@@ -222,7 +223,7 @@ fn weighed<'a>(row: &'a AsIfRow, rewriters: &Rewriters) -> Option<Weighed<'a>> {
 }
 
 /// Decides by the budgets of both.
-fn weigh(derived: &Derived<'_>, assumed: &Assumed, change: &Change, row: &mut Row) {
+fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mut Row) {
     let window = derived.window;
     let facts = assumed.window.facts.as_ref();
     let rewriters = Rewriters::of(derived, &assumed.window);
@@ -350,7 +351,7 @@ fn whose(row: &AsIfRow, facts: Option<&HostFacts>) -> String {
     name(row, facts).unwrap_or_else(|| "The machine".to_owned())
 }
 
-fn fine_sentence(window: &Window, assumed: &Assumed, row: &Row) -> String {
+fn fine_sentence(window: &Window, assumed: &Assumed<'_>, row: &Row) -> String {
     let kernels = window
         .facts
         .as_ref()
@@ -366,7 +367,7 @@ fn fine_sentence(window: &Window, assumed: &Assumed, row: &Row) -> String {
 }
 
 /// A cgroup that writes and whose new limit is a few folios.
-fn starved(assumed: &Assumed) -> Option<String> {
+fn starved(assumed: &Assumed<'_>) -> Option<String> {
     let is_small = |row: &&AsIfRow| {
         row.cgroup.is_some()
             && row.peak_bytes > Some(0)
@@ -384,7 +385,7 @@ fn starved(assumed: &Assumed) -> Option<String> {
 }
 
 /// A threshold that held data back and grows to more than the disk writes in a few seconds.
-fn cliff(derived: &Derived<'_>, assumed: &Assumed) -> Option<Cliff> {
+fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     let high = |bound: Option<Bound>| bound.map(|bound| bound.high.0 as f64);
     let (now, then) = (&assumed.now.global, &assumed.then.global);
     let (bg_now, bg_then) = (high(now.bg_thresh)?, high(then.bg_thresh)?);

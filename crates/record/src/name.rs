@@ -4,7 +4,7 @@
 //! the bytes; every way of showing it is escaped, so that nothing raw reaches a terminal or JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 
 /// A byte string from the host, shown escaped.
@@ -32,6 +32,9 @@ impl Name {
 
     /// Reads the escaped form back. An escape that is not one stands for itself.
     pub fn from_escaped(text: &str) -> Name {
+        if !text.as_bytes().contains(&b'\\') {
+            return Name::new(text);
+        }
         let escape = |rest: &[u8]| match rest {
             [b'\\', b'\\', ..] => Some((b'\\', 2)),
             [b'\\', b'x', high, low, ..] => Some((hex_byte([*high, *low])?, 4)),
@@ -84,10 +87,15 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n')
 }
 
+/// Whether a text consists of ASCII characters that are all plain. Cheaper than [`is_plain`] of each.
+fn is_printable_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Escapes every character that is neither plain nor spared.
 pub(crate) fn escape(text: &str, is_spared: impl Fn(char) -> bool) -> Cow<'_, str> {
     let is_harmless = |c: char| is_plain(c) || is_spared(c);
-    if text.chars().all(is_harmless) {
+    if is_printable_ascii(text) || text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len());
@@ -105,6 +113,13 @@ pub(crate) fn escape(text: &str, is_spared: impl Fn(char) -> bool) -> Cow<'_, st
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
+        // Most names need no escape.
+        if let Ok(text) = std::str::from_utf8(&self.0)
+            && is_printable_ascii(text)
+            && !self.0.contains(&b'\\')
+        {
+            return f.pad(text);
+        }
         let mut text = String::with_capacity(self.0.len());
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -119,6 +134,12 @@ impl fmt::Display for Name {
             }
         }
         f.pad(&text)
+    }
+}
+
+impl Borrow<[u8]> for Name {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

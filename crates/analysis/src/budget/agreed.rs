@@ -2,7 +2,9 @@
 //! The limits that a change was expected to bring, each beside the one that is found.
 
 use super::as_if::{AsIf, NotAsIf, assume};
+use super::budgets;
 use floodline_record::window::Window;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Share by which a limit may be off: limits follow free memory and page cache, which move by themselves.
@@ -35,8 +37,8 @@ impl Agreed {
 ///
 /// A condition names a cgroup that was not read.
 pub fn agreed(before: &Window, conditions: &AsIf, after: &Window) -> Result<Vec<Agreed>, NotAsIf> {
-    let expected = assume(before, conditions)?.rows;
-    let found = assume(after, &AsIf::default())?.rows;
+    let expected = assume(before, Cow::Owned(budgets(before)), conditions)?.rows;
+    let found = assume(after, Cow::Owned(budgets(after)), &AsIf::default())?.rows;
     let found: BTreeMap<Option<String>, u64> =
         found.into_iter().filter_map(|row| Some((row.cgroup, row.now_thresh_bytes?))).collect();
     let mut both: Vec<Agreed> = expected

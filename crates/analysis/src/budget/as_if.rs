@@ -19,6 +19,7 @@ use floodline_record::units::{Bytes, Limit, Pages, Percent};
 use floodline_record::version::KernelVersion;
 use floodline_record::window::Window;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -42,11 +43,11 @@ pub struct AsIf {
 
 /// A window beside the same window under conditions, with the budgets of both.
 #[derive(Debug)]
-pub struct Assumed {
+pub struct Assumed<'a> {
     /// The window in which the conditions hold. Its thresholds are those of the arithmetic.
     pub window: Window,
     /// Budgets as they are.
-    pub now: Budgets,
+    pub now: Cow<'a, Budgets>,
     /// Budgets under the conditions.
     pub then: Budgets,
     /// The machine first, then every cgroup that has no cgroup with a budget below it, worst first. Their containers are
@@ -360,12 +361,12 @@ impl AsIfRow {
 /// Rows that a screen shows.
 const ROWS_MAX: usize = 10;
 
-/// Budgets of a window as they are and under conditions.
+/// Budgets of a window as they are, which `now` has, and under conditions.
 ///
 /// # Errors
 ///
 /// A condition names a cgroup that was not read.
-pub fn assume(window: &Window, as_if: &AsIf) -> Result<Assumed, NotAsIf> {
+pub fn assume<'a>(window: &Window, now: Cow<'a, Budgets>, as_if: &AsIf) -> Result<Assumed<'a>, NotAsIf> {
     let mut changed = as_if.applied(window)?;
     let old = Inputs::of(window);
     let mut inputs = Inputs::of(&changed);
@@ -378,7 +379,7 @@ pub fn assume(window: &Window, as_if: &AsIf) -> Result<Assumed, NotAsIf> {
         inputs.dirtyable =
             available::available(&old, printed, &mut missing, &mut Vec::new()).map(|pages| (pages, missing));
     }
-    let (now, then) = (budgets(window), budgets_of(&inputs));
+    let then = budgets_of(&inputs);
     let rows = compare(window, &now, &then);
     print_thresholds(&mut changed, &then);
     Ok(Assumed { window: changed, now, then, rows })
@@ -396,7 +397,8 @@ fn print_thresholds(changed: &mut Window, then: &Budgets) {
 
 /// Compares the budgets of a window with those under other conditions.
 pub fn as_if(window: &Window, as_if: &AsIf, all: bool) -> Result<AsIfReport, NotAsIf> {
-    let Assumed { window: changed, now, then, rows: mut rows_then } = assume(window, as_if)?;
+    let Assumed { window: changed, now, then, rows: mut rows_then } =
+        assume(window, Cow::Owned(budgets(window)), as_if)?;
     rows_then.iter_mut().for_each(|row| row.container = row.container_on(changed.facts.as_ref()));
     let choice = Choice { all, sort: Sort::Over };
     let (headline, notes) = (headline(&now, &then, &rows_then), notes(as_if, window, &then));

@@ -19,15 +19,10 @@ pub(super) struct Room {
 
 /// Paths from a cgroup up to the root of the hierarchy as it was read, the root included: the root of a
 /// cgroup namespace is an ordinary cgroup with limits, and a real root has none.
-fn ancestors(path: &Name) -> impl Iterator<Item = Name> {
-    let mut rest = Some(path.as_bytes().to_vec());
-    std::iter::from_fn(move || {
-        let current = rest.take()?;
-        if current.len() > 1 {
-            let slash = current.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-            rest = Some(current[..slash.max(1)].to_vec());
-        }
-        Some(Name::new(current))
+fn ancestors(path: &Name) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(path.as_bytes()), |current| {
+        let slash = current.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        (current.len() > 1).then(|| &current[..slash.max(1)])
     })
 }
 
@@ -38,18 +33,19 @@ pub(super) fn headroom(inputs: &Inputs, path: &Name) -> (Option<Room>, Vec<Gap>)
     // A limit that was not read could leave no room at all.
     let mut unread = false;
     for ancestor in ancestors(path) {
-        let is_root = ancestor.as_bytes() == b"/";
-        let Some(&id) = inputs.paths.get(&ancestor) else {
+        let is_root = ancestor == b"/";
+        let shown = || Name::new(ancestor).to_string();
+        let Some(&id) = inputs.paths.get(ancestor) else {
             if !is_root {
                 unread = true;
-                missing.push(gap(inputs.window, Source::MemoryLimits, &ancestor.to_string()));
+                missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
             }
             continue;
         };
         let Some(limits) = inputs.limits(id) else {
             if !is_root {
                 unread = true;
-                missing.push(gap(inputs.window, Source::MemoryLimits, &ancestor.to_string()));
+                missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
             }
             continue;
         };
@@ -58,7 +54,7 @@ pub(super) fn headroom(inputs: &Inputs, path: &Name) -> (Option<Room>, Vec<Gap>)
             (Some(max), Some(high)) => (max, high),
             (max, high) => {
                 unread = true;
-                missing.push(gap(inputs.window, Source::MemoryLimits, &ancestor.to_string()));
+                missing.push(gap(inputs.window, Source::MemoryLimits, &shown()));
                 (
                     max.unwrap_or(floodline_record::units::Limit::MAX),
                     high.unwrap_or(floodline_record::units::Limit::MAX),
@@ -70,16 +66,16 @@ pub(super) fn headroom(inputs: &Inputs, path: &Name) -> (Option<Room>, Vec<Gap>)
         let pages = match inputs.cgroup(id).and_then(|row| row.memory_current) {
             Some(usage) => PageBound::exactly(limit.saturating_sub(inputs.pages(usage))),
             None => {
-                missing.push(gap(inputs.window, Source::MemoryCurrent, &ancestor.to_string()));
+                missing.push(gap(inputs.window, Source::MemoryCurrent, &shown()));
                 PageBound { low: 0, high: limit }
             }
         };
         least = Some(match least {
-            None => Room { pages, of: id, path: ancestor, limit: kind },
+            None => Room { pages, of: id, path: Name::new(ancestor), limit: kind },
             Some(least) => {
                 let both = PageBound { low: least.pages.low.min(pages.low), high: least.pages.high.min(pages.high) };
                 if pages.high < least.pages.high {
-                    Room { pages: both, of: id, path: ancestor, limit: kind }
+                    Room { pages: both, of: id, path: Name::new(ancestor), limit: kind }
                 } else {
                     Room { pages: both, ..least }
                 }
@@ -99,7 +95,7 @@ mod tests {
     #[test]
     fn ancestors_end_at_the_root() {
         let check = |path: &str, expect: &[&str]| {
-            let got: Vec<String> = ancestors(&Name::from(path)).map(|name| name.to_string()).collect();
+            let got: Vec<String> = ancestors(&Name::from(path)).map(|name| Name::new(name).to_string()).collect();
             assert_eq!(got, expect, "{path}");
         };
         check("/a/b", &["/a/b", "/a", "/"]);

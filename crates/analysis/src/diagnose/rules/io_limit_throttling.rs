@@ -11,6 +11,7 @@ use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId, Hierarchy};
+use floodline_record::name::Name;
 use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::units::Limit;
 use floodline_record::window::Span;
@@ -131,12 +132,10 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
     found
 }
 
-/// Whether a cgroup is another or below it.
-fn is_within(derived: &Derived<'_>, id: EntityId, above: EntityId) -> bool {
-    let (Some(path), Some(above)) = (cgroup::path(derived.window, id), cgroup::path(derived.window, above)) else {
-        return false;
-    };
-    let rest = path.as_bytes().strip_prefix(above.as_bytes());
+/// Whether a cgroup is the one of a path or below it.
+fn is_within(derived: &Derived<'_>, id: EntityId, above: &Name) -> bool {
+    let path = cgroup::path(derived.window, id);
+    let rest = path.and_then(|path| path.as_bytes().strip_prefix(above.as_bytes()));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
@@ -157,20 +156,24 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
     if utilisation >= ROOM {
         return None;
     }
-    let inside = |id: Option<EntityId>| id.is_some_and(|id| is_within(derived, id, at.cgroup));
+    let above = cgroup::path(derived.window, at.cgroup);
+    let inside = |id: Option<EntityId>| id.zip(above).is_some_and(|(id, above)| is_within(derived, id, above));
     let known = derived.waiters();
     let waiters: Vec<Waiter> = known.unwrap_or_default().iter().filter(|w| inside(w.cgroup)).cloned().collect();
     let pressure = derived.window.cgroups.get(&at.cgroup).and_then(cgroup::io_pressure_some);
+    // The search over all processes is made only for cgroups with waiting tasks.
+    let hurts = pressure.is_some_and(|share| share >= HURTS);
+    if waiters.is_empty() && (known.is_some() || !hurts) {
+        return None;
+    }
     let user = largest_user(derived, at, inside);
     let others: Vec<Waiter> = waiters.iter().filter(|waiter| user != Some(waiter.pid)).cloned().collect();
     let severity = match known {
         // Who uses the limit up alone waits for it as was meant.
-        Some(_) if others.is_empty() && waiters.is_empty() => return None,
         Some(_) if others.is_empty() => Severity::Info,
         Some(_) if waiting::is_harm(derived, &others) => Severity::Critical,
         Some(_) => Severity::Warning,
-        None if pressure.is_some_and(|share| share >= HURTS) => Severity::Warning,
-        None => return None,
+        None => Severity::Warning,
     };
     let waiters = if others.is_empty() { waiters } else { others };
     let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / derived.seconds;
