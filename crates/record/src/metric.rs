@@ -39,8 +39,36 @@ pub trait Row: Clone + Default + PartialEq + std::fmt::Debug + Send + 'static {
     fn get(&self, index: usize) -> Option<u64>;
     /// Sets column `index`; an index out of range does nothing.
     fn set(&mut self, index: usize, raw: Option<u64>);
-    /// Folds these readings into those before, column by column: what [`fold_reading`] does to one.
-    fn fold(&self, into: Folded<'_, Self>);
+    /// Adds to column `index`, wrapping; without a reading there, or with an index out of range, does nothing.
+    fn add(&mut self, index: usize, step: u64);
+    /// Folds the readings of columns that changed into those before, column by column: what [`fold_reading`] does to one.
+    /// Returns whether each counter among them has a growth now.
+    fn fold(&self, changed: Changed, into: Folded<'_, Self>) -> bool;
+}
+
+/// Columns of a row that may differ from those of an earlier row of the same thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed(u64);
+
+impl Changed {
+    /// No column differs.
+    pub const NOTHING: Changed = Changed(0);
+    /// Each column may differ, and may have been without a reading.
+    pub const ANYTHING: Changed = Changed(u64::MAX);
+    /// Most columns of a row: one more would be mistaken for [`Changed::ANYTHING`].
+    pub const COLUMNS_MAX: usize = 63;
+
+    /// Adds a column.
+    #[inline]
+    pub fn insert(&mut self, index: usize) {
+        self.0 |= 1 << (index % 64);
+    }
+
+    /// Whether it has a column.
+    #[inline]
+    pub fn contains(self, index: usize) -> bool {
+        self.0 & 1 << (index % 64) != 0
+    }
 }
 
 /// Readings of one thing over time, folded: where [`Row::fold`] puts more of them.
@@ -61,15 +89,15 @@ pub struct Folded<'a, R> {
 /// The largest reading of a counter that is taken for one.
 const COUNTER_MAX: u64 = u64::MAX / 2;
 
-/// Folds one reading into those of its column before it.
+/// Folds one reading into those of its column before it. Returns false for a counter without a growth.
 #[inline]
-pub(crate) fn fold_reading<Q: Quantity>(kind: MetricKind, now: Option<Q>, into: Folded<'_, Option<Q>>) {
-    let Some(now) = now else { return };
+pub(crate) fn fold_reading<Q: Quantity>(kind: MetricKind, now: Option<Q>, into: Folded<'_, Option<Q>>) -> bool {
+    let Some(now) = now else { return true };
     let raw = now.raw();
     if kind == MetricKind::Counter {
         // Nothing gets there by counting: it is a difference that fell below zero.
         if raw > COUNTER_MAX {
-            return;
+            return false;
         }
         if let Some(before) = *into.last {
             let sum = into.growth.map_or(0, Q::raw).saturating_add(step(before.raw(), raw));
@@ -86,6 +114,7 @@ pub(crate) fn fold_reading<Q: Quantity>(kind: MetricKind, now: Option<Q>, into: 
     if into.max.is_none_or(|max| raw > max.raw()) {
         *into.max = Some(now);
     }
+    kind == MetricKind::Gauge || into.growth.is_some()
 }
 
 /// How much a counter grew from one reading to the next. The kernel adds many of them up from parts per
@@ -145,14 +174,35 @@ macro_rules! rows {
                 })+
             }
 
-            fn fold(&self, into: $crate::metric::Folded<'_, Self>) {
-                $($crate::metric::fold_reading(rows!(@kind $kind), self.$field, $crate::metric::Folded {
-                    first: &mut into.first.$field,
-                    last: &mut into.last.$field,
-                    min: &mut into.min.$field,
-                    max: &mut into.max.$field,
-                    growth: &mut into.growth.$field,
-                });)+
+            #[inline]
+            fn add(&mut self, index: usize, step: u64) {
+                #[allow(non_camel_case_types, clippy::enum_variant_names)]
+                #[repr(usize)]
+                enum At { $($field,)+ }
+                $(if index == At::$field as usize {
+                    self.$field = self.$field.map(|before| {
+                        $crate::units::Quantity::from_raw($crate::units::Quantity::raw(before).wrapping_add(step))
+                    });
+                    return;
+                })+
+            }
+
+            fn fold(&self, changed: $crate::metric::Changed, into: $crate::metric::Folded<'_, Self>) -> bool {
+                #[allow(non_camel_case_types, clippy::enum_variant_names)]
+                #[repr(usize)]
+                enum At { $($field,)+ }
+                const { assert!(<$row as $crate::metric::Row>::METRICS.len() <= $crate::metric::Changed::COLUMNS_MAX) };
+                let mut is_settled = true;
+                $(if changed.contains(At::$field as usize) {
+                    is_settled &= $crate::metric::fold_reading(rows!(@kind $kind), self.$field, $crate::metric::Folded {
+                        first: &mut into.first.$field,
+                        last: &mut into.last.$field,
+                        min: &mut into.min.$field,
+                        max: &mut into.max.$field,
+                        growth: &mut into.growth.$field,
+                    });
+                })+
+                is_settled
             }
         }
     )+};

@@ -4,7 +4,7 @@
 //! `/proc` times arrive as clock ticks or microseconds and "kB" as KiB; the parsers convert them.
 
 use crate::id::EntityId;
-use crate::metric::{Row, rows};
+use crate::metric::{Changed, Row, rows};
 use crate::units::Nanos;
 
 rows! {
@@ -374,7 +374,7 @@ rows! {
 #[derive(Clone, Debug)]
 pub struct Table<R> {
     rows: Option<Vec<(EntityId, R)>>,
-    still: Still,
+    since: Since,
 }
 
 impl<R: PartialEq> PartialEq for Table<R> {
@@ -386,39 +386,39 @@ impl<R: PartialEq> PartialEq for Table<R> {
 
 impl<R> Default for Table<R> {
     fn default() -> Self {
-        Table { rows: None, still: Still::default() }
+        Table { rows: None, since: Since::default() }
     }
 }
 
-/// Which rows are known to be as they were in an earlier sample, by position. Empty where it is not known.
+/// What is known to have changed since an earlier sample, of each row by position.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Still {
-    /// Monotonic time of that sample.
-    pub(crate) since: Nanos,
-    pub(crate) rows: Vec<bool>,
+pub(crate) struct Since {
+    /// Monotonic time of that sample; `None` where nothing is known.
+    pub(crate) time: Option<Nanos>,
+    pub(crate) changed: Vec<Changed>,
 }
 
 impl<R: Row> Table<R> {
     /// A table that was read; rows are put in order of their entity.
     pub fn read(mut rows: Vec<(EntityId, R)>) -> Table<R> {
         rows.sort_by_key(|(id, _)| *id);
-        Table { rows: Some(rows), still: Still::default() }
+        Table { rows: Some(rows), since: Since::default() }
     }
 
-    /// A table of rows in order of their entity, of which some are known to stand still.
-    pub(crate) fn decoded(rows: Vec<(EntityId, R)>, still: Still) -> Table<R> {
+    /// A table of rows in order of their entity, of which it is known what changed.
+    pub(crate) fn decoded(rows: Vec<(EntityId, R)>, since: Since) -> Table<R> {
         debug_assert!(rows.is_sorted_by_key(|(id, _)| *id));
-        Table { rows: Some(rows), still }
+        Table { rows: Some(rows), since }
     }
 
-    /// Whether each row, by position, is known to be as it was in the sample of a time. Empty where that is not known.
-    pub(crate) fn still_since(&self, time: Option<Nanos>) -> &[bool] {
-        if time == Some(self.still.since) { &self.still.rows } else { &[] }
+    /// What changed in each row, by position, since the sample of a time. Empty where that is not known.
+    pub(crate) fn changed_since(&self, time: Option<Nanos>) -> &[Changed] {
+        if time.is_some() && time == self.since.time { &self.since.changed } else { &[] }
     }
 
     /// Takes a table that was read apart.
-    pub(crate) fn into_decoded(self) -> Option<(Vec<(EntityId, R)>, Still)> {
-        Some((self.rows?, self.still))
+    pub(crate) fn into_decoded(self) -> Option<(Vec<(EntityId, R)>, Since)> {
+        Some((self.rows?, self.since))
     }
 
     /// Whether the kind was read at all in this sample.
@@ -439,7 +439,7 @@ impl<R: Row> Table<R> {
 
     /// Takes the rows out, so that their memory can be used for the next sample.
     pub fn take(&mut self) -> Vec<(EntityId, R)> {
-        self.still = Still::default();
+        self.since = Since::default();
         let mut rows = self.rows.take().unwrap_or_default();
         rows.clear();
         rows

@@ -9,7 +9,7 @@ use crate::holes::Holes;
 use crate::id::{Entity, EntityId};
 use crate::lookup::Lookup;
 pub use crate::metric::step;
-use crate::metric::{Folded, Row};
+use crate::metric::{Changed, Folded, Row};
 use crate::name::Name;
 use crate::record::{Event, Record, Sink, What};
 use crate::sample::{
@@ -41,7 +41,7 @@ pub struct Span<R> {
     pub last_at: Nanos,
     /// How many samples had it.
     pub readings: u32,
-    /// Whether the last two readings were the same, so that each counter among them has a growth.
+    /// Whether each counter of the last row has a growth: the same row once more changes nothing then.
     pub is_settled: bool,
 }
 
@@ -52,18 +52,31 @@ impl<R: Row> Span<R> {
         }
         // A row that stands still grows by nothing and is neither smaller nor larger than before.
         let stands_still = self.readings > 0 && *row == self.last;
-        if stands_still && self.is_settled {
-            self.stay(at);
-            return;
+        if !(stands_still && self.is_settled) {
+            self.fold(row, Changed::ANYTHING);
         }
-        self.is_settled = stands_still;
-        let Span { first, last, min, max, growth, .. } = self;
-        row.fold(Folded { first, last, min, max, growth });
-        self.last_at = at;
-        self.readings += 1;
+        self.stay(at);
     }
 
-    /// The row stands still, and did so before.
+    /// Takes a row of which it is known what changed since the row before, which was taken too.
+    fn push_changed(&mut self, at: Nanos, row: &R, changed: Changed) {
+        if !self.is_settled || changed == Changed::ANYTHING {
+            if self.readings == 0 {
+                self.first_at = at;
+            }
+            self.fold(row, Changed::ANYTHING);
+        } else if changed != Changed::NOTHING {
+            self.fold(row, changed);
+        }
+        self.stay(at);
+    }
+
+    fn fold(&mut self, row: &R, changed: Changed) {
+        let Span { first, last, min, max, growth, .. } = self;
+        self.is_settled = row.fold(changed, Folded { first, last, min, max, growth });
+    }
+
+    /// Counts a row.
     fn stay(&mut self, at: Nanos) {
         self.last_at = at;
         self.readings += 1;
@@ -214,9 +227,9 @@ impl Window {
             (None, None) => None,
             (one, other) => Some(one.map_or(0, |bytes| bytes.0).saturating_add(other.map_or(0, |bytes| bytes.0))),
         };
-        let still = sample.cgroups.still_since(before);
+        let changed = sample.cgroups.changed_since(before);
         for (at, (id, row)) in sample.cgroups.rows().iter().enumerate() {
-            if still.get(at) == Some(&true) {
+            if changed.get(at) == Some(&Changed::NOTHING) {
                 continue;
             }
             if let Some(now) = sum(row.file_dirty, row.file_writeback) {
@@ -250,25 +263,27 @@ fn fold<R: Row>(spans: &mut Spans<R>, at: Nanos, table: &Table<R>, before: Optio
         table.rows().iter().for_each(|(id, row)| spans.entry(*id).or_default().push(at, row));
         return;
     }
-    let still = table.still_since(before);
-    let fold_one = |number: usize, span: &mut Span<R>, row: &R| match still.get(number) {
-        Some(true) if span.is_settled => span.stay(at),
-        _ => span.push(at, row),
-    };
-    if spans.len() == table.rows().len() && spans.keys().eq(table.rows().iter().map(|(id, _)| id)) {
-        for (number, (span, (_, row))) in spans.values_mut().zip(table.rows()).enumerate() {
-            fold_one(number, span, row);
-        }
-        return;
-    }
+    let changed = table.changed_since(before);
     let mut unseen: Vec<&(EntityId, R)> = Vec::new();
-    let mut known = spans.iter_mut().peekable();
+    let mut known = spans.iter_mut();
+    let mut next = known.next();
     for (number, entry) in table.rows().iter().enumerate() {
         let (id, row) = entry;
-        while known.next_if(|(earlier, _)| *earlier < id).is_some() {}
-        match known.next_if(|(same, _)| *same == id) {
-            Some((_, span)) => fold_one(number, span, row),
-            None => unseen.push(entry),
+        while next.as_ref().is_some_and(|(earlier, _)| *earlier < id) {
+            next = known.next();
+        }
+        match next {
+            Some((same, span)) if same == id => {
+                match changed.get(number) {
+                    Some(changed) => span.push_changed(at, row, *changed),
+                    None => span.push(at, row),
+                }
+                next = known.next();
+            }
+            other => {
+                unseen.push(entry);
+                next = other;
+            }
         }
     }
     for (id, row) in unseen {

@@ -7,6 +7,7 @@
 //! position sets, and where any row changed, the common divisor of the steps and the steps.
 
 use super::wire::{Cursor, Malformed, put_varint, unzigzag, varint_len, zigzag};
+use std::convert::Infallible;
 
 const EMPTY: u8 = 0;
 const ALL: u8 = 1;
@@ -72,26 +73,15 @@ impl Positions {
         self.last.extend_from_slice(set);
     }
 
-    /// Reads a set of positions below `rows` into `set`.
-    pub(super) fn get(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        mode: u8,
-        rows: usize,
-        set: &mut Vec<u32>,
-    ) -> Result<(), Malformed> {
-        set.clear();
+    /// Reads a set of positions below `rows`.
+    pub(super) fn get(&mut self, cursor: &mut Cursor<'_>, mode: u8, rows: usize) -> Result<Set<'_>, Malformed> {
+        let set = &mut self.last;
         match mode {
-            EMPTY => return Ok(()),
-            ALL => {
-                set.extend(0..rows as u32);
-                return Ok(());
-            }
-            SAME => {
-                set.extend_from_slice(&self.last);
-                return Ok(());
-            }
+            EMPTY => return Ok(Set::Some(&[])),
+            ALL => return Ok(Set::All(rows as u32)),
+            SAME => {}
             BITMAP => {
+                set.clear();
                 for (byte, &bits) in cursor.take(rows.div_ceil(8))?.iter().enumerate() {
                     let mut bits = bits;
                     while bits != 0 {
@@ -101,6 +91,7 @@ impl Positions {
                 }
             }
             LIST => {
+                set.clear();
                 let count = cursor.count(rows)?;
                 let mut at = 0u64;
                 for _ in 0..count {
@@ -116,12 +107,62 @@ impl Positions {
         if set.last().is_some_and(|&at| at as usize >= rows) {
             return Err(Malformed("a row position is out of range"));
         }
-        self.last.clone_from(set);
-        Ok(())
+        Ok(Set::Some(set))
     }
 }
 
-/// Working memory of one column, kept between columns.
+/// Positions of rows, ascending.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Set<'a> {
+    /// All of a number of rows.
+    All(u32),
+    /// These rows.
+    Some(&'a [u32]),
+}
+
+impl Set<'_> {
+    /// Gives each position to `each`, which can fail.
+    #[inline]
+    pub(super) fn try_each<E>(self, mut each: impl FnMut(u32) -> Result<(), E>) -> Result<(), E> {
+        match self {
+            Set::All(rows) => (0..rows).try_for_each(each),
+            Set::Some(rows) => rows.iter().try_for_each(|&at| each(at)),
+        }
+    }
+
+    fn is_empty(self) -> bool {
+        matches!(self, Set::All(0) | Set::Some([]))
+    }
+}
+
+/// Reads one column of a table of `rows` rows. `toggle` gets each row that gained a reading (0) or lost its reading. Then
+/// `step` gets each row whose reading changed, and by how much, wrapping.
+#[inline]
+pub(super) fn get<T>(
+    cursor: &mut Cursor<'_>,
+    positions: &mut Positions,
+    rows: usize,
+    into: &mut T,
+    toggle: impl Fn(&mut T, u32),
+    step: impl Fn(&mut T, u32, u64),
+) -> Result<(), Malformed> {
+    let modes = cursor.byte()?;
+    let Ok(()) = positions.get(cursor, modes & 7, rows)?.try_each(|at| {
+        toggle(into, at);
+        Ok::<(), Infallible>(())
+    });
+    let changed = positions.get(cursor, modes >> 3, rows)?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let divisor = cursor.varint()? as i64;
+    changed.try_each(|at| {
+        step(into, at, unzigzag(cursor.varint()?).wrapping_mul(divisor) as u64);
+        Ok(())
+    })
+}
+
+/// Working memory of a writer for one column, kept between columns.
 #[derive(Default)]
 pub(super) struct Column {
     /// Rows that gained or lost their reading.
@@ -174,38 +215,6 @@ impl Column {
             put_varint(out, zigzag(step / divisor));
         }
     }
-
-    /// Reads the column of a table of `rows` rows.
-    pub(super) fn get(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        positions: &mut Positions,
-        rows: usize,
-    ) -> Result<(), Malformed> {
-        let modes = cursor.byte()?;
-        positions.get(cursor, modes & 7, rows, &mut self.toggled)?;
-        positions.get(cursor, modes >> 3, rows, &mut self.changed)?;
-        self.steps.clear();
-        if self.changed.is_empty() {
-            return Ok(());
-        }
-        let divisor = cursor.varint()? as i64;
-        self.steps.reserve(self.changed.len());
-        for _ in 0..self.changed.len() {
-            self.steps.push(unzigzag(cursor.varint()?).wrapping_mul(divisor));
-        }
-        Ok(())
-    }
-
-    /// Rows that gained a reading (from 0) or lost theirs; to be applied first.
-    pub(super) fn toggled(&self) -> &[u32] {
-        &self.toggled
-    }
-
-    /// Rows whose reading changed, and by how much, wrapping.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.changed.iter().zip(&self.steps).map(|(&at, &step)| (at, step as u64))
-    }
 }
 
 /// The largest number that divides every step: page sizes, clock ticks and KiB make most columns
@@ -239,17 +248,14 @@ mod tests {
         let mut bytes = Vec::new();
         column.put(&mut bytes, &mut Positions::default(), now.len());
 
-        let mut read = Column::default();
         let mut cursor = Cursor::new(&bytes);
-        read.get(&mut cursor, &mut Positions::default(), now.len()).unwrap();
-        assert!(cursor.is_empty());
         let mut got = before.clone();
-        for &at in read.toggled() {
-            got[at as usize] = if got[at as usize].is_some() { None } else { Some(0) };
-        }
-        for (at, step) in read.changed() {
-            got[at as usize] = got[at as usize].map(|before| before.wrapping_add(step));
-        }
+        let toggle = |got: &mut Readings, at| got[at as usize] = got[at as usize].is_none().then_some(0);
+        let step = |got: &mut Readings, at, step| {
+            got[at as usize] = got[at as usize].map(|before: u64| before.wrapping_add(step));
+        };
+        get(&mut cursor, &mut Positions::default(), now.len(), &mut got, toggle, step).unwrap();
+        assert!(cursor.is_empty());
         (got, bytes.len())
     }
 
@@ -302,9 +308,15 @@ mod tests {
     fn positions_are_in_order_and_below_the_number_of_rows() {
         let mut positions = Positions { last: vec![1, 2] };
         let mut check = |mode, bytes: &[u8], rows, expect: Option<&[u32]>| {
-            let mut set = vec![77];
-            let read = positions.get(&mut Cursor::new(bytes), mode, rows, &mut set);
-            assert_eq!(read.is_ok().then_some(set.as_slice()), expect, "{mode} {bytes:?} {rows}");
+            let read = positions.get(&mut Cursor::new(bytes), mode, rows).ok().map(|read| {
+                let mut set = Vec::new();
+                let Ok(()) = read.try_each(|at| {
+                    set.push(at);
+                    Ok::<(), Infallible>(())
+                });
+                set
+            });
+            assert_eq!(read.as_deref(), expect, "{mode} {bytes:?} {rows}");
         };
         check(SAME, &[], 4, Some(&[1, 2]));
         check(EMPTY, &[], 4, Some(&[]));
@@ -348,11 +360,11 @@ mod tests {
 
         #[test]
         fn any_bytes_read_as_a_column_or_not_at_all(bytes in proptest::collection::vec(any::<u8>(), 0..40), rows in 0usize..50) {
-            let mut column = Column::default();
-            if column.get(&mut Cursor::new(&bytes), &mut Positions::default(), rows).is_ok() {
-                prop_assert!(column.toggled().iter().all(|&at| (at as usize) < rows));
-                prop_assert!(column.changed().all(|(at, _)| (at as usize) < rows));
-            }
+            let mut most = None;
+            let toggle = |most: &mut Option<u32>, at| *most = (*most).max(Some(at));
+            let step = |most: &mut Option<u32>, at, _| *most = (*most).max(Some(at));
+            let _ = get(&mut Cursor::new(&bytes), &mut Positions::default(), rows, &mut most, toggle, step);
+            prop_assert!(most.is_none_or(|at| (at as usize) < rows));
         }
     }
 }

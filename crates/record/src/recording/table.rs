@@ -3,12 +3,13 @@
 //! went and came, then every column. Writer and reader keep the same rows and bring them to the same
 //! order of entities before they look at columns, so a new entity is a row without readings.
 
-use super::column::{Column, Positions};
+use super::column::{self, Column, Positions};
 use super::limits::{Limit, Stop};
 use super::wire::{Cursor, Malformed, put_varint};
 use crate::id::EntityId;
-use crate::metric::Row;
+use crate::metric::{Changed, Row};
 use crate::units::Nanos;
+use std::convert::Infallible;
 
 /// Most rows of one table. A host has at most 4,194,304 processes; the limit bounds what a crafted
 /// file can make a reader allocate.
@@ -30,15 +31,15 @@ pub(super) struct Scratch {
 pub(super) struct Kept<R> {
     /// The rows of the last sample that had the table.
     pub(super) rows: Rows<R>,
-    /// Which of them are as they were in the sample of the table before that.
-    pub(super) still: Vec<bool>,
+    /// Of each of them, what changed since the sample of the table before that.
+    pub(super) changed: Vec<Changed>,
     /// Monotonic time of the last sample that had the table.
     pub(super) at: Nanos,
 }
 
 impl<R> Default for Kept<R> {
     fn default() -> Kept<R> {
-        Kept { rows: Vec::new(), still: Vec::new(), at: Nanos::default() }
+        Kept { rows: Vec::new(), changed: Vec::new(), at: Nanos::default() }
     }
 }
 
@@ -103,13 +104,17 @@ pub(super) fn get<R: Row>(
     columns: &[Option<usize>],
     may: impl FnOnce(usize, &[EntityId]) -> Result<(), Limit>,
 ) -> Result<(), Stop> {
-    let Scratch { positions, column, set, ids } = scratch;
-    let Kept { rows, still, .. } = kept;
+    let Scratch { positions, ids, set, .. } = scratch;
+    let Kept { rows, changed, .. } = kept;
     positions.reset();
     match cursor.byte()? {
         0 => {
             let mode = cursor.byte()?;
-            positions.get(cursor, mode, rows.len(), set)?;
+            set.clear();
+            let Ok(()) = positions.get(cursor, mode, rows.len())?.try_each(|at| {
+                set.push(at);
+                Ok::<(), Infallible>(())
+            });
             remove(rows, set);
         }
         1 => rows.clear(),
@@ -125,30 +130,39 @@ pub(super) fn get<R: Row>(
     }
     may(rows.len() + ids.len(), ids)?;
     add(rows, ids);
-    still.clear();
-    still.resize(rows.len(), true);
+    changed.clear();
+    changed.resize(rows.len(), Changed::NOTHING);
     for id in ids.iter() {
         // Ids can repeat: the rows of one entity stand beside each other.
         let first = rows.partition_point(|(known, _)| known < id);
         let same = rows.get(first..).unwrap_or_default().iter().take_while(|(known, _)| known == id).count();
-        still.get_mut(first..first + same).unwrap_or_default().fill(false);
+        changed.get_mut(first..first + same).unwrap_or_default().fill(Changed::ANYTHING);
     }
+    let mut into = (rows, changed);
     for index in columns {
-        column.get(cursor, positions, rows.len())?;
-        let Some(index) = *index else { continue };
-        for &at in column.toggled() {
-            if let Some((_, row)) = rows.get_mut(at as usize) {
-                let gained = row.get(index).is_none();
-                row.set(index, gained.then_some(0));
-            }
-            still.get_mut(at as usize).into_iter().for_each(|still| *still = false);
-        }
-        for (at, step) in column.changed() {
-            if let Some((_, row)) = rows.get_mut(at as usize) {
-                let now = row.get(index).map(|before| before.wrapping_add(step));
-                row.set(index, now);
-            }
-            still.get_mut(at as usize).into_iter().for_each(|still| *still = false);
+        let count = into.0.len();
+        match *index {
+            Some(index) => column::get(
+                cursor,
+                positions,
+                count,
+                &mut into,
+                |(rows, changed), at| {
+                    if let (Some((_, row)), Some(changed)) = (rows.get_mut(at as usize), changed.get_mut(at as usize)) {
+                        let gained = row.get(index).is_none();
+                        row.set(index, gained.then_some(0));
+                        *changed = Changed::ANYTHING;
+                    }
+                },
+                |(rows, changed), at, step| {
+                    if let (Some((_, row)), Some(changed)) = (rows.get_mut(at as usize), changed.get_mut(at as usize)) {
+                        row.add(index, step);
+                        changed.insert(index);
+                    }
+                },
+            )?,
+            // A column that this build does not know.
+            None => column::get(cursor, positions, count, &mut (), |(), _| {}, |(), _, _| {})?,
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::table::{self, Kept, Scratch};
 use super::wire::{Cursor, Malformed};
 use crate::id::EntityId;
 use crate::metric::Row;
-use crate::sample::{HostRow, Still, Table, TableVisitorMut};
+use crate::sample::{HostRow, Since, Table, TableVisitorMut};
 use crate::units::Nanos;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -73,11 +73,11 @@ impl TableVisitorMut for GetTables<'_> {
     fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Stop> {
         let lends = self.lends;
         if let Some((kept, since)) = self.rows::<R>()? {
-            let (rows, still) = match lends {
-                true => (std::mem::take(&mut kept.rows), std::mem::take(&mut kept.still)),
-                false => (kept.rows.clone(), kept.still.clone()),
+            let (rows, changed) = match lends {
+                true => (std::mem::take(&mut kept.rows), std::mem::take(&mut kept.changed)),
+                false => (kept.rows.clone(), kept.changed.clone()),
             };
-            *table = Table::decoded(rows, since.map(|since| Still { since, rows: still }).unwrap_or_default());
+            *table = Table::decoded(rows, Since { time: since, changed });
         }
         Ok(())
     }
@@ -95,8 +95,8 @@ impl TableVisitorMut for TakeBack<'_> {
 
     fn table<R: Row + 'static>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
         let kept = self.0.get_mut(R::TABLE).and_then(|kept| kept.downcast_mut::<Kept<R>>());
-        if let (Some(kept), Some((rows, still))) = (kept, std::mem::take(table).into_decoded()) {
-            (kept.rows, kept.still) = (rows, still.rows);
+        if let (Some(kept), Some((rows, since))) = (kept, std::mem::take(table).into_decoded()) {
+            (kept.rows, kept.changed) = (rows, since.changed);
         }
         Ok(())
     }

@@ -405,7 +405,7 @@ fn a_file_with_fewer_columns_reads_them_as_absent() {
 
 /// Takes one column that did not change out of the machine's row.
 fn take_host_column(content: &mut Vec<u8>, column: usize) {
-    use super::column::{Column, Positions};
+    use super::column::{self, Positions};
     use super::wire::Cursor;
     let mut cursor = Cursor::new(content);
     cursor.varint().unwrap();
@@ -426,7 +426,7 @@ fn take_host_column(content: &mut Vec<u8>, column: usize) {
         inside.varint().unwrap();
     }
     for _ in 0..column {
-        Column::default().get(&mut inside, &mut Positions::default(), 1).unwrap();
+        column::get(&mut inside, &mut Positions::default(), 1, &mut (), |(), _| {}, |(), _, _| {}).unwrap();
     }
     let at = length + 1 + section.len() - inside.left();
     assert_eq!(content.remove(at), 0);

@@ -63,7 +63,23 @@ impl<'a> Cursor<'a> {
         Ok(first)
     }
 
+    #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
+        // Most numbers have one byte or two.
+        match *self.rest {
+            [first @ 0..=0x7f, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(first))
+            }
+            [first, second @ 0..=0x7f, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for (at, &byte) in self.rest.iter().enumerate().take(10) {
             let bits = u64::from(byte & 0x7f);
