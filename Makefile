@@ -22,6 +22,7 @@ doctor: build
 
 test lab lab-blind ledger-truth advice chain power-cuts apply-pauses storm package-check: PACKAGES += $(LAB_PACKAGES)
 ledger-truth: PACKAGES += btrfs-progs
+package-check: PACKAGES += rpm cpio
 test: packages lint build unit
 
 # One static binary without runtime dependencies. The explicit target keeps the static C library away
@@ -261,5 +262,7 @@ helm-check:
 	$(SCHEMAS)/bin/kubernetes-validate --strict target/chart.yaml || exit 1; done
 
 # Installs the deb in guests that run Debian 12 and 13 with systemd: start, scrape, scores of the units, trace, upgrade, purge.
+# Then the rpm in an empty root: files, scriptlets, upgrade, erase.
 package-check: package
 	.ci/package-check $(RELEASES)
+	.ci/rpm-check
