@@ -168,6 +168,8 @@ pub struct Stacks {
     pub loop_charges_cgroup: bool,
     /// Whether RAID1 and RAID10 pass the flags of a request on to their members; before, only "sync".
     pub md_keeps_flags: bool,
+    /// KiB of the largest piece that dm-crypt encrypts or decrypts as one.
+    pub crypt_request_kib: u64,
 }
 
 /// Timers.
@@ -237,6 +239,7 @@ impl Behaviour {
             overlay_volatile: false,
             loop_charges_cgroup: false,
             md_keeps_flags: false,
+            crypt_request_kib: 1024,
         },
         timers: Timers { coarse_wheel: false },
         wbt: WbtPresence { exists: false, sees_cgroup_throttling: false },

@@ -175,6 +175,12 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.size",
     "machine.devices.*.backing.loop.**",
     "machine.devices.*.backing.raid1.**",
+    "machine.devices.*.backing.raid0.**",
+    "machine.devices.*.backing.raid10.**",
+    "machine.devices.*.backing.linear.**",
+    "machine.devices.*.backing.striped.**",
+    // Not `cpu_bandwidth`: a real machine has its own.
+    "machine.devices.*.backing.crypt.member",
     "machine.devices.*.write_bandwidth",
     "machine.devices.*.read_bandwidth",
     "machine.devices.*.write_iops",
@@ -207,6 +213,9 @@ const DISK_BYTES: u64 = 1 << 30;
 
 /// Modules of every guest. Some kernels have them built in.
 const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic"];
+
+/// What encrypts for `dm_crypt`. Which of them a kernel has differs, and so does what is built in.
+const CIPHERS: &[&str] = &["xts", "ecb", "aes_generic", "aesni_intel", "aes_ce_blk"];
 
 /// Packages of a guest in which somebody looks around: a shell and what people type first.
 const SHELL_PACKAGES: &[&str] = &[
@@ -476,7 +485,8 @@ fn image(order: &Order<'_>, job: &Job) -> Result<Image, RunError> {
     if let Some(dir) = &order.kernel.modules {
         let modules = Modules::index(dir)?;
         let wanted = wanted_modules(order.scenario, job.has_system || job.programs.is_some());
-        if let Some(module) = wanted.iter().find(|module| !MODULES.contains(module) && modules.lacks(module)) {
+        let may_lack = |module: &&str| MODULES.contains(module) || CIPHERS.contains(module);
+        if let Some(module) = wanted.iter().find(|module| !may_lack(module) && modules.lacks(module)) {
             return Err(RunError::Lacks { release: order.kernel.release.clone(), module: (*module).to_owned() });
         }
         image.modules(modules.in_order(&wanted)?);
@@ -504,9 +514,14 @@ pub(crate) fn wanted_modules(scenario: &Scenario, has_programs: bool) -> Vec<&'s
         match device.backing {
             Backing::Loop { .. } => wanted.push("loop"),
             Backing::Raid1 { .. } => wanted.push("raid1"),
+            Backing::Raid0(_) => wanted.push("raid0"),
+            Backing::Raid10(_) => wanted.push("raid10"),
+            Backing::Linear { .. } | Backing::Striped(_) => wanted.push("dm_mod"),
+            Backing::Crypt { .. } => {
+                wanted.push("dm_crypt");
+                wanted.extend(CIPHERS);
+            }
             Backing::Disk => {}
-            // The lab refuses these before.
-            Backing::Raid0(_) | Backing::Raid10(_) | Backing::Linear { .. } | Backing::Striped(_) => {}
         }
         if device.latency.is_some() {
             wanted.push("dm_delay");

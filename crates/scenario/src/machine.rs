@@ -10,7 +10,7 @@ use floodline_kernel::Behaviour;
 use floodline_record::units::{BytesPerSecond, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the machine is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,29 @@ pub struct Machine {
     /// copy's number where `instances` is given.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroups: BTreeMap<String, Cgroup>,
+}
+
+impl Machine {
+    /// Devices that are made of others, each after its members: in the order in which they can be built. A device whose
+    /// members are not among the machine's, or that is part of itself, is left out.
+    pub fn stacked_devices(&self) -> Vec<(&String, &Device)> {
+        let mut built: BTreeSet<&str> = BTreeSet::new();
+        let (mut waiting, mut order) = (Vec::new(), Vec::new());
+        for (name, device) in &self.devices {
+            match device.backing.stack() {
+                Some((_, members)) => waiting.push((name, device, members)),
+                None => drop(built.insert(name)),
+            }
+        }
+        for _ in 1..STACK_MAX {
+            let is_ready = |(.., members): &(_, _, &[String])| members.iter().all(|member| built.contains(&**member));
+            let (ready, rest): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_ready);
+            waiting = rest;
+            built.extend(ready.iter().map(|(name, ..)| name.as_str()));
+            order.extend(ready.into_iter().map(|(name, device, _)| (name, device)));
+        }
+        order
+    }
 }
 
 /// Speeds of copying between programs and the page cache.
@@ -216,7 +239,21 @@ pub enum Backing {
     },
     /// A device-mapper target `striped` of LVM.
     Striped(Stripes),
+    /// A device-mapper target `crypt`, as of LUKS: `{ crypt = { member = "disk" } }`.
+    Crypt {
+        /// Name of the device that it encrypts.
+        member: String,
+        /// Bytes that one CPU encrypts or decrypts in a second: 1.5 GB/s where missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu_bandwidth: Option<ByteRate>,
+    },
 }
+
+/// AES-XTS in sectors of 512 bytes with the instructions that CPUs have for it. An estimate.
+const CIPHER_BANDWIDTH: u64 = 1_500_000_000;
+
+/// Devices that a stack has one above the other, at most.
+pub(crate) const STACK_MAX: usize = 4;
 
 /// Stripes over devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -240,6 +277,8 @@ pub enum Layout {
     MirroredStripes(u64),
     /// One member after the other.
     Linear,
+    /// Encrypted, by CPUs of which each does this many bytes per second.
+    Encrypted(u64),
 }
 
 impl Backing {
@@ -253,6 +292,10 @@ impl Backing {
             Backing::Raid10(Stripes { members, chunk }) => (Layout::MirroredStripes(bytes(*chunk, 512 << 10)), members),
             Backing::Striped(Stripes { members, chunk }) => (Layout::Stripes(bytes(*chunk, 64 << 10)), members),
             Backing::Linear { members } => (Layout::Linear, members),
+            Backing::Crypt { member, cpu_bandwidth } => {
+                let rate = cpu_bandwidth.map_or(CIPHER_BANDWIDTH, |rate| rate.0.0);
+                (Layout::Encrypted(rate), std::slice::from_ref(member))
+            }
         })
     }
 
@@ -266,6 +309,7 @@ impl Backing {
             Backing::Raid10(_) => "raid10",
             Backing::Linear { .. } => "linear",
             Backing::Striped(_) => "striped",
+            Backing::Crypt { .. } => "crypt",
         }
     }
 
@@ -275,7 +319,11 @@ impl Backing {
             Backing::Raid1 { .. } => Some("raid1"),
             Backing::Raid0(_) => Some("raid0"),
             Backing::Raid10(_) => Some("raid10"),
-            Backing::Disk | Backing::Loop { .. } | Backing::Linear { .. } | Backing::Striped(_) => None,
+            Backing::Disk
+            | Backing::Loop { .. }
+            | Backing::Linear { .. }
+            | Backing::Striped(_)
+            | Backing::Crypt { .. } => None,
         }
     }
 }

@@ -137,9 +137,9 @@ fn references_must_lead_somewhere() {
         "11:11: machine.devices.r.backing: member \"data\" is named twice",
     );
     check(
-        "[machine.devices.other]\nsize = \"1 GiB\"\n[machine.devices.r]\nsize = \"1 GiB\"\n\
-         backing = { raid1 = { members = [\"data\", \"other\"] } }",
-        "13:8: machine.devices.r.size: it takes no size: that follows from its members -> remove size, or in a variant write \
+        "[machine.devices.other]\nsize = \"1 GiB\"\n[machine.devices.third]\nsize = \"1 GiB\"\n[machine.devices.r]\n\
+         size = \"1 GiB\"\nbacking = { raid1 = { members = [\"third\", \"other\"] } }",
+        "15:8: machine.devices.r.size: it takes no size: that follows from its members -> remove size, or in a variant write \
          unset = [\"machine.devices.r.size\"]",
     );
     check(

@@ -6,6 +6,7 @@
 use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::arm::Arm;
 use crate::blk_throttle::Throttle;
+use crate::crypt::Crypt;
 use crate::engine::{Sim, Waiters, suspend};
 use crate::loop_device::LoopFile;
 use crate::media::{Media, Streams};
@@ -51,6 +52,8 @@ pub(crate) enum Done {
     Complete(u32),
     /// One member of an array has done its part, in this cell of [`R1bios`](crate::raid1::R1bios).
     R1bio(u32),
+    /// Encrypted copies are written, in this cell of [`CryptWrites`](crate::crypt::CryptWrites).
+    Crypt(u32),
     /// Nothing: nobody waits for it.
     Nothing,
 }
@@ -62,6 +65,8 @@ pub(crate) enum Worker {
     Throttle(BlockId),
     /// Does what a loop device is asked for by a cgroup.
     Loop(BlockId, CgId),
+    /// Encrypt, decrypt and write for a device of dm-crypt.
+    Crypt(BlockId),
 }
 
 impl Worker {
@@ -73,6 +78,13 @@ impl Worker {
             }
             Worker::Loop(device, of) => {
                 sim.spawn("loop", true, crate::loop_device::worker(sim.clone(), device, of));
+            }
+            Worker::Crypt(device) => {
+                let cpus = sim.w().cpus.max(1);
+                for _ in 0..cpus {
+                    sim.spawn("kcryptd", true, crate::crypt::worker(sim.clone(), device));
+                }
+                sim.spawn("dmcrypt_write", true, crate::crypt::writer(sim.clone(), device));
             }
         }
     }
@@ -159,6 +171,8 @@ pub(crate) struct Block {
     pub(crate) mirrors: Vec<Mirror>,
     /// How it lies on them.
     pub(crate) stack: Option<Stack>,
+    /// What encrypts it.
+    pub(crate) crypt: Option<Crypt>,
     /// The file of a loop device.
     pub(crate) loop_file: Option<LoopFile>,
     /// Limits of cgroups.
@@ -221,6 +235,7 @@ impl Block {
             streams: None,
             mirrors: Vec::new(),
             stack: None,
+            crypt: None,
             loop_file: None,
             throttle: Throttle::default(),
             wbt: Wbt::off(),
@@ -413,6 +428,10 @@ impl World {
 
     /// The same with one that nothing holds back before the queue.
     pub(crate) fn enter_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
+        if self.encrypts(device, request.way) {
+            self.crypt_write(device, request);
+            return None;
+        }
         if !self.blocks[device].mirrors.is_empty() {
             return Some(Entry::Members);
         }
@@ -485,6 +504,7 @@ impl World {
                 self.wake_all(waiting);
             }
             Done::R1bio(cell) => self.r1bio_done(device, &request, cell),
+            Done::Crypt(cell) => self.crypt_written(cell),
             Done::Nothing => {}
         }
     }

@@ -30,6 +30,7 @@ const HONOURED: &[&str] = &[
     "machine.devices.*.backing.raid10.**",
     "machine.devices.*.backing.linear.**",
     "machine.devices.*.backing.striped.**",
+    "machine.devices.*.backing.crypt.**",
     "machine.devices.*.write_bandwidth",
     "machine.devices.*.read_bandwidth",
     "machine.devices.*.write_iops",

@@ -15,6 +15,7 @@ mod completions;
 mod conserved;
 mod copies;
 mod cpu;
+mod crypt;
 mod dcache;
 mod domain;
 mod engine;

@@ -6,7 +6,7 @@
 //! drivers/md/raid1.c; that its plug lets a writer run ahead of the members' queues is left out.
 
 use crate::arena::BlockId;
-use crate::block::{Block, Class, Done, Entry, Request, Way, enter_queue};
+use crate::block::{Block, Class, Done, Entry, Request, Way, enter};
 use crate::engine::Sim;
 use crate::stripes::Part;
 use crate::world::{PAGE, World};
@@ -100,7 +100,8 @@ pub(crate) async fn make_request(sim: &Sim, array: BlockId, request: &Request) {
     for (member, part) in parts {
         let (device, entry) = sim.w().submit_part(array, member, &part);
         if let Some(entry) = entry {
-            enter_queue(sim, device, &part, entry).await;
+            // A member may be made of others itself.
+            Box::pin(enter(sim, device, &part, entry)).await;
         }
     }
 }
@@ -156,7 +157,7 @@ impl World {
 
     /// A member has done its part of a request.
     pub(crate) fn r1bio_done(&mut self, device: BlockId, part: &Request, cell: u32) {
-        let (R1bio { array, slot, .. }, is_complete) = self.r1bios.done(cell);
+        let array = self.r1bios.cells[cell as usize].array;
         let member = self.blocks[array].mirrors.iter_mut().find(|mirror| mirror.device == device);
         if let Some(mirror) = member {
             mirror.nr_pending -= 1;
@@ -164,8 +165,27 @@ impl World {
                 mirror.head_position = part.at + part.bytes / PAGE;
             }
         }
+        self.part_done(cell, part.way);
+    }
+
+    /// Begins a request that is complete when a number of parts are.
+    pub(crate) fn begin_parts(&mut self, array: BlockId, slot: u32, remaining: u32) -> u32 {
+        self.r1bios.open(R1bio { array, slot, remaining })
+    }
+
+    /// A part of a request is done; with the last one the request is, or can be decrypted.
+    pub(crate) fn part_done(&mut self, cell: u32, way: Way) {
+        let (R1bio { array, slot, .. }, is_complete) = self.r1bios.done(cell);
+        if is_complete && !self.crypt_read(array, slot) {
+            self.queue.push_completion(self.now, array, way, slot);
+        }
+    }
+
+    /// The same of a part that needs nothing more.
+    pub(crate) fn piece_done(&mut self, cell: u32, way: Way) {
+        let (R1bio { array, slot, .. }, is_complete) = self.r1bios.done(cell);
         if is_complete {
-            self.queue.push_completion(self.now, array, part.way, slot);
+            self.queue.push_completion(self.now, array, way, slot);
         }
     }
 }

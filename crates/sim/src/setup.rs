@@ -4,8 +4,9 @@
 use crate::SimError;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
 use crate::arm::Arm;
-use crate::block::Block;
+use crate::block::{Block, Worker};
 use crate::completions::Completions;
+use crate::crypt::Crypt;
 use crate::dcache::Names;
 use crate::engine::{Alarm, Queue};
 use crate::filesystem::{Atime, Folios, Superblock, Upper};
@@ -27,7 +28,7 @@ use floodline_record::facts::{self, CgroupSetup};
 use floodline_record::id::DevId;
 use floodline_record::name::Name;
 use floodline_record::units::Bytes;
-use floodline_scenario::{Backing, CgroupMode, Device, FsType, Mount, MountCopy, Scenario};
+use floodline_scenario::{Backing, CgroupMode, Device, FsType, Layout, Mount, MountCopy, Scenario};
 use std::collections::BTreeMap;
 
 /// Ticks per second where the scenario does not say.
@@ -106,6 +107,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
         completions: Completions::default(),
         ioends: crate::ioend::Ioends::default(),
         r1bios: crate::raid1::R1bios::default(),
+        crypt_writes: crate::crypt::CryptWrites::default(),
         domain: Domain::default(),
         domain_limits: crate::domain::KnownLimits::default(),
         ratelimit_pages: 32,
@@ -170,8 +172,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         speed(&mut block, name, device)?;
         ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
-    let (loops, built): (Vec<_>, Vec<_>) =
-        built.into_iter().partition(|(_, device)| matches!(device.backing, Backing::Loop { .. }));
+    let loops = built.into_iter().filter(|(_, device)| matches!(device.backing, Backing::Loop { .. }));
     for (number, (name, device)) in (0_u32..).zip(loops) {
         let mut block = Block::new(&format!("loop{number}"), DevId { major: 7, minor: number });
         block.size = device.size.map_or(1 << 30, |size| size.bytes());
@@ -179,7 +180,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
         ids.insert(name.clone(), add_block(world, block, name, device)?);
     }
     let mut numbers = [0_u32; 2];
-    for (name, device) in built {
+    for (name, device) in scenario.machine.stacked_devices() {
         let level = device.backing.md_level();
         let (prefix, major) = if level.is_some() { ("md", 9) } else { ("dm-", 253) };
         let next = &mut numbers[usize::from(level.is_none())];
@@ -193,11 +194,26 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
             let stack = Stack { layout, name: level.unwrap_or(name).to_owned(), is_md: level.is_some(), sizes };
             (block.rotational, block.size) = (rotational, stack.size());
             block.stack = Some(stack);
+            block.crypt = encryption(world, scenario, device);
         }
-        ids.insert(name.clone(), add_block(world, block, name, device)?);
+        let (id, bdi) = add_block(world, block, name, device)?;
+        if world.blocks[id].crypt.is_some() {
+            world.new_workers.push(Worker::Crypt(id));
+        }
+        ids.insert(name.clone(), (id, bdi));
     }
     world.devices = ids.iter().map(|(name, (block, _))| (name.clone(), *block)).collect();
     Ok(ids)
+}
+
+/// What encrypts a device, if anything does. A rate that a scenario gives is that of its machine, as slow as that is.
+fn encryption(world: &World, scenario: &Scenario, device: &Device) -> Option<Crypt> {
+    let (Layout::Encrypted(rate), _) = device.backing.stack()? else { return None };
+    let is_given = matches!(device.backing, Backing::Crypt { cpu_bandwidth: Some(_), .. });
+    let rate = if is_given { rate } else { rate / world.costs.percent.max(1) * 100 };
+    let is_crypt = |device: &&Device| matches!(device.backing, Backing::Crypt { .. });
+    let devices = scenario.machine.devices.values().filter(is_crypt).count() as u64;
+    Some(Crypt::new(rate, world.memory.total, devices))
 }
 
 /// The files of loop devices, on filesystems that are there by now. They have all their blocks from the start.

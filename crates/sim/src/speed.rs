@@ -27,6 +27,7 @@ pub(crate) const COSTS: Costs = Costs {
     list_visit: 2,
     evict: 250,
     fault: 2_000,
+    percent: ONE,
 };
 
 /// One time the assumed CPU time, in hundredths.
@@ -78,6 +79,7 @@ impl Costs {
             list_visit: time(self.list_visit),
             evict: time(self.evict),
             fault: time(self.fault),
+            percent,
         }
     }
 

@@ -36,14 +36,18 @@ impl Stack {
         let least = self.sizes.iter().copied().min().unwrap_or(0);
         match self.layout {
             Layout::Linear => self.sizes.iter().sum(),
-            _ => least.saturating_mul(self.sets() as u64),
+            // Whole chunks of each.
+            Layout::Stripes(chunk) | Layout::MirroredStripes(chunk) => {
+                (least - least % chunk.max(1)).saturating_mul(self.sets() as u64)
+            }
+            Layout::Mirrors | Layout::Encrypted(_) => least,
         }
     }
 
     /// Members, or pairs of them, that have different bytes.
     fn sets(&self) -> usize {
         match self.layout {
-            Layout::Mirrors => 1,
+            Layout::Mirrors | Layout::Encrypted(_) => 1,
             Layout::Stripes(_) | Layout::Linear => self.sizes.len(),
             Layout::MirroredStripes(_) => self.sizes.len() / 2,
         }
@@ -53,7 +57,7 @@ impl Stack {
     pub(crate) fn optimal(&self) -> u64 {
         match self.layout {
             Layout::Stripes(chunk) | Layout::MirroredStripes(chunk) => chunk.saturating_mul(self.sets() as u64),
-            Layout::Mirrors | Layout::Linear => 0,
+            Layout::Mirrors | Layout::Linear | Layout::Encrypted(_) => 0,
         }
     }
 
@@ -61,7 +65,7 @@ impl Stack {
     pub(crate) fn parts(&self, at: u64, bytes: u64) -> Vec<Part> {
         let all = self.sizes.len();
         match self.layout {
-            Layout::Mirrors => vec![Part { members: 0..all, at, bytes, merged: 0 }],
+            Layout::Mirrors | Layout::Encrypted(_) => vec![Part { members: 0..all, at, bytes, merged: 0 }],
             Layout::Linear => {
                 let member = self.linear_member(at);
                 vec![Part { members: member..member + 1, at, bytes, merged: 0 }]

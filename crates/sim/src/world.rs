@@ -64,6 +64,8 @@ pub(crate) struct Costs {
     pub(crate) evict: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,
+    /// How many hundredths of the assumed CPU's time anything takes.
+    pub(crate) percent: u64,
 }
 
 /// See the module.
@@ -99,6 +101,7 @@ pub(crate) struct World {
     pub(crate) completions: Completions,
     pub(crate) ioends: crate::ioend::Ioends,
     pub(crate) r1bios: crate::raid1::R1bios,
+    pub(crate) crypt_writes: crate::crypt::CryptWrites,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
     /// Its thresholds when they were last asked for.

@@ -191,3 +191,72 @@ fn a_stacked_device_has_a_bdi_of_its_own() {
     check("{ striped = { members = [\"a\", \"b\"] } }", ("dm-0", dm(), 2), 256);
     check("{ linear = { members = [\"a\", \"b\"] } }", ("dm-0", dm(), 2), 128);
 }
+
+/// 100 MiB written and synced to a disk of 200 MB/s that is encrypted at a rate of each CPU, then read.
+fn encrypted(backing: &str, cpus: u32, kernel: &str) -> Run {
+    let text = format!(
+        "name = \"encrypted\"\nsummary = \"A device that encrypts\"\n[machine]\nmemory = \"2 GiB\"\ncpus = {cpus}\n\
+         [machine.devices.a]\nsize = \"1 GiB\"\nwrite_bandwidth = \"200 MB/s\"\nread_bandwidth = \"200 MB/s\"\n\
+         [machine.devices.b]\nsize = \"1 GiB\"\nwrite_bandwidth = \"200 MB/s\"\nread_bandwidth = \"200 MB/s\"\n\
+         [machine.devices.top]\nbacking = {backing}\n\
+         [machine.mounts.\"/data\"]\ntype = \"xfs\"\ndevice = \"top\"\n\
+         [workload.tasks.t]\nsteps = [\n\
+         {{ write = {{ file = \"/data/a\", block = \"1 MiB\", total = \"100 MiB\" }} }}, {{ fsync = {{ file = \"/data/a\" }} }},\n\
+         {{ read = {{ file = \"/data/a\", order = \"random\", block = \"1 MiB\", count = 50, direct = true }} }}]\n"
+    );
+    run_of(&scenario(&text), kernel, |_| true)
+}
+
+#[test]
+fn encryption_is_as_fast_as_the_cpus_and_the_disk() {
+    let check = |rate: &str, cpus, sync: std::ops::Range<f64>| {
+        let backing = format!("{{ crypt = {{ member = \"a\", cpu_bandwidth = \"{rate}\" }} }}");
+        let run = encrypted(&backing, cpus, "6.12");
+        let took = figure(&run, "t.fsync.max_seconds");
+        assert!(sync.contains(&took), "{rate} on {cpus} CPUs: {took} s");
+        // The disk and what is on it count each byte once.
+        let disks = written(&run);
+        assert!((100..=103).contains(&disks[0]) && disks[0] == disks[2] && disks[1] == 0, "{disks:?}");
+    };
+    // 105 MB at 200 MB/s of the disk, then at 50 and at 4 times 20 MB/s of the CPUs.
+    check("2 GB/s", 2, 0.3..0.6);
+    check("50 MB/s", 1, 1.9..2.3);
+    check("20 MB/s", 4, 1.1..1.5);
+}
+
+#[test]
+fn a_read_is_decrypted_by_as_many_cpus_as_it_has_pieces() {
+    // 1 MiB takes 5 ms of the disk, and 50 ms of one CPU.
+    let backing = "{ crypt = { member = \"a\", cpu_bandwidth = \"20.97152 MB/s\" } }";
+    let check = |kernel: &str, expect: f64| {
+        let took = figure(&encrypted(backing, 4, kernel), "t.read.p50_seconds");
+        assert!((took - expect).abs() < 0.003, "{kernel}: {took} s");
+    };
+    check("6.1", 0.0557);
+    check("6.12", 0.0182);
+}
+
+#[test]
+fn a_device_of_stacked_devices_is_a_device() {
+    let text = "{ crypt = { member = \"m\" } }\n[machine.devices.m]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }";
+    for kernel in ["6.1", "6.12", "7.2"] {
+        let run = encrypted(text, 2, kernel);
+        let disks = written(&run);
+        assert!(disks.len() == 4 && disks.iter().all(|disk| *disk == disks[0] && *disk >= 100), "{kernel}: {disks:?}");
+        let sync = figure(&run, "t.fsync.max_seconds");
+        assert!((0.3..0.7).contains(&sync), "{kernel}: {sync} s");
+        let wbs: Vec<_> = run.window.wbs.values().map(|wb| wb.last.written.map_or(0, |size| size.0 >> 20)).collect();
+        assert!(wbs.iter().filter(|mib| **mib > 0).count() == 1, "{kernel}: {wbs:?}");
+    }
+}
+
+#[test]
+fn nobody_who_writes_back_waits_for_a_queue_below_encryption() {
+    let writeback = |backing: &str| {
+        let run = encrypted(backing, 2, "6.12");
+        figure(&run, "host.writeback_peak_bytes")
+    };
+    let (plain, crypt) = (writeback("{ linear = { members = [\"a\"] } }"), writeback("{ crypt = { member = \"a\" } }"));
+    // All 100 MiB are under writeback as soon as the sync has begun.
+    assert!(plain < 0.9 * crypt && crypt > 60e6, "{plain} and {crypt} bytes");
+}

@@ -58,7 +58,11 @@ pub(super) fn finish(name: &str, spec: &Device, made: (PathBuf, DevId)) -> Resul
         set_default_wbt_latency(&made.0)?;
     }
     match spec.latency {
-        Some(latency) => super::delay::make(name, &made, latency.nanos() / MILLISECOND),
+        // A stack may have the name already.
+        Some(latency) if spec.backing.stack().is_some() => {
+            super::mapper::delay(&format!("{name}_delay"), &made, latency.nanos() / MILLISECOND)
+        }
+        Some(latency) => super::mapper::delay(name, &made, latency.nanos() / MILLISECOND),
         None => Ok(made),
     }
 }

@@ -3,7 +3,7 @@
 //! finds what it is made of, then cgroups, and settings last, so that building is not slowed by them.
 
 use super::devices::Devices;
-use super::{GuestError, Host, array, cgroups, devices, format, mount_at, programs};
+use super::{GuestError, Host, array, cgroups, devices, format, mapper, mount_at, programs};
 use crate::job::Job;
 use crate::workload::{Place, mount, set_sysctls};
 use floodline_scenario::{Backing, Device, MountCopy, Scenario};
@@ -49,7 +49,7 @@ fn same_hz(scenario: &Scenario) -> Result<(), GuestError> {
     if ticks == wanted { Ok(()) } else { Err(GuestError::Hz { wanted, ticks }) }
 }
 
-/// Finishes the disks and makes arrays of them, each with its filesystem.
+/// Finishes the disks and makes other devices of them, each with its filesystem.
 fn stacked(scenario: &Scenario, disks: Devices) -> Result<Devices, GuestError> {
     let specs = &scenario.machine.devices;
     let mut devices = Devices::new();
@@ -61,14 +61,17 @@ fn stacked(scenario: &Scenario, disks: Devices) -> Result<Devices, GuestError> {
         };
         devices.insert(name, finished);
     }
-    let arrays = specs.iter().filter_map(|(name, spec)| match &spec.backing {
-        Backing::Raid1 { members } => Some((name, spec, members)),
-        _ => None,
-    });
-    for (number, (name, spec, members)) in arrays.enumerate() {
-        // Members are disks: the scenario was checked.
-        let members: Vec<_> = members.iter().filter_map(|member| devices.get(member).cloned()).collect();
-        let made = array::make(number, &members)?;
+    let mut arrays = 0;
+    for (name, spec) in scenario.machine.stacked_devices() {
+        let Some((layout, members)) = spec.backing.stack() else { continue };
+        let missing = |member: &String| GuestError::Missing { what: format!("the device {member}") };
+        let members = members.iter().map(|member| devices.get(member).cloned().ok_or_else(|| missing(member)));
+        let members: Vec<_> = members.collect::<Result<_, _>>()?;
+        let made = match spec.backing.md_level() {
+            Some(level) => array::make(arrays, (level, layout), &members)?,
+            None => mapper::stack(name, layout, &members)?.ok_or_else(|| missing(name))?,
+        };
+        arrays += usize::from(spec.backing.md_level().is_some());
         make_filesystem(scenario, name, &made.0)?;
         devices.insert(name.clone(), devices::finish(name, spec, made)?);
     }

@@ -31,6 +31,13 @@ fn what_the_lab_cannot_do_is_refused_by_name() {
         "[machine.devices.d]\nsize = \"1 GiB\"\nbdi = { max_bytes = \"1 GiB\" }",
         "machine.devices.d.bdi.max_bytes: kernel 6.1.192 does not have this knob; it was added in 6.2",
     );
+    let others = "[machine.devices.e]\nsize = \"1 GiB\"\n[machine.devices.f]\nsize = \"1 GiB\"\n[machine.devices.s]\n\
+                  backing = { striped = { members = [\"e\", \"f\"] } }\n[machine.devices.c]\n";
+    check(&format!("{array}{others}backing = {{ crypt = {{ member = \"s\" }} }}"), "");
+    check(
+        &format!("{array}{others}backing = {{ crypt = {{ member = \"s\", cpu_bandwidth = \"1 GB/s\" }} }}"),
+        "the lab does not support machine.devices.c.backing.crypt.cpu_bandwidth",
+    );
     check(
         &format!("{array}write_iops = \"30 IO/s\""),
         "machine.devices.d: the lab can limit disks only; set the limit on the disk below it",
@@ -75,4 +82,20 @@ fn a_loop_device_brings_what_makes_it() {
     let modules = wanted_modules(&with_loop, false);
     assert!(["ext4", "xfs", "loop"].iter().all(|module| modules.contains(module)), "{modules:?}");
     assert_eq!(own_disks(&with_loop).count(), 1);
+}
+
+#[test]
+fn a_stack_brings_the_modules_that_make_it() {
+    let check = |backing: &str, expect: &[&str]| {
+        let disk = |name: char| format!("[machine.devices.{name}]\nsize = \"1 GiB\"\n");
+        let disks: String = "abcd".chars().map(disk).collect();
+        let stack = scenario(&format!("{disks}[machine.devices.top]\nbacking = {{ {backing} }}\n"));
+        let modules = wanted_modules(&stack, false);
+        assert!(expect.iter().all(|module| modules.contains(module)), "{backing}: {modules:?}");
+    };
+    check("raid0 = { members = [\"a\", \"b\"] }", &["raid0"]);
+    check("raid10 = { members = [\"a\", \"b\", \"c\", \"d\"] }", &["raid10"]);
+    check("linear = { members = [\"a\", \"b\"] }", &["dm_mod"]);
+    check("striped = { members = [\"a\", \"b\"] }", &["dm_mod"]);
+    check("crypt = { member = \"a\" }", &["dm_crypt", "xts", "aes_generic"]);
 }

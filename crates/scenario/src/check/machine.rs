@@ -2,7 +2,7 @@
 //! What is wrong with the machine of a scenario.
 
 use super::{Complaints, is_plain_path, is_shown, letters};
-use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Layout, Machine, Mount};
+use crate::machine::{Backing, Cgroup, CgroupMode, Controller, Device, IoMax, Layout, Machine, Mount, STACK_MAX};
 use crate::profile::{DEVICE_PROFILES, device_profile};
 use crate::sysctl::{EXCLUSIVE, RANGES, Sysctls};
 use std::collections::BTreeSet;
@@ -48,11 +48,15 @@ pub(super) fn check(machine: &Machine, complaints: &mut Complaints) {
     if mounts > MOUNTS_MAX {
         complaints.add(&["machine", "mounts"], format!("{mounts} mounts; fs.mount-max is {MOUNTS_MAX}"));
     }
+    let members = stacks(machine, complaints);
     let mut taken = BTreeSet::new();
     for (point, mount) in &machine.mounts {
         self::mount(machine, point, mount, complaints);
-        if mount.device.as_ref().is_some_and(|device| !taken.insert(device)) {
-            complaints.add(&["machine", "mounts", point, "device"], "two filesystems on one device");
+        let at = ["machine", "mounts", point, "device"];
+        match &mount.device {
+            Some(device) if members.contains(device) => complaints.add(&at, "it is a member of another device"),
+            Some(device) if !taken.insert(device) => complaints.add(&at, "two filesystems on one device"),
+            _ => {}
         }
     }
     let cgroups = machine.cgroups.keys().map(|path| u64::from(machine.copies_of_cgroup(path)));
@@ -64,6 +68,29 @@ pub(super) fn check(machine: &Machine, complaints: &mut Complaints) {
     for (path, cgroup) in &machine.cgroups {
         self::cgroup(machine, path, cgroup, complaints);
     }
+}
+
+/// Devices that are made of others must have an order in which they can be built, and members of their own. Returns the
+/// members of all, which no filesystem can be on.
+fn stacks<'a>(machine: &'a Machine, complaints: &mut Complaints) -> BTreeSet<&'a String> {
+    let built: BTreeSet<&String> = machine.stacked_devices().into_iter().map(|(name, _)| name).collect();
+    let mut taken = BTreeSet::new();
+    for (name, device) in &machine.devices {
+        let Some((_, members)) = device.backing.stack() else { continue };
+        let at = ["machine", "devices", name, "backing"];
+        if !built.contains(name) && members.iter().all(|member| machine.devices.contains_key(member)) {
+            complaints.add(&at, format!("it is made of itself, or of more than {STACK_MAX} layers"));
+        }
+        let own: BTreeSet<&String> = members.iter().collect();
+        if let Some(member) = own.intersection(&taken).next() {
+            complaints.add(&at, format!("member {member:?} is also a member of another device"));
+        }
+        // What has other faults is told of these alone.
+        if built.contains(name) && own.len() == members.len() {
+            taken.extend(own);
+        }
+    }
+    taken
 }
 
 /// Values and pairs that the kernel would refuse or forget.
@@ -156,7 +183,7 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
         stacked => {
             let Some((layout, members)) = stacked.stack() else { return };
             let least = match layout {
-                Layout::Linear => 1,
+                Layout::Linear | Layout::Encrypted(_) => 1,
                 Layout::Mirrors | Layout::Stripes(_) => 2,
                 Layout::MirroredStripes(_) => 4,
             };
@@ -173,6 +200,9 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
             {
                 complaints.add(&at("backing"), "chunk is a power of two from 4 KiB to 64 MiB");
             }
+            if layout == Layout::Encrypted(0) {
+                complaints.hint(&at("backing"), "cpu_bandwidth = 0: nothing would ever complete", "leave it out");
+            }
             if device.size.is_some() {
                 complaints.hint(
                     &at("size"),
@@ -185,8 +215,8 @@ fn device(machine: &Machine, name: &str, device: &Device, complaints: &mut Compl
                     complaints.add(&at("backing"), format!("member {member:?} is named twice"));
                 }
                 match machine.devices.get(member) {
-                    Some(other) if other.backing == Backing::Disk => {}
-                    Some(_) => complaints.add(&at("backing"), format!("member {member:?} must be a disk of its own")),
+                    Some(other) if !matches!(other.backing, Backing::Loop { .. }) => {}
+                    Some(_) => complaints.add(&at("backing"), format!("member {member:?} must not be a loop device")),
                     None => complaints.unknown(&at("backing"), "device", member, machine.devices.keys()),
                 }
             }

@@ -146,3 +146,28 @@ fn a_stacked_device_has_the_members_that_its_layout_needs() {
     check("raid0 = { members = [\"a\", \"b\"], chunk = \"48 KiB\" }", "power of two");
     check("raid0 = { members = [\"a\", \"a\"] }", "is named twice");
 }
+
+#[test]
+fn devices_are_stacked_on_each_other_but_not_on_themselves() {
+    let disks = "[machine.devices.a]\nsize = \"1 GiB\"\n[machine.devices.b]\nsize = \"1 GiB\"\n";
+    let crypt = |name: &str, member: &str| {
+        format!("[machine.devices.{name}]\nbacking = {{ crypt = {{ member = \"{member}\" }} }}\n")
+    };
+    let check = |devices: &[String], expect: &[&str]| {
+        let problems = problems(&with_machine(&format!("{disks}{}", devices.concat())));
+        let is_told = problems.iter().zip(expect).all(|(problem, expect)| problem.contains(expect));
+        assert!(problems.len() == expect.len() && is_told, "{devices:?}: {problems:?}");
+    };
+    let mirror = "[machine.devices.m]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n".to_owned();
+    let volume = "[machine.devices.v]\nbacking = { linear = { members = [\"c\"] } }\n".to_owned();
+    check(&[crypt("c", "m"), mirror.clone(), volume.clone()], &[]);
+    check(&[crypt("c", "m"), mirror.clone(), volume.clone(), crypt("x", "v")], &["devices.x.backing: it is made of itself"]);
+    check(&[crypt("c", "c")], &["devices.c.backing: it is made of itself, or of more than 4 layers"]);
+    check(&[crypt("c", "d"), crypt("d", "c")], &["devices.c.backing", "devices.d.backing"]);
+    check(&[mirror.clone(), crypt("c", "a")], &["member \"a\" is also a member of another device"]);
+    check(&[crypt("c", "data")], &["mounts.\"/data\".device: it is a member of another device"]);
+    let slow = "[machine.devices.c]\nbacking = { crypt = { member = \"a\", cpu_bandwidth = \"0 B/s\" } }\n".to_owned();
+    check(&[slow], &["cpu_bandwidth = 0"]);
+    let on_loop = "[machine.devices.l]\nsize = \"1 GiB\"\nbacking = { loop = { file = \"/data/x\" } }\n".to_owned();
+    check(&[on_loop, crypt("c", "l")], &["member \"l\" must not be a loop device"]);
+}
