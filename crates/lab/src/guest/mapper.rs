@@ -96,11 +96,7 @@ struct Target {
 }
 
 /// Lays a delay over a device. Returns what is used instead of it.
-pub(super) fn delay(
-    name: &str,
-    device: &(PathBuf, DevId),
-    milliseconds: u64,
-) -> Result<(PathBuf, DevId), GuestError> {
+pub(super) fn delay(name: &str, device: &(PathBuf, DevId), milliseconds: u64) -> Result<(PathBuf, DevId), GuestError> {
     let Member { number, sectors, .. } = array::member(device)?;
     make(name, &[Target { sectors, kind: "delay", parameters: format!("{number} 0 {milliseconds}") }])
 }
@@ -122,10 +118,7 @@ fn key() -> String {
 
 fn table(layout: Layout, members: &[Member]) -> Option<Vec<Target>> {
     let linear = |kind, parameters: &dyn Fn(&Member) -> String| -> Vec<Target> {
-        members
-            .iter()
-            .map(|member| Target { sectors: member.sectors, kind, parameters: parameters(member) })
-            .collect()
+        members.iter().map(|member| Target { sectors: member.sectors, kind, parameters: parameters(member) }).collect()
     };
     Some(match layout {
         Layout::Linear => linear("linear", &|member| format!("{} 0", member.number)),

@@ -161,7 +161,10 @@ fn devices_are_stacked_on_each_other_but_not_on_themselves() {
     let mirror = "[machine.devices.m]\nbacking = { raid1 = { members = [\"a\", \"b\"] } }\n".to_owned();
     let volume = "[machine.devices.v]\nbacking = { linear = { members = [\"c\"] } }\n".to_owned();
     check(&[crypt("c", "m"), mirror.clone(), volume.clone()], &[]);
-    check(&[crypt("c", "m"), mirror.clone(), volume.clone(), crypt("x", "v")], &["devices.x.backing: it is made of itself"]);
+    check(
+        &[crypt("c", "m"), mirror.clone(), volume.clone(), crypt("x", "v")],
+        &["devices.x.backing: it is made of itself"],
+    );
     check(&[crypt("c", "c")], &["devices.c.backing: it is made of itself, or of more than 4 layers"]);
     check(&[crypt("c", "d"), crypt("d", "c")], &["devices.c.backing", "devices.d.backing"]);
     check(&[mirror.clone(), crypt("c", "a")], &["member \"a\" is also a member of another device"]);
