@@ -191,7 +191,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
             block.mirrors = members.map(Mirror::new).collect();
             let disks = || block.mirrors.iter().map(|mirror| &world.blocks[mirror.device]);
             let (rotational, sizes) = (disks().any(|disk| disk.rotational), disks().map(|disk| disk.size).collect());
-            let stack = Stack { layout, name: level.unwrap_or(name).to_owned(), is_md: level.is_some(), sizes };
+            let stack = Stack::new(layout, level.unwrap_or(name), level.is_some(), sizes);
             (block.rotational, block.size) = (rotational, stack.size());
             block.stack = Some(stack);
             block.crypt = encryption(world, scenario, device);

@@ -5,6 +5,7 @@
 
 use crate::world::PAGE;
 use floodline_scenario::Layout;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A part of a request.
@@ -28,9 +29,22 @@ pub(crate) struct Stack {
     pub(crate) is_md: bool,
     /// Bytes of each member.
     pub(crate) sizes: Vec<u64>,
+    /// The files on a linear device.
+    files: Files,
+}
+
+/// Which member each file is on, by inode, with its bytes so far; the bytes of the files of each member.
+#[derive(Clone, Debug, Default)]
+struct Files {
+    known: BTreeMap<u64, (usize, u64)>,
+    held: Vec<u64>,
 }
 
 impl Stack {
+    pub(crate) fn new(layout: Layout, name: &str, is_md: bool, sizes: Vec<u64>) -> Stack {
+        Stack { layout, name: name.to_owned(), is_md, sizes, files: Files::default() }
+    }
+
     /// Bytes of the device.
     pub(crate) fn size(&self) -> u64 {
         let least = self.sizes.iter().copied().min().unwrap_or(0);
@@ -62,12 +76,12 @@ impl Stack {
     }
 
     /// The parts of a read or a write.
-    pub(crate) fn parts(&self, at: u64, bytes: u64) -> Vec<Part> {
+    pub(crate) fn parts(&mut self, at: u64, bytes: u64) -> Vec<Part> {
         let all = self.sizes.len();
         match self.layout {
             Layout::Mirrors | Layout::Encrypted(_) => vec![Part { members: 0..all, at, bytes, merged: 0 }],
             Layout::Linear => {
-                let member = self.linear_member(at);
+                let member = self.linear_member(at, bytes);
                 vec![Part { members: member..member + 1, at, bytes, merged: 0 }]
             }
             Layout::Stripes(chunk) => striped(chunk, all, 1, at, bytes),
@@ -75,18 +89,22 @@ impl Stack {
         }
     }
 
-    /// A file is on one member. Files are spread over the members by their size, as the groups of a filesystem are.
-    fn linear_member(&self, at: u64) -> usize {
-        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let total: u64 = self.sizes.iter().sum();
-        let mut place = (at >> 28).wrapping_mul(GOLDEN) % total.max(1);
-        for (number, size) in self.sizes.iter().enumerate() {
-            if place < *size {
-                return number;
-            }
-            place -= size;
+    /// A file is on one member: the first one that has room when the file is first seen, as filesystems put the files of a
+    /// directory near each other, from the start of the device on.
+    fn linear_member(&mut self, at: u64, bytes: u64) -> usize {
+        let (inode, page) = (at >> 28, at & ((1 << 28) - 1));
+        let end = page.saturating_mul(PAGE).saturating_add(bytes);
+        let files = &mut self.files;
+        let has_room = |(held, size): (&u64, &u64)| held < size;
+        let (member, known) = files.known.entry(inode).or_insert_with(|| {
+            files.held.resize(self.sizes.len(), 0);
+            (files.held.iter().zip(&self.sizes).position(has_room).unwrap_or(0), 0)
+        });
+        if let Some(held) = files.held.get_mut(*member) {
+            *held = held.saturating_add(end.saturating_sub(*known));
         }
-        0
+        *known = end.max(*known);
+        *member
     }
 }
 
@@ -120,7 +138,7 @@ mod tests {
     use super::*;
 
     fn parts(layout: Layout, members: usize, at: u64, bytes: u64) -> Vec<(Range<usize>, u64, u64, u64)> {
-        let stack = Stack { layout, name: String::new(), is_md: true, sizes: vec![1 << 30; members] };
+        let mut stack = Stack::new(layout, "", true, vec![1 << 30; members]);
         let parts = stack.parts(at, bytes);
         parts.into_iter().map(|part| (part.members, part.at, part.bytes, part.merged)).collect()
     }
@@ -145,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_linear_device_is_on_one_member() {
-        let stack =
-            Stack { layout: Layout::Linear, name: "lv".to_owned(), is_md: false, sizes: vec![3 << 30, 1 << 30] };
-        let on_first = (0..1000).filter(|inode| stack.linear_member(inode << 28) == 0).count();
-        assert!((700..800).contains(&on_first), "{on_first}");
-        assert_eq!(stack.linear_member(5 << 28), stack.linear_member((5 << 28) + 12_345));
-        assert_eq!(stack.size(), 4 << 30);
+    fn a_file_of_a_linear_device_is_on_the_first_member_that_has_room() {
+        let mut stack = Stack::new(Layout::Linear, "lv", false, vec![1 << 20, 1 << 30]);
+        let mut member = |inode: u64, page: u64, bytes| stack.linear_member((inode << 28) + page, bytes);
+        assert_eq!((member(7, 0, 512 << 10), member(8, 0, 256 << 10)), (0, 0));
+        // Written again it takes no more room; what lies behind does.
+        assert_eq!((member(7, 0, 512 << 10), member(9, 0, 4096)), (0, 0));
+        assert_eq!((member(8, 64, 256 << 10), member(10, 0, 4096)), (0, 1));
+        assert_eq!((member(7, 0, 4096), member(10, 1, 4096)), (0, 1));
+        assert_eq!(stack.size(), (1 << 30) + (1 << 20));
     }
 
     #[test]
     fn sizes_are_those_of_what_differs() {
-        let size = |layout, members: usize| {
-            Stack { layout, name: String::new(), is_md: true, sizes: vec![1 << 30; members] }.size() >> 30
-        };
+        let size = |layout, members: usize| Stack::new(layout, "", true, vec![1 << 30; members]).size() >> 30;
         assert_eq!(
             (size(Layout::Mirrors, 2), size(Layout::Stripes(4096), 3), size(Layout::MirroredStripes(4096), 4)),
             (1, 3, 2)
