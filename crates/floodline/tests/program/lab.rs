@@ -232,6 +232,64 @@ fn vm_programs_end_with_their_exit_code_and_what_their_children_write_counts() {
     assert!((12.0..22.0).contains(&mib), "{mib} MiB: {run}");
 }
 
+/// Stacks of each kind that the lab makes, one over another among them. 8 MiB go to each.
+const STACKS: &str = r#"
+name = "stacks"
+summary = "devices that are made of others"
+[machine]
+memory = "1 GiB"
+cpus = 2
+[machine.devices]
+a.size = "256 MiB"
+b.size = "256 MiB"
+c.size = "256 MiB"
+d.size = "256 MiB"
+e.size = "256 MiB"
+f.size = "256 MiB"
+g.size = "256 MiB"
+h.size = "256 MiB"
+stripes.backing = { raid0 = { members = ["a", "b"], chunk = "64 KiB" } }
+volume.backing = { linear = { members = ["c", "d"] } }
+secret.backing = { crypt = { member = "volume" } }
+pairs.backing = { raid10 = { members = ["e", "f", "g", "h"], chunk = "64 KiB" } }
+[machine.mounts]
+"/stripes" = { type = "ext4", device = "stripes" }
+"/secret" = { type = "ext4", device = "secret" }
+"/pairs" = { type = "ext4", device = "pairs" }
+[workload]
+duration = "6s"
+[workload.tasks.writer]
+steps = [
+  { sleep = { for = "1s" } },
+  { write = { file = "/stripes/f", block = "64 KiB", total = "8 MiB" } }, { fsync = { file = "/stripes/f" } },
+  { write = { file = "/secret/f", block = "64 KiB", total = "8 MiB" } }, { fsync = { file = "/secret/f" } },
+  { write = { file = "/pairs/f", block = "64 KiB", total = "8 MiB" } }, { fsync = { file = "/pairs/f" } },
+  { sleep = { for = "2s" } },
+]
+[expect.figures]
+"devices.vda.written_bytes" = { min = "4 MiB", max = "5 MiB" }
+"devices.vdb.written_bytes" = { min = "4 MiB", max = "5 MiB" }
+"devices.vdc.written_bytes" = { min = "8 MiB", max = "9 MiB" }
+"devices.vde.written_bytes" = { min = "4 MiB", max = "5 MiB" }
+"devices.vdf.written_bytes" = { min = "4 MiB", max = "5 MiB" }
+"devices.vdg.written_bytes" = { min = "4 MiB", max = "5 MiB" }
+"devices.vdh.written_bytes" = { min = "4 MiB", max = "5 MiB" }
+"#;
+
+#[test]
+fn vm_stacks_are_made_and_each_disk_has_its_share() {
+    let Some((_guest, program)) = guest() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("stacks.toml");
+    std::fs::write(&path, STACKS).expect("a scenario");
+    let path = path.to_str().expect("UTF-8");
+    let run = run(&["run", path, "--kernel", "6.12", "--guest-program", &program]);
+    if is_skipped(&run) {
+        return;
+    }
+    assert_eq!(run.code, 0, "{run}");
+}
+
 #[test]
 fn vm_incidents_are_confirmed_by_the_trace_which_names_the_guilty() {
     as_expected(
