@@ -121,6 +121,12 @@ impl Machine {
         exact.or_else(|| self.cgroups.keys().find(is_member)).map(String::as_str)
     }
 
+    /// The number of the member of a group of cgroups that a text names: 2 of `box2`, where `box{i}` is the group.
+    fn member_number(&self, path: &str) -> Option<u32> {
+        let key = self.cgroup_key(path).filter(|key| *key != path)?;
+        number_of(key, path)
+    }
+
     /// How many copies a cgroup has: those of the nearest cgroup on its path that says so.
     pub(super) fn copies_of_cgroup(&self, path: &str) -> u32 {
         let mut prefix = path;
@@ -206,9 +212,11 @@ impl Scenario {
         for (index, (name, task)) in (0_u64..).zip(&self.workload.tasks) {
             let program = task.expand();
             let per_cgroup = task.instances.unwrap_or(1);
-            for i in 0..self.copies_for(task) {
+            let member = task.cgroup.as_deref().and_then(|cgroup| self.machine.member_number(cgroup));
+            for number in 0..self.copies_for(task) {
+                let i = member.unwrap_or(number);
                 for j in 0..per_cgroup {
-                    let copy = i.saturating_mul(per_cgroup).saturating_add(j);
+                    let copy = number.saturating_mul(per_cgroup).saturating_add(j);
                     let numbered = |steps: &[Step]| numbered(steps, i, j);
                     let stagger = task.stagger.map_or(0, Time::nanos).saturating_mul(copy.into());
                     copies.push(TaskCopy {

@@ -18,6 +18,10 @@ const SWITCH_STORM: &str = include_str!("../../../scenarios/inode-switch-storm.t
 const HEALTHY_CONTAINERS: &str = include_str!("../../../scenarios/healthy-containers.toml");
 const HEALTHY_DATABASE: &str = include_str!("../../../scenarios/healthy-database.toml");
 const HEALTHY_IDLE: &str = include_str!("../../../scenarios/healthy-idle.toml");
+const STACKED: [&str; 2] = [
+    include_str!("../../../scenarios/stacks/stacked-stream.toml"),
+    include_str!("../../../scenarios/stacks/stacked-writers.toml"),
+];
 
 fn variant(text: &str, name: &str) -> Scenario {
     ScenarioFile::parse(text).expect("it works").variants.remove(name).expect("it works")
@@ -74,6 +78,18 @@ fn scattered_pages_of_a_journal_hold_up_a_slow_disk() {
     check(SLOW_JOURNAL, "incident", "6.12");
     check(SLOW_JOURNAL, "remedy", "6.12");
     check(SLOW_JOURNAL, "incident-raid1", "6.12");
+}
+
+#[test]
+fn stacked_devices_are_as_fast_as_their_disks() {
+    for text in STACKED {
+        let file = ScenarioFile::parse(text).expect("it works");
+        for name in file.variants.keys() {
+            for kernel in ["6.1", "6.12", "7.2"] {
+                check(text, name, kernel);
+            }
+        }
+    }
 }
 
 #[test]

@@ -197,8 +197,9 @@ fn names(at: &At<'_>, step: &Step, task: &Task, key: &[&str], complaints: &mut C
                 if let Some(letter) = found.iter().find(|letter| !allowed.contains(letter)) {
                     complaints.add(key, format!("{{{letter}}} in {text:?} cannot be filled in here"));
                 } else if counts_one && found.contains(&'i') && !found.contains(&'j') {
-                    let message =
-                        format!("{{i}} in {text:?} is the number of the cgroup's copy: 0 in every copy of the task");
+                    let message = format!(
+                        "{{i}} in {text:?} is the number of the cgroup's copy: the same in every copy of the task"
+                    );
                     complaints.hint(key, message, "write {j}, the number of the task's copy");
                 }
             }

@@ -15,6 +15,13 @@ fn a_member_of_a_group_of_cgroups_is_named_by_tasks_and_steps() {
     assert_eq!(one.number_of_tasks(), 1);
     let copies = one.task_copies();
     assert_eq!((copies.len(), copies[0].cgroup.as_str()), (1, "box2"));
+    // The number of the member is filled in; the copies of the task are numbered as ever.
+    let sync = "{ fsync = { file = \"/data/{i}-{j}\" } }";
+    let of_member =
+        parsed(&text("box2\"\ninstances = \"2", sync).replace("= \"2\"", "= 2")).variants["default"].task_copies();
+    let named: Vec<String> = of_member.iter().map(|copy| format!("{} {:?}", copy.copy, copy.steps)).collect();
+    let are_of_member = named.iter().zip(["/data/2-0", "/data/2-1"]).all(|(named, file)| named.contains(file));
+    assert!(named.len() == 2 && are_of_member && named[1].starts_with("1 "), "{named:?}");
     assert_eq!(parsed(&text("box{i}", "\"sync\"")).variants["default"].number_of_tasks(), 3);
     for step in ["{ move_to = { cgroup = \"box1\" } }", "{ remove_cgroup = { cgroup = \"box0\" } }"] {
         assert_eq!(problems(&text("/", step)), [""; 0], "{step}");
