@@ -131,7 +131,12 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             changed.kernel = kernel;
             Ok(())
         }
-        ["cgroup"] => dotted(changed, "machine.cgroup_mode", value, setting),
+        ["cgroup"] => {
+            if value == "v1" {
+                without_v2(&mut changed.scenario);
+            }
+            dotted(changed, "machine.cgroup_mode", value, setting)
+        }
         ["memory"] => dotted(changed, "machine.memory", value, setting),
         ["bdi", name, knob] => {
             let device = device(&changed.scenario, name, host, setting)?;
@@ -213,6 +218,14 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
         }
         ["journald", "Storage"] => journald(changed, value, host),
         _ => dotted(changed, key, value, setting),
+    }
+}
+
+/// Takes away what version 1 of cgroups does not have. A host that moves back loses it.
+fn without_v2(scenario: &mut Scenario) {
+    for cgroup in scenario.machine.cgroups.values_mut() {
+        (cgroup.memory_high, cgroup.memory_low, cgroup.memory_min) = (None, None, None);
+        (cgroup.io_weight, cgroup.subtree_control) = (None, None);
     }
 }
 

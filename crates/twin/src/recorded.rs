@@ -6,7 +6,7 @@ use floodline_record::facts::HostFacts;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::record::{Record, Sink};
 use floodline_record::sample::{ProcessRow, Sample};
-use floodline_record::units::Nanos;
+use floodline_record::units::{Bytes, Nanos};
 use floodline_record::window::{Window, step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use std::convert::Infallible;
 /// Most intervals of processes that are kept: about 100 MiB.
 const INTERVALS_MAX: usize = 1_000_000;
 
-/// Most levels of dirty bytes that are kept: about 16 MiB.
+/// Most levels of dirty and of mapped bytes that are kept: about 16 MiB each.
 const LEVELS_MAX: usize = 1_000_000;
 
 /// Deepest tree of processes that ends between two samples.
@@ -107,11 +107,15 @@ pub struct Recorded {
     /// Bytes of each cgroup that were dirty, descendants included, at each sample at which that changed. Empty where these are
     /// too many.
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
+    /// The same of bytes of files that were mapped.
+    pub mapped: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
     /// Whether there were more intervals than are kept: the twin covers the first of them.
     pub is_cut: bool,
+    /// Bytes that each process moved in each cgroup: at its end it is in another one for a moment.
+    homes: BTreeMap<EntityId, BTreeMap<Option<EntityId>, u64>>,
     last: BTreeMap<EntityId, (Nanos, ProcessRow)>,
     intervals: usize,
-    levels: usize,
+    levels: [usize; 2],
     /// Counters of processes that are gone, by the process that reaps them.
     left: BTreeMap<u32, Did>,
 }
@@ -126,18 +130,36 @@ impl Recorded {
         recorded
     }
 
-    fn push_dirty(&mut self, sample: &Sample) {
-        for (id, row) in sample.cgroups.rows() {
-            let Some(dirty) = row.file_dirty.filter(|_| self.levels < LEVELS_MAX) else { continue };
-            let levels = self.dirty.entry(*id).or_default();
-            if levels.last().is_none_or(|(_, last)| *last != dirty.0) {
-                levels.push((sample.time.monotonic, dirty.0));
-                self.levels += 1;
-            }
+    /// The cgroup in which a process did most of what it did; that of its last description where it did nothing.
+    pub(crate) fn home(&self, id: &EntityId) -> Option<EntityId> {
+        let most = self.homes.get(id).and_then(|homes| homes.iter().max_by_key(|(_, moved)| **moved));
+        match (most, self.window.entities.get(id)) {
+            (Some((cgroup, _)), _) => *cgroup,
+            (None, Some(Entity::Process { cgroup, .. })) => *cgroup,
+            _ => None,
         }
-        if self.levels >= LEVELS_MAX {
-            // Levels of a part of the time would be told for all of it.
+    }
+
+    fn push_levels(&mut self, sample: &Sample) {
+        let push = |into: &mut BTreeMap<EntityId, Vec<(Nanos, u64)>>, count: &mut usize, id, bytes: Option<Bytes>| {
+            let Some(bytes) = bytes.filter(|_| *count < LEVELS_MAX) else { return };
+            let levels = into.entry(id).or_default();
+            if levels.last().is_none_or(|(_, last)| *last != bytes.0) {
+                levels.push((sample.time.monotonic, bytes.0));
+                *count += 1;
+            }
+        };
+        let [dirty, mapped] = &mut self.levels;
+        for (id, row) in sample.cgroups.rows() {
+            push(&mut self.dirty, dirty, *id, row.file_dirty);
+            push(&mut self.mapped, mapped, *id, row.file_mapped);
+        }
+        // Levels of a part of the time would be told for all of it.
+        if *dirty >= LEVELS_MAX {
             self.dirty.clear();
+        }
+        if *mapped >= LEVELS_MAX {
+            self.mapped.clear();
         }
     }
 
@@ -149,7 +171,9 @@ impl Recorded {
         let first = self.window.first_at.map_or(now, |first| first.monotonic);
         self.bury(sample);
         for (id, row) in sample.processes.rows() {
-            let known = self.last.insert(*id, (now, row.clone()));
+            let known = self.last.remove(id);
+            let kept = known.as_ref().map_or_else(|| row.clone(), |(_, before)| filled(row, before));
+            self.last.insert(*id, (now, kept));
             let before = match known {
                 Some(before) => before,
                 // Born since the recording began: its counters started from zero.
@@ -176,6 +200,11 @@ impl Recorded {
                 continue;
             }
             self.intervals += 1;
+            if let Some(Entity::Process { cgroup, .. }) = self.window.entities.get(id) {
+                let moved = did.wchar.saturating_add(did.dirtied).saturating_add(did.read);
+                let home = self.homes.entry(*id).or_default().entry(*cgroup).or_default();
+                *home = home.saturating_add(moved);
+            }
             self.processes.entry(*id).or_default().push(did);
         }
     }
@@ -207,6 +236,25 @@ impl Recorded {
     }
 }
 
+/// A row whose missing readings are those of an earlier one: of a process that sleeps, a recorder reads only some files.
+fn filled(row: &ProcessRow, before: &ProcessRow) -> ProcessRow {
+    ProcessRow {
+        wchar: row.wchar.or(before.wchar),
+        syscw: row.syscw.or(before.syscw),
+        write_bytes: row.write_bytes.or(before.write_bytes),
+        read_bytes: row.read_bytes.or(before.read_bytes),
+        syscr: row.syscr.or(before.syscr),
+        cancelled_write_bytes: row.cancelled_write_bytes.or(before.cancelled_write_bytes),
+        minflt: row.minflt.or(before.minflt),
+        majflt: row.majflt.or(before.majflt),
+        cminflt: row.cminflt.or(before.cminflt),
+        children_time: row.children_time.or(before.children_time),
+        blkio_delay: row.blkio_delay.or(before.blkio_delay),
+        ppid: row.ppid.or(before.ppid),
+        ..row.clone()
+    }
+}
+
 /// Whether a process waited for children.
 fn has_reaped(before: &ProcessRow, now: &ProcessRow) -> bool {
     let grew = |before: Option<u64>, now: Option<u64>| before.zip(now).is_some_and(|(before, now)| now > before);
@@ -227,7 +275,7 @@ fn born(facts: Option<&HostFacts>, entity: Option<&Entity>) -> Option<Nanos> {
 
 /// The counters of a process that has done nothing.
 fn zero() -> ProcessRow {
-    use floodline_record::units::{Bytes, Count};
+    use floodline_record::units::Count;
     ProcessRow {
         wchar: Some(Bytes(0)),
         syscw: Some(Count(0)),
@@ -250,7 +298,7 @@ impl Sink for Recorded {
     fn record(&mut self, record: &Record) -> Result<(), Infallible> {
         self.window.record(record)?;
         if let Record::Sample(sample) = record {
-            self.push_dirty(sample);
+            self.push_levels(sample);
             self.push(sample);
         }
         Ok(())

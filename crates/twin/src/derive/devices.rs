@@ -5,7 +5,7 @@
 use super::names;
 use crate::provenance::Notes;
 use crate::{Ceiling, TwinError};
-use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval};
+use floodline_analysis::diagnose::device::{self, Basis, Device as Seen, Interval, Speed};
 use floodline_record::facts::{BlockDevice, Mount as Mounted, Stack};
 use floodline_record::id::DevId;
 use floodline_record::sample::DiskRow;
@@ -136,8 +136,12 @@ fn device(window: &Window, seen: &Seen<'_>, name: &str, key: &str, notes: &mut N
     notes.measured(format!("{key}.size"), "size of the device, at least 1 GiB");
     let is_turning = facts.and_then(|facts| facts.rotational).unwrap_or(false);
     let intervals = seen.intervals();
-    let bandwidth = seen.write_bandwidth().filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
-    let iops = seen.small_write_iops().filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
+    let saturated =
+        |speed: Option<Speed>| speed.filter(|speed| speed.basis == Basis::Saturated).map(|speed| speed.value);
+    let bandwidth = saturated(seen.write_bandwidth());
+    let bandwidth = bandwidth.filter(|ceiling| !is_exceeded(&intervals, *ceiling, Interval::write_rate));
+    let iops = saturated(seen.small_write_iops());
+    let iops = iops.filter(|ceiling| !is_exceeded(&intervals, *ceiling, |interval| interval.writes / interval.seconds));
     let busy = bandwidth.is_none().then(|| while_busy(&intervals)).flatten();
     let read = read_bandwidth(&intervals);
     let rate = |value: f64| Some(ByteRate(BytesPerSecond((value as u64).max(1))));
@@ -220,6 +224,17 @@ fn blank() -> Device {
         bdi: BdiKnobs::default(),
         queue: QueueKnobs::default(),
     }
+}
+
+/// How far above a ceiling a device was, and in how many intervals, that was not even saturated then.
+const EXCEEDED: f64 = 1.5;
+const EXCEEDED_MIN: usize = 2;
+
+/// Whether a device did more than its ceiling while it was not saturated. Then it was something else that held it up, such
+/// as a host that had no time for its guest.
+fn is_exceeded(intervals: &[Interval], ceiling: f64, rate: impl Fn(&Interval) -> f64) -> bool {
+    let above = |interval: &&Interval| !interval.is_saturated() && rate(interval) > EXCEEDED * ceiling;
+    intervals.iter().filter(above).count() >= EXCEEDED_MIN
 }
 
 /// Bytes per busy second in intervals of large writes.

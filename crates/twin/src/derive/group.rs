@@ -118,11 +118,11 @@ impl Group {
         self.total.dirtied() + self.total.read
     }
 
-    /// What its stores to mappings did. One that goes on while all is dirty has faults then, too: each page has its own,
-    /// whatever the size of the folio.
-    pub(super) fn stored(&self, goes_on: bool) -> Stored {
-        let first = self.bins.iter().position(|bin| bin.mapped > 0.0).unwrap_or(self.bins.len());
-        let chosen = self.bins[first..].iter().filter(|bin| bin.mapped > 0.0 || (goes_on && bin.active > 0));
+    /// What its stores to mappings did, by its intervals. One that goes on while all is dirty has faults then, too: each page
+    /// has its own, whatever the size of the folio.
+    pub(super) fn stored(&self, bins: &[Bin], goes_on: bool) -> Stored {
+        let first = bins.iter().position(|bin| bin.mapped > 0.0).unwrap_or(bins.len());
+        let chosen = bins[first..].iter().filter(|bin| bin.mapped > 0.0 || (goes_on && bin.active > 0));
         Stored { faults: chosen.map(|bin| bin.faults).sum(), dirtied: self.total.dirtied() }
     }
 
@@ -166,17 +166,18 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     };
     let mut order: BTreeMap<(String, Vec<u8>), EntityId> = BTreeMap::new();
     for (id, list) in &recorded.processes {
-        let Some(Entity::Process { comm, cgroup, kthread: false, pid, .. }) = window.entities.get(id) else { continue };
+        let Some(Entity::Process { comm, kthread: false, pid, .. }) = window.entities.get(id) else { continue };
+        let cgroup = recorded.home(id);
         if list.iter().all(Did::is_nothing) {
             continue;
         }
-        let key = (cgroups.path(*cgroup).to_owned(), comm.as_bytes().to_vec());
+        let key = (cgroups.path(cgroup).to_owned(), comm.as_bytes().to_vec());
         order.entry(key.clone()).or_insert(*id);
         of_pid.insert(*pid, key.clone());
         let group = found.entry(key).or_insert_with(|| Group {
             comm: comm.as_bytes().to_vec(),
             shown: comm.to_string(),
-            cgroup: *cgroup,
+            cgroup,
             bins: blank(),
             ..Group::default()
         });

@@ -9,6 +9,7 @@ mod group;
 mod machine;
 mod names;
 mod stores;
+mod touched;
 mod workload;
 mod writer;
 

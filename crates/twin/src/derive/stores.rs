@@ -5,6 +5,7 @@
 use super::bursts::{Branch, Burst, arrivals};
 use super::group::{Bin, Group, PAGE, Stored};
 use super::machine::Place;
+use super::touched::Touched;
 use crate::Recorded;
 use crate::provenance::Notes;
 use floodline_analysis::shown::behaviour;
@@ -14,12 +15,20 @@ use floodline_scenario::{Barrier, ByteSize, Frequency, FsType, MmapStore, Step, 
 
 /// Share of the faults that read from a device where a mapped file is not in the page cache.
 const MAJOR_SHARE: f64 = 0.05;
+/// Bytes that such a fault reads, at least. Before 6.0 a store that the kernel let wait counts as major and reads nothing.
+const MAJOR_READ: f64 = PAGE / 2.0;
+/// Bytes of a mapped file outside of cgroups, at most.
+const FILE_MAX: u64 = 256 << 20;
+/// Stores that show by what they map, over those that dirtied, where they are believed.
+const TOUCHES: f64 = 1.15;
 /// Bytes that are dirtied by a fault of a large folio, at least.
 const LARGE_FAULT: f64 = 8192.0;
 /// Bytes that are dirtied by a fault of a folio that no usual readahead makes, at least.
 const BY_WRITE: f64 = 196_608.0;
 /// Bytes of a folio that usual readahead makes.
 const BY_READ: f64 = 131_072.0;
+/// Bytes of the largest folio.
+const FOLIO_MAX: f64 = 2_097_152.0;
 /// Name of the barrier behind which mapped files are on the device.
 pub(super) const PREPARED: &str = "prepared";
 /// Share of the page cache that is dirty at most where stores reach all of a file.
@@ -76,22 +85,51 @@ pub(super) fn mapped(
         );
         span.max.file.filter(|_| !is_root)
     });
+    let copies = group.concurrent().max(1);
+    let touched = Touched::of(group, recorded);
+    let by_touch = || touched.as_ref()?.file(&group.bins, group.part_of_mapped);
+    let bytes = match cache {
+        Some(cache) => {
+            notes.derived(format!("{key}.steps.mmap_store.size"), "page cache of its cgroup");
+            (cache.0 / copies).clamp(1 << 20, 64 << 20)
+        }
+        None => match by_touch() {
+            Some(bytes) => {
+                notes.derived(format!("{key}.steps.mmap_store.size"), "pages that its stores mapped, over its faults");
+                (bytes as u64 / copies).clamp(1 << 20, FILE_MAX)
+            }
+            None => {
+                notes.assumed(format!("{key}.steps.mmap_store.size"), "8 MiB, as journald's files begin");
+                8 << 20
+            }
+        },
+    };
+    let bytes = bytes / 4096 * 4096;
+    let pages_of_all = (bytes * copies) as f64 / PAGE;
+    // Faults are those of other memory, too: what was mapped tells of stores only.
+    let touches = touched.and_then(|touched| touched.stores(&group.bins, pages_of_all, group.part_of_mapped));
+    let bins = touches.as_deref().unwrap_or(&group.bins);
     let levels = Levels::of(group, recorded, cache.map(|cache| cache.0 as f64));
-    let storing = || group.bins.iter().filter(|bin| bin.mapped > 0.0);
+    let storing = || bins.iter().filter(|bin| bin.mapped > 0.0);
     let all_faults: f64 = storing().map(|bin| bin.faults).sum();
-    let major: f64 = storing().map(|bin| bin.major).sum();
+    let is_not_cached = is_read_by_faults(&group.bins);
     // A fault in a folio that is dirty already dirties nothing: where most were, only the others tell of its size.
     let clean = |bin: &Bin| levels.as_ref().map_or(1.0, |levels| levels.clean(bin).0).clamp(CLEAN_MIN, 1.0);
     let in_clean: f64 = storing().map(|bin| bin.faults * clean(bin)).sum();
     let is_hidden = total.mapped < LARGE_FAULT * all_faults && total.mapped >= LARGE_FAULT * in_clean;
-    let faults = if is_hidden { in_clean.max(total.mapped / BY_READ) } else { all_faults }.max(1.0);
+    let faults = match (is_hidden, touches.is_some()) {
+        (true, false) => in_clean.max(total.mapped / BY_READ),
+        (_, true) => in_clean.max(total.mapped / FOLIO_MAX),
+        (false, false) => all_faults,
+    }
+    .max(1.0);
     let per_fault = total.mapped / faults;
     let makes_folios = behaviour(window).is_some_and(|kernel| match place.fs_type {
         FsType::Ext4 => kernel.folios.ext4,
         _ => kernel.folios.xfs_by_readahead || kernel.folios.xfs_by_write,
     });
     let is_large = per_fault >= LARGE_FAULT && makes_folios;
-    let cached = match (major >= MAJOR_SHARE * all_faults, is_large) {
+    let cached = match (is_not_cached, is_large) {
         (true, _) => Cached::Not,
         (false, true) if per_fault >= BY_WRITE => Cached::InFoliosOfWrites,
         (false, true) => Cached::InFoliosOfReads,
@@ -103,38 +141,32 @@ pub(super) fn mapped(
     // Few stores are single ones.
     let pages = if stores >= 20.0 * at_once as f64 { at_once } else { 1 };
     let per_store = total.mapped / stores * pages as f64;
-    let copies = group.concurrent().max(1);
-    let bytes = match cache {
-        Some(cache) => {
-            notes.derived(format!("{key}.steps.mmap_store.size"), "page cache of its cgroup");
-            (cache.0 / copies).clamp(1 << 20, 64 << 20)
-        }
-        None => {
-            notes.assumed(format!("{key}.steps.mmap_store.size"), "8 MiB, as journald's files begin");
-            8 << 20
-        }
-    };
-    let bytes = bytes / 4096 * 4096;
     let rate = format!("{key}.steps.mmap_store.rate");
     let is_held_up = total.waited.max(group.paused) > HELD_UP * window.seconds();
     let levels = levels.as_ref().filter(|levels| !is_held_up && levels.is_all_dirty());
     // Refills tell more than a decay, if there was one.
-    let is_refilled = || group.bins.iter().any(|bin| levels.is_some_and(|levels| levels.clean(bin).1));
-    let unfilled = levels.filter(|_| is_large && !is_refilled());
-    let by_faults = unfilled.and_then(|levels| by_faults(&group.bins, levels, (bytes * copies) as f64 / PAGE));
+    let is_refilled = || bins.iter().any(|bin| levels.is_some_and(|levels| levels.clean(bin).1));
+    let unfilled = levels.filter(|_| is_large && touches.is_none() && !is_refilled());
+    let by_faults = unfilled.and_then(|levels| by_faults(bins, levels, pages_of_all));
     let by_faults = by_faults.map(|stores| Burst { amount: stores.amount * per_fault, ..stores });
+    let all_stores: f64 = bins.iter().map(|bin| bin.faults).sum();
+    let unseen = touches.as_ref().filter(|_| is_large && all_stores >= TOUCHES * all_faults);
     // What hardly a byte shows is not fitted to bytes.
-    let is_fitted = by_faults.is_none() || total.mapped >= bytes as f64;
-    let always = by_faults.or_else(|| refilling(&group.bins, levels?));
-    let goes_on = always.is_some();
-    let bursts = match always {
-        Some(burst) => {
+    let is_fitted = (by_faults.is_none() && unseen.is_none()) || total.mapped >= bytes as f64;
+    let always = by_faults.or_else(|| refilling(bins, levels?));
+    let goes_on = always.is_some() || unseen.is_some();
+    let bursts = match (unseen, always) {
+        (Some(stores), _) => {
+            notes.derived(rate, "pages that it mapped, over the part that was not mapped yet");
+            arrivals(stores, |bin| bin.faults * per_fault, per_store)
+        }
+        (None, Some(burst)) => {
             notes.derived(rate, "faults that dirtied, over the part that was clean: it stores all the time");
             vec![burst]
         }
-        None => {
+        (None, None) => {
             notes.derived(rate, "faults that dirtied, over time");
-            arrivals(&group.bins, |bin| bin.mapped, per_store)
+            arrivals(bins, |bin| bin.mapped, per_store)
         }
     };
     let mapping = MmapStore { file, size: ByteSize(Bytes(bytes)), pages, ..MmapStore::default() };
@@ -157,7 +189,16 @@ pub(super) fn mapped(
         vec![Step::MmapStore(MmapStore { rate, count: Some(count), ..mapping.clone() })]
     };
     let branch = Branch { bursts, unit: per_store, step: Box::new(step) };
-    Some(Mapped { branch, bytes, cached, before, stored: is_fitted.then(|| group.stored(goes_on)) })
+    Some(Mapped { branch, bytes, cached, before, stored: is_fitted.then(|| group.stored(bins, goes_on)) })
+}
+
+/// Whether most faults that count as major read from a device.
+fn is_read_by_faults(bins: &[Bin]) -> bool {
+    let storing = || bins.iter().filter(|bin| bin.mapped > 0.0);
+    let faults: f64 = storing().map(|bin| bin.faults).sum();
+    let major: f64 = storing().map(|bin| bin.major).sum();
+    let read: f64 = storing().filter(|bin| bin.read >= MAJOR_READ * bin.major).map(|bin| bin.major).sum();
+    major >= MAJOR_SHARE * faults && read >= 0.5 * major
 }
 
 /// What of a file is dirty, over time.

@@ -56,11 +56,12 @@ pub(super) fn workload(
     let mut all = groups(recorded, &ground.cgroups);
     all.extend(unattributed(recorded, &all));
     let moved: f64 = all.iter().map(Group::weight).sum();
+    // On a quiet host, many programs write next to nothing each.
+    let is_quiet = moved >= BYTES_MIN && all.iter().all(|group| group.weight() < BYTES_MIN);
+    let least = if is_quiet { PAGE } else { BYTES_MIN.max(moved / 1000.0) };
     let is_kept = |group: &Group| {
         let bytes = group.weight();
-        bytes >= BYTES_MIN.max(moved / 1000.0)
-            || (bytes > 0.0 && group.total.waited > 0.05)
-            || group.syncs_of_others().next().is_some()
+        bytes >= least || (bytes > 0.0 && group.total.waited > 0.05) || group.syncs_of_others().next().is_some()
     };
     let seen = all.len();
     let habits = writer::habits(&all, &ground.places.0, window);
