@@ -7,6 +7,7 @@ mod model;
 mod page;
 mod pairs;
 mod score;
+mod variants;
 
 use crate::{Answer, Failure, Format, note};
 use floodline_analysis::prediction::{Prediction, Setting};
@@ -19,14 +20,15 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use score::{Judged, Noise, judge};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use variants::Variants;
 
 /// Compare predictions with what really happened
 #[derive(clap::Args)]
 #[command(
     name = "predict-truth",
-    after_help = "Pairs are recordings of one scenario and variant on the same machine, of the same duration, that differ in \
-        vm.dirty_* settings, in the kernel, or in the cgroup mode. They were recorded soon after \
-        each other. Each pair counts in both directions, so that changes that make things worse count, too. Pairs that differ in nothing show how much real runs differ from each other.\n\n\
+    after_help = "Pairs are recordings of one workload on the same machine, of the same duration, that differ in settings, or in \
+        the kernel and the cgroup mode. Variants of a scenario are one workload if their tasks are the same. The two were \
+        recorded soon after each other. Each pair counts in both directions, so that changes that make things worse count, too. Pairs that differ in nothing show how much real runs differ from each other.\n\n\
         Example:\n  \
         floodline-dev predict-truth recordings/ > truth.md"
 )]
@@ -37,6 +39,9 @@ pub(crate) struct PredictTruth {
     /// Predict changes of the held-out hosts of fleet-truth instead; the truth is the model
     #[arg(long, conflicts_with_all = ["recordings", "calibrate"])]
     model: bool,
+    /// Folder of scenario files, which tell what differs between variants; may be repeated
+    #[arg(long = "scenarios", value_name = "DIR", default_values = ["scenarios", "scenarios/blind"])]
+    scenarios: Vec<PathBuf>,
     /// Longest time between the two recordings of a pair, in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 20)]
     within: u64,
@@ -78,7 +83,8 @@ impl PredictTruth {
                 Err(why) => note(&why),
             }
         }
-        let Found { changed, repeated, other_speed } = found(&all, self.within);
+        let variants = Variants::of(&self.scenarios)?;
+        let Found { changed, repeated, other_speed } = found(&all, &variants, self.within);
         if changed.is_empty() {
             return Err(Failure::input(
                 "the arguments contain no two recordings of one scenario that differ in a setting",
@@ -112,12 +118,13 @@ struct Found {
     other_speed: usize,
 }
 
-fn found(all: &[One], minutes: u64) -> Found {
+fn found(all: &[One], variants: &Variants, minutes: u64) -> Found {
+    let machine = |one: &One| Some(floodline_twin::of(&one.recorded, &Options::default()).ok()?.scenario.machine);
     let mut found = Found { changed: Vec::new(), repeated: Vec::new(), other_speed: 0 };
     for before in 0..all.len() {
         for after in (0..all.len()).filter(|after| *after != before) {
-            let Some((kind, settings)) = pairs::change(&all[before], &all[after]) else { continue };
-            let is_one = kind == Move::Settings || settings.len() == 1;
+            let Some((kind, settings)) = pairs::change(&all[before], &all[after], variants, machine) else { continue };
+            let is_one = pairs::is_of_one_kind(kind, &settings);
             let is_soon = all[before].began.abs_diff(all[after].began) <= minutes.saturating_mul(60_000_000_000);
             let is_as_fast = pairs::is_as_fast(&all[before], &all[after]);
             let pair = Pair { kind, settings, before, after };
@@ -227,7 +234,7 @@ mod tests {
     #[test]
     fn two_recordings_of_one_scenario_are_a_change_in_both_directions() {
         let all = [one(&[]), one(&[("vm.dirty_background_bytes", "8388608"), ("vm.dirty_bytes", "33554432")])];
-        let Found { changed, repeated, .. } = found(&all, 20);
+        let Found { changed, repeated, .. } = found(&all, &Variants::default(), 20);
         let settings: Vec<Vec<String>> = changed
             .iter()
             .map(|pair| pair.settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect())

@@ -55,10 +55,12 @@ pub(super) fn one(at: usize) -> Result<Judged, String> {
         .filter_map(|part| part.split_once('='))
         .map(|(key, value)| Setting::new(key, value))
         .collect();
-    let kind = match () {
-        () if settings.iter().any(|one| one.key == "cgroup") => Move::Cgroups,
-        () if settings.iter().any(|one| one.key == "kernel") => Move::Kernel,
-        () => Move::Settings,
+    let has = |key: &str| settings.iter().any(|one| one.key == key);
+    let kind = match (has("kernel"), has("cgroup")) {
+        (true, true) => Move::Both,
+        (false, true) => Move::Cgroups,
+        (true, false) => Move::Kernel,
+        (false, false) => Move::Settings,
     };
     let twin = floodline_twin::of(&recorded, &Options::default()).map_err(|error| wrong(&error))?;
     let mut measured = Measured { back_test: Vec::new(), seen: shown::seen(&recorded.window) };
@@ -76,7 +78,7 @@ pub(super) fn one(at: usize) -> Result<Judged, String> {
 
 fn told(kind: &str, shape: &str, kernel: KernelVersion, recorded: Recorded) -> One {
     let (scenario, variant) = (kind.to_owned(), format!("({shape})"));
-    One { scenario, variant, kernel, began: 0, slowdown: None, recorded }
+    One { scenario, variant, is_advised: false, kernel, began: 0, slowdown: None, recorded }
 }
 
 /// Without some samples; `is_kept` is told how many were before each.

@@ -13,15 +13,16 @@ type Kind = (&'static str, fn(&Judged) -> bool);
 /// Heads of the tables.
 const KIND_HEAD: &str = "| change | changes | figures | refused | median error | direction right | inside the interval | findings right |\n\
     |---|---:|---:|---:|---:|---:|---:|---:|\n";
-const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found after, predicted | found after, real |\n\
-    |---|---|---|---:|---:|---:|---:|---:|---|---|\n";
+const PAIR_HEAD: &str = "| scenario | kernel | change | back-test | figures | median error | direction right | inside the interval | found before | found after, predicted | found after, real |\n\
+    |---|---|---|---:|---:|---:|---:|---:|---|---|---|\n";
 
 /// Kinds of changes.
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     ("settings, nothing got worse", |one| one.kind == Move::Settings && !one.is_worse),
     ("settings, something got worse", |one| one.kind == Move::Settings && one.is_worse),
     ("another kernel", |one| one.kind == Move::Kernel),
     ("another cgroup mode", |one| one.kind == Move::Cgroups),
+    ("another cgroup mode and kernel", |one| one.kind == Move::Both),
 ];
 
 /// The page: by kind of change, by figure, then every pair.
@@ -84,10 +85,11 @@ fn pair(text: &mut String, one: &Judged) {
     let real = if one.is_finding_right() { "the same".to_owned() } else { real };
     let _ = writeln!(
         text,
-        "| {name} | {} | {} | {back_test} | {} | {predicted} | {real} |",
+        "| {name} | {} | {} | {back_test} | {} | {} | {predicted} | {real} |",
         one.kernel,
         one.change,
-        cells(&sum)
+        cells(&sum),
+        list(&one.before)
     );
 }
 

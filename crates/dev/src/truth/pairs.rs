@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pairs of recordings of one scenario that differ in settings, kernel or cgroup mode: what really happened before and
+//! Pairs of recordings of one workload that differ in settings, kernel or cgroup mode: what really happened before and
 //! after a change.
 
+use super::variants::{Knobs, Variants, settings};
 use crate::input::Workload;
 use floodline_analysis::prediction::Setting;
 use floodline_record::facts::{CgroupMode, HostFacts};
 use floodline_record::sample::HostRow;
 use floodline_record::version::KernelVersion;
+use floodline_scenario::Machine;
 use floodline_sim::Speed;
 use floodline_twin::Recorded;
 use std::collections::BTreeSet;
@@ -16,6 +18,8 @@ pub(super) struct One {
     pub(super) scenario: String,
     /// Variant, without the mark of a run with other settings.
     pub(super) variant: String,
+    /// Whether it ran with the changes that `doctor` printed.
+    pub(super) is_advised: bool,
     pub(super) kernel: KernelVersion,
     /// When it began, nanoseconds on the wall clock.
     pub(super) began: u64,
@@ -44,44 +48,80 @@ pub(super) enum Move {
     Settings,
     Kernel,
     Cgroups,
+    /// Another kernel with another cgroup mode.
+    Both,
 }
 
 /// What a recording tells; why it is left out.
 pub(super) fn one(recorded: Recorded) -> Result<One, &'static str> {
     let window = &recorded.window;
     let Workload { scenario, variant, kernel, .. } = Workload::of(window)?;
-    let variant = variant.strip_suffix(".advised").unwrap_or(&variant).to_owned();
+    let (variant, is_advised) = match variant.strip_suffix(".advised") {
+        Some(bare) => (bare.to_owned(), true),
+        None => (variant, false),
+    };
     let began = window.first_at.map_or(0, |first| first.wall.0);
     let slowdown = Speed::of(window).map(|speed| speed.slowdown.max(1));
-    Ok(One { scenario, variant, kernel, began, slowdown, recorded })
+    Ok(One { scenario, variant, is_advised, kernel, began, slowdown, recorded })
 }
 
 /// The change from one recording to another, where they are the same workload on the same machine; empty where nothing
-/// changed.
-pub(super) fn change(before: &One, after: &One) -> Option<(Move, Vec<Setting>)> {
+/// changed. `twin_of` makes the machine of a recording's twin.
+pub(super) fn change(
+    before: &One,
+    after: &One,
+    variants: &Variants,
+    twin_of: impl Fn(&One) -> Option<Machine>,
+) -> Option<(Move, Vec<Setting>)> {
     let (from, to) = (&before.recorded.window, &after.recorded.window);
     let (facts_from, facts_to) = (from.facts.as_ref()?, to.facts.as_ref()?);
     let is_near = |one: f64, other: f64, share: f64| (one - other).abs() <= share * one.max(other);
     let is_same = before.scenario == after.scenario
-        && before.variant == after.variant
         && is_near(from.seconds(), to.seconds(), DURATION_SHARE)
-        && is_near(memory(facts_from), memory(facts_to), MEMORY_SHARE)
-        && disks(facts_from) == disks(facts_to);
+        && is_near(memory(facts_from), memory(facts_to), MEMORY_SHARE);
     if !is_same {
         return None;
     }
-    let mut settings = of_memory(&from.host.last, &to.host.last)?;
-    let mut kind = Move::Settings;
-    if before.kernel != after.kernel {
-        settings.push(Setting::new("kernel", after.kernel));
-        kind = Move::Kernel;
+    let knobs = variants.differ(&before.scenario, &before.variant, &after.variant)?;
+    let is_advised = before.is_advised != after.is_advised;
+    if is_advised && variants.has_journal(&before.scenario, &before.variant) {
+        return None;
+    }
+    let is_other_type = knobs.contains("mounts.type");
+    if !is_other_type && disks(facts_from) != disks(facts_to) {
+        return None;
+    }
+    let mut changed = of_memory(&from.host.last, &to.host.last)?;
+    if is_advised || !knobs.is_empty() {
+        let wanted: Option<&Knobs> = (!is_advised).then_some(&knobs);
+        let of_twins = settings(&twin_of(before)?, &twin_of(after)?, wanted)?;
+        // The variants differ in something that the twins do not have.
+        if of_twins.is_empty() && !knobs.is_empty() {
+            return None;
+        }
+        changed.extend(of_twins);
     }
     let is_v2 = |facts: &HostFacts| facts.cgroups.mode == CgroupMode::V2;
-    if is_v2(facts_from) != is_v2(facts_to) {
-        settings.push(Setting::new("cgroup", if is_v2(facts_to) { "v2" } else { "v1" }));
-        kind = Move::Cgroups;
+    let (is_moved, is_other) = (before.kernel != after.kernel, is_v2(facts_from) != is_v2(facts_to));
+    if is_other {
+        changed.push(Setting::new("cgroup", if is_v2(facts_to) { "v2" } else { "v1" }));
     }
-    Some((kind, settings))
+    if is_moved {
+        changed.push(Setting::new("kernel", after.kernel));
+    }
+    let kind = match (is_moved, is_other) {
+        (false, false) => Move::Settings,
+        (true, false) => Move::Kernel,
+        (false, true) => Move::Cgroups,
+        (true, true) => Move::Both,
+    };
+    Some((kind, changed))
+}
+
+/// Whether a change is of one kind only: settings, or kernel and cgroup mode.
+pub(super) fn is_of_one_kind(kind: Move, settings: &[Setting]) -> bool {
+    let is_move = |setting: &Setting| matches!(setting.key.as_str(), "kernel" | "cgroup");
+    kind == Move::Settings || settings.iter().all(is_move)
 }
 
 fn memory(facts: &HostFacts) -> f64 {

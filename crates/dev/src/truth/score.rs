@@ -64,6 +64,8 @@ pub(super) struct Judged {
     pub(super) figures: Vec<Told>,
     /// Figures that were refused because the back-test missed them, or because the demand is not known.
     pub(super) refused: usize,
+    /// Rules that find something before the change.
+    pub(super) before: Vec<&'static str>,
     /// Rules that find something after the change: predicted, and real.
     pub(super) predicted: Vec<&'static str>,
     pub(super) real: Vec<&'static str>,
@@ -128,8 +130,8 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         names.sort_unstable();
         names
     };
+    let found = |one: &One| names(&shown::seen(&one.recorded.window).iter().collect::<Vec<_>>());
     let predicted: Vec<&Seen> = prediction.stay.iter().chain(&prediction.lasting).chain(&prediction.appear).collect();
-    let real = shown::seen(&after.recorded.window);
     Judged {
         scenario: before.scenario.clone(),
         variant: before.variant.clone(),
@@ -140,14 +142,29 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
         back_test_error: prediction.back_test_error,
         figures,
         refused,
+        before: found(before),
         predicted: names(&predicted),
-        real: names(&real.iter().collect::<Vec<_>>()),
+        real: found(after),
     }
 }
 
+/// The change in words of `--set`. Cgroups that get the same limit are counted.
 fn words(pair: &Pair) -> String {
-    let words: Vec<String> = pair.settings.iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-    words.join(" ")
+    let knob =
+        |key: &str| key.starts_with("machine.cgroups.").then(|| key.rsplit('.').next().map(str::to_owned)).flatten();
+    let mut words: Vec<(String, Option<(String, String)>, usize)> = Vec::new();
+    for one in &pair.settings {
+        let kind = knob(&one.key).map(|knob| (knob, one.value.clone()));
+        match words.last_mut() {
+            Some((_, last, more)) if kind.is_some() && *last == kind => *more += 1,
+            _ => words.push((format!("{}={}", one.key, one.value), kind, 0)),
+        }
+    }
+    let told = |(word, _, more): &(String, Option<(String, String)>, usize)| match more {
+        0 => word.clone(),
+        more => format!("{word} and {more} more"),
+    };
+    words.iter().map(told).collect::<Vec<_>>().join(" ")
 }
 
 fn has_changed(figure: &str, least: f64, (now, real): (f64, f64), noise: &Noise) -> bool {
@@ -215,6 +232,7 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
         back_test_error: None,
         figures,
         refused: 0,
+        before: names(before),
         predicted: names(before),
         real: names(after),
     }
