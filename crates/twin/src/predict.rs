@@ -113,7 +113,12 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let (real, invented): (Vec<Seen>, Vec<Seen>) =
         now.seen.iter().cloned().partition(|seen| is_in(&measured.seen, seen));
     let (stay, gone): (Vec<Seen>, Vec<Seen>) = real.into_iter().partition(|seen| is_in(&then.seen, seen));
-    let appear: Vec<Seen> = then.seen.iter().filter(|seen| !is_in(&now.seen, seen)).cloned().collect();
+    let is_new = |seen: &&Seen| match is_in(&now.seen, seen) {
+        true => is_in(&invented, seen) && worsens(seen.rule, &rows),
+        false => true,
+    };
+    let appear: Vec<Seen> = then.seen.iter().filter(is_new).cloned().collect();
+    let invented: Vec<Seen> = invented.into_iter().filter(|seen| !is_in(&appear, seen)).collect();
     let not_reproduced: Vec<&Seen> = measured.seen.iter().filter(|seen| !is_in(&now.seen, seen)).collect();
     let is_lasting = |seen: &&Seen| !is_in(&then.seen, seen) && lasts(seen.rule, &rows);
     let lasting = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
@@ -165,6 +170,16 @@ fn lasts(rule: &str, rows: &[Row]) -> bool {
     let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
     let rests = || rows.iter().filter(|row| names.contains(&row.figure.as_str()));
     rests().any(|row| row.doubt.is_none()) && !rests().any(Row::improves)
+}
+
+/// A figure gets clearly worse if it grows by this factor.
+const WORSE: f64 = 1.25;
+
+/// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
+fn worsens(rule: &str, rows: &[Row]) -> bool {
+    let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
+    let rests = rows.iter().filter(|row| names.contains(&row.figure.as_str()));
+    rests.filter(|row| row.better == Better::Less && row.worsens()).any(|row| row.then > WORSE * row.now)
 }
 
 /// Values of a figure before and after, of the runs that differ in nothing else.
@@ -402,6 +417,15 @@ mod tests {
         let unknown = Row { doubt: Some(Doubt::BackTest), ..wait(2.0) };
         assert!(!lasts("fsync-behind-writeback", &[unknown]), "no figure that it rests on is predicted");
         assert!(!lasts("contradictory-dirty-settings", &[wait(2.0)]), "it rests on no figure");
+    }
+
+    #[test]
+    fn a_finding_that_only_the_twin_shows_appears_if_what_it_rests_on_gets_worse() {
+        let wait = |then| row("durable.longest_wait_seconds", "longest fsync", "seconds", 0.6, then);
+        assert!(worsens("fsync-behind-writeback", &[wait(8.0)]));
+        assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
+        assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
+        assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
     }
 
     #[test]
