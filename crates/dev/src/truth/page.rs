@@ -53,8 +53,8 @@ pub(super) fn markdown((recordings, other_speed): (usize, usize), judged: &[Judg
     let (inside, all) = left_out(judged);
     let _ = writeln!(
         text,
-        "The widths of the intervals were chosen on these changes. Chosen without a scenario, for each in turn, they hold {} of \
-         its figures.\n",
+        "The widths of the intervals are fixed. Chosen on these changes without a scenario, for each in turn, they hold {} of its \
+         figures.\n",
         part(inside, all)
     );
     text.push_str("| figure | figures | median error | direction right | inside the interval | between repeats |\n");
