@@ -3,7 +3,7 @@
 
 use super::Pair;
 use super::pairs::{Move, One};
-use floodline_analysis::prediction::{Prediction, Row, Seen, differ};
+use floodline_analysis::prediction::{Prediction, Row, Seen, Setting, differ};
 use floodline_twin::predict::spread;
 use floodline_twin::shown;
 use serde::Serialize;
@@ -150,21 +150,18 @@ pub(super) fn judge(prediction: &Prediction, pair: &Pair, all: &[One], noise: &N
 
 /// The change in words of `--set`. Cgroups that get the same limit are counted.
 fn words(pair: &Pair) -> String {
-    let knob =
-        |key: &str| key.starts_with("machine.cgroups.").then(|| key.rsplit('.').next().map(str::to_owned)).flatten();
-    let mut words: Vec<(String, Option<(String, String)>, usize)> = Vec::new();
-    for one in &pair.settings {
-        let kind = knob(&one.key).map(|knob| (knob, one.value.clone()));
-        match words.last_mut() {
-            Some((_, last, more)) if kind.is_some() && *last == kind => *more += 1,
-            _ => words.push((format!("{}={}", one.key, one.value), kind, 0)),
-        }
-    }
-    let told = |(word, _, more): &(String, Option<(String, String)>, usize)| match more {
-        0 => word.clone(),
-        more => format!("{word} and {more} more"),
+    let limit = |one: &Setting| {
+        let knob = one.key.strip_prefix("machine.cgroups.")?.rsplit('.').next()?;
+        Some((knob.to_owned(), one.value.clone()))
     };
-    words.iter().map(told).collect::<Vec<_>>().join(" ")
+    let alike = pair.settings.chunk_by(|one, other| limit(one).is_some() && limit(one) == limit(other));
+    let told = alike.filter_map(|settings| {
+        let first = settings.first()?;
+        let more = settings.len() - 1;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Some(format!("{}={}{more}", first.key, first.value))
+    });
+    told.collect::<Vec<_>>().join(" ")
 }
 
 fn has_changed(figure: &str, least: f64, (now, real): (f64, f64), noise: &Noise) -> bool {
