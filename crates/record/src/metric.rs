@@ -87,7 +87,7 @@ pub struct Folded<'a, R> {
 }
 
 /// The largest reading of a counter that is taken for one.
-const COUNTER_MAX: u64 = u64::MAX / 2;
+pub(crate) const COUNTER_MAX: u64 = u64::MAX / 2;
 
 /// Folds one reading into those of its column before it. Returns false for a counter without a growth.
 #[inline]

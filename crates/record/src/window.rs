@@ -3,6 +3,8 @@
 //! largest reading and the growth of every counter; for the machine and its disks the whole series.
 //! Rates are made here and nowhere earlier. Memory does not grow with cgroups × samples.
 
+mod append;
+
 use crate::facts::HostFacts;
 use crate::gap::{Gap, Source};
 use crate::holes::Holes;

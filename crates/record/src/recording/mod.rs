@@ -16,6 +16,8 @@
 //! Every 64th sample stands alone, with the header and the directory repeated before it, so a damaged
 //! frame costs at most the stretch to there. A sample is one write.
 
+#[cfg(test)]
+mod append_tests;
 mod column;
 mod cut;
 mod decode;
