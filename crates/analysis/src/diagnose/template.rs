@@ -8,7 +8,7 @@ use crate::report::{Brief, Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 
-/// See the manual page.
+/// The rule and its manual page.
 const RULE: Rule = Rule {
     name: "blocked-tasks",
     summary: "Many tasks wait for I/O at the same moment",

@@ -14,7 +14,7 @@ use floodline_record::name::Name;
 use floodline_record::sample::BdiRow;
 use floodline_record::units::Nanos;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "buffered-loop-device",
     summary: "A filesystem in a file writes through the page cache twice",

@@ -18,7 +18,7 @@ use floodline_record::name::Name;
 use floodline_record::units::Limit;
 use std::collections::BTreeMap;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "cgroup-writeback-missing",
     summary: "Limits of cgroups that have no effect on buffered writes here",

@@ -14,7 +14,7 @@ use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::units::{Centisecs, Ppm};
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "contradictory-dirty-settings",
     summary: "A writeback setting has no effect, contradicts another one, or has an implausible value",

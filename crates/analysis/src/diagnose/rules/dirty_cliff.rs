@@ -21,7 +21,7 @@ use crate::report::{Evidence, Finding, Severity};
 use floodline_record::gap::Source;
 use floodline_record::human;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "dirty-cliff",
     summary: "More dirty data piles up than the device writes in a second; then all writers wait",

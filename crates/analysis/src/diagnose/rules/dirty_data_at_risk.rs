@@ -11,7 +11,7 @@ use crate::report::{Brief, Evidence, Finding, Severity, Step};
 use floodline_record::gap::Source;
 use floodline_record::human;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "dirty-data-at-risk",
     summary: "Much data exists only in memory: a power cut loses it, and a clean stop waits for it",

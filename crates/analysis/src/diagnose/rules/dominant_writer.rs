@@ -19,7 +19,7 @@ use floodline_record::human;
 use floodline_record::id::EntityId;
 use floodline_record::programs::JOURNALD;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "dominant-writer",
     summary: "One process or cgroup writes more than all others together, and keeps the disk busy",

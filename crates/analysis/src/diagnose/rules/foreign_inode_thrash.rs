@@ -14,7 +14,7 @@ use floodline_record::human;
 /// It rests on nothing else.
 const CONFIRMED: &str = "Every move and every folio was counted where it happened.";
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "foreign-inode-thrash",
     summary: "Two cgroups write the same files, which move between them",

@@ -13,7 +13,7 @@ use floodline_record::id::{Entity, EntityId, Hierarchy};
 use floodline_record::units::Bytes;
 use std::collections::BTreeMap;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "foreign-inode-writeback",
     summary: "Pages of one cgroup are in inodes that another cgroup's flusher writes",

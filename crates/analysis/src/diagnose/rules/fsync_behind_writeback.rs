@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `fsync-behind-writeback`: whoever has to wait for a write waits behind the writeback of others,
-//! because the disk's queue is full of it. A symptom with its sufferers and its causers; told apart from
-//! throttling (idle disks), from direct I/O and from reads. What makes the writeback pile up is
-//! `dirty-cliff` or `dominant-writer`.
+//! Rule `fsync-behind-writeback`: a task that must wait for a write waits behind the writeback of others, because the disk's
+//! queue is full of it. This is a symptom: the finding names the tasks that wait and those that write. It is kept apart from
+//! throttling (idle disks), from direct I/O and from reads. The writeback piles up because of `dirty-cliff` or
+//! `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
 use crate::advise::{step, threshold};
@@ -16,7 +16,7 @@ use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::units::Nanos;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "fsync-behind-writeback",
     summary: "Databases and other callers of fsync wait behind the writeback of others",
@@ -25,7 +25,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Mean time of a write from which whoever waits for one notices, seconds.
+/// Mean time of a write from which its caller notices the wait, seconds.
 const STALL_AWAIT_S: f64 = 0.1;
 /// Seconds of such intervals that are worth a finding.
 const NOTICED_S: f64 = 1.0;
@@ -87,7 +87,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
         ));
     }
     let victims = database::waiting(derived);
-    // Who makes the writeback waits for his own data.
+    // The program that makes the writeback waits for its own data.
     let writers = derived.writers();
     let causer = writer::dominant(writers).map(|(writer, _)| writer.pid);
     let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
@@ -97,7 +97,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
     };
     let felt: Vec<&&Queue<'_>> = full.iter().filter(is_felt).collect();
     let Some(first) = full.first().filter(|_| felt.is_empty() || others.as_ref().is_some_and(Vec::is_empty)) else {
-        return Verdict::Found(felt.iter().map(|queue| finding(derived, queue, &victims, others.as_deref())).collect());
+        let of = |queue| finding(derived, &Felt { queue, victims: &victims, others: others.as_deref() });
+        return Verdict::Found(felt.into_iter().map(|queue| of(queue)).collect());
     };
     let waited = match felt.is_empty() {
         true => format!("tasks waited for I/O {} of that time", human::percent(first.pressure)),
@@ -129,57 +130,94 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     }
 }
 
-fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Database], others: Option<&[Waiter]>) -> Finding {
-    let disk = queue.device.name;
-    // A moment in a long look is no incident, whoever waited.
-    let lasts = queue.slow_s >= LASTS_SHARE * derived.seconds;
-    let is_harm = !victims.is_empty() || others.is_some_and(|others| waiting::is_harm(derived, others));
-    let severity = match (is_harm && lasts, victims.is_empty()) {
+/// A full disk and what waits behind it.
+struct Felt<'a> {
+    queue: &'a Queue<'a>,
+    victims: &'a [Database],
+    /// Traced waits of other programs than the writer; absent without a trace.
+    others: Option<&'a [Waiter]>,
+}
+
+fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
+    let owners = owners(derived, felt.victims);
+    let names: Vec<&str> = owners.iter().map(|(owner, _)| owner.as_str()).collect();
+    let (plan, trade_off) = remedy(derived, felt.queue);
+    Finding {
+        rule: RULE.name,
+        severity: severity(derived, felt),
+        summary: summary(felt),
+        confirmed: synced::behind_others(derived.window),
+        evidence: evidence(derived, felt, &owners),
+        cause: cause(derived, &names),
+        brief: brief(derived, felt, &names),
+        devices: vec![felt.queue.device.name.to_string()],
+        plan,
+        trade_off,
+        ..Finding::default()
+    }
+}
+
+fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
+    // A moment in a long recording is no incident, whatever waited.
+    let lasts = felt.queue.slow_s >= LASTS_SHARE * derived.seconds;
+    let is_harm = !felt.victims.is_empty() || felt.others.is_some_and(|others| waiting::is_harm(derived, others));
+    match (is_harm && lasts, felt.victims.is_empty()) {
         (true, _) => Severity::Critical,
         // Short, not very slow, and no client of a database waits for it.
-        (false, true) if !lasts && queue.await_max_s < LONG_AWAIT_S => Severity::Info,
+        (false, true) if !lasts && felt.queue.await_max_s < LONG_AWAIT_S => Severity::Info,
         _ => Severity::Warning,
-    };
-    let summary = match (victims.first(), others.and_then(<[Waiter]>::first)) {
+    }
+}
+
+fn summary(felt: &Felt<'_>) -> String {
+    let disk = felt.queue.device.name;
+    let (slow, longest) = (human::seconds(felt.queue.slow_s), human::seconds(felt.queue.await_max_s));
+    let waiter = felt.others.and_then(|others| others.first().and_then(|first| Some((first.label(), first.seconds?))));
+    match (felt.victims.first(), waiter) {
         (Some(victim), _) => format!(
-            "{} waits {} of the time behind others' writeback: writes on {disk} take up to {}.",
+            "{} waits {} of the time behind others' writeback: writes on {disk} take up to {longest}.",
             victim.label,
             human::percent(victim.pressure),
-            human::seconds(queue.await_max_s)
         ),
-        (None, Some(waiter)) if waiter.seconds.is_some() => format!(
-            "{} waited {} behind others' writeback: for {}, writes to {disk} took up to {}.",
-            waiter.label(),
-            human::seconds(waiter.seconds.unwrap_or(0.0)),
-            human::seconds(queue.slow_s),
-            human::seconds(queue.await_max_s)
+        (None, Some((waiter, seconds))) => format!(
+            "{waiter} waited {} behind others' writeback: for {slow}, writes to {disk} took up to {longest}.",
+            human::seconds(seconds),
         ),
-        (None, _) => format!(
-            "fsync callers queue behind writeback: for {}, writes to {disk} took up to {}.",
-            human::seconds(queue.slow_s),
-            human::seconds(queue.await_max_s)
-        ),
-    };
+        (None, None) => {
+            format!("fsync callers queue behind writeback: for {slow}, writes to {disk} took up to {longest}.")
+        }
+    }
+}
+
+/// The cgroups that most of the unwritten data belongs to, with their bytes, without those that wait.
+fn owners(derived: &Derived<'_>, victims: &[Database]) -> Vec<(String, u64)> {
     let owned = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
-    let owners = || owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id)).take(3);
-    let causers: Vec<String> = owners().map(|(id, _)| derived.label(*id)).collect();
-    let mut evidence = queue_rows(queue);
-    evidence.extend(victims.iter().take(3).map(|victim| {
+    let others = owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id));
+    others.take(3).map(|(id, bytes)| (derived.label(*id), *bytes)).collect()
+}
+
+fn evidence(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[(String, u64)]) -> Vec<Evidence> {
+    let mut evidence = queue_rows(felt.queue);
+    evidence.extend(felt.victims.iter().take(3).map(|victim| {
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
             .against(database::HURTS)
     }));
-    evidence.extend(others.into_iter().flatten().take(3).filter_map(|waiter| {
+    evidence.extend(felt.others.into_iter().flatten().take(3).filter_map(|waiter| {
         let seconds = waiter.seconds?;
         Some(Evidence::seconds(format!("Waited, {}", waiter.label()), seconds, waiter.source))
     }));
     let cpu = derived.window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / derived.seconds).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));
-    evidence.extend(owners().zip(&causers).map(|((_, bytes), causer)| {
-        Evidence::bytes(format!("Most dirty, {causer}"), *bytes, "memory.stat file_dirty + file_writeback")
+    evidence.extend(owners.iter().map(|(owner, bytes)| {
+        Evidence::bytes(format!("Most dirty, {owner}"), *bytes, "memory.stat file_dirty + file_writeback")
     }));
     evidence.extend(writer_row(derived));
-    let whose = match causers.as_slice() {
+    evidence
+}
+
+fn cause(derived: &Derived<'_>, owners: &[&str]) -> String {
+    let whose = match owners {
         [] => "The counters of cgroups do not show whose data it is.".to_owned(),
         some => format!("Most of what was dirty belongs to {}.", some.join(", ")),
     };
@@ -188,42 +226,30 @@ fn finding(derived: &Derived<'_>, queue: &Queue<'_>, victims: &[Database], other
         Some(false) => " It is not throttling: the machine stayed below its freerun ceiling.",
         None => "",
     };
-    let (plan, trade_off) = remedy(derived, queue);
-    let too_much = derived.is_outrun();
-    let who: Vec<&str> = victims.iter().take(3).map(|victim| victim.label.as_str()).collect();
-    let brief = Brief {
+    format!(
+        "The flusher hands the disk as much as the queue takes at once. An fsync is a few small writes, a journal commit and \
+         a flush of the disk's cache. Each of them queues behind that. The thread that serves clients waits too. \
+         {whose}{throttled}"
+    )
+}
+
+fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
+    let disk = felt.queue.device.name;
+    let whose = match owners {
+        [] => String::new(),
+        some => format!(" Most of the data belongs to {}.", some.join(", ")),
+    };
+    let who: Vec<&str> = felt.victims.iter().take(3).map(|victim| victim.label.as_str()).collect();
+    Brief {
         because: format!(
-            "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it. {}",
-            match causers.as_slice() {
-                [] => String::new(),
-                some => format!("Most of the data belongs to {}.", some.join(", ")),
-            }
-        )
-        .trim_end()
-        .to_owned(),
+            "The kernel hands {disk} a large batch of unwritten data at once. Each fsync waits behind it.{whose}"
+        ),
         who: who.join(", "),
-        expect: match too_much {
+        expect: match derived.is_outrun() {
             true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
             false => "The batches get smaller, and each fsync waits for less.".to_owned(),
         },
         costs: "Pages that are rewritten often are written more often.".to_owned(),
-    };
-    Finding {
-        rule: RULE.name,
-        severity,
-        summary,
-        confirmed: synced::behind_others(derived.window),
-        evidence,
-        cause: format!(
-            "The flusher hands the disk as much as the queue takes at once. An fsync is a few small writes, a journal \
-             commit and a flush of the disk's cache. Each of them queues behind that. The thread that serves clients \
-             waits too. {whose}{throttled}"
-        ),
-        brief,
-        devices: vec![disk.to_string()],
-        plan,
-        trade_off,
-        ..Finding::default()
     }
 }
 

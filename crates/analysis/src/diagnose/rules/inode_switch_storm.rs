@@ -16,7 +16,7 @@ use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::units::Nanos;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "inode-switch-storm",
     summary: "Removed cgroups make kworkers move their cached inodes, which can burn whole CPUs",

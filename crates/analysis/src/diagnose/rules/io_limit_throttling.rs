@@ -16,7 +16,7 @@ use floodline_record::sample::{CgroupIoRow, ProcessRow};
 use floodline_record::units::Limit;
 use floodline_record::window::Span;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "io-limit-throttling",
     summary: "A cgroup is at its own I/O limit, and its tasks wait although the disk has room",

@@ -17,7 +17,7 @@ use floodline_record::gap::{Gap, Source};
 use floodline_record::human;
 use floodline_record::name::Name;
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "overlay-umount-flush",
     summary: "Unmounting an overlay will first write out the whole filesystem that carries it",

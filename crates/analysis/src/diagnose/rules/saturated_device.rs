@@ -14,7 +14,7 @@ use floodline_record::gap::Source;
 use floodline_record::human;
 use floodline_record::id::{Entity, EntityId};
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "saturated-device",
     summary: "A disk is overloaded, and not by writeback: reads, direct I/O or fsyncs fill it",

@@ -23,7 +23,7 @@ use floodline_record::human;
 use measured::Measured;
 use starved::{Candidates, Starved};
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "starved-dirty-budget",
     summary: "A dirty setting divided over cgroups leaves each too little to hold what it rewrites",

@@ -25,7 +25,7 @@ const AT_SHARE: f64 = 0.5;
 /// It rests on nothing else.
 const CONFIRMED: &str = "Every pause was counted where it happened, with the limit that caused it.";
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "strictlimit-throttling",
     summary: "Writers are paused by the strict limit of one device",

@@ -12,7 +12,7 @@ use floodline_record::human;
 use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Pages};
 
-/// See the manual page.
+/// The rule and its manual page.
 pub const RULE: Rule = Rule {
     name: "wrapped-dirty-counter",
     summary: "A counter of dirty pages or a threshold has an impossible value: a kernel bug",
