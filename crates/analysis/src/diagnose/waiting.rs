@@ -6,6 +6,7 @@
 use super::derived::Derived;
 use super::device::Device;
 use super::{cgroup, synced, throttle};
+use crate::report::Evidence;
 use floodline_record::id::{DevId, Entity, EntityId};
 use floodline_record::name::Name;
 use floodline_record::record::What;
@@ -46,6 +47,11 @@ impl Waiter {
     /// The name with the process id, as `redis-server[812]`.
     pub fn label(&self) -> String {
         format!("{}[{}]", self.comm, self.pid)
+    }
+
+    /// How long it waited, as evidence.
+    pub fn evidence(&self) -> Option<Evidence> {
+        Some(Evidence::seconds(format!("Waited, {}", self.label()), self.seconds?, self.source))
     }
 }
 

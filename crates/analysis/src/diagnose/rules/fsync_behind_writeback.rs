@@ -202,10 +202,7 @@ fn evidence(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[(String, u64)]) ->
         Evidence::share(format!("Time {} waited", victim.label), victim.pressure, "io.pressure some of its cgroup")
             .against(database::HURTS)
     }));
-    evidence.extend(felt.others.into_iter().flatten().take(3).filter_map(|waiter| {
-        let seconds = waiter.seconds?;
-        Some(Evidence::seconds(format!("Waited, {}", waiter.label()), seconds, waiter.source))
-    }));
+    evidence.extend(felt.others.into_iter().flatten().take(3).filter_map(Waiter::evidence));
     let cpu = derived.window.host.growth.psi_cpu_some.map(|time| (time.as_secs_f64() / derived.seconds).min(1.0));
     evidence
         .extend(cpu.map(|share| Evidence::share("Time with a task waiting for CPU", share, "/proc/pressure/cpu some")));

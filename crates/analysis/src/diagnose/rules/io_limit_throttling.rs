@@ -224,10 +224,7 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
         pressure
             .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),
     );
-    evidence.extend(waiters.iter().take(3).filter_map(|waiter| {
-        let seconds = waiter.seconds?;
-        Some(Evidence::seconds(format!("Waited, {}", waiter.label()), seconds, waiter.source))
-    }));
+    evidence.extend(waiters.iter().take(3).filter_map(Waiter::evidence));
     Some(Finding {
         rule: RULE.name,
         severity,

@@ -95,6 +95,38 @@ fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
     causers
 }
 
+fn evidence(
+    disk: &Device<'_>,
+    load: &Load,
+    pressure: f64,
+    (kind, causers): (Kind, &[Causer]),
+    others: Option<&[Waiter]>,
+) -> Vec<Evidence> {
+    let per_second = |count: f64| count / load.seconds;
+    let mut evidence = vec![
+        Evidence::share(format!("{} busy, part of the window", disk.name), load.share, "/proc/diskstats io_time")
+            .against(LASTS_SHARE),
+        Evidence::per_second("Reads while busy", per_second(load.reads), "/proc/diskstats reads"),
+        Evidence::per_second("Writes while busy", per_second(load.writes), "/proc/diskstats writes"),
+        Evidence::rate("Read while busy", per_second(load.read_bytes), "/proc/diskstats read"),
+        Evidence::rate("Written while busy", per_second(load.written_bytes), "/proc/diskstats written"),
+        Evidence::share("Part of it that is writeback", load.writeback_share, "/proc/vmstat nr_written ÷ written")
+            .against(0.5),
+        Evidence::seconds("Mean time of a write while busy", load.write_await_s, "/proc/diskstats write_time ÷ writes")
+            .against(SLOW_S),
+        Evidence::share("Busy time with a task waiting", pressure, "/proc/pressure/io some").against(FELT_PRESSURE),
+    ];
+    evidence.extend(causers.iter().take(3).map(|causer| {
+        let (what, source) = match kind {
+            Kind::Reads => ("Read", "/proc/PID/io read_bytes"),
+            _ => ("Written", "/proc/PID/io write_bytes"),
+        };
+        Evidence::bytes(format!("{what} by {}", causer.label), causer.bytes, source)
+    }));
+    evidence.extend(others.into_iter().flatten().take(3).filter_map(Waiter::evidence));
+    evidence
+}
+
 fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Finding> {
     let pressure = load.pressure?;
     let kind = load.kind();
@@ -125,31 +157,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
         human::percent(load.share),
         who.as_ref().map(|who| format!("; {who}")).unwrap_or_default(),
     );
-    let per_second = |count: f64| count / load.seconds;
-    let mut evidence = vec![
-        Evidence::share(format!("{} busy, part of the window", disk.name), load.share, "/proc/diskstats io_time")
-            .against(LASTS_SHARE),
-        Evidence::per_second("Reads while busy", per_second(load.reads), "/proc/diskstats reads"),
-        Evidence::per_second("Writes while busy", per_second(load.writes), "/proc/diskstats writes"),
-        Evidence::rate("Read while busy", per_second(load.read_bytes), "/proc/diskstats read"),
-        Evidence::rate("Written while busy", per_second(load.written_bytes), "/proc/diskstats written"),
-        Evidence::share("Part of it that is writeback", load.writeback_share, "/proc/vmstat nr_written ÷ written")
-            .against(0.5),
-        Evidence::seconds("Mean time of a write while busy", load.write_await_s, "/proc/diskstats write_time ÷ writes")
-            .against(SLOW_S),
-        Evidence::share("Busy time with a task waiting", pressure, "/proc/pressure/io some").against(FELT_PRESSURE),
-    ];
-    evidence.extend(causers.iter().take(3).map(|causer| {
-        let (what, source) = match kind {
-            Kind::Reads => ("Read", "/proc/PID/io read_bytes"),
-            _ => ("Written", "/proc/PID/io write_bytes"),
-        };
-        Evidence::bytes(format!("{what} by {}", causer.label), causer.bytes, source)
-    }));
-    evidence.extend(others.iter().flatten().take(3).filter_map(|waiter| {
-        let name = format!("Waited, {}", waiter.label());
-        waiter.seconds.map(|seconds| Evidence::seconds(name, seconds, waiter.source))
-    }));
+    let evidence = evidence(disk, load, pressure, (kind, &causers), others.as_deref());
     let most = match causers.as_slice() {
         [] => "No counter shows which process does it.".to_owned(),
         [one] => format!("{} does all of it.", one.label),

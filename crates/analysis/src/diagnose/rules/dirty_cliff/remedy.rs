@@ -34,10 +34,38 @@ pub(super) fn finish(
     evidence: Vec<Evidence>,
     pile: Pile,
 ) -> Finding {
-    let Pile { by_operations, speed, rate, trigger, is_traced } = pile;
+    let is_too_fast = !pile.by_operations && pile.rate > pile.speed.value;
+    let is_of_one = is_of_one(derived, pile.by_operations);
+    let (cause, plain) = woken_by(derived, pile.trigger);
+    let (likely, throttled) = (likely(derived, &pile), throttled(derived));
+    let faster = match is_too_fast {
+        true => {
+            " Programs dirty more than the device writes. Then no setting helps fsync: the disk is full either way."
+        }
+        false => "",
+    };
+    let (plan, trade_off) = match is_of_one {
+        true => (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned()),
+        false => remedy(derived, pile.by_operations, pile.speed),
+    };
+    Finding {
+        rule: RULE.name,
+        severity,
+        summary,
+        evidence,
+        cause: format!("{cause}.{likely}{throttled}{faster}"),
+        brief: brief(plain, is_of_one, is_too_fast),
+        plan,
+        trade_off,
+        ..Finding::default()
+    }
+}
+
+/// What woke the flusher, for the evidence and for the first screen.
+fn woken_by(derived: &Derived<'_>, trigger: Option<Trigger>) -> (&'static str, &'static str) {
     let reached = derived.dirty.peak.zip(derived.dirty.background_threshold);
     let was_reached = |(peak, background): (Bytes, Bytes)| peak.0 as f64 >= 0.95 * background.0 as f64;
-    let (cause, plain) = match trigger {
+    match trigger {
         Some(Trigger::Asked) => (
             "Neither the amount nor the age of the dirty data was enough to wake the flusher: a sync, an fsync of a \
              large file or an unmount asked for it",
@@ -57,65 +85,48 @@ pub(super) fn finish(
              has expired",
             "The kernel writes nothing until the data are old enough, and then all of it",
         ),
-    };
-    // By level and age alone another cause is possible.
-    let likely = match trigger {
-        Some(_) if !is_traced && derived.window.traced.contains("flusher") => {
+    }
+}
+
+/// How certain the trigger is: level and age alone allow another one.
+fn likely(derived: &Derived<'_>, pile: &Pile) -> &'static str {
+    match pile.trigger {
+        Some(_) if !pile.is_traced && derived.window.traced.contains("flusher") => {
             " Amount and age make this likely. The flusher itself wrote too little of it to be the reason."
         }
-        Some(_) if !is_traced => {
+        Some(_) if !pile.is_traced => {
             " Amount and age make this likely. Only a trace shows what woke the flusher: floodline doctor --trace on."
         }
         _ => "",
-    };
-    // Counted where it was traced, otherwise what the level allows.
+    }
+}
+
+/// Whether writers were throttled: counted where it was traced, otherwise what the level allows.
+fn throttled(derived: &Derived<'_>) -> &'static str {
     let paused = throttle::total(derived.window, None).map(|pauses| pauses.count > 0);
-    let throttled = match paused.or(derived.dirty.can_have_throttled) {
+    match paused.or(derived.dirty.can_have_throttled) {
         Some(false) => " vm.dirty_ratio is not to blame: no writer was throttled by it.",
         Some(true) if paused.is_some() => " Some writers were paused in dirty throttling too.",
         Some(true) => " Writers were over the freerun ceiling too and were throttled.",
         None => "",
+    }
+}
+
+fn brief(plain: &str, is_of_one: bool, is_too_fast: bool) -> Brief {
+    let expect = match (is_of_one, is_too_fast) {
+        (true, _) => {
+            "No setting makes a program write less. Let it write less or in larger pieces, move its files to another disk, \
+             or set MemoryHigh= for its unit."
+        }
+        (false, true) => "More is written than the disk can take: the waits get shorter but do not end.",
+        (false, false) => "The disk writes small pieces early instead of one large piece late. The waits get short.",
     };
-    let too_fast = !by_operations && rate > speed.value;
-    let faster = if too_fast {
-        " Programs dirty more than the device writes. Then no setting helps fsync: the disk is full either way."
-    } else {
-        ""
-    };
-    let one_writer = is_of_one(derived, by_operations);
-    let (plan, trade_off) = match one_writer {
-        true => (Vec::new(), "No setting of vm cures it: see dominant-writer, which names what helps.".to_owned()),
-        false => remedy(derived, by_operations, speed),
-    };
-    let brief = Brief {
+    let costs = if is_of_one { "" } else { "Pages that are rewritten often are written more often." };
+    Brief {
         because: format!("{plain}. They go to the disk in one piece, and every other write waits behind it."),
         who: String::new(),
-        expect: match too_fast {
-            _ if one_writer => {
-                "No setting makes a program write less. Let it write less or in larger pieces, move its \
-                                files to another disk, or set MemoryHigh= for its unit."
-                    .to_owned()
-            }
-            true => "More is written than the disk can take: the waits get shorter but do not end.".to_owned(),
-            false => {
-                "The disk writes small pieces early instead of one large piece late. The waits get short.".to_owned()
-            }
-        },
-        costs: match one_writer {
-            true => String::new(),
-            false => "Pages that are rewritten often are written more often.".to_owned(),
-        },
-    };
-    Finding {
-        rule: RULE.name,
-        severity,
-        summary,
-        evidence,
-        cause: format!("{cause}.{likely}{throttled}{faster}"),
-        brief,
-        plan,
-        trade_off,
-        ..Finding::default()
+        expect: expect.to_owned(),
+        costs: costs.to_owned(),
     }
 }
 
