@@ -135,13 +135,13 @@ truth:
 	mv target/predict.md docs/predict.md; \
 	else echo 'make truth: $(VALIDATE) has no recordings: floodline lab advise makes some' >&2; fi
 
-# Does what doctor prints help? Each incident as it is and with the printed changes, into docs/advice.md.
+# Does what doctor prints help? Each incident and each sick machine of scenarios/blind/on-kernels.txt, as it is and with the
+# printed changes, into docs/advice.md.
 ADVICE_KERNELS := 6.1,6.12.43,6.12,7.2
 ADVICE_SCENARIOS := starved-budget dirty-cliff slow-disk-journal overlay-umount inode-switch-storm
 advice: packages build
 	@{ sed '/^<!-- measured -->$$/q' docs/advice.md; echo; \
-	target/release/floodline lab advise $(ADVICE_SCENARIOS:%=scenarios/%.toml) --kernels $(ADVICE_KERNELS) \
-	--format markdown $(LAB_ARGS); } > target/advice.md || [ $$? = 1 ]
+	.ci/advice target/release/floodline "$(ADVICE_SCENARIOS)" $(ADVICE_KERNELS) $(LAB_ARGS); } > target/advice.md || [ $$? = 1 ]
 	mv target/advice.md docs/advice.md
 
 # What an operator does on a sick host, for each incident, in guests that boot Debian with systemd: the commands that doctor and
