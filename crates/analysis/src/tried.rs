@@ -67,6 +67,34 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
 }
 
+/// Writes into a plan that waits for a reboot what the twin showed of it: another kernel, or cgroups of version 2. Nothing is
+/// withheld, since a limit that holds at last makes tasks wait, as it should.
+pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
+    let rows = || prediction.rows.iter().filter(|row| LEADS.contains(&row.figure.as_str()));
+    let error = prediction.back_test_error;
+    if prediction.is_cut || !rows().any(|row| row.doubt.is_none() && row.is_measured) {
+        let off = error.map_or_else(String::new, |error| format!(" by {}", human::percent(error)));
+        return arithmetic_only(plan, format!("the twin misses this recording{off}"));
+    }
+    let sentences = |of: fn(&Row) -> bool| rows().filter(|row| of(row)).take(2).map(Row::sentence).collect::<Vec<_>>();
+    let (better, mut worse) = (sentences(Row::improves), sentences(Row::worsens));
+    worse.extend(prediction.appear.first().map(|seen| format!("{} appears", seen.rule)));
+    let verdict = match (worse.is_empty(), better.is_empty()) {
+        (false, true) => "harms",
+        (_, false) => "helps",
+        (true, true) => "does_not_help",
+    };
+    plan.expect.push(match better.as_slice() {
+        [] => "Here, by a twin of this host: nothing gets better.".to_owned(),
+        some => format!("Here: {}.", some.join("; ")),
+    });
+    if !worse.is_empty() {
+        plan.costs.insert(0, format!("Here: {}.", worse.join("; ")));
+    }
+    plan.tried =
+        Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld: Vec::new() });
+}
+
 /// Takes the steps of a plan that was withheld from the findings too: what no screen prints as a change, no detail lists as
 /// one. A later change, such as of the kernel, was not tried and stays.
 pub fn withhold(report: &mut Report) {
@@ -131,6 +159,29 @@ mod tests {
         };
         tried(&mut plan, &prediction);
         plan
+    }
+
+    #[test]
+    fn what_a_reboot_costs_is_said_and_nothing_is_withheld() {
+        let later = |rows: Vec<Row>| {
+            let mut plan =
+                Plan { later: vec!["Reboot.".to_owned()], rules: vec!["cgroup-writeback-missing"], ..Plan::default() };
+            let kernel = KernelVersion::new(5, 10, 0);
+            tried_later(
+                &mut plan,
+                &Prediction { rows, back_test_error: Some(0.1), ..Prediction::new(Vec::new(), kernel) },
+            );
+            plan
+        };
+        let holds = later(vec![row(WAIT, 0.0, 21.0, None)]);
+        assert_eq!(holds.costs, ["Here: longest fsync 0 s → about 21 s."]);
+        assert_eq!(holds.tried.map(|tried| tried.verdict), Some("harms"));
+        assert_eq!(holds.later, ["Reboot."]);
+        let helps = later(vec![row(WAIT, 3.1, 0.3, None)]);
+        assert_eq!(helps.expect, ["Here: longest fsync 3.10 s → about 300 ms."]);
+        assert!(helps.costs.is_empty(), "{:?}", helps.costs);
+        let unknown = later(vec![row(WAIT, 3.1, 0.3, Some(Doubt::BackTest))]);
+        assert!(unknown.arithmetic_only.is_some() && unknown.tried.is_none());
     }
 
     #[test]

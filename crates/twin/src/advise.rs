@@ -264,51 +264,9 @@ impl<'a> Search<'a> {
         let harm = prediction.as_ref().and_then(|prediction| prediction.appear.first()).map(|seen| seen.rule);
         let small = gain_share.is_none_or(|gain| gain <= error_share);
         let chosen = found.map(|(at, _, _)| at).filter(|_| !small && !unclear && harm.is_none());
-        let share = |share: f64| human::percent(share);
-        let headline = match (found, chosen) {
-            (_, Some(at)) => {
-                let (best, as_is) = (&tried[at], &tried[0]);
-                let settings = self.tried.get(at).map_or(&[][..], |(candidate, _)| &candidate.settings);
-                let changed: Vec<String> =
-                    changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
-                format!("Set {}: {}.", changed.join(" "), effect(goal, best, as_is))
-            }
-            (None, _) => format!("Leave it as it is: no other setting serves {} better here.", goal.name()),
-            (Some(_), _) if unclear => {
-                "No advice: the demand of throttled writers is not known. Record with --trace on.".to_owned()
-            }
-            (Some((_, best, _)), _) if harm.is_some() => {
-                format!("Leave it as it is: with {} a new finding appears, {}.", best.label, harm.unwrap_or_default())
-            }
-            (Some((_, best, _)), _) => format!(
-                "Leave it as it is: {} is better by {}, which is less than the error of the twin ({}).",
-                best.label,
-                share(gain_share.unwrap_or(0.0).max(0.0)),
-                share(error_share)
-            ),
-        };
-        let mut notes = Vec::new();
-        let simulated: Vec<_> =
-            measured.back_test.iter().filter(|one| !one.name.starts_with("budget.")).cloned().collect();
-        let missed = crate::backtest::median_error(&simulated);
-        if chosen.is_none() && missed > crate::backtest::MISS_MAX {
-            notes.push(format!(
-                "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
-                share(missed)
-            ));
-        }
-        let breaking = tried.iter().filter(|one| one.breaks.is_some()).count();
-        if breaking > 0 {
-            notes.push(format!(
-                "{} a constraint: at most {} at risk, no write call over {}{}.",
-                human::plural(breaking as u64, "candidate breaks", "candidates break"),
-                human::bytes(constraints.at_risk_bytes),
-                human::seconds(constraints.pause_seconds),
-                constraints
-                    .smallest_budget_bytes
-                    .map_or_else(String::new, |bytes| { format!(", no cgroup limit below {}", human::bytes(bytes)) })
-            ));
-        }
+        let weighed = Weighed { best: found.map(|(at, ..)| at), chosen, unclear, harm, gain_share, error_share };
+        let headline = self.headline(&tried, &weighed);
+        let notes = notes(measured, &tried, &constraints, chosen.is_some());
         let plan = chosen.and_then(|at| self.tried.get(at)).map(|(candidate, _)| {
             plan(self.window, &candidate.settings, prediction.as_ref(), measured, constraints.pause_seconds)
         });
@@ -329,6 +287,74 @@ impl<'a> Search<'a> {
             notes,
         }
     }
+
+    /// The advice in one sentence.
+    fn headline(&self, tried: &[Tried], weighed: &Weighed) -> String {
+        let goal = self.wanted.goal;
+        let best = weighed.best.and_then(|at| tried.get(at));
+        match (best, weighed.chosen, weighed.harm) {
+            (_, Some(at), _) => {
+                let settings = self.tried.get(at).map_or(&[][..], |(candidate, _)| &candidate.settings);
+                let changed: Vec<String> =
+                    changed(self.window, settings).iter().map(|one| format!("{}={}", one.key, one.value)).collect();
+                format!("Set {}: {}.", changed.join(" "), effect(goal, &tried[at], &tried[0]))
+            }
+            (None, None, _) => format!("Leave it as it is: no other setting serves {} better here.", goal.name()),
+            (Some(_), None, _) if weighed.unclear => {
+                "No advice: the demand of throttled writers is not known. Record with --trace on.".to_owned()
+            }
+            (Some(best), None, Some(rule)) => {
+                format!("Leave it as it is: with {} a new finding appears, {rule}.", best.label)
+            }
+            (Some(best), None, None) => format!(
+                "Leave it as it is: {} is better by {}, which is less than the error of the twin ({}).",
+                best.label,
+                human::percent(weighed.gain_share.unwrap_or(0.0).max(0.0)),
+                human::percent(weighed.error_share)
+            ),
+        }
+    }
+}
+
+/// What speaks for the best candidate, and what against it.
+struct Weighed {
+    /// The best candidate, where it is not the host as it is.
+    best: Option<usize>,
+    /// The same, if nothing speaks against it.
+    chosen: Option<usize>,
+    /// Whether the demand is not known well enough to tell the direction.
+    unclear: bool,
+    /// The rule of a finding that would appear.
+    harm: Option<&'static str>,
+    /// By how much the best one is better, and the error of the back-test, as shares.
+    gain_share: Option<f64>,
+    error_share: f64,
+}
+
+/// What holds of an advice: how far the twin is to be believed, and what the constraints excluded.
+fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_chosen: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let simulated: Vec<_> = measured.back_test.iter().filter(|one| !one.name.starts_with("budget.")).cloned().collect();
+    let missed = crate::backtest::median_error(&simulated);
+    if !is_chosen && missed > crate::backtest::MISS_MAX {
+        notes.push(format!(
+            "Not reliable: the twin misses this recording by {} (median). Record for longer, with --trace on.",
+            human::percent(missed)
+        ));
+    }
+    let breaking = tried.iter().filter(|one| one.breaks.is_some()).count();
+    if breaking > 0 {
+        notes.push(format!(
+            "{} a constraint: at most {} at risk, no write call over {}{}.",
+            human::plural(breaking as u64, "candidate breaks", "candidates break"),
+            human::bytes(constraints.at_risk_bytes),
+            human::seconds(constraints.pause_seconds),
+            constraints
+                .smallest_budget_bytes
+                .map_or_else(String::new, |bytes| format!(", no cgroup limit below {}", human::bytes(bytes)))
+        ));
+    }
+    notes
 }
 
 /// Seconds that tasks waited: as their counters say, or as their stalls do where these are longer.

@@ -286,10 +286,16 @@ impl Kept {
 
 /// Tries the plan of a report on a twin before it is printed. Without `kept` the recording could be read only once.
 pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner: &mut impl Runner) {
-    let Some(plan) = report.plan.as_mut().filter(|plan| !plan.now.is_empty()) else { return };
+    let Some(plan) = report.plan.as_mut() else { return };
     let (settings, unknown) = of_steps(&plan.steps);
-    let settings: Vec<_> =
-        settings.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
+    let (moves, settings): (Vec<Setting>, Vec<Setting>) =
+        settings.into_iter().partition(|one| matches!(one.key.as_str(), "kernel" | "cgroup"));
+    // A move takes a reboot: it is tried where nothing else is to be done.
+    let is_move = plan.now.is_empty();
+    let settings = if is_move { moves } else { settings };
+    if is_move && settings.is_empty() {
+        return;
+    }
     let is_part = kept.as_ref().is_some_and(|kept| kept.is_part);
     let studied = match (kept, settings.is_empty()) {
         (_, true) => Err("no command of it is a setting that a twin can make".to_owned()),
@@ -306,6 +312,7 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
         answer.1.ok_or_else(|| "the simulation did not end".to_owned())
     });
     match predicted {
+        Ok(prediction) if is_move => tried::tried_later(plan, &prediction),
         Ok(prediction) => tried::tried(plan, &prediction),
         Err(why) => tried::arithmetic_only(plan, why),
     }

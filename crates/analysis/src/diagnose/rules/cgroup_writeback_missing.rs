@@ -75,6 +75,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         _ => "version 1",
     };
     let cgroups = |count| human::plural(count, "cgroup", "cgroups");
+    let passed = limits::passed(derived, &writes);
     let (severity, fails) = match writes.len() as u64 {
         0 if weighted > 0 => (Severity::Info, format!("Weights of {} do not hold buffered writes", cgroups(weighted))),
         0 => {
@@ -83,7 +84,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         }
         count => {
             // A limit that nobody passes is worth knowing; one that was passed did not do what it is for.
-            let severity = if limits::passed(derived, &writes).is_empty() { Severity::Info } else { Severity::Warning };
+            let severity = if passed.is_empty() { Severity::Info } else { Severity::Warning };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
     };
@@ -100,9 +101,9 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         evidence.push(Evidence::count("Cgroups with a weight of their own", weighted, "io.weight"));
     }
     evidence.extend(limits::rows(derived, &writes));
-    evidence.extend(limits::passed(derived, &writes).into_iter().take(3).map(|(cgroup, rate)| {
-        let name = format!("Dirtied by {}", derived.label(cgroup));
-        Evidence::rate(name, rate, "/proc/PID/io write_bytes of its processes")
+    evidence.extend(passed.iter().take(3).map(|(cgroup, rate)| {
+        let name = format!("Dirtied by {}", derived.label(*cgroup));
+        Evidence::rate(name, *rate, "/proc/PID/io write_bytes of its processes")
     }));
     // What such a cgroup has dirty counts against the whole machine's threshold only.
     let dirty = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
@@ -119,7 +120,14 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
                 "Cgroups are {mode} here. The kernel then cannot tell which cgroup a buffered write belongs to, so write \
                  limits and weights do not reach it."
             ),
-            expect: "After the reboot each cgroup has a limit of unwritten data of its own.".to_owned(),
+            expect: match passed.first() {
+                Some((cgroup, rate)) => format!(
+                    "After the reboot the limits hold. {} dirties {}: its tasks then wait for its limit.",
+                    derived.label(*cgroup),
+                    human::bytes_per_second(*rate)
+                ),
+                None => "After the reboot each cgroup has a limit of unwritten data of its own.".to_owned(),
+            },
             costs: "Small values of vm.dirty_bytes then starve small cgroups. Set ratios before the move.".to_owned(),
             ..Brief::default()
         },

@@ -151,7 +151,40 @@ fn largest_user(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<
     derived.window.processes.iter().filter_map(of).max().map(|(_, pid)| pid)
 }
 
-fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
+impl AtLimit<'_> {
+    /// An amount per second with its unit.
+    fn amount(&self, value: f64) -> String {
+        match self.is_bytes {
+            true => human::bytes_per_second(value),
+            false => format!("{} requests/s", human::number(value)),
+        }
+    }
+
+    /// The file that holds the limit.
+    fn file(&self) -> String {
+        match (self.hierarchy, self.what) {
+            (Hierarchy::V2, what) => format!("io.max {what}"),
+            (_, "wbps") => "blkio.throttle.write_bps_device".to_owned(),
+            (_, "wiops") => "blkio.throttle.write_iops_device".to_owned(),
+            (_, "rbps") => "blkio.throttle.read_bps_device".to_owned(),
+            (_, _) => "blkio.throttle.read_iops_device".to_owned(),
+        }
+    }
+}
+
+/// What waits at a limit while the disk has room.
+struct Held {
+    severity: Severity,
+    /// Part of the window in which the disk was busy.
+    utilisation: f64,
+    /// Part of the window with a task of the cgroup waiting for I/O.
+    pressure: Option<f64>,
+    /// Tasks of the cgroup that waited, without its largest user if others waited too.
+    waiters: Vec<Waiter>,
+}
+
+/// Judges a limit; `None` if nothing waits for it, or if the disk has no room anyway.
+fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
     let utilisation = at.device.utilisation()?;
     if utilisation >= ROOM {
         return None;
@@ -169,7 +202,7 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
     let user = largest_user(derived, at, inside);
     let others: Vec<Waiter> = waiters.iter().filter(|waiter| user != Some(waiter.pid)).cloned().collect();
     let severity = match known {
-        // Who uses the limit up alone waits for it as was meant.
+        // A task that uses the limit up alone waits for it, as was meant.
         Some(_) if others.is_empty() => Severity::Info,
         Some(_) if waiting::is_harm(derived, &others) => Severity::Critical,
         Some(_) => Severity::Warning,
@@ -178,65 +211,25 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
     let waiters = if others.is_empty() { waiters } else { others };
     let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / derived.seconds;
     let is_unexplained = waited.max(pressure.unwrap_or(0.0)) > 2.0 * utilisation + HURTS;
-    if at.used < AT_LIMIT * at.limit as f64 && !is_unexplained {
-        return None;
-    }
-    let who = derived.label(at.cgroup);
-    let amount = |value: f64| match at.is_bytes {
-        true => human::bytes_per_second(value),
-        false => format!("{} requests/s", human::number(value)),
-    };
-    let wait = match (waiters.first(), pressure) {
-        (Some(Waiter { seconds: Some(seconds), .. }), _) => {
-            let waiter = waiters.first().map(Waiter::label).unwrap_or_default();
-            format!("{waiter} waited {}", human::seconds(*seconds))
-        }
-        (_, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
-        _ => "its tasks wait".to_owned(),
-    };
-    let summary = format!(
-        "Cgroup {who} is held to {} of {} by its own limit ({} on {}): {wait}, and the disk is {} busy.",
-        amount(at.limit as f64),
-        if at.is_write { "writes" } else { "reads" },
-        at.what,
-        at.device.name,
-        human::percent(utilisation),
-    );
-    let row = |name: String, value: f64, source: String| match at.is_bytes {
-        true => Evidence::rate(name, value, source),
-        false => Evidence::per_second(name, value, source),
-    };
-    let is_v1 = at.hierarchy != Hierarchy::V2;
-    let file = match (is_v1, at.what) {
-        (false, what) => format!("io.max {what}"),
-        (true, "wbps") => "blkio.throttle.write_bps_device".to_owned(),
-        (true, "wiops") => "blkio.throttle.write_iops_device".to_owned(),
-        (true, "rbps") => "blkio.throttle.read_bps_device".to_owned(),
-        (true, _) => "blkio.throttle.read_iops_device".to_owned(),
-    };
-    let counted = if is_v1 { "blkio.throttle.io_service_bytes, io_serviced" } else { "io.stat" };
-    let mut evidence = vec![
-        row(format!("Done by {who} on {}", at.device.name), at.used, counted.to_owned()).against(at.limit as f64),
-        row(format!("Its limit, {}", at.what), at.limit as f64, file.clone()),
-        Evidence::share(format!("{} busy", at.device.name), utilisation, "/proc/diskstats io_time").against(ROOM),
-    ];
-    evidence.extend(
-        pressure
-            .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),
-    );
-    evidence.extend(waiters.iter().take(3).filter_map(Waiter::evidence));
+    let is_used_up = at.used >= AT_LIMIT * at.limit as f64;
+    (is_used_up || is_unexplained).then_some(Held { severity, utilisation, pressure, waiters })
+}
+
+fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
+    let held = held(derived, at)?;
+    let (who, file) = (derived.label(at.cgroup), at.file());
     Some(Finding {
         rule: RULE.name,
-        severity,
-        summary,
-        evidence,
+        severity: held.severity,
+        summary: summary(at, &held, &who),
+        evidence: evidence(at, &held, &who),
         cause: "The block layer holds requests of the cgroup back until its limit allows them. An fsync waits for all \
                 that the cgroup has to write before, so a backlog of seconds is a wait of seconds. A task that holds the \
                 filesystem's journal meanwhile makes tasks outside wait as well."
             .to_owned(),
         brief: Brief {
             because: format!("The cgroup's own limit ({file}) holds its I/O back. The disk has room."),
-            who: who.clone(),
+            who,
             expect: String::new(),
             costs: String::new(),
         },
@@ -247,6 +240,45 @@ fn finding(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Finding> {
         ),
         ..Finding::default()
     })
+}
+
+fn summary(at: &AtLimit<'_>, held: &Held, who: &str) -> String {
+    let waiter = held.waiters.first().and_then(|waiter| Some((waiter.label(), waiter.seconds?)));
+    let wait = match (waiter, held.pressure) {
+        (Some((waiter, seconds)), _) => format!("{waiter} waited {}", human::seconds(seconds)),
+        (None, Some(share)) => format!("its tasks waited {} of the time", human::percent(share)),
+        (None, None) => "its tasks wait".to_owned(),
+    };
+    format!(
+        "Cgroup {who} is held to {} of {} by its own limit ({} on {}): {wait}, and the disk is {} busy.",
+        at.amount(at.limit as f64),
+        if at.is_write { "writes" } else { "reads" },
+        at.what,
+        at.device.name,
+        human::percent(held.utilisation),
+    )
+}
+
+fn evidence(at: &AtLimit<'_>, held: &Held, who: &str) -> Vec<Evidence> {
+    let row = |name: String, value: f64, source: &str| match at.is_bytes {
+        true => Evidence::rate(name, value, source.to_owned()),
+        false => Evidence::per_second(name, value, source.to_owned()),
+    };
+    let counted = match at.hierarchy {
+        Hierarchy::V2 => "io.stat",
+        _ => "blkio.throttle.io_service_bytes, io_serviced",
+    };
+    let mut evidence = vec![
+        row(format!("Done by {who} on {}", at.device.name), at.used, counted).against(at.limit as f64),
+        row(format!("Its limit, {}", at.what), at.limit as f64, &at.file()),
+        Evidence::share(format!("{} busy", at.device.name), held.utilisation, "/proc/diskstats io_time").against(ROOM),
+    ];
+    evidence.extend(
+        held.pressure
+            .map(|share| Evidence::share("Time with a task of it waiting", share, "io.pressure some").against(HURTS)),
+    );
+    evidence.extend(held.waiters.iter().take(3).filter_map(Waiter::evidence));
+    evidence
 }
 
 #[cfg(test)]
