@@ -79,13 +79,19 @@ impl Verdict {
     }
 }
 
-/// Judges a change by what is found after it and by the waits, or by the bytes where no wait is long enough to be felt.
+/// Judges a change by what is found after it and by the waits, or by the bytes where no wait is long enough to be felt. Bytes
+/// are worse only if all of them grew: more that is dirtied and written is rewriting, more that is only written is less at
+/// risk.
 pub fn verdict(figures: &[Row], is_found_after: bool) -> Verdict {
     let ratios = |unit| figures.iter().filter(move |row| row.unit == unit).filter_map(ratio);
-    let felt: Vec<f64> = ratios("seconds").collect();
-    let felt = if felt.is_empty() { ratios("bytes").collect() } else { felt };
+    let waits: Vec<f64> = ratios("seconds").collect();
+    let bytes: Vec<f64> = ratios("bytes").collect();
+    let (felt, worst) = match waits.is_empty() {
+        true => (&bytes, bytes.iter().copied().reduce(f64::min)),
+        false => (&waits, waits.iter().copied().reduce(f64::max)),
+    };
     let best = felt.iter().copied().reduce(f64::min).unwrap_or(1.0);
-    let worst = felt.iter().copied().reduce(f64::max).unwrap_or(1.0);
+    let worst = worst.unwrap_or(1.0);
     match (is_found_after, best, worst) {
         (.., worst) if worst > 1.2 => Verdict::Worse,
         (false, ..) => Verdict::Cured,
@@ -199,6 +205,12 @@ mod tests {
         let slower = [row("seconds", 4.6, 9.3), row("bytes", 8e8, 3e8)];
         assert_eq!(verdict(&slower, true), Verdict::Worse, "fewer bytes are no help to those who wait longer");
         assert_eq!(verdict(&[row("bytes", 2.2e9, 1.5e8)], true), Verdict::Helped);
+        assert_eq!(
+            verdict(&[row("bytes", 3e8, 3e8), row("bytes", 0.0, 2e8)], true),
+            Verdict::Nothing,
+            "written at last"
+        );
+        assert_eq!(verdict(&[row("bytes", 3e8, 9e8), row("bytes", 2e8, 8e8)], true), Verdict::Worse, "rewritten");
     }
 
     #[test]

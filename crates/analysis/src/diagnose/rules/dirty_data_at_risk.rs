@@ -110,14 +110,14 @@ fn finding(
         evidence.push(Evidence::rate(format!("Bandwidth of {}", device.name), speed.value, speed.basis.source()));
     }
     evidence.extend(dirtiest(derived));
-    let (plan, trade_off) = remedy(derived, age, drain.map(|((_, speed), _)| speed));
+    let Remedy { plan, trade_off, costs } = remedy(derived, age, drain.map(|((_, speed), _)| speed));
     let brief = Brief {
         because: match age >= OLD_S {
             true => "The age at which the kernel writes data out is very long or switched off.".to_owned(),
             false => "Below the background threshold the kernel writes data out only when they are old.".to_owned(),
         },
         expect: "Data reach the disk sooner. Less is lost in a power cut.".to_owned(),
-        costs: "Pages that are rewritten often are written more often.".to_owned(),
+        costs,
         ..Brief::default()
     };
     Finding {
@@ -147,31 +147,60 @@ fn dirtiest(derived: &Derived<'_>) -> impl Iterator<Item = Evidence> {
         .map(|(id, bytes)| Evidence::bytes(format!("Of it, in {}", derived.label(id)), bytes, "memory.stat file_dirty"))
 }
 
-fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> (Vec<Step>, String) {
+/// Longest age and period that a change sets, centiseconds: the kernel's defaults.
+const EXPIRE: u64 = 3000;
+const PERIOD: u64 = 500;
+
+/// What writes data out sooner.
+struct Remedy {
+    plan: Vec<Step>,
+    trade_off: String,
+    /// The same for the first screen.
+    costs: String,
+}
+
+fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> Remedy {
     let advice = threshold::choose(&threshold::Needs::of(derived, speed));
     let advice = advice.filter(|advice| matches!(advice.pair, Pair::Bytes { .. }));
     let lower = advice.as_ref().and_then(|advice| Some((threshold::lowering(derived, advice)?, advice)));
     if age >= OLD_S {
         // Age alone would send all that is old at once.
         let mut changes = lower.iter().flat_map(|(pair, _)| pair.changes()).collect::<Vec<_>>();
-        changes.extend([("vm.dirty_expire_centisecs", 3000), ("vm.dirty_writeback_centisecs", 500)]);
+        let row = &derived.window.host.last;
+        // An age that is shorter already stays.
+        let expire = row.dirty_expire_centisecs.map_or(EXPIRE, |expire| expire.0);
+        if expire > EXPIRE {
+            changes.push(("vm.dirty_expire_centisecs", EXPIRE));
+        }
+        if row.dirty_writeback_centisecs.is_none_or(|period| period.0 == 0 || period.0 > PERIOD) {
+            changes.push(("vm.dirty_writeback_centisecs", PERIOD));
+        }
+        let each = human::seconds(expire.min(EXPIRE) as f64 / 100.0);
         let at_once = match lower {
-            Some(_) => "With the smaller thresholds, old data do not go to the disk in one burst.",
-            None => {
-                "Old data go to the disk at once when the age is shortened, and after that the writes of each half \
-                 minute."
-            }
+            Some(_) => "With the smaller thresholds, old data do not go to the disk in one burst.".to_owned(),
+            None => format!(
+                "All old data go to the disk at once after the change. After that, so does what programs write in {each}. \
+                 A sync waits behind it. Where that takes the disk more than a second, lower the background threshold too."
+            ),
         };
-        return (derived.sysctls(&changes), format!("Disks wake up every half minute while programs write. {at_once}"));
+        let costs = match lower {
+            Some(_) => REWRITTEN.to_owned(),
+            None => format!("What programs write in {each} goes to the disk at once, and a sync waits behind it."),
+        };
+        let trade_off = format!("Disks wake up every {each} while programs write. {at_once}");
+        return Remedy { plan: derived.sysctls(&changes), trade_off, costs };
     }
-    match lower {
+    let (plan, trade_off) = match lower {
         Some((pair, advice)) => (derived.sysctls(&pair.changes()), format!("{} {}", advice.why, advice.trade_off)),
         None => (
             derived.sysctls(&[("vm.dirty_expire_centisecs", 1000), ("vm.dirty_writeback_centisecs", 200)]),
             "Pages that are rewritten often are written up to three times as often.".to_owned(),
         ),
-    }
+    };
+    Remedy { plan, trade_off, costs: REWRITTEN.to_owned() }
 }
+
+const REWRITTEN: &str = "Pages that are rewritten often are written more often.";
 
 #[cfg(test)]
 mod tests {
@@ -226,6 +255,22 @@ mod tests {
             "clear: the most that was dirty or under writeback in a sample is 2.00 MiB, 4.85 ms of writing; the \
              flusher does not write by age",
         );
+    }
+
+    #[test]
+    fn an_age_that_is_short_already_is_not_made_longer() {
+        let off = |expire: u64| {
+            let fixture = dirty_mib(300.0).host(move |_, row| {
+                row.dirty_writeback_centisecs = Some(Centisecs(0));
+                row.dirty_expire_centisecs = Some(Centisecs(expire));
+            });
+            let Verdict::Found(findings) = check(&Derived::of(&fixture.window())) else { panic!("nothing found") };
+            let set = |step: &Step| step.command.clone();
+            findings[0].plan.iter().filter(|step| step.command.contains("_centisecs=")).map(set).collect::<Vec<_>>()
+        };
+        assert_eq!(off(1000), ["sysctl -w vm.dirty_writeback_centisecs=500"]);
+        let both = ["sysctl -w vm.dirty_expire_centisecs=3000", "sysctl -w vm.dirty_writeback_centisecs=500"];
+        assert_eq!(off(360_000), both);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::twins::{Budget, answer, study};
 use floodline_analysis::prediction::Setting;
 use floodline_analysis::run::RunReport;
+use floodline_record::window::Window;
 use floodline_scenario::{Figure, Scenario};
 use floodline_twin::backtest::{self, Value};
 use floodline_twin::changed::{Host, change, of_steps};
@@ -202,20 +203,36 @@ fn one(bench: &mut Bench<'_>, trial: Trial<'_>) -> Result<Advised, CliError> {
 }
 
 /// The scenario after the change; `None` without one.
-fn changed(
-    trial: Trial<'_>,
-    window: &floodline_record::window::Window,
-    settings: &[Setting],
-) -> Result<Option<Scenario>, String> {
+fn changed(trial: Trial<'_>, window: &Window, settings: &[Setting]) -> Result<Option<Scenario>, String> {
     if settings.is_empty() {
         return Ok(None);
     }
     let journald: Vec<String> =
         trial.scenario.workload.tasks.keys().filter(|name| name.contains("journal")).cloned().collect();
     let host = Host { window, journald: &journald };
+    let settings: Vec<Setting> = settings.iter().map(|setting| of_scenario(trial.scenario, window, setting)).collect();
     let changed =
-        change(trial.scenario, trial.kernel.version, settings, host).map_err(|error| format!("Not run: {error}"))?;
+        change(trial.scenario, trial.kernel.version, &settings, host).map_err(|error| format!("Not run: {error}"))?;
     Ok(Some(changed.scenario))
+}
+
+/// A setting of a device of the guest, as one of the device of the scenario that has the same filesystem.
+fn of_scenario(scenario: &Scenario, window: &Window, setting: &Setting) -> Setting {
+    let parts: Vec<&str> = setting.key.split('/').collect();
+    let ["bdi" | "queue", device, knob] = parts.as_slice() else { return setting.clone() };
+    let name = || {
+        let facts = window.facts.as_ref()?;
+        let named = facts.devices.iter().find(|one| one.name.as_bytes() == device.as_bytes());
+        let dev = named.map(|one| one.dev).or_else(|| device.parse().ok())?;
+        let of_device = facts.mounts.iter().filter(|mount| mount.dev == dev);
+        of_device
+            .filter_map(|mount| scenario.machine.mounts.get(&mount.mount_point.to_string()))
+            .find_map(|mount| mount.device.clone())
+    };
+    match name() {
+        Some(name) => Setting::new(format!("{}/{name}/{knob}", parts[0]), &setting.value),
+        None => setting.clone(),
+    }
 }
 
 /// The figures after the change, as the twin of the recording predicts them.
