@@ -205,8 +205,7 @@ fn held(derived: &Derived<'_>, at: &AtLimit<'_>) -> Option<Held> {
         // A task that uses the limit up alone waits for it, as was meant.
         Some(_) if others.is_empty() => Severity::Info,
         Some(_) if waiting::is_harm(derived, &others) => Severity::Critical,
-        Some(_) => Severity::Warning,
-        None => Severity::Warning,
+        _ => Severity::Warning,
     };
     let waiters = if others.is_empty() { waiters } else { others };
     let waited = waiters.iter().filter_map(|waiter| waiter.seconds).fold(0.0, f64::max) / derived.seconds;

@@ -219,7 +219,7 @@ fn changed(trial: Trial<'_>, window: &Window, settings: &[Setting]) -> Result<Op
 /// A setting of a device of the guest, as one of the device of the scenario that has the same filesystem.
 fn of_scenario(scenario: &Scenario, window: &Window, setting: &Setting) -> Setting {
     let parts: Vec<&str> = setting.key.split('/').collect();
-    let ["bdi" | "queue", device, knob] = parts.as_slice() else { return setting.clone() };
+    let ["bdi" | "queue" | "loop", device, knob] = parts.as_slice() else { return setting.clone() };
     let name = || {
         let facts = window.facts.as_ref()?;
         let named = facts.devices.iter().find(|one| one.name.as_bytes() == device.as_bytes());
