@@ -8,6 +8,7 @@ use crate::backtest;
 use crate::changed::{Changed, Host, NotChanged, change};
 use crate::shown::{FIGURES, Figures, Shown, Trial};
 use floodline_analysis::prediction::{Better, Doubt, LEADS, Prediction, Row, Seen, Setting, differ};
+use floodline_analysis::report::Severity;
 use floodline_record::human;
 use floodline_record::window::Window;
 
@@ -285,8 +286,12 @@ fn effect(prediction: &Prediction) -> String {
     let of = |name: &&str| prediction.rows.iter().find(|row| row.figure == **name);
     let better: Vec<String> =
         LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Row::sentence).collect();
-    let worse: Vec<String> =
-        LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Row::sentence).collect();
+    let news = prediction.appear.iter().filter(|seen| seen.severity == Severity::Critical);
+    let mut worse: Vec<String> = news.map(|seen| format!("{} appears", seen.rule)).collect();
+    // A new critical finding leads, and then what weighs more.
+    let does_harm_lead = !worse.is_empty()
+        || LEADS.iter().filter_map(of).find(|row| row.improves() || row.worsens()).is_some_and(Row::worsens);
+    worse.extend(LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Row::sentence));
     let unclear = prediction.rows.iter().any(|row| row.doubt == Some(Doubt::Demand));
     let is_other = |row: &&Row| !LEADS.contains(&row.figure.as_str()) && !row.figure.starts_with("program ");
     let others = prediction.rows.iter().filter(is_other).filter(|row| row.worsens()).map(Row::sentence);
@@ -296,10 +301,7 @@ fn effect(prediction: &Prediction) -> String {
             format!("It helps: {}. It costs: {}.", better.join("; "), others.join("; "))
         }
         (false, true) => format!("It helps: {}.", better.join("; ")),
-        // What gets worse leads where it weighs more.
-        (false, false)
-            if LEADS.iter().filter_map(of).find(|row| row.improves() || row.worsens()).is_some_and(Row::worsens) =>
-        {
+        (false, false) if does_harm_lead => {
             format!("It makes this host worse: {}. It lowers: {}.", worse.join("; "), better.join("; "))
         }
         (false, false) => format!("It helps: {}. It costs: {}.", better.join("; "), worse.join("; ")),
@@ -426,6 +428,18 @@ mod tests {
         assert!(!worsens("fsync-behind-writeback", &[wait(0.7)]));
         assert!(!worsens("fsync-behind-writeback", &[wait(0.1)]));
         assert!(!worsens("dirty-data-at-risk", &[wait(8.0)]), "it rests on another figure");
+    }
+
+    #[test]
+    fn a_new_critical_finding_leads_before_less_data_at_risk() {
+        let rows =
+            vec![row("host.dirty_peak_bytes", "data at risk, peak", "bytes", 24.0 * 1048576.0, 12.0 * 1048576.0)];
+        let storm = Seen { rule: "starved-dirty-budget", severity: Severity::Critical };
+        let prediction = Prediction { appear: vec![storm], ..prediction(Some(0.1), rows) };
+        assert_eq!(
+            headline(&prediction),
+            "It makes this host worse: starved-dirty-budget appears. It lowers: data at risk, peak 24.0 MiB → about 12.0 MiB."
+        );
     }
 
     #[test]
