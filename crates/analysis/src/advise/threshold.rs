@@ -336,6 +336,14 @@ fn ratios_for_cgroups_explained(
     (why, format!("{too_little}{piles_up}"))
 }
 
+/// States what writing by age alone costs: data of `expiry_seconds` leave in one burst.
+pub fn cost_of_age(expiry_seconds: f64) -> String {
+    format!(
+        "What programs write in {} goes to the disk at once, and a sync waits behind it.",
+        human::seconds(expiry_seconds)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -188,24 +188,25 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
                  lower the background threshold too."
         }
     };
+    let expiry = derived.window.host.last.dirty_expire_centisecs.filter(|_| lower.is_none());
+    let costs = expiry.map(|expiry| threshold::cost_of_age(expiry.0 as f64 / 100.0)).unwrap_or_default();
+    // Age would send a half minute's writes at once: the thresholds that bound it come with it.
+    let mut changes = lower.map_or(Vec::new(), |pair| pair.changes().to_vec());
+    changes.push(("vm.dirty_writeback_centisecs", 500));
+    let found = finding(
+        Severity::Warning,
+        "Periodic writeback is switched off: data below the background threshold stay in memory for ever.".to_owned(),
+        evidence,
+        "vm.dirty_writeback_centisecs = 0 stops the flusher's timer and with it expiry by age. Data then stay in memory \
+         until the background threshold is reached, and go to the disk all at once.",
+        derived.sysctls(&changes),
+    );
     Some(Finding {
         trade_off: format!(
             "The change writes out everything that is dirty now, once. Disks no longer sleep for long. {bursts}"
         ),
-        ..finding(
-            Severity::Warning,
-            "Periodic writeback is switched off: data below the background threshold stay in memory for ever."
-                .to_owned(),
-            evidence,
-            "vm.dirty_writeback_centisecs = 0 stops the flusher's timer and with it expiry by age. Data then stay in \
-             memory until the background threshold is reached, and go to the disk all at once.",
-            {
-                // Age would send a half minute's writes at once: the thresholds that bound it come with it.
-                let mut changes = lower.map_or(Vec::new(), |pair| pair.changes().to_vec());
-                changes.push(("vm.dirty_writeback_centisecs", 500));
-                derived.sysctls(&changes)
-            },
-        )
+        brief: Brief { costs, ..found.brief },
+        ..found
     })
 }
 

@@ -175,7 +175,8 @@ fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> Remedy {
         if row.dirty_writeback_centisecs.is_none_or(|period| period.0 == 0 || period.0 > PERIOD) {
             changes.push(("vm.dirty_writeback_centisecs", PERIOD));
         }
-        let each = human::seconds(expire.min(EXPIRE) as f64 / 100.0);
+        let each_s = expire.min(EXPIRE) as f64 / 100.0;
+        let each = human::seconds(each_s);
         let at_once = match lower {
             Some(_) => "With the smaller thresholds, old data do not go to the disk in one burst.".to_owned(),
             None => format!(
@@ -185,7 +186,7 @@ fn remedy(derived: &Derived<'_>, age: f64, speed: Option<Speed>) -> Remedy {
         };
         let costs = match lower {
             Some(_) => REWRITTEN.to_owned(),
-            None => format!("What programs write in {each} goes to the disk at once, and a sync waits behind it."),
+            None => threshold::cost_of_age(each_s),
         };
         let trade_off = format!("Disks wake up every {each} while programs write. {at_once}");
         return Remedy { plan: derived.sysctls(&changes), trade_off, costs };
