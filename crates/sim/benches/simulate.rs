@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the simulator is and what memory it takes: concurrent pipelines side by side as their number
-//! grows, one large pipeline as its steps get smaller, the incidents at the size of real hosts. Run with
-//! `cargo bench -p floodline-sim`; afterwards every row is run again in a process of its own, for its CPU time
-//! and the largest memory it had, and sizes of one kind are compared by the exponent of their growth.
+//! Speed and memory of the simulator: concurrent pipelines as their number grows, one large pipeline as its steps
+//! get smaller, the incidents at the size of real hosts. Run with `cargo bench -p floodline-sim`. Afterwards every
+//! row runs again in a process of its own, for its CPU time and its largest memory, and sizes of one kind are
+//! compared by the exponent of their growth.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout, reason = "measures itself")]
 
 use floodline_record::units::Nanos;
 use floodline_scenario::{Scenario, ScenarioFile};
 use floodline_sim::{Options, Summary, simulate};
 
-/// Names the row that a process of its own runs.
+/// Environment variable with the row that a process of its own runs.
 const ROW: &str = "FLOODLINE_BENCH_ROW";
 
 fn main() {
@@ -88,7 +88,7 @@ fn cpu_seconds() -> f64 {
     ticks.sum::<f64>() / 100.0
 }
 
-/// The most memory this process had.
+/// Largest memory of this process.
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -135,16 +135,16 @@ preset.pipeline = {{ files = ["/data/{{j}}-1", "/data/{{j}}-2", "/data/{{j}}-3",
     parse(&text, "default")
 }
 
-/// One pipeline of 20 GB in steps of so many MB.
+/// One pipeline of 20 GB in steps of a number of MB.
 fn steps(mb: u32) -> Scenario {
     let text = include_str!("../../../scenarios/pipeline-20gb.toml").replace("\"1 GB\"", &format!("\"{mb} MB\""));
     parse(&text, "default")
 }
 
 /// The first incident with its real figures: 100 MiB of dirty pages for 500 containers on 125 GiB. The machine
-/// grows with its containers, so that each has the same budget however many there are: with the same 100 MiB
-/// on a small machine none would be starved. The journals are written before budgets are, and were read back,
-/// as those of a container that runs for days.
+/// grows with its containers, so each has the same budget for any number of them: with the same 100 MiB on a small
+/// machine none would be starved. The journals are written before budgets are set, and were read back, like those
+/// of a container that runs for days.
 fn starved(count: u32) -> Scenario {
     let text = format!(
         r#"
@@ -192,7 +192,7 @@ steps = [{{ mmap_store = {{ file = "/data/journal{{i}}", size = "192 MiB", pages
     parse(&text, "default")
 }
 
-/// So many seconds of 10,000 random writes of 4 KiB each, on 64 GiB.
+/// Some seconds of 10,000 random writes per second, of 4 KiB each, on 64 GiB.
 fn scattered(seconds: u32) -> Scenario {
     let text = format!(
         r#"

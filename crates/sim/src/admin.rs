@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an administrator does to a machine while it runs: cgroups made, removed and limited, processes
-//! moved, settings changed, filesystems mounted. Each with the rule by which the kernel would refuse it.
+//! Actions of an administrator on a running machine: creating, removing and limiting cgroups, moving processes,
+//! changing settings, mounting filesystems. Each applies the rule by which the kernel refuses it.
 
 use crate::arena::{CgId, PidId};
 use crate::cgroup::{Cgroup, Charged, Pressure};
@@ -11,7 +11,7 @@ use crate::world::{PAGE, World};
 use floodline_kernel::ForeignDirty;
 use floodline_scenario::{Cgroup as CgroupSpec, Controller, SizeLimit, Sysctls};
 
-/// Memory of the kernel that a cgroup costs by being there, pages.
+/// Kernel memory that a cgroup uses by existing, pages.
 const CGROUP_KERNEL: u64 = 80;
 
 fn limit(limit: Option<SizeLimit>) -> Option<u64> {
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// Makes a cgroup, its parents being there.
+    /// Creates a cgroup whose parents exist.
     pub(crate) fn add_cgroup(&mut self, path: &str, spec: &CgroupSpec) -> CgId {
         let path = path.trim_matches('/');
         let parent = match path.rsplit_once('/') {
@@ -100,7 +100,7 @@ impl World {
         self.has_protection |= cgroup.min > 0 || cgroup.low > 0;
     }
 
-    /// Makes a cgroup below one that is there.
+    /// Creates a cgroup below an existing one.
     pub(crate) fn create_cgroup(&mut self, path: &str) -> Result<(), String> {
         let above = path.trim_matches('/').rsplit_once('/').map_or("", |(above, _)| above);
         if self.cgroup_at(path).is_some() {
@@ -143,7 +143,8 @@ impl World {
         Ok(())
     }
 
-    /// Since the fix of the overflows in dirty throttling (6.10 and stable kernels), pages are counted in 32 bits.
+    /// Since the fix of the overflows in dirty throttling (6.10 and stable kernels), the kernel counts these pages in
+    /// 32 bits.
     fn fits_32_bits(&self, name: &str, bytes: u64) -> Result<(), String> {
         if self.behaviour.arithmetic.limits_overflow_fixed && bytes.div_ceil(PAGE) > u64::from(u32::MAX) {
             return Err(format!("{name} = {bytes}: the kernel refuses more than 2^32 - 1 pages (ERANGE)"));
@@ -151,7 +152,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes settings, with the side effects that the kernel's handlers have.
+    /// Changes settings, with the side effects of the kernel's handlers.
     pub(crate) fn set_sysctls(&mut self, settings: &Sysctls) -> Result<(), String> {
         for name in settings.0.keys() {
             let value = settings.number(name).ok_or_else(|| format!("{name} is a number"))?;
@@ -195,7 +196,7 @@ impl World {
         Ok(())
     }
 
-    /// A process of a task.
+    /// Adds a process of a task.
     pub(crate) fn add_process(&mut self, comm: &str, cgroup: CgId) -> PidId {
         let pid = self.next_pid;
         self.next_pid += 1;
@@ -204,12 +205,12 @@ impl World {
         let now = self.now;
         self.cgroups[cgroup].processes += 1;
         let id = self.pids.push(Pid::new(pid, comm, cgroup, cpu, now));
-        // What any program has: stack, heap, page tables.
+        // Memory of any program: stack, heap, page tables.
         self.hold_anon(id, 150);
         id
     }
 
-    /// A thread of the kernel that is shown among processes.
+    /// Adds a kernel thread that is listed among the processes.
     pub(crate) fn kernel_thread(&mut self, comm: &str) -> PidId {
         let pid = self.next_pid;
         self.next_pid += 1;
@@ -234,7 +235,7 @@ impl World {
         self.cgroups[to].processes += 1;
     }
 
-    /// Sets how much anonymous memory a process holds.
+    /// Sets the anonymous memory of a process.
     pub(crate) fn hold_anon(&mut self, id: PidId, pages: u64) {
         let held = std::mem::replace(&mut self.pids[id].anon, pages);
         let memcg = self.memcg(self.pids[id].cgroup);

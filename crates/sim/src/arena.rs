@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State in arenas: things of one kind in the order they were made, named by a number of their own type.
-//! Nothing is ever taken out, so that an id is good for the whole run and order never depends on memory.
+//! State in arenas: items of one kind in order of creation, identified by a number of their own type. No item is
+//! ever removed, so an id stays valid for the whole run and the order never depends on memory.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// An id that is a number below the length of its arena.
+/// An id: a number below the length of its arena.
 pub(crate) trait Id: Copy {
     fn new(number: usize) -> Self;
     fn number(self) -> usize;
@@ -19,7 +19,7 @@ macro_rules! ids {
 
         impl Id for $name {
             fn new(number: usize) -> Self {
-                // More than 2^32 of anything is refused before a run starts.
+                // More than 2^32 items of a kind are refused before a run starts.
                 $name(u32::try_from(number).unwrap_or(u32::MAX))
             }
             fn number(self) -> usize {
@@ -51,7 +51,7 @@ impl CgId {
     pub(crate) const ROOT: CgId = CgId(0);
 }
 
-/// Things by id.
+/// Items by id.
 #[derive(Debug)]
 pub(crate) struct Arena<I, T> {
     items: Vec<T>,
@@ -65,7 +65,7 @@ impl<I, T> Default for Arena<I, T> {
 }
 
 impl<I: Id, T> Arena<I, T> {
-    /// Puts a thing in and names it.
+    /// Adds an item and returns its id.
     pub(crate) fn push(&mut self, item: T) -> I {
         self.items.push(item);
         I::new(self.items.len() - 1)
@@ -76,12 +76,12 @@ impl<I: Id, T> Arena<I, T> {
         (0..self.items.len()).map(I::new)
     }
 
-    /// Every thing, in order.
+    /// Every item, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         self.items.iter().enumerate().map(|(number, item)| (I::new(number), item))
     }
 
-    /// How many.
+    /// Number of items.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }

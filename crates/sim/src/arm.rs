@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arm of a disk that turns: reads and writes have it one after the other, and what does not go on where the last
-//! request ended has to wait until it is there. Behind others a request waits less, as the disk sorts what it has: no
-//! longer than its requests per second say. Nothing is done on credit, and nothing in a cache on the disk.
+//! The arm of a rotating disk. It serves reads and writes one after the other. A request that does not start where
+//! the last one ended has to wait for a seek. Behind other requests the seek is shorter, as the disk sorts its
+//! queue: at most the time given by its requests per second. There is no credit and no cache on the disk.
 
 use crate::block::{Lane, Request, time_of};
 use crate::world::PAGE;
 
-/// See the module.
+/// The arm of a rotating disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arm {
-    /// Nanoseconds until it is at another place.
+    /// Nanoseconds of a seek.
     seek: u64,
     /// The page after the last request.
     at: u64,
@@ -21,7 +21,7 @@ impl Arm {
         Arm { seek, at: 0, busy_until: 0 }
     }
 
-    /// Takes a request; when it will be done.
+    /// Takes a request. Returns the time of its completion.
     pub(crate) fn serve(&mut self, now: u64, request: &Request, lane: &Lane, is_idle: bool) -> u64 {
         let sorted = 1_000_000_000_u64.checked_div(lane.iops).unwrap_or(self.seek);
         let seek = match request.at == self.at {
@@ -52,7 +52,7 @@ mod tests {
             let request = Request { way, at, bytes: PAGE, class, merged: 0, cgroup: CgId::ROOT, done };
             arm.serve(now * 1000, &request, &lane, is_idle) / 1000
         };
-        // Microseconds: a seek, none, a sorted one, and a whole one later on.
+        // Microseconds: a seek, none, a sorted one, and a whole one later.
         assert_eq!((done(0, 7, true), done(0, 8, false)), (10_001, 10_002));
         assert_eq!((done(0, 99, false), done(50_000, 7, true)), (15_003, 60_001));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The throttle: a task that dirtied its share of pages looks where the domains are, wakes the flusher,
-//! and sleeps so that dirtying and writing come to balance. Mirrors balance_dirty_pages and
-//! balance_dirty_pages_ratelimited of mm/page-writeback.c; the arithmetic is that of floodline-kernel.
+//! The throttle: a task that dirtied its share of pages compares the dirty domains with their limits, wakes the
+//! flusher, and sleeps so that dirtying and writing come to balance. Mirrors balance_dirty_pages and
+//! balance_dirty_pages_ratelimited of mm/page-writeback.c; the arithmetic is in floodline-kernel.
 
 use crate::arena::{BdiId, CgId, InodeId, PidId, WbId};
 use crate::engine::Sim;
@@ -15,14 +15,14 @@ use floodline_kernel::{
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What a task that is throttled waits for.
+/// Wait reason of a throttled task.
 const PAUSES: &str = "the end of its pause (balance_dirty_pages)";
 
-/// Pages that x86 has in zones below 4 GiB, at most.
+/// Most pages of zones below 4 GiB on x86.
 const LOW_MEMORY: u64 = 0xe000_0000 / PAGE;
 /// Pages that are free when the kernel sets its first limits, before most of memory is initialised
-/// (`DEFERRED_STRUCT_PAGE_INIT`): a little of the last zone and all below it. Traced (`limit` of `global_dirty_state`) on
-/// 5.10, 6.1 and 6.12 in machines of 1, 2, 4 and 8 GiB that had set nothing.
+/// (`DEFERRED_STRUCT_PAGE_INIT`): a little of the last zone and all below it. Traced (`limit` of `global_dirty_state`)
+/// on 5.10, 6.1 and 6.12 in machines of 1, 2, 4 and 8 GiB that had set nothing.
 const EARLY_LOW: u64 = 64_300;
 const EARLY: u64 = 789_450;
 
@@ -32,15 +32,15 @@ struct Pause {
     /// Nanoseconds.
     since: u64,
     until: u64,
-    /// What the task notes when it is over: when it ended, and after how many pages to look again.
+    /// Values that the task stores at the end of the pause: its end, and the number of pages until the next check.
     paused_when: u64,
     next_pause: u64,
-    /// Whether the task goes on then; otherwise it looks again.
+    /// Whether the task goes on after the pause; otherwise it checks again.
     leaves: bool,
 }
 
 impl World {
-    /// How many more pages a task may dirty before it has to look. 0: at once.
+    /// Number of pages that a task may dirty before its next check. 0: check at once.
     pub(crate) fn pages_until_look(&self, pid: PidId, wb: WbId) -> u64 {
         let task = &self.pids[pid];
         let mut limit = task.nr_dirtied_pause;
@@ -52,7 +52,7 @@ impl World {
         by_task.min(self.ratelimit_pages.saturating_sub(count))
     }
 
-    /// The gate: after how many pages a task has to look, if it has dirtied enough.
+    /// Returns the pages to check a task for, if it has dirtied enough for a check.
     pub(crate) fn balance_dirty_pages_ratelimited(&mut self, pid: PidId, wb: WbId) -> Option<u64> {
         let exceeded = self.build.exceeded_ratelimit();
         let task = &mut self.pids[pid];
@@ -75,7 +75,7 @@ impl World {
         (task.nr_dirtied >= limit).then_some(task.nr_dirtied)
     }
 
-    /// The wb that a task's dirtying of an inode is measured by: its own memcg's, not the inode's.
+    /// The wb against which a task's dirtying of an inode is measured: that of its own memcg, not of the inode's.
     pub(crate) fn throttled_wb(&mut self, pid: PidId, inode: InodeId) -> Option<WbId> {
         let sb = &self.sbs[self.inodes[inode].sb];
         let (bdi, has) = (sb.bdi?, sb.has_cgroup_writeback);
@@ -83,7 +83,7 @@ impl World {
         Some(self.wb_get(bdi, memcg))
     }
 
-    /// Looks where the domains are: the pause that the task has to take, if it has to.
+    /// Checks the dirty domains. Returns the pause that the task has to take, if any.
     fn look(&mut self, pid: PidId, wb: WbId, pages: u64, first: bool) -> Option<Pause> {
         let w = &self.wbs[wb];
         let (memcg, strictlimit) = (w.memcg, self.bdis[w.bdi].strictlimit);
@@ -113,7 +113,7 @@ impl World {
         if !strictlimit {
             self.wb_dirty_limits(wb, &mut global, m.as_mut());
         }
-        // A task that writes on behalf of another device is held up only by the dirty pages of its own one.
+        // A task that writes on behalf of another device is throttled only by the dirty pages of its own device.
         let is_local = self.pids[pid].is_local_throttle && !self.behaviour.arithmetic.less_throttle;
         if is_local && global.wb_dirty <= global.wb_freerun() {
             self.run_free_until(pid, dirty_poll_interval(global.wb_dirty, global.wb_thresh));
@@ -124,7 +124,7 @@ impl World {
         self.pause(pid, wb, pages, now, pos_ratio, global.wb_dirty)
     }
 
-    /// There is background work: the flusher goes to it.
+    /// Wakes the flusher if there is background work.
     fn wake_for_background(&mut self, wb: WbId, global: &DirtyThrottleControl) {
         let can_kick = self.settings.laptop_mode == 0 || !self.behaviour.arithmetic.laptop_mode;
         if can_kick && self.memory.nr_dirty > global.bg_thresh && !self.wbs[wb].running {
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Nobody is over anything: the task is free until it has dirtied some more.
+    /// Nothing is over a limit: the task runs free until it has dirtied some more pages.
     fn run_free(
         &mut self,
         pid: PidId,
@@ -153,7 +153,7 @@ impl World {
         (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (now, 0, pages);
     }
 
-    /// The position ratio of a wb where it holds its tasks back most; its estimates are brought up to date.
+    /// The lowest position ratio of a wb in its domains. Updates the estimates.
     fn position(
         &mut self,
         wb: WbId,
@@ -175,7 +175,7 @@ impl World {
         memcg.map_or(global_ratio, |(_, ratio)| ratio.min(global_ratio))
     }
 
-    /// How long a task pauses for so many pages: until it may have dirtied them, by the rate it is given.
+    /// Pause of a task that dirtied `pages`: the time in which its rate allows that many.
     fn pause(&mut self, pid: PidId, wb: WbId, pages: u64, now: u64, pos_ratio: u64, wb_dirty: u64) -> Option<Pause> {
         let hz = self.build.hz();
         let w = &self.wbs[wb];
@@ -219,7 +219,7 @@ impl World {
         (task.dirty_paused_when, task.nr_dirtied, task.nr_dirtied_pause) = (pause.paused_when, 0, pause.next_pause);
     }
 
-    /// Limits, rates and bandwidth of a wb, at most every 200 ms.
+    /// Updates limits, rates and bandwidth of a wb, at most every 200 ms.
     fn update_estimates(
         &mut self,
         wb: WbId,
@@ -258,7 +258,7 @@ impl World {
         self.wb_update_write_bandwidth(wb, elapsed, written);
     }
 
-    /// Has the wbs flushed that hold what a memcg dirtied in inodes of others.
+    /// Has the wbs flushed that hold pages which a memcg dirtied in inodes of others.
     fn flush_foreign(&mut self, memcg: CgId) {
         let now = self.jiffies();
         let expire = self.build.ms_to_jiffies(self.settings.expire_centisecs * 10);
@@ -295,14 +295,14 @@ impl World {
         }
     }
 
-    /// The ratelimit of the gate, and the machine's smoothed limit, as the kernel sets them when it boots. They stay until
-    /// `dirty_ratio` or `dirty_bytes` change, the limit also until somebody is throttled.
+    /// Sets the ratelimit of the gate and the machine's smoothed limit as the kernel does at boot. They stay until
+    /// `dirty_ratio` or `dirty_bytes` change; the limit changes also when a task is throttled.
     pub(crate) fn set_ratelimit_at_boot(&mut self) {
         let early = if self.memory.total <= LOW_MEMORY { EARLY_LOW } else { EARLY };
         self.set_ratelimit_of(self.gdtc(true).thresh.min(early * self.settings.dirty.dirty_ratio / 100));
     }
 
-    /// The same after a change of settings.
+    /// Sets the ratelimit and the smoothed limit after a change of settings.
     pub(crate) fn set_ratelimit(&mut self) {
         self.set_ratelimit_of(self.gdtc(true).thresh);
     }
@@ -313,19 +313,19 @@ impl World {
     }
 }
 
-/// A task that has dirtied so many pages looks where the domains are, and sleeps if it must.
+/// Checks the dirty domains for a task that has dirtied `pages`, and sleeps if it must.
 pub(crate) fn balance_dirty_pages(sim: &Sim, pid: PidId, wb: WbId, pages: u64) -> BalanceDirtyPages<'_> {
     BalanceDirtyPages { sim, pid, wb, pages, pause: None }
 }
 
-/// See [`balance_dirty_pages`]. Written out, as a task that is throttled comes here with every stride.
+/// Future of [`balance_dirty_pages`]. Written by hand, as a throttled task comes here with every stride.
 pub(crate) struct BalanceDirtyPages<'a> {
     sim: &'a Sim,
     pid: PidId,
     wb: WbId,
-    /// Pages that it looks for.
+    /// Pages that the check is for.
     pages: u64,
-    /// The pause it takes.
+    /// The pause that the task takes.
     pause: Option<Pause>,
 }
 
@@ -340,7 +340,7 @@ impl Future for BalanceDirtyPages<'_> {
                     return Poll::Pending;
                 }
                 world.pause_ends(pid, pause);
-                // Who is killed pauses no more.
+                // A killed task pauses no more.
                 if pause.leaves || world.pids[pid].is_killed(world.now) {
                     return Poll::Ready(());
                 }

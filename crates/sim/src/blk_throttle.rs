@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of cgroups on devices (`io.max`): what is beyond a limit is held back before the queue, and whoever
-//! submitted it goes on; its pages stay under writeback meanwhile. Limits of all ancestors count. What a limit lets
-//! through in a slice may go at its beginning: five requests at once and then none for 90 ms are 50 a second. Mirrors
-//! block/blk-throttle.c; limits have no effect on what is charged to the root.
+//! Limits of cgroups on devices (`io.max`). A request over a limit is held back before the queue. Its submitter
+//! goes on, and its pages stay under writeback meanwhile. Limits of all ancestors count. A slice's allowance may be
+//! used at its beginning: five requests at once and then none for 90 ms are 50 a second. Mirrors
+//! block/blk-throttle.c; limits have no effect on I/O charged to the root.
 
 use crate::arena::{BlockId, CgId};
 use crate::block::{Request, Way, enter, time_of};
@@ -14,25 +14,25 @@ use std::collections::BTreeMap;
 /// A slice: 100 ms, seen in a guest of 6.12.
 const THROTL_SLICE: u64 = 100_000_000;
 
-/// The limits of a cgroup on a device one way, and what it used of the slices since the first: `struct throtl_grp`.
+/// The limits of a cgroup on a device in one direction, and their use since its first slice (`struct throtl_grp`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Limit {
     /// Bytes per second; 0 is no limit.
     bandwidth: u64,
     /// Requests per second; 0 is no limit.
     iops: u64,
-    /// When its slices began, and when they end if nothing more comes.
+    /// Start of its slices, and their end if no further request comes.
     slice_start: u64,
     slice_end: u64,
-    /// Of these slices.
+    /// Bytes and requests used in these slices.
     bytes_disp: u64,
     io_disp: u64,
 }
 
 impl Limit {
-    /// Takes a request into account that may not go before a moment; when it may.
+    /// Takes a request into account that may not go before `from`. Returns the time at which it may go.
     fn serve(&mut self, from: u64, bytes: u64) -> u64 {
-        // Slices may have been promised to others already, below the same parent.
+        // Slices may already be promised to other cgroups below the same parent.
         let mut at = from.max(self.slice_start);
         loop {
             if at > self.slice_end || self.slice_end == 0 {
@@ -51,9 +51,9 @@ impl Limit {
         at
     }
 
-    /// How long a request has to wait that would be the next.
+    /// Time that the next request has to wait.
     fn wait(&self, elapsed: u64, bytes: u64) -> u64 {
-        // The slice that has begun counts whole.
+        // The slice that has begun counts as a whole.
         let slices = |elapsed: u64| elapsed.div_ceil(THROTL_SLICE).max(1).saturating_mul(THROTL_SLICE);
         let mut wait = 0;
         if self.bandwidth > 0 {
@@ -72,12 +72,12 @@ impl Limit {
         wait
     }
 
-    /// Forgets the slices that are over, and what they allowed.
+    /// Drops the slices that are over, and their allowance.
     fn trim_slice(&mut self, now: u64) {
         let over = (now - self.slice_start) / THROTL_SLICE * THROTL_SLICE;
         let (bytes, ios) = (part(self.bandwidth, over), part(self.iops, over));
         if bytes == 0 && ios == 0 {
-            // Less than one request in all of them: they are kept until it is one.
+            // They allowed less than one request together: keep them until they allow one.
             return;
         }
         self.bytes_disp = self.bytes_disp.saturating_sub(bytes);
@@ -86,19 +86,19 @@ impl Limit {
     }
 }
 
-/// What so much a second is in some nanoseconds.
+/// Part of a rate per second that falls into some nanoseconds.
 fn part(per_second: u64, nanos: u64) -> u64 {
     u64::try_from(u128::from(per_second) * u128::from(nanos) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// The limits on one device, and what is held back.
+/// The limits on one device, and the requests that are held back.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    /// By cgroup: reads, writes.
+    /// Limits by cgroup: reads, writes.
     limits: BTreeMap<CgId, [Limit; 2]>,
-    /// By the moment at which it may go, in order of arrival.
+    /// Requests held back, by release time and then in order of arrival.
     held: BTreeMap<(u64, u64), Request>,
-    /// Of those held, the last of each cgroup and way: nobody overtakes.
+    /// Release time of the last held request of each cgroup and direction: requests never overtake each other.
     last: BTreeMap<(CgId, bool), u64>,
     arrivals: u64,
     is_started: bool,
@@ -114,14 +114,14 @@ impl Throttle {
         self.limits.get(&cgroup).map(|limits| [of_way(&limits[0]), of_way(&limits[1])])
     }
 
-    /// Whether anything is held back.
+    /// Whether any request is held back.
     pub(crate) fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 }
 
 impl World {
-    /// Sets limits of a cgroup on a device; what is not named stays.
+    /// Sets limits of a cgroup on a device. Limits that are not named stay.
     pub(crate) fn set_io_max(&mut self, cgroup: CgId, device: BlockId, max: &IoMax) -> Result<(), String> {
         let path = &self.cgroups[cgroup].path;
         let zero = [
@@ -145,7 +145,7 @@ impl World {
         Ok(())
     }
 
-    /// Limits have changed: slices begin anew, and what is held goes by the new ones (`tg_conf_updated`).
+    /// After a change of limits: slices begin anew, and held requests follow the new limits (`tg_conf_updated`).
     fn time_anew(&mut self, device: BlockId) {
         let throttle = &mut self.blocks[device].throttle;
         for limit in throttle.limits.values_mut().flatten() {
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// When a request may go, which is promised to it from now on.
+    /// Returns the time at which a request may go, and reserves its share of the limits.
     fn departure(&mut self, device: BlockId, request: &Request) -> u64 {
         let chain: Vec<CgId> = self.ancestors(request.cgroup).collect();
         let (now, is_write) = (self.now, request.way == Way::Write);
@@ -180,7 +180,7 @@ impl World {
         at
     }
 
-    /// Whether a request is held back: it goes later then, by itself.
+    /// Holds a request back if a limit requires it. The dispatcher submits it later. Returns whether it is held.
     pub(crate) fn hold_back(&mut self, device: BlockId, request: &Request) -> bool {
         if self.blocks[device].throttle.limits.is_empty() || request.way == Way::Flush {
             return false;
@@ -202,7 +202,7 @@ impl World {
     }
 }
 
-/// Lets go of what was held back on a device, in time.
+/// Submits the requests held back on a device when they are due.
 pub(crate) async fn dispatcher(sim: Sim, device: BlockId) {
     loop {
         let due = {
@@ -240,7 +240,7 @@ pub(crate) async fn dispatcher(sim: Sim, device: BlockId) {
 mod tests {
     use super::*;
 
-    /// When requests may go that all come at a moment, milliseconds.
+    /// Release times of requests that all come at once, milliseconds.
     fn served(limit: Limit, requests: u64, bytes: u64) -> Vec<u64> {
         let mut limit = limit;
         let mut at = 0;
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(served(of_ios, 12, 4096), [0, 0, 0, 0, 0, 100, 100, 100, 100, 100, 200, 200]);
         let of_bytes = Limit { bandwidth: 10_000_000, ..Limit::default() };
         assert_eq!(served(of_bytes, 5, 500_000), [0, 0, 150, 150, 250]);
-        // Larger than a slice allows.
+        // A request larger than a slice allows.
         assert_eq!(served(of_bytes, 3, 2_000_000), [200, 400, 600]);
     }
 
@@ -275,7 +275,7 @@ mod tests {
             let mut limit = Limit { iops, bandwidth, ..Limit::default() };
             let (mut at, mut ios) = (0, 0_u64);
             while at < 60_000_000_000 {
-                // Now and then nobody wants anything for a while.
+                // Now and then no request comes for a while.
                 let idle = if ios % 97 == 0 { 7_000_000 * (ios % 31) } else { 0 };
                 at = limit.serve(at + idle, 4096 * (1 + ios % 9));
                 ios += 1;

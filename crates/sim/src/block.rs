@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block devices: a queue of a given depth before a device that moves so many bytes and serves so many
-//! requests a second, each way and both together. A cap is a leaky bucket with some credit, as the throttle of a hypervisor
-//! has; a device that does both ways in one time is in `media.rs`, a disk that turns in `arm.rs`. Mirrors /proc/diskstats and what block/blk-mq.c makes wait; which request is merged with which is decided by who submits.
+//! Block devices: a queue of a given depth before a device with a bandwidth and a request rate, each way and both
+//! together. A cap is a leaky bucket with some credit, like the throttle of a hypervisor. `media.rs` has devices
+//! whose reads and writes share one time, `arm.rs` rotating disks. Mirrors /proc/diskstats and the waits of
+//! block/blk-mq.c; the submitter decides which requests are merged.
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId};
 use crate::arm::Arm;
@@ -21,18 +22,18 @@ use floodline_record::id::DevId;
 /// Pages of 4 KiB in one bio (`BIO_MAX_VECS`).
 pub(crate) const BIO_PAGES: u64 = 256;
 
-/// What kind of request, for who may go first.
+/// Kind of request, for its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Nobody's page cache: reads, direct writes, flushes.
+    /// Not from the page cache: reads, direct writes, flushes.
     Exempt,
-    /// A buffered write that somebody waits for, or of no special kind.
+    /// A buffered write that a task waits for, or of no special kind.
     Normal,
     /// A buffered write of background or periodic writeback.
     Background,
 }
 
-/// Which way.
+/// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Read,
@@ -40,37 +41,37 @@ pub(crate) enum Way {
     Flush,
 }
 
-/// Ways there are.
+/// Number of ways.
 pub(crate) const WAYS: usize = 3;
 
-/// What follows when a request is complete.
+/// Action on completion of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// A part of what is written as one, in this cell of [`Ioends`].
+    /// Completes a part of one written range, in this cell of [`Ioends`].
     Writeback(u32),
-    /// Somebody waits in this cell of [`Completions`](crate::completions::Completions).
+    /// Wakes the process that waits in this cell of [`Completions`](crate::completions::Completions).
     Complete(u32),
-    /// One member of an array has done its part, in this cell of [`R1bios`](crate::raid1::R1bios).
+    /// Completes the part of one array member, in this cell of [`R1bios`](crate::raid1::R1bios).
     R1bio(u32),
-    /// Encrypted copies are written, in this cell of [`CryptWrites`](crate::crypt::CryptWrites).
+    /// Completes the write of encrypted copies, in this cell of [`CryptWrites`](crate::crypt::CryptWrites).
     Crypt(u32),
-    /// Nothing: nobody waits for it.
+    /// Nothing: no process waits for it.
     Nothing,
 }
 
-/// A worker of the block layer that is to be started.
+/// A worker of the block layer that has to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Worker {
-    /// Lets go of what limits of cgroups held back.
+    /// Releases requests that limits of cgroups held back.
     Throttle(BlockId),
-    /// Does what a loop device is asked for by a cgroup.
+    /// Does the requests of one cgroup to a loop device.
     Loop(BlockId, CgId),
-    /// Encrypt, decrypt and write for a device of dm-crypt.
+    /// Encrypts, decrypts and writes for a device of dm-crypt.
     Crypt(BlockId),
 }
 
 impl Worker {
-    /// Starts it.
+    /// Starts the worker's process.
     pub(crate) fn spawn(self, sim: &Sim) {
         match self {
             Worker::Throttle(device) => {
@@ -94,11 +95,11 @@ impl Worker {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) way: Way,
-    /// Where on the device, pages. Only loop devices and disks with an arm look; see [`device_page`].
+    /// Place on the device, pages. Only loop devices and rotating disks use it; see [`device_page`].
     pub(crate) at: u64,
     pub(crate) bytes: u64,
     pub(crate) class: Class,
-    /// Bios it is merged from.
+    /// Number of bios merged into it.
     pub(crate) merged: u64,
     pub(crate) cgroup: CgId,
     pub(crate) done: Done,
@@ -111,19 +112,19 @@ impl Request {
     }
 }
 
-/// One way of a device, or both together: caps and until when they are used up.
+/// One way of a device, or both together: caps, and the time until which they are used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lane {
     /// Bytes per second; 0 is no cap.
     pub(crate) bandwidth: u64,
     /// Requests per second; 0 is no cap.
     pub(crate) iops: u64,
-    /// Nanoseconds of them that may be used before they have passed.
+    /// Nanoseconds of the caps that may be used in advance.
     pub(crate) credit: u64,
     busy_until: u64,
 }
 
-/// Counters as `/proc/diskstats` has them.
+/// Counters of `/proc/diskstats`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DiskStats {
     pub(crate) ios: [u64; WAYS],
@@ -143,39 +144,39 @@ pub(crate) struct Block {
     pub(crate) bdi: Option<BdiId>,
     pub(crate) size: u64,
     pub(crate) rotational: bool,
-    /// Where it turns and what that takes is known.
+    /// Seek model of a rotating disk, if its times are known.
     pub(crate) arm: Option<Arm>,
-    /// As the kernel spells it; it orders nothing here.
+    /// As the kernel spells it; it does not reorder requests here.
     pub(crate) scheduler: String,
     pub(crate) depth: u32,
     pub(crate) latency: u64,
-    /// What emptying its cache takes, where that is not what any request takes; and bytes a second that leave it then, 0
-    /// where they take no time.
+    /// Time to flush its cache, if not that of any request; and bytes per second that leave the cache then, 0 if
+    /// they take no time.
     pub(crate) flush_latency: Option<u64>,
     pub(crate) flush_bandwidth: u64,
-    /// Bytes in its cache.
+    /// Bytes in its cache that are not flushed.
     unflushed: u64,
-    /// What each request under way adds to the latency of the next one, ns.
+    /// Nanoseconds that each request in flight adds to the latency of the next one.
     pub(crate) queued_latency: u64,
-    /// The cache that a scenario gives it.
+    /// The write cache that a scenario configures.
     pub(crate) write_cache: Option<WriteCache>,
     pub(crate) read: Lane,
     pub(crate) write: Lane,
     /// Caps of both ways together.
     pub(crate) total: Lane,
-    /// Where it reads and writes in one time.
+    /// Set if reads and writes share the device's time.
     pub(crate) media: Option<Media>,
-    /// How fast one reader in order is, where that is less than the device.
+    /// Speed of one sequential reader, if lower than the device's.
     pub(crate) streams: Option<Streams>,
     /// The members of an array.
     pub(crate) mirrors: Vec<Mirror>,
-    /// How it lies on them.
+    /// Layout of the array on its members.
     pub(crate) stack: Option<Stack>,
-    /// What encrypts it.
+    /// Set if dm-crypt encrypts it.
     pub(crate) crypt: Option<Crypt>,
     /// The file of a loop device.
     pub(crate) loop_file: Option<LoopFile>,
-    /// Limits of cgroups.
+    /// Limits of cgroups on it.
     pub(crate) throttle: Throttle,
     pub(crate) wbt: Wbt,
     pub(crate) stats: DiskStats,
@@ -183,13 +184,13 @@ pub(crate) struct Block {
     waiters: Waiters,
     requests: Vec<(Request, u64)>,
     free: Vec<u32>,
-    /// Bytes and requests by number of the cgroup, of those that had any: read, written.
+    /// Bytes and requests by cgroup number, read and written; none for a cgroup without requests.
     by_cgroup: Vec<Option<[u64; 4]>>,
 }
 
-/// How long so many bytes take at so many a second; nanoseconds.
+/// Time to transfer a number of bytes at a bandwidth, nanoseconds.
 pub(crate) fn time_of(bytes: u64, bandwidth: u64) -> u64 {
-    // All but absurd sizes fit.
+    // All but absurd sizes fit into 64 bits.
     match bytes.checked_mul(1_000_000_000) {
         Some(product) => product / bandwidth.max(1),
         None => u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth.max(1))).unwrap_or(u64::MAX),
@@ -197,13 +198,13 @@ pub(crate) fn time_of(bytes: u64, bandwidth: u64) -> u64 {
 }
 
 impl Lane {
-    /// How much of the time of its caps a request takes.
+    /// Time of its caps that a request takes.
     pub(crate) fn time(&self, bytes: u64) -> u64 {
         let by_bytes = if self.bandwidth == 0 { 0 } else { time_of(bytes, self.bandwidth) };
         by_bytes.max(1_000_000_000_u64.checked_div(self.iops).unwrap_or(0))
     }
 
-    /// Takes a request into account; when it may go.
+    /// Takes a request into account. Returns the time at which it may go.
     pub(crate) fn serve(&mut self, now: u64, bytes: u64) -> u64 {
         self.busy_until = self.busy_until.max(now).saturating_add(self.time(bytes));
         // The credit lets a request go before its share of the cap has passed.
@@ -248,12 +249,12 @@ impl Block {
         }
     }
 
-    /// Bytes and requests of a cgroup: read, written.
+    /// Bytes and requests of a cgroup, read and written.
     pub(crate) fn of_cgroup(&self, cgroup: CgId) -> Option<&[u64; 4]> {
         self.by_cgroup.get(cgroup.0 as usize)?.as_ref()
     }
 
-    /// Brings the times of the counters up to a moment.
+    /// Brings the time counters up to a moment.
     pub(crate) fn account(&mut self, now: u64) {
         let passed = now.saturating_sub(self.stats.since);
         if self.in_flight > 0 {
@@ -263,7 +264,7 @@ impl Block {
         self.stats.since = now;
     }
 
-    /// Takes a request; when it will be complete.
+    /// Starts a request. Returns the time of its completion and its number.
     fn start(&mut self, now: u64, request: &Request) -> (u64, u32) {
         let (start, latency) = if request.way == Way::Flush {
             let bytes = std::mem::take(&mut self.unflushed);
@@ -277,7 +278,7 @@ impl Block {
         (start.saturating_add(latency), self.admit(now, request))
     }
 
-    /// Takes a read or a write; when it is transferred.
+    /// Starts a read or a write. Returns the time at which it is transferred.
     fn transfer(&mut self, now: u64, request: &Request) -> u64 {
         let is_idle = self.in_flight == 0;
         let lane = if request.way == Way::Read { &mut self.read } else { &mut self.write };
@@ -300,7 +301,7 @@ impl Block {
         at
     }
 
-    /// A request that was taken.
+    /// Returns a request in flight.
     pub(crate) fn request(&self, slot: u32) -> Request {
         self.requests[slot as usize].0
     }
@@ -322,24 +323,24 @@ impl Block {
     }
 }
 
-/// Where a page of an inode is on its device: no two are at the same place, and none moves.
+/// Place of an inode's page on its device: each page has its own and keeps it.
 pub(crate) fn device_page(inode: InodeId, page: u64) -> u64 {
     (u64::from(inode.0) << 28) + page
 }
 
-/// What a request waits for before a queue takes it.
+/// Reason for which a queue does not accept a request yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// A place among the buffered writes, see `wbt`.
+    /// A place among the buffered writes (see `wbt`).
     Wbt,
     /// A free request.
     Request,
-    /// The queues of an array's members: it has none of its own.
+    /// The queues of an array's members: the array has no queue of its own.
     Members,
 }
 
-/// Hands a request to a device. Returns when the queue has taken it, or a limit of its cgroup holds it back, which may
-/// be long before it is done.
+/// Submits a request to a device. Returns when the queue has accepted it or a limit of its cgroup holds it back,
+/// which may be long before it completes.
 pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
     let entry = sim.w().submit_now(device, &request);
     if let Some(entry) = entry {
@@ -347,7 +348,7 @@ pub(crate) async fn submit(sim: &Sim, device: BlockId, request: Request) {
     }
 }
 
-/// Waits until a queue takes a request, or those of an array's members do.
+/// Waits until a queue, or those of an array's members, accept a request.
 pub(crate) async fn enter(sim: &Sim, device: BlockId, request: &Request, entry: Entry) {
     match entry {
         Entry::Members => crate::raid1::make_request(sim, device, request).await,
@@ -355,7 +356,7 @@ pub(crate) async fn enter(sim: &Sim, device: BlockId, request: &Request, entry: 
     }
 }
 
-/// The same of a device that has a queue.
+/// Waits until the queue of a device that has one accepts a request.
 pub(crate) async fn enter_queue(sim: &Sim, device: BlockId, request: &Request, entry: Entry) {
     if entry == Entry::Wbt {
         crate::wbt::wait(sim, device, request.class).await;
@@ -366,13 +367,13 @@ pub(crate) async fn enter_queue(sim: &Sim, device: BlockId, request: &Request, e
     }
 }
 
-/// Hands a request to a device and waits until it is done.
+/// Submits a request to a device and waits for its completion.
 pub(crate) async fn submit_and_wait(sim: &Sim, device: BlockId, request: Request, waits: &'static str) {
-    // The ticket of this process changes with every sleep: complete into a cell of its own.
+    // The ticket of this process changes with every sleep, so the request completes into a cell of its own.
     submit_all_and_wait(sim, device, &[request], waits).await;
 }
 
-/// Hands requests to a device, each as soon as its queue takes it, and waits until all are done.
+/// Submits requests to a device, each as soon as its queue accepts it, and waits until all complete.
 pub(crate) async fn submit_all_and_wait(sim: &Sim, device: BlockId, requests: &[Request], waits: &'static str) {
     let mut slots = Vec::with_capacity(requests.len());
     for request in requests {
@@ -386,7 +387,7 @@ pub(crate) async fn submit_all_and_wait(sim: &Sim, device: BlockId, requests: &[
     woken(sim).await;
 }
 
-/// Waits for a cell of `completions`, and gives it back.
+/// Waits for a cell of `completions`, and frees it.
 async fn completed(sim: &Sim, slot: u32, waits: &'static str) {
     io_schedule(sim, async {
         loop {
@@ -405,7 +406,7 @@ async fn completed(sim: &Sim, slot: u32, waits: &'static str) {
     .await;
 }
 
-/// The CPU time that waiting for a request takes.
+/// Uses the CPU time that waiting for a request costs.
 pub(crate) async fn woken(sim: &Sim) {
     let cost = {
         let mut world = sim.w();
@@ -417,7 +418,7 @@ pub(crate) async fn woken(sim: &Sim) {
 }
 
 impl World {
-    /// Hands a request to a device; what it has to wait for, if anything.
+    /// Submits a request to a device. Returns what the caller has to wait for, if anything.
     pub(crate) fn submit_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
         self.account_bio(device, request);
         if self.hold_back(device, request) {
@@ -426,7 +427,8 @@ impl World {
         self.enter_now(device, request)
     }
 
-    /// The same with one that nothing holds back before the queue.
+    /// Submits a request that no limit holds back before the queue. Returns what the caller has to wait for, if
+    /// anything.
     pub(crate) fn enter_now(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
         if self.encrypts(device, request.way) {
             self.crypt_write(device, request);
@@ -441,7 +443,7 @@ impl World {
         (!self.take_request(device, request)).then_some(Entry::Request)
     }
 
-    /// Puts a request into the queue of a device, unless all that it has are in use.
+    /// Puts a request into the queue of a device. Returns false if all its requests are in use.
     fn take_request(&mut self, device: BlockId, request: &Request) -> bool {
         let now = self.now;
         let block = &mut self.blocks[device];
@@ -458,7 +460,7 @@ impl World {
         true
     }
 
-    /// What `io.stat` counts, at submission.
+    /// Counts a bio in `io.stat`, at submission.
     #[inline]
     fn account_bio(&mut self, device: BlockId, request: &Request) {
         if request.way != Way::Flush {
@@ -473,7 +475,7 @@ impl World {
         }
     }
 
-    /// A device has completed a request.
+    /// Completes a request of a device.
     pub(crate) fn io_done(&mut self, device: BlockId, slot: u32) {
         let now = self.now;
         let block = &mut self.blocks[device];

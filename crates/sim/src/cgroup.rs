@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups: limits, what is charged, and the dirty domain of each memcg. Counters are hierarchical, as
-//! memory.stat has them. Mirrors what mm/memcontrol.c keeps for mm/page-writeback.c.
+//! Cgroups: limits, charged pages, and the dirty domain of each memcg. Counters are hierarchical, as in
+//! memory.stat. Mirrors the parts of mm/memcontrol.c that mm/page-writeback.c uses.
 
 use crate::arena::{BdiId, CgId, WbId};
 use crate::domain::KnownLimits;
@@ -11,9 +11,9 @@ use floodline_kernel::{ForeignDirty, MemcgStats};
 /// Counts of a memcg, its descendants included; pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charged {
-    /// Page cache, but for that of tmpfs.
+    /// Page cache, except that of tmpfs.
     pub(crate) file: u64,
-    /// Of it on the active list.
+    /// Part of it on the active list.
     pub(crate) active: u64,
     /// Pages of tmpfs.
     pub(crate) shmem: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Charged {
     pub(crate) kernel: u64,
 }
 
-/// How long somebody waited for I/O, as PSI counts it.
+/// Time in which tasks waited for I/O, as PSI counts it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pressure {
     waiting: u64,
@@ -51,8 +51,8 @@ impl Pressure {
     }
 }
 
-/// Pages by whom they are charged to, in the order in which they are met. Mostly it is one for all: the others take
-/// memory, if there are any.
+/// Pages by the memcg that they are charged to, in order of appearance. Mostly there is only one memcg; only others
+/// need memory.
 #[derive(Debug, Default)]
 pub(crate) struct ByOwner {
     first: Option<(CgId, u64)>,
@@ -84,21 +84,21 @@ pub(crate) struct Cgroup {
     pub(crate) path: String,
     pub(crate) ino: u64,
     pub(crate) parent: Option<CgId>,
-    /// Whose memory this cgroup's processes are charged to.
+    /// The memcg to which this cgroup's processes are charged.
     pub(crate) memcg: CgId,
     pub(crate) has_controllers: bool,
     pub(crate) gives_controllers: bool,
     /// Limits in pages; `u64::MAX` is none.
     pub(crate) max: u64,
     pub(crate) high: u64,
-    /// What reclaim leaves alone, pages: always, and as long as there is something else.
+    /// Pages that reclaim leaves alone: always, and as long as there are others.
     pub(crate) min: u64,
     pub(crate) low: u64,
     pub(crate) charged: Charged,
-    /// The counts as throttling sees them where those are refreshed every 2 s only.
+    /// The counts as throttling reads them on kernels that refresh those only every 2 s.
     pub(crate) stale: Charged,
     pub(crate) domain: Domain,
-    /// Thresholds of its domain when they were last asked for.
+    /// Thresholds of its domain when they were last computed.
     pub(crate) domain_limits: KnownLimits,
     pub(crate) foreign: ForeignDirty,
     pub(crate) io: Pressure,
@@ -108,7 +108,7 @@ pub(crate) struct Cgroup {
     /// Its wbs in the order of their bdis, as long as it is alive.
     pub(crate) wbs: Vec<(BdiId, WbId)>,
     pub(crate) is_dead: bool,
-    /// How long after its last process has exited it is removed.
+    /// Delay between the exit of its last process and its removal.
     pub(crate) remove_after: Option<u64>,
     pub(crate) pgfault: u64,
     pub(crate) events_max: u64,
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Least room below a limit on the way to the root, pages.
+    /// Least room below a limit, from the cgroup to the root, pages.
     pub(crate) fn headroom(&self, cgroup: CgId) -> u64 {
         let room = |id: CgId| {
             let cgroup = &self.cgroups[id];
@@ -142,7 +142,7 @@ impl World {
         self.ancestors(cgroup).map(room).min().unwrap_or(u64::MAX)
     }
 
-    /// Counts of a memcg as throttling and the flusher see them.
+    /// Counts of a memcg as throttling and the flusher read them.
     pub(crate) fn wb_stats(&self, memcg: CgId) -> Charged {
         match self.behaviour.arithmetic.memcg_stats {
             MemcgStats::RateLimited => self.cgroups[memcg].stale,
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// A process of a cgroup goes to sleep for I/O, or comes back.
+    /// Counts a process of a cgroup that goes to sleep for I/O, or wakes up from it.
     pub(crate) fn count_iowait(&mut self, cgroup: CgId, is_asleep: bool) {
         let now = self.now;
         let mut at = Some(cgroup);
@@ -173,7 +173,7 @@ impl World {
         self.memory.waiting = waiting;
     }
 
-    /// A process of a cgroup begins or ends to use a CPU.
+    /// Counts a process of a cgroup that starts or stops using a CPU.
     pub(crate) fn count_running(&mut self, cgroup: CgId, is_running: bool) {
         let now = self.now;
         let mut at = Some(cgroup);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must be true at any moment between two events. Checked after every sample, and in tests after
-//! every event; a violation is a bug of the model and says what does not add up.
+//! Invariants between any two events. Checked after every sample, and in tests after every event. A violation is a
+//! bug of the model; the error names the counters that do not add up.
 
 use crate::arena::{CgId, InodeId};
 use crate::inode::{Inode, ListName};
 use crate::world::World;
 
 impl World {
-    /// Checks the counters against each other; the first that does not add up.
+    /// Checks the counters against each other. Returns the first mismatch.
     pub(crate) fn check(&self) -> Result<(), String> {
         let same = |what: &str, left: u64, right: u64| {
             if left == right { Ok(()) } else { Err(format!("{what}: {left} against {right}")) }
@@ -48,7 +48,7 @@ impl World {
         Ok(())
     }
 
-    /// The same over every inode: dear, for tests.
+    /// Checks the counters against every inode: expensive, for tests.
     pub(crate) fn check_inodes(&self) -> Result<(), String> {
         let (mut dirty, mut writeback) = (0, 0);
         let mut sums = vec![Sums::default(); self.wbs.len()];
@@ -115,7 +115,7 @@ impl World {
 /// The lists of a wb, in the order of their names.
 const LISTS: [ListName; 5] = [ListName::Dirty, ListName::Io, ListName::MoreIo, ListName::DirtyTime, ListName::Attached];
 
-/// What the inodes of a wb add up to.
+/// Sums over the inodes of a wb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     dirty: u64,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cells that somebody waits for: who sleeps has a new ticket each time, a cell stays the same until it is done.
+//! Cells that a process waits for. A sleeper has a new ticket each time; a cell stays the same until it is done.
 
 use crate::engine::{Ticket, Waiters};
 
-/// See the module.
+/// Cells by number, and those that are free.
 #[derive(Debug, Default)]
 pub(crate) struct Completions {
     cells: Vec<(bool, Waiters)>,
@@ -11,7 +11,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// A new cell.
+    /// Opens a new cell.
     pub(crate) fn open(&mut self) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.cells.push((false, Waiters::default()));
@@ -21,22 +21,22 @@ impl Completions {
         slot
     }
 
-    /// Whether what it stands for is done.
+    /// Whether the cell is done.
     pub(crate) fn is_done(&self, slot: u32) -> bool {
         self.cells[slot as usize].0
     }
 
-    /// Nobody asks for it any more.
+    /// Frees a cell that no process reads any more.
     pub(crate) fn close(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
-    /// Notes somebody to be woken when it is done.
+    /// Adds a process to be woken when the cell is done.
     pub(crate) fn wait(&mut self, slot: u32, ticket: Ticket) {
         self.cells[slot as usize].1.add(ticket);
     }
 
-    /// It is done: who waits.
+    /// Marks a cell as done. Returns the processes that wait for it.
     pub(crate) fn complete(&mut self, slot: u32) -> Waiters {
         self.cells[slot as usize].0 = true;
         self.cells[slot as usize].1.take()

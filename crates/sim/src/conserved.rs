@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of the pages that were dirtied, kept by whoever accounts for them: the machine, every wb, every
-//! inode. No counter of the kernel's: `checks` holds it against the pages themselves. Release builds keep
-//! nothing, which would be memory for every inode.
+//! The fate of dirtied pages, counted for the machine, every wb and every inode. It is not a counter of the kernel:
+//! `checks` compares it with the pages themselves. Release builds count nothing, which saves memory for every
+//! inode.
 
-/// What happens to dirty pages.
+/// Event in the life of dirty pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
     Dirtied,
     Written,
     Cancelled,
-    /// They came with an inode from another wb.
+    /// Pages that came with an inode from another wb.
     Came,
-    /// They left with it.
+    /// Pages that left with their inode.
     Left,
 }
 
 const FATES: usize = if cfg!(debug_assertions) { 5 } else { 0 };
 
-/// Pages by what happened to them.
+/// Pages by fate.
 #[derive(Debug, Default)]
 pub(crate) struct Conserved([u64; FATES]);
 
@@ -28,7 +28,7 @@ impl Conserved {
         }
     }
 
-    /// Whether pages that are dirty or under writeback still are all that is left of those dirtied.
+    /// Checks that the pages dirtied are those written, cancelled or moved plus those still dirty or under writeback.
     pub(crate) fn leaves(&self, still: u64) -> Result<(), String> {
         let [dirtied, written, cancelled, came, left] = *self.0.as_slice() else { return Ok(()) };
         if dirtied + came == written + cancelled + left + still {

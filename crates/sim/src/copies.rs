@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast data is copied between programs and the page cache: those who copy at once share what memory can do, and a
-//! page that comes from another node's memory takes longer. Memory is taken from the first node until it is full (first
-//! touch), as if all programs ran there; what a page costs later on, wherever it is, is not told apart.
+//! Speed of copies between programs and the page cache. Programs that copy at once share the memory bandwidth, and
+//! a page from another node's memory takes longer. Memory is taken from the first node until it is full (first
+//! touch), as if all programs ran there. Later accesses cost the same on every node.
 
 use crate::block::time_of;
 use crate::world::World;
 
-/// See the module.
+/// Copies between programs and the page cache.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
-    /// Bytes per second of all that copy at once; 0 is no limit.
+    /// Bytes per second of all concurrent copies; 0 is no limit.
     pub(crate) bandwidth: u64,
-    /// Pages of the first node; 0 where there is no other.
+    /// Pages of the first node; 0 if there is no other.
     pub(crate) first_node: u64,
     /// Programs that copy now.
     copying: u64,
 }
 
 impl Copies {
-    /// A program has copied.
+    /// Ends a program's copy.
     pub(crate) fn end(&mut self) {
         self.copying = self.copying.saturating_sub(1);
     }
 }
 
 impl World {
-    /// A program copies some bytes, alone at such a speed, into pages that are new or not; nanoseconds that it takes.
+    /// Begins a copy that takes `alone` bytes per second without others. Returns its duration in nanoseconds.
     pub(crate) fn begin_copy(&mut self, bytes: u64, alone: u64, is_new: bool) -> u64 {
         let copies = &mut self.copies;
         copies.copying += 1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPUs of the machine, for which programs and workers of the kernel compete. Who finds one idle has it;
-//! otherwise it waits, and whoever had least of the CPUs so far goes first: each process has a virtual time, that of
-//! one that slept is not far behind the others'. Long work is taken off its CPU after a slice when somebody waits; work
-//! of the kernel that holds a spinlock is not. One queue for all CPUs: no placement, no migration costs, no
-//! priorities. Stands for kernel/sched/fair.c.
+//! The CPUs of the machine, for which programs and kernel workers compete. A process takes an idle CPU at once,
+//! else it waits. The waiter with the smallest virtual time goes first; a process that slept is at most a slice
+//! ahead of the others. Long work loses its CPU after a slice if another process waits; kernel work that holds a
+//! spinlock does not. One queue serves all CPUs: no placement, no migration costs, no priorities. Stands for
+//! kernel/sched/fair.c.
 
 use crate::arena::PidId;
 use crate::engine::{Due, Sim, Ticket, suspend};
@@ -12,24 +12,24 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Longest time that long work keeps a CPU for which somebody waits, and what a sleeper is ahead of others: 3 ms, a
-/// base slice.
+/// Longest time that long work keeps a CPU for which another process waits, and the lead of a sleeper over the
+/// others: 3 ms, a base slice.
 const SLICE: u64 = 3_000_000;
 
-/// What one that runs waits for.
+/// Wait reason of a process that has a CPU.
 const RUNS: &str = "the end of its CPU time";
 
-/// Who runs and who waits.
+/// Running processes and processes that wait for a CPU.
 #[derive(Debug, Default)]
 pub(crate) struct Cpus {
     running: u64,
-    /// Who waits, by virtual time and in turn.
+    /// Waiting processes, by virtual time and then in order of arrival.
     waiting: VecDeque<Waiting>,
-    /// By number of the process: CPU time, from the virtual time of those it met when it came.
+    /// CPU time by process number, starting at the virtual time of the processes that ran when it first came.
     virtual_times: Vec<u64>,
-    /// The virtual time of who got a CPU last; it never goes back.
+    /// Virtual time of the process that got a CPU last; it never goes back.
     floor: u64,
-    /// Long work that runs, by number: since when, and how to wake it early.
+    /// Running long work by number: its start time, and the ticket that wakes it early.
     preemptible: BTreeMap<u64, (u64, Ticket)>,
     next: u64,
 }
@@ -39,18 +39,18 @@ pub(crate) struct Cpus {
 struct Waiting {
     virtual_time: u64,
     ticket: Ticket,
-    /// How long its work takes where that is no more than a slice.
+    /// Time its work takes, if that is at most a slice.
     short: Option<u64>,
 }
 
 impl Cpus {
-    /// Queues a process behind those of no later virtual time: mostly behind all.
+    /// Queues a process behind all processes with the same or an earlier virtual time, mostly at the end.
     fn queue(&mut self, waiting: Waiting) {
         let at = self.waiting.partition_point(|other| other.virtual_time <= waiting.virtual_time);
         self.waiting.insert(at, waiting);
     }
 
-    /// The virtual time of a process that wants a CPU: who slept is a slice ahead, and no more.
+    /// Virtual time of a process that wants a CPU. A process that slept is at most a slice ahead.
     fn place(&mut self, process: u32) -> u64 {
         let at = process as usize;
         if self.virtual_times.len() <= at {
@@ -61,7 +61,7 @@ impl Cpus {
         *time
     }
 
-    /// A process had a CPU for so long.
+    /// Adds CPU time that a process used.
     fn charge(&mut self, process: u32, nanos: u64) {
         if let Some(time) = self.virtual_times.get_mut(process as usize) {
             *time = time.saturating_add(nanos);
@@ -69,12 +69,12 @@ impl Cpus {
     }
 }
 
-/// Has a CPU for so long, in pieces where others want it too.
+/// Uses a CPU for `nanos`, in slices if other processes want it too.
 pub(crate) fn run(sim: &Sim, nanos: u64) -> Run<'_> {
     run_as(sim, None, nanos)
 }
 
-/// The same in the name of a task, where there is one.
+/// Uses a CPU like [`run`] and charges the time to a task, if one is given.
 pub(crate) fn run_as(sim: &Sim, task: Option<Use>, nanos: u64) -> Run<'_> {
     Run { sim, task, left: nanos, step: if nanos == 0 { Step::Over } else { Step::Begins } }
 }
@@ -83,13 +83,13 @@ pub(crate) fn run_as(sim: &Sim, task: Option<Use>, nanos: u64) -> Run<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) pid: PidId,
-    /// For how long, all in all.
+    /// CPU time of the whole piece of work.
     pub(crate) nanos: u64,
-    /// In the program, or in the kernel.
+    /// Whether it runs in the program; otherwise it runs in the kernel.
     pub(crate) is_user: bool,
 }
 
-/// See [`run`]. Written out as most of all events are the end of one of these.
+/// Future of [`run`]. Written by hand, as most events are the end of one of these.
 pub(crate) struct Run<'a> {
     sim: &'a Sim,
     task: Option<Use>,
@@ -97,22 +97,22 @@ pub(crate) struct Run<'a> {
     step: Step,
 }
 
-/// How far a piece of work is.
+/// Progress of a piece of work.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The first piece begins.
     Begins,
     /// Another piece begins.
     Next,
-    /// Long work waits for a CPU; woken only by who gives its own away.
+    /// Long work waits for a CPU. Only the process that gives up its CPU wakes it.
     Waits,
     /// Long work has a CPU.
     Has,
-    /// Long work runs since then, under this number, and may be taken off.
+    /// Long work runs since then, under this number, and may be preempted.
     RunsLong { since: u64, number: u64 },
     /// Short work runs until then.
     Runs { until: u64 },
-    /// Short work waits for a CPU and is woken when it is done: whoever gives the CPU away knows when that will be.
+    /// Short work waits for a CPU and is woken when it is done: the process that gives up the CPU computes that time.
     WaitsAndRuns,
     /// All is done.
     Over,
@@ -166,7 +166,7 @@ impl Future for Run<'_> {
 }
 
 impl Run<'_> {
-    /// Begins a piece: on an idle CPU, or in the queue for one. Whether it has to be waited for.
+    /// Begins a piece of work on an idle CPU or queues for one. Returns whether the caller has to wait for it.
     fn is_pending_after_start(&mut self, world: &mut World) -> bool {
         if let (Step::Begins, Some(task)) = (self.step, self.task) {
             let cgroup = world.pids[task.pid].cgroup;
@@ -191,7 +191,7 @@ impl Run<'_> {
         false
     }
 
-    /// A piece is done.
+    /// Ends a piece of work.
     fn end(&mut self, world: &mut World, ran: u64) {
         world.give(self.sim.current_process(), ran);
         self.left -= ran.min(self.left);
@@ -208,7 +208,7 @@ impl Run<'_> {
     }
 }
 
-/// Queues for a CPU, with short work that takes so long or with long work.
+/// Queues for a CPU: with the time of short work, or with none for long work.
 fn wait(sim: &Sim, world: &mut World, short: Option<u64>) {
     let ticket = sim.ticket("a CPU");
     let virtual_time = world.cpu.place(sim.current_process());
@@ -216,14 +216,14 @@ fn wait(sim: &Sim, world: &mut World, short: Option<u64>) {
     world.preempt_longest();
 }
 
-/// Long work begins to run: since when and under which number, or nothing where it is done already, as nobody
-/// wants the CPU meanwhile.
+/// Starts long work. Returns its start time and number, or nothing if it is already done because no other process
+/// wanted the CPU meanwhile.
 fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
     let mut world = sim.w();
     let since = world.now;
     let end = since.saturating_add(left);
     let is_wanted = !world.cpu.waiting.is_empty();
-    // Nobody comes to wait where nobody waits already and nobody else is due before the end.
+    // No process can start to wait for a CPU: none waits now, and none is due before the end.
     if !is_wanted && sim.skip_to(&mut world, end, RUNS) {
         return None;
     }
@@ -231,7 +231,7 @@ fn begin_long(sim: &Sim, left: u64) -> Option<(u64, u64)> {
     let number = world.cpu.next;
     world.cpu.next += 1;
     world.cpu.preemptible.insert(number, (since, ticket));
-    // Whoever came while nobody could be taken off.
+    // These processes came while this one could not be preempted.
     if is_wanted {
         world.queue.push(end, Due::Wake(ticket));
         world.queue.push(since.saturating_add(SLICE), Due::Wake(ticket));
@@ -248,7 +248,7 @@ async fn take(sim: &Sim) {
         }
         wait(sim, &mut world, None);
     }
-    // Woken only by who gives its CPU away.
+    // Only the process that gives up its CPU wakes this one.
     suspend().await;
 }
 
@@ -257,14 +257,14 @@ impl World {
         let is_idle = self.cpu.running < self.cpus.max(1);
         if is_idle {
             self.cpu.running += 1;
-            // Nobody waits: time goes on with who runs.
+            // No process waits, so the floor follows the one that runs.
             let time = self.cpu.place(process);
             self.cpu.floor = self.cpu.floor.max(time);
         }
         is_idle
     }
 
-    /// A process gives the CPU, had for so long, to who waits for one, or leaves it idle.
+    /// Hands the CPU of a process that ran for `ran` to the next waiter, or leaves it idle.
     fn give(&mut self, process: u32, ran: u64) {
         self.cpu.charge(process, ran);
         let Some(Waiting { virtual_time, ticket, short }) = self.cpu.waiting.pop_front() else {
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// Somebody waits: the one that has run longest goes, once it has had its slice.
+    /// Preempts the process that has run longest, once its slice is over, because another one waits.
     fn preempt_longest(&mut self) {
         if let Some((_, (since, running))) = self.cpu.preemptible.pop_first() {
             let at = since.saturating_add(SLICE).max(self.now);
@@ -290,7 +290,7 @@ impl World {
     }
 }
 
-/// Has a CPU while something else is waited for, and is not taken off it: a spinlock. What it burns is counted.
+/// Keeps a CPU while waiting for something else, without preemption: a spinlock. Counts the CPU time it burns.
 pub(crate) async fn spin<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>) -> T {
     take(sim).await;
     let (since, cgroup) = {

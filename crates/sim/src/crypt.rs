@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! dm-crypt. Whoever submits a write goes on at once: workers, as many as CPUs, encrypt a copy of it piece by piece, and one
-//! thread hands the copies to the device below in order of their sectors, so that this thread alone waits for the queue
-//! and the writeback throttling there. A read goes to the device below first and is decrypted when it has come. Copies
+//! dm-crypt. The submitter of a write goes on at once. Workers, one per CPU, encrypt a copy of it in pieces. One
+//! thread submits the copies to the device below in order of their sectors, so only this thread waits for the queue
+//! and the writeback throttling there. A read goes to the device below first and is decrypted afterwards. Copies
 //! take memory, of which the target has a share; a worker that finds none waits. The flags that avoid the workers
 //! (`no_read_workqueue`, `no_write_workqueue`) are not modelled. Mirrors drivers/md/dm-crypt.c.
 
@@ -12,17 +12,17 @@ use crate::process::{Sleeper, use_cpu};
 use crate::world::{PAGE, World};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes of copies that are never refused: a mempool of `BIO_MAX_VECS` pages.
+/// Bytes of copies that can always be allocated: a mempool of `BIO_MAX_VECS` pages.
 const POOL: u64 = 256 * PAGE;
-/// Memory over that of the copies of all such devices (`DM_CRYPT_MEMORY_PERCENT`).
+/// Divisor of the machine's memory for the copies of all such devices (`DM_CRYPT_MEMORY_PERCENT`).
 const MEMORY_SHARE: u64 = 50;
 
-/// What encrypts a device.
+/// Encryption state of a device.
 #[derive(Debug)]
 pub(crate) struct Crypt {
-    /// Bytes per second of a CPU.
+    /// Bytes per second that a CPU encrypts.
     rate: u64,
-    /// Bytes of copies at most.
+    /// Most bytes of copies.
     limit: u64,
     /// Bytes of copies that are not written yet.
     held: u64,
@@ -30,18 +30,18 @@ pub(crate) struct Crypt {
     idle: Vec<Ticket>,
     /// Workers that wait for memory.
     starved: Vec<Ticket>,
-    /// Copies that the thread has not taken, and those that it has, by place and in turn.
+    /// Copies that the thread has not taken, and copies that it has taken, by place and then in order of arrival.
     encrypted: BTreeMap<(u64, u64), Piece>,
     taken: BTreeMap<(u64, u64), Piece>,
     next: u64,
     writer: Option<Ticket>,
 }
 
-/// What a worker is to do.
+/// Work of a worker.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Encrypt(Piece),
-    /// Of a read that has come from the device below.
+    /// Decrypts a piece of a read that the device below completed.
     Decrypt(Piece),
 }
 
@@ -52,12 +52,12 @@ struct Piece {
     bytes: u64,
     class: Class,
     cgroup: CgId,
-    /// The request that it is part of, in this cell of [`R1bios`](crate::raid1::R1bios).
+    /// The request that contains it, in this cell of [`R1bios`](crate::raid1::R1bios).
     cell: u32,
 }
 
 impl Piece {
-    /// Whether another one can be in one request with it.
+    /// Whether another piece can be merged into its request.
     fn is_followed_by(&self, next: &Piece) -> bool {
         self.at * PAGE + self.bytes == next.at * PAGE && (self.class, self.cgroup) == (next.class, next.cgroup)
     }
@@ -71,7 +71,7 @@ struct Below {
     cells: Vec<u32>,
 }
 
-/// All that are under way.
+/// All writes to devices below that are in flight.
 #[derive(Debug, Default)]
 pub(crate) struct CryptWrites {
     cells: Vec<Below>,
@@ -94,7 +94,7 @@ impl CryptWrites {
 }
 
 impl Crypt {
-    /// Bytes per second of a CPU; pages of the machine and the devices among which the memory of copies is divided.
+    /// Takes the bytes per second of a CPU, the pages of the machine, and the devices that share the memory of copies.
     pub(crate) fn new(rate: u64, pages: u64, devices: u64) -> Crypt {
         Crypt {
             rate: rate.max(1),
@@ -110,7 +110,7 @@ impl Crypt {
         }
     }
 
-    /// Takes the memory of a copy, or notes who waits for it.
+    /// Takes the memory of a copy, or adds the worker to those that wait for memory.
     fn hold(&mut self, bytes: u64, ticket: Ticket) -> bool {
         let fits = self.held == 0 || self.held + bytes <= self.limit;
         if fits {
@@ -121,7 +121,7 @@ impl Crypt {
         fits
     }
 
-    /// The copies that are written next, as one request.
+    /// Returns the copies that are written next, as one request.
     fn next_write(&mut self, bytes_max: u64) -> Option<(Piece, Vec<u32>)> {
         if self.taken.is_empty() {
             self.taken = std::mem::take(&mut self.encrypted);
@@ -142,7 +142,7 @@ impl Crypt {
 }
 
 impl World {
-    /// Whether a device encrypts what is written to it.
+    /// Whether a device encrypts a request.
     pub(crate) fn encrypts(&self, device: BlockId, way: Way) -> bool {
         way == Way::Write && self.blocks[device].crypt.is_some()
     }
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// A read has come from the device below. Whether workers have to decrypt it before it is complete.
+    /// Handles a read that the device below completed. Returns whether workers have to decrypt it first.
     pub(crate) fn crypt_read(&mut self, device: BlockId, slot: u32) -> bool {
         let request = self.blocks[device].request(slot);
         if request.way != Way::Read || self.blocks[device].crypt.is_none() {
@@ -167,7 +167,7 @@ impl World {
         true
     }
 
-    /// The pieces of a request, which is complete when all of them are.
+    /// Returns the pieces of a request. The request is complete when all of them are.
     fn crypt_pieces(&mut self, device: BlockId, slot: u32, request: &Request) -> Vec<Piece> {
         let most = self.behaviour.stack.crypt_request_kib << 10;
         let &Request { at, bytes, class, cgroup, .. } = request;
@@ -199,7 +199,7 @@ impl World {
         Some((work, time_of(piece.bytes, crypt.rate)))
     }
 
-    /// A piece is encrypted.
+    /// Handles an encrypted piece.
     fn crypt_done(&mut self, device: BlockId, piece: Piece) {
         let Some(crypt) = &mut self.blocks[device].crypt else { return };
         crypt.encrypted.insert((piece.at, crypt.next), piece);
@@ -223,7 +223,7 @@ impl World {
         Some((member, Request { way: Way::Write, at, bytes, class, merged, cgroup, done: Done::Crypt(cell) }))
     }
 
-    /// The device below has written some copies.
+    /// Handles copies that the device below has written.
     pub(crate) fn crypt_written(&mut self, cell: u32) {
         let below = &mut self.crypt_writes.cells[cell as usize];
         let (device, bytes, cells) = (below.device, below.bytes, std::mem::take(&mut below.cells));
@@ -268,7 +268,7 @@ pub(crate) async fn worker(sim: Sim, device: BlockId) {
     }
 }
 
-/// Waits for the memory of a copy.
+/// Waits until there is memory for a copy.
 async fn memory(sim: &Sim, device: BlockId, bytes: u64) {
     loop {
         let ticket = sim.ticket("");
@@ -280,9 +280,9 @@ async fn memory(sim: &Sim, device: BlockId, bytes: u64) {
     }
 }
 
-/// The thread that writes what is encrypted.
+/// The thread that writes encrypted copies.
 pub(crate) async fn writer(sim: Sim, device: BlockId) {
-    // It sleeps in nobody's name.
+    // Its sleep counts for no task.
     sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
     loop {
         let ticket = sim.ticket("");

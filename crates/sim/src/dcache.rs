@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of one filesystem: a tree of directories, gone down name by name. What a path may be used for is decided
-//! in `namespace`. Stands for fs/dcache.c: all of it is always cached.
+//! The names of one filesystem: a tree of directories, searched name by name. `namespace` decides which calls a
+//! path allows. Stands for fs/dcache.c: all names are always cached.
 
 use crate::arena::InodeId;
 use crate::namespace::Errno;
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// What a name leads to.
+/// Entry of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dentry {
     File(InodeId),
@@ -16,12 +16,12 @@ pub(crate) enum Dentry {
     Dir(u32),
 }
 
-/// See the module. Paths begin below the root of the filesystem; the empty one is the root.
+/// The names of one filesystem. Paths begin below its root; the empty path is the root.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// Directories by number, the root first. One that was removed stays, without anything in it.
+    /// Directories by number, the root first. A removed directory stays, empty.
     dirs: Vec<BTreeMap<Box<str>, Dentry>>,
-    /// The path of the directory that was last gone to, as the next name is mostly in it too, and its number.
+    /// Path and number of the directory found last, as the next name is mostly in it too.
     last: RefCell<(String, u32)>,
 }
 
@@ -31,16 +31,16 @@ impl Default for Names {
     }
 }
 
-/// The first name of a path, and what is left below it.
+/// Splits a path into its first name and the rest below it.
 fn split_first(path: &str) -> (&str, Option<&str>) {
-    // Names are short: this is faster than what searches long texts.
+    // Names are short: this is faster than a search for long texts.
     match path.bytes().position(|byte| byte == b'/') {
         Some(at) => (&path[..at], Some(&path[at + 1..])),
         None => (path, None),
     }
 }
 
-/// The path of the directory that a path is in, and its name there.
+/// Splits a path into the directory that contains it and its name there.
 fn split_last(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -54,7 +54,7 @@ impl Names {
         &mut self.dirs[number as usize]
     }
 
-    /// What a path leads to.
+    /// Returns the file or directory of a path.
     pub(crate) fn find(&self, path: &str) -> Result<Dentry, Errno> {
         let (above, name) = split_last(path);
         let dir = self.find_dir(above)?;
@@ -64,7 +64,7 @@ impl Names {
         }
     }
 
-    /// The directory that a path leads to.
+    /// Returns the directory of a path.
     fn find_dir(&self, path: &str) -> Result<u32, Errno> {
         let mut last = self.last.borrow_mut();
         if last.0 != path {
@@ -88,7 +88,7 @@ impl Names {
         Ok(at)
     }
 
-    /// The file of a path, where there is one.
+    /// Returns the file of a path, if there is one.
     pub(crate) fn file(&self, path: &str) -> Option<InodeId> {
         match self.find(path) {
             Ok(Dentry::File(inode)) => Some(inode),
@@ -96,7 +96,7 @@ impl Names {
         }
     }
 
-    /// Whether a name may be in the directory that its path says.
+    /// Checks that the directory above a path exists.
     pub(crate) fn check_parent(&self, path: &str) -> Result<(), Errno> {
         self.find_dir(split_last(path).0).map(|_| ())
     }
@@ -106,7 +106,8 @@ impl Names {
         self.dir(dir).is_empty()
     }
 
-    /// A directory, made with those above it where they are missing; its number, and how many are new.
+    /// Creates a directory and those above it if they are missing. Returns its number and the number of new
+    /// directories.
     pub(crate) fn make_dirs(&mut self, path: &str) -> Result<(u32, u64), Errno> {
         let (mut at, mut made) = (0, 0);
         let mut left = Some(path).filter(|path| !path.is_empty());
@@ -128,7 +129,7 @@ impl Names {
         Ok((at, made))
     }
 
-    /// The place of a name, in directories that are made where they are missing.
+    /// Returns the entry of a name. Creates the directories above it if they are missing.
     pub(crate) fn entry(&mut self, path: &str) -> Result<Entry<'_, Box<str>, Dentry>, Errno> {
         let (above, name) = split_last(path);
         let dir = match self.find_dir(above) {
@@ -138,13 +139,13 @@ impl Names {
         Ok(self.dir_mut(dir).entry(name.into()))
     }
 
-    /// Takes a name away; what it led to.
+    /// Removes a name. Returns its entry.
     pub(crate) fn remove(&mut self, path: &str) -> Option<Dentry> {
         let (above, name) = split_last(path);
         let dir = self.find_dir(above).ok()?;
         let removed = self.dir_mut(dir).remove(name)?;
         if let Dentry::Dir(_) = removed {
-            // It may be the one that was last gone to, or above that.
+            // It may be the directory found last, or one above that.
             self.last = RefCell::default();
         }
         Some(removed)

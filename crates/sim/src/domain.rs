@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The dirty domains as throttling and the flusher see them: thresholds and counts of the machine and of a memcg, and a
-//! wb's part of them. What is asked for at every stride is kept with what it follows from. Mirrors domain_dirty_limits,
-//! wb_dirty_limits and wb_over_bg_thresh of mm/page-writeback.c; the arithmetic is that of floodline-kernel.
+//! The dirty domains as throttling and the flusher read them: thresholds and counts of the machine and of a memcg,
+//! and a wb's part of them. Results needed at every stride are cached with their inputs. Mirrors
+//! domain_dirty_limits, wb_dirty_limits and wb_over_bg_thresh of mm/page-writeback.c; the arithmetic is in
+//! floodline-kernel.
 
 use crate::arena::{CgId, WbId};
 use crate::world::{PAGE, World};
@@ -11,20 +12,20 @@ use floodline_kernel::{
 };
 use std::cell::Cell;
 
-/// Thresholds of a domain when they were last asked for, and what they follow from: settings and dirtyable pages, its
-/// own and for a memcg's the machine's. As it begins it is true already: settings of 0 and no page make thresholds of 0.
+/// The thresholds of a domain computed last, with their inputs: settings and dirtyable pages, its own and for a
+/// memcg's the machine's. The initial value is valid: settings of 0 and no page make thresholds of 0.
 #[derive(Debug, Default)]
 pub(crate) struct KnownLimits(Cell<(LimitsOf, DomainLimits)>);
 
 type LimitsOf = (u64, Option<u64>, DirtyTunables);
 
-/// A wb's thresholds in the machine's domain when they were last asked for. As it begins it is no wb's: the denominator
+/// The thresholds of a wb in the machine's domain computed last. The initial value matches no wb: the denominator
 /// of completions is never 0.
 #[derive(Debug, Default)]
 pub(crate) struct KnownWbLimits(Cell<(WbLimitsOf, u64, u64)>);
 
-/// What they follow from, besides what stays as `add_block` set it: `min_ratio` and `max_ratio` of the bdi, the sum of
-/// the former over all, and `strictlimit`.
+/// Inputs of these thresholds, besides constants set by `add_block`: `min_ratio` and `max_ratio` of the bdi, the
+/// sum of the former over all, and `strictlimit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct WbLimitsOf {
     completions: (u64, u64),
@@ -35,7 +36,8 @@ struct WbLimitsOf {
 }
 
 impl World {
-    /// The machine's domain: thresholds and counts; `counts_writeback` as throttling has it.
+    /// The machine's domain: thresholds and counts. With `counts_writeback`, pages under writeback count, as for
+    /// throttling.
     pub(crate) fn gdtc(&self, counts_writeback: bool) -> DirtyThrottleControl {
         let limits = self.global_limits();
         let memory = &self.memory;
@@ -53,8 +55,8 @@ impl World {
         self.limits(&self.domain_limits, self.global_avail(), None)
     }
 
-    /// Thresholds of a domain, with those it had when they were last asked for: that is much more often than what
-    /// they follow from changes.
+    /// Returns the thresholds of a domain, from the cache if the inputs are the same: they change much less often
+    /// than callers read them.
     fn limits(&self, known: &KnownLimits, avail: u64, global_avail: Option<u64>) -> DomainLimits {
         let of = (avail, global_avail, self.settings.dirty);
         match known.0.get() {
@@ -99,7 +101,7 @@ impl World {
         }
     }
 
-    /// What a wb has and may have in its domains.
+    /// Fills in a wb's dirty pages and thresholds in its domains.
     pub(crate) fn wb_dirty_limits(
         &self,
         wb: WbId,
@@ -112,11 +114,11 @@ impl World {
         self.wb_dirty_limits_in(wb, &self.memcg_share(wb, share), m);
     }
 
-    /// In the machine's domain only, with what it had when that was last asked for: the tasks of a device look more
-    /// often than what this follows from changes.
+    /// Fills in those of the machine's domain only, from the cache if the inputs are the same: the tasks of a
+    /// device check more often than these change.
     fn global_wb_dirty_limits(&self, wb: WbId, global: &mut DirtyThrottleControl) {
         if self.behaviour.arithmetic.share_floor {
-            // They follow from the domain's dirty pages, too.
+            // The thresholds also depend on the domain's dirty pages.
             return self.wb_dirty_limits_in(wb, &self.wb_share(wb), global);
         }
         let w = &self.wbs[wb];
@@ -149,7 +151,7 @@ impl World {
     pub(crate) fn wb_over_bg_thresh(&self, wb: WbId) -> bool {
         let global = self.gdtc(false);
         if global.dirty > global.bg_thresh {
-            // Whatever the shares are.
+            // There is, with any share of the wb.
             return true;
         }
         let domain =
@@ -161,7 +163,7 @@ impl World {
         wb_over_bg_thresh(&self.behaviour.arithmetic, reclaimable, &domain(&global, share), m.as_ref())
     }
 
-    /// The threshold of a wb as debugfs shows it: the smaller of its shares.
+    /// The threshold of a wb in debugfs: the smaller of its shares.
     pub(crate) fn wb_thresh_shown(&self, wb: WbId) -> u64 {
         let mut global = self.gdtc(true);
         let memcg = self.wbs[wb].memcg;

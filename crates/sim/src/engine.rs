@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine: a clock, a queue of events in order of (time, sequence), and processes. A process is a
-//! future that the engine polls when an event wakes it: what a thread of the kernel or of a program does
-//! is written down in the order it does it, and sleeps where that sleeps. No threads, no clock, no waker:
-//! the only thing that ever happens is the next event.
+//! The engine: a clock, a queue of events in order of (time, sequence), and processes. A process is a future that
+//! the engine polls when an event wakes it. It lists the actions of a kernel or program thread in their order, and
+//! sleeps where that thread sleeps. No host threads, no host clock, no waker: only the next event makes anything
+//! happen.
 
 mod queue;
 
@@ -17,15 +17,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Who is to be woken, once: a ticket is void as soon as its process has run again.
+/// A wake-up for a process, valid once: a ticket is void as soon as its process has run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket {
     process: u32,
     turn: u32,
 }
 
-/// Processes that wait for the same thing, in the order in which they came. Mostly there is one: it takes no
-/// memory of its own.
+/// Processes that wait for the same thing, in order of arrival. Mostly there is only one, which needs no memory of
+/// its own.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     first: Option<Ticket>,
@@ -45,12 +45,12 @@ impl Waiters {
         self.first.is_none()
     }
 
-    /// Everybody, to be woken.
+    /// Takes all waiting processes out of the queue, to be woken.
     pub(crate) fn take(&mut self) -> Waiters {
         std::mem::take(self)
     }
 
-    /// The one that has waited longest.
+    /// Takes out the process that has waited longest.
     pub(crate) fn take_first(&mut self) -> Option<Ticket> {
         let second = self.rest.as_mut().and_then(|rest| rest.pop_front());
         std::mem::replace(&mut self.first, second)
@@ -60,15 +60,15 @@ impl Waiters {
 struct Process {
     future: Option<Pin<Box<dyn Future<Output = ()>>>>,
     turn: u32,
-    /// What it is and what it waits for, told when nothing can go on.
+    /// Its name and what it waits for, reported when no process can go on.
     name: String,
     waits: &'static str,
-    /// Whether the run goes on without it.
+    /// Whether the run may end without it.
     is_kernel: bool,
 }
 
 impl Process {
-    /// It runs again: tickets it gave out are void.
+    /// Notes that the process runs again: tickets it gave out are void.
     fn begin_turn(&mut self) {
         self.turn = self.turn.wrapping_add(1);
     }
@@ -77,32 +77,32 @@ impl Process {
 /// A handle on the simulated machine, shared by its processes.
 pub(crate) type Sim = Rc<Engine>;
 
-/// See the module.
+/// The simulation engine: the world, its processes and the event being handled.
 pub(crate) struct Engine {
     world: RefCell<World>,
     processes: RefCell<Vec<Process>>,
     current: Cell<u32>,
-    /// Until when a process may go on without giving way.
+    /// Time up to which a process may go on without yielding.
     horizon: Cell<u64>,
-    /// After how many events it gives way in any case.
+    /// Number of events after which the process yields in any case.
     portion_end: Cell<u64>,
     /// Events handled.
     pub(crate) events: Cell<u64>,
 }
 
-/// Events in one go, some tenths of a second.
+/// Events handled before the engine returns to its caller: some tenths of a second of host time.
 const PORTION: u64 = 1 << 20;
 
-/// Why a run went no further.
+/// Reason for which a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
-    /// Time is up.
+    /// The requested time is reached.
     Until,
-    /// Nothing is due any more.
+    /// No event is due any more.
     Idle,
-    /// So many events were handled that whoever waits may want to hear of it.
+    /// A portion of events was handled: the caller may report progress.
     Portion,
-    /// Whoever waits wants no more.
+    /// The caller asked the run to stop.
     Asked,
 }
 
@@ -118,7 +118,7 @@ impl Engine {
         })
     }
 
-    /// The state of the machine, for as long as nothing is awaited.
+    /// Borrows the state of the machine. The borrow must end before the next await.
     pub(crate) fn w(&self) -> RefMut<'_, World> {
         self.world.borrow_mut()
     }
@@ -146,12 +146,12 @@ impl Engine {
         world.queue.push_now(now, Due::Wake(Ticket { process, turn: 0 }));
     }
 
-    /// The number of the process that runs.
+    /// Number of the running process.
     pub(crate) fn current_process(&self) -> u32 {
         self.current.get()
     }
 
-    /// A ticket for the process that runs.
+    /// Returns a ticket for the running process.
     pub(crate) fn ticket(&self, waits: &'static str) -> Ticket {
         let process = self.current.get();
         let turn = match self.processes.borrow_mut().get_mut(process as usize) {
@@ -164,14 +164,14 @@ impl Engine {
         Ticket { process, turn }
     }
 
-    /// Sleeps until the given time; other wake-ups are waited out.
+    /// Sleeps until the given time. Ignores other wake-ups until then.
     pub(crate) fn sleep_until(&self, at: u64, waits: &'static str) -> Sleep<'_> {
         Sleep { engine: self, at, waits }
     }
 
-    /// Lets time pass for the process that runs without giving way, as long as no other process is due: what
-    /// devices complete meanwhile is handled here, in the order in which it would be without this. False:
-    /// somebody else is due first; a wake-up at `at` is in the queue.
+    /// Lets time pass for the running process without yielding, as long as no other process is due. Device
+    /// completions due meanwhile are handled here, in the same order as without this shortcut. Returns false if
+    /// another process is due first; a wake-up at `at` is then in the queue.
     pub(crate) fn skip_to(&self, world: &mut World, at: u64, waits: &'static str) -> bool {
         let sequence = world.queue.reserve();
         let may_go_on = at <= self.horizon.get() && self.events.get() < self.portion_end.get();
@@ -186,7 +186,7 @@ impl Engine {
         false
     }
 
-    /// Handles what is due before a moment and wakes nobody; whether that is all.
+    /// Processes events due before `at` that wake no process. Returns false if one would wake or start a process first.
     fn reach(&self, world: &mut World, at: u64, sequence: u64) -> bool {
         while world.new_wbs.is_empty() && world.new_workers.is_empty() {
             let next = world.queue.next().filter(|next| next.is_before(at, sequence));
@@ -209,7 +209,7 @@ impl Engine {
         self.processes.borrow().get(ticket.process as usize).is_some_and(|process| process.turn == ticket.turn)
     }
 
-    /// Comes to the time of an event, and to what it does to the machine. Who is to be polled, if anybody.
+    /// Advances the clock to the next event and applies that event. Returns the ticket of the process to poll, if any.
     fn handle_next(&self, world: &mut World, next: Next) -> Option<Ticket> {
         let Next { at, sequence, .. } = next;
         let due = world.queue.pop(next)?;
@@ -240,30 +240,30 @@ impl Engine {
         None
     }
 
-    /// Passes time.
+    /// Sleeps for some time.
     pub(crate) fn pass(&self, nanos: u64, waits: &'static str) -> Sleep<'_> {
         self.sleep_until(self.now().saturating_add(nanos), waits)
     }
 
-    /// Waits in a queue until somebody wakes it.
+    /// Waits in a queue until another process or an event wakes the caller.
     pub(crate) async fn wait(&self, waits: &'static str, queue: impl FnOnce(&mut World) -> &mut Waiters) {
         let ticket = self.ticket(waits);
         queue(&mut self.w()).add(ticket);
         suspend().await;
     }
 
-    /// When the next event is due.
+    /// Time of the next event.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.w().queue.next().map(|next| next.at)
     }
 
-    /// Handles the next event, and nothing else.
+    /// Handles exactly one event.
     pub(crate) fn run_one(self: &Rc<Self>) {
         self.horizon.set(0);
         self.run(u64::MAX, 1);
     }
 
-    /// Runs until a time, or until nothing is due, or for a portion of events.
+    /// Runs until a time, until no event is due, or for a portion of events.
     pub(crate) fn run_until(self: &Rc<Self>, until: u64) -> Stopped {
         self.horizon.set(until);
         self.run(until, PORTION)
@@ -292,7 +292,7 @@ impl Engine {
         Stopped::Portion
     }
 
-    /// Starts the threads of the kernel that what just happened asks for.
+    /// Starts the kernel threads that the last event requested.
     fn start_workers(self: &Rc<Self>) {
         let (wbs, workers) = {
             let mut world = self.w();
@@ -321,29 +321,29 @@ impl Engine {
         }
     }
 
-    /// Programs that have not ended, and what each waits for.
+    /// Programs that have not ended, each with the reason it waits for.
     pub(crate) fn waiting(&self) -> Vec<(String, &'static str)> {
         let processes = self.processes.borrow();
         let live = processes.iter().filter(|process| process.future.is_some() && !process.is_kernel);
         live.map(|process| (process.name.clone(), process.waits)).collect()
     }
 
-    /// Whether a program waits for one of these.
+    /// Whether a program waits for one of the given reasons.
     pub(crate) fn is_waiting_for(&self, any: &[&str]) -> bool {
         let processes = self.processes.borrow();
         let mut live = processes.iter().filter(|process| process.future.is_some() && !process.is_kernel);
         live.any(|process| any.contains(&process.waits))
     }
 
-    /// Ends every process: they hold on to the engine and the engine to them.
+    /// Ends every process. Processes and engine refer to each other and would otherwise never be freed.
     pub(crate) fn end(&self) {
         let processes = std::mem::take(&mut *self.processes.borrow_mut());
         drop(processes);
     }
 }
 
-/// See [`Engine::sleep_until`]. Written out, like what else is awaited at every event: each `async fn` on the way
-/// to the one that sleeps is entered anew whenever its process goes on.
+/// Future of [`Engine::sleep_until`]. Written by hand, like the other futures awaited at every event: an `async fn`
+/// chain is entered anew from the top at every wake-up.
 pub(crate) struct Sleep<'a> {
     engine: &'a Engine,
     at: u64,
@@ -359,12 +359,12 @@ impl Future for Sleep<'_> {
     }
 }
 
-/// Gives way once.
+/// Yields once to the engine.
 pub(crate) fn suspend() -> Suspend {
     Suspend(false)
 }
 
-/// See [`suspend`].
+/// Future of [`suspend`].
 pub(crate) struct Suspend(bool);
 
 impl Future for Suspend {

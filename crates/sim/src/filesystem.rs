@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Superblocks: what a filesystem type and a kernel make of folios, time stamps and journals, and where a
-//! path leads. tmpfs keeps everything in memory; a path below no mount is on one.
+//! Superblocks: the folios, time stamps and journals of a filesystem type on a kernel, and the resolution of paths.
+//! tmpfs keeps everything in memory; a path below no mount is on one.
 
 use crate::arena::{BdiId, BlockId, CgId, InodeId, SbId};
 use crate::dcache::{Dentry, Names};
@@ -14,20 +14,20 @@ use floodline_scenario::FsType;
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 
-/// How large folios get.
+/// Sizes of folios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folios {
-    /// Pages of the largest that readahead makes, where its window is as large.
+    /// Pages of the largest folio that readahead makes, if its window is as large.
     pub(crate) by_readahead: u64,
-    /// Pages of those that the readahead around a fault of a mapping makes.
+    /// Pages of the folios that the readahead around a fault of a mapping makes.
     pub(crate) by_fault: u64,
-    /// Pages of the largest that a write makes.
+    /// Pages of the largest folio that a write makes.
     pub(crate) by_write: u64,
-    /// Whether only the dirty blocks of a written folio go out.
+    /// Whether only the dirty blocks of a folio are written.
     pub(crate) has_dirty_blocks: bool,
 }
 
-/// When a read changes the access time.
+/// Policy by which a read changes the access time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Atime {
     Never,
@@ -41,32 +41,32 @@ pub(crate) struct Superblock {
     pub(crate) point: String,
     pub(crate) fs_type: FsType,
     pub(crate) device: Option<BlockId>,
-    /// Of its device; none where nothing is written back.
+    /// The bdi of its device; none if nothing is written back.
     pub(crate) bdi: Option<BdiId>,
     pub(crate) has_cgroup_writeback: bool,
     pub(crate) folios: Folios,
     pub(crate) is_lazytime: bool,
-    /// Whether the last close of a file that was cut starts writing it.
+    /// Whether the last close of a truncated file starts writing it.
     pub(crate) flushes_on_close: bool,
     pub(crate) atime: Atime,
     pub(crate) options: String,
     pub(crate) is_mounted: bool,
-    /// Unmounted lazily while files of it were open: the last close of them shuts it down.
+    /// Unmounted lazily while files were open: their last close shuts it down.
     pub(crate) is_detached: bool,
-    /// Files that are open by names below its mount point.
+    /// Number of files opened by names below its mount point.
     pub(crate) opened: u64,
-    /// Held while it is unmounted: no flusher gets in.
+    /// Held during an unmount: blocks flushers.
     pub(crate) s_umount: Lock,
     pub(crate) s_sync_lock: Lock,
     pub(crate) under_writeback: Vec<InodeId>,
     pub(crate) names: Names,
     pub(crate) journal: Option<Journal>,
-    /// Whether new blocks stay unwritten until they are on the device, and a worker converts them.
+    /// Whether new blocks stay unwritten until their data is on the device and a worker converts them.
     pub(crate) has_unwritten: bool,
-    /// What it can hold, where that is bounded.
+    /// Its capacity, if bounded.
     pub(crate) space: Option<Space>,
     pub(crate) conversions: crate::ioend::Conversions,
-    /// Inode of its block device, where metadata are checkpointed.
+    /// Inode of its block device, to which metadata is checkpointed.
     pub(crate) metadata: Option<InodeId>,
     pub(crate) upper: Option<Upper>,
     pub(crate) created: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Upper {
     pub(crate) is_volatile: bool,
 }
 
-/// Blocks of metadata by number: as of one group, with few directories whose inodes are together.
+/// Numbers of metadata blocks: as in one group, with few directories whose inodes are together.
 const INODE_BITMAP: u64 = 1;
 const GROUP_DESCRIPTOR: u64 = 2;
 const BLOCK_BITMAP: u64 = 3;
@@ -92,14 +92,14 @@ pub(crate) const FIRST_INODES: u64 = 64;
 /// Inodes in one block of an inode table.
 const INODES_PER_BLOCK: u64 = 16;
 
-/// The block of the so manieth inode, after bitmaps and directories: one of the table for 16, or one for each.
+/// Inode table block of the inode created as number `created`: one for 16 inodes, or one for each.
 fn inode_block(journal: Option<&Journal>, created: u64) -> u64 {
     let logs_inodes = journal.is_some_and(Journal::logs_inodes);
     FIRST_INODES + if logs_inodes { created } else { created / INODES_PER_BLOCK }
 }
 
 impl World {
-    /// The filesystem of a path, and the path in it. An overlay's files are its upper filesystem's.
+    /// Returns the filesystem of a path, and the path in it. An overlay's files are its upper filesystem's.
     pub(crate) fn resolve<'a>(&self, path: &'a str) -> (SbId, Cow<'a, str>) {
         let id = self.mount_of(path);
         let sb = &self.sbs[id];
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// The mounted filesystem that a path is on; of an overlay, itself.
+    /// Returns the mounted filesystem that a path is on; for an overlay, the overlay itself.
     pub(crate) fn mount_of(&self, path: &str) -> SbId {
         let is_below = |point: &str| {
             point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -128,9 +128,9 @@ impl World {
         (id, path.into_owned())
     }
 
-    /// Mounting an overlay tries whether its work directory can hold a file without a name (`d_tmpfile`), which is gone
-    /// at once and was dirty: the flusher of the upper filesystem will look around an interval later, whatever is
-    /// dirty by then. Seen in a trace of 6.12; the first kernel that tries is unverified.
+    /// Mounting an overlay checks whether its work directory can hold a file without a name (`d_tmpfile`). That
+    /// file is dirty and is gone at once: the flusher of the upper filesystem wakes up an interval later, even
+    /// without dirty data. Seen in a trace of 6.12; the first kernel with this check is unverified.
     pub(crate) fn try_upper(&mut self, sb: SbId) {
         let upper = self.sbs[sb].upper.as_ref().map(|upper| upper.sb);
         if let Some(bdi) = upper.and_then(|upper| self.sbs[upper].bdi) {
@@ -139,13 +139,13 @@ impl World {
         }
     }
 
-    /// The file of a path, made where it is missing.
+    /// Returns the file of a path. Creates it if it is missing.
     pub(crate) fn make_file(&mut self, path: &str) -> Result<InodeId, Errno> {
         let (id, path) = self.resolve(path);
         self.make_file_in(id, &path).map(|(inode, _)| inode)
     }
 
-    /// The same where it is known which filesystem the path is in; and whether it is new.
+    /// Returns the file of a path in a known filesystem, and whether it was created.
     pub(crate) fn make_file_in(&mut self, id: SbId, path: &str) -> Result<(InodeId, bool), Errno> {
         let sb = &mut self.sbs[id];
         let below = sb.below(path);
@@ -170,24 +170,24 @@ impl World {
         self.named_blocks(inode.sb, inode.block)
     }
 
-    /// Those that blocks of its data change when they are given or taken: bitmap of blocks, group descriptor, inode.
+    /// Metadata blocks that an allocation or release of data blocks changes: bitmap of blocks, group descriptor, inode.
     pub(crate) fn data_blocks(&self, inode: InodeId) -> [u64; 3] {
         [BLOCK_BITMAP, GROUP_DESCRIPTOR, self.inodes[inode].block]
     }
 
-    /// Those that the name of a directory changes, the last one that was made.
+    /// Metadata blocks that the name of the directory created last changes.
     pub(crate) fn dir_blocks(&self, sb: SbId) -> [u64; 5] {
         let sb_of = &self.sbs[sb];
         self.named_blocks(sb, inode_block(sb_of.journal.as_ref(), sb_of.created))
     }
 
-    /// The block that changes when a directory comes or goes, besides those of its name: ext4 gives it a block. XFS keeps
-    /// a small one in its inode.
+    /// The block that a new or removed directory changes besides those of its name: ext4 gives a directory a block.
+    /// XFS keeps a small one in its inode.
     pub(crate) fn dir_bitmap(&self, sb: SbId) -> Option<u64> {
         self.sbs[sb].metadata.map(|_| BLOCK_BITMAP)
     }
 
-    /// What the name of an inode in this block changes.
+    /// Metadata blocks that the name of an inode in this block changes.
     fn named_blocks(&self, sb: SbId, block: u64) -> [u64; 5] {
         let logs_inodes = self.sbs[sb].journal.as_ref().is_some_and(Journal::logs_inodes);
         let of_table = if logs_inodes { block / INODES_PER_BLOCK } else { block };
@@ -200,7 +200,7 @@ impl World {
         self.memcg(cgroup)
     }
 
-    /// A read changes the access time, where the mount says so; once per tick at most.
+    /// Updates the access time for a read, if the mount options require it; at most once per tick.
     pub(crate) fn touch_atime(&mut self, inode: InodeId, cgroup: CgId) {
         let now = self.jiffies();
         let sb = &self.sbs[self.inodes[inode].sb];

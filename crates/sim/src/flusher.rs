@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flusher of a wb: sleeps until its timer or somebody wakes it, does the work that was queued, writes
-//! old data, and background data while there is too much. Mirrors wb_workfn, wb_writeback and
+//! The flusher of a wb. It sleeps until its timer or another thread wakes it. Then it does the queued work, writes
+//! old data, and writes background data while there is too much. Mirrors wb_workfn, wb_writeback and
 //! writeback_sb_inodes of fs/fs-writeback.c.
 
 use crate::arena::{InodeId, WbId};
@@ -12,7 +12,7 @@ use crate::world::World;
 use crate::writepages::{How, Wrote, wait_writeback, writepages};
 use floodline_kernel::{ChunkMode, writeback_chunk_size};
 
-/// A round over inodes ends after this long, if it wrote anything.
+/// A round over inodes ends after this long, if it wrote any page.
 const ROUND: u64 = 100_000_000;
 
 /// The process of one flusher.
@@ -55,12 +55,12 @@ pub(crate) async fn flusher(sim: Sim, wb: WbId) {
     }
 }
 
-/// Where a flusher looks for work, in turn.
+/// Order in which a flusher takes its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// What others handed to it.
+    /// Work that other threads queued.
     Queued,
-    /// Everything, which somebody asked for.
+    /// All dirty data, on request (`WB_start_all`).
     All,
     Old,
     Background,
@@ -68,7 +68,7 @@ enum Stage {
 }
 
 impl World {
-    /// The next work of a flusher, until nothing is left (`wb_do_writeback`).
+    /// Returns the next work of a flusher, until none is left (`wb_do_writeback`).
     fn next_work(&mut self, wb: WbId, stage: &mut Stage) -> Option<Work> {
         loop {
             let w = &mut self.wbs[wb];
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// Has a flusher write all that it has.
+    /// Has a flusher write all its dirty data.
     pub(crate) fn wb_start_writeback(&mut self, wb: WbId, reason: Reason) {
         if !self.wbs[wb].has_dirty_io {
             return;
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// Work on old data, if it is time for that.
+    /// Returns work on old data, if its interval has passed.
     fn old_work(&mut self, wb: WbId) -> Option<Work> {
         let now = self.jiffies();
         let interval = self.build.ms_to_jiffies(self.settings.writeback_centisecs * 10);
@@ -135,7 +135,7 @@ impl World {
         Some(self.plain_work(wb, Reason::Periodic, false)).filter(|work| work.nr_pages > 0)
     }
 
-    /// Tells whoever waits for a work, or counts on it.
+    /// Wakes the threads that wait for a work, and counts it as done for a foreign flush.
     fn work_done(&mut self, work: &Work) {
         if let Some(slot) = work.done {
             let waiting = self.completions.complete(slot);
@@ -156,7 +156,7 @@ impl World {
         self.memory.nr_dirty + self.dirty_inodes
     }
 
-    /// A wb's part of some pages, by bandwidth.
+    /// Splits pages among wbs by bandwidth: returns this wb's part.
     pub(crate) fn split_work(&self, wb: WbId, pages: u64) -> u64 {
         let w = &self.wbs[wb];
         let (avg, tot) = (w.bandwidth.avg_write_bandwidth, self.bdis[w.bdi].tot_write_bandwidth);
@@ -167,7 +167,7 @@ impl World {
         u64::try_from(part).unwrap_or(u64::MAX)
     }
 
-    /// Work on all that is dirty now, or on a wb's part of it.
+    /// Work on all that is dirty now, or on this wb's part of it.
     pub(crate) fn plain_work(&self, wb: WbId, reason: Reason, is_split: bool) -> Work {
         let nr = self.nr_all();
         Work {
@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// Moves inodes that are old enough to the list that is written (`queue_io`).
+    /// Moves inodes that are old enough to `b_io` (`queue_io`).
     fn queue_io(&mut self, wb: WbId, cutoff: u64, for_sync: bool) {
         while let Some(inode) = self.wbs[wb].b_more_io.head {
             self.list_add(inode, ListName::Io);
@@ -191,19 +191,19 @@ impl World {
             self.list_add(inode, ListName::Io);
         }
         let now = self.jiffies();
-        // A sync takes what is dirty by time stamp only as well.
+        // A sync also takes inodes with only a dirty time stamp.
         let old = if for_sync { cutoff } else { now.saturating_sub(self.dirtytime_expire()) };
         while let Some(inode) = self.wbs[wb].b_dirty_time.head.filter(|inode| self.inodes[*inode].dirtied_when <= old) {
             self.list_add(inode, ListName::Io);
         }
     }
 
-    /// Age from which time stamps are written, jiffies.
+    /// Age from which dirty time stamps are written, jiffies.
     fn dirtytime_expire(&self) -> u64 {
         self.settings.dirtytime_expire_seconds.saturating_mul(self.build.hz())
     }
 
-    /// Back to the newest end of the dirty list.
+    /// Moves an inode back to the newest end of the dirty list.
     pub(crate) fn redirty_tail(&mut self, inode: InodeId) {
         let Some(wb) = self.inodes[inode].wb else { return };
         let newest = self.wbs[wb].b_dirty.tail.map(|tail| self.inodes[tail].dirtied_when);
@@ -213,7 +213,7 @@ impl World {
         self.list_add(inode, ListName::Dirty);
     }
 
-    /// Where an inode goes after it was written.
+    /// Puts an inode on the list where it belongs after it was written.
     fn requeue(&mut self, inode: InodeId, work: &Work, is_chunk_used: bool, cutoff: u64) {
         let now = self.jiffies();
         let i = &mut self.inodes[inode];
@@ -249,15 +249,15 @@ impl World {
 struct Execution<'a> {
     wb: WbId,
     work: &'a Work,
-    /// Pages that are still to be written.
+    /// Pages left to write.
     nr: u64,
-    /// When it began, and up to when inodes are taken that were dirtied; jiffies.
+    /// Its start, and the time up to which inodes must have been dirtied to be taken; jiffies.
     start: u64,
     cutoff: u64,
-    /// Until 6.9 that is found anew in every round.
+    /// Whether the cutoff is recomputed in every round (until 6.9).
     recomputes: bool,
     is_queued: bool,
-    /// Background work begins where there was found to be too much.
+    /// Whether the background threshold was already found exceeded, when the work was created.
     is_over_bg: bool,
     round: Option<Round>,
 }
@@ -268,13 +268,13 @@ struct Round {
     wrote_any: bool,
 }
 
-/// What a flusher does next.
+/// Next step of a flusher.
 enum NextInode {
-    /// So much of an inode, in the unit of `nr_to_write`.
+    /// Write up to this much of an inode, in the unit of `nr_to_write`.
     Write(InodeId, u64),
-    /// Waits for another flusher that writes an inode.
+    /// Wait for another flusher that writes the inode.
     Wait(InodeId),
-    /// Somebody writes what is left: looks again after a while.
+    /// Sleep for a while, then check again the inodes on `b_more_io`, which other threads write.
     Rest,
     End,
 }
@@ -318,7 +318,7 @@ impl World {
         Execution { wb, work, nr, start, cutoff: start, recomputes, is_queued: false, is_over_bg: true, round: None }
     }
 
-    /// Which inode a flusher writes next.
+    /// Returns the inode that a flusher writes next.
     fn next_inode(&mut self, execution: &mut Execution) -> NextInode {
         let Execution { wb, work, .. } = *execution;
         loop {
@@ -338,7 +338,7 @@ impl World {
                 self.redirty_tail(inode);
                 continue;
             }
-            // It was switched to this wb while the flusher of another writes it.
+            // It was switched to this wb while another wb's flusher writes it.
             if self.inodes[inode].is_syncing && !work.is_sync {
                 self.list_add(inode, ListName::MoreIo);
                 continue;
@@ -355,7 +355,7 @@ impl World {
         }
     }
 
-    /// Begins a round of a work; false where nothing is left of it or something else is more urgent.
+    /// Begins a round of a work. Returns false if nothing is left of it or something else is more urgent.
     fn begin_round(&mut self, execution: &mut Execution) -> bool {
         let Execution { wb, work, .. } = *execution;
         let interrupts = matches!(work.reason, Reason::Background | Reason::Periodic);
@@ -384,7 +384,7 @@ impl World {
         true
     }
 
-    /// What follows when an inode was written; `is_chunk_used` where there may be more of it.
+    /// Handles an inode that was written; `is_chunk_used`: there may be more of it.
     fn inode_written(&mut self, execution: &mut Execution, inode: InodeId, is_chunk_used: bool, wrote: Wrote) {
         let Execution { wb, work, cutoff, .. } = *execution;
         let (now, dirtytime_expire) = (self.jiffies(), self.dirtytime_expire());

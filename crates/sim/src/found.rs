@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recording tells of how a run of a real machine came about, beside the speed of its CPU: when its workload
-//! and each program began, and what its disks take to empty their caches. A simulated run that is held against it is
-//! told the same. Nothing in here is a figure that is compared.
+//! Circumstances of a real machine's run that a recording contains, besides the speed of its CPU: when its workload
+//! and each program began, and the time its disks take to flush their caches. A simulated run that is compared with
+//! the recording uses the same. None of them is a figure that is compared.
 
 use crate::found_disk::FoundDisk;
 use crate::world::World;
@@ -11,24 +11,24 @@ use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
-/// Nobody is so late: something else was meant.
+/// Longest plausible delay of a program's start. A longer one has another reason.
 const LATEST: u64 = 5 * Nanos::SECOND.0;
 
-/// How a run came about. What is not known is left to the model.
+/// Circumstances of a run. The model chooses those that are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// How long the kernel ran before the first look at the machine.
+    /// Time that the kernel ran before the first sample.
     pub uptime: Nanos,
-    /// From the first look at the machine, which has its filesystems mounted by then, to the workload's start.
+    /// Time from the first sample, when the filesystems are mounted, to the workload's start.
     pub quiet: Option<Nanos>,
-    /// When each program began, since the workload's start.
+    /// Start of each program, from the workload's start.
     pub starts: BTreeMap<TaskName, Nanos>,
     /// Disks by name.
     pub disks: BTreeMap<String, FoundDisk>,
 }
 
 impl World {
-    /// Takes over what is known of the kernel's clock, and of what the disks take to empty their caches.
+    /// Applies the known uptime of the kernel, and the time its disks take to flush their caches.
     pub(crate) fn set_found(&mut self, found: &Found) {
         self.uptime = found.uptime.0;
         for (name, disk) in &found.disks {
@@ -43,7 +43,7 @@ impl World {
 }
 
 impl Found {
-    /// What a recording tells.
+    /// Reads the circumstances from a recording.
     pub fn of(window: &Window) -> Found {
         let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
         let Some(began) = began.map(|event| event.at.0) else { return Found::default() };
@@ -67,8 +67,8 @@ impl Found {
         }
     }
 
-    /// How late the last of the programs began, each of which was to begin some time after the workload; nothing where
-    /// that is not known. Who of them comes first is chance.
+    /// Delay of the program that started last, of those given with their planned time after the workload's start;
+    /// nothing if unknown. The order of their starts is random.
     pub(crate) fn late(&self, wanted: impl Iterator<Item = (TaskName, u64)>) -> Option<u64> {
         let late = wanted.filter_map(|(task, wanted)| Some(self.starts.get(&task)?.0.saturating_sub(wanted)));
         late.filter(|late| *late <= LATEST).max()

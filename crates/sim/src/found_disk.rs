@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast a disk of a recording is, from the rows of its counters: latency while few requests are under way, bandwidth
-//! while many are. Reads rows only; `found.rs` finds the rows in a recording.
+//! Speed of a disk in a recording, from the rows of its counters: latency while few requests are in flight,
+//! bandwidth while many are. Reads rows only; `found.rs` finds the rows in a recording.
 
 use floodline_record::sample::DiskRow;
 use floodline_record::units::Nanos;
 use std::sync::Arc;
 
-/// What a recording tells of a disk.
+/// Figures of a disk measured from a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoundDisk {
-    /// What a small read or write takes while few are under way, or one at a time: the median.
+    /// Median time of a small read or write while few are in flight, or one at a time.
     pub latency: Option<Nanos>,
-    /// What emptying its cache takes then: the median.
+    /// Median time of a cache flush under the same conditions.
     pub flush_latency: Option<Nanos>,
-    /// Bytes a second that left its cache when there were many in it: the median.
+    /// Median bytes per second that left its cache when it held many.
     pub flush_bandwidth: Option<u64>,
-    /// Bytes a second that were written while it was busy with many: the median.
+    /// Median bytes per second written while it was busy with many.
     pub write_bandwidth: Option<u64>,
 }
 
-/// Requests between two samples that are few, and bytes that are many.
+/// Largest number of requests between two samples that counts as few.
 const FEW: u64 = 8;
-/// Bytes of a request that take no time to speak of.
+/// Size up to which the transfer time of a request is negligible; and bytes that count as many.
 const SMALL: u64 = 64 << 10;
 const MANY: u64 = 4 << 20;
-/// Busy time between two samples that says something of a rate.
+/// Least busy time between two samples to compute a rate.
 const BUSY: u64 = 100_000_000;
 
 impl FoundDisk {
-    /// From the rows of a disk in order of time. An emulated disk is slower than it was told to be, as whoever
-    /// emulates it wants the same CPUs.
+    /// Measures a disk from its rows in order of time. An emulated disk is slower than configured, as the emulator
+    /// needs the same CPUs.
     pub fn of(series: &[(Nanos, Arc<DiskRow>)]) -> FoundDisk {
         let (mut latencies, mut flushes, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         let (mut unflushed, mut flush_rates) = (0_u64, Vec::new());
@@ -37,7 +37,7 @@ impl FoundDisk {
             let Some(step) = Step::between(&pair[0].1, &pair[1].1) else { continue };
             let is_idle = pair[1].1.in_flight.is_some_and(|count| count.0 == 0);
             let is_one_by_one = step.requests + step.flushes <= FEW || step.time <= step.busy + step.busy / 5;
-            // What moves a lot takes as long as the transfer does.
+            // A large transfer determines the time of its request.
             let is_small = step.moved <= step.requests.saturating_mul(SMALL);
             if step.requests > 0 && is_idle && is_one_by_one && is_small {
                 latencies.push(step.time / step.requests);
@@ -75,14 +75,14 @@ fn per_second(bytes: u64, nanos: u64) -> u64 {
     u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(nanos.max(1))).unwrap_or(u64::MAX)
 }
 
-/// What a disk did between two samples.
+/// Activity of a disk between two samples.
 struct Step {
     /// Reads and writes.
     requests: u64,
     flushes: u64,
     /// Bytes read and written.
     moved: u64,
-    /// Of the reads and writes alone.
+    /// Time of the reads and writes alone.
     time: u64,
     flush_time: u64,
     written: u64,
@@ -99,8 +99,8 @@ impl Step {
             moved: moved(after)?.checked_sub(moved(before)?)?,
             requests: requests(after)?.checked_sub(requests(before)?)?,
             flushes: after.flushes?.0.checked_sub(before.flushes?.0)?,
-            // A write that empties the cache before and after it takes as long as all three together, and the emptying
-            // is counted once more by itself.
+            // A write that flushes the cache before and after it takes as long as all three together, and each
+            // flush is also counted by itself.
             time: time(after)?.checked_sub(time(before)?)?.saturating_sub(flush_time),
             flush_time,
             written: after.written?.0.checked_sub(before.written?.0)?,
@@ -130,11 +130,11 @@ mod tests {
             ..DiskRow::default()
         };
         let quiet = (0..8).map(|n| row(2 * n, 10 * n, 8192 * n, 5 * n));
-        // It writes 50 MiB, and empties the cache of them in 1.8 s in all.
+        // It writes 50 MiB, and flushes the cache of them in 1.8 s in all.
         let busy = row(64, 9_000, 50 << 20, 535);
         let series: Vec<_> = quiet.chain([busy]).map(|row| (Nanos(0), Arc::new(row))).collect();
         let found = FoundDisk::of(&series);
-        // Half of the writes empty the cache too, which is counted twice.
+        // Half of the writes also flush the cache, which is counted twice.
         assert_eq!((found.latency, found.flush_latency), (Some(Nanos::from_millis(4)), Some(Nanos::from_millis(2))));
         assert_eq!(found.write_bandwidth.map(|rate| rate >> 20), Some(99));
         assert_eq!(found.flush_bandwidth.map(|rate| rate >> 20), Some(27));

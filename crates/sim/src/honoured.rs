@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a scenario the simulator honours; everything else is refused by name.
+//! Keys of a scenario that the simulator supports; every other key is refused by name.
 
 use crate::SimError;
 use floodline_record::nearest::nearest;
 use floodline_scenario::{Backing, FsType, Scenario, UsedKey};
 
-/// One pattern a line, as in `Scenario::not_honoured`.
+/// Patterns of supported keys, one per line, as in `Scenario::not_honoured`.
 const HONOURED: &[&str] = &[
     "machine.memory",
     "machine.cpus",
@@ -117,7 +117,7 @@ const HONOURED: &[&str] = &[
     "step.exit",
 ];
 
-/// Options of mounts whose effect is modelled, or that change nothing here. One that ends with `=` takes a number.
+/// Mount options whose effect is modelled, or that change nothing here. One that ends with `=` takes a number.
 const OPTIONS: &[&str] = &[
     "lazytime",
     "noatime",
@@ -130,7 +130,7 @@ const OPTIONS: &[&str] = &[
     "data=writeback",
     "auto_da_alloc",
     "noauto_da_alloc",
-    // Nothing of these is writeback.
+    // These do not affect writeback.
     "rw",
     "defaults",
     "nosuid",
@@ -150,7 +150,7 @@ fn is_known(option: &str) -> bool {
     })
 }
 
-/// What of a scenario is honoured only in part, for whoever reads the result.
+/// Reports the keys of a scenario that are honoured only in part, for readers of the result.
 pub fn simplified(scenario: &Scenario) -> Vec<String> {
     let machine = &scenario.machine;
     let mut said = Vec::new();
@@ -175,8 +175,8 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
         said.push("io.weight has no effect: neither io.cost nor BFQ's queues are simulated".to_owned());
     }
     if machine.cgroups.values().any(|cgroup| cgroup.memory_low.is_some()) {
-        // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted what memory.low protects as fast as what it does not; its
-        // 6.1, without, nothing of it.
+        // Debian's 6.12 with CONFIG_LRU_GEN_ENABLED evicted memory protected by memory.low as fast as unprotected
+        // memory. Debian's 6.1, without that option, evicted none of it.
         said.push(
             "memory.low holds as on kernels without the multi-generational LRU (lru_gen/enabled is 0)".to_owned(),
         );
@@ -184,21 +184,21 @@ pub fn simplified(scenario: &Scenario) -> Vec<String> {
     said
 }
 
-/// The setting that is honoured and spelled almost like one that is not. Other keys are checked when a scenario is
-/// read; a kernel may have any setting.
+/// Returns the supported setting that is spelled almost like an unsupported one. Other keys are checked when a
+/// scenario is read; a kernel may have any setting.
 pub fn meant(key: &UsedKey) -> Option<&'static str> {
     const SETTINGS: &str = "machine.sysctl.";
     let known = HONOURED.iter().filter_map(|key| key.strip_prefix(SETTINGS));
     nearest(key.pattern.strip_prefix(SETTINGS)?, known)
 }
 
-/// Most copies of tasks. Measured: 10,000 that write once a second take 0.2 GB and 50,000 take 1.5 GB.
+/// Most copies of tasks. Measured: 10,000 copies that write once a second take 0.2 GB, and 50,000 take 1.5 GB.
 const TASKS_MAX: u64 = 20_000;
-/// Most copies of cgroups. Measured: with a writer in each, 10 s of 5,000 take 2 s of CPU time and 0.15 GB, of 20,000
-/// they take 28 s and 0.55 GB: the time grows with the square.
+/// Most copies of cgroups. Measured with a writer in each: 10 s of 5,000 take 2 s of CPU time and 0.15 GB, of
+/// 20,000 they take 28 s and 0.55 GB. The time grows with the square.
 const CGROUPS_MAX: u64 = 20_000;
 
-/// Refuses what the simulator cannot do.
+/// Refuses scenarios that the simulator does not support.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     let refused = scenario.not_honoured(HONOURED);
     if !refused.is_empty() {

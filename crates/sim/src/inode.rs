@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inodes: their pages, their dirty flags, the list of a wb they are on, and what follows when a page
-//! becomes dirty, is sent out, is clean, or is gone. Mirrors struct inode as fs/fs-writeback.c uses it, and
+//! Inodes: their pages, their dirty flags, the list of a wb they are on, and the accounting when a page becomes
+//! dirty, is submitted, is clean, or is gone. Mirrors struct inode as fs/fs-writeback.c uses it, and
 //! folio_account_dirtied and its relatives of mm/page-writeback.c.
 
 use crate::arena::{CgId, InodeId, PidId, SbId, WbId};
@@ -44,9 +44,9 @@ pub(crate) struct List {
 pub(crate) struct Inode {
     pub(crate) sb: SbId,
     pub(crate) size: u64,
-    /// End of what has blocks on the device; dirty pages beyond are delayed allocations.
+    /// End of the allocated blocks; dirty pages beyond are delayed allocations.
     pub(crate) allocated: u64,
-    /// Blocks it has, or has been promised.
+    /// Blocks allocated or reserved for it.
     pub(crate) space: u64,
     pub(crate) cache: PageCache,
     pub(crate) conserved: Conserved,
@@ -59,9 +59,9 @@ pub(crate) struct Inode {
     pub(crate) is_dirty_pages: bool,
     pub(crate) is_dirty_meta: bool,
     pub(crate) is_dirty_time: bool,
-    /// Being written by somebody.
+    /// Whether a thread is writing it (`I_SYNC`).
     pub(crate) is_syncing: bool,
-    /// Noted in its superblock as one that may have pages under writeback.
+    /// Whether its superblock lists it as possibly having pages under writeback.
     pub(crate) is_noted: bool,
     pub(crate) is_switching: bool,
     /// Jiffies.
@@ -71,21 +71,21 @@ pub(crate) struct Inode {
     pub(crate) history: ForeignHistory,
     pub(crate) is_unlinked: bool,
     pub(crate) opens: u32,
-    /// Cut to nothing since its last flush: its close starts writing.
+    /// Truncated to zero since its last flush: its close starts writing.
     pub(crate) was_truncated: bool,
-    /// Pages that a mapping may store into without a fault.
+    /// Pages that a mapping may store to without a fault.
     pub(crate) writable: Writable,
-    /// Transaction that holds its last change, and its last change that data depend on.
+    /// Transaction of its last change, and of its last change that its data needs.
     pub(crate) sync_tid: u64,
     pub(crate) datasync_tid: u64,
-    /// Which metadata block it is in.
+    /// The metadata block that contains it.
     pub(crate) block: u64,
-    /// Jiffies of the last access and modification, as far as they are kept.
+    /// Jiffies of the last access and modification, as far as they are recorded.
     pub(crate) atime: u64,
     pub(crate) mtime: u64,
     /// Held by a writer.
     pub(crate) lock: Lock,
-    /// Waiting for pages, or for whoever writes it.
+    /// Processes waiting for its pages, or for the thread that writes it.
     pub(crate) waiters: Waiters,
 }
 
@@ -132,7 +132,7 @@ impl Inode {
     }
 }
 
-/// What an inode became dirty by.
+/// Kind of change that made an inode dirty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dirt {
     Pages,
@@ -141,7 +141,7 @@ pub(crate) enum Dirt {
 }
 
 impl World {
-    /// Gives an inode a wb where it has none: that of a memcg.
+    /// Attaches an inode to the wb of a memcg, if it has none.
     #[inline]
     fn inode_attach(&mut self, inode: InodeId, memcg: CgId) -> Option<WbId> {
         self.inodes[inode].wb.or_else(|| self.attach_new(inode, memcg))
@@ -171,7 +171,7 @@ impl World {
             Dirt::Time => i.is_dirty_time = true,
         }
         if dirt == Dirt::Meta {
-            // The time stamps go out with it.
+            // Its time stamps are written with it.
             i.is_dirty_time = false;
         }
         if i.is_unlinked && i.opens == 0
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// Pages became dirty that were clean, in folios of a size; `owner` is the memcg that they are charged to.
+    /// Accounts for clean pages that became dirty, in folios of a size; `owner` is the memcg that they are charged to.
     pub(crate) fn account_dirtied(&mut self, inode: InodeId, pages: u64, folio: u64, owner: CgId, by: Option<PidId>) {
         let Some(wb) = self.inode_attach(inode, owner) else { return };
         if self.wbs[wb].held.is_some() {
@@ -236,7 +236,7 @@ impl World {
         self.cgroups[owner].foreign.track(bdi, memcg, now, second, expire);
     }
 
-    /// A run of pages goes out: dirty becomes under writeback, and mappings are write-protected.
+    /// Starts writeback of a run of pages: they are no longer dirty, and mappings are write-protected.
     pub(crate) fn start_writeback(&mut self, inode: InodeId, start: u64, len: u64, owner: CgId) {
         let i = &mut self.inodes[inode];
         let was_idle = i.cache.writeback == 0;
@@ -266,7 +266,7 @@ impl World {
         }
     }
 
-    /// The inodes of a superblock that have pages under writeback, in the order of their ids.
+    /// Inodes of a superblock that have pages under writeback, in the order of their ids.
     pub(crate) fn under_writeback(&mut self, sb: SbId) -> Vec<InodeId> {
         let (noted, inodes) = (&mut self.sbs[sb].under_writeback, &mut self.inodes);
         noted.retain(|inode| {
@@ -278,7 +278,7 @@ impl World {
         noted.clone()
     }
 
-    /// Writeback of a run is complete.
+    /// Ends writeback of a run.
     pub(crate) fn end_writeback(&mut self, inode: InodeId, start: u64, len: u64) {
         let mut written = ByOwner::default();
         let mut rotated: Vec<(u64, Extent)> = Vec::new();
@@ -317,7 +317,7 @@ impl World {
         if let Some(wb) = wb.filter(|_| is_idle) {
             let w = &mut self.wbs[wb];
             w.writeback_inodes = w.writeback_inodes.saturating_sub(1);
-            // A last estimate 200 ms later.
+            // One more estimate follows 200 ms later.
             if self.behaviour.arithmetic.bandwidth_skips_idle && !w.bw_due {
                 w.bw_due = true;
                 let at = self.now + 200_000_000;
@@ -336,24 +336,24 @@ impl World {
         }
     }
 
-    /// Wakes who waits for an inode's pages, or for whoever writes it.
+    /// Wakes the processes that wait for an inode's pages, or for the thread that writes it.
     pub(crate) fn wake_waiters(&mut self, inode: InodeId) {
         let waiters = &mut self.inodes[inode].waiters;
-        // Mostly nobody does.
+        // Mostly no process waits.
         if !waiters.is_empty() {
             let waiters = waiters.take();
             self.wake_all(waiters);
         }
     }
 
-    /// An inode is nobody's any more: who dirties it next owns it.
+    /// Detaches an inode from its wb. The next memcg that dirties it owns it.
     pub(crate) fn leave_wb(&mut self, inode: InodeId) {
         self.list_del(inode);
         let i = &mut self.inodes[inode];
         (i.wb, i.history) = (None, ForeignHistory::default());
     }
 
-    /// Pages are gone from the cache; dirty ones among them are cancelled.
+    /// Accounts for pages that left the cache; dirty ones among them are cancelled.
     pub(crate) fn forget(&mut self, inode: InodeId, gone: &[(u64, Extent)], by: Option<PidId>) {
         self.inodes[inode].has_lost_pages |= !gone.is_empty();
         for (_, extent) in gone {

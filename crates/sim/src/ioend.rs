@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a filesystem writes as one: pages stay under writeback until the last request of it is complete and, where
-//! their blocks are new, until a worker of the filesystem has made them readable in a transaction. Mirrors struct
-//! iomap_ioend of fs/iomap/buffered-io.c with xfs_end_io, and ext4_io_end of fs/ext4/page-io.c.
+//! Ioends: pages that a filesystem writes together. They stay under writeback until the last request is complete.
+//! If their blocks are new, they stay until a worker of the filesystem has also converted them in a transaction.
+//! Mirrors struct iomap_ioend of fs/iomap/buffered-io.c with xfs_end_io, and ext4_io_end of fs/ext4/page-io.c.
 
 use crate::arena::{CgId, InodeId, SbId};
 use crate::block::BIO_PAGES;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// writeback"), 5.18.
 const IOEND_BATCH_SIZE: u64 = 4096;
 
-/// One that is under way.
+/// An ioend in flight.
 #[derive(Debug)]
 struct Ioend {
     inode: InodeId,
@@ -26,18 +26,18 @@ struct Ioend {
     left: u32,
     /// Whether more requests will come.
     is_open: bool,
-    /// Whether its blocks are unwritten to the filesystem until a worker has converted them.
+    /// Whether its blocks count as unwritten until a worker has converted them.
     converts: bool,
 }
 
-/// Ioends of a superblock that are on the device and wait for its worker.
+/// Ioends of a superblock that are on the device and wait for conversion by its worker.
 #[derive(Debug, Default)]
 pub(crate) struct Conversions {
     queue: VecDeque<u32>,
     worker: Option<Ticket>,
 }
 
-/// All that are under way.
+/// All ioends in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Ioends {
     cells: Vec<Ioend>,
@@ -45,7 +45,7 @@ pub(crate) struct Ioends {
 }
 
 impl World {
-    /// Begins one.
+    /// Opens an ioend.
     pub(crate) fn ioend_open(&mut self, inode: InodeId, converts: bool) -> u32 {
         let Ioends { cells, free } = &mut self.ioends;
         match free.pop() {
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Requests for some of its pages are on their way.
+    /// Adds pages, with the requests that write them.
     pub(crate) fn ioend_add(&mut self, cell: u32, start: u64, len: u64, requests: u32) {
         let ioend = &mut self.ioends.cells[cell as usize];
         ioend.left += requests;
@@ -71,13 +71,13 @@ impl World {
         }
     }
 
-    /// Nothing more belongs to it.
+    /// Closes an ioend: no more pages will be added.
     pub(crate) fn ioend_close(&mut self, cell: u32) {
         self.ioends.cells[cell as usize].is_open = false;
         self.ioend_end(cell);
     }
 
-    /// A request of it is complete.
+    /// Counts a completed request of an ioend.
     pub(crate) fn ioend_done(&mut self, cell: u32) {
         self.ioends.cells[cell as usize].left -= 1;
         self.ioend_end(cell);
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Its pages are clean.
+    /// Ends writeback of an ioend's pages.
     fn ioend_finish(&mut self, cell: u32) {
         let ioend = &mut self.ioends.cells[cell as usize];
         let inode = ioend.inode;
@@ -113,11 +113,11 @@ impl World {
         self.ioends.free.push(cell);
     }
 
-    /// Most pages that one may have, in folios of the given size.
+    /// Most pages of an ioend, in folios of the given size.
     pub(crate) fn ioend_pages(&self, sb: SbId, is_new: bool, folio: u64) -> u64 {
         match self.sbs[sb].fs_type {
             FsType::Xfs => match self.behaviour.ioend.iomap {
-                // A vector for each folio: that those next to each other in memory share one is not modelled.
+                // One vector for each folio: adjacent folios that share a vector are not modelled.
                 IoendSize::OneBio => BIO_PAGES * folio.max(1),
                 IoendSize::Batch => IOEND_BATCH_SIZE * folio.max(1),
                 IoendSize::Unlimited => u64::MAX,
@@ -134,8 +134,9 @@ impl World {
     }
 }
 
-/// The worker of a superblock that converts what has arrived on the device, one after the other (xfs-conv,
-/// ext4-rsv-conversion). Its part of a transaction was reserved when the blocks were: it joins one that is being closed.
+/// The worker of a superblock that converts ioends on the device, one after the other (xfs-conv,
+/// ext4-rsv-conversion). Its credits were reserved with the blocks, so it may join a transaction that is being
+/// closed.
 pub(crate) async fn worker(sim: Sim, sb: SbId) {
     loop {
         let cell = {

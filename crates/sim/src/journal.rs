@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Journals: transactions that collect changed blocks, a commit that writes them, and who waits for it. A
-//! commit of ext4 waits for ordered data, and holds its blocks while the log is written: a program that
-//! changes one of them waits. The log of XFS has none of that. Mirrors fs/jbd2/commit.c and
-//! fs/jbd2/transaction.c in outline, and a log force of fs/xfs/xfs_log_cil.c.
+//! Journals: transactions that collect changed blocks, a commit that writes them, and the tasks that wait for it. A
+//! commit of ext4 waits for ordered data, and holds its blocks while the log is written: a program that changes one
+//! of them waits. The log of XFS does neither. Mirrors fs/jbd2/commit.c and fs/jbd2/transaction.c in outline, and a
+//! log force of fs/xfs/xfs_log_cil.c.
 
 mod log;
 mod log_space;
@@ -22,11 +22,11 @@ use reserved::{Reserved, transaction_blocks};
 pub(crate) use reserved::{journal_blocks_of_ext4, reserve};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Log items in a page of XFS's log: it writes changes, not blocks. Measured on 6.12: 320 bytes for a file that
-/// is created.
+/// Log items in a page of XFS's log, which holds changes instead of blocks. Measured on 6.12: 320 bytes for a file
+/// that is created.
 const XFS_ITEMS_PER_PAGE: u64 = 12;
 
-/// Blocks by number, a bit for each and by the 64: those of one table are next to each other.
+/// A set of block numbers as words of 64 bits: the blocks of one table are next to each other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockSet(BTreeMap<u64, u64>);
 
@@ -70,27 +70,27 @@ struct Transaction {
     newest: Option<u64>,
     /// Number of its blocks.
     len: u64,
-    /// Inodes whose data must be on the device before it.
+    /// Inodes whose data must be on the device before the commit.
     ordered: BTreeSet<InodeId>,
     handles: u32,
-    /// When it is committed though nobody asks for that.
+    /// Time at which it is committed without a request.
     expires: u64,
 }
 
 /// A journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// Whether it works as jbd2 does.
+    /// Whether it is a jbd2 journal; otherwise it is the log of an XFS.
     is_jbd2: bool,
-    /// Whether data are on the device before the transaction that needs them.
+    /// Whether data reaches the device before the transaction that refers to it.
     is_ordered: bool,
-    /// Time between commits, and of XFS between rounds of its worker.
+    /// Time between commits; for XFS, between rounds of its worker.
     interval: u64,
     next_tid: u64,
     running: Option<Transaction>,
     is_locked: bool,
-    /// Whether the log on the device is said to be empty: the first commit after a mount says otherwise before it closes
-    /// its transaction (`JBD2_FLUSHED`).
+    /// Whether the log on the device is marked empty. The first commit after a mount clears that mark before it
+    /// closes its transaction (`JBD2_FLUSHED`).
     is_flushed: bool,
     reserved: Reserved,
     log: LogSpace,
@@ -100,7 +100,7 @@ pub(crate) struct Journal {
     requested: u64,
     waiters: Waiters,
     thread: Option<Ticket>,
-    /// What XFS's log holds and its place on the disk does not, and who is to write it there.
+    /// Metadata blocks in XFS's log that are not yet written in place, and the thread that writes them there.
     unwritten: BlockSet,
     writer: Option<Ticket>,
     /// Room in the log of XFS.
@@ -125,7 +125,8 @@ impl Journal {
         Journal { room, log: LogSpace::of(u64::MAX, items), ..Journal::new(false, crate::xfsaild::INTERVAL) }
     }
 
-    /// Takes note that metadata are on their place, which frees a part of the log of XFS. Returns the processes that waited for room.
+    /// Records that metadata was written in place, which frees part of XFS's log. Returns the processes that waited for
+    /// room.
     pub(crate) fn written_back(&mut self, pages: u64) -> Waiters {
         self.room.give(pages);
         self.waiters.take()
@@ -153,28 +154,28 @@ impl Journal {
         }
     }
 
-    /// Whether every inode is logged by itself, not with its block of a table.
+    /// Whether each inode is logged by itself, instead of with its inode table block.
     pub(crate) fn logs_inodes(&self) -> bool {
         !self.is_jbd2
     }
 
-    /// When XFS's worker comes next: it began with the mount.
+    /// Next round of XFS's worker, counted from the mount.
     pub(crate) fn next_round(&self, now: u64) -> u64 {
         (now / self.interval.max(1) + 1).saturating_mul(self.interval)
     }
 
-    /// Whether there is something to write to its place. The process that asks is woken when there is, or when room is short.
+    /// Whether metadata has to be written in place. Wakes `who` later when there is some, or when log room is short.
     pub(crate) fn has_unwritten(&mut self, who: Ticket) -> bool {
         self.writer = Some(who);
         !self.unwritten.0.is_empty()
     }
 
-    /// What is to be written to its place, which is none of the journal's business any more.
+    /// Takes the metadata blocks that have to be written in place. The journal forgets them.
     pub(crate) fn take_unwritten(&mut self) -> BlockSet {
         std::mem::take(&mut self.unwritten)
     }
 
-    /// Its filesystem is mounted: the log was empty when that was unmounted.
+    /// Notes that its filesystem is mounted: the unmount before left the log empty.
     pub(crate) fn mounted(&mut self) {
         self.is_flushed = self.is_jbd2;
     }
@@ -184,17 +185,17 @@ impl Journal {
         Journal { is_ordered: self.is_jbd2 && is_ordered, ..self }
     }
 
-    /// The running transaction, if it takes no more blocks.
+    /// Returns the running transaction if it takes no more blocks.
     fn full(&self) -> Option<u64> {
         self.running.as_ref().filter(|running| self.log.is_full(running.len)).map(|running| running.tid)
     }
 
-    /// Whether one of these blocks is on its way to the log.
+    /// Whether one of these blocks is being written to the log.
     fn holds_any(&self, blocks: &[u64]) -> bool {
         blocks.iter().any(|block| self.shadow.contains(*block))
     }
 
-    /// These blocks are changed in the running transaction.
+    /// Adds changed blocks to the running transaction.
     fn add(&mut self, blocks: &[u64]) {
         if let Some(running) = &mut self.running {
             for block in blocks {
@@ -205,7 +206,7 @@ impl Journal {
         }
     }
 
-    /// One less takes part in the running transaction.
+    /// Removes one handle from the running transaction.
     fn leave(&mut self) {
         if let Some(running) = &mut self.running {
             running.handles = running.handles.saturating_sub(1);
@@ -218,7 +219,7 @@ impl Journal {
     }
 }
 
-/// A piece of the world that must be there: a superblock's journal.
+/// Returns a superblock's journal, if it has one.
 fn of(world: &mut World, sb: SbId) -> Option<&mut Journal> {
     world.sbs[sb].journal.as_mut()
 }
@@ -247,15 +248,15 @@ pub(crate) async fn start(sim: &Sim, sb: SbId) {
     }
 }
 
-/// Joins the running transaction with what was reserved for it, even while it is being closed.
+/// Joins the running transaction with credits reserved earlier, even while it is being closed.
 pub(crate) fn start_reserved(sim: &Sim, sb: SbId) {
     let mut world = sim.w();
     world.journal_unreserve(sb);
     world.journal_handle(sb);
 }
 
-/// Changes metadata blocks in a transaction, in a task's name; `inode` is the one it is about, where there is one, and
-/// whether reading its data needs the change.
+/// Changes metadata blocks in a transaction, in a task's name. `inode` is the inode concerned, if any, and whether
+/// reading its data needs the change.
 pub(crate) async fn change(sim: &Sim, pid: PidId, sb: SbId, blocks: &[u64], inode: Option<(InodeId, bool)>) {
     let is_done = {
         let mut world = sim.w();
@@ -287,7 +288,7 @@ pub(crate) fn stop(sim: &Sim, sb: SbId) {
     world.wake_all(waiting.unwrap_or_default());
 }
 
-/// Changes blocks within a transaction, for a thread of a memcg; waits while one is on its way to the log.
+/// Changes blocks within a transaction, for a thread of a memcg. Waits while one of them is being written to the log.
 pub(crate) async fn modify(sim: &Sim, sb: SbId, blocks: &[u64], memcg: CgId) {
     sim.w().cache_metadata(sb, blocks, memcg);
     loop {
@@ -312,7 +313,8 @@ async fn wait(sim: &Sim, sb: SbId, waits: &'static str) {
 }
 
 impl World {
-    /// Changes metadata blocks at once where no transaction is in the way; whether that is done, or there is no journal.
+    /// Changes metadata blocks at once if no transaction is in the way. Returns whether that is done, or no journal
+    /// exists.
     pub(crate) fn journal_change(
         &mut self,
         sb: SbId,
@@ -326,7 +328,7 @@ impl World {
             return false;
         }
         self.cache_metadata(sb, blocks, memcg);
-        // Who takes part sleeps for I/O, if only for no time.
+        // A task that takes part sleeps for I/O, if only for zero time.
         self.count_switch();
         self.journal_handle(sb);
         if let Some((inode, with_data)) = inode {
@@ -339,7 +341,7 @@ impl World {
         true
     }
 
-    /// One more takes part in the running transaction, which begins where there is none.
+    /// Adds a handle to the running transaction, and begins one if there is none.
     fn journal_handle(&mut self, sb: SbId) {
         let Some(journal) = &mut self.sbs[sb].journal else { return };
         if let Some(running) = &mut journal.running {
@@ -359,7 +361,7 @@ impl World {
         }
     }
 
-    /// When a transaction that begins now is committed.
+    /// Commit time of a transaction that begins now.
     fn journal_expires(&self, sb: SbId) -> u64 {
         let Some(journal) = &self.sbs[sb].journal else { return self.now };
         match journal.is_jbd2 {
@@ -368,11 +370,11 @@ impl World {
         }
     }
 
-    /// Notes that the running transaction holds the last change of an inode, `with_data` one that reading
-    /// its data needs.
+    /// Notes that the running transaction holds the last change of an inode. `with_data`: reading its data needs
+    /// the change.
     pub(crate) fn journal_joins(&mut self, inode: InodeId, with_data: bool) {
         let sb = self.inodes[inode].sb;
-        // What unwritten blocks hold is nobody's old data.
+        // Unwritten blocks expose no old data of another file, so their data needs no order.
         let has_unwritten = self.sbs[sb].has_unwritten;
         let Some(journal) = &mut self.sbs[sb].journal else { return };
         let Some(running) = &mut journal.running else { return };
@@ -385,7 +387,7 @@ impl World {
         }
     }
 
-    /// Asks for a commit; whether there is anything to wait for.
+    /// Requests a commit. Returns whether there is anything to wait for.
     fn journal_request(&mut self, sb: SbId, tid: u64) -> bool {
         let Some(journal) = &mut self.sbs[sb].journal else { return false };
         if tid <= journal.committed {
@@ -398,20 +400,20 @@ impl World {
         true
     }
 
-    /// Has ext4 commit what is running, and waits for nothing (`sync_fs` without wait); XFS does nothing then.
+    /// Starts a commit of ext4's running transaction without waiting (`sync_fs` without wait). XFS does nothing then.
     pub(crate) fn journal_start_commit(&mut self, sb: SbId) {
         if self.sbs[sb].journal.as_ref().is_some_and(|journal| journal.is_jbd2) {
             self.journal_request(sb, self.journal_newest(sb));
         }
     }
 
-    /// The newest transaction that holds anything.
+    /// The newest transaction that was begun.
     fn journal_newest(&self, sb: SbId) -> u64 {
         self.sbs[sb].journal.as_ref().map_or(0, |journal| journal.next_tid - 1)
     }
 }
 
-/// Waits until a transaction is committed. `tid` 0 is the newest. Whether there was anything to wait for.
+/// Waits until a transaction is committed. `tid` 0 is the newest. Returns whether there was anything to wait for.
 pub(crate) async fn commit(sim: &Sim, sb: SbId, tid: u64) -> bool {
     let tid = if tid == 0 { sim.w().journal_newest(sb) } else { tid };
     if !sim.w().journal_request(sb, tid) {
@@ -432,7 +434,7 @@ pub(crate) async fn commit(sim: &Sim, sb: SbId, tid: u64) -> bool {
 /// The journal's thread.
 pub(crate) async fn thread(sim: Sim, sb: SbId) {
     if of(&mut sim.w(), sb).is_some_and(|journal| !journal.is_jbd2) {
-        // XFS has none: its log is written by who forces it and by workers, and waited for without `io_schedule`.
+        // XFS has no such thread: workers and tasks that force the log write it, and wait for it without `io_schedule`.
         sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
     }
     loop {
@@ -497,7 +499,7 @@ async fn commit_running(sim: &Sim, sb: SbId) {
     }
     let pages = if is_jbd2 { 1 + blocks } else { 1 + blocks / XFS_ITEMS_PER_PAGE };
     if !is_jbd2 {
-        // The log may not be ahead of what it is about.
+        // The log must not reach the device before the data it refers to.
         flush(sim, device).await;
     }
     write(sim, device, pages).await;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Laptop mode: so many seconds after a disk served its last request, all that is dirty is written to it, as it turns
-//! by then anyway. Mirrors laptop_io_completion, laptop_mode_timer_fn and laptop_sync_completion of mm/page-writeback.c,
-//! which were there until 7.0 (`Algorithm::laptop_mode`). That dirtying wakes no flusher for background work meanwhile
-//! is in `balance_dirty_pages.rs`.
+//! Laptop mode: some seconds after a disk served its last request, all dirty data is written to it, as it is still
+//! spinning then. Mirrors laptop_io_completion, laptop_mode_timer_fn and laptop_sync_completion of
+//! mm/page-writeback.c, which existed until 7.0 (`Algorithm::laptop_mode`). In this mode a dirtier wakes no flusher
+//! for background work: see `balance_dirty_pages.rs`.
 
 use crate::arena::{BdiId, BlockId};
 use crate::engine::Due;
@@ -10,8 +10,8 @@ use crate::wb::Reason;
 use crate::world::World;
 
 impl World {
-    /// A device has completed a request (`blk_mq_free_request`). A mirror has no requests of its own: only its members
-    /// have, and nothing is dirty on those.
+    /// Handles a completed request of a device (`blk_mq_free_request`). A mirror has no requests of its own: only
+    /// its members have, and no data is dirty on those.
     #[cold]
     pub(crate) fn laptop_io_completion(&mut self, device: BlockId) {
         let block = &self.blocks[device];
@@ -22,7 +22,7 @@ impl World {
         self.queue.set_alarm(&mut self.bdis[bdi].laptop_mode_wb_timer, at, Due::LaptopMode(bdi));
     }
 
-    /// The last request of a disk was so long ago.
+    /// Handles the timer of a disk that has been idle for the laptop mode delay.
     pub(crate) fn laptop_mode_timer(&mut self, bdi: BdiId) {
         for at in 0..self.bdis[bdi].wbs.len() {
             let wb = self.bdis[bdi].wbs[at];
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// A sync of everything has just written what the timers would.
+    /// Stops all timers after a sync of everything, which wrote all that they would write.
     pub(crate) fn laptop_sync_completion(&mut self) {
         for bdi in self.bdis.ids() {
             self.bdis[bdi].laptop_mode_wb_timer.stop();

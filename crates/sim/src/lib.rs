@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenario and seed to recording: an executable model of Linux writeback. The recording reads like one of
-//! a real host. Deterministic: the same scenario, kernel and seed make the same records. `docs/internals/model.md`
-//! tells what is modelled and where.
+//! Scenario and seed to recording: an executable model of Linux writeback. The recording reads like one of a real
+//! host. Deterministic: the same scenario, kernel and seed make the same records. `docs/internals/model.md` lists
+//! the modelled parts and their files.
 
 mod admin;
 mod arena;
@@ -70,42 +70,42 @@ pub use speed::Speed;
 use floodline_kernel::{KernelVersion, OLDEST_MODELLED};
 use floodline_scenario::UsedKey;
 
-/// A scenario could not be simulated.
+/// Error of a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The simulator does not know these keys of the scenario yet.
+    /// The simulator does not support these keys of the scenario.
     #[error("the simulator does not support {}", names(.0))]
     NotHonoured(Vec<UsedKey>),
-    /// There is more in the scenario than a simulation carries in bearable time and memory.
+    /// The scenario is too large to simulate in reasonable time and memory.
     #[error("{key}: {count} {what}; the simulator supports at most {most}: lower instances")]
     TooMany {
-        /// The key that has them.
+        /// The key of these items.
         key: &'static str,
-        /// What there is too much of.
+        /// Kind of item.
         what: &'static str,
-        /// How many.
+        /// Number of items in the scenario.
         count: u64,
-        /// How many it carries.
+        /// Largest supported number.
         most: u64,
     },
-    /// What the scenario asks for cannot be, with the rule it breaks.
+    /// The scenario requests an impossible setup. Contains the rule that it breaks.
     #[error("{0}")]
     Senseless(String),
-    /// A kernel of which no profile is known.
+    /// No profile is known for such an old kernel.
     #[error("Linux {0} is older than {OLDEST_MODELLED}, the oldest kernel that the model supports")]
     TooOld(KernelVersion),
-    /// Nothing goes on any more.
+    /// No process can make progress.
     #[error("the simulation cannot progress at {seconds} s: {}", waits(.waiting))]
     Stuck {
         /// Simulated seconds.
         seconds: u64,
-        /// Programs and what each waits for.
+        /// Programs, each with its wait reason.
         waiting: Vec<(String, String)>,
     },
-    /// The model contradicts itself: a bug of the simulator, with what does not add up and how to repeat it.
+    /// The model contradicts itself: a bug of the simulator. Contains the mismatch and the options to repeat it.
     #[error("{0}")]
     Broken(String),
-    /// Whoever takes the records failed.
+    /// The consumer of the records failed.
     #[error("cannot write the recording: {0}")]
     Sink(String),
 }

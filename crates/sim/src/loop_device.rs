@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loop devices: requests become reads and writes of a file on another filesystem of the machine. Buffered, they go
-//! through its page cache: a write is complete once it is copied, and dirty a second time; a flush is an fsync of the
-//! file. Direct, they are direct I/O of its device. Up to 5.13 one worker does all and the root is charged; since
-//! 5.14 each cgroup has one, and is. Mirrors drivers/block/loop.c.
+//! Loop devices: requests become reads and writes of a file on another filesystem of the machine. Buffered requests
+//! go through its page cache: a write is complete once it is copied, and is then dirty a second time; a flush is an
+//! fsync of the file. Direct requests are direct I/O to its device. Up to 5.13 one worker does all requests and the
+//! root is charged; since 5.14 each cgroup has a worker and is charged. Mirrors drivers/block/loop.c.
 
 use crate::arena::{BlockId, CgId, InodeId, PidId};
 use crate::block::{Class, Done, Request, Way, submit_and_wait};
@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct LoopFile {
     pub(crate) path: String,
     pub(crate) inode: InodeId,
-    /// Whether it is read and written past the page cache.
+    /// Whether it is accessed without the page cache.
     pub(crate) is_direct: bool,
     queues: BTreeMap<CgId, Queue>,
 }
 
-/// What one worker has to do.
+/// Requests of one worker.
 #[derive(Debug, Default)]
 struct Queue {
     /// Numbers of requests within the device.
@@ -39,7 +39,7 @@ impl LoopFile {
 }
 
 impl World {
-    /// Hands a request that a loop device has taken to the worker it is for.
+    /// Queues a request of a loop device for its worker.
     pub(crate) fn loop_queue(&mut self, device: BlockId, request: &Request, slot: u32) {
         let has_workers = self.behaviour.stack.loop_charges_cgroup && request.way != Way::Flush;
         let of = if has_workers { request.cgroup } else { CgId::ROOT };
@@ -69,14 +69,14 @@ pub(crate) async fn worker(sim: Sim, device: BlockId, of: CgId) {
         let mut world = sim.w();
         let name = format!("kworker/u:{}+loop", world.blocks[device].name);
         let pid = world.kernel_thread(&name);
-        // Its memory is charged to whom it works for, its throttling is the root's.
+        // Its memory is charged to the cgroup that it works for, its throttling is the root's.
         world.pids[pid].charges = Some(of).filter(|of| *of != CgId::ROOT);
         world.pids[pid].is_local_throttle = true;
         let Some(file) = &world.blocks[device].loop_file else { return };
         (pid, file.inode, file.is_direct)
     };
     if is_direct {
-        // Direct requests are handed over and not waited for.
+        // Direct requests are submitted and not waited for.
         sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
     }
     let mut ahead = Readahead::default();
@@ -124,7 +124,7 @@ async fn buffered(sim: &Sim, pid: PidId, inode: InodeId, ahead: &mut Readahead, 
         Way::Write => syscalls::write(sim, pid, inode, Some(offset), request.bytes).await.is_err(),
     };
     if has_failed {
-        // A full cgroup whose pages wait for this very worker: the machine pays for this one.
+        // The cgroup is full and its pages wait for this very worker: charge this request to the root.
         let charges = std::mem::take(&mut sim.w().pids[pid].charges);
         if request.way == Way::Write {
             let _ = syscalls::write(sim, pid, inode, Some(offset), request.bytes).await;

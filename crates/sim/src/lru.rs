@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order in which reclaim looks at the file pages of one owner, oldest first, as runs of pages of one inode.
-//! Millions of runs where many programs write at once, so that they are small and kept in pieces: a list that
-//! grows copies nothing and leaves no more than one piece unused. Stands for struct lruvec (include/linux/mmzone.h);
-//! which pages are active is in the page cache.
+//! The order in which reclaim scans the file pages of one owner, oldest first, as runs of pages of one inode. There
+//! are millions of runs when many programs write at once, so runs are small and kept in pieces: a growing list
+//! copies nothing and leaves at most one piece unused. Stands for struct lruvec (include/linux/mmzone.h); the page
+//! cache records which pages are active.
 
 use crate::arena::InodeId;
 use std::collections::VecDeque;
 
-/// A run grows no more when it is this long, pages.
+/// Longest run, pages.
 const RUN_MAX: u64 = 1 << 15;
 /// Runs in one piece of the list, 10 KiB.
 const PIECE: usize = 1024;
 
-/// A run of pages, as small as it can be: numbers of 32 bits in halves, so that it takes 10 bytes and not 12.
+/// A run of pages in 10 bytes instead of 12: its numbers of 32 bits are stored in halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed {
     inode: [u16; 2],
-    /// Its first page, but for what its piece says of all runs.
+    /// Low bits of its first page; the piece has the high bits of all its runs.
     start: [u16; 2],
     len: u16,
 }
@@ -24,7 +24,7 @@ struct Packed {
 /// A piece of the list.
 #[derive(Debug, Default)]
 struct Piece {
-    /// First pages of its runs, in 2^32: other than 0 in files of more than 16 TiB only.
+    /// First pages of its runs in units of 2^32: 0 except in files of more than 16 TiB.
     high: u16,
     runs: VecDeque<Packed>,
 }
@@ -63,7 +63,7 @@ impl Packed {
 }
 
 impl Run {
-    /// What its piece says of its first page. The largest file has 2^48 pages.
+    /// High bits of its first page, which its piece stores. The largest file has 2^48 pages.
     fn high(&self) -> u16 {
         u16::try_from(self.start >> 32).unwrap_or(u16::MAX)
     }
@@ -75,21 +75,21 @@ impl Piece {
     }
 }
 
-/// See the module.
+/// The runs of one owner, in the order in which reclaim scans them.
 #[derive(Debug, Default)]
 pub(crate) struct Lru {
-    /// None is empty, but for the only one.
+    /// No piece is empty, except if it is the only one.
     pieces: VecDeque<Piece>,
     len: usize,
 }
 
 impl Lru {
-    /// Runs.
+    /// Number of runs.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Pages that are looked at last.
+    /// Adds pages that are scanned last.
     pub(crate) fn push_back(&mut self, inode: InodeId, start: u64, len: u64) {
         let (mut at, end) = (start, start + len);
         while at < end {
@@ -119,7 +119,7 @@ impl Lru {
         self.len += 1;
     }
 
-    /// Pages that are looked at next; where what was to be next ends at their start, right after it.
+    /// Adds pages that are scanned next. If the first run ends where they start, appends them to it.
     pub(crate) fn push_next(&mut self, inode: InodeId, start: u64, len: u64) {
         let next = self.pieces.front_mut().and_then(|piece| Some((piece.high, piece.runs.front_mut()?)));
         if let Some((high, next)) = next
@@ -131,7 +131,7 @@ impl Lru {
         self.push_front(inode, start, len);
     }
 
-    /// Pages that are looked at next, before all others.
+    /// Adds pages that are scanned next, before all others.
     pub(crate) fn push_front(&mut self, inode: InodeId, start: u64, len: u64) {
         let mut end = start + len;
         while end > start {
@@ -152,7 +152,7 @@ impl Lru {
         }
     }
 
-    /// What is looked at next.
+    /// Takes out the run to scan next.
     pub(crate) fn pop_front(&mut self) -> Option<Run> {
         let piece = self.pieces.front_mut()?;
         let run = piece.runs.pop_front()?.run(piece.high);
@@ -163,7 +163,7 @@ impl Lru {
         Some(run)
     }
 
-    /// Forgets the runs for which this is false.
+    /// Drops the runs for which `stays` returns false.
     pub(crate) fn retain(&mut self, mut stays: impl FnMut(&Run) -> bool) {
         for piece in &mut self.pieces {
             piece.runs.retain(|packed| stays(&packed.run(piece.high)));
@@ -173,7 +173,7 @@ impl Lru {
     }
 }
 
-/// A run and one that follows it in its inode, as one.
+/// Joins a run with one that follows it in its inode.
 fn join(one: Run, next: Run) -> Option<Run> {
     let is_joint = one.inode == next.inode && one.start + one.len == next.start && one.len + next.len <= RUN_MAX;
     is_joint.then_some(Run { len: one.len + next.len, ..one })
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use floodline_scenario::Random;
 
-    /// The same as a list of single pages.
+    /// Reference model: a list of single pages.
     #[derive(Default)]
     struct Pages(VecDeque<(InodeId, u64)>);
 
@@ -211,7 +211,7 @@ mod tests {
                         }
                     }
                     1 => {
-                        // As reclaim puts back what it did not take.
+                        // As reclaim puts back pages that it did not take.
                         if let Some(run) = lru.pop_front() {
                             lru.push_front(run.inode, run.start, run.len);
                         }

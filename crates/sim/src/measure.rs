@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a task measures of itself, as the guest's worker does: how long each operation took (a histogram
-//! with 1024 steps per power of two, no floats), bytes, and stalls one by one.
+//! Measures of a task, as in the guest's worker: duration of each operation (a histogram with 1024 steps per power
+//! of two, no floats), bytes, and stalls one by one.
 
 use crate::process::TaskCounters;
 use floodline_record::record::{Event, Latency, TaskIo, TaskName, What};
 use floodline_record::units::Nanos;
 
-/// Stalls of one thread that are listed; those after them are counted.
+/// Most stalls of one thread that are listed; later ones are only counted.
 const STALLS_MAX: usize = 1000;
-/// Operations that are put into the histogram at once, at least.
+/// Fewest operations that are moved into the histogram at once.
 const FRESH_MIN: usize = 64;
-/// Bits of a latency that are kept.
+/// Significant bits of a latency.
 const BITS: u32 = 10;
 
 #[derive(Clone, Debug, Default)]
@@ -19,24 +19,24 @@ struct Operations {
     bytes: u64,
     total: u64,
     max: u64,
-    /// How many fell into each bucket, by bucket.
+    /// Number of operations in each bucket, sorted by bucket.
     histogram: Vec<(u32, u64)>,
     /// Buckets of operations that are not in the histogram yet.
     fresh: Vec<u32>,
 }
 
-/// What was measured.
+/// Measures of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Measures {
-    /// Operations that begin earlier are not figures.
+    /// Operations that begin earlier are not measured.
     since: u64,
     stall_over: u64,
-    /// By name, in the order in which they were first met.
+    /// Operations by name, in order of first appearance.
     operations: Vec<(&'static str, Operations)>,
     stalls: Vec<(u64, &'static str, u64)>,
-    /// How many were not listed.
+    /// Number of stalls that are not listed.
     stalls_unlisted: u64,
-    /// Counters when the time of the figures began.
+    /// Counters when measuring began.
     pub(crate) first: Option<(u64, TaskCounters)>,
 }
 
@@ -53,7 +53,7 @@ fn value(bucket: u32) -> u64 {
 }
 
 impl Operations {
-    /// Counts one operation. The histogram is put in order now and then, which is rarer the longer it is.
+    /// Counts one operation. Sorts the histogram from time to time, less often the longer it is.
     fn count(&mut self, bucket: u32) {
         self.fresh.push(bucket);
         if self.fresh.len() >= FRESH_MIN.max(self.histogram.len()) {
@@ -61,7 +61,7 @@ impl Operations {
         }
     }
 
-    /// Takes everything fresh into the histogram.
+    /// Moves everything fresh into the histogram.
     fn sort(&mut self) {
         self.histogram.extend(self.fresh.drain(..).map(|bucket| (bucket, 1)));
         self.histogram.sort_unstable_by_key(|(bucket, _)| *bucket);
@@ -72,7 +72,7 @@ impl Operations {
         });
     }
 
-    /// Needs everything in the histogram.
+    /// Returns a quantile. All operations must be in the histogram.
     fn quantile(&self, per_mille: u64) -> Nanos {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -91,12 +91,12 @@ impl Measures {
         Measures { since, stall_over, operations: Vec::new(), stalls: Vec::new(), stalls_unlisted: 0, first: None }
     }
 
-    /// Nothing measured yet, under the same rules.
+    /// Creates empty measures with the same rules.
     pub(crate) fn fresh(&self) -> Measures {
         Measures::new(self.since, self.stall_over)
     }
 
-    /// Takes one operation.
+    /// Records one operation.
     pub(crate) fn took(&mut self, operation: &'static str, at: u64, now: u64, bytes: u64) {
         let lasted = now - at;
         if lasted >= self.stall_over {
@@ -125,7 +125,7 @@ impl Measures {
         &mut self.operations[at].1
     }
 
-    /// Adds what another thread of the task measured.
+    /// Adds the measures of another thread of the task.
     pub(crate) fn merge(&mut self, other: Measures) {
         for (name, theirs) in other.operations {
             let ours = self.operations(name);
@@ -142,7 +142,7 @@ impl Measures {
         self.stalls.sort_unstable();
     }
 
-    /// As events of a recording.
+    /// Converts the measures to events of a recording.
     pub(crate) fn events(self, task: &TaskName, at: u64, io: &TaskCounters) -> Vec<Event> {
         let mut events = Vec::new();
         for (began, operation, lasted) in &self.stalls {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that does not turn has one time for reads and writes: what it does for one it cannot do for the other. A
-//! request waits for all that came before it, but a read overtakes a part of the writes: how large a part is the device's
-//! preference. What overtakes still takes its time, from whatever comes later. One reader that reads on in order may be
-//! slower than the device, which has more to do at once than that reader asks for.
+//! A non-rotational device whose reads and writes share its time. A request waits for all requests before it, but a
+//! read overtakes a part of the writes: that part is the device's preference. A read that overtakes still takes its
+//! time, from later requests. One sequential reader may be slower than the device, which can serve more requests at
+//! once than that reader submits.
 
 use crate::block::{Request, Way, time_of};
 use crate::world::PAGE;
 
-/// See the module.
+/// A device whose reads and writes share its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Media {
     /// Percent of the writes before it that a read overtakes.
     read_preference: u64,
-    /// Nanoseconds of its time that may be used before they have passed.
+    /// Nanoseconds of its time that may be used in advance.
     credit: u64,
     busy_until: u64,
-    /// When the last read will be done.
+    /// End of the last read.
     read_until: u64,
     /// Time of the writes that are not complete.
     writes: u64,
@@ -26,7 +26,7 @@ impl Media {
         Media { read_preference: read_preference.min(100), credit, busy_until: 0, read_until: 0, writes: 0 }
     }
 
-    /// Takes a request that needs the device for some time; when it will be done.
+    /// Takes a request that needs the device for `time`. Returns the time of its completion.
     pub(crate) fn serve(&mut self, now: u64, way: Way, time: u64) -> u64 {
         let before = self.busy_until.max(now);
         self.busy_until = before.saturating_add(time);
@@ -39,16 +39,16 @@ impl Media {
         self.read_until.saturating_sub(self.credit).max(now)
     }
 
-    /// A write that took some time is complete.
+    /// Completes a write that took `time`.
     pub(crate) fn written(&mut self, time: u64) {
         self.writes = self.writes.saturating_sub(time);
     }
 }
 
-/// Readers that are followed at once: those that read a moment ago.
+/// Sequential readers tracked at once: those that read most recently.
 const READERS: usize = 16;
 
-/// Who reads in order, by where each was last.
+/// Sequential readers, by the page after their last request.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     bandwidth: u64,
@@ -67,8 +67,8 @@ impl Streams {
         Streams { bandwidth, readers: [Reader::default(); READERS] }
     }
 
-    /// Takes a read; when it is done at the earliest. Who reads on waits for its own last request; who comes anew is
-    /// followed instead of the one that was quiet for the longest time.
+    /// Takes a read. Returns its earliest completion. A known reader waits for its own last request; a new one
+    /// replaces the reader that was quiet for the longest time.
     pub(crate) fn serve(&mut self, now: u64, request: &Request) -> u64 {
         let quiet = |(_, reader): &(usize, &Reader)| reader.busy_until;
         let known = self.readers.iter().position(|reader| reader.next == request.at && reader.busy_until > 0);
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!((media.serve(2, Way::Write, 10), media.serve(40, Way::Read, 5)), (25, 45));
         let mut prefers = Media::new(50, 0);
         let writes = [0, 0].map(|now| prefers.serve(now, Way::Write, 1_000));
-        // It overtakes half of them, and takes its time from what comes later.
+        // The read overtakes half of them, and takes its time from later requests.
         assert_eq!((writes, prefers.serve(0, Way::Read, 300)), ([1_000, 2_000], 1_300));
         assert_eq!(prefers.serve(0, Way::Write, 1_000), 3_300);
         prefers.written(3_000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of the machine: free, anonymous and file pages, the order in which file pages are evicted, CPU
-//! time, and the machine's counters. Reclaim evicts clean pages only and wakes flushers where it finds
-//! none. Follows mm/vmscan.c as far as it acts on dirty pages.
+//! Memory of the machine: free, anonymous and file pages, the order in which file pages are evicted, CPU time, and
+//! the machine's counters. Reclaim evicts clean pages only, and wakes flushers if it finds none. Follows
+//! mm/vmscan.c as far as it acts on dirty pages.
 
 use crate::arena::{CgId, InodeId, PidId};
 use crate::cgroup::{ByOwner, Cgroup};
@@ -26,7 +26,7 @@ pub(crate) struct Memory {
     pub(crate) inactive: u64,
     pub(crate) active: u64,
     pub(crate) anon: u64,
-    /// Pages of tmpfs: on the lists of anonymous memory, and without swap there to stay.
+    /// Pages of tmpfs: on the lists of anonymous memory, and never evicted without swap.
     pub(crate) shmem: u64,
     pub(crate) kernel: u64,
     pub(crate) nr_dirty: u64,
@@ -47,23 +47,23 @@ pub(crate) struct Memory {
     pub(crate) waiting: u64,
     pub(crate) running: u64,
     pub(crate) cpu_since: u64,
-    /// File pages by number of their owner.
+    /// File pages by number of the owning cgroup.
     pub(crate) lru: Vec<Lists>,
 }
 
-/// The file pages of one owner.
+/// The file pages charged to one cgroup.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    /// In order of their arrival. Those that are active since are on it until reclaim meets them.
+    /// Runs in order of arrival. Runs that became active stay on this list until reclaim meets them.
     inactive: Lru,
-    /// Those, in that order.
+    /// Active runs, in the order in which reclaim met them.
     active: Lru,
-    /// Pages that are inactive, and active.
+    /// Number of inactive pages, and of active pages.
     pages: [u64; 2],
 }
 
 impl Lists {
-    /// Whether active pages become inactive: as long as too few are (`inactive_is_low`).
+    /// Whether too few pages are inactive, so that active ones are deactivated (`inactive_is_low`).
     fn inactive_is_low(&self) -> bool {
         let [inactive, active] = self.pages;
         let gigabytes = (inactive + active) >> 18;
@@ -71,7 +71,7 @@ impl Lists {
         inactive.saturating_mul(ratio) < active
     }
 
-    /// Pages became active, or no longer are.
+    /// Counts pages that became active or inactive.
     fn count_active(&mut self, pages: u64, is_active: bool) {
         let [inactive, active] = &mut self.pages;
         if is_active {
@@ -82,14 +82,14 @@ impl Lists {
     }
 }
 
-/// Pages that fit into one extent, in whole folios: 8 TiB, more than anything reads ahead.
+/// Pages that fit into one extent, in whole folios: 8 TiB, more than any readahead.
 const EXTENT_MAX: u64 = 1 << 31;
-/// How often reclaim tries before it gives up, 100 ms each.
+/// Number of times reclaim tries before it gives up, 100 ms each.
 const RECLAIM_TRIES: u32 = 300;
 const RECLAIM_WAIT: u64 = 100_000_000;
 
 impl Memory {
-    /// iowait: CPUs that are idle while tasks sleep for I/O.
+    /// Counts iowait: CPUs that are idle while tasks sleep for I/O.
     pub(crate) fn account_cpus(&mut self, now: u64, cpus: u64) {
         let passed = now.saturating_sub(self.cpu_since);
         self.cpu_iowait += passed * self.waiting.min(cpus.saturating_sub(self.running));
@@ -135,7 +135,7 @@ impl World {
         self.add_extent(inode, start, len, Extent::clean(folio, owner));
     }
 
-    /// Puts pages of an inode into the cache, all like the one that is given.
+    /// Puts pages of an inode into the cache, all like `page`.
     pub(crate) fn add_extent(&mut self, inode: InodeId, start: u64, len: u64, page: Extent) {
         let Ok(pages) = u32::try_from(len) else {
             self.add_extent(inode, start, EXTENT_MAX, page);
@@ -161,7 +161,7 @@ impl World {
         self.sbs[self.inodes[inode].sb].fs_type == FsType::Tmpfs
     }
 
-    /// Pages of an inode, all like the one that is given, are no longer in the cache.
+    /// Accounts for pages of an inode, all like `page`, that left the cache.
     pub(crate) fn uncache(&mut self, inode: InodeId, page: &Extent) {
         let len = u64::from(page.len);
         if self.is_shmem(inode) {
@@ -179,8 +179,8 @@ impl World {
         });
     }
 
-    /// A program read pages: those that it read before are active now, and the others are referenced
-    /// (`folio_mark_accessed`). Writing them does neither since commit bbddabe2e436 ("mm: filemap: only do access
+    /// Marks pages that a program read: those read before become active, the others referenced
+    /// (`folio_mark_accessed`). Writes do neither since commit bbddabe2e436 ("mm: filemap: only do access
     /// activations on reads"), 4.7.
     pub(crate) fn mark_accessed(&mut self, inode: InodeId, start: u64, len: u64) {
         if self.is_shmem(inode) || len == 0 {
@@ -201,7 +201,8 @@ impl World {
         }
     }
 
-    /// Evicts clean pages of the cgroups in question, first without what `memory.low` protects; says how many.
+    /// Evicts clean pages of a scope's cgroups; those under `memory.low` only if there are no others. Returns their
+    /// number.
     pub(crate) fn evict(&mut self, scope: CgId, wanted: u64) -> u64 {
         match self.evict_with(scope, wanted, Effort::Polite) {
             0 if self.has_protection => self.evict_with(scope, wanted, Effort::Low),
@@ -211,10 +212,10 @@ impl World {
 
     fn evict_with(&mut self, scope: CgId, wanted: u64, effort: Effort) -> u64 {
         if !self.cgroups[scope].has_children {
-            // All that are charged to a leaf are its own.
+            // All pages charged to a leaf are its own.
             return self.evict_owner(scope, wanted);
         }
-        // From every cgroup its part, by how much it has; then from whoever has any.
+        // Each cgroup gives a part by its size; then any cgroup gives more that still has pages.
         let mut victims = self.victims(scope, effort);
         let total = victims.iter().fold(0_u64, |sum, (_, pages)| sum.saturating_add(*pages)).max(1);
         let mut evicted = 0;
@@ -230,7 +231,7 @@ impl World {
         evicted
     }
 
-    /// Cgroups that something can be taken from, and how many pages of file cache at most.
+    /// Cgroups with pages to evict, and the largest number of file pages to take from each.
     fn victims(&self, scope: CgId, effort: Effort) -> Vec<(CgId, u64)> {
         let mut own: Vec<u64> = self.cgroups.iter().map(|(_, cgroup)| cgroup.charged.file).collect();
         for (_, cgroup) in self.cgroups.iter() {
@@ -248,7 +249,7 @@ impl World {
         owners.map(|owner| (owner, pages(owner))).filter(|(_, pages)| *pages > 0).collect()
     }
 
-    /// Evicts clean pages charged to one cgroup; looks at each run twice at most.
+    /// Evicts clean pages charged to one cgroup. Checks each run twice at most.
     fn evict_owner(&mut self, owner: CgId, wanted: u64) -> u64 {
         let lists = self.memory.lru(owner);
         let (mut inactive, mut active) = (std::mem::take(&mut lists.inactive), std::mem::take(&mut lists.active));
@@ -275,7 +276,7 @@ impl World {
         evicted
     }
 
-    /// Makes active pages of a run inactive; how many.
+    /// Deactivates the active pages of a run. Returns their number.
     fn deactivate(&mut self, run: &Run, owner: CgId) -> u64 {
         let mut pages = 0;
         let cache = &mut self.inodes[run.inode].cache;
@@ -292,18 +293,19 @@ impl World {
         pages
     }
 
-    /// Evicts the clean inactive pages of a run. Those that are active go to their list; those that are still to be
-    /// written are active until they are clean, and evicted next then. From where on pages of it stay.
+    /// Evicts the clean inactive pages of a run. Active pages move to the active list. Dirty pages and pages under
+    /// writeback count as active until they are clean, and are evicted next then. Returns the evicted pages and, if
+    /// `most` was reached, the page from which the run goes on.
     fn evict_range(&mut self, run: &Run, owner: CgId, most: u64, active: &mut Lru) -> (u64, Option<u64>) {
         let inode = run.inode;
         let mut freed = 0;
         let (mut from, end) = (run.start, run.start + run.len);
-        // What is done to one extent may join it with others, but changes none that comes after it.
+        // A change of one extent may merge it with others, but changes none after it.
         while let Some((at, extent)) = self.inodes[inode].cache.first(from, end) {
             if freed >= most {
                 return (freed, Some(at));
             }
-            // What is on the list may have been cut and filled anew since: folios go whole.
+            // Pages of the run may have been cut and filled anew since: folios go whole.
             let (at, to) = match extent.folio {
                 0 | 1 => (at, at + u64::from(extent.len)),
                 _ => self.inodes[inode].cache.whole_folios(at, at + u64::from(extent.len)),
@@ -343,7 +345,7 @@ impl World {
         }
     }
 
-    /// Pages that reclaim met before they were clean are back on its lists: evicted next if they are clean now,
+    /// Returns pages that reclaim met before they were clean to its lists: evicted next if they are clean now,
     /// active if they are dirty again (`folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, inode: InodeId, start: u64, pages: u32, owner: CgId, is_clean: bool) {
         let lists = self.memory.lru(owner);
@@ -355,7 +357,7 @@ impl World {
         self.count_active(owner, u64::from(pages), false);
     }
 
-    /// Inodes without pages that nobody has open are gone: who dirties one next owns it.
+    /// Drops inodes without pages that no process has open. The next memcg that dirties one owns it.
     fn drop_inodes(&mut self) {
         for inode in self.inodes.ids() {
             let i = &self.inodes[inode];
@@ -367,7 +369,7 @@ impl World {
         }
     }
 
-    /// Evicts every clean page, and inodes (`drop_caches` 3).
+    /// Evicts every clean page, and drops inodes (`drop_caches` 3).
     pub(crate) fn drop_caches(&mut self) {
         for inode in self.inodes.ids() {
             if self.is_shmem(inode) {
@@ -380,7 +382,7 @@ impl World {
                 self.forget(inode, &gone, None);
             }
         }
-        // What is on a list was in the cache when it was put there: it still is, in part, where its inode lost nothing.
+        // A run was in the cache when it was put on its list. It still is, in part, unless its inode lost pages.
         let inodes = &mut self.inodes;
         let has_lost: Vec<bool> = inodes.ids().map(|inode| std::mem::take(&mut inodes[inode].has_lost_pages)).collect();
         for lru in self.memory.lru.iter_mut().flat_map(|lists| [&mut lists.inactive, &mut lists.active]) {
@@ -392,20 +394,20 @@ impl World {
         self.drop_inodes();
     }
 
-    /// Wakes every flusher that has something to write, as reclaim does.
+    /// Wakes every flusher that has dirty data, as reclaim does.
     pub(crate) fn wakeup_flushers(&mut self, reason: Reason) {
         for wb in self.wbs.ids() {
             self.wb_start_writeback(wb, reason);
         }
     }
 
-    /// Whether so many more pages may be charged to a cgroup at once.
+    /// Whether `pages` more pages may be charged to a cgroup at once.
     pub(crate) fn has_room(&self, cgroup: CgId, pages: u64) -> bool {
         let is_below = |world: &World| world.over_limit(cgroup, pages, |cgroup| cgroup.max.min(cgroup.high)).is_none();
         pages == 0 || is_below(self) && self.lacking(pages) == 0
     }
 
-    /// The limit that so many more pages would break: the cgroup, and pages to be freed.
+    /// Returns the cgroup whose limit `pages` more pages would exceed, and the pages to free.
     fn over(&self, cgroup: CgId, pages: u64) -> Option<(CgId, u64)> {
         self.over_limit(cgroup, pages, |cgroup| cgroup.max).or_else(|| {
             let short = self.lacking(pages);
@@ -413,7 +415,7 @@ impl World {
         })
     }
 
-    /// The nearest cgroup whose limit so many more pages would break, and by how many.
+    /// Returns the nearest cgroup whose limit `pages` more pages would exceed, and the excess.
     pub(crate) fn over_limit(&self, cgroup: CgId, pages: u64, limit: impl Fn(&Cgroup) -> u64) -> Option<(CgId, u64)> {
         self.ancestors(cgroup).find_map(|id| {
             let cgroup = &self.cgroups[id];
@@ -422,18 +424,18 @@ impl World {
         })
     }
 
-    /// Pages that the machine would have too few with so many more.
+    /// Pages that the machine lacks to allocate `pages` more.
     fn lacking(&self, pages: u64) -> u64 {
         (pages + self.memory.high_watermark / 2).saturating_sub(self.memory.free)
     }
 }
 
-/// Memory could not be had.
+/// The allocation failed for lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
-/// Reclaims so many pages from a cgroup: how many were evicted, or nothing where there is no clean page and what is dirty
-/// is being written now. 0: nothing can be evicted any more.
+/// Reclaims pages from a cgroup. Returns the number of evicted pages, or nothing if no page is clean and the dirty
+/// ones are being written. 0: nothing can be evicted any more.
 pub(crate) fn try_reclaim(world: &mut World, scope: CgId, wanted: u64) -> Option<u64> {
     world.memory.allocstall += 1;
     world.memory.pgscan_direct += wanted;
@@ -446,14 +448,14 @@ pub(crate) fn try_reclaim(world: &mut World, scope: CgId, wanted: u64) -> Option
     None
 }
 
-/// Reclaims, and returns the CPU time of what was evicted.
+/// Reclaims, and returns the CPU time of the evictions.
 pub(crate) fn reclaim_at_cost<T>(world: &mut World, reclaim: impl FnOnce(&mut World) -> T) -> (T, u64) {
     let before = world.memory.evicted_folios;
     let found = reclaim(world);
     (found, (world.memory.evicted_folios - before) * world.costs.evict)
 }
 
-/// Waits until some page is clean, or a while.
+/// Waits until a page becomes clean, or for a while.
 pub(crate) async fn wait_for_reclaim(sim: &Sim) {
     {
         let ticket = sim.ticket("memory: reclaim found only dirty pages");
@@ -465,7 +467,7 @@ pub(crate) async fn wait_for_reclaim(sim: &Sim) {
     suspend().await;
 }
 
-/// Makes room for pages that a process is to have at once, charged to a cgroup.
+/// Makes room for pages that are charged to a cgroup at once, on behalf of a process.
 pub(crate) async fn make_room(sim: &Sim, pid: PidId, cgroup: CgId, pages: u64) -> Result<(), NoMemory> {
     for _ in 0..RECLAIM_TRIES {
         let (found, cost) = {
@@ -479,7 +481,7 @@ pub(crate) async fn make_room(sim: &Sim, pid: PidId, cgroup: CgId, pages: u64) -
             }
             let (found, cost) = reclaim_at_cost(&mut world, |world| try_reclaim(world, scope, wanted));
             if scope == CgId::ROOT {
-                // kswapd is mostly ahead of the task, on another CPU.
+                // kswapd mostly runs ahead of the task, on another CPU.
                 world.memory.cpu_system += cost;
             }
             (found, if scope == CgId::ROOT { 0 } else { cost })
@@ -488,7 +490,7 @@ pub(crate) async fn make_room(sim: &Sim, pid: PidId, cgroup: CgId, pages: u64) -
             use_cpu(sim, pid, cost, false).await;
         }
         match found {
-            // With nothing left that could become clean, the kernel kills for want of memory.
+            // If nothing is left that could become clean, the OOM killer runs.
             Some(0) => return Err(NoMemory),
             Some(_) => {}
             None => wait_for_reclaim(sim).await,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `memory.high`: nobody is refused memory over it. Who charged pages there reclaims as many once it has left the call or
-//! fault, and where that does not help sleeps, the longer the further its cgroup is over. Mirrors
-//! mem_cgroup_handle_over_high of mm/memcontrol.c; the sleeps since commit 0e4b01df8659 ("mm, memcg: throttle allocators
-//! when failing reclaim over memory.high"), 5.4. A long call sleeps for every batch, as since 5.18.
+//! `memory.high`: allocations over it succeed. A task that charged pages over it reclaims as many when it leaves
+//! the call or fault. If that does not help, it sleeps: the further its cgroup is over, the longer. Mirrors
+//! mem_cgroup_handle_over_high of mm/memcontrol.c; the sleeps since commit 0e4b01df8659 ("mm, memcg: throttle
+//! allocators when failing reclaim over memory.high"), 5.4. A long call sleeps for every batch, as since 5.18.
 
 use crate::arena::{CgId, PidId};
 use crate::engine::Sim;
@@ -10,16 +10,16 @@ use crate::memory::{reclaim_at_cost, try_reclaim, wait_for_reclaim};
 use crate::process::use_cpu;
 use crate::world::World;
 
-/// How often who is over it tries to reclaim before it sleeps.
+/// Number of times a task over the limit tries to reclaim before it sleeps.
 const TRIES: u32 = 16;
-/// Longest sleep for a batch, ns; what sleeps no longer than the other does not sleep.
+/// Longest sleep for a batch, ns; a sleep not longer than the shortest is skipped.
 const SLEEP_MAX: u64 = 2_000_000_000;
 const SLEEP_MIN: u64 = 10_000_000;
-/// A part of the limit is a number of 2^20ths; its square is a sleep in so many seconds by 2^34.
+/// The excess over the limit is a fraction in 2^20ths; its square divided by 2^34 is the sleep in seconds.
 const PART: u32 = 20;
 const SQUARE: u32 = 34;
 
-/// How long who charges a batch sleeps in a cgroup that is so many pages over its limit, ns.
+/// Sleep for charging a batch in a cgroup that is `over` pages over its limit, ns.
 fn sleep_for(over: u64, high: u64) -> u64 {
     let part = (u128::from(over) << PART) / u128::from(high.max(1));
     let sleep = part.saturating_mul(part).saturating_mul(1_000_000_000) >> SQUARE;
@@ -27,20 +27,20 @@ fn sleep_for(over: u64, high: u64) -> u64 {
 }
 
 impl World {
-    /// Notes that a process is about to have so many more pages of a cgroup, if that is over `memory.high` then.
+    /// Notes that a process is about to charge pages to a cgroup, if that is then over `memory.high`.
     pub(crate) fn note_over_high(&mut self, pid: PidId, cgroup: CgId, pages: u64) {
         if self.over_limit(cgroup, pages, |cgroup| cgroup.high).is_some() {
             self.pids[pid].nr_pages_over_high += pages;
         }
     }
 
-    /// Cgroups from this one on that are over `memory.high`, and by how many pages.
+    /// The given cgroup and its ancestors that are over `memory.high`, each with its excess in pages.
     fn over_high(&self, cgroup: CgId) -> Vec<(CgId, u64)> {
         let over = |id: CgId| self.cgroups[id].charged.usage().saturating_sub(self.cgroups[id].high);
         self.ancestors(cgroup).map(|id| (id, over(id))).filter(|(_, over)| *over > 0).collect()
     }
 
-    /// How long who charged so many pages sleeps, batch by batch, each where the cgroup was that was furthest over then.
+    /// Total sleep of a task that charged `pages`. Each batch sleeps for the cgroup that was furthest over then.
     fn sleep_over_high(&self, over: &[(CgId, u64)], pages: u64) -> u64 {
         if !self.behaviour.memcg.high_sleeps {
             return 0;
@@ -55,7 +55,7 @@ impl World {
         sleeps.fold(0, u64::saturating_add)
     }
 
-    /// Reclaims from every cgroup that is over: how many pages, or nothing where some may be clean soon.
+    /// Reclaims from every cgroup over its limit. Returns the pages, or nothing if some pages may be clean soon.
     fn reclaim_high(&mut self, cgroup: CgId) -> Option<u64> {
         let (mut evicted, mut has_dirty) = (0, false);
         for (id, over) in self.over_high(cgroup) {
@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// On its way out of a call or fault, has a process reclaim and sleep for what it charged over `memory.high`.
+/// Has a process, when it leaves a call or fault, reclaim and sleep for its charges over `memory.high`.
 pub(crate) async fn handle_over_high(sim: &Sim, pid: PidId) {
     let (cgroup, pages) = {
         let mut world = sim.w();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names: directories, renames, mounts and unmounts, each with the answer that the kernel gives where it refuses. What
-//! they write is what their transactions change; a lookup costs nothing. Mirrors fs/namei.c and fs/namespace.c.
+//! Names: directories, renames, mounts and unmounts, each with the errno that the kernel returns on refusal. They
+//! write the blocks that their transactions change; a lookup costs nothing. Mirrors fs/namei.c and fs/namespace.c.
 
 use crate::arena::{InodeId, PidId, SbId};
 use crate::dcache::{Dentry, Names};
@@ -15,16 +15,16 @@ use crate::world::World;
 use floodline_scenario::FsType;
 use std::fmt;
 
-/// Why a call does not do what it was asked for.
+/// Reason for which a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The kernel's answer.
+    /// The kernel returns this errno.
     Errno(Errno),
-    /// The kernel would do it.
+    /// The kernel would succeed; the simulator does not support it.
     NotSimulated(&'static str),
 }
 
-/// What the kernel answers, by its own names and numbers (errno(3)).
+/// Errors of the kernel, by its own names and numbers (errno(3)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errno {
     Enoent = 2,
@@ -38,7 +38,7 @@ pub(crate) enum Errno {
 }
 
 impl fmt::Display for Errno {
-    /// In the words that programs print.
+    /// Formats the error text that programs print.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         std::io::Error::from_raw_os_error(*self as i32).fmt(f)
     }
@@ -59,7 +59,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// What who mounts and who unmounts wait for.
+/// Wait reason of mounts and unmounts.
 const UMOUNTING: &str = "a filesystem that is being unmounted";
 
 /// Whether a path is somewhere below a directory.
@@ -68,40 +68,40 @@ fn is_below(path: &str, dir: &str) -> bool {
 }
 
 impl Superblock {
-    /// What is left of a path below its mount point.
+    /// Part of a path below the mount point.
     pub(crate) fn below<'a>(&self, path: &'a str) -> &'a str {
         let below = path.strip_prefix(self.point.as_str()).unwrap_or(path);
         below.strip_prefix('/').unwrap_or(below)
     }
 
-    /// What a path leads to.
+    /// Returns the file or directory of a path.
     pub(crate) fn find(&self, path: &str) -> Result<Dentry, Errno> {
         self.names.find(self.below(path))
     }
 
-    /// The file of a path, where there is one.
+    /// Returns the file of a path, if there is one.
     fn file(&self, path: &str) -> Option<InodeId> {
         self.names.file(self.below(path))
     }
 
-    /// Makes a directory and those above it; how many are new.
+    /// Creates a directory and those above it. Returns the number of new ones.
     pub(crate) fn make_dirs(&mut self, path: &str) -> Result<u64, Errno> {
         let below = self.below(path);
         self.names.make_dirs(below).map(|(_, made)| made)
     }
 
-    /// Whether a new file needs a new directory that changes blocks besides those of its name.
+    /// Whether a new file needs a new directory that changes other blocks than those of its name.
     pub(crate) fn makes_dir_of(&self, path: &str) -> bool {
         self.metadata.is_some() && matches!(self.names.check_parent(self.below(path)), Err(Errno::Enoent))
     }
 
-    /// Takes a name away; what it led to.
+    /// Removes a name. Returns the entry that it had.
     pub(crate) fn unname(&mut self, path: &str) -> Option<Dentry> {
         let below = self.below(path);
         self.names.remove(below)
     }
 
-    /// Gives a name that is free.
+    /// Adds a name that is free.
     fn name(&mut self, path: &str, to: Dentry) -> Result<(), Errno> {
         let below = self.below(path);
         self.names.entry(below)?.or_insert(to);
@@ -109,12 +109,12 @@ impl Superblock {
     }
 }
 
-/// What a rename does to the filesystem.
+/// Effects of a rename on the filesystem.
 struct Renamed {
     sb: SbId,
-    /// The file, where it is one.
+    /// The renamed file, if it is a file.
     inode: Option<InodeId>,
-    /// What had the new name.
+    /// The file that had the new name.
     replaced: Option<InodeId>,
 }
 
@@ -124,7 +124,7 @@ impl World {
         self.sbs.iter().find(|(_, sb)| sb.is_mounted && sb.point == point).map(|(id, _)| id)
     }
 
-    /// Makes a directory and those above it; the filesystem, and how many are new.
+    /// Creates a directory and those above it. Returns the filesystem and the number of new directories.
     fn make_dirs(&mut self, path: &str) -> Result<(SbId, u64), Errno> {
         let (sb, path) = self.resolve(path);
         if self.sbs[sb].file(&path).is_some() {
@@ -135,7 +135,7 @@ impl World {
         Ok((sb, made))
     }
 
-    /// The file that an open finds, or none where it makes one.
+    /// Returns the file to open, or none if the open creates it.
     pub(crate) fn may_open(&self, sb: SbId, path: &str, creates: bool) -> Result<Option<InodeId>, Errno> {
         match self.sbs[sb].find(path) {
             Ok(Dentry::File(inode)) => Ok(Some(inode)),
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// The file of a name that is to be removed.
+    /// Returns the file of a name that is to be removed.
     pub(crate) fn linked(&self, path: &str) -> Result<InodeId, Errno> {
         let (sb, path) = self.resolve(path);
         match self.sbs[sb].find(&path)? {
@@ -176,7 +176,7 @@ impl World {
             sb.names.check_parent(sb.below(path))
         });
         parent.and(other_parent)?;
-        // A mount point is no name of its own filesystem.
+        // A mount point does not belong to its own filesystem's names.
         if !is_same_mount || to == self.sbs[other].point {
             return Err(Errno::Exdev);
         }
@@ -209,7 +209,7 @@ impl World {
         Ok(Renamed { sb, inode, replaced })
     }
 
-    /// The file of a name that replaces another's, where the filesystem sends it out first.
+    /// Returns the file that a rename moves over another one, if the filesystem flushes it first.
     fn flushed_by_rename(&self, from: &str, to: &str) -> Option<InodeId> {
         let is_same_mount = self.mount_of(from) == self.mount_of(to);
         let ((id, from), (_, to)) = (self.resolve(from), self.resolve(to));
@@ -224,8 +224,9 @@ impl World {
         found.ok_or(Refusal::NotSimulated("a filesystem that the machine does not have"))
     }
 
-    /// Takes a filesystem out of the tree: no path leads to it any more, and it is still to be written. With `is_lazy` the
-    /// mounts below it go, too. Returns the filesystems without open files; the others live until their last file is closed.
+    /// Takes a filesystem out of the tree: no path leads to it any more, and its dirty data is still to be written.
+    /// With `is_lazy` the mounts below it go, too. Returns the filesystems without open files; the others live
+    /// until their last file is closed.
     fn detach(&mut self, point: &str, is_lazy: bool) -> Result<Vec<SbId>, Refusal> {
         let id = self.mounted_at(point).ok_or(Errno::Einval)?;
         let is_inside = |sb: &Superblock| sb.is_mounted && (point == "/" || is_below(&sb.point, point));
@@ -248,7 +249,7 @@ impl World {
         Ok(leaving)
     }
 
-    /// Nothing of a filesystem stays in memory when it is gone (`evict_inodes`); an overlay's files are another's.
+    /// Drops the inodes of a filesystem that is gone (`evict_inodes`). The files of an overlay belong to another one.
     fn evict_inodes(&mut self, sb: SbId) {
         let of_sb = self.inodes.ids().filter(|inode| self.inodes[*inode].sb == sb).collect::<Vec<_>>();
         for inode in of_sb {
@@ -266,7 +267,7 @@ impl World {
     }
 }
 
-/// Makes a directory, and those above it that are missing.
+/// Creates a directory, and those above it that are missing.
 pub(crate) async fn mkdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refusal> {
     let (sb, made) = sim.w().make_dirs(path)?;
     for _ in 0..made {
@@ -286,7 +287,7 @@ pub(crate) async fn rmdir(sim: &Sim, pid: PidId, path: &str) -> Result<(), Refus
     Ok(())
 }
 
-/// Changes what a directory changes that comes or goes.
+/// Changes the blocks that a new or removed directory changes.
 pub(crate) async fn change_dir(sim: &Sim, pid: PidId, sb: SbId) {
     let blocks: Vec<u64> = {
         let world = sim.w();
@@ -295,13 +296,13 @@ pub(crate) async fn change_dir(sim: &Sim, pid: PidId, sb: SbId) {
     journal::change(sim, pid, sb, &blocks, None).await;
 }
 
-/// Gives a file or a directory another name; a file that had it is gone.
+/// Renames a file or a directory. A file that had the new name is removed.
 pub(crate) async fn rename(sim: &Sim, pid: PidId, from: &str, to: &str) -> Result<(), Refusal> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
     let flushed = sim.w().flushed_by_rename(from, to);
     if let Some(inode) = flushed {
-        // auto_da_alloc: who replaces a file without a sync finds the new data after a crash. Before the transaction.
+        // auto_da_alloc, before the transaction: a file replaced without a sync has the new data after a crash.
         flush(sim, inode).await;
     }
     let Renamed { sb, inode, replaced } = sim.w().rename(from, to)?;
@@ -343,8 +344,9 @@ pub(crate) async fn mount(sim: &Sim, pid: PidId, point: &str) -> Result<(), Refu
     }
 }
 
-/// Unmounts a filesystem: what is dirty of it is written first, of an overlay what its upper filesystem has. With
-/// `is_lazy` (MNT_DETACH) a filesystem with open files leaves the tree at once, and the last close of them shuts it down.
+/// Unmounts a filesystem after writing its dirty data, or for an overlay, that of its upper filesystem. With
+/// `is_lazy` (MNT_DETACH) a filesystem with open files leaves the tree at once, and the last close of them shuts it
+/// down.
 pub(crate) async fn umount(sim: &Sim, point: &str, is_lazy: bool) -> Result<(), Refusal> {
     let gone = sim.w().detach(point, is_lazy)?;
     for sb in gone {
@@ -353,7 +355,7 @@ pub(crate) async fn umount(sim: &Sim, point: &str, is_lazy: bool) -> Result<(), 
     Ok(())
 }
 
-/// Writes what is dirty of a filesystem that has left the tree, and drops its inodes (`generic_shutdown_super`).
+/// Writes the dirty data of a filesystem that has left the tree, and drops its inodes (`generic_shutdown_super`).
 pub(crate) async fn shut_down(sim: &Sim, sb: SbId) {
     lock(sim, UMOUNTING, |world| &mut world.sbs[sb].s_umount).await;
     sync_filesystem(sim, sb).await;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cached pages of one inode as extents: runs of folios of one size, one owner and one state. A state
-//! changes by whole folios, so extents give exactly what pages would, at the price of a few entries.
-//! Mirrors the page index of mm/filemap.c and its tags; who counts what is elsewhere.
+//! The cached pages of one inode as extents: runs of folios of one size, one owner and one state. A state changes
+//! by whole folios, so extents give exactly what pages would, at the price of a few entries. Mirrors the page index
+//! of mm/filemap.c and its tags; accounting is elsewhere.
 
 mod entries;
 mod extent;
@@ -11,7 +11,7 @@ pub(crate) use extent::{DirtyRun, Extent};
 use entries::{At, Entries, Entry};
 use extent::{end_of, is_joint};
 
-/// The cached pages of an inode, by first page.
+/// The cached pages of an inode, sorted by first page.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     extents: Entries,
@@ -42,7 +42,7 @@ impl PageCache {
         self.extents.get(self.at(page)).copied().filter(|(start, _)| *start <= page)
     }
 
-    /// The folio that holds a page: its first page and its pages.
+    /// The folio that holds a page: its first page and its number of pages.
     pub(crate) fn folio(&self, page: u64) -> Option<(u64, u32)> {
         let (start, extent) = self.find(page)?;
         if extent.folio <= 1 {
@@ -54,7 +54,7 @@ impl PageCache {
         Some((first, u32::try_from(folio.min(end - first)).unwrap_or(1)))
     }
 
-    /// Every extent within a range, cut to it, and how much of the range before each is not cached.
+    /// Returns every extent within a range, cut to it.
     pub(crate) fn range(&self, start: u64, len: u64) -> impl Iterator<Item = (u64, Extent)> + '_ {
         let end = start + len;
         self.entries(start).take_while(move |(at, _)| *at < end).map(move |(at, extent)| {
@@ -64,12 +64,12 @@ impl PageCache {
         })
     }
 
-    /// Whether any page of a range is being written.
+    /// Whether any page of a range is under writeback.
     pub(crate) fn has_writeback(&self, start: u64, len: u64) -> bool {
         self.writeback > 0 && self.range(start, len).any(|(_, extent)| extent.writeback)
     }
 
-    /// A range widened to whole folios where its ends are within one.
+    /// Widens a range to whole folios if its ends are within one.
     pub(crate) fn whole_folios(&self, start: u64, end: u64) -> (u64, u64) {
         let first = self.folio(start).map_or(start, |(first, _)| first);
         let last = end.checked_sub(1).and_then(|last| self.folio(last));
@@ -86,7 +86,7 @@ impl PageCache {
         self.extents.from(At::default())
     }
 
-    /// First page of a range that is not cached, and how many follow it.
+    /// First page of a range that is not cached, and the number of uncached pages from there on.
     pub(crate) fn hole(&self, start: u64, len: u64) -> Option<(u64, u64)> {
         let (mut page, mut end) = (start, start + len);
         for entry in self.entries(start) {
@@ -99,15 +99,15 @@ impl PageCache {
         (page < end).then(|| (page, end - page))
     }
 
-    /// First run of dirty pages at or after `from` that are not being written: its start, its length up to
-    /// `most` in whole folios, its pages to write and its folios.
+    /// First run of dirty pages at or after `from` that are not under writeback: its start, its length up to `most`
+    /// in whole folios, its pages to write and its folios.
     pub(crate) fn next_dirty(&self, from: u64, most: u64) -> Option<DirtyRun> {
         if self.dirty == 0 || most == 0 {
             return None;
         }
         let mut entries = self.entries(from);
         let (at, extent) = entries.find(|(_, extent)| extent.is_waiting())?;
-        // A folio is written whole, also when the search begins within it.
+        // A folio is written whole, even if the search begins within it.
         let start = if *at >= from { *at } else { from - (from - at) % u64::from(extent.folio.max(1)) };
         let mut run = DirtyRun { start, len: 0, blocks: 0, folios: 0, owner: extent.owner };
         let mut is_all = run.take(extent, at + u64::from(extent.len) - start, most);
@@ -136,7 +136,8 @@ impl PageCache {
         }
     }
 
-    /// Makes the entry before another longer by pages that are alike and follow it; where it is, if they are.
+    /// Extends the entry before `at` by pages that are alike and follow it. Returns its place, or nothing if they do
+    /// not.
     fn append_to_previous(&mut self, at: At, start: u64, extent: &Extent) -> Option<At> {
         let before = self.extents.before(at)?;
         let previous = self.extents.get_mut(before);
@@ -145,7 +146,7 @@ impl PageCache {
         Some(before)
     }
 
-    /// The same with the entry after pages.
+    /// Extends the entry at `at` by pages that are alike and precede it. Returns whether they do.
     fn prepend_to_next(&mut self, at: At, start: u64, extent: &Extent) -> bool {
         let next = self.extents.get_mut(at);
         let Some((from, next)) = next.filter(|(from, next)| is_joint(start, extent, *from, next)) else {
@@ -179,8 +180,8 @@ impl PageCache {
         }
     }
 
-    /// Gives pages of one entry another state. What is written goes on where the last write ended: these pages mostly
-    /// become like those before them, and all that moves is the border between two entries.
+    /// Gives pages of one entry another state. Writes mostly go on where the last one ended: the pages become like
+    /// those before them, and only the border between two entries moves.
     fn replace(&mut self, at: At, start: u64, new: &Extent) {
         let Some((first, old)) = self.extents.get_mut(at) else { return };
         let ahead = u32::try_from(start - *first).unwrap_or(old.len);
@@ -216,7 +217,7 @@ impl PageCache {
             }
             (_, _) => {
                 old.resize(ahead);
-                // Before what is left of the entry, so that its place stays what it is.
+                // Inserted before the rest of the entry, so that its place stays the same.
                 let front = (*first, *old);
                 *first = end;
                 *old = rest;
@@ -227,12 +228,12 @@ impl PageCache {
         }
     }
 
-    /// Finds the end again, as pages are gone.
+    /// Finds the end again after pages were removed.
     fn find_end(&mut self) {
         self.end = self.extents.last().map_or(0, |(start, extent)| start + u64::from(extent.len));
     }
 
-    /// Takes pages out; says what was there.
+    /// Removes pages. Returns the extents that were there.
     pub(crate) fn remove(&mut self, start: u64, len: u64) -> Vec<(u64, Extent)> {
         let (from, to) = self.split_range(start, start.saturating_add(len));
         let gone = self.extents.drain(from, to);
@@ -243,7 +244,7 @@ impl PageCache {
         gone
     }
 
-    /// Takes pages out that are alike; says what was there.
+    /// Removes pages that are all alike. Returns the extent that was there.
     pub(crate) fn cut(&mut self, start: u64, len: u64) -> Option<(u64, Extent)> {
         let at = self.at(start);
         let (from, extent) = self.extents.get_mut(at)?;
@@ -264,7 +265,7 @@ impl PageCache {
         Some(gone)
     }
 
-    /// The same where they do not begin an extent.
+    /// Removes pages that are all alike but do not begin an extent.
     fn cut_within(&mut self, start: u64, len: u64) -> Option<(u64, Extent)> {
         let (from, to) = self.split_range(start, start.saturating_add(len));
         debug_assert!(to == self.extents.after(from), "pages that are not alike");
@@ -284,14 +285,14 @@ impl PageCache {
         }
     }
 
-    /// Makes entries begin at both ends of a range where one spans them; the first entry in it, and the first after it.
+    /// Splits entries at both ends of a range. Returns the first entry in it, and the first after it.
     fn split_range(&mut self, start: u64, end: u64) -> (At, At) {
         self.split(start);
         self.split(end);
         (self.at(start), self.at(end))
     }
 
-    /// Makes an entry begin at a page where one spans it.
+    /// Splits the entry that spans the start of a page.
     fn split(&mut self, page: u64) {
         let at = self.at(page);
         if self.extents.get(at).is_some_and(|(start, _)| *start < page) {
@@ -316,7 +317,7 @@ impl PageCache {
         self.extents.insert(after, (page, back));
     }
 
-    /// Joins an entry with the next where they are alike.
+    /// Joins an entry with the next one if they are alike.
     #[inline]
     fn merge(&mut self, at: At) {
         let next = self.extents.after(at);
@@ -324,7 +325,7 @@ impl PageCache {
             && is_joint(*start, one, *after, other)
         {
             let len = one.len + other.len;
-            // The next goes first: the place of the one before it stays what it is.
+            // The next entry is removed first: the place of the one before it stays the same.
             self.extents.remove(next);
             if let Some((_, one)) = self.extents.get_mut(at) {
                 one.resize(len);
@@ -333,7 +334,7 @@ impl PageCache {
     }
 }
 
-/// More pages, or fewer.
+/// Adds pages to a counter, or subtracts them.
 fn count(counter: &mut u64, pages: u32, is_added: bool) {
     *counter = if is_added { *counter + u64::from(pages) } else { *counter - u64::from(pages) };
 }
@@ -348,7 +349,7 @@ mod tests {
         Extent { len, blocks: len, ..Extent::clean(folio, CgId::ROOT) }
     }
 
-    /// The same as an array of pages.
+    /// A page of the reference model, which is an array of pages.
     #[derive(Clone, Copy, PartialEq, Debug)]
     struct Page {
         dirty: bool,
@@ -362,13 +363,13 @@ mod tests {
         for _ in 0..200 {
             check_as_pages(&mut random, 64, 60, 64, 1);
         }
-        // So many that they are in several pieces.
+        // Enough entries for several pieces.
         check_as_pages(&mut random, 1 << 13, 6000, 4, 97);
         check_as_pages(&mut random, 1 << 13, 2000, 2000, 29);
     }
 
-    /// Changes ranges of at most so many pages in a file of some, now and then all of it; looks at all pages every so
-    /// many changes.
+    /// Changes ranges of at most `most` pages in a file of `size` pages, now and then all of it. Compares all pages
+    /// after every `every` changes.
     fn check_as_pages(random: &mut Random, size: u64, changes: u32, most: u64, every: u32) {
         let (mut cache, mut pages) = (PageCache::default(), vec![None::<Page>; size as usize]);
         for change in 1..=changes {

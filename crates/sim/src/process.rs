@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes as /proc shows them: counters of I/O and CPU time, and what the throttle keeps per task.
+//! Processes as /proc shows them: counters of I/O and CPU time, and the throttle's state per task.
 
 use crate::arena::{CgId, PidId};
 use crate::cpu::{self, Run, Use};
@@ -28,14 +28,14 @@ pub(crate) struct Pid {
     pub(crate) comm: String,
     pub(crate) cgroup: CgId,
     pub(crate) is_kernel: bool,
-    /// Whose memory it uses where that is not its own cgroup's.
+    /// The cgroup whose memory it uses, if not its own.
     pub(crate) charges: Option<CgId>,
     /// `PF_LOCAL_THROTTLE`.
     pub(crate) is_local_throttle: bool,
     pub(crate) is_alive: bool,
-    /// When it is killed: what it does can be interrupted where the kernel lets it be.
+    /// Time at which it is killed. Its calls can be interrupted then where the kernel allows it.
     pub(crate) end: u64,
-    /// Which CPU it runs on.
+    /// The CPU it runs on.
     pub(crate) cpu: usize,
     pub(crate) io: TaskCounters,
     pub(crate) utime: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Pid {
     /// Pages it charged over `memory.high` and has not slept for.
     pub(crate) nr_pages_over_high: u64,
     pub(crate) start: u64,
-    /// Pages dirtied since the last look, and after how many the next is due.
+    /// Pages dirtied since the last check, and the number after which the next check is due.
     pub(crate) nr_dirtied: u64,
     pub(crate) nr_dirtied_pause: u64,
     /// Jiffies; 0 is never.
@@ -54,7 +54,7 @@ pub(crate) struct Pid {
 }
 
 impl Pid {
-    /// Whether it has been killed by now, and ends as soon as it notices.
+    /// Whether it has been killed. A killed process ends as soon as it notices.
     pub(crate) fn is_killed(&self, now: u64) -> bool {
         now >= self.end
     }
@@ -86,20 +86,20 @@ impl Pid {
 }
 
 impl World {
-    /// A task goes to sleep in `io_schedule`: since when.
+    /// Puts a task to sleep in `io_schedule`. Returns the time at which the sleep began.
     pub(crate) fn io_wait_begins(&mut self, pid: PidId) -> u64 {
         self.pids[pid].is_asleep = true;
         self.count_switch();
         self.sleep_begins(Sleeper::Task(pid))
     }
 
-    /// It is back.
+    /// Ends a task's sleep in `io_schedule`.
     pub(crate) fn io_wait_ends(&mut self, pid: PidId, since: u64) {
         self.pids[pid].is_asleep = false;
         self.sleep_ends(Sleeper::Task(pid), since);
     }
 
-    /// Says in whose name a process sleeps.
+    /// Sets the task or thread on whose behalf a process sleeps.
     pub(crate) fn sleeps_as(&mut self, process: u32, sleeper: Sleeper) {
         let at = process as usize;
         if at >= self.sleepers.len() {
@@ -112,7 +112,7 @@ impl World {
         self.sleepers.get(process as usize).copied().unwrap_or(Sleeper::Kernel)
     }
 
-    /// Counts a sleep in `io_schedule`: since when.
+    /// Counts a sleep in `io_schedule`. Returns the time at which it began.
     fn sleep_begins(&mut self, sleeper: Sleeper) -> u64 {
         if let Some(cgroup) = self.cgroup_of(sleeper) {
             self.count_iowait(cgroup, true);
@@ -129,7 +129,7 @@ impl World {
         }
     }
 
-    /// Whose pressure a sleep is, if it is any.
+    /// The cgroup whose pressure a sleep counts for, if any.
     fn cgroup_of(&self, sleeper: Sleeper) -> Option<CgId> {
         match sleeper {
             Sleeper::Task(pid) => Some(self.pids[pid].cgroup),
@@ -138,12 +138,12 @@ impl World {
         }
     }
 
-    /// A task goes to sleep, if only for no time.
+    /// Counts a context switch: a task goes to sleep, if only for zero time.
     pub(crate) fn count_switch(&mut self) {
         self.memory.ctxt += 1;
     }
 
-    /// A task had the CPUs for so long.
+    /// Counts CPU time that a task used.
     pub(crate) fn count_cpu_time(&mut self, pid: PidId, nanos: u64, is_user: bool) {
         let (task, memory) = (&mut self.pids[pid], &mut self.memory);
         let (of_task, of_all) = match is_user {
@@ -155,19 +155,19 @@ impl World {
     }
 }
 
-/// In whose name a process sleeps for I/O.
+/// The task or thread on whose behalf a process sleeps for I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sleeper {
-    /// A task, which is delayed by it.
+    /// A task: the sleep counts as its delay.
     Task(PidId),
     /// A thread of the kernel.
     Kernel,
-    /// It stands for what does not sleep in `io_schedule`.
+    /// A process for work that does not sleep in `io_schedule`.
     Other,
 }
 
-/// Sleeps as `io_schedule` does: the process counts as one that waits for I/O (pressure, `iowait`, the delay of a task).
-/// A sleep in a plain `wait_event`, as that for a flusher's work or for a commit of a journal, does not.
+/// Sleeps as `io_schedule` does: the process counts as waiting for I/O (pressure, `iowait`, the delay of a task). A
+/// sleep in a plain `wait_event`, such as a wait for a flusher's work or for a journal commit, does not count.
 pub(crate) async fn io_schedule<T>(sim: &Sim, sleep: impl Future<Output = T>) -> T {
     let (sleeper, since) = {
         let mut world = sim.w();
@@ -179,7 +179,7 @@ pub(crate) async fn io_schedule<T>(sim: &Sim, sleep: impl Future<Output = T>) ->
     answer
 }
 
-/// Does something in which a task may sleep uninterruptibly.
+/// Runs a future in which a task may sleep uninterruptibly.
 pub(crate) async fn may_block<T>(sim: &Sim, pid: PidId, what: impl Future<Output = T>) -> T {
     {
         let mut world = sim.w();
@@ -191,7 +191,7 @@ pub(crate) async fn may_block<T>(sim: &Sim, pid: PidId, what: impl Future<Output
     answer
 }
 
-/// Uses a CPU in a task's name: in the kernel, or in the program.
+/// Uses a CPU on a task's behalf: in the kernel, or in the program.
 pub(crate) fn use_cpu(sim: &Sim, pid: PidId, nanos: u64, is_user: bool) -> Run<'_> {
     cpu::run_as(sim, Some(Use { pid, nanos, is_user }), nanos)
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a cgroup's memory reclaim leaves alone: `memory.min` always, `memory.low` as long as there is anything
-//! else. A child has no more of it than its parent leaves to it, in proportion where the children claim more than
-//! there is. Follows mem_cgroup_calculate_protection of mm/page_counter.c as it is without `memory_recursiveprot`.
+//! Memory of a cgroup that reclaim leaves alone: `memory.min` always, `memory.low` as long as there is anything
+//! else. The children of a cgroup together get at most its protection. If they claim more than that, they share it in
+//! proportion. Follows mem_cgroup_calculate_protection of mm/page_counter.c without `memory_recursiveprot`.
 
 use crate::arena::CgId;
 use crate::cgroup::Cgroup;
 use crate::world::World;
 
-/// How hard reclaim looks.
+/// Effort of reclaim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Leaves `memory.low` alone.
+    /// Leaves pages under `memory.low` alone.
     Polite,
-    /// Leaves `memory.min` alone.
+    /// Leaves only pages under `memory.min` alone.
     Low,
 }
 
-/// What of a claim is protected: all of it, or its part of what the parent has where all claims together are more.
+/// Protected part of a claim: all of it, or its share of the parent's protection if the children claim more than that.
 fn effective_protection(claim: u64, siblings: u64, parent: u64) -> u64 {
     if siblings <= parent {
         return claim;
@@ -26,8 +26,8 @@ fn effective_protection(claim: u64, siblings: u64, parent: u64) -> u64 {
 }
 
 impl World {
-    /// Pages of each cgroup below `scope` that reclaim on its behalf leaves alone; nothing where nobody has any. Its
-    /// own protection does not keep a cgroup below its own limit, nor that of cgroups above it.
+    /// Pages of each cgroup below `scope` that reclaim on its behalf leaves alone; empty if no cgroup has
+    /// protection. The protection of `scope` and of cgroups above it does not count.
     pub(crate) fn protections(&self, scope: CgId, effort: Effort) -> Vec<u64> {
         if !self.has_protection {
             return Vec::new();

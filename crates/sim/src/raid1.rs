@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices that are made of others. Of an array of level 1, a write goes to every member, a read to one of them;
-//! `stripes.rs` decides which members of other layouts take part. Such a device has no queue of its own; each member
-//! has the one of any disk, with its own depth and its own throttling of writeback, and whoever submits waits for one
-//! after the other. Dirtiers sleep for the array's bdi, so that writes are never urgent to a member. Mirrors
-//! drivers/md/raid1.c; that its plug lets a writer run ahead of the members' queues is left out.
+//! Devices made of other devices. In an array of level 1, a write goes to every member and a read to one of them;
+//! `stripes.rs` decides which members of other layouts take part. Such a device has no queue of its own. Each
+//! member has a queue of its own, with its depth and its writeback throttling, and the submitter waits for one
+//! after the other. Dirtiers sleep for the array's bdi, so writes are never urgent to a member. Mirrors
+//! drivers/md/raid1.c, without the plug that lets a writer run ahead of the members' queues.
 
 use crate::arena::BlockId;
 use crate::block::{Block, Class, Done, Entry, Request, Way, enter};
@@ -16,11 +16,11 @@ use floodline_scenario::Layout;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mirror {
     pub(crate) device: BlockId,
-    /// Requests that it has not done its part of, those included that wait for its queue.
+    /// Requests that it has not completed its part of, including those that wait for its queue.
     nr_pending: u32,
-    /// Where the last request ended that it has done, pages.
+    /// End of the last request that it completed, pages.
     head_position: u64,
-    /// Where the last read ends that it was asked for, pages.
+    /// End of the last read submitted to it, pages.
     next_seq: u64,
 }
 
@@ -36,11 +36,11 @@ struct R1bio {
     array: BlockId,
     /// Its number within the array.
     slot: u32,
-    /// Members that have not done their part.
+    /// Members that have not completed their part.
     remaining: u32,
 }
 
-/// All that are under way.
+/// All requests of arrays in flight.
 #[derive(Debug, Default)]
 pub(crate) struct R1bios {
     cells: Vec<R1bio>,
@@ -57,7 +57,7 @@ impl R1bios {
         cell
     }
 
-    /// A member has done its part; what it was part of, if that is complete now.
+    /// Completes the part of a member. Returns its request, and whether that is complete now.
     fn done(&mut self, cell: u32) -> (R1bio, bool) {
         let r1bio = &mut self.cells[cell as usize];
         r1bio.remaining -= 1;
@@ -68,8 +68,8 @@ impl R1bios {
     }
 }
 
-/// Which member reads from a page on: who has just been there, for it need not move; where any does not turn, or is idle,
-/// who has least to do; else who is nearest. The first of several.
+/// Chooses the member for a read at a page: one whose last request ended there, as it need not seek. Otherwise, the
+/// one with the fewest requests if any member is non-rotational or idle, else the nearest. The first of several.
 fn read_balance(mirrors: &[Mirror], at: u64, has_nonrot: bool) -> usize {
     let is_sequential = |mirror: &Mirror| mirror.next_seq == at || mirror.head_position == at;
     if let Some(sequential) = mirrors.iter().position(is_sequential) {
@@ -87,27 +87,27 @@ fn read_balance(mirrors: &[Mirror], at: u64, has_nonrot: bool) -> usize {
     }
 }
 
-/// The class of what an array writes to its members: that of the request where the array keeps its flags. An older array
-/// keeps "sync" alone, so that nothing is exempt and nothing is background.
+/// The class of an array's writes to its members: that of the request if the array keeps its flags. An older array
+/// keeps "sync" alone, so no write is exempt or background.
 fn member_class(keeps_flags: bool, class: Class) -> Class {
     if keeps_flags { class } else { Class::Normal }
 }
 
-/// Hands a request to the members of an array that have a part in it (`raid1_make_request`). Returns when their queues
-/// have taken it.
+/// Submits a request to the members of an array that have a part in it (`raid1_make_request`). Returns when their
+/// queues have accepted it.
 pub(crate) async fn make_request(sim: &Sim, array: BlockId, request: &Request) {
     let parts = sim.w().begin_r1bio(array, request);
     for (member, part) in parts {
         let (device, entry) = sim.w().submit_part(array, member, &part);
         if let Some(entry) = entry {
-            // A member may be made of others itself.
+            // A member may itself be made of other devices.
             Box::pin(enter(sim, device, &part, entry)).await;
         }
     }
 }
 
 impl World {
-    /// Begins a request of an array: the members that have a part in it, by number, and what each is asked for.
+    /// Begins a request of an array. Returns the members that have a part in it, by number, with the request for each.
     fn begin_r1bio(&mut self, array: BlockId, request: &Request) -> Vec<(usize, Request)> {
         let slot = self.blocks[array].admit(self.now, request);
         let has_nonrot = self.blocks[array].mirrors.iter().any(|mirror| !self.blocks[mirror.device].rotational);
@@ -115,7 +115,7 @@ impl World {
         let Block { mirrors, stack, .. } = &mut self.blocks[array];
         let is_copied =
             stack.as_ref().is_none_or(|stack| matches!(stack.layout, Layout::Mirrors | Layout::MirroredStripes(_)));
-        // Striped and linear devices hand the request itself on, with its flags.
+        // Striped and linear devices pass on the request itself, with its flags.
         let class = match request.way {
             Way::Write if is_copied => member_class(keeps_flags, request.class),
             _ => request.class,
@@ -149,13 +149,13 @@ impl World {
         asked
     }
 
-    /// Hands a member its part of a request; what it has to wait for, if anything.
+    /// Submits a member's part of a request. Returns what the caller has to wait for, if anything.
     fn submit_part(&mut self, array: BlockId, member: usize, part: &Request) -> (BlockId, Option<Entry>) {
         let device = self.blocks[array].mirrors[member].device;
         (device, self.submit_now(device, part))
     }
 
-    /// A member has done its part of a request.
+    /// Completes a member's part of a request.
     pub(crate) fn r1bio_done(&mut self, device: BlockId, part: &Request, cell: u32) {
         let array = self.r1bios.cells[cell as usize].array;
         let member = self.blocks[array].mirrors.iter_mut().find(|mirror| mirror.device == device);
@@ -168,12 +168,12 @@ impl World {
         self.part_done(cell, part.way);
     }
 
-    /// Begins a request that is complete when a number of parts are.
+    /// Begins a request that is complete when `remaining` parts are.
     pub(crate) fn begin_parts(&mut self, array: BlockId, slot: u32, remaining: u32) -> u32 {
         self.r1bios.open(R1bio { array, slot, remaining })
     }
 
-    /// A part of a request is done; with the last one the request is, or can be decrypted.
+    /// Completes a part of a request. After the last part, the request is complete or is decrypted.
     pub(crate) fn part_done(&mut self, cell: u32, way: Way) {
         let (R1bio { array, slot, .. }, is_complete) = self.r1bios.done(cell);
         if is_complete && !self.crypt_read(array, slot) {
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// The same of a part that needs nothing more.
+    /// Completes a part that needs no decryption.
     pub(crate) fn piece_done(&mut self, cell: u32, way: Way) {
         let (R1bio { array, slot, .. }, is_complete) = self.r1bios.done(cell);
         if is_complete {
@@ -207,9 +207,9 @@ mod tests {
         };
         check([(3, 900), (2, 0), (2, 990)], true, 1);
         check([(3, 900), (2, 0), (2, 990)], false, 2);
-        // Whoever is there already reads on.
+        // The member that is already there reads on.
         check([(3, 900), (0, 0), (9, 1000)], true, 2);
-        // Who has nothing to do may as well move.
+        // An idle member may as well seek.
         check([(3, 900), (0, 0), (2, 990)], false, 1);
         check([(0, 0), (0, 999), (0, 999)], false, 0);
         check([(1, 1100), (1, 900), (1, 0)], false, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks at the simulated machine as the host collector looks at a real one: facts, entities as they are
-//! met, and samples with the same readings, quirks included. What the model has no notion of is not read.
+//! Samples the simulated machine as the host collector samples a real one: facts, entities as they appear, and
+//! samples with the same readings, quirks included. Readings that the model does not simulate are absent.
 
 use crate::arena::{BlockId, CgId, Id, PidId, WbId};
 use crate::setup::{mount_facts, setup_facts};
@@ -20,31 +20,31 @@ use floodline_record::units::{
 use floodline_scenario::FsType;
 use std::collections::BTreeMap;
 
-/// Remembers which entities were described.
+/// Records of the simulated machine, with the entities described so far.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     known: BTreeMap<Entity, EntityId>,
-    /// Whether something was looked at.
+    /// Whether a sample was taken.
     has_looked: bool,
-    /// Entities that were met, by what they are in the model: no names are made for those.
+    /// Entities already recorded, by their ids in the model, so that no names have to be made for them.
     cgroups: BTreeMap<CgId, EntityId>,
     wbs: BTreeMap<WbId, EntityId>,
     cgroup_io: BTreeMap<(CgId, BlockId), EntityId>,
-    /// A process that moved to another cgroup is another entity.
+    /// A process that moved to another cgroup becomes another entity.
     processes: BTreeMap<(PidId, CgId), EntityId>,
 }
 
-/// What there is below a cgroup.
+/// Number of descendants of a cgroup.
 #[derive(Clone, Copy, Debug, Default)]
 struct Below {
     alive: u64,
-    /// What a dead cgroup leaves is its page cache: only those that have some.
+    /// A dead cgroup leaves its page cache behind: counts only those that have some.
     dying: u64,
-    /// Of those alive.
+    /// Processes of the live ones.
     processes: u64,
 }
 
-/// For each cgroup, in the order of their ids: children come after their parents.
+/// Counts the descendants of each cgroup, in the order of their ids. Children come after their parents.
 fn below(world: &World) -> Vec<Below> {
     let mut all = vec![Below::default(); world.cgroups.len()];
     for number in (0..all.len()).rev() {
@@ -81,10 +81,10 @@ impl Recorder {
         id
     }
 
-    /// One look.
+    /// Takes one sample.
     pub(crate) fn sample(&mut self, world: &mut World, out: &mut Vec<Record>) {
         let now = world.now;
-        // Reading memory.stat folds the counters of all memcgs: who looks changes what throttling sees.
+        // Reading memory.stat folds the counters of all memcgs: the recorder changes the counts that throttling reads.
         world.flush_memcg_stats();
         world.memory.account_cpus(now, world.cpus);
         for id in world.cgroups.ids() {
@@ -135,7 +135,7 @@ impl Recorder {
         self.cgroups(world, &mut sample, is_first, out);
         let mut processes = Vec::new();
         for (pid, task) in world.pids.iter() {
-            // An exited worker is left unreaped until the end: its counters stay.
+            // An exited worker is not reaped until the end: its counters stay.
             if let Some(id) = self.processes.get(&(pid, task.cgroup)) {
                 processes.push((*id, process(world, pid)));
                 continue;
@@ -400,7 +400,7 @@ fn process(world: &World, id: PidId) -> ProcessRow {
     }
 }
 
-/// What a probe of the machine would find.
+/// Facts of the machine, as a probe reports them.
 pub(crate) fn facts(world: &World) -> HostFacts {
     let devices = world.blocks.iter().map(|(_, block)| BlockDevice {
         dev: block.dev,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page cache and all that is counted of it, against a model that keeps every page by itself: random
-//! writes, write-outs, completions, truncations and reclaim on a small machine, compared page by page and
-//! counter by counter after each. Only a test; the model here knows no extents, runs or lists.
+//! Compares the page cache and its counters with a model that keeps every page by itself: random writes,
+//! write-outs, completions, truncations and reclaim on a small machine, compared page by page and counter by
+//! counter after each step. Only a test; this model has no extents, runs or lists.
 
 use crate::arena::{CgId, InodeId};
 use crate::cgroup::Charged;
@@ -27,7 +27,7 @@ const PAGES: u64 = 64;
 struct File {
     inode: InodeId,
     pages: Vec<Option<Page>>,
-    /// Runs on their way to the device.
+    /// Runs under writeback.
     in_flight: Vec<(u64, u64)>,
 }
 
@@ -47,14 +47,14 @@ impl File {
     }
 }
 
-/// The machine, and the model beside it.
+/// The simulated machine, and the reference model.
 struct Both {
     world: World,
     files: Vec<File>,
     owners: Vec<CgId>,
     dirtied: u64,
     written: u64,
-    /// How to repeat it.
+    /// Options that repeat the run.
     run: String,
 }
 
@@ -186,7 +186,7 @@ steps = ["exit"]
         }
     }
 
-    /// Which pages go is a matter of order, which pages have none of here: it is only looked at that each might.
+    /// The order decides which pages are evicted, and this model has none. Checks only that each page may be evicted.
     fn evict(&mut self, scope: CgId, wanted: u64) {
         let evicted = self.world.evict(scope, wanted);
         let mut gone = 0;

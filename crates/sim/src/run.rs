@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run: starts the programs of a scenario on its machine, looks at the machine at regular moments, and
-//! hands everything on as records.
+//! One run: starts the programs of a scenario on its machine, samples the machine at regular moments, and passes
+//! everything on as records.
 
 use crate::SimError;
 use crate::engine::{Engine, Sim, Stopped};
@@ -18,7 +18,7 @@ use floodline_record::version::KernelVersion;
 use floodline_scenario::program::Barriers;
 use floodline_scenario::{Random, Scenario, TaskCopy};
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Name of the variant, for the recording.
@@ -27,16 +27,16 @@ pub struct Options {
     pub kernel: KernelVersion,
     /// Time between two samples.
     pub every: Nanos,
-    /// How fast it is: as assumed, or as a recording tells.
+    /// Speed of the machine: as assumed, or as measured in a recording.
     pub speed: Speed,
-    /// How it came about: as usual, or as a recording tells.
+    /// Circumstances of the run: the usual ones, or those of a recording.
     pub found: Found,
     /// Checks that all counters add up after every event, not only at every sample.
     pub checks_every_event: bool,
 }
 
 impl Options {
-    /// A variant on a kernel, on the machine as it is assumed, with two samples a second.
+    /// Options for a variant on a kernel, on the assumed machine, with two samples a second.
     pub fn new(variant: &str, kernel: KernelVersion) -> Options {
         Options {
             variant: variant.to_owned(),
@@ -49,7 +49,7 @@ impl Options {
     }
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Simulated time.
@@ -62,7 +62,7 @@ pub struct Progress {
     pub events: u64,
 }
 
-/// What a run was.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Simulated time.
@@ -71,23 +71,23 @@ pub struct Summary {
     pub samples: u64,
     /// Events handled.
     pub events: u64,
-    /// Whether it ended before its time because it was asked to.
+    /// Whether it was interrupted before its end.
     pub is_interrupted: bool,
 }
 
-/// Time before the first program starts, where that is not known.
+/// Time before the first program starts, if unknown.
 const QUIET: u64 = Nanos::SECOND.0;
-/// After the workload's time, programs that are in a call get this long without anything being done for them.
+/// Time after the workload's end that programs in a call get while no work is done for them.
 const GRACE: u64 = 60 * Nanos::SECOND.0;
-/// And this long while a device works for them: then the run ends without them.
+/// Time that they get while a device works for them: then the run ends without them.
 const LINGER: u64 = 600 * Nanos::SECOND.0;
-/// Nothing may last longer.
+/// Longest simulated time of a run.
 const LONGEST: u64 = 7 * 86_400 * Nanos::SECOND.0;
-/// A run in which nobody did anything for this long is stuck.
+/// A run in which no process did anything for this long is stuck.
 const PATIENCE: u64 = 3_600 * Nanos::SECOND.0;
 
-/// Runs a scenario. `take` is given every record in order; `tell` hears how far it is after every sample, and
-/// now and then between two that are far from each other, and answers whether to go on.
+/// Runs a scenario. `take` receives every record in order. `tell` receives the progress after every sample, and now
+/// and then between two distant samples; it returns whether to go on.
 pub fn simulate(
     scenario: &Scenario,
     options: &Options,
@@ -136,7 +136,7 @@ fn start(sim: &Sim, scenario: &Scenario, options: &Options) {
     if let Some(late) = options.found.late(copies.iter().map(|copy| (name_of(copy), copy.start.0))) {
         sim.w().costs.start = late;
     }
-    // What prepares a workload comes before its start, and is not known to have begun.
+    // The setup of a workload runs before its start, and the time at which it began is unknown.
     let has_setup = copies.iter().any(|copy| !copy.setup.is_empty());
     let timing = Timing {
         duration: scenario.workload.duration.map(|time| time.nanos()),
@@ -156,7 +156,7 @@ struct Timing {
     settle: u64,
     scenario: String,
     variant: String,
-    /// Before the first program starts.
+    /// Time before the first program starts.
     quiet: u64,
 }
 
@@ -171,18 +171,18 @@ async fn memcg_stats(sim: Sim) {
     }
 }
 
-/// Removes a cgroup some time after its last process, unless there is another by then.
+/// Removes a cgroup some time after its last process exited, unless it has another process by then.
 async fn remove_empty(sim: Sim, cgroup: crate::arena::CgId, after: u64) {
     sim.pass(after, "").await;
     let mut world = sim.w();
     if world.cgroups[cgroup].processes == 0 && !world.cgroups[cgroup].is_dead {
         let path = world.cgroups[cgroup].path.clone();
-        // With a cgroup below it, it stays.
+        // A cgroup with children stays.
         let _ = world.remove_cgroup(&path);
     }
 }
 
-/// Whoever looks at the machine, which takes CPU time of it.
+/// The recorder on the machine, which uses CPU time.
 async fn observer(sim: Sim, per_second: u64, every: u64) {
     let every = every.max(1_000_000);
     loop {
@@ -200,7 +200,7 @@ async fn one_task(sim: Sim, number: usize, copy: TaskCopy, timing: Timing) {
         world.add_process(&copy.task, cgroup)
     };
     let name = name_of(&copy);
-    // As in a guest, the machine is looked at before anything runs.
+    // As in a guest, the machine is sampled before any program runs.
     sim.sleep_until(timing.quiet, "its start").await;
     let unmeasured = Measures::new(u64::MAX, u64::MAX);
     let mut hand = Hand::new(&sim, number, pid, copy.seed, unmeasured);
@@ -243,7 +243,7 @@ async fn one_task(sim: Sim, number: usize, copy: TaskCopy, timing: Timing) {
             let at = Nanos(world.now);
             world.events.push(Event { at, what });
         }
-        // The kernel's counters are read when the time of the figures begins.
+        // The kernel's counters are read when the measured time begins.
         let first: std::rc::Rc<std::cell::Cell<Option<(u64, crate::process::TaskCounters)>>> = std::rc::Rc::default();
         let (reader, cell) = (sim.clone(), first.clone());
         sim.spawn("counters", true, async move {
@@ -326,7 +326,7 @@ fn drive(
             let cpu = world.memory.cpu_user + world.memory.cpu_system;
             let requests: u64 = world.blocks.iter().flat_map(|(_, block)| block.stats.ios).sum();
             let moved = world.memory.nr_dirtied + cpu + requests;
-            // A large request to a slow device takes minutes, and nothing moves meanwhile.
+            // A large request to a slow device takes minutes, and no counter moves meanwhile.
             let is_busy = world.blocks.iter().any(|(_, block)| block.in_flight > 0 || block.throttle.is_holding());
             ((moved, world.memory.ctxt), is_busy)
         };
@@ -336,7 +336,7 @@ fn drive(
         if work != last_work.1 {
             last_work = (at, work);
         }
-        // A slow device may take its time, as long as it does something.
+        // A slow device may take its time, as long as it works.
         let is_late = end.is_some_and(|end| at > end.max(last_moved.0).saturating_add(GRACE));
         let is_quiet = at.saturating_sub(last_work.0) > PATIENCE;
         let is_idle = is_quiet && !sim.is_waiting_for(&["a moment to come", "its start"]);
@@ -349,7 +349,7 @@ fn drive(
     Ok(Summary { simulated: Nanos(at), samples, events: sim.events.get(), is_interrupted })
 }
 
-/// The ends of those who are still in a call that nothing can interrupt, long after their time was over.
+/// Ends of the tasks that are still in an uninterruptible call long after their time was over.
 fn left_behind(sim: &Sim, scenario: &Scenario, at: u64) -> Vec<Event> {
     let waiting = sim.waiting();
     let ended = |copy: TaskCopy| {
@@ -371,7 +371,7 @@ fn progress(sim: &Sim) -> Progress {
     }
 }
 
-/// Lets time pass, checking after every event where that is asked for.
+/// Lets time pass. Checks the counters after every event if the options require it.
 fn advance(
     sim: &Sim,
     at: u64,

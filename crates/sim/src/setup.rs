@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine of a scenario: memory, devices, filesystems and cgroups as they are before anything runs.
+//! The machine of a scenario: memory, devices, filesystems and cgroups as they are before any program runs.
 
 use crate::SimError;
 use crate::arena::{Arena, BdiId, BlockId, CgId, SbId};
@@ -31,15 +31,15 @@ use floodline_record::units::Bytes;
 use floodline_scenario::{Backing, CgroupMode, Device, FsType, Layout, Mount, MountCopy, Scenario};
 use std::collections::BTreeMap;
 
-/// Ticks per second where the scenario does not say.
+/// Ticks per second if the scenario gives none.
 const HZ: u32 = 250;
-/// What a device without a cap moves, bytes per second.
+/// Bandwidth of a device without a cap, bytes per second.
 const UNCAPPED: u64 = 2_000_000_000;
-/// What a request takes besides, where the scenario does not say.
+/// Fixed latency of a request if the scenario gives none, ns.
 const LATENCY: u64 = 500_000;
-/// Requests of a queue.
+/// Requests in a queue.
 const DEPTH: u32 = 256;
-/// Requests of the queue of a loop device.
+/// Requests in the queue of a loop device.
 const LOOP_DEPTH: u32 = 128;
 /// Time between commits of ext4.
 const JBD2_INTERVAL: u64 = 5_000_000_000;
@@ -153,7 +153,7 @@ pub(crate) fn machine(scenario: &Scenario, kernel: KernelVersion, slowdown: u64)
     Ok(world)
 }
 
-/// `min_free_kbytes` in pages: by the square root of memory, and what huge pages want on larger machines.
+/// `min_free_kbytes` in pages: by the square root of memory, and the amount for huge pages on larger machines.
 fn min_free_pages(total: u64) -> u64 {
     let by_root = (total * 4 * 16).isqrt() / 4;
     let for_huge_pages = if total > 1 << 19 { 67_584 / 4 } else { 0 };
@@ -162,7 +162,7 @@ fn min_free_pages(total: u64) -> u64 {
 
 fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String, (BlockId, BdiId)>, SimError> {
     let mut ids = BTreeMap::new();
-    // Disks of their own first, named as a guest names them.
+    // Physical disks first, named as a guest names them.
     let (disks, built): (Vec<_>, Vec<_>) =
         scenario.machine.devices.iter().partition(|(_, device)| device.backing == Backing::Disk);
     for (number, (name, device)) in (0_u8..).zip(disks) {
@@ -206,7 +206,7 @@ fn add_devices(world: &mut World, scenario: &Scenario) -> Result<BTreeMap<String
     Ok(ids)
 }
 
-/// What encrypts a device, if anything does. A rate that a scenario gives is that of its machine, as slow as that is.
+/// Encryption of a device, if any. A rate from a scenario is that of its machine and is not scaled by its slowdown.
 fn encryption(world: &World, scenario: &Scenario, device: &Device) -> Option<Crypt> {
     let (Layout::Encrypted(rate), _) = device.backing.stack()? else { return None };
     let is_given = matches!(device.backing, Backing::Crypt { cpu_bandwidth: Some(_), .. });
@@ -216,7 +216,7 @@ fn encryption(world: &World, scenario: &Scenario, device: &Device) -> Option<Cry
     Some(Crypt::new(rate, world.memory.total, devices))
 }
 
-/// The files of loop devices, on filesystems that are there by now. They have all their blocks from the start.
+/// Creates the files of loop devices, on filesystems that exist by now. They have all their blocks from the start.
 fn add_loop_files(
     world: &mut World,
     scenario: &Scenario,
@@ -271,7 +271,7 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
     block.total.bandwidth = device.bandwidth.map_or(0, |rate| rate.0.0);
     block.total.iops = device.iops.map_or(0, |rate| rate.0.0);
     let is_total = block.total.bandwidth > 0 || block.total.iops > 0;
-    // The credit that a scenario gives is that of the limits of both ways, where there are such.
+    // The credit of a scenario applies to the limits of both ways together, if there are such limits.
     let each_way = if is_total && device.burst.is_some() { 0 } else { device.credit().0 };
     (block.read.credit, block.write.credit, block.total.credit) = (each_way, each_way, device.credit().0);
     block.queued_latency = device.queued_latency.map_or(0, |latency| latency.nanos());
@@ -286,8 +286,8 @@ fn speed(block: &mut Block, name: &str, device: &Device) -> Result<(), SimError>
 fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) -> Result<(BlockId, BdiId), SimError> {
     let usual = if block.rotational { 75_000_000 } else { 2_000_000 };
     let target = device.queue.wbt_latency.map_or(usual, |latency| latency.nanos());
-    // Stacked devices have no queue that could be throttled.
-    // BFQ switches it off.
+    // Stacked devices have no queue to throttle.
+    // BFQ turns wbt off.
     let is_bfq = device.queue.scheduler.as_deref() == Some("bfq");
     let has_wbt = world.behaviour.wbt.exists && block.mirrors.is_empty() && !is_bfq;
     block.scheduler = device.queue.scheduler.clone().unwrap_or_else(|| "none".to_owned());
@@ -309,7 +309,7 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
         min_ratio: percent(device.bdi.min_ratio).unwrap_or(0),
         max_ratio: max_bytes.or(percent(device.bdi.max_ratio)).unwrap_or(full),
         strictlimit: device.bdi.strict_limit.unwrap_or(false),
-        // Twice what keeps all members busy, at least VM_READAHEAD_PAGES.
+        // Twice the size that keeps all members busy, at least VM_READAHEAD_PAGES.
         read_ahead: device.bdi.read_ahead.map_or((2 * optimal).max(128 << 10), |size| size.bytes()),
         tot_write_bandwidth: 0,
         last_sleep: 0,
@@ -324,8 +324,8 @@ fn add_block(world: &mut World, mut block: Block, key: &str, device: &Device) ->
     Ok((id, bdi))
 }
 
-/// `max_bytes` as the kernel keeps it: a ratio of the threshold that the machine had when it was written, which is
-/// before its other settings are.
+/// `max_bytes` as the kernel stores it: a ratio of the machine's threshold at the time of the write, which is
+/// before its other settings are made.
 fn max_bytes_as_ratio(world: &World, name: &str, device: &Device) -> Result<Option<u64>, SimError> {
     let Some(bytes) = device.bdi.max_bytes else { return Ok(None) };
     let full = world.behaviour.arithmetic.ratio_full();
@@ -344,7 +344,7 @@ fn add_filesystems(
     scenario: &Scenario,
     devices: &BTreeMap<String, (BlockId, BdiId)>,
 ) -> Result<(), SimError> {
-    // What is below no mount is in memory, as in a guest that runs from its image.
+    // A path below no mount is in memory, as in a guest that runs from its image.
     world.sbs.push(superblock("/", FsType::Tmpfs));
     for copy in scenario.mount_copies() {
         let MountCopy { point, spec } = copy;
@@ -386,11 +386,11 @@ fn add_filesystems(
             let folio = largest_folio(spec.fs_type.name(), Some(&world.behaviour), Some(Bytes(u64::MAX)), PAGE);
             sb.folios.by_readahead = folio.map_or(1, |folio| (folio.by_readahead.0 / PAGE).max(1));
             sb.folios.by_write = folio.map_or(1, |folio| (folio.by_write.0 / PAGE).max(1));
-            // A fault asks for folios of one page. They have four pages where readahead makes every order larger by two.
+            // A fault requests folios of one page. They have four pages if readahead raises every order by two.
             let read_ahead = (world.bdis[bdi].read_ahead / PAGE).max(1);
             let has_larger = world.behaviour.folios.fault_makes_four;
             sb.folios.by_fault = if has_larger { sb.folios.by_readahead.min(read_ahead).min(4) } else { 1 };
-            // Buffer heads always knew.
+            // Buffer heads have always tracked dirty blocks.
             sb.folios.has_dirty_blocks = spec.fs_type != FsType::Xfs || world.behaviour.folios.iomap_dirty_blocks;
             sb.has_unwritten = match spec.fs_type {
                 FsType::Xfs => true,
@@ -465,7 +465,7 @@ fn superblock(point: &str, fs_type: FsType) -> Superblock {
     }
 }
 
-/// A mount as a probe would find it.
+/// A mount in the form that a probe reports.
 pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> facts::Mount {
     let block = &world.blocks[block];
     let options = if sb.options.is_empty() { "rw".to_owned() } else { format!("rw,{}", sb.options) };
@@ -481,7 +481,7 @@ pub(crate) fn mount_facts(world: &World, sb: &Superblock, block: BlockId) -> fac
     }
 }
 
-/// The cgroup set-up as a probe would find it.
+/// The cgroup setup in the form that a probe reports.
 pub(crate) fn setup_facts(world: &World) -> CgroupSetup {
     if world.unified {
         CgroupSetup {
@@ -500,7 +500,7 @@ pub(crate) fn setup_facts(world: &World) -> CgroupSetup {
     }
 }
 
-/// Superblocks in use.
+/// Superblocks with a journal.
 pub(crate) fn journals(world: &World) -> Vec<SbId> {
     world.sbs.iter().filter(|(_, sb)| sb.journal.is_some()).map(|(id, _)| id).collect()
 }

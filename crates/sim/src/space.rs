@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a filesystem holds. A page takes a block when it is dirtied first beyond what its file has on the device, and
-//! gives it back with its file; a write that finds none fails (ENOSPC). Holes are not told apart from blocks: a file that
-//! is written here and there takes less here than its pages are. Mirrors delayed allocation as far as it can fail; what a
-//! filesystem keeps for itself is what its mkfs program keeps on a device of that size.
+//! Capacity of a filesystem. A page takes a block when it is first dirtied beyond the file's blocks on the device,
+//! and the file gives it back when it goes; a write that finds no block fails (ENOSPC). Holes are not
+//! distinguished from blocks: a sparsely written file takes fewer blocks here than it has pages. Mirrors delayed
+//! allocation as far as it can fail; the filesystem's own blocks are those that its mkfs program reserves on a
+//! device of that size.
 
 use crate::arena::InodeId;
 use crate::journal::journal_blocks_of_ext4;
@@ -10,13 +11,13 @@ use crate::world::{PAGE, World};
 use floodline_scenario::FsType;
 use std::ops::Range;
 
-/// Says what a program is told that finds no room.
+/// Error text of a program that finds no room.
 pub(crate) const NO_SPACE: &str = "No space left on device";
-/// Blocks that XFS keeps back for itself (its reserve pool), and its smallest log, in pages.
+/// Blocks of XFS's reserve pool, and its smallest log, in pages.
 const XFS_RESERVE: u64 = 8192;
 const XFS_LOG_MIN: u64 = (64 << 20) / PAGE;
 
-/// Pages of the log that mkfs makes, by the size of the device in bytes; 0 for a filesystem that has none.
+/// Pages of the log that mkfs creates, by the size of the device in bytes; 0 for a filesystem without a log.
 pub(crate) fn usual_log(fs_type: FsType, bytes: u64) -> u64 {
     match fs_type {
         FsType::Ext4 => journal_blocks_of_ext4(bytes),
@@ -37,9 +38,9 @@ impl Space {
     pub(crate) fn on_device(fs_type: FsType, bytes: u64, log: u64) -> Space {
         let pages = bytes / PAGE;
         let kept = match fs_type {
-            // An inode of 256 bytes for every 16 KiB, and the journal. Root may use what is reserved.
+            // An inode of 256 bytes for every 16 KiB, and the journal. Root may use the reserved blocks.
             FsType::Ext4 => pages / 64 + log,
-            // The log, and what the trees of free space and of shared blocks may grow to.
+            // The log, and room for the trees of free space and of shared blocks to grow.
             FsType::Xfs => log + XFS_RESERVE.min(pages / 20) + pages / 100,
             FsType::Btrfs => pages / 20,
             FsType::Tmpfs | FsType::Overlay => 0,
@@ -47,14 +48,14 @@ impl Space {
         Space { capacity: pages.saturating_sub(kept), used: 0 }
     }
 
-    /// Of a tmpfs on a machine with so many pages: half of them.
+    /// The space of a tmpfs on a machine with `pages` pages: half of them.
     pub(crate) fn in_memory(pages: u64) -> Space {
         Space { capacity: pages / 2, used: 0 }
     }
 }
 
 impl World {
-    /// Takes room for the pages of a range that are new, of which so many are not cached; whether there is enough.
+    /// Takes room for the new pages of a range, of which `missing` are not cached. Returns whether there is enough.
     pub(crate) fn take_space(&mut self, inode: InodeId, pages: &Range<u64>, missing: u64) -> bool {
         let i = &self.inodes[inode];
         if missing == 0 || pages.end <= i.allocated {
@@ -65,7 +66,7 @@ impl World {
         self.take_blocks(inode, new)
     }
 
-    /// Takes so many blocks for a file; whether there are as many.
+    /// Takes `blocks` blocks for a file. Returns whether there are as many.
     pub(crate) fn take_blocks(&mut self, inode: InodeId, blocks: u64) -> bool {
         let Some(space) = &mut self.sbs[self.inodes[inode].sb].space else { return true };
         let used = space.used.saturating_add(blocks);
@@ -77,7 +78,7 @@ impl World {
         fits
     }
 
-    /// A file is cut to so many pages: what was beyond is free.
+    /// Frees the blocks of a file beyond its first `keeps` ones.
     pub(crate) fn release_space(&mut self, inode: InodeId, keeps: u64) {
         let i = &mut self.inodes[inode];
         let freed = i.space.saturating_sub(keeps);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the machine's CPU is: what a byte, a call and a fault cost on the one that is assumed, and how many
-//! times slower another is, as a recording of it tells by the CPU time of the workload's own processes. One
-//! number; no latency and no throughput goes into it.
+//! Speed of the machine's CPU: the cost of a byte, a call and a fault on the assumed CPU, and the factor by which
+//! another CPU is slower. A recording gives that factor by the CPU time of the workload's own processes. It is one
+//! number, which depends on no latency and no throughput.
 
 use crate::world::Costs;
 use floodline_record::id::Entity;
@@ -10,7 +10,7 @@ use floodline_record::sample::ProcessRow;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 
-/// Two bytes a nanosecond into the page cache, and faster out of it.
+/// Two bytes a nanosecond into the page cache, and more out of it.
 pub(crate) const COSTS: Costs = Costs {
     copy_in: 2_000_000_000,
     copy_out: 4_000_000_000,
@@ -30,33 +30,33 @@ pub(crate) const COSTS: Costs = Costs {
     percent: ONE,
 };
 
-/// One time the assumed CPU time, in hundredths.
+/// The assumed CPU time, in hundredths.
 const ONE: u64 = 100;
-/// CPU time that says something: it is counted in ticks.
+/// Least CPU time to measure a speed by: CPU time is counted in ticks.
 const LEAST: u64 = 200_000_000;
-/// Processes that sleep most of the time spend theirs on waking up.
+/// Least CPU use of a process to be measured: processes that mostly sleep spend their time on waking up.
 const BUSY: f64 = 0.1;
-/// No machine is that slow.
+/// Largest plausible slowdown.
 const MOST: u64 = 1_000 * ONE;
 
-/// How fast a machine is.
+/// Speed of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
     /// CPU time over that of the assumed machine, hundredths.
     pub slowdown: u64,
-    /// CPU time that whoever records takes in a second.
+    /// CPU time per second that the recorder uses.
     pub observer: Nanos,
 }
 
 impl Default for Speed {
-    /// The assumed machine, on which recording costs nothing.
+    /// The assumed machine, on which the recorder uses no CPU time.
     fn default() -> Speed {
         Speed { slowdown: ONE, observer: Nanos(0) }
     }
 }
 
 impl Costs {
-    /// What the same costs on a machine so many hundredths times slower.
+    /// Costs on a machine that takes `percent` of the assumed CPU time.
     pub(crate) fn slower(self, percent: u64) -> Costs {
         let percent = percent.clamp(1, MOST);
         let time = |nanos: u64| nanos * percent / ONE;
@@ -67,7 +67,7 @@ impl Costs {
             copy_out: speed(self.copy_out),
             call: time(self.call),
             create: time(self.create),
-            // Up to a millisecond for each time that it is slower.
+            // Up to a millisecond per time that it is slower.
             start: percent.saturating_sub(ONE) * 10_000,
             request: time(self.request),
             map: time(self.map),
@@ -83,21 +83,21 @@ impl Costs {
         }
     }
 
-    /// What the calls and bytes of a process cost here, nanoseconds.
+    /// Cost of the calls and bytes of a process on this machine, nanoseconds.
     fn of(self, row: &ProcessRow, creates: u64) -> Option<u128> {
         let calls = u128::from(row.syscr?.0) + u128::from(row.syscw?.0);
         let copied = |bytes: u64, speed: u64| u128::from(bytes) * 1_000_000_000 / u128::from(speed);
         let bytes = copied(row.wchar?.0, self.copy_in) + copied(row.rchar?.0, self.copy_out);
         let faults = u128::from(row.minflt?.0) + u128::from(row.majflt?.0);
-        // Opening and closing are counted nowhere.
+        // Opening and closing are not counted by the kernel.
         let once = calls * u128::from(self.call) + u128::from(creates) * u128::from(self.create + 2 * self.call);
         Some(once + bytes + faults * u128::from(self.fault))
     }
 }
 
 impl Speed {
-    /// The speed of the machine of a recording: the CPU time of the workload's processes over what their bytes,
-    /// calls and faults cost on the assumed machine, where they did enough to tell. Tasks that burn CPU time of
+    /// Measures the machine of a recording: the CPU time of the workload's processes over the cost of their bytes,
+    /// calls and faults on the assumed machine. Returns nothing if they did too little. Tasks that burn CPU time of
     /// their own do not count. The observer is the first process, which records in a guest of the lab.
     pub fn of(window: &Window) -> Option<Speed> {
         let done = |task: &str, operation: &str| -> u64 {
@@ -121,7 +121,7 @@ impl Speed {
             if done(&task.task, "burn") > 0 {
                 continue;
             }
-            // Operations are of all copies.
+            // Operations are counted for all copies together.
             let creates = if seen.contains(&task.task.as_str()) { 0 } else { done(&task.task, "create") };
             seen.push(&task.task);
             let Some((row, seconds)) = growth(*pid) else { continue };

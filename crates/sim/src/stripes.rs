@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a request of a stacked device goes: which members have a part in it, and where it is on each. Pieces of one
-//! request that lie side by side on a member are one request there: the plug merges them. Mirrors drivers/md/raid0.c,
-//! raid10.c (near layout, two copies), dm-stripe.c and dm-linear.c. Which of several copies is read is said in `raid1.rs`.
+//! Mapping of requests on stacked devices: the members that have a part in a request, and its place on each. Pieces
+//! of one request that are adjacent on a member are one request there: the plug merges them. Mirrors
+//! drivers/md/raid0.c, raid10.c (near layout, two copies), dm-stripe.c and dm-linear.c. `raid1.rs` chooses which of
+//! several copies is read.
 
 use crate::world::PAGE;
 use floodline_scenario::Layout;
@@ -13,18 +14,18 @@ use std::ops::Range;
 pub(crate) struct Part {
     /// The members that have these bytes, by number.
     pub(crate) members: Range<usize>,
-    /// Where on each of them, pages.
+    /// Place on each of them, pages.
     pub(crate) at: u64,
     pub(crate) bytes: u64,
-    /// Pieces that were merged into it.
+    /// Number of pieces that were merged into it.
     pub(crate) merged: u64,
 }
 
-/// How a device lies on its members.
+/// Layout of a device on its members.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
     pub(crate) layout: Layout,
-    /// Name of the mapping, of a device of the device mapper; else the level of md.
+    /// Name of the mapping for a device-mapper device, else the level of md.
     pub(crate) name: String,
     pub(crate) is_md: bool,
     /// Bytes of each member.
@@ -33,7 +34,7 @@ pub(crate) struct Stack {
     files: Files,
 }
 
-/// Which member each file is on, by inode, with its bytes so far; the bytes of the files of each member.
+/// The member of each file by inode, with the file's bytes seen on it; the bytes of the files of each member.
 #[derive(Clone, Debug, Default)]
 struct Files {
     known: BTreeMap<u64, (usize, u64)>,
@@ -50,7 +51,7 @@ impl Stack {
         let least = self.sizes.iter().copied().min().unwrap_or(0);
         match self.layout {
             Layout::Linear => self.sizes.iter().sum(),
-            // Whole chunks of each.
+            // Whole chunks of each member.
             Layout::Stripes(chunk) | Layout::MirroredStripes(chunk) => {
                 (least - least % chunk.max(1)).saturating_mul(self.sets() as u64)
             }
@@ -58,7 +59,7 @@ impl Stack {
         }
     }
 
-    /// Members, or pairs of them, that have different bytes.
+    /// Number of members, or pairs of them, with different content.
     fn sets(&self) -> usize {
         match self.layout {
             Layout::Mirrors | Layout::Encrypted(_) => 1,
@@ -67,7 +68,7 @@ impl Stack {
         }
     }
 
-    /// Bytes that keep all members busy (`io_opt`), 0 where that means nothing.
+    /// Bytes that keep all members busy (`io_opt`), 0 if the layout has none.
     pub(crate) fn optimal(&self) -> u64 {
         match self.layout {
             Layout::Stripes(chunk) | Layout::MirroredStripes(chunk) => chunk.saturating_mul(self.sets() as u64),
@@ -75,7 +76,7 @@ impl Stack {
         }
     }
 
-    /// The parts of a read or a write.
+    /// Splits a read or a write into its parts.
     pub(crate) fn parts(&mut self, at: u64, bytes: u64) -> Vec<Part> {
         let all = self.sizes.len();
         match self.layout {
@@ -89,8 +90,8 @@ impl Stack {
         }
     }
 
-    /// A file is on one member: the first one that has room when the file is first seen, as filesystems put the files of a
-    /// directory near each other, from the start of the device on.
+    /// Returns the member of a file: the first one with room when the file is first seen, as filesystems put the
+    /// files of a directory near each other, starting at the beginning of the device.
     fn linear_member(&mut self, at: u64, bytes: u64) -> usize {
         let (inode, page) = (at >> 28, at & ((1 << 28) - 1));
         let end = page.saturating_mul(PAGE).saturating_add(bytes);
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(parts(stripes, 2, 0, 64 * k), [(0..1, 0, 64 * k, 0)]);
         assert_eq!(parts(stripes, 2, 15, 8 * k), [(0..1, 15, 4 * k, 0), (1..2, 0, 4 * k, 0)]);
         assert_eq!(parts(stripes, 2, 0, 256 * k), [(0..1, 0, 128 * k, 1), (1..2, 0, 128 * k, 1)]);
-        // The third chunk is the second one of the first member.
+        // The third chunk is the second chunk of the first member.
         assert_eq!(parts(stripes, 2, 32, 4 * k), [(0..1, 16, 4 * k, 0)]);
         assert_eq!(parts(stripes, 3, 32, 4 * k), [(2..3, 0, 4 * k, 0)]);
         assert_eq!(parts(stripes, 2, 1, 512), [(0..1, 1, 512, 0)]);
@@ -167,7 +168,7 @@ mod tests {
         let mut stack = Stack::new(Layout::Linear, "lv", false, vec![1 << 20, 1 << 30]);
         let mut member = |inode: u64, page: u64, bytes| stack.linear_member((inode << 28) + page, bytes);
         assert_eq!((member(7, 0, 512 << 10), member(8, 0, 256 << 10)), (0, 0));
-        // Written again it takes no more room; what lies behind does.
+        // Rewritten data takes no more room; appended data does.
         assert_eq!((member(7, 0, 512 << 10), member(9, 0, 4096)), (0, 0));
         assert_eq!((member(8, 64, 256 << 10), member(10, 0, 4096)), (0, 1));
         assert_eq!((member(7, 0, 4096), member(10, 1, 4096)), (0, 1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switching inodes between wbs: one at a time where foreign detection asks for it, in batches from the wb
-//! of a removed cgroup to that of its nearest live ancestor. What it costs differs by kernel. Mirrors
-//! inode_switch_wbs and cleanup_offline_cgwb of fs/fs-writeback.c and mm/backing-dev.c.
+//! Switching inodes between wbs: one at a time when foreign detection requests it, in batches from the wb of a
+//! removed cgroup to that of its nearest live ancestor. The cost differs by kernel. Mirrors inode_switch_wbs and
+//! cleanup_offline_cgwb of fs/fs-writeback.c and mm/backing-dev.c.
 
 use crate::arena::{CgId, InodeId, SbId, WbId};
 use crate::conserved::Fate;
@@ -14,9 +14,10 @@ use crate::world::World;
 use floodline_kernel::Switching as Switches;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Switches that may be under way at once.
+/// Most switches in flight.
 const IN_FLIGHT_MAX: usize = 1024;
-/// Inodes in one batch: pointers that a context of 1 KiB has room for, but one; the rework's is smaller itself.
+/// Inodes in one batch: the pointers that fit into a context of 1 KiB, less one; the reworked context is smaller
+/// itself.
 const BATCH: usize = 119;
 const BATCH_REWORKED: usize = 126;
 /// A grace period before a switch: 20 ms.
@@ -28,30 +29,30 @@ struct Batch {
     to: CgId,
     from: Option<WbId>,
     at: u64,
-    /// Time its preparation took.
+    /// CPU time of its preparation.
     prepare: u64,
 }
 
-/// Switches to come.
+/// Switches to come, and those in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Switching {
     queue: VecDeque<Batch>,
     waiters: Waiters,
     /// Wbs of removed cgroups that still have inodes.
     offline: Vec<WbId>,
-    /// The locks of the lists that are switched between, as one.
+    /// The locks of the lists between which inodes are switched, as one.
     list_lock: Lock,
     pub(crate) switched: u64,
-    /// Batches that were ever queued, and those done; how many of each superblock are under way.
+    /// Batches ever queued, and batches done; batches in progress by superblock.
     queued: u64,
     done: u64,
     of_sb: BTreeMap<SbId, u64>,
-    /// Who waits for batches to be done.
+    /// Unmounts that wait for batches to be done.
     unmounting: Waiters,
 }
 
 impl World {
-    /// Foreign detection asks for an inode to be switched.
+    /// Requests a switch of an inode, for foreign detection.
     pub(crate) fn request_switch(&mut self, inode: InodeId, to: CgId) {
         if self.inodes[inode].is_switching || self.switching.queue.len() > IN_FLIGHT_MAX {
             return;
@@ -61,7 +62,7 @@ impl World {
         self.push_batch(Batch { inodes: vec![inode], to, from: None, at, prepare: 0 });
     }
 
-    /// The superblock of a batch; inodes of one wb are of one.
+    /// The superblock of a batch. All inodes of a wb belong to one.
     fn sb_of(&self, batch: &Batch) -> Option<SbId> {
         batch.inodes.first().map(|inode| self.inodes[*inode].sb)
     }
@@ -85,7 +86,7 @@ impl World {
         self.wake_all(waiting);
     }
 
-    /// A memcg goes offline: its wbs are dying, and every dying wb that is clean gives its inodes away.
+    /// Handles a memcg that goes offline: its wbs are dying, and every dying wb that is clean gives its inodes away.
     pub(crate) fn memcg_offline(&mut self, memcg: CgId) {
         let mut wbs: Vec<WbId> = std::mem::take(&mut self.cgroups[memcg].wbs).into_iter().map(|(_, wb)| wb).collect();
         wbs.sort_unstable();
@@ -121,7 +122,7 @@ impl World {
         let most = if one_worker { BATCH_REWORKED } else { BATCH };
         for batch in inodes.chunks(most) {
             let count = u64::try_from(batch.len()).unwrap_or(0);
-            // A look at one that was prepared before is short.
+            // An inode that was prepared before takes little time.
             let visits = if prepare_resumes { 0 } else { seen };
             seen += count;
             for inode in batch {
@@ -141,7 +142,7 @@ impl World {
         std::iter::successors(head, |inode| self.inodes[*inode].next).collect()
     }
 
-    /// Moves inodes to another wb; how long that takes.
+    /// Moves inodes to another wb. Returns the CPU time of that.
     fn switch(&mut self, batch: &Batch) -> u64 {
         let Switches { sorts_by_age, restamps_dirtied_when, .. } = self.behaviour.switching;
         let now = self.jiffies();
@@ -179,11 +180,11 @@ impl World {
             self.inodes[*inode].wb = Some(new);
             self.inodes[*inode].history = floodline_kernel::ForeignHistory::default();
             if is_listed && sorts_by_age {
-                // The walk for the right place passes those that came before: the newest is moved first.
+                // The walk for the right place passes inodes moved before: the newest is moved first.
                 cost += self.wbs[new].b_dirty.len * self.costs.list_step;
                 self.list_add_by_age(*inode);
             } else if is_listed {
-                // Appended, with one of its time stamps lost.
+                // Appended, which loses one of its time stamps.
                 let i = &mut self.inodes[*inode];
                 let lost = if restamps_dirtied_when { &mut i.dirtied_when } else { &mut i.dirtied_time_when };
                 *lost = now;
@@ -201,7 +202,7 @@ impl World {
     }
 }
 
-/// An unmount waits for switches: for all that were under way on the machine, or for those of its superblock.
+/// Has an unmount wait for switches: for all in progress on the machine, or for those of its superblock.
 pub(crate) async fn wait_for_switches(sim: &Sim, sb: SbId) {
     let (queued, only_own) = {
         let world = sim.w();
@@ -216,7 +217,7 @@ pub(crate) async fn wait_for_switches(sim: &Sim, sb: SbId) {
     }
 }
 
-/// Starts the workers: one for each CPU where a batch is work of its own, else only one that takes all of a wb.
+/// Starts the workers: one per CPU if a batch is work of its own, else one that handles all of a wb.
 pub(crate) fn start(sim: &Sim) {
     let count = {
         let world = sim.w();
@@ -227,7 +228,7 @@ pub(crate) fn start(sim: &Sim) {
     }
 }
 
-/// Executes switches. All workers need the same list locks: while one goes on, the others spin.
+/// Executes switches. All workers need the same list locks: while one runs, the others spin.
 async fn worker(sim: Sim, number: u64) {
     let pid = sim.w().kernel_thread(&format!("kworker/{number}:2+inode_switch_wbs"));
     loop {
@@ -237,7 +238,7 @@ async fn worker(sim: Sim, number: u64) {
             continue;
         };
         sim.sleep_until(batch.at, "").await;
-        // A sync of the bdi holds switches up.
+        // A sync of the bdi blocks switches.
         loop {
             let bdi = {
                 let world = sim.w();

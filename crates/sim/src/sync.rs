@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making things durable: fsync of a file, syncfs, sync, and what unmounting does; an overlay hands its
-//! sync to the filesystem of its upper directory. Mirrors fs/sync.c, sync_inodes_sb of fs/fs-writeback.c
-//! and ovl_sync_fs of fs/overlayfs/super.c.
+//! Syncing data to devices: fsync of a file, syncfs, sync, and the sync of an unmount. An overlay syncs the
+//! filesystem of its upper directory. Mirrors fs/sync.c, sync_inodes_sb of fs/fs-writeback.c and ovl_sync_fs of
+//! fs/overlayfs/super.c.
 
 use crate::arena::{BdiId, InodeId, SbId, WbId};
 use crate::engine::Sim;
@@ -41,7 +41,7 @@ impl World {
     }
 }
 
-/// Queues a work on every wb of a superblock's bdi that has something, and waits for all.
+/// Queues work on every wb of a superblock's bdi that has dirty inodes, and waits for all of it.
 async fn work_on_all(sim: &Sim, sb: SbId, is_sync: bool) {
     let Some(bdi) = sim.w().sbs[sb].bdi else { return };
     let slots: Vec<u32> = {
@@ -82,11 +82,11 @@ async fn work_on_all(sim: &Sim, sb: SbId, is_sync: bool) {
     }
 }
 
-/// Who wakes up for a lock so long after it began to wait, and finds it taken again, has it next: `RWSEM_WAIT_TIMEOUT`,
+/// A waiter that loses the race after waiting this long gets the lock handed off (`RWSEM_WAIT_TIMEOUT`),
 /// milliseconds.
 const HANDOFF: u64 = 4;
 
-/// Takes a lock of the world. Whoever lets go of it may take it again before those it wakes, but not for ever.
+/// Takes a lock of the world. A process that released it may take it again before the waiters it woke, until a handoff.
 pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
     let me = sim.current_process();
     let mut since = None;
@@ -111,7 +111,7 @@ pub(crate) async fn lock(sim: &Sim, waits: &'static str, which: impl Fn(&mut Wor
     }
 }
 
-/// Takes a lock together with others who share it, behind those who want it alone.
+/// Takes a lock shared with other readers, behind waiting writers.
 pub(crate) async fn lock_shared(sim: &Sim, waits: &'static str, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
     {
         let mut world = sim.w();
@@ -137,7 +137,7 @@ pub(crate) async fn lock_shared(sim: &Sim, waits: &'static str, which: impl Fn(&
     }
 }
 
-/// Lets go of a lock that is shared.
+/// Releases a lock held as a reader.
 pub(crate) fn unlock_shared(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
     let mut world = sim.w();
     let lock = which(&mut world);
@@ -148,12 +148,12 @@ pub(crate) fn unlock_shared(sim: &Sim, which: impl Fn(&mut World) -> &mut crate:
     }
 }
 
-/// Lets go of a lock.
+/// Releases a lock held as a writer.
 pub(crate) fn unlock(sim: &Sim, which: impl Fn(&mut World) -> &mut crate::wb::Lock) {
     let mut world = sim.w();
     let lock = which(&mut world);
     lock.is_held = false;
-    // Those who want to share it have it before the one that lets go can take it again (`rwsem_mark_wake`).
+    // Waiting readers get the lock before the releasing process can take it again (`rwsem_mark_wake`).
     let sharing = std::mem::take(&mut lock.sharing);
     (lock.readers, lock.granted) = (lock.readers + sharing, lock.granted + sharing);
     let waiting = lock.waiters.take();
@@ -179,7 +179,7 @@ async fn sync_inodes(sim: &Sim, sb: SbId) {
     unlock(sim, |world| &mut world.sbs[sb].s_sync_lock);
 }
 
-/// Everything of a superblock to its device (`sync_filesystem`).
+/// Writes everything of a superblock to its device (`sync_filesystem`).
 pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
     let upper = { sim.w().sbs[sb].upper.clone() };
     if let Some(upper) = upper {
@@ -198,7 +198,7 @@ pub(crate) async fn sync_filesystem(sim: &Sim, sb: SbId) {
         return;
     }
     work_on_all(sim, sb, false).await;
-    // First without waiting, then with.
+    // First without waiting, then with waiting.
     sim.w().journal_start_commit(sb);
     let metadata = { sim.w().sbs[sb].metadata };
     if let Some(metadata) = metadata {
@@ -225,7 +225,7 @@ pub(crate) async fn sync_all(sim: &Sim) {
         world.sbs.iter().filter(|(_, sb)| sb.s_umount.is_held).map(|(id, _)| id).collect()
     };
     for sb in leaving {
-        // What is being unmounted is there until it is written.
+        // A filesystem that is being unmounted stays until it is written.
         lock(sim, "a filesystem that is being unmounted", |world| &mut world.sbs[sb].s_umount).await;
         unlock(sim, |world| &mut world.sbs[sb].s_umount);
     }
@@ -237,7 +237,7 @@ pub(crate) async fn sync_all(sim: &Sim) {
     for sb in &sbs {
         sync_inodes(sim, *sb).await;
     }
-    // Filesystems commit side by side, and devices write side by side.
+    // Filesystems commit in parallel, and devices write in parallel.
     for sb in &sbs {
         sim.w().journal_start_commit(*sb);
     }

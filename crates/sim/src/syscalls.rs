@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What programs ask of files: open and close, direct I/O, truncate and unlink; reads, writes and stores through a
+//! System calls on files: open and close, direct I/O, truncate and unlink. Reads, writes and stores through a
 //! mapping are in files of their own.
 
 mod read;
@@ -23,17 +23,17 @@ use crate::world::{PAGE, World};
 use crate::writepages::{How, wait_writeback, writepages};
 use floodline_scenario::FsType;
 
-/// What waits for the lock of an inode waits for.
+/// Wait reason of a task that waits for the lock of an inode.
 const INODE_LOCKED: &str = "the lock of an inode, held by another who reads or writes it";
 
-/// An open file: its inode, and the filesystem by whose mount point it was found.
+/// An open file: its inode, and the filesystem whose mount point its path went through.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opened {
     pub(crate) inode: InodeId,
     mount: SbId,
 }
 
-/// Opens a file, creating it, and the directories above it, where it is missing.
+/// Opens a file. Creates the file and the directories above it if they are missing.
 pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Result<Opened, Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
@@ -63,7 +63,7 @@ pub(crate) async fn open(sim: &Sim, pid: PidId, path: &str, creates: bool) -> Re
         let mut world = sim.w();
         world.inodes[inode].opens += 1;
         if !is_new {
-            // Somebody else was faster.
+            // Another task was faster.
             return Ok(Opened { inode, mount });
         }
         world.create_blocks(inode)
@@ -92,7 +92,7 @@ async fn update_time(sim: &Sim, pid: PidId, inode: InodeId) {
 }
 
 impl World {
-    /// Changes the modification time of an inode, once per tick; the block that has to wait for a transaction.
+    /// Changes the modification time of an inode, once per tick. Returns the block that has to wait for a transaction.
     fn update_time(&mut self, pid: PidId, inode: InodeId) -> Option<u64> {
         let now = self.jiffies();
         let i = &mut self.inodes[inode];
@@ -110,7 +110,7 @@ impl World {
     }
 }
 
-/// Reads or writes past the page cache.
+/// Reads or writes without the page cache.
 pub(crate) async fn direct(
     sim: &Sim,
     pid: PidId,
@@ -152,7 +152,7 @@ pub(crate) async fn direct(
         requests.push(Request { way, at, bytes, class: Class::Exempt, merged: 0, cgroup, done: Done::Nothing });
         left -= bytes;
     }
-    // All of a call are under way at once (`__iomap_dio_rw`).
+    // All requests of a call are in flight at once (`__iomap_dio_rw`).
     if !requests.is_empty() {
         may_block(sim, pid, submit_all_and_wait(sim, device, &requests, "direct I/O")).await;
     }
@@ -165,10 +165,10 @@ pub(crate) async fn direct(
     Ok(())
 }
 
-/// The kernel kills who asks for memory when none can be had.
+/// Reason of a task's end when the OOM killer runs: no page could be reclaimed.
 pub(crate) const OUT_OF_MEMORY: &str = "no memory: nothing could be reclaimed";
 
-/// The CPU time of a call that frees the folios of an inode from a page on.
+/// Uses the CPU time of a call that frees the folios of an inode from page `first` on.
 async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
     let nanos = {
         let world = sim.w();
@@ -180,15 +180,15 @@ async fn use_cpu_to_free(sim: &Sim, pid: PidId, inode: InodeId, first: u64) {
     use_cpu(sim, pid, nanos, false).await;
 }
 
-/// Waits until no page of an inode from one on is under writeback: such pages are not taken out. Waking up takes time, in
-/// which a flusher may have begun to write others.
+/// Waits until no page of an inode from `first` on is under writeback: such pages are not removed. While the caller
+/// wakes up, a flusher may begin to write others.
 async fn wait_until_idle(sim: &Sim, inode: InodeId, first: u64) {
     while sim.w().inodes[inode].cache.has_writeback(first, u64::MAX / 2) {
         wait_writeback(sim, inode, first, u64::MAX / 2).await;
     }
 }
 
-/// Cuts a file, or extends it.
+/// Truncates or extends a file.
 pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     let first = size.div_ceil(PAGE);
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
@@ -209,7 +209,7 @@ pub(crate) async fn truncate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) {
     unlock(sim, |world| &mut world.inodes[inode].lock);
 }
 
-/// Gives a file its blocks from its start on: they hold nothing yet, and the file has at least that length.
+/// Allocates a file's blocks from its start on, unwritten, and extends the file to at least that length.
 pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) -> Result<(), &'static str> {
     lock(sim, INODE_LOCKED, |world| &mut world.inodes[inode].lock).await;
     let blocks = {
@@ -230,7 +230,7 @@ pub(crate) async fn fallocate(sim: &Sim, pid: PidId, inode: InodeId, size: u64) 
     blocks.map(|_| ()).ok_or(NO_SPACE)
 }
 
-/// Removes a name; the file goes when nobody has it open.
+/// Removes a name. The file goes when no process has it open.
 pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errno> {
     let call = sim.w().costs.call;
     use_cpu(sim, pid, call, false).await;
@@ -249,7 +249,7 @@ pub(crate) async fn unlink(sim: &Sim, pid: PidId, path: &str) -> Result<(), Errn
     Ok(())
 }
 
-/// The last name and the last open file of an inode are gone.
+/// Drops an inode whose last name and last open file are gone.
 pub(crate) async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
     use_cpu_to_free(sim, pid, inode, 0).await;
     wait_until_idle(sim, inode, 0).await;
@@ -264,7 +264,8 @@ pub(crate) async fn evict(sim: &Sim, pid: PidId, inode: InodeId) {
     }
 }
 
-/// Closes a file. Its inode and its mount are held until the filesystem is done with it: until then nobody unmounts it.
+/// Closes a file. The inode and its mount are held, and cannot be unmounted, until the filesystem is done with the
+/// inode.
 pub(crate) async fn close(sim: &Sim, pid: PidId, opened: Opened) {
     let Opened { inode, mount } = opened;
     let call = sim.w().costs.call;
@@ -284,7 +285,7 @@ pub(crate) async fn close(sim: &Sim, pid: PidId, opened: Opened) {
     leave_mount(sim, mount).await;
 }
 
-/// An open file, or an open that fails, no longer holds its mount. The last one shuts down a filesystem that has left the
+/// Releases the mount of a closed file or a failed open. The last release shuts down a filesystem that has left the
 /// tree, before the call returns: mntput leaves the rest to the task's work on its way back to the program.
 async fn leave_mount(sim: &Sim, mount: SbId) {
     let is_last = {
@@ -298,7 +299,7 @@ async fn leave_mount(sim: &Sim, mount: SbId) {
 }
 
 impl World {
-    /// Whether the last close of a file sends it out; it does so once after a truncation.
+    /// Whether the last close of a file flushes it: once after a truncation.
     fn flushes_at_close(&mut self, inode: InodeId) -> bool {
         let may_flush = self.sbs[self.inodes[inode].sb].flushes_on_close;
         let i = &mut self.inodes[inode];
@@ -308,7 +309,7 @@ impl World {
     }
 }
 
-/// Sends out what is dirty of a file, and waits for nothing (`filemap_flush`).
+/// Starts writing the dirty pages of a file without waiting (`filemap_flush`).
 pub(crate) async fn flush(sim: &Sim, inode: InodeId) {
     writepages(sim, inode, How::all(false)).await;
 }

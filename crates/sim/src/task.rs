@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Task copies: each thread's [`Program`] says what it does next, and a [`Hand`] does it with the simulated kernel. The
-//! worker in a guest does the same operations with system calls. The main thread of a task and each of its parallel
-//! branches is a hand with its own open files, choices and measures.
+//! Task copies: each thread's [`Program`] returns its next operation, and a [`Hand`] performs it on the simulated
+//! kernel. The worker in a guest performs the same operations with system calls. The main thread of a task and each
+//! of its parallel branches is a hand with its own open files, choices and measures.
 
 mod files;
 mod flights;
@@ -30,7 +30,7 @@ use std::rc::Rc;
 /// A step that failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// Where in the steps, as [`Program::place`] has it.
+    /// Its place in the steps, as [`Program::place`] returns it.
     place: String,
     why: String,
 }
@@ -53,12 +53,12 @@ impl From<&str> for Failed {
     }
 }
 
-/// What came of an operation; `None` if it is time to stop.
+/// Result of an operation; `None` if it is time to stop.
 type Outcome = Result<Option<Answer>, Failed>;
 
 const DONE: Outcome = Ok(Some(Answer::Done));
 
-/// A mount point, when its unmount was done, and what it came to.
+/// A mount point, the time at which its unmount ended, and its result.
 type Unmounted = (String, u64, Result<(), Refusal>);
 
 /// An open file.
@@ -74,14 +74,14 @@ struct Open {
 /// One thread of a task.
 pub(crate) struct Hand<'s> {
     pub(crate) sim: Sim,
-    /// Of its task copy among all.
+    /// Number of its task copy among all copies.
     number: usize,
     pub(crate) pid: PidId,
-    /// When everything stops.
+    /// Time at which the workload stops.
     pub(crate) end: Option<u64>,
     pub(crate) measures: Measures,
     program: Program<'s>,
-    /// Open files by the number that the program gave them.
+    /// Open files, by the number from the program.
     files: Vec<Option<Open>>,
     flights: Rc<RefCell<flights::Flights>>,
 }
@@ -110,7 +110,7 @@ impl<'s> Hand<'s> {
         self.end.is_some_and(|end| self.now() >= end)
     }
 
-    /// Sleeps until then; whether it is time to stop.
+    /// Sleeps until a time. Returns whether it is time to stop.
     async fn sleep_until(&self, at: u64) -> bool {
         let at = self.end.map_or(at, |end| at.min(end));
         self.sim.sleep_until(at, "a moment to come").await;
@@ -141,7 +141,7 @@ impl<'s> Hand<'s> {
     }
 
     async fn perform(&mut self, op: Op<'s>) -> Outcome {
-        // What works on files in a loop is woken more than anything else: without a box on the way.
+        // File operations in a loop are polled more than anything else, so they are not boxed.
         match op {
             Op::SleepUntil(at) => return Ok((!self.sleep_until(at.0).await).then_some(Answer::Done)),
             Op::Write { slot, offset, length } => self.write(slot, offset, length).await?,
@@ -158,7 +158,7 @@ impl<'s> Hand<'s> {
         DONE
     }
 
-    /// An operation that holds others, or is rare.
+    /// Performs an operation that contains others, or is rare.
     fn other<'a>(&'a mut self, op: Op<'s>) -> Pin<Box<dyn Future<Output = Outcome> + 'a>> {
         Box::pin(async move {
             match op {
@@ -197,7 +197,7 @@ impl<'s> Hand<'s> {
         })
     }
 
-    /// A step that is one operation.
+    /// Performs a step that is one operation.
     async fn plain(&mut self, step: &Step) -> Outcome {
         let at = self.now();
         match step {
@@ -258,7 +258,7 @@ impl<'s> Hand<'s> {
         DONE
     }
 
-    /// Takes a call into account that the kernel may have refused.
+    /// Records a call that the kernel may have refused.
     fn answered(
         &mut self,
         call: &'static str,
@@ -271,7 +271,7 @@ impl<'s> Hand<'s> {
         Ok(())
     }
 
-    /// A program that goes round takes some time, also where nothing of it does in the model.
+    /// A loop takes some time, even if no operation in it does in the model.
     async fn take_time_since(&self, before: u64) {
         let least = before.saturating_add(self.sim.w().costs.call);
         let short = least.saturating_sub(self.now());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a timer of the kernel goes off. Timers lie in a wheel whose levels are coarser the further off they are, and
-//! never move between them: one of 5 s is up to a quarter of a second late. Sleeps of programs are exact, as their
-//! timers are others. Mirrors calc_wheel_index of kernel/time/timer.c.
+//! Expiry of kernel timers. Timers lie in a wheel whose levels are coarser for later timers, and never move between
+//! levels: a timer of 5 s is up to a quarter of a second late. Sleeps of programs are exact, as they use
+//! high-resolution timers. Mirrors calc_wheel_index of kernel/time/timer.c.
 
 use crate::world::World;
 
-/// The kernel counts jiffies from so many seconds before 32 bits overflow on: where its seconds and timers end depends
-/// on it.
+/// Jiffies start this many seconds before 32 bits overflow. The ends of the kernel's seconds and timers depend on
+/// it.
 const BEFORE_OVERFLOW: u64 = 300;
 
 /// The first jiffy (`INITIAL_JIFFIES`).
@@ -19,12 +19,12 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Timers of a level.
 const LVL_SIZE: u64 = 64;
-/// Each level is so many times coarser than the one below it: a shift.
+/// Shift by which each level is coarser than the one below it.
 const LVL_CLK_SHIFT: u32 = 3;
-/// The coarsest: hours.
+/// The coarsest level: hours.
 const LVL_DEPTH: u32 = 8;
 
-/// The jiffy at which a timer goes off that is set for so many jiffies from now on.
+/// The jiffy at which a timer expires that is set for `after` jiffies from now.
 fn goes_off(now: u64, after: u64) -> u64 {
     let level = (0..LVL_DEPTH).find(|level| after < (LVL_SIZE - 1) << (level * LVL_CLK_SHIFT)).unwrap_or(LVL_DEPTH);
     let shift = level * LVL_CLK_SHIFT;
@@ -42,16 +42,16 @@ fn moment(jiffy: u64, hz: u64) -> u64 {
 }
 
 impl World {
-    /// From now to the end of the second in which a time from now on lies, as the kernel counts seconds.
+    /// Time from now to the end of the second in which a later moment lies, as the kernel counts seconds.
     pub(crate) fn round_jiffies_up(&self, nanos: u64) -> u64 {
         let hz = self.build.hz();
-        // Of a second, how far the kernel's jiffies are ahead.
+        // Part of a second by which the kernel's jiffies are ahead.
         let ahead = initial_jiffies(hz) % hz * (1_000_000_000 / hz);
         let at = self.uptime.saturating_add(self.now).saturating_add(ahead).saturating_add(nanos);
         nanos.saturating_add(1_000_000_000 - at % 1_000_000_000)
     }
 
-    /// The moment at which a timer goes off that is set for a time from now on.
+    /// Time at which a timer expires that is set for `nanos` from now.
     pub(crate) fn timer(&self, nanos: u64) -> u64 {
         if !self.behaviour.timers.coarse_wheel {
             return self.now.saturating_add(nanos);

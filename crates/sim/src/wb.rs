@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 pub(crate) struct Domain {
     /// Smoothed hard limit, pages.
     pub(crate) dirty_limit: u64,
-    /// When it was last updated, jiffies.
+    /// Jiffies of its last update.
     pub(crate) dirty_limit_at: u64,
     pub(crate) completions: FpropGlobal,
 }
@@ -41,28 +41,28 @@ pub(crate) struct Bdi {
     pub(crate) read_ahead: u64,
     /// Sum of the average bandwidths of its wbs that have dirty inodes.
     pub(crate) tot_write_bandwidth: u64,
-    /// When a dirtier last slept for it.
+    /// Time at which a dirtier last slept for it.
     pub(crate) last_sleep: u64,
-    /// Has all of it written in laptop mode.
+    /// Timer that has all of it written in laptop mode.
     pub(crate) laptop_mode_wb_timer: Alarm,
     /// Held while inodes are switched or all of a superblock is synced.
     pub(crate) switch_lock: Lock,
 }
 
-/// A lock whose holder is not named; those who want it wait in turn.
+/// A lock. It does not record its holder; processes that want it wait in order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     pub(crate) is_held: bool,
-    /// The process that has it next, whoever else wants it: it has waited too long.
+    /// The process that gets the lock next, before all others, because it has waited too long.
     pub(crate) handoff: Option<u32>,
-    /// Those who share it; those among them who have yet to find out; those who wait to share it.
+    /// Readers; those of them that were granted the lock but have not run since; processes that wait to be readers.
     pub(crate) readers: u32,
     pub(crate) granted: u32,
     pub(crate) sharing: u32,
     pub(crate) waiters: Waiters,
 }
 
-/// Why something is written.
+/// Reason for which pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Background,
@@ -78,15 +78,15 @@ pub(crate) enum Reason {
 pub(crate) struct Work {
     /// Only inodes of this superblock.
     pub(crate) sb: Option<SbId>,
-    /// Data integrity: every page that is dirty now, and waited for.
+    /// Data integrity: writes every page that is dirty now and waits for it.
     pub(crate) is_sync: bool,
     /// Only pages that are dirty at its start.
     pub(crate) is_tagged: bool,
-    /// Part of a sync of everything, which waits by itself.
+    /// Part of a sync of everything, which does the waiting itself.
     pub(crate) for_sync: bool,
     pub(crate) nr_pages: u64,
     pub(crate) reason: Reason,
-    /// Whoever waits for it.
+    /// Completion cell that a task waits for.
     pub(crate) done: Option<u32>,
     /// The memcg and slot of a foreign flush.
     pub(crate) foreign: Option<(CgId, WbId)>,
@@ -106,12 +106,12 @@ pub(crate) struct Wb {
     pub(crate) writeback: u64,
     pub(crate) dirtied: u64,
     pub(crate) written: u64,
-    /// What the CPUs hold back of these four, on large machines.
+    /// Per-CPU parts of these four counters that are not in the totals yet, on large machines.
     pub(crate) held: Option<Box<Held>>,
     pub(crate) conserved: Conserved,
     pub(crate) bandwidth: WriteBandwidth,
     pub(crate) ratelimit: DirtyRatelimit,
-    /// Jiffies of the last estimate, and the counters then.
+    /// Jiffies of the last estimate, and the counters at that time.
     pub(crate) bw_stamp: u64,
     pub(crate) dirtied_stamp: u64,
     pub(crate) written_stamp: u64,
@@ -123,10 +123,10 @@ pub(crate) struct Wb {
     pub(crate) has_dirty_io: bool,
     pub(crate) start_all: Option<Reason>,
     pub(crate) work: VecDeque<Work>,
-    /// When the flusher is due, and its ticket while it sleeps.
+    /// Time at which the flusher is due, and its ticket while it sleeps.
     pub(crate) due: Option<u64>,
     pub(crate) flusher: Option<Ticket>,
-    /// Wakes it when it is due.
+    /// Timer that wakes the flusher when it is due.
     pub(crate) alarm: Alarm,
     /// Jiffies of the last pass over old data.
     pub(crate) last_old_flush: u64,
@@ -134,7 +134,7 @@ pub(crate) struct Wb {
     pub(crate) writeback_inodes: u64,
     pub(crate) last_sleep: u64,
     pub(crate) is_dying: bool,
-    /// When bandwidth is to be estimated once more after the last completion.
+    /// Whether bandwidth is to be estimated once more after the last completion.
     pub(crate) bw_due: bool,
 }
 
@@ -161,13 +161,13 @@ impl Wb {
 }
 
 impl World {
-    /// The wb of a memcg on a bdi, where there is one.
+    /// Returns the wb of a memcg on a bdi, if there is one.
     pub(crate) fn wb_find(&self, bdi: BdiId, memcg: CgId) -> Option<WbId> {
         let wbs = &self.cgroups[memcg].wbs;
         wbs.binary_search_by_key(&bdi, |(of, _)| *of).ok().map(|at| wbs[at].1)
     }
 
-    /// The wb of a memcg on a bdi, made where there is none.
+    /// Returns the wb of a memcg on a bdi, and creates it if needed.
     pub(crate) fn wb_get(&mut self, bdi: BdiId, memcg: CgId) -> WbId {
         let memcg = if self.unified { memcg } else { CgId::ROOT };
         if let Some(wb) = self.wb_find(bdi, memcg) {
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// The same, without a word to the wb; which that is, if the inode was on a list.
+    /// Takes an inode off its list without updating the wb's dirty state. Returns the wb, if the inode was on a list.
     fn unlink(&mut self, inode: InodeId) -> Option<WbId> {
         let i = &mut self.inodes[inode];
         let (name, wb) = (i.list.take()?, i.wb?);
@@ -277,7 +277,7 @@ impl World {
         Some(wb)
     }
 
-    /// Puts an inode at the newest end of a list of its wb, off the one it was on.
+    /// Moves an inode to the newest end of a list of its wb.
     pub(crate) fn list_add(&mut self, inode: InodeId, name: ListName) {
         let Some(wb) = self.inodes[inode].wb else { return };
         self.unlink(inode);
@@ -299,7 +299,7 @@ impl World {
         let Some(wb) = self.inodes[inode].wb else { return };
         let when = self.inodes[inode].dirtied_when;
         self.list_add(inode, ListName::Dirty);
-        // What is newer goes behind it again.
+        // Newer inodes go behind it again.
         let mut next = None;
         let mut before = self.inodes[inode].prev;
         while let Some(newer) = before.filter(|other| self.inodes[*other].dirtied_when > when) {
@@ -317,7 +317,7 @@ impl World {
         }
     }
 
-    /// Keeps the flag and the bdi's sum of bandwidths up to date.
+    /// Updates `has_dirty_io` and the bdi's sum of bandwidths.
     fn wb_dirty_io(&mut self, wb: WbId) {
         let w = &mut self.wbs[wb];
         let has = w.b_dirty.len + w.b_io.len + w.b_more_io.len > 0;
@@ -343,7 +343,7 @@ impl World {
         WbShare { numerator, denominator, min_ratio, max_ratio, min_ratio_sum, strictlimit }
     }
 
-    /// The share in its memcg's domain of a wb that has a share in the machine's.
+    /// Share of a wb in its memcg's domain; `share` is its share in the machine's domain.
     pub(crate) fn memcg_share(&self, wb: WbId, share: WbShare) -> WbShare {
         let w = &self.wbs[wb];
         let domain = &self.cgroups[w.memcg].domain.completions;
@@ -351,7 +351,7 @@ impl World {
         WbShare { numerator, denominator, ..share }
     }
 
-    /// Counts pages of a wb that finished writeback, in folios of a size.
+    /// Counts pages of a wb that finished writeback, in folios of a given size.
     pub(crate) fn wb_complete(&mut self, wb: WbId, pages: u64, folio: u64) {
         self.wb_stat_mod(wb, WbStat::Written, pages.cast_signed(), folio, None);
         let now = self.jiffies();
@@ -367,7 +367,7 @@ impl World {
         }
     }
 
-    /// The next estimate of bandwidth, and the sum over the bdi.
+    /// Computes the next estimate of bandwidth, and updates the sum over the bdi.
     pub(crate) fn wb_update_write_bandwidth(&mut self, wb: WbId, elapsed: u64, written: u64) {
         let build = self.build;
         let w = &mut self.wbs[wb];
@@ -383,7 +383,7 @@ impl World {
     /// Estimates without a throttled task: at the end of writing an inode, and after completions (5.15).
     pub(crate) fn wb_update_bandwidth(&mut self, wb: WbId) {
         let elapsed = self.jiffies().saturating_sub(self.wbs[wb].bw_stamp);
-        // Mostly it was done a moment ago.
+        // The last estimate is mostly recent enough.
         if elapsed >= self.build.bandwidth_interval() {
             self.wb_update_bandwidth_after(wb, elapsed);
         }
@@ -398,7 +398,7 @@ impl World {
         self.wb_update_write_bandwidth(wb, elapsed.max(1), written);
     }
 
-    /// At the start of writing: idle time is no time of low bandwidth (5.15).
+    /// At the start of writing: idle time must not count as time of low bandwidth (5.15).
     pub(crate) fn wb_bandwidth_start(&mut self, wb: WbId) {
         let now = self.jiffies();
         let w = &self.wbs[wb];

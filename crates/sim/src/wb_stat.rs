@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the CPUs of a large machine hold back of a wb's counters: each CPU keeps changes to itself until they make a batch,
-//! and a reader that does not add up all CPUs misses them. The model keeps the exact counts; here is the difference.
-//! Machines of up to [`EXACT_CPUS`] have none. Mirrors wb_stat_mod, wb_stat and wb_stat_sum (include/linux/backing-dev.h).
+//! Per-CPU deltas of a wb's counters on a large machine. Each CPU keeps changes to itself until they make a batch,
+//! and a reader that does not add up all CPUs misses them. The model keeps the exact counts; this module keeps the
+//! difference. Machines of up to [`EXACT_CPUS`] have none. Mirrors wb_stat_mod, wb_stat and wb_stat_sum
+//! (include/linux/backing-dev.h).
 
 use crate::arena::WbId;
 use crate::world::World;
@@ -22,18 +23,18 @@ pub(crate) enum WbStat {
 
 const STATS: usize = 4;
 
-/// What each CPU holds back of each counter of one wb, pages, and the sums over the CPUs.
+/// Deltas of each counter of one wb on each CPU, pages, and their sums over the CPUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     cpus: Vec<[i32; STATS]>,
     sums: [i64; STATS],
     batch: i64,
-    /// CPU that the flusher of the wb runs on.
+    /// CPU on which the flusher of the wb runs.
     flusher: usize,
 }
 
 impl Held {
-    /// Of a machine where counters are not exact.
+    /// Creates the deltas of a machine whose counters are not exact.
     pub(crate) fn on(build: Build) -> Option<Box<Held>> {
         let cpus = build.cpus_possible;
         let count = usize::try_from(cpus).unwrap_or(1);
@@ -42,7 +43,7 @@ impl Held {
         (cpus > EXACT_CPUS).then(|| Box::new(held()))
     }
 
-    /// Counts a change of a counter that comes folio by folio, on a CPU.
+    /// Counts a change of a counter on a CPU, in steps of a folio.
     fn add(&mut self, stat: WbStat, cpu: usize, pages: i64, folio: u64) {
         if pages == 0 {
             return;
@@ -56,15 +57,15 @@ impl Held {
         *held = i32::try_from(now).unwrap_or(0);
     }
 
-    /// What a reader sees who does not add up all CPUs.
+    /// Returns a counter as read without adding up all CPUs.
     fn read(&self, stat: WbStat, exact: u64) -> u64 {
         let exact = i64::try_from(exact).unwrap_or(i64::MAX);
         u64::try_from(exact - self.sums[stat as usize]).unwrap_or(0)
     }
 }
 
-/// What a CPU holds that held `held` and counts `pages` more, in steps of a folio: it folds what it holds once that is a
-/// batch or more.
+/// Delta of a CPU that held `held` and counts `pages` more, in steps of a folio. It folds the delta into the total
+/// once that is a batch or more.
 fn after(held: i64, pages: i64, folio: i64, batch: i64) -> i64 {
     let folio = folio.clamp(1, pages.max(1));
     let (steps, last) = (pages / folio, pages % folio);
@@ -78,7 +79,7 @@ fn after(held: i64, pages: i64, folio: i64, batch: i64) -> i64 {
 }
 
 impl World {
-    /// Counts a change of a counter of a wb on a CPU; without one on that of its flusher.
+    /// Counts a change of a wb's counter on a CPU, by default that of its flusher.
     #[inline]
     pub(crate) fn wb_stat_mod(&mut self, wb: WbId, stat: WbStat, pages: i64, folio: u64, cpu: Option<usize>) {
         if let Some(held) = &mut self.wbs[wb].held {
@@ -87,7 +88,7 @@ impl World {
         }
     }
 
-    /// The flusher of a wb wakes up on a CPU, whichever is idle.
+    /// Moves the flusher of a wb to a random CPU when it wakes up, as any may be idle.
     pub(crate) fn wb_place_flusher(&mut self, wb: WbId) {
         let World { wbs, placement, cpus, .. } = self;
         if let Some(held) = &mut wbs[wb].held {
@@ -95,7 +96,7 @@ impl World {
         }
     }
 
-    /// A counter of a wb as it is read without adding up all CPUs (`wb_stat`).
+    /// A counter of a wb, read without adding up all CPUs (`wb_stat`).
     pub(crate) fn wb_stat(&self, wb: WbId, stat: WbStat) -> u64 {
         let w = &self.wbs[wb];
         let exact = match stat {
@@ -107,7 +108,8 @@ impl World {
         w.held.as_ref().map_or(exact, |held| held.read(stat, exact))
     }
 
-    /// Dirty pages of a wb that may be written, as the kernel counts them against a threshold: exactly where that is small.
+    /// Dirty pages of a wb that may be written, as the kernel counts them against a threshold: exactly if that is
+    /// small.
     pub(crate) fn wb_reclaimable(&self, wb: WbId, thresh: u64) -> u64 {
         match wb_dirty_is_exact(thresh, self.build.wb_stat_error()) {
             true => self.wbs[wb].reclaimable,
@@ -125,7 +127,7 @@ impl World {
     }
 }
 
-/// Where flushers wake up: by the seed of the scenario.
+/// Random CPUs on which flushers wake up, by the seed of the scenario.
 pub(crate) fn placement(seed: u64) -> Random {
     Random::new(seed ^ 0x7762_5f73_7461_7400)
 }

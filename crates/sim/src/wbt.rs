@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writeback throttling: how many buffered writes may be in a device's queue at once, stepped up and down
-//! by what reads and writes took within a window. Mirrors block/blk-wbt.c and block/blk-rq-qos.c.
+//! Writeback throttling: the number of buffered writes that may be in a device's queue at once. It is stepped up
+//! and down by the latencies of reads and writes within a window. Mirrors block/blk-wbt.c and block/blk-rq-qos.c.
 
 use crate::arena::BlockId;
 use crate::block::{Class, Request, Way};
@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 /// Length of a window: 100 ms.
 const WINDOW: u64 = 100_000_000;
-/// Windows without knowledge before the scale goes back.
+/// Windows of unknown latency (without writes) before the scale moves back by one step.
 const UNKNOWN_MAX: u32 = 5;
-/// Least writes of a window that say something.
+/// Fewest writes of a window that make its latencies count.
 const WRITES_MIN: u32 = 3;
 /// A dirtier that slept this recently makes writeback urgent: 1 s.
 const RECENT: u64 = 1_000_000_000;
@@ -29,13 +29,13 @@ struct Limits {
 /// The state of one queue.
 #[derive(Debug)]
 pub(crate) struct Wbt {
-    /// Latency that reads must keep, ns; 0 is off.
+    /// Latency that reads must keep, ns; 0 turns throttling off.
     pub(crate) target: u64,
     /// Whether writes complete in a volatile cache.
     write_cache: bool,
     depth: u32,
     scale: i32,
-    /// What follows from the scale.
+    /// Limits that follow from the scale.
     limits: Limits,
     in_flight: u32,
     unknown: u32,
@@ -45,9 +45,9 @@ pub(crate) struct Wbt {
     writes: u32,
     read_min: u64,
     last_exempt: u64,
-    /// When the read was issued that is watched until it is complete.
+    /// Issue time of the read that is tracked until it completes.
     read_issued: Option<u64>,
-    /// Who waits for a place, in turn.
+    /// Buffered writes that wait for a place, in order of arrival.
     waiters: VecDeque<(Ticket, Class)>,
 }
 
@@ -80,7 +80,7 @@ impl Wbt {
         self.scale < 0 && self.limits.max >= most(self.depth) || self.scale == 0 && self.depth <= 1
     }
 
-    /// A read is issued.
+    /// Counts a read that is issued.
     pub(crate) fn read_issue(&mut self, now: u64) {
         self.last_exempt = now;
         self.read_issued.get_or_insert(now);
@@ -110,22 +110,22 @@ fn calc_wb_limits(queue_depth: u32, scale: i32) -> Limits {
     Limits { max, normal, background }
 }
 
-/// Waits until a buffered write has a place in the queue that was not admitted at once.
+/// Waits until a buffered write that was not admitted at once has a place in the queue.
 pub(crate) async fn wait(sim: &Sim, device: BlockId, class: Class) {
     let ticket = sim.ticket("writeback throttling of a device (wbt)");
     sim.w().blocks[device].wbt.waiters.push_back((ticket, class));
-    // Woken only by who let it in.
+    // Woken only by the process that lets it in.
     io_schedule(sim, suspend()).await;
 }
 
 impl World {
-    /// Whether a request may enter the queue at once; who is a buffered write takes a place there.
+    /// Whether a request may enter the queue at once. A buffered write takes a place there.
     pub(crate) fn wbt_admits(&mut self, device: BlockId, request: &Request) -> bool {
         let wbt = &self.blocks[device].wbt;
         if wbt.target == 0 || !request.is_buffered_write() {
             return true;
         }
-        // Whoever comes queues behind those who wait.
+        // A new write queues behind those that wait.
         wbt.waiters.is_empty() && self.wbt_enter(device, request.class)
     }
 
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// A request is complete.
+    /// Counts a completed request, and lets in waiting writes.
     pub(crate) fn wbt_done(&mut self, device: BlockId, request: &Request, since: u64) {
         let now = self.now;
         if self.blocks[device].wbt.target == 0 {
@@ -169,7 +169,7 @@ impl World {
         let urgent = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
         let wbt = &self.blocks[device].wbt;
         let Limits { normal, background, .. } = wbt.limits;
-        // A volatile cache is let run dry before the next batch.
+        // A volatile cache is left to drain before the next batch.
         let limit = if wbt.write_cache && !urgent { 0 } else { normal };
         if wbt.in_flight > 0 && wbt.in_flight >= limit {
             return;
@@ -179,10 +179,10 @@ impl World {
         }
     }
 
-    /// Takes a place among the buffered writes of a queue, if there is one.
+    /// Takes a place among the buffered writes of a queue, if there is one. Returns whether it did.
     fn wbt_enter(&mut self, device: BlockId, class: Class) -> bool {
         let wbt = &self.blocks[device].wbt;
-        // Mostly whatever it is has a place.
+        // Mostly any class has a place.
         if wbt.in_flight >= wbt.limits.background && wbt.in_flight >= self.wbt_limit(device, class) {
             return false;
         }
@@ -197,7 +197,7 @@ impl World {
         true
     }
 
-    /// Lets in who waits, in turn, until the first that finds no place (`rq_qos_wake_function`).
+    /// Admits waiting writes in order, until the first that finds no place (`rq_qos_wake_function`).
     fn wbt_wake(&mut self, device: BlockId) {
         while let Some((ticket, class)) = self.blocks[device].wbt.waiters.front().copied() {
             if !self.wbt_enter(device, class) {
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// The end of a window.
+    /// Ends a window: adjusts the scale.
     pub(crate) fn wbt_window(&mut self, device: BlockId) {
         let now = self.now;
         let has_slept = self.wbt_dirty_sleep(device).is_some_and(|at| now.saturating_sub(at) < RECENT);
@@ -221,7 +221,7 @@ impl World {
             }
             wbt.unknown = 0;
         } else if wbt.writes >= 1 || wbt.in_flight > 0 || has_slept {
-            // Reads are fine, or there are writes only, under way at least (`LAT_UNKNOWN_WRITES`).
+            // Reads are fine, or there are only writes, at least in flight (`LAT_UNKNOWN_WRITES`).
             if !wbt.is_at_cap() {
                 wbt.scale -= 1;
             }
@@ -264,7 +264,7 @@ mod tests {
         check(256, -1, (31, 16, 8));
         check(256, -4, (192, 96, 48));
         check(256, 4, (1, 1, 1));
-        // A queue of one has no more to give.
+        // A queue of one cannot be raised further.
         check(1, 0, (2, 2, 1));
         check(1, -1, (2, 2, 1));
         check(1, 1, (1, 1, 1));
@@ -276,7 +276,7 @@ mod tests {
         wbt.read_issue(10_000_000);
         wbt.read_issue(90_000_000);
         assert!(!wbt.is_exceeded(100_000_000) && wbt.is_exceeded(110_000_001));
-        // With reads that are complete the shortest counts, where there were some writes.
+        // For completed reads the shortest one counts, if there were enough writes.
         wbt = Wbt { reads: 1, read_min: 3_000_000, writes: 2, read_issued: None, ..wbt };
         assert!(!wbt.is_exceeded(100_000_000));
         wbt.writes = 3;

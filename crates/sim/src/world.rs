@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole state of the simulated machine. Functions that change several parts of it at one moment are
-//! methods, each in the file of its topic; what takes time is a process (see `engine`).
+//! The whole state of the simulated machine. Functions that change several parts of it at one moment are methods,
+//! each in the file of its topic; anything that takes time is a process (see `engine`).
 
 use crate::arena::{Arena, BdiId, BlockId, CgId, InodeId, PidId, SbId, WbId};
 use crate::block::Block;
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
     pub(crate) laptop_mode: u64,
 }
 
-/// What a byte costs to copy, and a call to make.
+/// CPU time and speed of copies, calls and other work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     /// Bytes per second copied from a program into the page cache.
@@ -40,15 +40,15 @@ pub(crate) struct Costs {
     pub(crate) copy_out: u64,
     /// Nanoseconds of any system call.
     pub(crate) call: u64,
-    /// Programs of a machine that is slower than assumed do not begin at one moment: at most so many nanoseconds late.
+    /// On a machine slower than assumed, programs do not start at the same moment: at most this many nanoseconds late.
     pub(crate) start: u64,
     /// Nanoseconds of making a file, besides the call.
     pub(crate) create: u64,
-    /// Nanoseconds of handing a device a request that is waited for, its interrupt, and waking up.
+    /// Nanoseconds of submitting a request that is waited for, its interrupt, and waking up.
     pub(crate) request: u64,
-    /// Nanoseconds of finding out where an extent goes and handing it to a device.
+    /// Nanoseconds of mapping an extent and submitting it to a device.
     pub(crate) map: u64,
-    /// Nanoseconds of making an extent readable after it was written.
+    /// Nanoseconds of converting an extent after it was written.
     pub(crate) convert: u64,
     /// Nanoseconds of sending a folio of one page to a device.
     pub(crate) page: u64,
@@ -57,22 +57,22 @@ pub(crate) struct Costs {
     pub(crate) switch_folio: u64,
     /// Nanoseconds of one step along a list, which is a cache miss: an estimate.
     pub(crate) list_step: u64,
-    /// Nanoseconds of a look at an inode that has been prepared for switching, which mostly is in a cache: 20,000 inodes
-    /// on 6.1.176 took 0.2 s on an emulated CPU, which is ten to thirty times slower.
+    /// Nanoseconds of checking an inode that has been prepared for switching, which mostly is in a cache: 20,000
+    /// inodes on 6.1.176 took 0.2 s on an emulated CPU, which is ten to thirty times slower.
     pub(crate) list_visit: u64,
     /// Nanoseconds of evicting one clean folio: an estimate.
     pub(crate) evict: u64,
     /// Nanoseconds of a write-protection fault.
     pub(crate) fault: u64,
-    /// How many hundredths of the assumed CPU's time anything takes.
+    /// Time of CPU work, in percent of the assumed CPU's.
     pub(crate) percent: u64,
 }
 
-/// See the module.
+/// The whole state of the simulated machine.
 pub(crate) struct World {
-    /// Nanoseconds since it is looked at.
+    /// Nanoseconds since the recording began.
     pub(crate) now: u64,
-    /// How long its kernel ran before.
+    /// Time its kernel ran before the recording.
     pub(crate) uptime: u64,
     pub(crate) queue: Queue,
     pub(crate) kernel: KernelVersion,
@@ -80,9 +80,9 @@ pub(crate) struct World {
     pub(crate) build: Build,
     pub(crate) pauses: PauseArithmetic,
     pub(crate) cpus: u64,
-    /// Who runs on them.
+    /// Processes that run or wait for a CPU.
     pub(crate) cpu: crate::cpu::Cpus,
-    /// In whose name each process sleeps; those that are not here are the kernel's.
+    /// Task or thread on whose behalf each process sleeps; processes not listed are kernel threads.
     pub(crate) sleepers: Vec<crate::process::Sleeper>,
     /// Whether memory and io are on the unified hierarchy.
     pub(crate) unified: bool,
@@ -104,16 +104,16 @@ pub(crate) struct World {
     pub(crate) crypt_writes: crate::crypt::CryptWrites,
     /// The machine-wide domain.
     pub(crate) domain: Domain,
-    /// Its thresholds when they were last asked for.
+    /// Its thresholds when they were last computed.
     pub(crate) domain_limits: KnownLimits,
     pub(crate) ratelimit_pages: u64,
-    /// Pages dirtied on each CPU since somebody there last looked, and unpaid ones of tasks that exited.
+    /// Pages dirtied on each CPU since the last check there, and unpaid ones of tasks that exited.
     pub(crate) percpu: Vec<(u64, u64)>,
-    /// Inodes on the lists of all wbs that have something to be written.
+    /// Inodes with something to be written, on the lists of all wbs.
     pub(crate) dirty_inodes: u64,
-    /// Wbs whose flusher is to be started.
+    /// Wbs whose flusher has to be started.
     pub(crate) new_wbs: Vec<WbId>,
-    /// Workers of the block layer that are to be started.
+    /// Workers of the block layer that have to be started.
     pub(crate) new_workers: Vec<crate::block::Worker>,
     /// Devices by their names in the scenario.
     pub(crate) devices: BTreeMap<String, BlockId>,
@@ -125,9 +125,9 @@ pub(crate) struct World {
     /// Live cgroups by path without a leading slash.
     pub(crate) cgroup_paths: BTreeMap<String, CgId>,
     pub(crate) next_pid: u32,
-    /// Where flushers wake up, on machines where that matters.
+    /// Random choice of the CPUs on which flushers wake up, on machines where that matters.
     pub(crate) placement: Random,
-    /// Memory throttling: who waits for reclaim to find something.
+    /// Copies in progress, for their speed; and tasks throttled until reclaim finds clean pages.
     pub(crate) copies: crate::copies::Copies,
     pub(crate) reclaim_waiters: Waiters,
 }
@@ -139,13 +139,13 @@ impl World {
     }
 
     pub(crate) fn jiffies_at(&self, nanos: u64) -> u64 {
-        // Seven days, which no run exceeds, at 1000 Hz are far from the end of what can be counted.
+        // Seven days, which no run exceeds, at 1000 Hz are far from the largest count.
         let passed = nanos.saturating_mul(self.build.hz()) / 1_000_000_000;
-        // A machine is not booted at 0: stamps of 0 mean never.
+        // A machine does not boot at 0: stamps of 0 mean never.
         passed.saturating_add(1000)
     }
 
-    /// The moment at which a sleep of some jiffies ends: with a tick, and after the whole of them.
+    /// Time at which a sleep of some jiffies ends: at a tick, after all of them have passed.
     pub(crate) fn after_jiffies(&self, jiffies: u64) -> u64 {
         let tick = 1_000_000_000 / self.build.hz();
         (self.now / tick + jiffies + 1).saturating_mul(tick)
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// When a dirtier last slept for a bdi of this device, as its queue sees it.
+    /// Time at which a dirtier last slept for a bdi of this device, as its queue sees it.
     pub(crate) fn wbt_dirty_sleep(&self, device: BlockId) -> Option<u64> {
         let bdi = &self.bdis[self.blocks[device].bdi?];
         let at = if self.behaviour.wbt.sees_cgroup_throttling { bdi.last_sleep } else { self.wbs[bdi.root].last_sleep };
@@ -174,7 +174,7 @@ impl World {
         self.memcg(self.pids[pid].cgroup)
     }
 
-    /// The memcg that stands for a cgroup: itself, or the nearest ancestor that has one.
+    /// The memcg of a cgroup: itself, or the nearest ancestor that has one.
     pub(crate) fn memcg(&self, cgroup: CgId) -> CgId {
         self.cgroups[cgroup].memcg
     }

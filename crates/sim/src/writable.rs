@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which pages of a file mappings may store into without a fault: a bit for each page. Stands for the page tables of
-//! all that have it mapped. Few pages are writable at once, as only dirty ones are: what they take is kept together.
+//! Pages of a file that mappings may store to without a fault: one bit per page. Stands for the page tables of all
+//! processes that map it. Only dirty pages are writable, so few are: only words with set bits are stored.
 
-/// See the module.
+/// Bitmap of the writable pages of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Writable {
-    /// Bits of 64 pages that have any, by number, in order.
+    /// Words of 64 pages with any bit set, each with its number, sorted.
     words: Vec<(u64, u64)>,
 }
 
 impl Writable {
-    /// Where the word of a page is, or would be.
+    /// Index of the word of a page, or the index to insert it at.
     fn word(&self, page: u64) -> Result<usize, usize> {
         self.words.binary_search_by_key(&(page / 64), |(number, _)| *number)
     }
@@ -27,7 +27,7 @@ impl Writable {
         }
     }
 
-    /// Takes away what a range has.
+    /// Clears the bits of a range.
     pub(crate) fn remove(&mut self, start: u64, len: u64) {
         if self.words.is_empty() || len == 0 {
             return;

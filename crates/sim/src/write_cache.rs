@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The write cache of a device: what it takes at the speed of its limits, it drains more slowly. A full one takes only what
-//! leaves it: the fast cells of an SSD, or the memory of a controller. A volatile one is drained by a flush, which waits.
+//! The write cache of a device: it accepts writes at the speed of the device's limits and drains more slowly. A
+//! full one accepts writes only as fast as it drains. Examples are the fast cells of an SSD and the memory of a
+//! controller. A flush drains a volatile one and waits for that.
 
 use crate::block::time_of;
 
@@ -22,7 +23,7 @@ impl WriteCache {
         WriteCache { size, drain: drain.max(1), is_volatile, held: 0, since: 0 }
     }
 
-    /// Brings it up to a moment, ns.
+    /// Advances its state to a moment, ns.
     fn advance(&mut self, now: u64) {
         let passed = u128::from(now.saturating_sub(self.since));
         let left = passed * u128::from(self.drain) / 1_000_000_000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing the dirty pages of one inode, by a flusher or by whoever calls fsync: which pages, in which
-//! requests, and what the filesystem does before and after. Mirrors write_cache_pages and the
-//! writepages of fs/ext4/inode.c and fs/iomap/buffered-io.c.
+//! Writing the dirty pages of one inode, by a flusher or by the caller of fsync: which pages, in which requests,
+//! and the work of the filesystem before and after. Mirrors write_cache_pages and the writepages of fs/ext4/inode.c
+//! and fs/iomap/buffered-io.c.
 
 use crate::arena::{BlockId, CgId, InodeId, SbId, WbId};
 use crate::block::{BIO_PAGES, Class, Done, Entry, Request, Way, device_page, enter};
@@ -13,31 +13,32 @@ use crate::world::{PAGE, World};
 use floodline_kernel::ForeignTally;
 use floodline_scenario::FsType;
 
-/// Blocks that ext4 maps at once.
+/// Most blocks that ext4 maps at once.
 const EXT4_EXTENT: u64 = 2048;
-/// Pages that other filesystems map at once: bounds the work between two looks at the rest.
+/// Most pages that other filesystems map at once. Bounds the work between two checks of the rest.
 const OTHER_EXTENT: u64 = 8192;
 
-/// How an inode is written.
+/// Mode of writing an inode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Waits for pages that are being written and are dirty again.
+    /// Waits for pages that are under writeback and dirty again.
     pub(crate) is_sync: bool,
-    /// Only pages that are dirty now.
+    /// Writes only pages that are dirty now.
     pub(crate) is_tagged: bool,
-    /// From where the last pass ended.
+    /// Starts where the last pass ended.
     pub(crate) is_cyclic: bool,
-    /// By a flusher, and not by a task that asks for it.
+    /// Called by a flusher, not by a task that requests the write.
     pub(crate) by_flusher: bool,
     /// Pages, or folios where the kernel counts those.
     pub(crate) nr_to_write: u64,
     pub(crate) class: Class,
-    /// Pages in the range `[from, to)` only.
+    /// Writes only pages in the range `[from, to)`.
     pub(crate) range: Option<(u64, u64)>,
 }
 
 impl How {
-    /// All of an inode that is dirty now, for somebody who asks for it; `is_sync` where they wait for it.
+    /// Writes all pages of an inode that are dirty now, for a task that requests it; `is_sync` if the task waits for
+    /// them.
     pub(crate) fn all(is_sync: bool) -> How {
         How {
             is_sync,
@@ -51,7 +52,7 @@ impl How {
     }
 }
 
-/// What was written.
+/// Amounts that were written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wrote {
     /// In the unit of `nr_to_write`.
@@ -63,21 +64,21 @@ pub(crate) struct Wrote {
 struct Pass {
     inode: InodeId,
     how: How,
-    /// What was dirty at its start, where nothing else is written.
+    /// Pages that were dirty at its start, if it writes only those.
     tagged: Option<std::vec::IntoIter<(u64, u64)>>,
-    /// Where the next run is looked for, and the end of the range that it is wanted in.
+    /// Start of the search for the next run, and the end of the range to search.
     at: u64,
     until: u64,
     in_folios: bool,
-    /// Whose bandwidth it estimates.
+    /// The wb whose bandwidth it estimates.
     estimates: Option<WbId>,
     tally: ForeignTally,
     wrote: Wrote,
 }
 
-/// What a pass does next.
+/// Next step of a pass.
 enum NextRun {
-    /// Waits for pages that are being written while they are dirty again.
+    /// Wait for pages that are under writeback and dirty again.
     Wait,
     Write(Sending),
     End,
@@ -137,41 +138,42 @@ pub(crate) async fn wait_writeback(sim: &Sim, inode: InodeId, start: u64, len: u
     }
 }
 
-/// A run of dirty pages that is being handed to a device, as much as the filesystem maps at once.
+/// A run of dirty pages that is being submitted to a device: at most what the filesystem maps at once.
 struct Sending {
     inode: InodeId,
     device: BlockId,
     class: Class,
     cgroup: CgId,
-    /// Where pages are looked for next, and the end of the run.
+    /// Start of the search for the next pages, and the end of the run.
     at: u64,
     end: u64,
-    /// Most pages of what is written as one, and of a request.
+    /// Most pages of an ioend, and of a request.
     in_ioend: u64,
     in_request: u64,
-    /// Whether its blocks are unwritten to the filesystem until they were converted.
+    /// Whether its blocks count as unwritten until they are converted.
     converts: bool,
-    /// Whose journal has to know of its blocks first.
+    /// The superblock whose journal has to record its blocks first.
     transaction: Option<SbId>,
-    /// Nanoseconds of finding out where it goes.
+    /// Nanoseconds of mapping its blocks.
     cost: u64,
-    /// What is written as one now, and where it ends.
+    /// The current ioend, and its end.
     ioend: Option<(u32, u64)>,
-    /// Pages under writeback that no request has yet: a folio may be larger than one.
+    /// Pages under writeback that are in no request yet: a folio may be larger than a request.
     page: u64,
     blocks: u64,
 }
 
 impl World {
-    /// The memcg of the thread that maps blocks of an inode: a flusher is a thread of the kernel, and a task that asks for
-    /// its file is mostly of the cgroup that the file belongs to.
+    /// The memcg of the thread that maps blocks of an inode. A flusher is a kernel thread; a task that requests the
+    /// write mostly belongs to the cgroup that owns the file.
     fn mapping_memcg(&self, inode: InodeId, how: &How) -> CgId {
         let wb = self.inodes[inode].wb.filter(|_| !how.by_flusher);
         wb.map_or(CgId::ROOT, |wb| self.wbs[wb].memcg)
     }
 
     fn begin_pass(&mut self, inode: InodeId, how: How) -> Pass {
-        // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers do.
+        // Since commit fee468fdf41c ("writeback: reliably update bandwidth estimation"), 5.15; before, only flushers
+        // estimate.
         let estimates = self.inodes[inode].wb.filter(|_| self.behaviour.arithmetic.bandwidth_skips_idle);
         if let Some(wb) = estimates {
             self.wb_bandwidth_start(wb);
@@ -207,7 +209,7 @@ impl World {
         self.finish_foreign(pass.inode, &pass.tally);
     }
 
-    /// What a pass writes next.
+    /// Returns the next step of a pass.
     fn next_run(&mut self, pass: &mut Pass) -> NextRun {
         if pass.tagged.is_some() {
             return self.next_tagged_run(pass);
@@ -245,7 +247,7 @@ impl World {
         }
     }
 
-    /// Begins with the next run of dirty pages.
+    /// Begins the next run of dirty pages.
     fn begin_run(&mut self, pass: &mut Pass, most: u64) -> Option<Sending> {
         let inode = pass.inode;
         let i = &self.inodes[inode];
@@ -254,10 +256,10 @@ impl World {
         let run = i.cache.next_dirty(pass.at, most.min(if is_ext4 { EXT4_EXTENT } else { OTHER_EXTENT }))?;
         let (folio, end) = (run.len / run.folios.max(1), run.start + run.len);
         let needs_blocks = end > i.allocated;
-        // The bios of ext4 never say that they are background writeback.
+        // The bios of ext4 are never marked as background writeback.
         let is_background = pass.how.class == Class::Background;
         let class = if is_ext4 && is_background { Class::Normal } else { pass.how.class };
-        // A bio of single pages has no more of them.
+        // A bio of single pages holds no more of them.
         let in_bio = if folio == 1 && is_ext4 { BIO_PAGES } else { u64::MAX };
         let sending = Sending {
             inode,
@@ -270,7 +272,7 @@ impl World {
             in_request: self.request_pages().min(in_bio),
             converts: needs_blocks && sb.has_unwritten,
             transaction: (needs_blocks && sb.journal.is_some()).then_some(i.sb),
-            // Half of it is per folio, half per page.
+            // Half of the cost is per folio, half per page.
             cost: self.costs.map + (run.folios + run.len) / 2 * self.costs.page,
             ioend: None,
             page: 0,
@@ -288,7 +290,7 @@ impl World {
         Some(sending)
     }
 
-    /// Hands the device what is left of a run, until a request has to wait.
+    /// Submits the rest of a run, until a request has to wait.
     fn send(&mut self, sending: &mut Sending) -> Option<(Request, Entry)> {
         while let Some(request) = self.next_request(sending) {
             if let Some(entry) = self.submit_now(sending.device, &request) {
@@ -298,7 +300,7 @@ impl World {
         None
     }
 
-    /// The next request for pages of a run, if any are left.
+    /// Returns the next request for pages of a run, if any are left.
     fn next_request(&mut self, sending: &mut Sending) -> Option<Request> {
         let ioend = loop {
             match sending.ioend {
@@ -322,11 +324,11 @@ impl World {
         Some(Request { way: Way::Write, at, bytes: some * PAGE, class, merged: 0, cgroup, done })
     }
 
-    /// Takes the next pages of a run under writeback, no more than a request has.
+    /// Takes the next pages of a run for writeback, at most as many as fit into a request.
     fn next_part(&mut self, sending: &mut Sending, ioend: u32, until: u64) {
         let cache = &self.inodes[sending.inode].cache;
         let next = cache.next_dirty(sending.at, (until - sending.at).min(sending.in_request));
-        // What is gone or clean by now is not written.
+        // Pages that are gone or clean by now are not written.
         let Some(part) = next.filter(|part| part.start < until) else {
             sending.at = until;
             return;
@@ -351,7 +353,7 @@ impl World {
         }
     }
 
-    /// The end of a pass over an inode: whose pages were most of it.
+    /// Ends a pass over an inode: decides which memcg owned most of its pages.
     fn finish_foreign(&mut self, inode: InodeId, tally: &ForeignTally) {
         let i = &self.inodes[inode];
         let Some(wb): Option<WbId> = i.wb.filter(|_| self.sbs[i.sb].has_cgroup_writeback) else { return };

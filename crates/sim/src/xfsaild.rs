@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What XFS's log holds is written to its place on the disk some time later, past the page cache: nothing of it is dirty
-//! memory, and only the device's own counters show it. Here that is every half minute, all of it (`xfs_log_worker`), and
-//! earlier once less than a quarter of the log is free. A task that finds no room in the log waits until it is written.
-//! Mirrors fs/xfs/xfs_trans_ail.c and xlog_grant_head_wait of fs/xfs/xfs_log.c in outline.
+//! Writes the metadata in XFS's log in place some time later, without the page cache: none of it is dirty memory,
+//! and only the device's own counters show the writes. Here that is every half minute, all of it
+//! (`xfs_log_worker`), and earlier once less than a quarter of the log is free. A task that finds no room in the
+//! log waits until it is written. Mirrors fs/xfs/xfs_trans_ail.c and xlog_grant_head_wait of fs/xfs/xfs_log.c in
+//! outline.
 
 use crate::arena::{CgId, SbId};
 use crate::block::{Class, Done, Request, Way, submit, submit_and_wait};
@@ -15,18 +16,18 @@ use crate::world::PAGE;
 /// Time between rounds of the worker (`xfs_syncd_centisecs`).
 pub(crate) const INTERVAL: u64 = 30_000_000_000;
 
-/// Part of the log that changes may take before they are written to it, and how many pages at most.
+/// Part of the log that changes may take before they are written to it, and the most pages.
 const CIL_PART: u64 = 8;
 const CIL_MOST: u64 = (32 << 20) / PAGE;
 
-/// Inodes in a cluster, which is written as one: 16 KiB of 512 bytes each (mkfs.xfs since 3.2.3).
+/// Inodes in a cluster, which is written in one piece: 16 KiB of 512 bytes each (mkfs.xfs since 3.2.3).
 const INODES_PER_CLUSTER: u64 = 32;
 const PAGES_PER_CLUSTER: u64 = 4;
 
-/// Where on its device metadata are, pages: beyond every inode's data.
+/// Place of metadata on the device, pages: beyond every inode's data.
 const METADATA: u64 = 1 << 49;
 
-/// The thread of a superblock.
+/// The AIL thread of a superblock.
 pub(crate) async fn xfsaild(sim: Sim, sb: SbId) {
     let Some(device) = sim.w().sbs[sb].device else { return };
     sim.w().sleeps_as(sim.current_process(), Sleeper::Other);
@@ -86,7 +87,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The room in a log, by its size in pages; one of `u64::MAX` is never full.
+    /// Creates the room of a log, by its size in pages; a log of `u64::MAX` never fills.
     pub(crate) fn of(capacity: u64) -> Room {
         Room { capacity, used: 0 }
     }
@@ -99,24 +100,24 @@ impl Room {
         self.used = self.used.saturating_sub(pages);
     }
 
-    /// Whether the worker writes before its time.
+    /// Whether the worker has to write before its interval ends.
     pub(crate) fn is_short(self) -> bool {
         self.used > self.capacity / 4 * 3
     }
 
-    /// Whether what tasks have changed since the last commit may not fit.
+    /// Whether changes since the last commit may not fit.
     pub(crate) fn is_lacking(self) -> bool {
         self.used > self.capacity - self.commit_pages()
     }
 
-    /// Pages of the log that one commit takes: tasks have it written when they have changed that much
+    /// Pages of the log that one commit takes. Tasks force the log when they have changed that much
     /// (`XLOG_CIL_SPACE_LIMIT`).
     pub(crate) fn commit_pages(self) -> u64 {
         (self.capacity / CIL_PART).min(CIL_MOST)
     }
 }
 
-/// What is written where, in pages: neighbours together, as far as a request goes.
+/// Places and lengths of the writes, in pages. Neighbours go into one request, up to `most` pages.
 fn writes(changed: &BlockSet, most: u64) -> Vec<(u64, u64)> {
     let mut writes: Vec<(u64, u64)> = Vec::new();
     for block in changed.iter() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arrays: which member a read goes to, and what each has in its queue; all counters adding up after every event.
+//! Arrays: the member that serves a read, and the requests in each member's queue. All counters add up after every
+//! event.
 
 mod machine;
 
@@ -60,7 +61,7 @@ fn an_array_reads_from_the_member_that_has_less_to_do() {
     let run = run_of(&scenario(MIRRORED), "6.12", |_| true);
     let [slow, fast, array] = read(&run);
     assert!(array >= 60 * 65_536 && fast > 10 * slow, "{slow} and {fast} of {array}");
-    // Behind what the slow one has to write it would take seconds.
+    // Behind the slow disk's writes it would take seconds.
     let longest = figure(&run, "reader.read.max_seconds");
     assert!(longest < 0.1, "{longest}");
 }
@@ -88,10 +89,10 @@ fn who_reads_on_stays_on_a_member() {
 #[test]
 fn a_member_of_an_array_throttles_writeback_as_a_disk_of_its_own_does() {
     let requests = requests_of(&scenario(MIRRORED), "6.12.117");
-    // 96 of 256 are for writeback that is not urgent; a read, a flush and a write of the journal may come on top.
+    // 96 of 256 are for writeback that is not urgent; a read, a flush and a write of the journal may be added.
     assert!(requests.iter().all(|[slow, fast, _]| *slow <= 99 && *fast <= 99), "{requests:?}");
     assert!(requests.iter().any(|[slow, ..]| *slow > 16), "{requests:?}");
-    // The fast one has done all of a batch before the slow one lets in the next.
+    // The fast disk has done all of a batch before the slow disk admits the next.
     assert!(requests.iter().any(|[slow, fast, array]| *slow > 2 && *fast == 0 && array >= slow), "{requests:?}");
 }
 
@@ -104,7 +105,7 @@ fn a_member_of_an_array_takes_no_more_than_its_queue_has() {
     assert!(requests.iter().any(|[slow, ..]| *slow == 4), "{requests:?}");
 }
 
-/// 400 MiB written and synced, then read by one reader past the page cache, on a device of four disks of 50 MB/s.
+/// 400 MiB written and synced, then read by one reader with direct I/O, on a device of four disks of 50 MB/s.
 fn stacked(backing: &str) -> Run {
     let disk = |name: char| {
         format!(
@@ -150,7 +151,7 @@ fn pairs_of_mirrors_write_twice_and_read_from_either() {
     assert!(disks[0] == disks[1] && disks[2] == disks[3] && disks[0] + disks[2] >= 400, "{disks:?}");
     let sync = figure(&run, "t.fsync.max_seconds");
     assert!((3.0..4.6).contains(&sync), "{sync} s");
-    // Eight reads of 1 MiB at a time keep all four busy: 200 MB/s. Two members would give half of that.
+    // Eight parallel reads of 1 MiB keep all four busy: 200 MB/s. Two members would give half of that.
     let rate = f64::from(8 << 20) / figure(&run, "t.read.p50_seconds");
     assert!((180e6..=202e6).contains(&rate), "{rate} bytes/s");
     let read: Vec<u64> = run.window.disks.values().map(|disk| disk.last.read.expect("known").0 >> 20).collect();
@@ -214,7 +215,7 @@ fn encryption_is_as_fast_as_the_cpus_and_the_disk() {
         let run = encrypted(&backing, cpus, "6.12");
         let took = figure(&run, "t.fsync.max_seconds");
         assert!(sync.contains(&took), "{rate} on {cpus} CPUs: {took} s");
-        // The disk and what is on it count each byte once.
+        // The disk and the device on it count each byte once.
         let disks = written(&run);
         assert!((100..=103).contains(&disks[0]) && disks[0] == disks[2] && disks[1] == 0, "{disks:?}");
     };
@@ -247,7 +248,7 @@ fn a_device_of_stacked_devices_is_a_device() {
         assert!(disks.len() == 4 && disks.iter().all(|disk| *disk == disks[0] && *disk >= 100), "{kernel}: {disks:?}");
         let sync = figure(&run, "t.fsync.max_seconds");
         assert!((1.9..2.5).contains(&sync), "{kernel}: {sync} s");
-        // Older kernels do not show what each wb has written.
+        // Older kernels do not report the pages written by each wb.
         let wbs = run.window.wbs.values().filter(|wb| wb.last.written.is_some_and(|size| size.0 > 1 << 20)).count();
         assert_eq!(wbs, usize::from(kernel != "6.1"), "{kernel}");
     }

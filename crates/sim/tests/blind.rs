@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blind set: machines whose scenarios were written before the rules were looked at, each with the truth beside it.
-//! One table shows, for each machine and kernel, what is the matter, what was found first, and false alarms. The known
-//! misses are in `blind/misses.txt`; a run that misses and is not listed fails the test, and so does a listed run that
-//! does not miss any more: the list only shrinks.
+//! The blind set: machines whose scenarios were written without regard to the rules, each with its true condition.
+//! One table shows, for each machine and kernel, the true condition, the first finding, and false alarms. The known
+//! misses are in `blind/misses.txt`. A run that misses and is not listed fails the test, and so does a listed run
+//! that no longer misses: the list only shrinks.
 
-// The table is what the test is for.
+// The table is the purpose of the test.
 #![allow(clippy::print_stdout)]
 
 use floodline_analysis::report::{Finding, Report, Severity};
@@ -96,18 +96,18 @@ fn variants() -> BTreeMap<(&'static str, String), Scenario> {
     SCENARIOS.iter().flat_map(of_file).collect()
 }
 
-/// Whether the machine is sick at all.
+/// Whether the machine is sick in any way.
 fn is_sick(expect: &Expect) -> bool {
     expect.found.as_ref().is_some_and(|found| !found.is_empty())
 }
 
-/// What is not right in the findings of a machine; empty where they are.
+/// Mistakes in the findings of a machine; empty if there are none.
 fn wrong(expect: &Expect, findings: &[Finding]) -> Vec<String> {
     let mut wrong = Vec::new();
     let found: Vec<&str> = expect.found.iter().flatten().map(String::as_str).collect();
     let place = |rule: &str| findings.iter().position(|finding| finding.rule == rule);
     if let Some(first) = found.first() {
-        // What harms nothing may be found as an info; a disease is worth a warning.
+        // A harmless condition may be found as an info; a disease needs a warning.
         let may_be_info = expect.quiet_from == Some(Severity::Warning);
         match place(first) {
             Some(0) if may_be_info || findings[0].severity >= Severity::Warning => {}
@@ -134,7 +134,7 @@ fn report(scenario: &Scenario, machine: &Machine) -> Report {
     let kernel: KernelVersion = machine.kernel.parse().expect("a version");
     let mut run = Run::default();
     let mut is_over = false;
-    // What the programs do before the clock starts, and after the end, is no part of the machine's life.
+    // Work before the clock starts, and after the end, does not belong to the machine's normal operation.
     let take = |record: Record| {
         if let Record::Event(event) = &record {
             match event.what {
@@ -216,7 +216,7 @@ fn every_machine_that_runs_on_real_kernels_is_one_of_the_set() {
         let [file, variant, kernel] = words[..] else { panic!("{line}") };
         let scenario = variants.iter().find(|((name, of), _)| *name == file && of == variant);
         let (_, scenario) = scenario.unwrap_or_else(|| panic!("no machine is called {line}"));
-        // A series, or the release of one that lacks a later fix.
+        // A kernel series, or a release of one that lacks a later fix.
         assert!(matches!(kernel.split('.').count(), 2 | 3) && kernel.parse::<KernelVersion>().is_ok(), "{line}");
         counts[usize::from(is_sick(&scenario.expect))] += 1;
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of a wb on machines with many CPUs: what readers see of them, and what the kernel adds up.
+//! Counters of a wb on machines with many CPUs: the values that readers get, and the exact sums of the kernel.
 
 mod machine;
 
 use floodline_record::record::Record;
 use machine::{figure, run_of, scenario};
 
-/// Dirty KiB of the machine, and of all wbs as their counters read, at some seconds of the run.
+/// Dirty KiB of the machine, and of all wbs by their counters, at some seconds of the run.
 fn dirty_at<const N: usize>(cpus: u64, seconds: [u64; N]) -> [(u64, u64); N] {
     let write = |file| format!("write = {{ file = \"/data/{file}\", block = \"4 KiB\", count = 55 }}");
     let task = |file| {
@@ -52,10 +52,10 @@ duration = "10s"
 #[test]
 fn cpus_of_a_large_machine_hold_back_what_makes_no_batch_and_small_shares_are_added_up() {
     let all = 64 * 55 * 4;
-    // A disk without a history has a share of nothing: what is dirty there goes after 5 s.
+    // A disk without a history has a share of zero: its dirty pages are written after 5 s.
     assert_eq!(dirty_at(16, [3, 8]), [(all, all), (0, 0)]);
     let [dirty, written] = dirty_at(64, [3, 8]);
     assert_eq!(dirty, (all, 0), "13.75 MiB are dirty, and the counter shows none");
-    // The counter is added up against a share of nothing: otherwise they would wait until they are 30 s old.
+    // With a share of zero the kernel adds up the counter: otherwise the pages would wait until they are 30 s old.
     assert_eq!(written.0, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a device can do at all: its limits each way and together, their credit, reads and writes that meet on it, and one
-//! reader beside several. Arrays and loop devices are in files of their own.
+//! Limits of devices: each way and together, their credit, reads and writes at the same time, and one reader
+//! besides several. Arrays and loop devices are in files of their own.
 
 mod machine;
 
@@ -74,7 +74,7 @@ fn what_a_device_does_for_readers_it_cannot_do_for_writers() {
         (figure(&both, "reader.read_bytes_per_second"), figure(&both, "writer.write.bytes_per_second"));
     let used = reads / 571e6 + writes / 540e6;
     assert!(used < 1.05 && reads > 50e6 && writes > 50e6, "{reads} read, {writes} written: {used}");
-    // Limits each way do not know of each other.
+    // The limits of each way are independent.
     let limits = "read_bandwidth = \"571 MB/s\"\nwrite_bandwidth = \"540 MB/s\"";
     let apart = run_for("5s", limits, &format!("{READER}{WRITER}"));
     let (reads, writes) =
@@ -116,13 +116,13 @@ fn limits_of_both_ways_together_hold_for_their_sum_and_are_exceeded_on_credit() 
     let both = run("bandwidth = \"100 MB/s\"", &format!("{reader}{writer}"));
     let sum = figure(&both, "read.read.bytes_per_second") + figure(&both, "write.write.bytes_per_second");
     assert!((95e6..103e6).contains(&sum), "{sum}");
-    // 300 requests a second, and 3000 in a bucket that is full at first.
+    // 300 requests a second, and 3000 in a bucket that starts full.
     let bucket = "iops = \"300 IO/s\"\nburst = \"10s\"\nread_iops = \"3000 IO/s\"\nwrite_bandwidth = \"1 GB/s\"";
     let reads = figure(&run(bucket, &direct("read", "", "4 KiB")), "read.read.count");
     assert!((8_500.0..9_100.0).contains(&reads), "20 s and 10 s of credit are 9000 requests: {reads}");
 }
 
-/// Figure of a writer of 200 blocks of 64 KiB, on a device of 50 MB/s.
+/// Returns a figure of a writer of 200 blocks of 64 KiB, on a device of 50 MB/s.
 fn of_writer(steps: &str, name: &str) -> f64 {
     let workload = format!("[workload.tasks.writer]\nsteps = [{steps}]\n");
     figure(&run("write_bandwidth = \"50 MB/s\"\nburst = \"0s\"", &workload), name)
@@ -209,7 +209,7 @@ fn each_request_under_way_makes_the_next_one_slower() {
     let flat = [1, 16].map(|depth| latency(depth, "latency = \"100us\""));
     let grows = [1, 16].map(|depth| latency(depth, device));
     assert!((grows[0] - flat[0]).abs() < 5.0, "{grows:?}, {flat:?}");
-    // Fifteen others are under way.
+    // Fifteen other requests are in flight.
     assert!((130.0..155.0).contains(&(grows[1] - flat[1])), "{grows:?}, {flat:?}");
 }
 
@@ -222,7 +222,7 @@ fn a_write_cache_fills_and_drains() {
         let run = run_for(&format!("{seconds}s"), device, &format!("[workload.tasks.t]\n{steps}\n"));
         figure(&run, "t.write.bytes_per_second") * f64::from(seconds) / 1e6
     };
-    // It fills at 400 MB/s, in 2.5 s; then 100 MB/s go on.
+    // It fills at 400 MB/s, in 2.5 s; then writes continue at 100 MB/s.
     let [two, ten] = [written(2), written(10)];
     assert!((960.0..1001.0).contains(&two), "{two} MB");
     assert!((1950.0..2010.0).contains(&ten), "{ten} MB");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers of evidence, computed a second time from the samples themselves: no window, no derived reading, none of the
-//! rules' own code. Each number of each finding of an incident is either computed here or named among those that come
-//! from the kernel's formulas, which golden vectors check.
+//! Computes the numbers of evidence a second time from the samples themselves: no window, no derived reading, none
+//! of the rules' own code. Each number of each finding of an incident is either computed here or listed among those
+//! that come from the kernel's formulas, which golden vectors check.
 
 use floodline_analysis::report::{Evidence, Finding, Report, Value};
 use floodline_analysis::run::Run;
@@ -22,11 +22,11 @@ const INCIDENTS: &[(&str, &str)] = &[
     (include_str!("../../../scenarios/inode-switch-storm.toml"), "incident"),
 ];
 
-/// How far a number of evidence may be off.
+/// Tolerance of a number of evidence.
 const WITHIN: f64 = 0.05;
 const PAGE: f64 = 4096.0;
 
-/// Numbers that the kernel's formulas make of settings and memory, and those that are no readings.
+/// Numbers that the kernel's formulas compute from settings and memory, and those that are not readings.
 const COMPUTED: &[&str] = &[
     "Cgroups with too small a budget",
     "Hard threshold of ",
@@ -45,21 +45,21 @@ const COMPUTED: &[&str] = &[
     "Filesystem cache",
 ];
 
-/// A run, as it was recorded.
+/// A recorded run.
 #[derive(Default)]
 struct Raw {
     entities: BTreeMap<EntityId, Entity>,
     samples: Vec<Sample>,
 }
 
-/// What a row has in a column; absent is zero.
+/// Value of a row in a column; absent is zero.
 type Column<R> = fn(&R) -> u64;
 
 fn seconds(from: &Sample, to: &Sample) -> f64 {
     (to.time.monotonic.0 - from.time.monotonic.0) as f64 / 1e9
 }
 
-/// The share of two numbers; zero where there is nothing to share.
+/// The share of one number in another; zero if the other is zero.
 fn over(part: f64, all: f64) -> f64 {
     if all > 0.0 { part / all } else { 0.0 }
 }
@@ -107,7 +107,7 @@ impl Raw {
     }
 
     fn labelled(&self, label: &str) -> (EntityId, &Entity) {
-        // What a process is credited with may be of children that it waited for.
+        // The I/O of a process may be that of its reaped children.
         let label = label.strip_prefix("children of ").unwrap_or(label);
         let found = self
             .entities
@@ -172,7 +172,7 @@ impl Raw {
         self.busy(at) >= 0.9 && self.queue(at) >= 2.0
     }
 
-    /// Intervals in which the disk was full of writes that took long.
+    /// Intervals in which the disk was full of slow writes.
     fn slow(&self) -> Vec<usize> {
         let reads = |at: usize| self.between(at, at + 1, |row| row.reads.unwrap_or_default().0);
         let read = |at: usize| self.between(at, at + 1, |row| row.read.unwrap_or_default().0);
@@ -189,7 +189,7 @@ impl Raw {
     }
 }
 
-/// The burst that a finding tells of: the first and the last of its samples, by its length and its rate.
+/// Returns the first and the last sample of the burst in a finding, by its length and its rate.
 fn burst(raw: &Raw, finding: &Finding) -> (usize, usize) {
     let told = |name: &str| finding.evidence.iter().find(|one| one.name == name).and_then(number);
     let length = told("Length of the burst").expect("a length");
@@ -202,7 +202,7 @@ fn burst(raw: &Raw, finding: &Finding) -> (usize, usize) {
     };
     let all = raw.intervals().flat_map(|from| (from + 1..raw.samples.len()).map(move |to| (from, to)));
     let found: Vec<(usize, usize)> = all.filter(|(from, to)| is_it(*from, *to)).collect();
-    // Of several that are as long and as fast, the one with the levels that the finding tells of.
+    // Of several bursts of this length and rate, the one with the levels in the finding.
     let level = |name: &str| told(name).unwrap_or(0.0);
     let levels = (level("Dirty before the burst"), level("Dirty after it"));
     let has_levels =
@@ -227,7 +227,7 @@ const DIRTIED: Column<ProcessRow> = |row| row.write_bytes.unwrap_or_default().0;
 const HANDED: Column<ProcessRow> = |row| row.wchar.unwrap_or_default().0;
 const FAULTS: Column<ProcessRow> = |row| row.minflt.unwrap_or_default().0;
 
-/// The number once more; `None` where this cannot compute it.
+/// Computes a number again; `None` if this code cannot compute it.
 fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
     let name = evidence.name.as_str();
     let after = |prefix: &str| name.strip_prefix(prefix);
@@ -254,7 +254,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "All disks wrote" => raw.written(0, last),
         "Mean write of vda" => over(raw.written(0, last), raw.writes(0, last)),
         "vda busy" | "Busiest disk, vda" if finding.rule != "overlay-umount-flush" => disk_busy(),
-        // Of the intervals with the wait: the most of one.
+        // Of the intervals with the wait, the largest value of one.
         "vda busy" => raw.intervals().map(|at| raw.busy(at)).fold(0.0, f64::max),
         "Length of the burst" | "Written during the burst" => {
             let (from, to) = burst(raw, finding);
@@ -304,7 +304,7 @@ fn again(raw: &Raw, finding: &Finding, evidence: &Evidence) -> Option<f64> {
         "All processes dirtied" => raw.processes(|_| true, DIRTIED),
         "Dirtied by none of them" => {
             let machine = raw.host_all(|row| row.nr_dirtied.unwrap_or_default().0) * PAGE;
-            // A difference of two large numbers: as far off as they may be.
+            // A difference of two large numbers: its error is up to theirs.
             let left = machine - raw.processes(|_| true, DIRTIED);
             return number(evidence).filter(|told| (told - left.max(0.0)).abs() <= WITHIN * machine);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found in simulated recordings of the incidents: first the condition that the scenario's `expect` names, on
-//! every kernel that has the disease, and nothing of it where it is cured or a kernel does not have it. The same rules
-//! answer for recordings of real kernels.
+//! Findings in simulated recordings of the incidents: first the condition that the scenario's `expect` names, on
+//! every kernel that has the disease, and no such finding where it is cured or a kernel does not have it. The same
+//! rules diagnose recordings of real kernels.
 
 use floodline_analysis::run::{Run, misses};
 use floodline_record::record::{Record, Sink};
@@ -11,7 +11,7 @@ use floodline_sim::{Options, simulate};
 
 const KERNELS: &[&str] = &["5.10.223", "6.1.192", "6.12.43", "6.12.117", "7.2.13"];
 
-/// The five incidents, each sick and cured, and machines that are well.
+/// The five incidents, each sick and cured, and healthy machines.
 const SCENARIOS: &[(&str, &[&str])] = &[
     (include_str!("../../../scenarios/starved-budget.toml"), &["incident-short", "remedy-short"]),
     (include_str!("../../../scenarios/dirty-cliff.toml"), &["incident-short", "remedy-short"]),
@@ -23,12 +23,12 @@ const SCENARIOS: &[(&str, &[&str])] = &[
     (include_str!("../../../scenarios/healthy-containers.toml"), &["default"]),
 ];
 
-/// What of the findings is not as the scenario expects: what is expected must be found, and first.
+/// Differences between findings and expectations: an expected finding must be found, and first.
 fn wrong(text: &str, variant: &str, kernel: &str) -> Vec<String> {
     let scenario = ScenarioFile::parse(text).expect("a scenario").variants.remove(variant).expect("a variant");
     let kernel: KernelVersion = kernel.parse().expect("a version");
     let mut expect = scenario.expect.on(kernel);
-    // How long things take depends on the CPU, which is not emulated here.
+    // Durations depend on the CPU, which is not emulated here.
     expect.figures.clear();
     let mut run = Run::expecting(&expect);
     let take = |record: Record| {
@@ -54,7 +54,7 @@ fn each_incident_is_named_first_where_it_is_and_nowhere_else() {
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
-/// Containers whose journals are on filesystems in files, as the first incident was published.
+/// Containers whose journals are on filesystems in files, as in the published first incident.
 const ON_LOOPS: &str = r#"
 name = "loops"
 summary = "Mapped journals on XFS on loop devices, with a byte threshold for the whole machine"
@@ -102,7 +102,7 @@ fn on_loop_devices_the_starved_budget_is_found_and_that_pages_are_dirty_twice() 
         wrong(&expect, "default", "6.12.117")
     };
     assert_eq!(found(ON_LOOPS), Vec::<String>::new());
-    // Past the page cache below, nothing is dirty twice; a limit of a container on the device changes nothing of it.
+    // With direct I/O below, no page is dirty twice; a limit of a container on the device does not change that.
     let direct = ON_LOOPS.replace("file = \"/host/image\"", "file = \"/host/image\", direct_io = true");
     let limit = "memory_max = \"128 MiB\"";
     let limited = direct.replace(limit, &format!("{limit}\nio_max.image = {{ write_bandwidth = \"20 MB/s\" }}"));

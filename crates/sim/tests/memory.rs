@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which pages of files memory keeps: what reading does to them, and what reclaim takes first; how fast it is copied to, and
-//! what others have of it. Limits of cgroups are in stacks.rs.
+//! File pages that memory keeps: effects of reads, the order of reclaim, the speed of copies, and the use by
+//! others. Limits of cgroups are in stacks.rs.
 
 mod machine;
 
@@ -58,19 +58,19 @@ fn a_file_that_is_read_on_and_on_drives_out_the_one_that_was_read_before() {
     let read_bytes = |steps: &str| {
         let run = run(steps, "6.12");
         assert_eq!(figure(&run, "reader.failures_count"), 0.0);
-        // From the start of the machine on: figures begin with the first sample.
+        // From the start of the machine: figures begin with the first sample.
         run.window.disks.values().map(|disk| disk.last.read.expect("known").0).sum::<u64>() >> 20
     };
     let before = read_bytes(&format!("{a}, {b}"));
     assert!((900..=910).contains(&before), "{before} MiB");
-    // Memory has room for one and a half of them: the older one goes, and the second read finds all of its own.
+    // Memory has room for one and a half of them: the older file is evicted, and the second read finds all of its own.
     assert_eq!(read_bytes(&format!("{a}, {b}, {b}")), before);
-    // What was read twice stays while something is read once.
+    // Pages read twice stay while other pages are read once.
     let kept = read_bytes(&format!("{a}, {a}, {b}, {b}, {a}"));
     assert!(kept <= before + 310, "{kept} MiB");
 }
 
-/// MB/s of programs that write at once on a machine with such keys.
+/// MB/s of programs that write at once on a machine with the given keys.
 fn writing(keys: &str, writers: u32, mib: u32) -> f64 {
     let text = format!(
         "name = \"copies\"\nsummary = \"programs that write at once\"\n[machine]\nmemory = \"8 GiB\"\ncpus = 8\n{keys}\n\

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What programs do with names, and what the kernel answers: directories, renames, mounts, unmounts, cgroups. The
-//! answers are those that the same steps get from a real kernel in a guest.
+//! Programs' calls on names, and the kernel's answers: directories, renames, mounts, unmounts, cgroups. The
+//! expected answers are those of a real kernel in a guest for the same steps.
 
 mod machine;
 
@@ -34,7 +34,7 @@ overlay = { lower = "/srv/lower", upper = "/srv/upper", work = "/srv/work" }
 [machine.cgroups."box/in"]
 "#;
 
-/// A run of some tasks on the machine, and the failure of the last that failed, or nothing.
+/// Runs some tasks on the machine. Returns the failure of the last task that failed, if any.
 fn tasks(tasks: &str) -> (Run, String) {
     let mut failed = None;
     let run = run_of(&scenario(&format!("{MACHINE}{tasks}")), "6.12", |record| {
@@ -46,7 +46,7 @@ fn tasks(tasks: &str) -> (Run, String) {
     (run, failed.unwrap_or_default().into())
 }
 
-/// The same of the steps of one task.
+/// Runs the steps of one task, and returns its failure, if any.
 fn run(steps: &[&str]) -> (Run, String) {
     tasks(&format!("[workload.tasks.one]\nsteps = [\n{}\n]\n", steps.join(",\n")))
 }
@@ -65,7 +65,7 @@ fn a_name_gets_the_answer_that_the_kernel_gives() {
     let remove = "{ remove_cgroup = { cgroup = \"box/in\" } }";
     let remove_above = "{ remove_cgroup = { cgroup = \"box\" } }";
     let rows: &[(&[&str], &str)] = &[
-        // Directories: made with those above them, and again.
+        // Directories: created with those above them, and created again.
         (&["{ mkdir = { path = \"/data/d/e\" } }", "{ mkdir = { path = \"/data/d/e\" } }"], ""),
         (&[WRITE, "{ mkdir = { path = \"/data/a\" } }"], "mkdir /data/a: File exists"),
         (&[WRITE, "{ mkdir = { path = \"/data/a/b\" } }"], "mkdir /data/a/b: Not a directory"),
@@ -104,7 +104,7 @@ fn a_name_gets_the_answer_that_the_kernel_gives() {
             &[WRITE, "{ mkdir = { path = \"/data/d\" } }", "{ rename = { from = \"/data/a\", to = \"/data/d\" } }"],
             "rename /data/a: Is a directory",
         ),
-        // The kernel looks for both directories first, then whether they are on one mount, then for the names.
+        // The kernel checks both directories first, then whether they are on one mount, then the names.
         (&["{ rename = { from = \"/data/no\", to = \"/srv/a\" } }"], "rename /data/no: Invalid cross-device link"),
         (&[WRITE, "{ rename = { from = \"/data/a\", to = \"/srv/no/a\" } }"], "No such file or directory"),
         (&[WRITE, WRITE_B, "{ rename = { from = \"/data/a\", to = \"/data/b/x\" } }"], "Not a directory"),
@@ -184,7 +184,7 @@ fn what_a_close_still_sends_out_keeps_its_filesystem_mounted() {
         ));
         failed
     };
-    // 100 MiB take 2 s; the last of them are in the queue of the device when the close returns.
+    // 100 MiB take 2 s; the last of them are in the queue of the device when close returns.
     let failed = umounted_after("200ms");
     assert!(failed.contains("umount /data: Device or resource busy"), "{failed:?}");
     assert_eq!(umounted_after("3s"), "");
@@ -197,7 +197,8 @@ const BIG: &str = "{ write = { file = \"/data/a\", block = \"1 MiB\", total = \"
 fn a_lazy_unmount_returns_at_once_and_the_last_close_writes() {
     let (_, failed) = run(&[UMOUNT_MERGED, BIG, UMOUNT]);
     assert!(failed.contains("Device or resource busy"), "{failed}");
-    // 50 MiB at 50 MB/s. The overlay below the mount point goes with it, and the open file can be written on.
+    // 50 MiB at 50 MB/s. The overlay below the mount point is unmounted with it, and the open file can still be
+    // written.
     let (run, failed) = run(&[BIG, LAZY, BIG, CLOSE, MOUNT, "{ umount = { point = \"/data\" } }"]);
     assert_eq!(failed, "");
     let [umount, close] = ["one.umount.p50_seconds", "one.close.max_seconds"].map(|name| figure(&run, name));
@@ -206,7 +207,8 @@ fn a_lazy_unmount_returns_at_once_and_the_last_close_writes() {
 
 #[test]
 fn an_open_that_fails_after_a_lazy_unmount_lets_the_filesystem_go() {
-    // An open takes some microseconds. In one of the runs the directory of the same name and the unmount come meanwhile.
+    // An open takes some microseconds. In one of the runs, the mkdir of the same name and the unmount happen
+    // meanwhile.
     for at in 0..10 {
         let (_, failed) = tasks(&format!(
             "[workload.tasks.open]\nsteps = [{{ write = {{ file = \"/data/a\", block = \"4 KiB\", total = \"4 KiB\" }} }}]\n\

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simulator against a measured run: three times read, compute and write of 20 GB on a host with 268 GB.
-//! Only copy speeds and device rates are fitted. The measurement is not in this repository: the folder
-//! that has `pipeline-20gb/` is named by `FLOODLINE_REFERENCE_DATA`. Without it the test is skipped.
+//! The simulator against a measured run: three times read, compute and write of 20 GB on a host with 268 GB. Only
+//! copy speeds and device rates are fitted. The measurement is not in this repository: `FLOODLINE_REFERENCE_DATA`
+//! names the folder that has `pipeline-20gb/`. Without it the test is skipped.
 #![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "reads reference data, prints how far off it is")]
 
 use floodline_record::record::{Event, Record, What};
@@ -85,5 +85,5 @@ fn phases_and_dirty_pages_are_those_measured() {
     assert!(series_error <= SERIES_ERROR_MAX, "{series_error}");
 }
 
-/// What the series may be off, as a share of the peak.
+/// Tolerance of the series, as a share of the peak.
 const SERIES_ERROR_MAX: f64 = 0.03;

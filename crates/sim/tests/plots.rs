@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of `docs/how-writeback-works.md`, drawn from runs of the model: dirty and written-back bytes over time, as SVG without
-//! anything but lines. The test holds the files of the repository against what is drawn; `FLOODLINE_DRAW=1` writes
-//! them anew.
+//! The plots of `docs/how-writeback-works.md`, drawn from runs of the model: dirty and written-back bytes over
+//! time, as SVG of lines only. The test compares the files of the repository with the drawings; `FLOODLINE_DRAW=1`
+//! writes them anew.
 
 #![expect(clippy::disallowed_methods, reason = "plots are files")]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observations of different lengths of one simulated machine. What a longer one finds, a shorter one may not see, but it
-//! must not rule it out. A plan that is given stays the same however long the machine is watched.
+//! Observations of different lengths of one simulated machine. A shorter one may miss a finding of a longer one,
+//! but it must not rule it out. A plan, once given, stays the same however long the machine is watched.
 
 use floodline_analysis::diagnose::diagnose;
 use floodline_analysis::report::{Report, Severity};
@@ -34,9 +34,9 @@ const SICK: &[Machine] = &[
 /// Rules whose disease comes and goes with the flusher.
 const PERIODIC: &[&str] = &["dirty-cliff", "dominant-writer", "fsync-behind-writeback"];
 
-/// Lengths, seconds: from the least that anybody watches to longer than any of the machines runs.
+/// Lengths, seconds: from the shortest observation allowed to longer than any of the machines runs.
 const LENGTHS: &[u64] = &[3, 6, 10, 15, 20, 30, 45, 60, 100];
-/// From here on, seconds, a plan does not change any more.
+/// Length in seconds from which a plan no longer changes.
 const SETTLED: u64 = 20;
 
 fn recording((text, variant, kernel): &Machine) -> Vec<Record> {
@@ -50,7 +50,7 @@ fn recording((text, variant, kernel): &Machine) -> Vec<Record> {
     records
 }
 
-/// What is said after so many seconds, from the moment on at which the programs began.
+/// Diagnosis after some seconds, counted from the start of the programs.
 fn after(records: &[Record], seconds: u64) -> Report {
     let mut window = Window::default();
     let mut end = None;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Absurd scenarios: what cannot be is refused with the rule that it breaks, by whoever knows the rule - the scenario's
-//! own check, or the simulator, which knows the kernel. Nothing of it panics, hangs or is silently something else.
+//! Absurd scenarios: an impossible setup is refused with the rule that it breaks, either by the scenario's own
+//! check or by the simulator, which models the kernel. None of them panics, hangs or silently runs something else.
 
 use floodline_record::record::{Event, Record, What};
 use floodline_scenario::ScenarioFile;
@@ -29,7 +29,7 @@ cgroup = "box"
 steps = [{ write = { file = "/data/a", block = "64 KiB", total = "1 MiB" } }, { fsync = { file = "/data/a" } }]
 "#;
 
-/// What is said of a scenario; nothing where it runs.
+/// Error of a scenario; none if it runs.
 fn run(text: &str, kernel: &str, mut take: impl FnMut(Record)) -> String {
     let scenario = match ScenarioFile::parse(text) {
         Ok(mut file) => file.variants.remove("default").expect("its variant"),
@@ -52,7 +52,7 @@ fn what_cannot_be_is_refused_with_its_rule() {
     let memory = "memory = \"256 MiB\"";
     let limit = "memory_max = \"32 MiB\"";
     let step = "{ fsync = { file = \"/data/a\" } }";
-    // Kernel, what is replaced by what, and what is said.
+    // Kernel, text to replace, its replacement, and the error.
     let rows = [
         ("6.12", "", "", ""),
         // Memory and CPUs.
@@ -100,7 +100,7 @@ fn what_cannot_be_is_refused_with_its_rule() {
             "sysctl.vm = { dirty_background_bytes = 9223372036854775807 }",
             "more than 2^32 - 1 pages (ERANGE)",
         ),
-        // Before the fix of the overflows, the kernel took these.
+        // Before the fix of the overflows, the kernel accepted these.
         ("5.10", settings, "sysctl.vm = { dirty_bytes = 9223372036854775807 }", ""),
         ("6.12", settings, "sysctl.vm = { dirty_bytes = 9223372036854775808 }", "sysctl"),
         ("6.12", settings, "sysctl.vm = { dirty_expire_centisecs = 99999999999 }", "it takes 0 to 2147483647"),
@@ -139,7 +139,7 @@ fn what_cannot_be_is_refused_with_its_rule() {
 
 #[test]
 fn a_program_that_gets_no_memory_fails_and_the_run_goes_on() {
-    // The kernel would kill it.
+    // The kernel would run the OOM killer.
     let text = SMALL.replace("memory_max = \"32 MiB\"", "memory_max = \"0 B\"");
     let mut failures = Vec::new();
     let outcome = run(&text, "6.12", |record| {
@@ -173,7 +173,7 @@ fn a_loop_of_steps_that_take_no_time_comes_to_its_end() {
 
 #[test]
 fn a_run_can_be_ended_while_a_single_program_does_things_that_take_no_time() {
-    // Between two samples there are a million rounds, and nobody else is due.
+    // Between two samples there are a million rounds, and no other process is due.
     let store = "{ mmap_store = { file = \"/data/m\", size = \"4 KiB\", pages = 1, rate = \"1000000000/s\" } }";
     let from = SMALL.find("steps = [").expect("steps") + "steps = ".len();
     let text = format!("{}[{store}]\n", &SMALL[..from]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scenarios of this repository in the simulator: what is expected of a variant on real kernels is what
-//! the model shows, without being told; the same seed makes the same recording, byte for byte, in strides or
-//! one event at a time; and all counters add up after every event.
+//! The scenarios of this repository in the simulator. The model meets the expectations of a variant on real kernels
+//! without special cases. The same seed makes the same recording, byte for byte, in strides or one event at a time.
+//! All counters add up after every event.
 
 use floodline_analysis::run::{Run, misses};
 use floodline_record::record::{Record, Sink};
@@ -46,7 +46,7 @@ fn check(text: &str, name: &str, kernel: &str) {
     assert!(misses.is_empty(), "{name} on {kernel}: {misses:?}");
 }
 
-/// What a simulated run does not meet of its scenario's expectations.
+/// Expectations of a scenario that a simulated run does not meet.
 fn unmet(text: &str, name: &str, kernel: &str) -> Vec<String> {
     let scenario = variant(text, name);
     let options = options(name, kernel);
@@ -103,8 +103,8 @@ fn unmounting_an_overlay_writes_out_its_upper_filesystem() {
 
 #[test]
 fn a_mounted_overlay_makes_the_flusher_of_its_upper_filesystem_look_around_once() {
-    // The interval is a minute, but was five seconds while the overlays were mounted, and a device without a history
-    // may hold nothing. Recordings of real kernels wrote 90 MiB then: a chunk of each of three files.
+    // The interval is a minute, but was five seconds while the overlays were mounted. A device without a history
+    // may hold no dirty pages. Recordings of real kernels wrote 90 MiB then: a chunk of each of three files.
     let scenario = variant(OVERLAY, "remedy");
     let found = Found { quiet: Some(Nanos(3 * Nanos::SECOND.0)), ..Found::default() };
     let mut run = Run::default();
@@ -117,8 +117,8 @@ fn a_mounted_overlay_makes_the_flusher_of_its_upper_filesystem_look_around_once(
 
 #[test]
 fn inodes_of_a_removed_cgroup_are_switched_at_the_price_of_the_kernel() {
-    // What is expected was measured on an emulated CPU, where a step along a list takes twice the model's time
-    // and more; a batch keeps a CPU here for up to 60 ms instead.
+    // The expectation was measured on an emulated CPU, where a step along a list takes at least twice the model's
+    // time; a batch keeps a CPU here for up to 60 ms instead.
     let burn = ["requests.burn.max_seconds is 0.0595, expected at least 0.2"];
     assert_eq!(unmet(SWITCH_STORM, "incident", "6.12.43"), burn);
     check(SWITCH_STORM, "incident", "6.1.176");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What equal programs get of one disk.
+//! Shares of equal programs on one disk.
 
 mod machine;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ends: room on a filesystem, and the time of a workload.
+//! Limits that end a workload: room on a filesystem, and time.
 
 mod machine;
 
@@ -29,7 +29,7 @@ steps = [{steps}]
     )
 }
 
-/// What the writer failed with, and MiB that were written to the device.
+/// The writer's error, and MiB written to the device.
 fn outcome(text: &str) -> (Vec<String>, f64) {
     let mut failures = Vec::new();
     let run = run_of(&scenario(text), "6.12", |record| {
@@ -66,7 +66,7 @@ fn a_filesystem_that_is_full_says_so() {
             assert!(failures.len() == 1 && failures[0].contains("No space left on device"), "{fs}: {failures:?}");
             assert!((200.0..256.0).contains(&written), "{fs} with a large log: {written} MiB");
         }
-        // What a file had is free after it, and what is written again takes no more.
+        // Blocks of a removed file are free again, and rewritten data takes no more.
         let unlink = "{ unlink = { file = \"/data/a\", files = 1 } }";
         let again = write("c", "900 MiB", ", size = \"300 MiB\"");
         let close = "{ close = { file = \"/data/a\" } }";
@@ -86,10 +86,10 @@ fn seconds(text: &str) -> f64 {
 fn a_run_ends_at_its_duration() {
     let slowest = "size = \"10 GiB\"\nwrite_bandwidth = \"1 B/s\"";
     let write = "{ write = { file = \"/data/a\", block = \"1 MiB\" } }";
-    // A pause can be interrupted, and the write that is under way ends where it is.
+    // A pause can be interrupted, and the write in progress ends early.
     let took = seconds(&text(slowest, "20s", write));
     assert!(took < 23.0, "{took} s");
-    // A wait for the device cannot: the run goes on for ten minutes, and then says who is left.
+    // A wait for the device cannot: the run goes on for ten minutes, and then reports the tasks that are left.
     let sync =
         text(slowest, "20s", "{ write = { file = \"/data/a\", count = 1 } }, { fsync = { file = \"/data/a\" } }");
     let took = seconds(&sync);
@@ -120,7 +120,7 @@ fn the_first_windows_of_a_readahead_have_small_folios() {
     assert_eq!(first("6.1", "8 KiB", "128 KiB"), 16_384.0);
     assert_eq!(first("6.1", "8 KiB", "8 KiB"), 4_096.0);
     assert_eq!(first("7.2", "128 KiB", "128 KiB"), 4_096.0);
-    // Later windows have folios as large as themselves, whatever the bdi's is.
+    // Later windows have folios as large as themselves, with any window of the bdi.
     for read_ahead in ["128 KiB", "16 KiB"] {
         let bytes = dirtied("6.12", read_ahead, "128 KiB", "count = 10");
         assert!(bytes >= 0.6 * 10.0 * 131_072.0, "{bytes} with {read_ahead}");
@@ -138,8 +138,8 @@ fn a_task_may_run_in_one_of_several_cgroups() {
 
 #[test]
 fn a_task_makes_room_in_a_log_that_is_full() {
-    // Every file is a transaction of its own, and the blocks of its inode hold the tail of the log until they are on their
-    // place, half a minute later.
+    // Every file is a transaction of its own. The blocks of its inode hold the tail of the log until they are
+    // written in place, half a minute later.
     let steps =
         "{ create_files = { file = \"/data/{n}\", files = 900, size = \"4 KiB\", fsync = true, rate = \"40/s\" } }";
     let disk = "size = \"10 GiB\"\nwrite_bandwidth = \"50 MB/s\"\nlatency = \"1ms\"";
@@ -166,7 +166,7 @@ fn tasks_wait_until_xfs_has_written_what_fills_its_log() {
             let Ok(()) = run.record(&record);
             Ok(())
         };
-        // A look at every inode after every event would take a minute.
+        // Checking every inode after every event would take a minute.
         let options = Options { checks_every_event: false, ..options("6.12") };
         simulate(&scenario, &options, take, |_| true).expect("it is simulated");
         (figure(&run, "writer.create.max_seconds") * 1e3, figure(&run, "devices.written_bytes") / 1e6)

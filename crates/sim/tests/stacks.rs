@@ -73,7 +73,7 @@ steps = [{ read = { file = "/data/b", block = "4 KiB", order = "random", count =
 steps = [{ write = { file = "/data/c", block = "1 MiB", total = "20 MiB" } }, { fsync = { file = "/data/c" } }]
 "#;
 
-/// A cgroup that reads a file twice, and another of the same parent that writes more than fits meanwhile.
+/// A cgroup that reads a file twice, and another of the same parent that meanwhile writes more than fits.
 const PROTECTED: &str = r#"
 name = "protected"
 summary = "One keeps its page cache while the other fills the parent"
@@ -138,7 +138,7 @@ fn a_buffered_loop_device_makes_dirty_twice_and_a_direct_one_does_not() {
 
 #[test]
 fn a_program_that_waits_for_a_loop_device_waits_for_the_disk() {
-    // The disk takes 50 MB/s, whatever the loop device takes.
+    // The disk takes 50 MB/s, at any speed of the loop device.
     let run = run(&scenario(LOOP), "6.12");
     assert!(figure(&run, "writer.finished_seconds") > 60.0 * 1.048 / 50.0 * 0.9);
 }
@@ -214,12 +214,12 @@ steps = [{steps}]
         assert!((from..to).contains(&took), "{steps} on {kernel}: {took} s");
     };
     let little = r#"{ anon = { size = "66 MiB" } }"#;
-    // 8 batches of 256 KiB, and the further it is over the longer each waits: up to 62 ms.
+    // 8 batches of 256 KiB. The further the cgroup is over, the longer each waits: up to 62 ms.
     check(little, "6.12", 0.1, 0.3);
     check(little, "5.10", 0.2, 0.6);
     check(little, "5.3", 0.0, 0.05);
     check(r#"{ anon = { size = "80 MiB" } }"#, "6.12", 60.0, 130.0);
-    // As many batches, page by page.
+    // The same number of batches, page by page.
     let written =
         r#"{ anon = { size = "64 MiB" } }, { write = { file = "/mem/a", block = "4 KiB", total = "2 MiB" } }"#;
     check(written, "6.12", 0.1, 0.3);
@@ -257,7 +257,8 @@ steps = [{ write = { file = "/data/b", block = "1 MiB", total = "180 MB" } }, { 
     assert!(figure(&ssd, "database.fdatasync.p50_seconds") < 0.002);
 }
 
-/// ext4 reserves journal credits for the conversion of what it writes: behind a slow cgroup few are left for the others.
+/// ext4 reserves journal credits for the conversion of written blocks: behind a slow cgroup few are left for the
+/// others.
 #[test]
 fn ext4_has_only_so_many_unwritten_extents_under_way() {
     let small_files = r#"
@@ -449,8 +450,8 @@ fn a_file_on_its_own_device_is_refused() {
 fn protected_memory_is_left_alone_as_long_as_there_is_other() {
     let read = |key: &str, value: &str| {
         let text = PROTECTED.replace("memory_low = \"0 B\"", &format!("{key} = \"{value}\""));
-        // Counts of 6.12 may be two seconds old: all that the greedy one has is dirty before anybody throttles it, and
-        // reclaim, which finds nothing else, takes what is only `memory.low`.
+        // Counts of 6.12 may be two seconds old: the greedy cgroup has only dirty pages before any of its tasks is
+        // throttled. Reclaim finds no other pages and takes those under `memory.low`.
         let run = run(&scenario(&text), "6.1");
         run.window.disks.values().map(|disk| disk.last.read.expect("known").0).sum::<u64>() >> 20
     };
@@ -458,7 +459,7 @@ fn protected_memory_is_left_alone_as_long_as_there_is_other() {
     for key in ["memory_low", "memory_min"] {
         assert!(read(key, "24 MiB") <= 21, "{key}: the file is read once: {} MiB", read(key, "24 MiB"));
     }
-    // Half of it is kept. To read the file again in order would push out what is about to be read.
+    // Half of it is kept. Reading the file again in order would evict the pages that are read next.
     let again = r#"{ read = { file = "/data/a", block = "1 MiB", total = "20 MiB" } },
 ]"#;
     let text = PROTECTED.replace("memory_low = \"0 B\"", "memory_low = \"10 MiB\"").replace(again, "]");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flusher, syncs, and inodes that change their wb: what the kernel does in which order, each on a machine of a
-//! few lines. What a whole incident looks like is in scenarios.rs.
+//! The flusher, syncs, and inodes that change their wb: the order of the kernel's actions, each on a machine of a
+//! few lines. Whole incidents are in scenarios.rs.
 
 mod machine;
 
@@ -39,7 +39,7 @@ fn run(kernel: &str, more: &str) -> Run {
     seen(kernel, more, u64::MAX)
 }
 
-/// The same as it is seen in so many seconds.
+/// Runs on a kernel, and observes some seconds of it.
 fn seen(kernel: &str, more: &str, seconds: u64) -> Run {
     let (mut begin, length) = (None, seconds.saturating_mul(Nanos::SECOND.0));
     run_of(&scenario(&format!("{MACHINE}{more}")), kernel, |record| match record {
@@ -81,7 +81,7 @@ fn time_stamps_are_written_when_they_are_old() {
         );
         run.window.wbs.values().filter_map(|wb| wb.last.b_dirty_time).map(|count| count.0).sum::<u64>()
     };
-    // The log is among them: its data have just been written, its stamp is as new as its latest line.
+    // The log is among them: its data has just been written, and its stamp is as new as its latest line.
     assert_eq!((left_after(43_200), left_after(10)), (20 + 1, 1));
 }
 
@@ -123,8 +123,9 @@ fn an_unmount_waits_until_inodes_are_switched() {
 
 #[test]
 fn after_a_sync_of_ext4_inodes_of_a_removed_cgroup_stay_until_another_is_removed() {
-    // The sync wrote the metadata past the flusher: the block device's inode is still on the list of the cgroup whose
-    // files they describe, and a wb that has an inode to write gives none away. The flusher finds it clean 30 s later.
+    // The sync wrote the metadata without the flusher. The block device's inode is still on the list of the cgroup
+    // whose files the metadata describes, and a wb with an inode to write gives none away. The flusher finds it
+    // clean 30 s later.
     let umount_after = |more: &str| {
         let run = run(
             "6.12",
@@ -154,7 +155,7 @@ fn a_syncfs_starts_the_commit_before_it_waits_for_data() {
     );
     let run = run("6.12", &format!("[workload.tasks.one]\nsteps = [{steps}]\n"));
     let data = f64::from(64 << 20) / 50e6;
-    // The log, or its flush, was waited for beside the data: what is left is three times the disk's 50 ms.
+    // The task waited for the log, or its flush, besides the data: the rest is three times the disk's 50 ms.
     let after = figure(&run, "one.syncfs.max_seconds") - data;
     assert!((0.1..0.18).contains(&after), "{after} s after the data");
 }
@@ -200,7 +201,7 @@ fn a_sync_goes_over_the_filesystem_below_each_overlay_once_more_before_5_8() {
         );
         figure(&run, "sync.sync.max_seconds")
     };
-    // What the writer dirtied meanwhile is written, too.
+    // Pages that the writer dirtied meanwhile are written, too.
     let (before, since) = (sync_on("5.7"), sync_on("5.10"));
     assert!(before > since + 0.3, "{before} s, {since} s");
 }
@@ -222,8 +223,8 @@ fn who_waits_long_for_the_lock_of_an_inode_has_it_next_since_5_3() {
     }
 }
 
-/// The flusher's chunk is an eighth of the smoothed limit at most, which is that of the memory that was there when the
-/// kernel booted until dirty_ratio or dirty_bytes change or somebody is throttled.
+/// The flusher's chunk is at most an eighth of the smoothed limit. That limit follows from the memory at boot until
+/// dirty_ratio or dirty_bytes change or a task is throttled.
 #[test]
 fn who_set_nothing_has_the_small_chunks_of_a_machine_that_boots() {
     let written_at_once = |settings: &str| {
@@ -237,7 +238,7 @@ fn who_set_nothing_has_the_small_chunks_of_a_machine_that_boots() {
     assert!(changed > 20e6, "chunks of 24 MiB: {changed}");
 }
 
-/// Pages are clean when all that was written as one is: a file of single pages, on a disk of 4 MB/s.
+/// Pages become clean with the whole ioend: a file of single pages, on a disk of 4 MB/s.
 #[test]
 fn what_xfs_writes_as_one_is_one_bio_since_6_9() {
     let files = "[machine.devices.slow]\nsize = \"10 GiB\"\nwrite_bandwidth = \"4 MB/s\"\n[machine.mounts.\"/slow\"]\n\
@@ -254,8 +255,8 @@ fn what_xfs_writes_as_one_is_one_bio_since_6_9() {
     assert!((400..=488 + 256).contains(&since), "256 folios: {since} pages from one sample to the next");
 }
 
-/// Bytes written to all disks within ten seconds, in laptop mode of so many seconds. The steps begin when nothing was
-/// asked of any disk for longer.
+/// Bytes written to all disks within ten seconds, with laptop mode set to some seconds. The steps begin after all
+/// disks were idle for longer.
 fn written_in_laptop_mode(kernel: &str, seconds: u64, steps: &str) -> f64 {
     let old = |mount| {
         let file = format!("file = \"{mount}/old\"");

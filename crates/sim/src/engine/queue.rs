@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events to come, in order of (time, sequence), and alarms that are mostly set anew before they ring.
+//! Events to come, in order of (time, sequence), and alarms that are mostly set anew before they expire.
 
 mod later;
 
@@ -10,7 +10,7 @@ use later::Later;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-/// What is due at a time.
+/// Kinds of event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     /// A process goes on.
@@ -27,53 +27,53 @@ pub(crate) enum Due {
     LaptopMode(BdiId),
 }
 
-/// When a sleeper wants to be woken that is mostly woken earlier, by others, and then sets its alarm anew.
-/// Never more than one event of it waits in the queue, and no later than it is wanted: an event that comes
-/// too early goes back to the place in the order of events that the alarm was given.
+/// An alarm for a sleeper that other processes mostly wake earlier, and that sets its alarm anew each time. At most
+/// one of its events is in the queue, due no later than the alarm. An event that comes too early goes back into the
+/// queue, at the place in the order that the alarm was given.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Alarm {
-    /// When, and which place in the order of events.
+    /// Time of the alarm, and its place in the order of events.
     wanted: Option<(u64, u64)>,
-    /// When the next event of it is due.
+    /// Time of its next event in the queue.
     queued: Option<u64>,
 }
 
 impl Alarm {
-    /// Whether an event of it, at this time and place in the order, is what it was set for.
+    /// Whether an event at this time and place in the order is the one the alarm was set for.
     pub(super) fn is_wanted(&self, at: u64, sequence: u64) -> bool {
         self.wanted == Some((at, sequence))
     }
 
-    /// Nobody is to be woken any more.
+    /// Cancels the alarm: its event wakes no process.
     pub(crate) fn stop(&mut self) {
         self.wanted = None;
     }
 }
 
-/// Events to come. Most come in order by themselves - what is due at once, and what one way of one device
-/// completes - and wait in lines. The others are put in order as late as possible: by spans of time first, and
-/// within a span when the clock comes to it.
+/// Events to come. Most are pushed in order already and wait in lines: events due at once, and completions of one
+/// way of one device. The others are sorted as late as possible: by span of time first, and within a span when the
+/// clock reaches it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Due at the moment they were pushed.
+    /// Events that were due at the moment they were pushed.
     ready: VecDeque<Entry>,
-    /// What is due in the present span, in order, the next one last. What is pushed into it is mostly due soon: little
-    /// moves.
+    /// Events of the present span, in reverse order: the next one is last. Events pushed into it are mostly due
+    /// soon, so few entries move.
     near: Vec<Entry>,
-    /// What is due in later spans. If there is anything, something is in the present span.
+    /// Events of later spans. If there are any, the present span is not empty.
     later: Later,
     /// Completions by device and way.
     lines: Vec<VecDeque<Entry>>,
     /// Time and sequence of the first of each line.
     heads: Vec<u128>,
-    /// The line whose first is due before those of the others.
+    /// The line with the earliest first event.
     next_line: usize,
     /// The next event of all.
     next: Option<Next>,
     sequence: u64,
 }
 
-/// An event: when, in which order among those of the same time, and what.
+/// An event: its time, its place among those of the same time, and its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) at: u64,
@@ -89,7 +89,7 @@ enum Place {
     Line,
 }
 
-/// When the next event is due, in which order, and where it waits.
+/// The next event: its time, its place in the order, and where it waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     pub(super) at: u64,
@@ -98,7 +98,7 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// Whether it comes before another moment and place in the order.
+    /// Whether it comes before another time and place in the order.
     #[inline]
     pub(super) fn is_before(&self, at: u64, sequence: u64) -> bool {
         key(self.at, self.sequence) < key(at, sequence)
@@ -139,7 +139,7 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// The line of what a device completes one way.
+/// Number of the line for completions of one way of a device.
 fn line(device: BlockId, way: Way) -> usize {
     device.0 as usize * WAYS + way as usize
 }
@@ -150,14 +150,14 @@ impl Queue {
         self.push_reserved(at, sequence, due);
     }
 
-    /// Pushes what is due now. `now` never goes back.
+    /// Pushes an event that is due now. `now` never goes back.
     pub(crate) fn push_now(&mut self, now: u64, due: Due) {
         let sequence = self.reserve();
         self.ready.push_back(Entry { at: now, sequence, due });
         self.came(now, sequence, Place::Ready);
     }
 
-    /// Something was pushed: the next event, unless there is an earlier one.
+    /// Notes a pushed event: it is the next one unless another is earlier.
     #[inline]
     fn came(&mut self, at: u64, sequence: u64, place: Place) {
         if !self.next.is_some_and(|next| next.is_before(at, sequence)) {
@@ -176,7 +176,7 @@ impl Queue {
         }
         let due = Due::IoDone(device, slot);
         match self.lines[number].back() {
-            // A flush of nothing may be done before an earlier one: it waits among the others.
+            // A flush of nothing may be done before an earlier one: it waits among the other events.
             Some(last) if last.at > at => return self.push_reserved(at, sequence, due),
             Some(_) => {}
             None => {
@@ -190,7 +190,7 @@ impl Queue {
         self.lines[number].push_back(Entry { at, sequence, due });
     }
 
-    /// Finds the line whose first is due before those of the others: a machine has few.
+    /// Finds the line with the earliest first event: a machine has few lines.
     fn find_next_line(&mut self) {
         let (mut first, mut next) = (NEVER, 0);
         for (number, head) in self.heads.iter().enumerate() {
@@ -201,7 +201,7 @@ impl Queue {
         self.next_line = next;
     }
 
-    /// A place in the order of events for one that is pushed later, or never.
+    /// Reserves a place in the order of events, for an event that is pushed later or never.
     pub(super) fn reserve(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
@@ -222,14 +222,14 @@ impl Queue {
         self.near.insert(place, entry);
     }
 
-    /// Sets an alarm; `due` is what its events are.
+    /// Sets an alarm; `due` is the kind of its events.
     pub(crate) fn set_alarm(&mut self, alarm: &mut Alarm, at: u64, due: Due) {
         let sequence = self.reserve();
         alarm.wanted = Some((at, sequence));
         self.queue_alarm(alarm, due);
     }
 
-    /// An event of an alarm has come; whether it is the one that was wanted.
+    /// Handles an event of an alarm. Returns whether it is the one the alarm was set for.
     pub(super) fn alarm_came(&mut self, alarm: &mut Alarm, at: u64, sequence: u64, due: Due) -> bool {
         if alarm.queued == Some(at) {
             alarm.queued = None;
@@ -257,7 +257,7 @@ impl Queue {
         self.next
     }
 
-    /// What the event is that [`Queue::next`] says.
+    /// Kind of the event that [`Queue::next`] returned.
     #[inline]
     pub(super) fn due(&self, next: Next) -> Option<Due> {
         let entry = match next.place {
@@ -268,7 +268,7 @@ impl Queue {
         entry.map(|entry| entry.due)
     }
 
-    /// Takes out the event that [`Queue::next`] says.
+    /// Takes out the event that [`Queue::next`] returned.
     #[inline]
     pub(super) fn pop(&mut self, next: Next) -> Option<Due> {
         let entry = match next.place {
@@ -329,7 +329,7 @@ mod tests {
                         queue.push_now(now, due);
                         (now, queue.sequence)
                     }
-                    // A place that was given before, mostly at the time of something else.
+                    // A place that was reserved before, mostly at the time of another event.
                     3 if reserved.len() > 3 => {
                         let (at, sequence): (u64, u64) = reserved.pop_front().expect("a place");
                         queue.push_reserved(at.max(now + 1), sequence, due);

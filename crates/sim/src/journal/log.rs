@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a journal writes to its device: blocks of the log, its superblock, flushes of the device's cache; and what
-//! becomes of committed blocks.
+//! Writes of a journal to its device: blocks of the log, its superblock, flushes of the device's cache; and the
+//! checkpointing of committed blocks.
 
 use super::{BlockSet, of};
 use crate::arena::{BlockId, CgId, SbId};
@@ -9,7 +9,7 @@ use crate::engine::Sim;
 use crate::inode::Dirt;
 use crate::world::{PAGE, World};
 
-/// Where on its device a log is, pages: beyond every inode.
+/// Place of a log on its device, pages: beyond every inode.
 const LOG: u64 = 1 << 50;
 
 /// Writes blocks of the log. They are marked "sync" and "idle", as direct writes are: writeback throttling lets them
@@ -18,7 +18,7 @@ pub(super) async fn write(sim: &Sim, device: BlockId, pages: u64) {
     submit_and_wait(sim, device, request(Way::Write, pages, Class::Exempt), "").await;
 }
 
-/// The journal's superblock, where the log on the device is said to be empty still.
+/// Writes the journal's superblock if the log on the device is still marked empty.
 pub(super) async fn write_superblock(sim: &Sim, sb: SbId, device: BlockId) {
     let class = {
         let mut world = sim.w();
@@ -31,13 +31,14 @@ pub(super) async fn write_superblock(sim: &Sim, sb: SbId, device: BlockId) {
     }
 }
 
-/// The journal's superblock, which says where the log begins now: what was written to its place has to be there before.
+/// Writes the journal's superblock with the new start of the log. Metadata written in place has to be on the device
+/// before.
 pub(super) async fn write_tail(sim: &Sim, device: BlockId) {
     flush(sim, device).await;
     submit_and_wait(sim, device, request(Way::Write, 1, Class::Exempt), "").await;
 }
 
-/// Empties the device's cache.
+/// Flushes the device's cache.
 pub(crate) async fn flush(sim: &Sim, device: BlockId) {
     submit_and_wait(sim, device, request(Way::Flush, 0, Class::Exempt), "a flush of the device's cache").await;
 }
@@ -48,8 +49,8 @@ fn request(way: Way, pages: u64, class: Class) -> Request {
 }
 
 impl World {
-    /// Brings metadata blocks into the cache of the block device. Their pages are charged to the memcg of the first thread
-    /// that needs them.
+    /// Brings metadata blocks into the cache of the block device. Their pages are charged to the memcg of the first
+    /// thread that needs them.
     pub(super) fn cache_metadata(&mut self, sb: SbId, blocks: &[u64], memcg: CgId) {
         let Some(metadata) = self.sbs[sb].metadata else { return };
         for block in blocks {
@@ -59,11 +60,11 @@ impl World {
         }
     }
 
-    /// Makes committed blocks dirty pages of the block device, which are written when they are old. `newest` is the block
-    /// that joined the transaction last. jbd2 makes it dirty first, so the inode of the block device, if it has no wb yet,
-    /// gets that of the cgroup of this page. A sync writes the pages without the flusher: the inode stays on the list
-    /// until the flusher finds it clean. On 6.12, one sync after two cgroups had made files left it on the list of the
-    /// second for 30 s.
+    /// Makes committed blocks dirty pages of the block device, which are written when they are old. `newest` is the
+    /// block that joined the transaction last. jbd2 makes it dirty first, so the inode of the block device, if it
+    /// has no wb yet, gets that of the cgroup of this page. A sync writes the pages without the flusher: the inode
+    /// stays on the list until the flusher finds it clean. On 6.12, one sync after two cgroups had made files left
+    /// it on the list of the second for 30 s.
     pub(super) fn checkpoint(&mut self, sb: SbId, blocks: &BlockSet, newest: Option<u64>) {
         let Some(metadata) = self.sbs[sb].metadata else { return };
         for block in newest.into_iter().chain(blocks.iter()) {

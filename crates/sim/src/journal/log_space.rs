@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Room in the log of jbd2. A committed transaction keeps its blocks of the log until each of its metadata blocks is on its
-//! place on the disk, or is part of a later transaction. A task that starts a transaction needs room for the largest one. If
-//! the log has less, the task writes the metadata of the oldest transaction itself and waits for it, and other tasks wait
-//! for that task. Mirrors __jbd2_log_wait_for_space and jbd2_log_do_checkpoint of fs/jbd2/checkpoint.c in outline: the tail
-//! of the log moves at once in memory, and its superblock is written only after such a wait.
+//! Room in the log of jbd2. A committed transaction keeps its blocks of the log until each of its metadata blocks
+//! is written in place, or is part of a later transaction. A task that starts a transaction needs room for the
+//! largest one. If the log has less, the task writes the metadata of the oldest transaction itself and waits for
+//! it, and other tasks wait for that task. Mirrors __jbd2_log_wait_for_space and jbd2_log_do_checkpoint of
+//! fs/jbd2/checkpoint.c in outline: the tail of the log moves at once in memory, and its superblock is written only
+//! after such a wait.
 
 use super::log::write_tail;
 use super::{BlockSet, commit, of, wait};
@@ -13,39 +14,39 @@ use crate::world::World;
 use crate::writepages::{How, wait_writeback, writepages};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Blocks that a descriptor block of the log names.
+/// Blocks listed in one descriptor block of the log.
 pub(super) const TAGS: u64 = 253;
-/// Blocks of the log that jbd2 keeps free, at most.
+/// Most blocks of the log that jbd2 keeps free.
 const KEPT: u64 = 32;
 
-/// A committed transaction whose blocks are not all on their place yet.
+/// A committed transaction whose blocks are not all written in place yet.
 #[derive(Debug)]
 struct Checkpoint {
-    /// Blocks of the log that it takes.
+    /// Blocks of the log that it occupies.
     log: u64,
     blocks: BlockSet,
-    /// How many of its blocks neither are on their place nor in a later transaction.
+    /// Number of its blocks that are neither written in place nor in a later transaction.
     left: u64,
 }
 
-/// How a log is used.
+/// Usage of a log.
 #[derive(Debug)]
 pub(super) struct LogSpace {
-    /// Blocks of the log, and of the largest transaction; the first is `u64::MAX` where nothing is bounded.
+    /// Blocks of the log, and of the largest transaction; the first is `u64::MAX` if the log is unbounded.
     capacity: u64,
     transaction: u64,
     used: u64,
-    /// By transaction, the oldest first, whose number is `oldest`.
+    /// Committed transactions, the oldest first; its number is `oldest`.
     checkpoints: VecDeque<Checkpoint>,
     oldest: u64,
-    /// The latest committed transaction of each block that is not on its place.
+    /// The latest committed transaction of each block that is not written in place.
     latest: BTreeMap<u64, u64>,
-    /// A task is making room.
+    /// Whether a task is making room.
     is_busy: bool,
 }
 
 impl LogSpace {
-    /// Of a log that nothing fills.
+    /// Creates a log that never fills.
     pub(super) fn unbounded() -> LogSpace {
         LogSpace {
             capacity: u64::MAX,
@@ -78,13 +79,13 @@ impl LogSpace {
         self.is_bounded() && free - (free / 8).min(KEPT) < self.transaction
     }
 
-    /// A transaction is committed; they come in order.
+    /// Records a committed transaction. Transactions come in order.
     pub(super) fn committed(&mut self, tid: u64, blocks: &BlockSet) {
         if !self.is_bounded() {
             return;
         }
         let left = blocks.len();
-        // Its descriptors, and the block that says that it is whole.
+        // Its descriptor blocks and its commit block.
         let log = left + left.div_ceil(TAGS) + 1;
         self.used += log;
         self.checkpoints.push_back(Checkpoint { log, blocks: blocks.clone(), left });
@@ -97,7 +98,7 @@ impl LogSpace {
         self.forget_done();
     }
 
-    /// A block is on its place.
+    /// Records that a block is written in place.
     pub(super) fn cleaned(&mut self, block: u64) {
         if let Some(tid) = self.latest.remove(&block) {
             self.one_less(tid);
@@ -112,7 +113,7 @@ impl LogSpace {
         }
     }
 
-    /// The tail of the log moves past transactions that need nothing any more.
+    /// Moves the tail of the log past transactions that need nothing any more.
     fn forget_done(&mut self) {
         while let Some(done) = self.checkpoints.front().filter(|checkpoint| checkpoint.left == 0) {
             self.used -= done.log;
@@ -121,14 +122,14 @@ impl LogSpace {
         }
     }
 
-    /// What holds the tail of the log: blocks of the oldest transaction.
+    /// Blocks of the oldest transaction that keep the tail of the log from moving.
     fn holding(&self) -> Vec<u64> {
         let Some(first) = self.checkpoints.front() else { return Vec::new() };
         first.blocks.iter().filter(|block| self.latest.get(block) == Some(&self.oldest)).collect()
     }
 }
 
-/// Makes room in a log: writes what the oldest transaction still needs, or waits for a task that does.
+/// Makes room in a log: writes blocks that the oldest transaction still needs, or waits for a task that does.
 pub(super) async fn make_room(sim: &Sim, sb: SbId) {
     const WAITS: &str = "room in the log of the journal (jbd2)";
     let (metadata, device) = {
@@ -151,7 +152,7 @@ pub(super) async fn make_room(sim: &Sim, sb: SbId) {
         (holding, is_changing)
     };
     if is_changing {
-        // It will be of a later transaction.
+        // The commit moves the blocks to a later transaction.
         commit(sim, sb, 0).await;
     } else {
         for (from, to) in ranges(&holding) {
@@ -171,7 +172,7 @@ pub(super) async fn make_room(sim: &Sim, sb: SbId) {
     world.wake_all(waiting.unwrap_or_default());
 }
 
-/// Blocks that follow each other, as ranges.
+/// Joins adjacent blocks into ranges.
 fn ranges(blocks: &[u64]) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for block in blocks {
@@ -184,7 +185,7 @@ fn ranges(blocks: &[u64]) -> Vec<(u64, u64)> {
 }
 
 impl World {
-    /// Pages of a block device are written: the log needs their blocks no more, unless they have changed since.
+    /// Handles written pages of a block device: the log needs their blocks no more, unless they have changed since.
     pub(crate) fn checkpoint_ended(&mut self, sb: SbId, metadata: InodeId, blocks: &[u64]) {
         for block in blocks {
             let is_clean =

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Credits of a journal that are reserved for work to come: ext4 reserves those for the conversion of unwritten blocks
-//! before it writes them. No more than half of a transaction may be reserved, which bounds the ioends that are under
-//! way on a filesystem, whoever writes them: behind a slow cgroup's, everybody waits. Mirrors add_transaction_credits of
-//! fs/jbd2/transaction.c and ext4_meta_trans_blocks of fs/ext4/inode.c. XFS reserves its log as it converts.
+//! Credits of a journal that are reserved for later work: ext4 reserves those for the conversion of unwritten
+//! blocks before it writes them. At most half of a transaction may be reserved, which bounds the ioends in flight
+//! on a filesystem across all cgroups: behind those of a slow cgroup, every other cgroup waits. Mirrors
+//! add_transaction_credits of fs/jbd2/transaction.c and ext4_meta_trans_blocks of fs/ext4/inode.c. XFS reserves its
+//! log as it converts.
 
 use super::log_space::TAGS;
 use super::of;
@@ -11,7 +12,7 @@ use crate::engine::{Sim, Waiters};
 use crate::world::{PAGE, World};
 use floodline_kernel::Journals;
 
-/// Blocks of the journal that mke2fs makes, for filesystems of less than so many MiB.
+/// Journal blocks that mke2fs creates, each for filesystems smaller than a size in MiB.
 const JOURNAL_BLOCKS: [(u64, u64); 7] = [
     (128, 1024),
     (1 << 10, 4096),
@@ -21,19 +22,20 @@ const JOURNAL_BLOCKS: [(u64, u64); 7] = [
     (64 << 10, 65_536),
     (128 << 10, 131_072),
 ];
-/// The same of larger ones.
+/// Journal blocks that mke2fs creates for larger filesystems.
 const JOURNAL_BLOCKS_MAX: u64 = 262_144;
-/// Blocks of an inode's tree of extents, at its largest, twice.
+/// Blocks of an inode's extent tree at its largest, counted twice.
 const INDEX_BLOCKS: u64 = 10;
 /// Blocks of extended attributes and of the inode, and one for the pages.
 const OTHER_BLOCKS: u64 = 7;
-/// Blocks of the journal that mke2fs makes, by the size of the device in bytes.
+/// Journal blocks that mke2fs creates, by the size of the device in bytes.
 pub(crate) fn journal_blocks_of_ext4(bytes: u64) -> u64 {
     let known = JOURNAL_BLOCKS.iter().find(|(below, _)| bytes >> 20 < *below);
     known.map_or(JOURNAL_BLOCKS_MAX, |(_, blocks)| *blocks)
 }
 
-/// The most blocks that one transaction takes: a third of the journal less what describes it, or a quarter of it.
+/// The most blocks that one transaction takes: a third of the journal less its descriptor blocks, or a quarter of the
+/// journal.
 pub(super) fn transaction_blocks(journal: u64, behaviour: Journals) -> u64 {
     match behaviour.transaction_is_third {
         true => (journal / 3).saturating_sub((journal / 3).div_ceil(TAGS) + 1),
@@ -41,17 +43,17 @@ pub(super) fn transaction_blocks(journal: u64, behaviour: Journals) -> u64 {
     }
 }
 
-/// What is reserved of a journal.
+/// Reserved credits of a journal.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    /// Conversions that are reserved, and how many may be.
+    /// Number of reserved conversions, and its limit.
     under_way: u64,
     most: u64,
     waiters: Waiters,
 }
 
 impl Reserved {
-    /// Of a journal that bounds nothing.
+    /// Creates a reserve without limit.
     pub(super) fn unbounded() -> Reserved {
         Reserved { under_way: 0, most: u64::MAX, waiters: Waiters::default() }
     }
@@ -60,7 +62,8 @@ impl Reserved {
         self.most != u64::MAX
     }
 
-    /// The reserve of an ext4, by the size of its device in bytes and the most blocks of one of its transactions.
+    /// Creates the reserve of an ext4, by the size of its device in bytes and the most blocks of one of its
+    /// transactions.
     pub(super) fn of_ext4(bytes: u64, transaction: u64) -> Reserved {
         let groups = (bytes / (PAGE * 8 * PAGE)).max(1);
         let touched = INDEX_BLOCKS + 1;
@@ -69,7 +72,7 @@ impl Reserved {
     }
 }
 
-/// Reserves what a conversion needs; waits while too much is reserved.
+/// Reserves the credits of a conversion. Waits while too much is reserved.
 pub(crate) async fn reserve(sim: &Sim, sb: SbId) {
     loop {
         let ticket = sim.ticket("credits of the journal that others reserved (jbd2)");
@@ -91,7 +94,7 @@ pub(crate) async fn reserve(sim: &Sim, sb: SbId) {
 }
 
 impl World {
-    /// A conversion that was reserved begins.
+    /// Releases the reservation of a conversion that begins.
     pub(super) fn journal_unreserve(&mut self, sb: SbId) {
         let Some(journal) = of(self, sb) else { return };
         if !journal.reserved.is_bounded() {
@@ -116,7 +119,7 @@ mod tests {
             let reserved = Reserved::of_ext4(gib << 30, transaction);
             assert_eq!(reserved.most, expect, "{gib} GiB on {kernel}");
         };
-        // As traced whenever somebody waited: 29 of the 5461 blocks of a transaction each.
+        // As traced whenever a task waited: 29 of the 5461 blocks of a transaction each.
         check(3, "6.12", 93);
         check(3, "6.10", 70);
         check(1, "6.12", 52);

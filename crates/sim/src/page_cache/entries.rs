@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The extents of an inode in order of their first page, in pieces: an entry that comes or goes moves those of its
-//! piece and no others, so that a file of a million scattered pages costs as much per page as a small one. Most files
-//! have one piece, which is kept apart: they take no room for others. What the entries are is in `extent.rs`.
+//! The extents of an inode sorted by first page, in pieces. An insertion or removal moves only the entries of its
+//! piece, so a file of a million scattered pages costs as much per page as a small one. Most files have one piece,
+//! which is stored apart: they use no room for others. `extent.rs` defines the entries.
 
 use super::extent::{Extent, end_of};
 use std::cell::Cell;
 
-/// Entries of one piece at most, 4 KiB.
+/// Most entries of a piece, 4 KiB.
 const PIECE: usize = 128;
-/// Neighbours that have no more than this, both of them, become one.
+/// Two neighbouring pieces with at most this many entries each are merged.
 const SPARSE: usize = PIECE / 4;
 
 /// An extent by its first page.
 pub(super) type Entry = (u64, Extent);
 
-/// The place of an entry. Any change before it makes it mean another one.
+/// The place of an entry. A change before it invalidates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct At {
     piece: usize,
     entry: usize,
 }
 
-/// See the module. Entries do not overlap.
+/// The extents of an inode in pieces. They do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     first: Vec<Entry>,
-    /// None of these is empty.
+    /// No piece here is empty.
     others: Vec<Vec<Entry>>,
-    /// Where the last search ended: what is looked for next is mostly there.
+    /// End of the last search: the next search mostly ends there too.
     last: Cell<At>,
 }
 
@@ -79,7 +79,7 @@ impl Entries {
         self.settled(At { entry: at.entry + 1, ..at })
     }
 
-    /// The end of a piece is the start of the next, where there is one.
+    /// Turns the end of a piece into the start of the next, if there is one.
     fn settled(&self, at: At) -> At {
         let is_at_end = self.piece(at.piece).is_some_and(|piece| at.entry >= piece.len());
         if is_at_end && at.piece < self.others.len() { At { piece: at.piece + 1, entry: 0 } } else { at }
@@ -127,7 +127,8 @@ impl Entries {
         }
     }
 
-    /// Makes two pieces of a full one; where a place in it is afterwards. What grows at its end goes on in a new piece.
+    /// Splits a full piece in two. Returns the new position of `at`. A list that grows at its end goes on in a new
+    /// piece.
     fn split(&mut self, at: At) -> At {
         let is_at_end = at == self.end();
         let keeps = if is_at_end { PIECE } else { PIECE / 2 };
@@ -139,7 +140,7 @@ impl Entries {
         if at.entry > keeps || is_at_end { At { piece: at.piece + 1, entry: at.entry - keeps } } else { at }
     }
 
-    /// Takes the entry at a place out.
+    /// Removes the entry at a place.
     pub(super) fn remove(&mut self, at: At) -> Option<Entry> {
         let piece = self.piece_mut(at.piece)?;
         let entry = (at.entry < piece.len()).then(|| piece.remove(at.entry))?;
@@ -149,7 +150,7 @@ impl Entries {
         Some(entry)
     }
 
-    /// Joins a piece that has few entries with the next where that has few as well; one that has none is gone.
+    /// Merges a piece of few entries with the next one if that has few as well. Removes an empty piece.
     fn tidy(&mut self, number: usize) {
         let Some(len) = self.piece(number).map(Vec::len) else { return };
         match number.checked_sub(1) {
@@ -167,7 +168,7 @@ impl Entries {
         }
     }
 
-    /// Takes out what lies from a place up to another one.
+    /// Removes the entries from a place up to another one.
     pub(super) fn drain(&mut self, from: At, to: At) -> Vec<Entry> {
         let mut gone = Vec::new();
         if from.piece == to.piece {
@@ -190,7 +191,7 @@ impl Entries {
         gone
     }
 
-    /// The entries of the largest piece and how many pieces there are, for tests.
+    /// Size of the largest piece and number of pieces, for tests.
     #[cfg(test)]
     pub(super) fn pieces(&self) -> (usize, usize) {
         (self.others.iter().map(Vec::len).max().unwrap_or(0).max(self.first.len()), 1 + self.others.len())

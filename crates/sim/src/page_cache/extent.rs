@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page cache of an inode consists of: extents of folios that are alike, and runs of dirty ones.
+//! Parts of the page cache of an inode: extents of equal folios, and runs of dirty ones.
 
 use crate::arena::CgId;
 
-/// A run of folios that are alike.
+/// A run of equal folios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Pages.
     pub(crate) len: u32,
-    /// Pages of each folio; divides `len` but for the last folio of a file that was cut.
+    /// Pages of each folio; divides `len` except for the last folio of a truncated file.
     pub(crate) folio: u32,
-    /// Pages of it that have to be written: less than `len` where a filesystem knows which blocks of a
-    /// folio are dirty. Such extents are one folio.
+    /// Pages of it that have to be written: less than `len` if the filesystem tracks the dirty blocks of a folio.
+    /// Such extents are one folio.
     pub(crate) blocks: u32,
-    /// The memcg it is charged to: who brought it into the cache.
+    /// The memcg it is charged to: that of the task that brought it into the cache.
     pub(crate) owner: CgId,
-    /// To be written.
+    /// Has to be written.
     pub(crate) dirty: bool,
-    /// Being written.
+    /// Under writeback.
     pub(crate) writeback: bool,
-    /// Read once since it came, or since it became active (`PG_referenced`).
+    /// Read once since it entered the cache or became active (`PG_referenced`).
     pub(crate) referenced: bool,
     /// Read again after that: on the active list (`PG_active`).
     pub(crate) active: bool,
-    /// Met by reclaim before it was clean: off the lists of reclaim until it is (`PG_reclaim`).
+    /// Met by reclaim before it was clean: off reclaim's lists until it is (`PG_reclaim`).
     pub(crate) reclaim: bool,
 }
 
 impl Extent {
-    /// No pages of folios of a size, clean, and read by no program so far.
+    /// An empty extent of folios of a size, clean, and read by no program.
     pub(crate) fn clean(folio: u32, owner: CgId) -> Extent {
         let (dirty, writeback, referenced, active, reclaim) = (false, false, false, false, false);
         Extent { len: 0, folio, blocks: 0, owner, dirty, writeback, referenced, active, reclaim }
     }
 
-    /// Whether all of it has to be written, if any.
+    /// Whether all of it has to be written if any of it has.
     pub(super) fn is_whole(&self) -> bool {
         self.blocks == self.len
     }
 
-    /// To be written, and not under way.
+    /// Dirty, and not under writeback.
     pub(super) fn is_waiting(&self) -> bool {
         self.dirty && !self.writeback
     }
 
-    /// All of it, or so many pages where it is whole.
+    /// Returns the extent with `len` pages. A shorter one must be whole.
     pub(super) fn part(&self, len: u64) -> Extent {
         let len = u32::try_from(len).unwrap_or(self.len);
         debug_assert!(len == self.len || self.is_whole(), "which of its blocks?");
         Extent { len, blocks: if len == self.len { self.blocks } else { len }, ..*self }
     }
 
-    /// Makes it longer, or shorter, by whole folios that have to be written like the others.
+    /// Sets its length, in whole folios that have to be written like the others.
     pub(super) fn resize(&mut self, len: u32) {
         (self.len, self.blocks) = (len, len);
     }
@@ -62,7 +62,7 @@ pub(super) fn end_of((start, extent): &(u64, Extent)) -> u64 {
     start + u64::from(extent.len)
 }
 
-/// Whether an extent goes on in another that is alike.
+/// Whether an extent is continued by another of the same kind.
 pub(super) fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> bool {
     let states = |extent: &Extent| [extent.dirty, extent.writeback, extent.referenced, extent.active, extent.reclaim];
     start + u64::from(one.len) == next
@@ -79,14 +79,15 @@ pub(super) fn is_joint(start: u64, one: &Extent, next: u64, other: &Extent) -> b
 pub(crate) struct DirtyRun {
     pub(crate) start: u64,
     pub(crate) len: u64,
-    /// Pages of it that have to be written.
+    /// Pages of the run that have to be written.
     pub(crate) blocks: u64,
     pub(crate) folios: u64,
     pub(crate) owner: CgId,
 }
 
 impl DirtyRun {
-    /// Goes on with so many pages of an extent, as long as it has no more than `most`, in whole folios; whether with all.
+    /// Appends up to `have` pages of an extent, in whole folios, until the run has `most`. Returns whether all were
+    /// taken.
     pub(super) fn take(&mut self, extent: &Extent, have: u64, most: u64) -> bool {
         let (folio, room) = (u64::from(extent.folio.max(1)), most - self.len);
         let some = if have <= room { have } else { have.min(room.div_ceil(folio) * folio) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! read(2) through the page cache: what is cached is there, what is not is read in windows that grow while the reading
-//! goes on in order (mm/readahead.c).
+//! read(2) through the page cache. Missing pages are read in windows that grow as long as the reads are sequential
+//! (mm/readahead.c).
 
 use super::INODE_LOCKED;
 use super::write::folio_for;
@@ -15,20 +15,20 @@ use crate::world::{PAGE, World};
 use floodline_scenario::FsType;
 use std::ops::Range;
 
-/// Requests for pages that were asked for ahead.
+/// Readahead state of an open file, with its requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Readahead {
     reading: std::collections::VecDeque<Asked>,
     next: u64,
-    /// Where the next read goes on if it is sequential.
+    /// Offset at which the next read starts if it is sequential.
     expected: u64,
-    /// Pages asked for at once: few at first, more from one time to the next.
+    /// Pages of a window: few at first, more each time.
     size: u64,
-    /// Pages of the folios that were made last: each window has four times larger ones, up to its own size.
+    /// Pages of the folios made last: each window has four times larger ones, up to its own size.
     folio: u64,
 }
 
-/// Pages that were asked for: the first, how many, in folios of at most how many, and where the completion is told.
+/// A readahead request: first page, number of pages, largest folio in pages, and its completion cell.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     at: u64,
@@ -38,15 +38,15 @@ struct Asked {
 }
 
 impl Readahead {
-    /// Up to where to ask for pages, of which the first is not cached, nor are so many in all that follow each other.
+    /// End of the pages to request. The first of `pages` is not cached, nor are the `missing` pages that start with it.
     fn reach(&mut self, pages: Range<u64>, missing: u64, window: u64, is_sequential: bool) -> u64 {
         let page = pages.start;
         let is_expected = self.reading.front().is_some_and(|asked| (asked.at..asked.at + asked.count).contains(&page));
-        // The first window comes alone: whether another will be wanted shows when this one is used up.
+        // The first window comes alone; its last page shows whether another is wanted.
         let goes_on = is_sequential && page > 0 && page == self.next;
         if !is_expected && !goes_on {
-            // Not what was asked for ahead: begin anew here.
-            // The cells stay open until the requests are done; a few per change of place.
+            // Not the pages requested ahead: begin anew here. Their cells stay open until the requests are done; a
+            // few per seek.
             self.reading.clear();
             self.next = page;
             self.size = first_window(pages.end - page, window);
@@ -57,7 +57,7 @@ impl Readahead {
     }
 }
 
-/// Pages of the first readahead, for a read of so many (`get_init_ra_size`).
+/// Pages of the first readahead window, for a read of `asked` pages (`get_init_ra_size`).
 fn first_window(asked: u64, most: u64) -> u64 {
     let size = asked.max(1).checked_next_power_of_two().unwrap_or(most);
     let factor = match size {
@@ -68,13 +68,13 @@ fn first_window(asked: u64, most: u64) -> u64 {
     size * factor
 }
 
-/// Pages of the next one (`get_next_ra_size`).
+/// Pages of the next readahead window (`get_next_ra_size`).
 fn next_window(size: u64, most: u64) -> u64 {
     if size < most / 16 { 4 * size } else { (2 * size).min(most) }
 }
 
-/// Reads from a file through the page cache; how many bytes. XFS takes the inode's lock for it, so that a reader waits
-/// for a writer of the same file, also for one that is throttled.
+/// Reads from a file through the page cache. Returns the number of bytes. XFS takes the inode's lock for it, so a
+/// reader waits for a writer of the same file, even for a throttled one.
 pub(crate) async fn read(
     sim: &Sim,
     pid: PidId,
@@ -98,7 +98,7 @@ pub(crate) async fn read(
     got
 }
 
-/// What is common to all filesystems.
+/// Reads as all filesystems do (`filemap_read`).
 async fn filemap_read(
     sim: &Sim,
     (pid, inode): (PidId, InodeId),
@@ -131,7 +131,7 @@ async fn filemap_read(
             continue;
         }
         let Some(device) = reading.device else {
-            // A file in memory has no holes; one that was never written reads as zeros.
+            // A file in memory has no holes: pages never written read as zeros.
             page += missing;
             continue;
         };
@@ -143,7 +143,7 @@ async fn filemap_read(
     Ok(got)
 }
 
-/// Asks for pages up to a place, in whole requests that end at the limit at the latest.
+/// Requests pages up to `reach`, in whole requests that end at the limit at the latest.
 async fn ask_ahead(
     sim: &Sim,
     reading: &Reading,
@@ -165,7 +165,7 @@ async fn ask_ahead(
             may_block(sim, pid, enter(sim, device, &request, entry)).await;
         }
         sim.w().pids[pid].io.read_bytes += count * PAGE;
-        // What is read here and there comes in single pages.
+        // Random reads come in single pages.
         ahead.folio = match (is_sequential, ahead.folio) {
             (false, _) => 1,
             (true, 0) => first_folio.min(folio),
@@ -178,7 +178,7 @@ async fn ask_ahead(
     ahead.size = next_window(ahead.size, window);
 }
 
-/// Waits for pages that were asked for ahead, and puts them into the cache.
+/// Waits for pages requested ahead, and puts them into the cache.
 async fn bring_in(sim: &Sim, reading: &Reading, asked: Asked) -> Result<(), NoMemory> {
     let &Reading { pid, inode, cgroup, .. } = reading;
     let Asked { at, count, folio, slot } = asked;
@@ -195,20 +195,20 @@ async fn bring_in(sim: &Sim, reading: &Reading, asked: Asked) -> Result<(), NoMe
     Ok(())
 }
 
-/// A read that is under way: whose it is, where it finds what is not cached, and how much at once.
+/// A read in progress: its task, the device of pages that are not cached, and its sizes.
 struct Reading {
     pid: PidId,
     inode: InodeId,
     cgroup: CgId,
     device: Option<BlockId>,
-    /// Pages of a whole readahead, of a request, of the largest folio and of those of the first window.
+    /// Pages of a whole readahead, of a request, of the largest folio, and of the folios of the first window.
     window: u64,
     most: u64,
     folio: u64,
     first_folio: u64,
 }
 
-/// Reads pages that are not cached, into folios no larger than so many pages, and waits for them.
+/// Reads pages that are not cached, into folios of at most `folio` pages, and waits for them.
 pub(super) async fn fetch(
     sim: &Sim,
     pid: PidId,
@@ -233,7 +233,7 @@ pub(super) async fn fetch(
     Ok(())
 }
 
-/// Waits in a task's name until a cell is complete.
+/// Waits on a task's behalf until a cell is complete.
 async fn completed(sim: &Sim, pid: PidId, slot: u32) {
     let since = sim.w().io_wait_begins(pid);
     loop {
@@ -251,7 +251,7 @@ async fn completed(sim: &Sim, pid: PidId, slot: u32) {
 }
 
 impl World {
-    /// A read of so many bytes begins.
+    /// Begins a read of `got` bytes.
     fn begin_read(&mut self, (pid, inode): (PidId, InodeId), cgroup: CgId, got: u64) -> Reading {
         let io = &mut self.pids[pid].io;
         (io.rchar, io.syscr) = (io.rchar + got, io.syscr + 1);
@@ -262,15 +262,15 @@ impl World {
         let read_ahead = sb.bdi.map_or(32, |bdi| self.bdis[bdi].read_ahead / PAGE);
         let most = self.request_pages();
         let window = read_ahead.max((got / PAGE).min(most)).max(1);
-        // Every window makes its order larger by two, the first one too on kernels whose faults make folios of four pages.
+        // Every window raises the order by two, the first one too on kernels whose faults make folios of four pages.
         let first_folio = if self.behaviour.folios.fault_makes_four { 4 } else { 1 };
-        // A window of fewer than four pages comes in single ones.
+        // A window of fewer than four pages comes in single pages.
         let folio = if window < 4 { 1 } else { sb.folios.by_readahead.min(1 << window.ilog2()) };
         Reading { pid, inode, cgroup, device: sb.device, window, most, folio, first_folio }
     }
 
-    /// How many pages are cached from the first of a read on, which count as read by that, and how many are missing after
-    /// them. The folio in which the last read of the open file ended has been counted then.
+    /// Number of cached pages at the start of a read, which are marked as accessed, and of missing pages after
+    /// them. The folio in which the last read of the open file ended was marked by that read.
     fn find_cached(&mut self, inode: InodeId, pages: Range<u64>, before: u64) -> (u64, u64) {
         let page = pages.start;
         let (start, missing) = self.inodes[inode].cache.hole(page, pages.end - page).unwrap_or((pages.end, 0));
@@ -283,8 +283,8 @@ impl World {
         (start - page, missing)
     }
 
-    /// Hands a read's request to a device. Where nothing has to be waited for, the wait for I/O in the task's name is
-    /// over as it begins, and only counts as a switch.
+    /// Submits a read. If it need not wait for a queue, the task's wait for I/O ends as it begins, and counts only
+    /// as a switch.
     fn submit_read(&mut self, device: BlockId, request: &Request) -> Option<Entry> {
         let entry = self.submit_now(device, request);
         if entry.is_none() {
@@ -305,7 +305,7 @@ impl World {
         }
     }
 
-    /// Pages have been read: they are in the cache from now on, in folios of at most so many.
+    /// Puts pages that were read into the cache, in folios of at most `most` pages.
     fn arrive(&mut self, cgroup: CgId, inode: InodeId, pages: Range<u64>, most: u64) {
         let owner = self.page_owner(cgroup);
         let mut next = pages.start;
@@ -313,7 +313,7 @@ impl World {
             && let Some((at, hole)) = self.inodes[inode].cache.hole(next, pages.end - next)
         {
             let folio = if most > 1 { folio_for(at, hole, most) } else { 1 };
-            // A run of folios of the largest size is one extent.
+            // A run of folios of the largest size becomes one extent.
             let run = if folio == most { hole / most * most } else { folio };
             self.add_to_cache(inode, at, run, u32::try_from(folio).unwrap_or(1), owner);
             next = at + run;

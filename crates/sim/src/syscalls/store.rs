@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stores through a shared mapping: the fault that brings a page in, or makes it writable again after it was cleaned.
-//! Mirrors filemap_fault and do_page_mkwrite.
+//! Stores through a shared mapping: the fault that brings in a page, or makes it writable again after it was
+//! cleaned. Mirrors filemap_fault and do_page_mkwrite.
 
 use super::read::fetch;
 use super::{OUT_OF_MEMORY, update_time};
@@ -13,8 +13,8 @@ use crate::process::use_cpu;
 use crate::space::NO_SPACE;
 use crate::world::{PAGE, World};
 
-/// A store that faults more often than this will not succeed: with a budget below a folio, each fault brings the
-/// flusher that cleans the folio before the store is retried.
+/// A store that faults more often than this will not succeed. With a budget below a folio, each fault wakes the
+/// flusher, which cleans the folio before the store is retried.
 const FAULTS_MAX: u32 = 10_000;
 
 /// Stores into a page of a shared mapping.
@@ -31,7 +31,7 @@ pub(crate) async fn store(
     };
     let mut faults = 0;
     while !sim.w().inodes[inode].writable.has(page) {
-        // Who is killed at the workload's end retries nothing.
+        // A task killed at the workload's end retries nothing.
         if end.is_some_and(|end| faults > 0 && sim.now() >= end) {
             break;
         }
@@ -71,7 +71,7 @@ pub(crate) async fn store(
     Ok(())
 }
 
-/// A fault brings its page into the cache, where it is not there yet.
+/// Brings a page into the cache on a fault, if it is not there yet.
 async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Result<(), NoMemory> {
     let (is_cached, is_on_disk, cgroup) = {
         let mut world = sim.w();
@@ -98,8 +98,8 @@ async fn filemap_fault(sim: &Sim, pid: PidId, inode: InodeId, page: u64) -> Resu
 }
 
 impl World {
-    /// What a fault reads around a page that is missing, half of the window on either side
-    /// (`do_sync_mmap_readahead`): the first page, how many, and in folios of how many.
+    /// Pages that a fault reads around a missing page, half of the window on either side
+    /// (`do_sync_mmap_readahead`): the first page, their number, and the pages per folio.
     fn fault_around(&self, inode: InodeId, page: u64) -> (u64, u64, u64) {
         let i = &self.inodes[inode];
         let sb = &self.sbs[i.sb];
@@ -108,7 +108,7 @@ impl World {
         let end = (start + window).min(i.size.div_ceil(PAGE)).max(page + 1);
         let hole = i.cache.hole(start, end - start).filter(|(at, len)| page >= *at && page < at + len);
         let (at, len) = hole.unwrap_or((page, 1));
-        // From the first page on that is there already, the rest of a window comes in single ones.
+        // If the window begins with a cached page, the rest of it is read in single pages.
         (at, len, if at == start { sb.folios.by_fault } else { 1 })
     }
 

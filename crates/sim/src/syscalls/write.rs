@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! write(2) through the page cache. Strides: a task goes on until its next poll point in one step, as nothing it meets
-//! on the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
+//! write(2) through the page cache. In one step, a task writes a stride: up to its next poll point, as no event on
+//! the way can change what it does. Mirrors generic_perform_write and iomap_file_buffered_write.
 
 use super::read::fetch;
 use super::{INODE_LOCKED, OUT_OF_MEMORY, update_time};
@@ -18,7 +18,7 @@ use crate::world::{PAGE, World};
 use floodline_scenario::FsType;
 use std::ops::Range;
 
-/// Writes to a file through the page cache, without an offset at its end; the offset.
+/// Writes to a file through the page cache, at its end if no offset is given. Returns the offset.
 pub(crate) async fn write(
     sim: &Sim,
     pid: PidId,
@@ -81,24 +81,25 @@ pub(crate) async fn write(
     result
 }
 
-/// A write that is under way.
+/// A write in progress.
 #[derive(Clone, Copy)]
 struct Writing {
     pid: PidId,
     inode: InodeId,
-    /// Who pays for the pages, and whom they are charged to.
+    /// The cgroup whose limits apply, and the memcg that its pages are charged to.
     cgroup: CgId,
     owner: CgId,
-    /// How far it is, and where it ends; bytes.
+    /// Current position and end of the write; bytes.
     at: u64,
     end: u64,
-    /// What throttles it, where its pages have a device to go to: the same to its end. Branches of a task share its
-    /// process, but none may move it (the check of scenarios), and a cgroup that has a process cannot be removed.
+    /// The wb that throttles it, if its pages have a device to go to. It stays the same to the end: branches of a task
+    /// share its process, but none may move it (the check of scenarios), and a cgroup that has a process cannot be
+    /// removed.
     wb: Option<WbId>,
 }
 
 impl Writing {
-    /// The wb and the pages for which its task has to look where the domains are, if it has to.
+    /// Returns the wb and the pages for which its task has to check the dirty domains, if it has to.
     fn has_to_look(&self, sim: &Sim) -> Option<(WbId, u64)> {
         let wb = self.wb?;
         let mut world = sim.w();
@@ -107,20 +108,20 @@ impl Writing {
     }
 }
 
-/// What is written in one step.
+/// Part of a write that is done in one step.
 struct Stride {
     bytes: Range<u64>,
     pages: Range<u64>,
 }
 
 impl Stride {
-    /// Whether it covers its pages, so that none has to be read before.
+    /// Whether it covers its pages completely, so that none has to be read first.
     fn is_whole(&self) -> bool {
         self.bytes.start.is_multiple_of(PAGE) && self.bytes.end.is_multiple_of(PAGE)
     }
 }
 
-/// Does what a stride takes that begins or ends within a page, or finds no free memory.
+/// Prepares a stride that begins or ends within a page, or that finds no free memory.
 async fn wait_for_room(sim: &Sim, writing: &Writing, stride: &Stride) -> Result<(), NoMemory> {
     let &Writing { pid, inode, cgroup, .. } = writing;
     read_partial_pages(sim, pid, inode, stride).await;
@@ -134,7 +135,7 @@ async fn wait_for_room(sim: &Sim, writing: &Writing, stride: &Stride) -> Result<
     Ok(())
 }
 
-/// Fetches the pages at the ends of a write that it covers in part and that are on the device.
+/// Reads the pages at the ends of a write that it covers only in part, if they are on the device.
 async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stride) {
     if stride.is_whole() {
         return;
@@ -149,7 +150,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
         [stride.bytes.start, stride.bytes.end].map(|at| is_needed(at).then_some(at / PAGE))
     };
     for page in needed.into_iter().flatten() {
-        // The write itself finds that there is no memory.
+        // The write itself detects that there is no memory.
         if fetch(sim, pid, inode, page, 1, 1).await.is_err() {
             return;
         }
@@ -157,7 +158,7 @@ async fn read_partial_pages(sim: &Sim, pid: PidId, inode: InodeId, stride: &Stri
 }
 
 impl World {
-    /// The next stride of a write: until its task has to look where the domains are.
+    /// Returns the next stride of a write, up to the next check of the dirty domains by its task.
     fn stride(&self, writing: &Writing) -> Stride {
         let &Writing { pid, inode, at, end, wb, .. } = writing;
         let some = match wb {
@@ -169,7 +170,7 @@ impl World {
         Stride { bytes: at..(until * PAGE).min(end), pages: first..until }
     }
 
-    /// Puts the pages of a stride into the cache; dirty, where they have a device to go to.
+    /// Puts the pages of a stride into the cache, dirty if they have a device to go to.
     fn take_in(&mut self, writing: &Writing, stride: &Stride, missing: u64) {
         let &Writing { pid, inode, owner, end, .. } = writing;
         if writing.wb.is_some() {
@@ -181,7 +182,7 @@ impl World {
         i.size = i.size.max(stride.bytes.end);
     }
 
-    /// Where the next stride of a write ends: after some pages, with a whole folio.
+    /// End of the next stride of a write: after `some` pages, at the end of a folio.
     fn chunk(&self, sb: SbId, first: u64, last: u64, some: u64) -> u64 {
         let by_write = self.sbs[sb].folios.by_write;
         if by_write <= 1 {
@@ -194,14 +195,14 @@ impl World {
         at.min(last)
     }
 
-    /// How many pages of a range are not cached.
+    /// Number of pages of a range that are not cached.
     pub(crate) fn missing(&self, inode: InodeId, pages: &Range<u64>) -> u64 {
         let len = pages.end - pages.start;
         let cached: u64 = self.inodes[inode].cache.range(pages.start, len).map(|(_, e)| u64::from(e.len)).sum();
         len - cached
     }
 
-    /// Puts the pages of a write that are missing into the cache, in folios as large as the filesystem makes.
+    /// Puts the missing pages of a write into the cache, in the largest folios that the filesystem makes.
     fn fill_holes(&mut self, inode: InodeId, pages: &Range<u64>, owner: CgId, last: u64) {
         let by_write = self.sbs[self.inodes[inode].sb].folios.by_write;
         let mut next = pages.start;
@@ -212,7 +213,7 @@ impl World {
         }
     }
 
-    /// Brings the pages of a write into the cache, of which so many are missing, and marks all dirty.
+    /// Puts the missing pages of a write into the cache, `missing` of them, and marks all its pages dirty.
     pub(crate) fn write_pages(
         &mut self,
         inode: InodeId,
@@ -231,19 +232,19 @@ impl World {
             self.dirty_range(inode, pages.clone(), by);
             return;
         }
-        // Single pages, all of them new: they come into the cache as what they will be.
+        // Single pages, all of them new: they enter the cache dirty.
         self.add_extent(inode, pages.start, len, Extent { dirty: true, ..Extent::clean(1, owner) });
         self.account_dirtied(inode, len, 1, owner, by);
         self.mark_inode_dirty(inode, Dirt::Pages, owner);
     }
 
-    /// Marks the folios of a range dirty; what was clean is counted.
+    /// Marks the folios of a range dirty, and counts the pages that were clean.
     pub(super) fn dirty_range(&mut self, inode: InodeId, pages: Range<u64>, by: Option<PidId>) {
         let has_blocks = self.sbs[self.inodes[inode].sb].folios.has_dirty_blocks;
         let mut owner_of_first = CgId::ROOT;
         let mut became = 0;
         let mut next = pages.start;
-        // What is done to one extent may join it with others, but changes none that comes after it.
+        // A change of one extent may merge it with others, but changes none after it.
         while let Some((at, extent)) = self.inodes[inode].cache.first(next, pages.end) {
             next = at + u64::from(extent.len);
             owner_of_first = if became == 0 { extent.owner } else { owner_of_first };
@@ -280,7 +281,7 @@ impl World {
     }
 }
 
-/// The folio that a write or a readahead makes at a page: aligned, no larger than what is left.
+/// Pages of the folio that a write or a readahead makes at a page: aligned, no larger than the rest of the range.
 pub(super) fn folio_for(at: u64, left: u64, most: u64) -> u64 {
     let aligned = if at == 0 { u64::MAX } else { 1 << at.trailing_zeros().min(62) };
     let by_len = 1 << left.max(1).ilog2();

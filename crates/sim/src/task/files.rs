@@ -42,13 +42,13 @@ impl Hand<'_> {
             let offset = offset.unwrap_or_else(|| self.sim.w().inodes[inode].size);
             syscalls::direct(&self.sim, self.pid, inode, offset, length, Direction::Write).await
         } else {
-            // Where the end is, is known once nobody else writes.
+            // The end of the file is known only when no other task writes.
             syscalls::write(&self.sim, self.pid, inode, offset, length).await.map(|_| ())
         };
         if let Err(why) = wrote {
             return Err(format!("write {}: {why}", self.at(slot)?.path).into());
         }
-        // As generic_write_sync does it. Of a cached file all that is dirty is written, not the range alone.
+        // Like generic_write_sync. For a cached file all its dirty pages are written, not only the range.
         if is_dsync {
             may_block(&self.sim, self.pid, sync::fsync(&self.sim, inode, true)).await;
         }
@@ -148,7 +148,7 @@ impl Hand<'_> {
         }
     }
 
-    /// Closes everything, as an exit does.
+    /// Closes all files, as an exit does.
     pub(crate) async fn close_all(&mut self) {
         let mut files: Vec<Open> = std::mem::take(&mut self.files).into_iter().flatten().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -170,7 +170,7 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// Writes what a file that was opened just now is to hold.
+    /// Writes the content of a file that was just created.
     async fn fill_new(&mut self, step: &CreateFiles, inode: InodeId, at: u64) -> Result<(), Failed> {
         if self.sim.w().inodes[inode].size > 0 {
             syscalls::truncate(&self.sim, self.pid, inode, 0).await;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of a task that are under way at once: each is a thread that reads or writes and ends, as the threads of QEMU
-//! (`aio=threads`) and the I/O workers of databases do.
+//! Requests of a task in flight at once: each is a thread that reads or writes and ends, like the threads of QEMU
+//! (`aio=threads`) and the I/O workers of databases.
 
 use super::{Failed, Hand};
 use crate::block::Way;
@@ -12,7 +12,7 @@ use floodline_scenario::program::Slot;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A request that is done.
+/// A completed request.
 #[derive(Debug)]
 struct Done {
     name: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Flights {
 }
 
 impl Hand<'_> {
-    /// Begins a request as soon as fewer than `depth` are under way.
+    /// Starts a request as soon as fewer than `depth` are in flight.
     pub(super) async fn submit(
         &mut self,
         slot: Slot,
@@ -43,7 +43,7 @@ impl Hand<'_> {
         self.until_under_way(depth.saturating_sub(1)).await?;
         let open = self.at(slot)?;
         let (inode, is_direct, is_dsync, path) = (open.file.inode, open.is_direct, open.is_dsync, open.path.clone());
-        // A read ends where the file ends.
+        // A read ends at the end of the file.
         let there = self.sim.w().inodes[inode].size.saturating_sub(offset);
         let length = if is_write { length } else { length.min(there) };
         self.flights.borrow_mut().under_way += 1;
@@ -79,7 +79,7 @@ impl Hand<'_> {
         Ok(())
     }
 
-    /// Waits until at most this many requests are under way, and measures those that are done.
+    /// Waits until at most `most` requests are in flight, and measures those that completed.
     pub(super) async fn until_under_way(&mut self, most: u64) -> Result<(), Failed> {
         loop {
             let done = std::mem::take(&mut self.flights.borrow_mut().done);
@@ -101,7 +101,7 @@ impl Hand<'_> {
     }
 }
 
-/// No request under way.
+/// Creates the state of a thread without requests in flight.
 pub(super) fn none() -> Rc<RefCell<Flights>> {
     Rc::default()
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the tasks of a scenario wait for each other: barriers, the end of another task, and the start of all.
+//! Points where the tasks of a scenario wait for each other: barriers, the end of another task, and the common start.
 
 use super::Hand;
 use floodline_scenario::program::Barriers;
 use std::collections::BTreeMap;
 
-/// Where tasks meet.
+/// State of the points where tasks wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct Meeting {
-    /// Copies of each task that have not ended.
+    /// Number of copies of each task that have not ended.
     pub(crate) live: BTreeMap<String, u64>,
     pub(crate) barriers: Barriers,
-    /// Tasks in their setup.
+    /// Number of tasks in their setup.
     pub(crate) unprepared: u64,
     pub(crate) changed: crate::engine::Waiters,
-    /// When the workload's clock started.
+    /// Time at which the workload's clock started.
     pub(crate) started: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of small scenarios for the other tests, all counters adding up after every event.
+//! Runs of small scenarios for the other tests. All counters add up after every event.
 
 use floodline_analysis::run::Run;
 use floodline_record::record::{Record, Sink};
@@ -16,7 +16,7 @@ pub(crate) fn options(kernel: &str) -> Options {
     Options { checks_every_event: true, ..Options::new("default", kernel.parse().expect("a version")) }
 }
 
-/// A run on a kernel, of what `takes` lets through.
+/// Runs on a kernel, and keeps the records for which `takes` returns true.
 pub(crate) fn run_of(scenario: &Scenario, kernel: &str, mut takes: impl FnMut(&Record) -> bool) -> Run {
     let mut run = Run::default();
     let take = |record: Record| {

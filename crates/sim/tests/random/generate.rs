@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scenarios nobody thought of: bytes become choices, choices become the text of a scenario. Every construct of
-//! the language has a chance. Fewer bytes and smaller ones make simpler scenarios, so that a failing one
-//! shrinks to what matters. What comes out may be refused; it must not be mended here.
+//! Random scenarios: bytes become choices, choices become the text of a scenario. Every construct of the language
+//! has a chance. Fewer bytes and smaller ones make simpler scenarios, so a failing one shrinks to its cause. The
+//! simulator may refuse the result; this file must not repair it.
 
 use std::fmt::Write;
 
-/// Choices, taken from bytes; the first choice once they are used up. And whether it may be exotic: what the
-/// simulator is likely to refuse.
+/// Choices taken from bytes; the first choice once the bytes are used up. Also decides whether to use constructs
+/// that the simulator is likely to refuse.
 pub(crate) struct Dice<'a>(pub(crate) &'a [u8], bool);
 
 impl Dice<'_> {
@@ -31,7 +31,7 @@ impl Dice<'_> {
         choices.get(self.below(choices.len())).copied().unwrap_or_default()
     }
 
-    /// Yes, so many times in 16.
+    /// Returns true with a chance of this many 16ths.
     fn chance(&mut self, sixteenths: u8) -> bool {
         self.roll() % 16 >= 16 - sixteenths
     }
@@ -49,7 +49,7 @@ const TIMES: &[&str] = &["100ms", "1s", "10ms", "1ns", "30ms", "2s", "0s", "333u
 const RATES: &[&str] = &["10 MB/s", "50/s", "1 MB/s", "1000/s", "300 kB/s", "1/s"];
 const FREQUENCIES: &[&str] = &["10/s", "1/s", "200/s", "7/s"];
 
-/// What a scenario has so far.
+/// Parts of the scenario generated up to now.
 #[derive(Default)]
 struct Made {
     points: Vec<String>,
@@ -316,7 +316,7 @@ fn step(dice: &mut Dice<'_>, made: &Made, depth: usize) -> String {
     let at = file(dice, made);
     match dice.below(30) {
         0..=3 => {
-            // Now and then anything goes with anything.
+            // Now and then all constructs may be combined.
             let is_wild = dice.chance(1);
             let order = dice.one_of(&["sequential", "append", "random", "sequential"]);
             let size = match order {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random scenarios under the checkers: every run ends, adds up after every event, what is refused is refused
-//! by name, and a run that is looked at after every event makes the records of one that goes in strides.
-//! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=5000 cargo test -p floodline-sim --test random` runs others and more;
-//! without a seed there are few, always the same; a failure prints the scenario and the kernel, and with `FLOODLINE_SHOW`
-//! set every one is printed before it is run.
+//! Random scenarios under the checkers. Every run ends and adds up after every event. A refusal names the refused
+//! key. A run checked after every event makes the records of one that runs in strides. `PROPTEST_RNG_SEED=7
+//! PROPTEST_CASES=5000 cargo test -p floodline-sim --test random` runs other and more scenarios; without a seed
+//! there are few, always the same. A failure prints the scenario and the kernel, and with `FLOODLINE_SHOW` set
+//! every scenario is printed before its run.
 
 #![expect(clippy::print_stdout, reason = "a failure is repeated with the seed that is printed")]
 
@@ -19,16 +19,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 const KERNELS: &[&str] = &["6.12", "4.4", "4.14.59", "4.14.60", "5.4", "5.10", "5.15", "6.1", "6.6", "6.18", "7.2"];
-/// Runs with more samples are ended: a workload of seconds has some, a call on a slow device more.
+/// Runs with more samples are ended: a workload of seconds has few, a call on a slow device more.
 const SAMPLES_MAX: u32 = 20_000;
-/// What tasks may wait for without end: each other.
+/// Reason for which tasks may wait without end: each other.
 const EACH_OTHER: &[&str] = &["the end of another task", "others at a barrier", "the setups of other tasks"];
 
-/// How a scenario ended.
+/// Result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ending {
     Ran,
-    /// For these reasons.
+    /// Refused for these reasons.
     Refused(Vec<String>),
     Stuck,
 }
@@ -102,7 +102,7 @@ fn every_random_scenario_ends_adds_up_or_is_refused_by_name() {
         let text = generate::scenario(&mut dice);
         let kernel = KERNELS[bytes.iter().map(|byte| usize::from(*byte)).sum::<usize>() % KERNELS.len()];
         if shows_all {
-            // Of a run that does not come to its end, the last one shown is the culprit.
+            // If a run hangs, its scenario is the last one printed.
             println!("on {kernel}:\n{text}");
         }
         let judged = judge(&text, kernel);
@@ -123,8 +123,8 @@ fn every_random_scenario_ends_adds_up_or_is_refused_by_name() {
     assert!(ran.get() * 4 > cases, "only {} of {cases} scenarios were run", ran.get());
 }
 
-/// Whoever removes a file is woken when its pages are written, and finds, once it has a CPU, that the flusher, which runs all
-/// the time, has begun to write others of them.
+/// A task that removes a file is woken when the file's pages are written. Once it has a CPU, the flusher, which
+/// runs all the time, has begun to write other pages of the file.
 #[test]
 fn a_page_that_is_written_again_stays_until_it_is_clean() {
     let text = r#"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of later spans of time, in no order within a span: most are put in order once, with the few of their
-//! span, and not against every sleeper of the machine. What is further off than the ring of spans reaches is in a
-//! heap, but that is little: the pauses of the kernel end within 200 ms.
+//! Events of later spans of time, unordered within a span. Most are sorted once, among the few events of their
+//! span, instead of among the events of every sleeper. Events beyond the ring of spans are in a heap; they are few,
+//! as the pauses of the kernel end within 200 ms.
 
 use super::Entry;
 use std::cmp::Reverse;
@@ -11,19 +11,19 @@ use std::collections::BinaryHeap;
 const SPAN_SHIFT: u32 = 19;
 /// Spans of the ring: a quarter of a second.
 const SPANS: usize = 512;
-/// Words with a bit for each of them.
+/// Words of a bitmap with one bit per span.
 const WORDS: usize = SPANS / 64;
 
-/// See the module.
+/// Unsorted events by span of time.
 #[derive(Debug)]
 pub(super) struct Later {
-    /// The present span, whose events are elsewhere.
+    /// The present span, whose events are in `near` of the queue.
     present: u64,
-    /// First events of the next spans, by the number of the span modulo their number.
+    /// First event of each later span, at the number of the span modulo the size of the ring.
     first: [Option<u32>; SPANS],
-    /// Which of them have any, a bit for each.
+    /// Bitmap of the spans that have events.
     has: [u64; WORDS],
-    /// Events, each with the next one of its span; free cells as well.
+    /// Events, each linked to the next one of its span, and free cells.
     cells: Vec<(Entry, Option<u32>)>,
     free: Option<u32>,
     far: BinaryHeap<Reverse<Entry>>,
@@ -36,7 +36,7 @@ impl Default for Later {
     }
 }
 
-/// Where the ring has a span.
+/// Index of a span in the ring.
 fn number_of(span: u64) -> usize {
     (span % SPANS as u64) as usize
 }
@@ -47,7 +47,7 @@ fn span_of(at: u64) -> u64 {
 }
 
 impl Later {
-    /// The span of a moment is the present one, as there are no events at all.
+    /// Sets the present span to that of a moment. There must be no events.
     pub(super) fn come_to(&mut self, at: u64) {
         self.present = span_of(at);
     }
@@ -80,7 +80,7 @@ impl Later {
         self.has[number / 64] |= 1 << (number % 64);
     }
 
-    /// Comes to the next span that has events, if any has, and moves them to `near` in order, which is empty.
+    /// Goes on to the next span that has events, if any, and moves them in order to `near`, which must be empty.
     pub(super) fn next_span(&mut self, near: &mut Vec<Entry>) {
         let far = self.far.peek().map(|Reverse(entry)| span_of(entry.at));
         let Some(next) = self.next_in_ring().into_iter().chain(far).min() else { return };
@@ -98,7 +98,7 @@ impl Later {
             near.push(entry);
             self.far.pop();
         }
-        // They were pushed mostly in order, and come out the other way round.
+        // They were pushed mostly in order, and are unlinked in reverse.
         near.sort_unstable_by(|one, other| other.cmp(one));
     }
 
@@ -106,7 +106,7 @@ impl Later {
     fn next_in_ring(&self) -> Option<u64> {
         let from = number_of(self.present + 1);
         let (word, bit) = (from / 64, from % 64);
-        // The word of the next span comes first, from that span on, and last, up to it.
+        // The word of the next span is scanned first, from that span on, and again last, up to that span.
         let later = self.has[word] >> bit << bit;
         let words = (1..=WORDS).map(|ahead| ((word + ahead) % WORDS, self.has[(word + ahead) % WORDS]));
         let (word, has) = std::iter::once((word, later)).chain(words).find(|(_, has)| *has != 0)?;
