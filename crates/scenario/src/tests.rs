@@ -222,8 +222,8 @@ fn the_number_of_a_cgroup_does_not_tell_copies_of_a_task_apart() {
     assert_eq!(
         copiers("{i}", alone),
         [
-            "12:20: workload.tasks.w.steps[0].write: {i} in \"/data/{i}\" is the number of the cgroup's copy: 0 in every \
-          copy of the task -> write {j}, the number of the task's copy"
+            "12:20: workload.tasks.w.steps[0].write: {i} in \"/data/{i}\" is the number of the cgroup's copy: the same in \
+          every copy of the task -> write {j}, the number of the task's copy"
         ]
     );
 }
