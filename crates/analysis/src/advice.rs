@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which settings would serve a host best, tried on its twin: the candidates, the trade-off between data at risk and
-//! stalls, and the plan. Plain data; the twin fills it and the view shows it. The JSON form is a stable interface: fields
-//! are added, never renamed.
+//! The settings that would serve a host best, tried on its twin: the candidates, the trade-off between data at risk and
+//! stalls, and the plan. Plain data; the twin fills it and the view shows it. The JSON form is a stable interface:
+//! fields are added, never renamed.
 
 use crate::change::ChangePlan;
 use crate::prediction::{Prediction, Setting};
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Version of the JSON form.
 pub const SCHEMA: &str = "floodline.advice/1";
 
-/// What is wanted, once the constraints hold.
+/// The goal, once the constraints are met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -34,7 +34,7 @@ impl Goal {
     }
 }
 
-/// What no candidate may exceed.
+/// Constraints on all candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Constraints {
     /// Most bytes at risk.
@@ -45,7 +45,7 @@ pub struct Constraints {
     pub pause_seconds: f64,
 }
 
-/// One candidate, as its run shows it.
+/// One candidate with the results of its run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     /// Its settings; empty for the host as it is.
@@ -68,7 +68,7 @@ pub struct Tried {
     pub smallest_budget_bytes: Option<f64>,
     /// Most stall over what the best candidate has in the same part of the recording, seconds.
     pub regret_seconds: f64,
-    /// Which constraint it breaks, if any.
+    /// The constraint that it breaks, if any.
     pub breaks: Option<&'static str>,
     /// Whether no other candidate has both less data at risk and less stall.
     pub on_curve: bool,
@@ -79,26 +79,26 @@ pub struct Tried {
 pub struct Advice {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What is wanted.
+    /// The goal.
     pub goal: Goal,
-    /// One sentence in front.
+    /// Summary in one sentence.
     pub headline: String,
-    /// What no candidate may exceed.
+    /// Constraints on all candidates.
     pub constraints: Constraints,
     /// Every candidate; the host as it is first.
     pub tried: Vec<Tried>,
-    /// Number of the chosen one; absent: leave it as it is.
+    /// Number of the chosen candidate; absent if the host should stay as it is.
     pub chosen: Option<usize>,
-    /// By how much the chosen one is better at the goal, as a share.
+    /// Improvement of the chosen candidate at the goal, as a share.
     pub gain_share: Option<f64>,
-    /// How much better it has to be: the error of the back-test of that figure, as a share.
+    /// Required improvement: the error of the back-test of that figure, as a share.
     pub error_share: f64,
-    /// What is expected of the best candidate.
+    /// Prediction for the best candidate.
     pub prediction: Option<Prediction>,
     /// The plan, for `floodline apply`.
     pub plan: Option<ChangePlan>,
-    /// What puts its sysctls back, as `NAME=VALUE`; empty where that was not read.
+    /// Settings that restore its sysctls, as `NAME=VALUE`; empty where the old values were not read.
     pub undo: Vec<String>,
-    /// What has to be said beside it.
+    /// Notes to the advice.
     pub notes: Vec<String>,
 }

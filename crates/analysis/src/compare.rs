@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings side by side: simulated and real, before and after. Each side is one recording or several
-//! repeats of the same; figures are compared by name, series point by point from the start of the workload.
-//! Where there are repeats, a difference is held against how much the repeats differ among themselves.
+//! Compares recordings: simulated and real, before and after. Each side is one recording or several repeats of the
+//! same. Figures are compared by name, series point by point from the start of the workload. Where there are repeats, a
+//! difference is compared with the spread of the repeats.
 
 use crate::diagnose::{device, dirty};
 use crate::run::figures;
@@ -26,9 +26,9 @@ pub struct Spread {
     pub mean: f64,
     /// Its unit.
     pub unit: &'static str,
-    /// Least.
+    /// Smallest value.
     pub min: f64,
-    /// Most.
+    /// Largest value.
     pub max: f64,
     /// Standard deviation of the repeats; `None` for a single one.
     pub deviation: Option<f64>,
@@ -68,7 +68,7 @@ impl Spread {
 /// Time, seconds since the start of the workload, and value.
 type Points = Vec<(f64, f64)>;
 
-/// One recording as it is compared.
+/// The values of one recording that are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Its figures.
@@ -78,7 +78,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// What is compared of a recording.
+    /// Extracts the compared values of a recording.
     pub fn of(window: &Window) -> Reading {
         let started = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
         let start = started.map(|event| event.at).or(window.first_at.map(|first| first.monotonic)).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Reading {
     }
 }
 
-/// What all disks together wrote per second, by the end of each interval.
+/// Bytes per second written by all disks together, by the end of each interval.
 fn device_writes(window: &Window, since: impl Fn(Nanos) -> f64) -> Vec<(f64, f64)> {
     let mut by_end: BTreeMap<Nanos, f64> = BTreeMap::new();
     for disk in device::disks(window) {
@@ -114,7 +114,7 @@ fn device_writes(window: &Window, since: impl Fn(Nanos) -> f64) -> Vec<(f64, f64
 /// One side: a recording, or repeats of the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// What it is called.
+    /// Its label.
     pub label: String,
     /// Its recordings; not empty.
     pub readings: Vec<Reading>,
@@ -131,16 +131,16 @@ impl Side {
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// What the first side is called.
+    /// Label of the first side.
     pub base: String,
-    /// Every other side against it.
+    /// Every other side compared with it.
     pub against: Vec<Against>,
 }
 
-/// One side against the first.
+/// One side compared with the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Against {
-    /// What it is called.
+    /// Its label.
     pub label: String,
     /// Figures that both have.
     pub figures: Vec<Row>,
@@ -155,9 +155,9 @@ pub struct Against {
 pub struct Row {
     /// Name of the figure.
     pub name: String,
-    /// On the first side.
+    /// Value on the first side.
     pub base: Spread,
-    /// On the other.
+    /// Value on the other side.
     pub other: Spread,
     /// Other minus first.
     pub difference: f64,
@@ -180,7 +180,7 @@ pub struct SeriesRow {
     pub peak: f64,
     /// Mean absolute difference over the time that both cover, as a part of the peak; over all pairs.
     pub mean_absolute_difference: f64,
-    /// The same among the repeats of each side; `None` without repeats.
+    /// The same difference among the repeats of each side; `None` without repeats.
     pub noise: Option<f64>,
 }
 
@@ -205,7 +205,7 @@ fn one(base: &Side, other: &Side) -> Against {
 
 fn row(name: &str, base: Spread, other: Spread) -> Row {
     let difference = other.mean - base.mean;
-    // One side with repeats says something of the other's noise too.
+    // Repeats on one side also indicate the noise of the other side.
     let of_mean = |spread: Spread| spread.deviation.map(|deviation| deviation.powi(2) / spread.runs as f64);
     let noise = match (of_mean(base), of_mean(other)) {
         (Some(base), Some(other)) => Some((base + other).sqrt()),

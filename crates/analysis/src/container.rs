@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs in a cgroup, told from its path: systemd units, containers of the usual runtimes, pods,
-//! virtual machines, batch jobs. The shapes of paths are a table ([`shape`]), read component by
-//! component; the innermost match is the answer and keeps what it lies in. Nobody is asked: names that
-//! are not in a path (a Docker container's) come from local files
-//! ([`HostFacts::container_name`]).
+//! Identifies what runs in a cgroup from its path: systemd units, containers of the usual runtimes, pods, virtual
+//! machines, batch jobs. The shapes of paths are a table ([`shape`]), read component by component. The innermost match
+//! is the result and records the thing it lies in. No daemon is queried: names that are not in a path (a Docker
+//! container's) come from local files ([`HostFacts::container_name`]).
 
 mod shape;
 #[cfg(test)]
@@ -13,16 +12,16 @@ use floodline_record::facts::HostFacts;
 use floodline_record::name::Name;
 use std::borrow::Cow;
 
-/// What kind of thing runs in a cgroup.
+/// Kind of thing that runs in a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The root of the hierarchy.
     Root,
     /// A systemd service, or a socket, mount or swap unit with processes.
     Service,
-    /// A systemd scope: processes that somebody else started.
+    /// A systemd scope: processes that systemd did not start itself.
     Scope,
-    /// A systemd slice: other units live in it.
+    /// A systemd slice: it contains other units.
     Slice,
     /// A login session.
     Session,
@@ -34,21 +33,21 @@ pub enum Kind {
     CriO,
     /// A container of Podman.
     Podman,
-    /// The process that watches over a container of Podman or CRI-O.
+    /// The monitor process of a container of Podman or CRI-O.
     Conmon,
     /// A pod of Podman.
     PodmanPod,
     /// A container of LXC, LXD or Incus: their paths are the same.
     Lxc,
-    /// The process that watches over a container of LXC, LXD or Incus.
+    /// The monitor process of a container of LXC, LXD or Incus.
     LxcMonitor,
     /// A virtual machine or container of libvirt.
     Libvirt,
-    /// A container of systemd-nspawn, or another machine that systemd knows of.
+    /// A container of systemd-nspawn, or another machine registered with systemd.
     Machine,
     /// A pod of Kubernetes.
     KubernetesPod,
-    /// A container in a pod of Kubernetes whose runtime the path does not tell.
+    /// A container in a pod of Kubernetes whose path does not show the runtime.
     KubernetesContainer,
     /// A build step of BuildKit.
     BuildKit,
@@ -64,12 +63,12 @@ pub enum Kind {
     Slurm,
     /// A container id below a parent that no runtime uses by default.
     Container,
-    /// Nothing known.
+    /// Not of a known kind.
     Other,
 }
 
 impl Kind {
-    /// In a word or two.
+    /// Words for the kind.
     pub fn label(self) -> &'static str {
         match self {
             Kind::Root => "root",
@@ -99,41 +98,41 @@ impl Kind {
         }
     }
 
-    /// Whether it has processes of its own kind in it, as opposed to a part of the tree.
+    /// Whether it is a runtime's container, machine or job, as opposed to a part of the tree.
     pub fn is_container(self) -> bool {
         !matches!(self, Kind::Root | Kind::Other | Kind::Session) && !self.is_unit()
     }
 
-    /// Whether its name says its kind: `nginx.service`.
+    /// Whether its name contains its kind: `nginx.service`.
     fn is_unit(self) -> bool {
         matches!(self, Kind::Service | Kind::Scope | Kind::Slice)
     }
 }
 
-/// What a cgroup is.
+/// Identity of a cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: Kind,
-    /// Name of the unit, container, machine or job, as far as the path has it, systemd's escapes undone.
+    /// Name of the unit, container, machine or job, if the path contains it, with systemd's escapes undone.
     pub name: Option<Name>,
     /// Full id of the container or pod, in the runtime's own spelling. A pod's is its uid; a static pod's
     /// the hash of its manifest.
     pub id: Option<String>,
-    /// The user whose slice it is in.
+    /// The user that owns the slice it is in.
     pub uid: Option<u32>,
-    /// The user of the host below whose slice (`/user.slice/user-UID.slice`) it lies: whatever that user says
-    /// of it concerns no other user.
+    /// The host user below whose slice (`/user.slice/user-UID.slice`) it lies: names from that user's own files apply
+    /// to no other user.
     pub host_uid: Option<u32>,
-    /// What it lives in, where it is a part of something: a container's pod, a unit's container.
+    /// The thing that contains it: a container's pod, a unit's container.
     pub inside: Option<Box<Identity>>,
 }
 
 /// Characters of an id that are shown, as the runtimes' own commands show them.
 const SHORT_ID: usize = 12;
-/// Components that are looked at; a path cannot have more (4 KiB of one-letter names).
+/// Most components that are read; a path cannot have more (4 KiB of one-letter names).
 const DEPTH_MAX: usize = 2048;
-/// Things inside each other that are kept, the innermost ones.
+/// Most nested things that are kept, the innermost ones.
 const NEST_MAX: usize = 8;
 
 impl Identity {
@@ -141,7 +140,7 @@ impl Identity {
         Identity { kind, name: None, id: None, uid: None, host_uid: None, inside: None }
     }
 
-    /// The id as people know it: twelve characters, or the first group of a uid.
+    /// The id in its usual short form: twelve characters, or the first group of a uid.
     pub fn short_id(&self) -> Option<&str> {
         let id = self.id.as_deref()?;
         let group = id.split('-').next().unwrap_or(id);
@@ -153,15 +152,15 @@ impl Identity {
         std::iter::successors(Some(self), |identity| identity.inside.as_deref()).find(|one| one.kind.is_container())
     }
 
-    /// What a person would call it, escaped: `redis.service`, `docker web`, `pod shop/cart-0/app`,
-    /// `sshd.service in lxc mail`. `facts` hold the names that were found in local files.
+    /// Its usual name, escaped: `redis.service`, `docker web`, `pod shop/cart-0/app`, `sshd.service in lxc mail`.
+    /// `facts` hold the names found in local files.
     pub fn label(&self, facts: Option<&HostFacts>) -> String {
         let mut label = self.own_label(facts);
         let names_user = self.name.as_ref().is_some_and(|name| shape::user(name.as_bytes()).is_some());
         if let Some(uid) = self.uid.filter(|_| !self.kind.is_container() && !names_user) {
             label.push_str(&format!(" of user {uid}"));
         }
-        // The pod a container belongs to is in its own label already.
+        // A container's own label already contains its pod.
         let outer = if self.pod().is_some() {
             self.pod().and_then(|pod| pod.inside.as_deref())
         } else {
@@ -186,7 +185,7 @@ impl Identity {
         let text = known.or_else(|| self.short_id().map(str::to_owned));
         match (self.kind, self.pod(), text) {
             (Kind::Root, ..) => "/".to_owned(),
-            // Found by its id, a container of Kubernetes has a name that says its pod: shop/cart-0/app.
+            // Found by its id, a container of Kubernetes has a name with its pod: shop/cart-0/app.
             (_, Some(_), Some(text)) if is_named => format!("pod {text}"),
             (_, Some(pod), Some(text)) => format!("{}/{text}", pod.own_label(facts)),
             (kind, _, Some(text)) if kind.is_unit() || kind == Kind::Other => text,
@@ -196,7 +195,7 @@ impl Identity {
     }
 }
 
-/// What a cgroup is, told from its path below the hierarchy's mount. The innermost thing counts.
+/// Identifies a cgroup from its path below the hierarchy's mount. The innermost thing counts.
 pub fn identify(path: &Name) -> Identity {
     let parts: Vec<&[u8]> =
         path.as_bytes().split(|&byte| byte == b'/').filter(|part| !part.is_empty()).take(DEPTH_MAX).collect();
@@ -212,7 +211,7 @@ pub fn identify(path: &Name) -> Identity {
         for piece in pieces(part) {
             uid = shape::user(&piece).or(uid);
             let Some(mut identity) = shape::identify(&piece, above) else { continue };
-            // A slice only groups: what is below one and not known is not the slice.
+            // A slice only groups: an unknown cgroup below a slice is not that slice.
             if identity.kind == Kind::Slice && at + 1 < parts.len() {
                 continue;
             }
@@ -221,7 +220,7 @@ pub fn identify(path: &Name) -> Identity {
             }
             identity.uid = uid;
             identity.host_uid = host_uid;
-            // A container has users of its own inside.
+            // A container has its own users.
             if identity.kind.is_container() {
                 uid = None;
             }
@@ -238,8 +237,8 @@ pub fn identify(path: &Name) -> Identity {
     nested.unwrap_or(Identity::of(Kind::Other))
 }
 
-/// The components that one stands for. `SLICE:RUNTIME:ID` is what runc makes of a path meant for
-/// systemd when it was told to do without: the same as `SLICE/RUNTIME-ID.scope`.
+/// The components that one component stands for. runc without its systemd driver turns a path meant for systemd into
+/// `SLICE:RUNTIME:ID`, which is the same as `SLICE/RUNTIME-ID.scope`.
 fn pieces(part: &[u8]) -> Vec<Cow<'_, [u8]>> {
     let mut fields = part.split(|&byte| byte == b':');
     match (fields.next(), fields.next(), fields.next(), fields.next()) {

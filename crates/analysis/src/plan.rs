@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One plan for one report: the steps of all findings merged, each setting changed once, what acts now apart from what
-//! keeps it, and the undo as a block of its own. Where two findings want different values of one setting, the worse
-//! finding decides and the conflict is named. Decides nothing about the values themselves.
+//! Merges the steps of all findings of a report into one plan: each setting changed once, immediate steps apart from
+//! those that keep them, and the undo as a block of its own. Where two findings want different values of one setting,
+//! the worse finding decides and the conflict is named. Decides nothing about the values themselves.
 
 use crate::change::knob_of;
 use crate::report::{Finding, Plan, Severity, Step, When};
 use floodline_record::facts::SysctlLine;
 
-/// The pairs of which writing one member zeroes the other: two steps for one pair are two steps for one setting.
+/// Pairs of settings in which writing one member zeroes the other: two steps for one pair are two steps for one
+/// setting.
 const PAIRS: [[&str; 2]; 2] =
     [["vm.dirty_ratio", "vm.dirty_bytes"], ["vm.dirty_background_ratio", "vm.dirty_background_bytes"]];
-/// Settings of how old dirty data get.
+/// Settings of the age of dirty data.
 const AGE: [&str; 2] = ["vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs"];
-/// The rule whose thresholds hold what is rewritten.
+/// The rule whose thresholds must hold rewritten data.
 const ROOM: &str = "starved-dirty-budget";
-/// Where sysctl settings are kept, by hand and by `floodline apply`. Drop-ins are applied by name: this one comes after
-/// `99-sysctl.conf`, which many distributions have.
+/// File that keeps sysctl settings, by hand and by `floodline apply`. Drop-ins are applied by name: this one comes
+/// after `99-sysctl.conf`, which many distributions have.
 pub const SYSCTL_DROP_IN: &str = "/etc/sysctl.d/99-zz-floodline.conf";
-/// Where the setting of journald is kept, by hand and by `floodline apply`.
+/// File that keeps the setting of journald, by hand and by `floodline apply`.
 pub const JOURNALD_DROP_IN: &str = "/etc/systemd/journald.conf.d/99-zz-floodline.conf";
 
-/// Merges the plans of findings, worst first. Findings that another one explains add nothing: the cause is cured.
+/// Merges the plans of findings, worst first. Findings that another one explains add nothing: their cause is handled.
 pub fn merge(findings: &[Finding]) -> Option<Plan> {
     let worst = findings.first()?.severity;
-    // Beside harm, a plan does not change what is only worth knowing.
+    // If a finding does harm, info findings change nothing.
     let least = worst.min(Severity::Warning);
     let mut merged = Merged::default();
     let counts = |finding: &&Finding| finding.severity >= least && finding.explained_by.is_none();
     let mut counted: Vec<&Finding> = findings.iter().filter(counts).collect();
-    // What starves is rewritten all the time; what piles up hurts now and then.
+    // Starved cgroups rewrite all the time, pile-ups hurt now and then.
     counted.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.rule != ROOM));
     for finding in counted {
         merged.add(finding);
@@ -39,7 +40,7 @@ pub fn merge(findings: &[Finding]) -> Option<Plan> {
 #[derive(Default)]
 struct Merged {
     plan: Plan,
-    /// Which rule set which setting to what.
+    /// Rule and value of each setting.
     settings: Vec<(String, String, &'static str)>,
 }
 
@@ -77,8 +78,8 @@ impl Merged {
         }
     }
 
-    /// The setting of another rule that a setting would undo: a short age writes what is rewritten as often as too small a
-    /// threshold does, and thresholds are chosen together.
+    /// The setting of another rule that this setting would undo. A short age writes rewritten data as often as too
+    /// small a threshold does, and thresholds are chosen together.
     fn opposed(&self, rule: &str, name: &str) -> Option<&(String, String, &'static str)> {
         let is_threshold = |name: &str| PAIRS.iter().any(|pair| pair.contains(&name));
         self.settings.iter().find(|(other, _, by)| {
@@ -97,7 +98,7 @@ impl Merged {
         let mut now: Vec<String> = Vec::new();
         now.extend((!assignments.is_empty()).then(|| format!("sudo sysctl -w {}", assignments.join(" "))));
         now.extend(others.iter().flat_map(|step| as_root(&step.command)));
-        // Undone in the opposite order.
+        // Undone in reverse order.
         let mut undo: Vec<String> = others.iter().rev().flat_map(|step| as_root(&step.undo)).collect();
         undo.extend(undo_sysctls(&sysctls));
         let mut keep: Vec<String> = of(When::Keep).flat_map(|step| as_root(&step.command)).collect();
@@ -162,8 +163,8 @@ pub(crate) fn is_shell_word(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/._:=-".contains(byte))
 }
 
-/// The command of `floodline apply` that makes all of these steps; none if it cannot make one of them, or if a shell would
-/// read the name of one differently.
+/// The command of `floodline apply` that makes all of these steps; none if it cannot make one of them, or if a shell
+/// would read the name of one differently.
 fn guarded<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
     let sets: Option<Vec<String>> =
         steps.map(|step| knob_of(step).map(|(name, value)| format!("{name}={value}"))).collect();
@@ -349,14 +350,14 @@ mod tests {
             guarded(vec![journald_volatile()]),
             ["sudo floodline apply --set journald/Storage=volatile --persist --yes"]
         );
-        // The name of a container is a stranger's.
+        // The name of a container is untrusted.
         let hostile = Step {
             write: "/sys/fs/cgroup/a;reboot/memory.high".to_owned(),
             value: "max".to_owned(),
             ..journald_volatile()
         };
         assert!(guarded(vec![hostile]).is_empty());
-        // Half a change would be another one.
+        // Half a change would be a different change.
         let by_hand = Step { write: "/dev/x".to_owned(), ..journald_volatile() };
         assert!(guarded([pair, vec![by_hand]].concat()).is_empty());
     }

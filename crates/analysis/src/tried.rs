@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A report's plan held against what the twin of the host showed: a plan that helps gets its figures, a plan that does not
-//! help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
+//! A report's plan held against what the twin of the host showed: a plan that helps gets its figures, a plan that does
+//! not help loses its commands, and a plan that the twin cannot judge is marked as arithmetic. Runs nothing.
 
 use crate::prediction::{LEADS, Prediction, Row};
 use crate::report::{Plan, Report, TriedPlan, When};
@@ -67,8 +67,8 @@ pub fn tried(plan: &mut Plan, prediction: &Prediction) {
     plan.tried = Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld });
 }
 
-/// Writes into a plan that waits for a reboot what the twin showed of it: another kernel, or cgroups of version 2. Nothing is
-/// withheld, since a limit that holds at last makes tasks wait, as it should.
+/// Writes into a plan that waits for a reboot what the twin showed of it: another kernel, or cgroups of version 2.
+/// Nothing is withheld, since a limit that holds at last makes tasks wait, as it should.
 pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
     let rows = || prediction.rows.iter().filter(|row| LEADS.contains(&row.figure.as_str()));
     let error = prediction.back_test_error;
@@ -95,8 +95,8 @@ pub fn tried_later(plan: &mut Plan, prediction: &Prediction) {
         Some(TriedPlan { verdict, back_test_error: error, expected: prediction.expected(), withheld: Vec::new() });
 }
 
-/// Takes the steps of a plan that was withheld from the findings too: what no screen prints as a change, no detail lists as
-/// one. A later change, such as of the kernel, was not tried and stays.
+/// Takes the steps of a plan that was withheld from the findings too: what no screen prints as a change, no detail
+/// lists as one. A later change, such as of the kernel, was not tried and stays.
 pub fn withhold(report: &mut Report) {
     let tried = report.plan.as_ref().and_then(|plan| plan.tried.as_ref());
     let Some(tried) = tried.filter(|tried| !tried.withheld.is_empty()) else { return };

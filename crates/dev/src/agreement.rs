@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Simulated runs held against real ones, figure by figure: whether each is within a tenth of the real mean, or
-//! within twice what repeats of the real run differ by. Several seeds tell how much is chance in the model; what is
-//! within that is said, and is no agreement. What depends on the speed of an emulated CPU is marked and counts for
-//! nothing. Knows neither where runs come from nor how a result is printed.
+//! Compares simulated runs with real ones, figure by figure: each must be within a tenth of the real mean, or within
+//! twice the spread of repeated real runs. Several seeds show the model's own chance; a difference within it is
+//! reported and is not agreement. Figures that depend on the speed of an emulated CPU are marked and do not count.
+//! Independent of the source of the runs and of the output format.
 
 use floodline_analysis::compare::Spread;
 use floodline_record::record::What;
@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 /// Version of the JSON form.
 pub(crate) const SCHEMA: &str = "floodline.validation/2";
 
-/// A simulated figure may be so far from the real mean.
+/// Largest distance of a simulated figure from the real mean, as a share of it.
 pub(crate) const SHARE: f64 = 0.1;
-/// Or so many times the spread of the real runs.
+/// Or largest distance in multiples of the spread of the real runs.
 const SPREADS: f64 = 2.0;
-/// So many real runs tell their spread.
+/// Fewest real runs with a meaningful spread.
 const REPEATS: usize = 3;
 /// Durations below this are mostly CPU time, and 10 to 30 times too long on an emulated one; seconds.
 const CPU_BOUND_BELOW: f64 = 0.02;
-/// Bytes below this are next to nothing, and so many per second.
+/// Bytes, and bytes per second, below which a figure is negligible.
 const NEGLIGIBLE_BYTES: f64 = 131_072.0;
 const NEGLIGIBLE_RATE: f64 = 1024.0;
 /// Figures that are CPU time whatever their value.
@@ -33,20 +33,20 @@ const CPU_BOUND: &[&str] = &[".burn.", "host.cpu_", ".open.", "remove_cgroup"];
 /// Ends of the names of figures that are judged: throughput, finish times, usual and longest waits, levels, bytes.
 const JUDGED: &[&str] = &["bytes_per_second", "finished_seconds", "p50_seconds", "max_seconds", "_bytes"];
 
-/// How a simulated figure stands to the real ones.
+/// Verdict on a simulated figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// Close enough.
+    /// Within the tolerance.
     Agrees,
-    /// Not, and by no more than twice what the seeds of the model differ by: which moment the flusher looks at, which
-    /// of several comes first. With repeats of the real run their spread decides alone.
+    /// Outside the tolerance, but by no more than twice the spread of the model's seeds, such as the moment of a
+    /// flusher check or the order of two events. With repeats of the real run, only their spread decides.
     Chance,
-    /// Not.
+    /// Outside the tolerance.
     Misses,
-    /// Says nothing: the real one depends on an emulated CPU.
+    /// Inconclusive: the real figure depends on an emulated CPU.
     CpuBound,
-    /// Says nothing: next to nothing in both, some blocks of metadata more or less.
+    /// Inconclusive: negligible in both, some blocks of metadata more or less.
     Negligible,
 }
 
@@ -59,11 +59,11 @@ pub(crate) struct Row {
     pub(crate) real: Spread,
     /// The simulated ones, one for each seed.
     pub(crate) simulated: Spread,
-    /// Distance of the means, as a part of the real one.
+    /// Distance of the means, as a part of the real mean.
     pub(crate) off_share: f64,
-    /// What to make of it.
+    /// Verdict on the figure.
     pub(crate) verdict: Verdict,
-    /// Whether the speed of an emulated CPU decides it, however close the model is.
+    /// Whether the speed of an emulated CPU determines it, however close the model is.
     pub(crate) is_cpu_bound: bool,
 }
 
@@ -74,31 +74,31 @@ pub(crate) struct Case {
     pub(crate) scenario: String,
     /// Name of the variant.
     pub(crate) variant: String,
-    /// What the real kernel calls itself.
+    /// Kernel release as reported by the real kernel.
     pub(crate) kernel: String,
     /// Version of the real kernel.
     pub(crate) version: String,
     /// Number of recordings.
     pub(crate) recordings: usize,
-    /// What the model was told of the machine.
+    /// Properties of the machine passed to the model.
     pub(crate) told: Told,
-    /// All figures that both have, or why there was no simulated run.
+    /// All figures that both have, or the reason why there was no simulated run.
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
 
-/// What the model was told of a machine, as its recordings tell it.
+/// Properties of a machine passed to the model, from its recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Told {
     /// CPU time over that of the assumed machine, hundredths.
     pub(crate) slowdown_percent: u64,
-    /// CPU time that whoever records takes in a second.
+    /// CPU time that the recorder takes per second.
     pub(crate) observer_ns: u64,
-    /// How long the workload ran, where the scenario says another time by now.
+    /// Duration of the workload, if the scenario now states another.
     pub(crate) ran: Option<Nanos>,
 }
 
-/// How a case went.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -108,8 +108,8 @@ pub(crate) enum Outcome {
     NotSimulated(String),
 }
 
-/// Holds simulated runs of several seeds against real ones, in which somebody who only wanted a CPU waited for it as
-/// long as `longest_delay`. Figures that are nothing in both are left out.
+/// Compares simulated runs of several seeds with real ones, in which a task that only needed a CPU waited for it at
+/// most `longest_delay`. Figures that are negligible in both are left out.
 pub(crate) fn rows(
     real: &[BTreeMap<String, Figure>],
     simulated: &[BTreeMap<String, Figure>],
@@ -136,8 +136,8 @@ struct Runs<'a> {
     longest_delay: f64,
 }
 
-/// How late the recorder was at most while the workload ran: it looks at the machine at regular moments, waits for no
-/// disk, and is one more program that wants a CPU.
+/// Largest delay of the recorder while the workload ran. It samples at regular moments, waits for no disk, and is one
+/// more program that needs a CPU.
 pub(crate) fn longest_delay(window: &Window) -> Option<Nanos> {
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }))?.at.0;
     let times: Vec<u64> = window.host_series.iter().map(|(time, _)| time.monotonic.0).collect();
@@ -169,9 +169,9 @@ impl Runs<'_> {
             () if is_chance => Verdict::Chance,
             () => Verdict::Misses,
         };
-        // What is nothing on a real kernel is missed entirely by anything else.
+        // A figure that is zero on a real kernel is missed entirely by any other value.
         let off_share = if real.mean == 0.0 { 1.0 } else { off / real.mean.abs() };
-        // The recorder waited as long for a CPU as this longest wait took: a CPU alone can explain it.
+        // The recorder waited for a CPU as long as this longest wait took: the CPU alone can explain it.
         let is_wait_for_cpu = name.ends_with("max_seconds") && real.mean <= self.longest_delay;
         let is_cpu_bound = verdict == Verdict::CpuBound
             || is_short
@@ -181,15 +181,15 @@ impl Runs<'_> {
         Some(Row { figure: name.to_owned(), real, simulated, off_share, verdict, is_cpu_bound })
     }
 
-    /// Whether a longest wait is longer than the model's by no more than who only wants a CPU waited for it. One that is
-    /// shorter is not explained by that, nor is a usual one.
+    /// Whether a longest wait exceeds the model's by no more than the delay of a task that only needs a CPU. A shorter
+    /// wait is not explained by that, nor is a usual one.
     fn is_late(&self, name: &str, real: &Spread, simulated: &Spread) -> bool {
         let longer = real.mean - simulated.mean;
         name.ends_with("max_seconds") && longer > 0.0 && longer <= self.longest_delay
     }
 
-    /// Whether a task goes as fast as its CPU lets it: some operation of it that takes hardly any time is done
-    /// more often in the model. For an operation's own rate that operation counts, for its task any.
+    /// Whether the CPU limits the speed of a task: one of its nearly instant operations is done more often in the
+    /// model. For an operation's own rate that operation counts, for its task any.
     fn is_bound_by_cpu(&self, name: &str) -> bool {
         let task = name.split('.').next().unwrap_or_default();
         let is_of_task = name.ends_with("dirtied_bytes_per_second") || name.ends_with("finished_seconds");
@@ -206,8 +206,8 @@ impl Runs<'_> {
     }
 }
 
-/// The first setting of writeback that a machine had and a scenario does not have any more: what was recorded is of
-/// another scenario then. What a scenario leaves open is the kernel's default.
+/// The first writeback setting of a machine that differs from the scenario: the recording then belongs to an older
+/// scenario. Settings that a scenario omits have the kernel's default.
 pub(crate) fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static str> {
     let set = |name: &str| machine.sysctl.number(&format!("vm.{name}"));
     let pair = |ratio: &str, bytes: &str, usual: u64| match (set(ratio), set(bytes)) {
@@ -235,27 +235,27 @@ pub(crate) fn other_setting(machine: &Machine, row: &HostRow) -> Option<&'static
     settings.into_iter().find(|(_, had, has)| had.is_some_and(|had| had != *has)).map(|(name, ..)| name)
 }
 
-/// All figures of all cases taken together.
+/// Totals over all figures of all cases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Summary {
     /// Figures that count.
     pub(crate) figures: usize,
-    /// Of these, those that agree.
+    /// Counted figures that agree.
     pub(crate) agree: usize,
-    /// Of those that do not, those that are off by no more than twice what the model's own seeds differ by.
+    /// Counted figures that disagree by no more than twice the spread of the model's own seeds.
     pub(crate) chance: usize,
-    /// The others.
+    /// Other counted figures that disagree.
     pub(crate) misses: usize,
     /// Figures that depend on an emulated CPU.
     pub(crate) cpu_bound: usize,
-    /// Figures that are next to nothing.
+    /// Figures that are negligible.
     pub(crate) negligible: usize,
     /// Median distance to the real mean.
     pub(crate) median_off_share: Option<f64>,
 }
 
 impl Summary {
-    /// Of some rows.
+    /// Totals of some rows.
     pub(crate) fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Summary {
         let mut summary = Summary::default();
         let mut off = Vec::new();
@@ -289,7 +289,7 @@ impl Case {
     }
 }
 
-/// Sums up.
+/// Adds up the totals.
 pub(crate) fn summary(cases: &[Case]) -> Summary {
     Summary::of(cases.iter().flat_map(Case::rows))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `docs/agreement.json`: every figure of how well the model agrees with real kernels that the documentation shows.
-//! `validate --into` replaces its measured part. The pages are rendered from it (`published.rs`), and from nothing else.
+//! `docs/agreement.json`: every documented figure of the model's agreement with real kernels. `validate --into`
+//! replaces its measured part. The pages are rendered only from it (`published.rs`).
 
 use crate::Failure;
 use crate::agreement::{Case, Outcome, Row, SHARE, Verdict};
@@ -42,7 +42,7 @@ pub(crate) fn kind(figure: &str) -> &'static str {
 pub(crate) struct Artefact {
     /// [`SCHEMA`].
     pub(crate) schema: String,
-    /// Figure by figure: recordings that exist, held against the model by `validate`.
+    /// Figure by figure: existing recordings compared with the model by `validate`.
     pub(crate) measured: Measured,
     /// Sums of an earlier comparison.
     pub(crate) earlier: Earlier,
@@ -54,7 +54,7 @@ pub(crate) struct Artefact {
     pub(crate) single_runs: Vec<[String; 3]>,
 }
 
-/// Recordings held against the model.
+/// Recordings compared with the model.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Measured {
@@ -76,7 +76,7 @@ pub(crate) struct Compared {
     pub(crate) kernel: String,
     /// Number of recordings.
     pub(crate) recordings: usize,
-    /// Why the case could not be simulated.
+    /// Reason why the case could not be simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) not_simulated: Option<String>,
     /// All figures that both have.
@@ -95,15 +95,15 @@ pub(crate) struct Line {
     pub(crate) unit: String,
     /// Whether the speed of an emulated CPU decides it.
     pub(crate) is_cpu_bound: bool,
-    /// Least, mean and most of the real runs.
+    /// Smallest, mean and largest value of the real runs.
     pub(crate) real: [f64; 3],
     /// Number of real runs that have it.
     pub(crate) real_runs: usize,
-    /// Least, mean and most of the seeds.
+    /// Smallest, mean and largest value of the seeds.
     pub(crate) model: [f64; 3],
     /// Distance of the means as a part of the real one.
     pub(crate) off_share: f64,
-    /// How it was judged.
+    /// Its verdict.
     pub(crate) verdict: Verdict,
 }
 
@@ -118,13 +118,13 @@ impl Line {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Earlier {
-    /// Where the sums come from.
+    /// Source of the sums.
     pub(crate) origin: String,
     /// Number of recordings.
     pub(crate) recordings: u64,
     /// Releases of the kernels.
     pub(crate) kernels: Vec<String>,
-    /// Number of figures within 10 %; known of all kinds together only.
+    /// Number of figures within 10 %; known only for all kinds together.
     pub(crate) within_tenth: u64,
     /// By kind.
     pub(crate) kinds: Vec<Sum>,

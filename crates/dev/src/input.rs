@@ -20,7 +20,7 @@ pub(crate) fn shown(path: &Path) -> Name {
     Name::new(path.as_os_str().as_bytes())
 }
 
-/// Hands over every record of a recording; `take` answers false to stop early. What the file lacks is told.
+/// Passes on every record of a recording; `take` returns false to stop early. Parts missing in the file are reported.
 pub(crate) fn each(path: &Path, mut take: impl FnMut(Record) -> bool) -> Result<(), Failure> {
     let name = shown(path);
     let file = File::open(path).map_err(|error| {
@@ -40,7 +40,7 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Record) -> bool) -> Result<
     Ok(())
 }
 
-/// What a whole run on a real kernel was.
+/// Metadata of a whole run on a real kernel.
 pub(crate) struct Workload<'a> {
     pub(crate) scenario: String,
     pub(crate) variant: String,
@@ -71,7 +71,7 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// Reads a recording and makes of it what `make` says; otherwise why it is left out.
+/// Reads a recording and returns the value that `make` builds from it; otherwise the reason why it is left out.
 pub(crate) fn read<R: Sink<Error = Infallible> + Default, T>(
     path: &Path,
     make: impl FnOnce(R) -> Result<T, &'static str>,

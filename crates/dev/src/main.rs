@@ -112,7 +112,7 @@ fn screened(text: &str) -> String {
     text.lines().map(|line| format!("{}\n", Text::new(line))).collect()
 }
 
-/// Tells something beside the answer. What a file says is escaped.
+/// Prints a message beside the result, on stderr. Text from a file is escaped.
 fn note(text: &str) {
     // A closed standard error is no reason to end.
     let _ = writeln!(io::stderr(), "floodline-dev: {}", Text::new(text));

@@ -8,10 +8,10 @@ use floodline_scenario::Figure;
 use floodline_view::figures::short;
 use serde_json::json;
 
-/// So many misses are named at the top.
+/// Most misses named at the top.
 const WORST: usize = 10;
 
-/// For a page of documentation: the sum, by kind and by scenario, the worst misses, then every case.
+/// A page of documentation: the sum, by kind and by scenario, the worst misses, then every case.
 pub(crate) fn markdown(cases: &[Case]) -> String {
     let sum = summary(cases);
     let mut text = format!(
@@ -128,7 +128,7 @@ fn line(name: &str, row: &Row) -> String {
     )
 }
 
-/// For programs.
+/// JSON for programs.
 pub(crate) fn json(cases: &[Case]) -> Result<String, serde_json::Error> {
     floodline_view::json::line(&json!({ "schema": SCHEMA, "summary": summary(cases), "cases": cases }))
 }

@@ -60,7 +60,7 @@ pub(crate) fn page_of(page: &str, artefact: &Artefact) -> Result<String, Failure
     while let Some(at) = rest.find(BEGIN) {
         let (before, from) = rest.split_at(at);
         let name = from[BEGIN.len()..].split(" -->").next().unwrap_or_default();
-        // The end of a later part is not that of this one.
+        // The end of a later part does not close this one.
         let own = from[BEGIN.len()..].find(BEGIN).map_or(from, |next| &from[..BEGIN.len() + next]);
         let Some(end) = own.find(END) else {
             return Err(Failure::input(format!("the part \"{name}\" of a page has no \"{END}\"")));

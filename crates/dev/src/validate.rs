@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `floodline-dev validate RECORDING…`: recordings of real runs held against simulated ones. A recording tells
-//! of which scenario, variant and kernel it is; several of the same are repeats. Runs no machine.
+//! `floodline-dev validate RECORDING…`: compares recordings of real runs with simulated ones. A recording contains its
+//! scenario, variant and kernel; several of the same are repeats. Runs no machine.
 
 use crate::agreement::{Case, Outcome, Told, longest_delay, other_setting, rows};
 use crate::artefact::{self, Measured};
@@ -55,21 +55,21 @@ type Of = (String, String, KernelVersion);
 struct Real {
     release: String,
     repeats: Vec<BTreeMap<String, Figure>>,
-    /// How fast the machine was, in those that tell.
+    /// Speed of the machine, in recordings that contain it.
     speeds: Vec<Speed>,
     /// What it was.
     facts: HostFacts,
-    /// How its first run came about.
+    /// Circumstances of its first run.
     found: Found,
-    /// Its settings at first.
+    /// Its settings at the start.
     host: HostRow,
-    /// When its tasks ended, since the start of the workload.
+    /// End of its tasks, since the start of the workload.
     ends: Vec<Nanos>,
-    /// How late its recorder was at most, in the run in which it was least late.
+    /// Largest delay of its recorder, in the run where that is smallest.
     longest_delay: Option<Nanos>,
 }
 
-/// The mean of what recordings tell; of all of them where those of a case do not.
+/// The mean of the recorded values; where a case has none, the mean of all recordings.
 fn mean(speeds: &[Speed]) -> Option<Speed> {
     let count = u64::try_from(speeds.len()).ok().filter(|count| *count > 0)?;
     let slowdown = speeds.iter().map(|speed| speed.slowdown).sum::<u64>() / count;
@@ -189,9 +189,9 @@ impl Validate {
     }
 }
 
-/// The scenario with its disks as they were found: whether they turn, from which the target of writeback throttling
-/// follows, what a request takes where the scenario leaves that open, and how fast they were at most. A guest's disks
-/// are the scenario's in order of their names.
+/// The scenario with the properties of its disks as recorded: whether they rotate, which sets the target of writeback
+/// throttling, the time of a request where the scenario omits it, and their highest speed. A guest's disks are the
+/// scenario's in order of their names.
 fn as_found(scenario: &Scenario, real: &Real) -> Scenario {
     let mut scenario = scenario.clone();
     let disks = scenario.machine.devices.values_mut().filter(|device| device.backing == Backing::Disk);
@@ -207,8 +207,8 @@ fn as_found(scenario: &Scenario, real: &Real) -> Scenario {
     scenario
 }
 
-/// How long the workload ran, where that is not what the scenario says by now. Programs that run until their time is
-/// up end together, just after a whole second; a last call may hold them up for some seconds, and others end earlier.
+/// Duration of the workload, if the scenario now states another. Programs that run until their time is up end together,
+/// just after a whole second. A last call may delay them by some seconds, and others end earlier.
 fn other_duration(told: Nanos, ends: &[Nanos]) -> Option<Nanos> {
     const TOGETHER: u64 = 300_000_000;
     const LATE: u64 = 5 * Nanos::SECOND.0;
@@ -230,7 +230,7 @@ struct One {
     longest_delay: Option<Nanos>,
 }
 
-/// Of what a recording is, and what it tells; why it is left out.
+/// Returns the case of a recording and its values, or the reason why it is left out.
 fn one(window: Window) -> Result<One, &'static str> {
     let Workload { scenario, variant, kernel, facts } = Workload::of(&window)?;
     let began = window.events.iter().find(|event| matches!(event.what, What::WorkloadStarted { .. }));
@@ -262,7 +262,7 @@ mod tests {
         check(35_000, &[35_050, 35_100, 41_000], None);
         check(25_000, &[35_050, 35_100, 41_000], Some(35_000));
         check(80_000, &[3_000, 35_050, 35_060], Some(35_000));
-        // One ends earlier, the others when a long fsync does.
+        // One task ends earlier, the others when a long fsync does.
         check(35_000, &[30_000, 37_400, 37_410], None);
         check(35_000, &[35_100, 43_900, 44_000, 43_800], None);
         check(25_000, &[], None);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tier 1: what arithmetic says of one host. Budgets of the machine and of each cgroup under the change, held against the
-//! most unwritten data that was seen; rules on the result; what the boot sets. Nothing is simulated.
+//! Tier 1: arithmetic on one host. Compares budgets of the machine and of each cgroup under the change with the largest
+//! unwritten data seen; applies rules to the result; reads the boot settings. Nothing is simulated.
 
 use crate::boot::boot;
 use crate::change::Change;
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 /// Margin below which a host is tight.
 pub(crate) const TIGHT: f64 = 2.0;
-/// Part of a limit from which the limit is what held the data back.
+/// Part of a limit in use from which the limit held the data back.
 const HELD: f64 = 0.6;
 /// Relative change of a limit that counts.
 const SAME: f64 = 0.01;
@@ -28,24 +28,24 @@ const SAME: f64 = 0.01;
 const USUAL_EXPIRY_S: f64 = 30.0;
 /// Time to write out all unwritten data from which a sync is a stall, seconds.
 const CLIFF_S: f64 = 2.0;
-/// Flushes of a disk from which programs sync.
+/// Flushes of a disk from which programs are assumed to sync.
 const SYNCS: u64 = 3;
 /// Share of the time that a disk is busy from which writers outrun it.
 const SATURATED: f64 = 0.9;
 /// Limit below which a writing cgroup is starved, bytes: two folios of 2 MiB.
 const FOLIOS: u64 = 4 << 20;
-/// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by which
-/// power of the room that lacks it shrinks. Measured on generated hosts.
+/// Severity of pages that are written again and again, for each cgroup without any room for what it rewrites; and by
+/// which power of the room that lacks it shrinks. Measured on generated hosts.
 const REWRITTEN: f64 = 2.5;
 const REWRITTEN_POWER: f64 = 1.5;
 /// Severity where counts of cgroups are late and all that a cgroup rewrites exceeds its limit: its tasks then wait for
 /// the next count.
 const LATE: f64 = 12.0;
-/// Severity of a cliff, as a multiple of the root of the time to write what is more: where writers always outrun the disk,
-/// so that each sync waits for a share of a full queue, and where one waits for a whole burst.
+/// Severity of a cliff, as a multiple of the root of the time to write what is more: where writers always outrun the
+/// disk, so that each sync waits for a share of a full queue, and where one waits for a whole burst.
 const CLIFF_OUTRUN: f64 = 0.8;
 const CLIFF_BURST: f64 = 1.5;
-/// Severity that a host with a small margin gets, and the most that arithmetic gives.
+/// Severity of a host with a small margin, and the largest severity given by arithmetic.
 const SEVERITY_MAX: f64 = 100.0;
 
 /// Judges a change by a folded recording.
@@ -90,7 +90,7 @@ pub(crate) fn judge(window: &Window, name: &str, change: &Change) -> Row {
     row
 }
 
-/// The row without an answer.
+/// The row of a host without a verdict.
 fn described(window: &Window, name: &str, change: &Change) -> Row {
     let mut row = Row::not_known(name, change, Cause::NoSample, String::new());
     row.tier = 1;
@@ -118,7 +118,7 @@ fn described(window: &Window, name: &str, change: &Change) -> Row {
     row
 }
 
-/// Why budgets under the change cannot be computed.
+/// Reason why budgets under the change cannot be computed.
 fn missing(window: &Window, facts: &HostFacts, change: &Change) -> Option<(Cause, &'static str)> {
     let host = &window.host.last;
     let sets = |names: [&str; 2]| change.as_if.settings.iter().any(|(name, _)| names.contains(name));
@@ -179,7 +179,7 @@ fn is_in_force(window: &Window, facts: &HostFacts, as_if: &AsIf) -> bool {
     same_hierarchy && same_kernel && same_memory && same_settings && as_if.limits.is_empty()
 }
 
-/// One limit against what was seen below it.
+/// One limit and the data seen below it.
 struct Weighed<'a> {
     row: &'a AsIfRow,
     margin: f64,
@@ -188,7 +188,7 @@ struct Weighed<'a> {
     rewrites: Option<(u64, u64)>,
 }
 
-/// Whether a limit is smaller under the change; a cgroup that gets its first limit is held by less than before.
+/// Whether a limit is smaller under the change. A cgroup that gets its first limit has less room than before.
 fn shrinks(row: &AsIfRow) -> bool {
     match (row.now_thresh_bytes, row.then_thresh_bytes) {
         (Some(now), Some(then)) => (then as f64) < now as f64 * (1.0 - SAME),
@@ -205,8 +205,8 @@ fn grows(row: &AsIfRow) -> bool {
     }
 }
 
-/// Holds a limit under the change against what was seen below it. Writers wait from the freerun ceiling; stores into mapped
-/// files are cleaned from the background threshold.
+/// Compares a limit under the change with the data seen below it. Writers wait from the freerun ceiling; stores into
+/// mapped files are cleaned from the background threshold.
 fn weighed<'a>(row: &'a AsIfRow, rewriters: &Rewriters) -> Option<Weighed<'a>> {
     let (peak, freerun) = (row.peak_bytes.filter(|peak| *peak > 0)?, row.then_freerun_bytes?);
     let margin = freerun as f64 / peak as f64;
@@ -230,7 +230,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     let mut all: Vec<Weighed<'_>> = assumed.rows.iter().filter_map(|row| weighed(row, &rewriters)).collect();
     all.sort_by(|one, other| one.margin.total_cmp(&other.margin));
     row.cgroups_over = all.iter().filter(|one| one.margin < 1.0 && one.row.cgroup.is_some()).count() as u64;
-    // Limits that the change makes smaller decide; else the smallest margin is told.
+    // Limits that the change reduces decide. Without any, the smallest margin is reported.
     let worst = all.iter().find(|one| one.shrinks).or_else(|| all.first());
     if let Some(worst) = worst {
         row.margin = Some(worst.margin);
@@ -247,7 +247,7 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     let least = worst.filter(|worst| worst.shrinks);
     if let Some(over) = least.filter(|worst| worst.margin < 1.0) {
         if let Some((need, room)) = over.rewrites {
-            // Neither the recording nor a twin knows how often a dirty page is stored into.
+            // Neither the recording nor a twin contains the rate of stores into a dirty page.
             row.is_firm = true;
             row.severity = rewriting(&all, &assumed.window);
             return row.decide(Verdict::Suffers, Cause::StarvedBudget, rewritten_sentence(over, need, room, facts));
@@ -297,14 +297,14 @@ fn weigh(derived: &Derived<'_>, assumed: &Assumed<'_>, change: &Change, row: &mu
     row.decide(Verdict::Fine, Cause::WideMargin, fine_sentence(window, assumed, row));
 }
 
-/// How bad it gets where cgroups rewrite more than fits. All of them count: each has pages of its own written.
+/// Severity where cgroups rewrite more than fits. All of them count: each writes pages of its own.
 fn rewriting(all: &[Weighed<'_>], then: &Window) -> f64 {
     let over: Vec<&Weighed<'_>> = all.iter().filter(|one| one.rewrites.is_some() && one.margin < 1.0).collect();
     let lacks = over.iter().map(|one| (1.0 - one.margin).powf(REWRITTEN_POWER));
     let written = REWRITTEN * lacks.sum::<f64>();
     let behaviour = then.facts.as_ref().and_then(|facts| facts.kernel).map(Behaviour::of);
-    // Since commit "mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats", v6.9, throttling uses counts that are up to
-    // two seconds old: a cgroup stays above its limit meanwhile.
+    // Since commit "mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats", v6.9, throttling uses counts that
+    // are up to two seconds old: a cgroup stays above its limit meanwhile.
     let is_late = behaviour.is_some_and(|behaviour| behaviour.arithmetic.memcg_stats == MemcgStats::RateLimited);
     let exceeds = |one: &&Weighed<'_>| {
         one.rewrites.zip(one.row.then_thresh_bytes).is_some_and(|((need, _), thresh)| need > thresh)
@@ -413,7 +413,7 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     let (pile, by) = if is_outrun && (machine_held || cgroups_held) {
         (freerun_then, CLIFF_OUTRUN)
     } else if peak >= HELD * bg_now && more_than(bg_then, bg_now) || (was_divided && cgroups_held) {
-        // A writer slower than the disk piles up what it writes until the data is old.
+        // A writer slower than the disk accumulates its writes until the data is old.
         let expiry = derived.dirty.expiry_seconds.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_EXPIRY_S);
         (bg_then.min(derived.dirty.dirtying_rate.unwrap_or(0.0) * expiry), CLIFF_BURST)
     } else {
@@ -443,23 +443,23 @@ fn cliff(derived: &Derived<'_>, assumed: &Assumed<'_>) -> Option<Cliff> {
     })
 }
 
-/// Bytes per second of the device that most is written to, while it has a request in flight: at least as fast it is.
+/// Bytes per second of the most written device while it has a request in flight: a lower bound of its speed.
 fn busy_speed(derived: &Derived<'_>) -> Option<f64> {
     let growth = &derived.drains().first()?.span.growth;
     let (written, busy) = (growth.written?.0 as f64, growth.io_time?.as_secs_f64());
     (written > 0.0 && busy > 0.0).then(|| written / busy)
 }
 
-/// What a larger threshold does.
+/// Effect of a larger threshold.
 struct Cliff {
     verdict: Verdict,
     severity: f64,
-    /// Whether a twin cannot tell: when a program syncs, and for how long it waits, is not recorded without a trace.
+    /// Whether a twin cannot decide: the time and duration of a program's syncs are not recorded without a trace.
     is_firm: bool,
     told: String,
 }
 
-/// Why the programs do not fit into less memory.
+/// Reason why the programs do not fit into less memory.
 fn memory_too_small(window: &Window, change: &Change) -> Option<String> {
     let memory = change.as_if.memory?;
     let host = &window.host.last;

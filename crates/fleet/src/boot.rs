@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the next boot sets: lines of files against the values in force. A change that takes a reboot brings these values
-//! with it, wanted or not.
+//! What the next boot sets: lines of files against the values in force. A change that takes a reboot brings these
+//! values with it, wanted or not.
 
 use crate::change::Change;
 use floodline_record::facts::{HostFacts, SysctlLine};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A change as it is asked for: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the whole
-//! fleet. What it means on a host is decided per host.
+//! A change as it is asked for: settings by `KEY=VALUE`, another kernel, cgroup version or memory. One value for the
+//! whole fleet. What it means on a host is decided per host.
 
 use floodline_analysis::budget::AsIf;
 use floodline_analysis::prediction::Setting;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much worse a host gets: figures that people feel, before and after. The same measure serves predictions and what was
-//! measured after a move, so that both can be ordered by it.
+//! How much worse a host gets: figures that people feel, before and after. The same measure serves predictions and what
+//! was measured after a move, so that both can be ordered by it.
 
 use floodline_analysis::prediction::Seen;
 use floodline_analysis::report::Severity;
@@ -59,7 +59,8 @@ impl Felt {
         let figures = [
             more(rate(self.stall_seconds, self.seconds), rate(then.stall_seconds, then.seconds), STALL_TIMES, STALL),
             more(self.longest_wait_seconds, then.longest_wait_seconds, LONGEST_TIMES, LONGEST_S),
-            // A larger limit lets more be dirtied, and a smaller one has more written early. Both together are rewriting.
+            // A larger limit lets more be dirtied, and a smaller one has more written early. Both together are
+            // rewriting.
             more(rate(self.written_bytes, self.seconds), rate(then.written_bytes, then.seconds), BYTES_TIMES, WRITTEN)
                 .min(more(
                     rate(self.dirtied_bytes, self.seconds),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pre-flight of a change for a fleet: recording and change → one [`Row`]. Tier 1 is arithmetic on every host. Tier 2 runs
-//! the twin of hosts that tier 1 flags or leaves near a limit. Pure: it opens no file and starts no thread. A recording
-//! that cannot answer is a row with a cause, never an error.
+//! Pre-flight of a change for a fleet: recording and change → one [`Row`]. Tier 1 is arithmetic on every host. Tier 2
+//! runs the twin of hosts that tier 1 flags or leaves near a limit. Pure: it opens no file and starts no thread. A
+//! recording that cannot answer is a row with a cause, never an error.
 
 mod arithmetic;
 mod boot;
@@ -26,7 +26,7 @@ use floodline_record::window::Window;
 use floodline_twin::Recorded;
 use std::io::{self, Read};
 
-/// How deep a pre-flight looks.
+/// Depth of a pre-flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Depth {
     /// Whether hosts that arithmetic flags are simulated.
@@ -50,13 +50,13 @@ impl Default for Depth {
     }
 }
 
-/// Judges a change by the bytes of a recording. `name` is what the file is called.
+/// Judges a change by the bytes of a recording. `name` is the name of the file.
 pub fn preflight(bytes: &[u8], name: &str, change: &Change, depth: Depth) -> Row {
     preflight_of(|| Ok(bytes), name, change, depth, &|| true)
 }
 
-/// Judges a change by a recording that `open` opens: once for the arithmetic, and once more for the twin. `go_on` is asked
-/// while the twin runs; a run that it ends leaves the arithmetic as the answer.
+/// Judges a change by a recording that `open` opens: once for the arithmetic, and once more for the twin. Calls `go_on`
+/// while the twin runs. If it ends the run, the arithmetic is the result.
 pub fn preflight_of<R: Read>(
     open: impl Fn() -> io::Result<R>,
     name: &str,
@@ -72,7 +72,7 @@ pub fn preflight_of<R: Read>(
     let mut row = arithmetic::judge(&window, name, change);
     row.notes.extend(note);
     let Some(wanted) = simulated::is_wanted(&row, change, depth) else { return row };
-    // The window keeps sums only. A twin needs what each process did when: the file is read again.
+    // The window keeps sums only. A twin needs the activity of each process over time: the file is read again.
     match opened().and_then(read::fold::<Recorded>) {
         Ok((recorded, _)) => simulated::refine(&recorded, change, wanted, depth, &mut row, go_on),
         Err(why) => row.notes.push(format!("Not simulated: {}", why.why)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of a recording → a window, and the causes for which a file has no answer. Stops after a bounded number of samples:
-//! a file of any length is judged by its first part.
+//! Bytes of a recording → a window, and the causes for which a file has no answer. Stops after a bounded number of
+//! samples: a file of any length is judged by its first part.
 
 use crate::change::Change;
 use crate::row::{Cause, Row};
@@ -24,12 +24,12 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// Says why a file could not be opened or read.
+    /// Reports why a file could not be opened or read.
     pub fn of_io(error: &io::Error) -> Unreadable {
         Unreadable { cause: Cause::FileUnreadable, why: format!("The file cannot be read: {error}.") }
     }
 
-    /// Says why something that has a name is not opened at all.
+    /// Reports why an existing file is not opened.
     pub fn not_a_file(kind: &str) -> Unreadable {
         Unreadable { cause: Cause::FileUnreadable, why: format!("It is {kind}, not a file.") }
     }

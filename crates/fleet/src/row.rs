@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer for one host: a flat row for tables. Names and texts in it are escaped. Fields are added, never renamed;
+//! Verdict on one host: a flat row for tables. Names and texts in it are escaped. Fields are added, never renamed;
 //! units are in their names.
 
 use crate::change::Change;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON form of a row.
 pub const SCHEMA: &str = "floodline.preflight-row/1";
 
-/// What the change does to a host.
+/// Effect of the change on a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It makes the host wait or write more, by enough to be noticed.
+    /// The host waits or writes more, by enough to be noticed.
     Suffers,
-    /// It does not, but by a small margin.
+    /// The host does not, but by a small margin.
     Tight,
-    /// It does not.
+    /// The host does not.
     Fine,
-    /// The recording cannot tell; the cause says why.
+    /// The recording is not sufficient; the cause gives the reason.
     #[default]
     NotKnown,
 }
@@ -40,7 +40,7 @@ impl Verdict {
     }
 }
 
-/// How far an answer can be relied on.
+/// Reliability of a verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -182,7 +182,7 @@ impl Serialize for Cause {
 /// What the model calls its host: two recordings of it are of two hosts.
 const MODEL: &str = "simulated";
 
-/// The answer for one host.
+/// Verdict on one host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the host; of the file where the recording has none.
@@ -191,7 +191,7 @@ pub struct Row {
     pub file: String,
     /// The answer.
     pub verdict: Verdict,
-    /// What decides it.
+    /// Cause of the verdict.
     pub cause: Cause,
     /// Stable key of the finding, `CAUSE@HOST`: accepted findings are named by it.
     pub key: String,
@@ -203,18 +203,19 @@ pub struct Row {
     pub finding: String,
     /// What to type next; empty where nothing is to be done.
     pub hint: String,
-    /// How bad it gets: 1 is just noticeable, 10 is ten times that. 0 where nothing gets worse.
+    /// Severity: 1 is just noticeable, 10 is ten times that. 0 where nothing gets worse.
     #[serde(deserialize_with = "crate::packed::number")]
     pub severity: f64,
-    /// How far the answer can be relied on.
+    /// Reliability of the verdict.
     pub confidence: Confidence,
-    /// 1: arithmetic. 2: the twin ran.
+    /// 1: arithmetic. 2: simulated on the twin.
     pub tier: u8,
     /// Whether the host was simulated as a control only.
     pub control: bool,
-    /// Most unwritten data that fits below the limit, as a multiple of the most that was seen. Below 1, writers are slowed.
+    /// Most unwritten data that fits below the limit, as a multiple of the largest amount seen. Below 1, writers are
+    /// slowed.
     pub margin: Option<f64>,
-    /// The cgroup that decides the margin; absent where it is the machine.
+    /// The cgroup that decides the margin; absent if that is the machine.
     pub worst_cgroup: Option<String>,
     /// Most unwritten data of that cgroup or machine in any sample, bytes.
     pub demand_bytes: Option<u64>,
@@ -226,9 +227,9 @@ pub struct Row {
     pub cgroups_over: u64,
     /// Cgroups that were read.
     pub cgroups: u64,
-    /// Time for which tasks waited, all together, as recorded or simulated before the change, seconds.
+    /// Recorded or simulated time for which tasks waited before the change, all together, seconds.
     pub stall_now_seconds: Option<f64>,
-    /// The same after the change, predicted.
+    /// Predicted time for which tasks wait after the change, seconds.
     pub stall_then_seconds: Option<f64>,
     /// Lower end of the prediction.
     pub stall_then_low_seconds: Option<f64>,
@@ -236,15 +237,15 @@ pub struct Row {
     pub stall_then_high_seconds: Option<f64>,
     /// Longest wait of a write or sync call before the change, seconds.
     pub longest_wait_now_seconds: Option<f64>,
-    /// The same after the change, predicted.
+    /// Predicted longest wait after the change, seconds.
     pub longest_wait_then_seconds: Option<f64>,
     /// Bytes written to disks before the change.
     pub written_now_bytes: Option<f64>,
-    /// The same after the change, predicted.
+    /// Predicted bytes written to disks after the change.
     pub written_then_bytes: Option<f64>,
     /// Median error of the twin against its own recording, as a share.
     pub back_test_error: Option<f64>,
-    /// Rule that finds something critical in the recording, before the change.
+    /// Rule with a critical finding in the recording, before the change.
     pub sick_already: Option<String>,
     /// Kernel of the recording.
     pub kernel_now: Option<String>,
@@ -254,7 +255,7 @@ pub struct Row {
     pub cgroup_now: Option<String>,
     /// Cgroup version after the change.
     pub cgroup_then: Option<String>,
-    /// What the files read at boot set otherwise than the running kernel has it.
+    /// Settings in files read at boot that differ from those of the running kernel.
     pub boot: Option<String>,
     /// Samples of the recording.
     pub samples: u64,
@@ -263,23 +264,23 @@ pub struct Row {
     pub seconds: f64,
     /// Time of its last sample, nanoseconds since 1970 UTC.
     pub recorded_wall_ns: Option<u64>,
-    /// What has to be known beside the answer.
+    /// Notes to the verdict.
     pub notes: Vec<String>,
     /// Whether the recording names its host.
     #[serde(skip)]
     pub(crate) is_named: bool,
-    /// Keys of the change that name what the host does not have.
+    /// Keys of the change that refer to something the host does not have.
     #[serde(skip)]
     pub(crate) absent: Vec<String>,
-    /// Whether a calm twin does not clear the host: what makes it suffer is not in a recording.
+    /// Whether a calm twin does not clear the host: the cause of the suffering is not in a recording.
     #[serde(skip)]
     pub(crate) is_firm: bool,
-    /// Settings that the boot brings.
+    /// Settings that the boot applies.
     #[serde(skip)]
     pub(crate) boot_settings: Vec<(&'static str, u64)>,
 }
 
-/// The host that a file's name stands for: `host=NAME` in its path, else the name without its end.
+/// The host named by a file: `host=NAME` in its path, else the file name without its extension.
 fn of_file(file: &str) -> String {
     let named = file.rsplit('/').find_map(|part| part.strip_prefix("host="));
     let last = file.rsplit('/').next().unwrap_or(file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tier 2: the twin of one host before and after the change. Chooses the hosts that are worth it, runs the twin as few
-//! times as an answer needs, and weighs its answer by the error of its back-test.
+//! Tier 2: the twin of one host before and after the change. Chooses the hosts to simulate, runs the twin as few times
+//! as necessary, and weighs the result by the error of its back-test.
 
 use crate::Depth;
 use crate::change::Change;
@@ -17,12 +17,12 @@ use floodline_twin::{Options, Recorded, Twin, TwinError, of};
 
 /// Severity from which a host suffers.
 const SUFFERS: f64 = 1.0;
-/// The same where the twin misses its own recording and arithmetic does not agree.
+/// Severity from which a host suffers if the twin misses its own recording and arithmetic does not agree.
 const SUFFERS_DOUBTFUL: f64 = 5.0;
 /// Severity from which its margin is small.
 const TIGHT: f64 = 0.5;
 
-/// Whether a host is worth a simulation, and whether only as a control.
+/// Whether a host should be simulated, and whether only as a control.
 pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Wanted> {
     if !depth.twin || row.cause == Cause::NoChange {
         return None;
@@ -40,16 +40,16 @@ pub(crate) fn is_wanted(row: &Row, change: &Change, depth: Depth) -> Option<Want
     }
 }
 
-/// Why a host is simulated.
+/// Reason for simulating a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Arithmetic finds something, or a small margin.
+    /// Arithmetic found a problem or a small margin.
     Flagged,
     /// As a control of the arithmetic.
     Control,
 }
 
-/// Whether a host belongs to the control: by a hash (FNV-1a) of its name, the same in every run.
+/// Whether a host belongs to the control: by a hash (FNV-1a) of its name, equal in every run.
 fn is_control(host: &str, share: f64) -> bool {
     let hash = host
         .bytes()
@@ -59,7 +59,7 @@ fn is_control(host: &str, share: f64) -> bool {
     ((mixed >> 32) as f64) < share * f64::from(u32::MAX)
 }
 
-/// What the twin says.
+/// Result of the twin.
 struct Answer {
     /// Harm by the open twin, and by the closed one where demand is bounded.
     severity: f64,
@@ -68,7 +68,7 @@ struct Answer {
     is_cut: bool,
 }
 
-/// Runs the twin of a host and refines the row. Where no twin can be made, the arithmetic stands.
+/// Runs the twin of a host and refines the row. If no twin can be made, the arithmetic stands.
 pub(crate) fn refine(
     recorded: &Recorded,
     change: &Change,
@@ -96,7 +96,7 @@ pub(crate) fn refine(
     }
 }
 
-/// The change as settings of a twin: with what the boot sets, and without cgroups that the host does not have.
+/// The change as settings of a twin: with the boot's settings, and without cgroups that the host lacks.
 fn settings(change: &Change, row: &Row) -> Vec<Setting> {
     let is_there = |setting: &&Setting| !row.absent.contains(&setting.key);
     let boot = row.boot_settings.iter().map(|(name, value)| Setting::new(*name, value));
@@ -131,13 +131,13 @@ fn answer(
     };
     let worse = |demand| Some(felt(demand, false)?.worse(&felt(demand, true)?));
     let Some(open) = worse(0) else { return Ok(None) };
-    // The demand lies between the two twins: what only one of them shows is not certain.
+    // The demand lies between the two twins: an effect in only one of them is not certain.
     let severity = worse(1).map_or(open, |closed| open.min(closed));
     let Some(prediction) = conclude(twin, question, &measured, &results) else { return Ok(None) };
     Ok(Some(Answer { severity, error: prediction.back_test_error, is_cut: prediction.is_cut, prediction }))
 }
 
-/// Decides by both tiers.
+/// Decides from both tiers.
 fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
     let Answer { severity, error, prediction, is_cut } = answer;
     row.tier = 2;
@@ -156,7 +156,8 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
     let by_arithmetic = row.severity;
     row.severity = severity;
     let effect = effect(row, &prediction, seconds);
-    // What a twin that misses its recording sees must exceed its error, and more so where arithmetic sees nothing.
+    // The effect in a twin that misses its recording must exceed its error, and more so without a finding of the
+    // arithmetic.
     let enough = match (is_reliable, row.verdict) {
         (true, _) => SUFFERS,
         (false, Verdict::Suffers) => SUFFERS * (1.0 + 2.0 * error.unwrap_or(1.0)),
@@ -176,7 +177,7 @@ fn weigh(answer: Answer, wanted: Wanted, seconds: f64, row: &mut Row) {
             row.decide(Verdict::Suffers, cause, told);
         }
         (Verdict::Suffers, cause, told) if !is_reliable => {
-            // The twin is calm, and cannot be believed: neither is sure.
+            // The twin is calm but unreliable: neither tier is conclusive.
             row.severity = severity.max(TIGHT);
             row.decide(
                 Verdict::Tight,

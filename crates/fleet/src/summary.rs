@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The answer for a fleet: rows counted by verdict and grouped by cause, worst group first. Holds counts and examples, not
-//! rows, so that its size does not grow with the fleet.
+//! The answer for a fleet: rows counted by verdict and grouped by cause, worst group first. Holds counts and examples,
+//! not rows, so that its size does not grow with the fleet.
 
 use crate::row::{Cause, Row, Verdict};
 use serde::Serialize;

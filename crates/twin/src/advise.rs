@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings tried on a twin: first a grid, then a search around the best. Constraints come first (data at risk, smallest
-//! cgroup limit, longest pause), then the goal, as the worst regret over the parts of the recording, then the bytes
-//! written. The host as it is and the kernel's default are always candidates. Pure: the program runs the candidates.
+//! Settings tried on a twin: first a grid, then a search around the best. Constraints come first (data at risk,
+//! smallest cgroup limit, longest pause), then the goal, as the worst regret over the parts of the recording, then the
+//! bytes written. The host as it is and the kernel's default are always candidates. Pure: the program runs the
+//! candidates.
 
 use crate::Twin;
 use crate::changed::{Changed, Host, change, kernel_default};
@@ -22,12 +23,12 @@ const PAUSE: f64 = 0.2;
 /// Rounds of the search around the best.
 const ROUNDS: usize = 3;
 
-/// What is asked.
+/// Goal and constraints of the advice.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// The goal.
     pub goal: Goal,
-    /// Most bytes at risk; by default what is at risk as it is, or what the goal needs.
+    /// Most bytes at risk. By default the current bytes at risk, or those that the goal needs.
     pub at_risk_bytes: Option<u64>,
     /// Folios of 2 MiB that the smallest cgroup limit holds.
     pub folios: u64,
@@ -48,11 +49,11 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// How it is run.
+    /// Options of its run.
     pub const TRIAL: Trial = Trial { diagnosed: false, ..Trial::NOMINAL };
 }
 
-/// A search that is under way.
+/// A search in progress.
 pub struct Search<'a> {
     twin: &'a Twin,
     window: &'a Window,
@@ -64,13 +65,13 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// A search on a twin.
+    /// Starts a search on a twin.
     pub fn new(twin: &'a Twin, window: &'a Window, wanted: Wanted) -> Search<'a> {
         let (tried, known) = (Vec::new(), BTreeSet::new());
         Search { twin, window, wanted, journald: journald(twin), tried, known, rounds: 0 }
     }
 
-    /// A candidate that was not tried before; `None` for one that the kernel refuses or that changes nothing.
+    /// Returns a candidate that was not tried before; `None` if the kernel refuses it or it changes nothing.
     fn candidate(&mut self, settings: Vec<Setting>, label: Option<&str>) -> Option<Candidate> {
         let host = Host { window: self.window, journald: &self.journald };
         let changed = match settings.is_empty() {
@@ -88,7 +89,7 @@ impl<'a> Search<'a> {
         Some(Candidate { settings, label, changed })
     }
 
-    /// The next candidates to run, none when the search is over. `plan` are the settings of doctor's plan.
+    /// Returns the next candidates to run, none when the search is over. `plan` holds the settings of doctor's plan.
     pub fn next(&mut self, plan: &[Setting]) -> Vec<Candidate> {
         let left = self.wanted.most.saturating_sub(self.tried.len());
         let mut next = Vec::new();
@@ -117,7 +118,7 @@ impl<'a> Search<'a> {
         next
     }
 
-    /// Takes the results of candidates.
+    /// Takes over the results of candidates.
     pub fn take(&mut self, results: impl IntoIterator<Item = (Candidate, Shown)>) {
         self.tried.extend(results);
     }
@@ -154,7 +155,7 @@ impl<'a> Search<'a> {
         grid
     }
 
-    /// All candidates with their figures and the constraints, and the best of those that keep them.
+    /// All candidates with their figures and the constraints, and the best of those that meet them.
     fn judged(&self) -> ((Vec<Tried>, Constraints), Option<usize>) {
         let of = |shown: &Shown, name: &str| shown.figures.get(name).copied();
         let Some((_, as_is)) = self.tried.first() else {
@@ -203,7 +204,7 @@ impl<'a> Search<'a> {
         tried.iter_mut().zip(on_curve).for_each(|(one, on_curve)| one.on_curve = on_curve);
         let allowed = tried.iter().enumerate().filter(|(at, one)| *at == 0 || one.breaks.is_none());
         let stalled = tried.first().map_or(0.0, |one| one.stall_seconds);
-        // Less data at risk is no gain if tasks wait longer for it.
+        // Less data at risk is not an improvement if tasks wait longer for it.
         let allowed = allowed.filter(|(at, one)| {
             *at == 0 || self.wanted.goal != Goal::Safety || one.stall_seconds <= stalled * 1.05 + 0.2
         });
@@ -220,7 +221,7 @@ impl<'a> Search<'a> {
     fn constraints(&self, as_is: &Shown) -> Constraints {
         let of = |name: &str| as_is.figures.get(name).copied();
         let at_risk = of("host.dirty_peak_bytes").unwrap_or(0.0);
-        // Ten seconds of the fastest device.
+        // Bytes that the fastest device writes in ten seconds.
         let ceilings = self.twin.ceilings.iter().filter_map(|ceiling| ceiling.write_bytes_per_second);
         let drained = ceilings.fold(0.0, f64::max) * 10.0;
         let default = match self.wanted.goal {
@@ -231,7 +232,7 @@ impl<'a> Search<'a> {
         let budget = of("smallest_budget_bytes");
         Constraints {
             at_risk_bytes: self.wanted.at_risk_bytes.map_or(default, |bytes| bytes as f64),
-            // What is smaller already may not shrink further.
+            // A budget that is already smaller must not shrink further.
             smallest_budget_bytes: budget.map(|now| now.min(self.wanted.folios as f64 * FOLIO)),
             pause_seconds: self
                 .wanted
@@ -240,12 +241,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best candidate, where it is not the host as it is.
+    /// Returns the best candidate, unless it is the host as it is.
     pub fn best(&self) -> Option<&Candidate> {
         self.judged().1.filter(|at| *at > 0).and_then(|at| self.tried.get(at)).map(|(candidate, _)| candidate)
     }
 
-    /// The advice. `prediction` is that of the best candidate.
+    /// Returns the advice. `prediction` is that of the best candidate.
     pub fn advice(&self, prediction: Option<Prediction>, measured: &Measured) -> Advice {
         let ((tried, constraints), best) = self.judged();
         let goal = self.wanted.goal;
@@ -288,7 +289,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The advice in one sentence.
+    /// The advice as one sentence.
     fn headline(&self, tried: &[Tried], weighed: &Weighed) -> String {
         let goal = self.wanted.goal;
         let best = weighed.best.and_then(|at| tried.get(at));
@@ -316,22 +317,22 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What speaks for the best candidate, and what against it.
+/// Arguments for and against the best candidate.
 struct Weighed {
-    /// The best candidate, where it is not the host as it is.
+    /// The best candidate, unless it is the host as it is.
     best: Option<usize>,
-    /// The same, if nothing speaks against it.
+    /// The best candidate, if nothing speaks against it.
     chosen: Option<usize>,
-    /// Whether the demand is not known well enough to tell the direction.
+    /// Whether the demand is too uncertain to determine the direction.
     unclear: bool,
     /// The rule of a finding that would appear.
     harm: Option<&'static str>,
-    /// By how much the best one is better, and the error of the back-test, as shares.
+    /// Improvement of the best candidate, and the error of the back-test, as shares.
     gain_share: Option<f64>,
     error_share: f64,
 }
 
-/// What holds of an advice: how far the twin is to be believed, and what the constraints excluded.
+/// Notes to an advice: the reliability of the twin, and the candidates that the constraints excluded.
 fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_chosen: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let simulated: Vec<_> = measured.back_test.iter().filter(|one| !one.name.starts_with("budget.")).cloned().collect();
@@ -357,7 +358,7 @@ fn notes(measured: &Measured, tried: &[Tried], constraints: &Constraints, is_cho
     notes
 }
 
-/// Seconds that tasks waited: as their counters say, or as their stalls do where these are longer.
+/// Seconds that tasks waited: by their counters, or by their stalls where these are longer.
 fn stall_seconds(shown: &Shown) -> f64 {
     let counted = shown.figures.get("stall_seconds").copied().unwrap_or(0.0);
     let stalls: f64 = shown.parts.iter().filter_map(|part| part.get("stall_seconds")).sum();
@@ -376,8 +377,8 @@ fn breaks(one: &Tried, constraints: &Constraints) -> Option<&'static str> {
     (one.pause_seconds > constraints.pause_seconds * 1.01).then_some("longest pause")
 }
 
-/// What decides between candidates, the most important first; less is better. Values that people cannot tell apart are
-/// made equal.
+/// Criteria that decide between candidates, the most important first; less is better. Values that people cannot
+/// distinguish are made equal.
 fn rank(goal: Goal, one: &Tried) -> [f64; 4] {
     let coarse = |value: f64, step: f64| (value / step).round();
     let (regret, stall) = (coarse(one.regret_seconds, 0.1), coarse(one.stall_seconds, 0.2));
@@ -390,7 +391,7 @@ fn rank(goal: Goal, one: &Tried) -> [f64; 4] {
     }
 }
 
-/// By how much a candidate is better at the goal, as a share of the host as it is.
+/// Improvement of a candidate at the goal, as a share of the host as it is.
 fn gain(goal: Goal, best: &Tried, as_is: &Tried) -> f64 {
     let less = |then: f64, now: f64| if now > 0.0 { (now - then) / now } else { 0.0 };
     match goal {
@@ -424,7 +425,7 @@ fn around(best: &[Setting]) -> Vec<Vec<Setting>> {
             let Some(changed) = value.checked_mul(times).map(|value| value / by).filter(|value| *value > 0) else {
                 continue;
             };
-            // Sizes in whole MiB read better.
+            // Rounded to whole MiB for readability.
             let changed = if changed > 4 << 20 { changed >> 20 << 20 } else { changed };
             let mut settings = best.to_vec();
             settings[at].value = changed.to_string();

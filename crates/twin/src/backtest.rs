@@ -13,7 +13,7 @@ use floodline_scenario::Scenario;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure that misses by more is not predicted.
+/// Largest error of a figure that is still predicted.
 pub const MISS_MAX: f64 = 0.25;
 
 /// A figure of a window.
@@ -25,30 +25,30 @@ pub struct Value {
     pub unit: &'static str,
 }
 
-/// A figure of both.
+/// A figure in the recording and in the twin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Name.
     pub name: String,
     /// Unit.
     pub unit: &'static str,
-    /// In the recording.
+    /// Value in the recording.
     pub real: f64,
-    /// In the run of the twin.
+    /// Value in the run of the twin.
     pub simulated: f64,
-    /// How far the twin is off, as a share of the real value.
+    /// Error of the twin, as a share of the real value.
     pub off_share: f64,
 }
 
 impl Figure {
-    /// Whether the twin is near enough for a prediction.
+    /// Whether the twin is accurate enough for a prediction.
     pub fn is_predictable(&self) -> bool {
         self.off_share <= MISS_MAX
     }
 }
 
-/// The figures that people care about, of a window. `programs` are those of a twin where the window is a run of one: its
-/// tasks are then named as the programs that they stand for. Bytes are over the whole window.
+/// The most relevant figures of a window. `programs` are those of a twin where the window is a run of one: its tasks
+/// then have the names of the programs that they stand for. Bytes are over the whole window.
 pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let mut put = |name: String, unit: &'static str, value: Option<f64>| {
@@ -86,7 +86,7 @@ pub fn figures(window: &Window, programs: Option<&Programs>) -> BTreeMap<String,
     found
 }
 
-/// Waits for stable storage: as tasks measured them themselves, else as a trace counted them.
+/// Waits for stable storage: as measured by the tasks themselves, else as counted by a trace.
 fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>)) {
     let (mut longest, mut p99, mut seen) = (0.0_f64, 0.0_f64, false);
     for event in &window.events {
@@ -111,7 +111,7 @@ fn waits(window: &Window, put: &mut impl FnMut(String, &'static str, Option<f64>
     put("durable.longest_wait_seconds".to_owned(), "seconds", synced.reduce(f64::max));
 }
 
-/// The longest write call or store, where tasks measured them themselves.
+/// The longest write call or store, if tasks measured them themselves.
 fn longest_write(window: &Window) -> Option<f64> {
     let longest = window.events.iter().filter_map(|event| match &event.what {
         What::TaskOperations { operation, latency, count, .. } if *count > 0 => {
@@ -122,7 +122,7 @@ fn longest_write(window: &Window) -> Option<f64> {
     longest.reduce(f64::max)
 }
 
-/// What each program did, all its processes together.
+/// Activity of each program, all its processes together.
 fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut(String, &'static str, Option<f64>)) {
     let first = window.first_at.map_or(Nanos(0), |first| first.monotonic);
     let mut sums: BTreeMap<String, [Option<f64>; 3]> = BTreeMap::new();
@@ -132,7 +132,7 @@ fn by_program(window: &Window, programs: Option<&Programs>, put: &mut impl FnMut
     let has_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
     for (id, span) in &window.processes {
         let Some(Entity::Process { comm, kthread: false, start_ticks, .. }) = window.entities.get(id) else { continue };
-        // What was born within the window started from zero.
+        // Counters of a process started within the window began at zero.
         let is_born = programs.is_none() && start_ticks.saturating_mul(10_000_000) >= first.0;
         let grew = |growth: Option<u64>, first: Option<u64>| -> Option<f64> {
             let before = if is_born { first.unwrap_or(0) } else { 0 };
@@ -179,7 +179,7 @@ fn cgroup_name(path: &str) -> String {
     path.trim_start_matches('/').to_owned()
 }
 
-/// Holds a run of a twin against its recording.
+/// Compares a run of a twin with its recording.
 pub fn backtest(real: &Window, simulated: &Window, programs: &Programs) -> Vec<Figure> {
     let (real, simulated) = (figures(real, None), figures(simulated, Some(programs)));
     real.iter()
@@ -197,7 +197,7 @@ pub fn backtest(real: &Window, simulated: &Window, programs: &Programs) -> Vec<F
         .collect()
 }
 
-/// Relative difference; a difference too small to matter is none.
+/// Difference relative to the real value, or to the least relevant value if that is larger.
 fn off(real: f64, simulated: f64, unit: &str) -> f64 {
     let floor = match unit {
         "seconds" => 0.02,
@@ -212,12 +212,12 @@ fn off(real: f64, simulated: f64, unit: &str) -> f64 {
 pub struct Tested<'a> {
     /// `open` or `closed`; `traced` where there is one.
     pub demand: &'static str,
-    /// The kernel of the recording, where the twin runs on another one: then the differences are the kernel's too, and no
-    /// back-test.
+    /// The kernel of the recording, where the twin runs on another one: then the differences are the kernel's too, and
+    /// no back-test.
     pub recorded_on: Option<KernelVersion>,
     /// The scenario.
     pub scenario: &'a Scenario,
-    /// Its figures, or why it could not be run.
+    /// Its figures, or the reason why it could not be run.
     pub figures: Result<Vec<Figure>, String>,
 }
 

@@ -35,7 +35,7 @@ pub fn setting(text: &str) -> Result<Setting, NotChanged> {
 #[error("{what}")]
 pub struct NotChanged {
     what: String,
-    /// What to type instead.
+    /// Correct input to type instead.
     pub hint: String,
 }
 
@@ -54,10 +54,10 @@ pub struct Changed {
     pub kernel: KernelVersion,
 }
 
-/// What names of the host stand for in the twin.
+/// Maps names of the host to those of the twin.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// The recording, which knows numbers and names of devices.
+    /// The recording, which holds numbers and names of devices.
     pub window: &'a Window,
     /// Tasks of the scenario that stand for journald.
     pub journald: &'a [String],
@@ -66,7 +66,7 @@ pub struct Host<'a> {
 const KNOWN: &str = "vm.dirty_bytes, machine.memory, cgroup=v2, kernel=6.12, bdi/8:0/max_ratio, \
     queue/sda/wbt_lat_usec, cgroup/PATH/memory.max, mount/PATH/options, loop/loop0/direct_io, journald/Storage";
 
-/// Settings of writeback that the model honours.
+/// Writeback settings that the model supports.
 const VM: &[&str] = &[
     "vm.dirty_bytes",
     "vm.dirty_ratio",
@@ -165,7 +165,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
             let (knob, value) = match *knob {
                 "wbt_lat_usec" => {
                     let latency = match value {
-                        // The kernel's default: 2 ms, or 75 ms on disks that turn.
+                        // The kernel's default: 2 ms, or 75 ms on rotating disks.
                         "-1" if turning => "75ms".to_owned(),
                         "-1" => "2ms".to_owned(),
                         _ => format!("{}us", value.parse::<u32>().map_err(|_| invalid("microseconds, or -1"))?),
@@ -221,7 +221,7 @@ fn apply(changed: &mut Changed, setting: &Setting, host: Host<'_>) -> Result<(),
     }
 }
 
-/// Takes away what version 1 of cgroups does not have. A host that moves back loses it.
+/// Removes what version 1 of cgroups does not have. A host that moves back to it loses these.
 fn without_v2(scenario: &mut Scenario) {
     for cgroup in scenario.machine.cgroups.values_mut() {
         (cgroup.memory_high, cgroup.memory_low, cgroup.memory_min) = (None, None, None);
@@ -259,7 +259,7 @@ fn hint(error: &str) -> String {
     }
 }
 
-/// The same scenario after all the checks of a file.
+/// Returns the scenario after all the checks of a file.
 fn checked(scenario: Scenario, setting: &Setting) -> Result<Scenario, NotChanged> {
     let seed = scenario.workload.seed.to_string();
     // Changing a key parses the text anew.
@@ -271,7 +271,7 @@ fn checked(scenario: Scenario, setting: &Setting) -> Result<Scenario, NotChanged
     same.map_err(|error| NotChanged::new(format!("{}={}: {error}", setting.key, setting.value), KNOWN))
 }
 
-/// A device of the scenario by its name on the host, by its number, or by its own name.
+/// Finds a device of the scenario by its name on the host, by its number, or by its own name.
 fn device(scenario: &Scenario, name: &str, host: Host<'_>, setting: &Setting) -> Result<String, NotChanged> {
     let devices = &scenario.machine.devices;
     let word = |bytes: &[u8]| -> String {
@@ -319,7 +319,7 @@ fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Cl
     )
 }
 
-/// A journal in memory writes nothing to a disk: the tasks that stand for journald go.
+/// Removes the tasks that stand for journald: a journal in memory writes nothing to a disk.
 fn journald(changed: &mut Changed, value: &str, host: Host<'_>) -> Result<(), NotChanged> {
     if !matches!(value, "volatile" | "none") {
         return Err(NotChanged::new(
@@ -345,7 +345,7 @@ fn journald(changed: &mut Changed, value: &str, host: Host<'_>) -> Result<(), No
     Ok(())
 }
 
-/// Bytes without a unit get one, so that the scenario reads them.
+/// Adds a unit to bytes without one, so that the scenario can parse them.
 fn bytes(value: &str) -> String {
     match value.parse::<u64>() {
         Ok(bytes) => format!("{bytes} B"),
@@ -393,7 +393,7 @@ fn of_step(step: &Step) -> Option<Setting> {
     }
 }
 
-/// The settings of a kernel that nobody configured.
+/// The settings of an unconfigured kernel.
 pub fn kernel_default() -> Vec<Setting> {
     vec![
         Setting::new("vm.dirty_ratio", 20),

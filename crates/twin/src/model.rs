@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of the simulator and what it shows: shared by the program and the Python package. Knows neither
-//! arguments nor how a result is printed.
+//! One run of the simulator and its results: shared by the program and the Python package. Does not depend on arguments
+//! or on the output format.
 
 use floodline_analysis::run::{Run, RunReport, SCHEMA, misses};
 use floodline_record::record::{Record, Sink};
@@ -36,7 +36,8 @@ pub struct Outcome {
     pub is_interrupted: bool,
 }
 
-/// Runs it. `take` sees every record before it is folded; `tell` hears how far it is and answers whether to go on.
+/// Runs it. `take` receives every record before it is folded; `tell` receives the progress and returns whether to
+/// continue.
 pub fn run(
     order: &Order<'_>,
     mut take: impl FnMut(&Record) -> Result<(), SimError>,

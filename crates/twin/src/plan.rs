@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plan file of a change that was tried on a twin: the host it was made for, each knob with its old and new value, the
-//! evidence, and what is expected.
+//! The plan file of a change that was tried on a twin: the host it was made for, each knob with its old and new value,
+//! the evidence, and what is expected.
 
 use crate::predict::Measured;
 use floodline_analysis::advise::knob::knob;
@@ -17,8 +17,8 @@ pub fn changed<'a>(window: &Window, settings: &'a [Setting]) -> Vec<&'a Setting>
     settings.iter().filter(|one| old(&one.key).is_none_or(|old| old != one.value)).collect()
 }
 
-/// What puts the sysctls of a plan back, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty if one of
-/// them was not read.
+/// What puts the sysctls of a plan back, as `NAME=VALUE`: of a bytes/ratio pair the member that is in force. Empty if
+/// one of them was not read.
 pub fn undo(window: &Window, settings: &[Setting]) -> Vec<String> {
     let old = |key: &str| knob(key).and_then(|knob| knob.present(window)).map(|value| value.to_string());
     let partner = |key: &str| match key.strip_suffix("_bytes") {

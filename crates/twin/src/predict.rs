@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a change will do on a host: its twin as it is and changed, each run with several seeds and device speeds, with
-//! writers on a clock and with writers that wait for themselves. A figure of which the back-test misses is not predicted.
-//! Pure: the program runs the trials, in threads, and hands the results back.
+//! Effect of a change on a host: its twin as it is and changed, each run with several seeds and device speeds, with
+//! writers on a clock and with closed-loop writers. A figure that the back-test misses is not predicted. Pure: the
+//! program runs the trials, in threads, and passes the results back.
 
 use crate::Twin;
 use crate::backtest;
@@ -17,20 +17,20 @@ use floodline_record::window::Window;
 pub struct Question {
     /// Settings that change.
     pub settings: Vec<Setting>,
-    /// The twin as it is: writers on a clock, then writers that wait for themselves where they are bounded.
+    /// The twin as it is: writers on a clock, then closed-loop writers where they are bounded.
     now: Vec<Changed>,
-    /// The same after the change.
+    /// These twins after the change.
     then: Vec<Changed>,
 }
 
 /// One run that an answer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
-    /// Which of the twins: 0 is the open one.
+    /// Index of the twin: 0 is the open one.
     pub demand: usize,
     /// Whether it is changed.
     pub is_changed: bool,
-    /// How it is run.
+    /// Seed and device speed of the run.
     pub trial: Trial,
 }
 
@@ -40,7 +40,7 @@ pub fn journald(twin: &Twin) -> Vec<String> {
     twin.programs.iter().filter(|(_, program)| is_journald(&program.comm)).map(|(task, _)| task.clone()).collect()
 }
 
-/// Device speeds beside that of the twin, percent, with their seeds.
+/// Device speeds other than the twin's, percent, with their seeds.
 const VARIED: [(u64, u64); 2] = [(1, 80), (2, 120)];
 
 impl Question {
@@ -59,7 +59,7 @@ impl Question {
         Ok(Question { settings: settings.to_vec(), now, then })
     }
 
-    /// The runs that an answer needs; `few` leaves out other seeds and device speeds.
+    /// The runs that an answer needs; `few` omits other seeds and device speeds.
     pub fn runs(&self, few: bool) -> Vec<Run> {
         let mut runs = Vec::new();
         for demand in 0..self.now.len() {
@@ -81,16 +81,16 @@ impl Question {
     }
 }
 
-/// What the recording tells, to hold predictions against.
+/// Readings of the recording that predictions are compared with.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Figures of the back-test.
     pub back_test: Vec<backtest::Figure>,
-    /// What the rules find in the recording.
+    /// Findings of the rules in the recording.
     pub seen: Vec<Seen>,
 }
 
-/// Draws the conclusion from all runs.
+/// Draws the conclusion from the results of all runs.
 pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: &[(Run, Shown)]) -> Option<Prediction> {
     let nominal = |is_changed, demand| {
         let is_it = |run: &Run| run.is_changed == is_changed && run.demand == demand && run.trial.device_percent == 100;
@@ -110,7 +110,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
         rows.extend(row(&of, measured, results, closed));
     }
     let is_in = |seen: &[Seen], rule: &Seen| seen.iter().any(|one| one.rule == rule.rule);
-    // What the twin shows as it is and the recording does not is the twin's error: it neither stays nor vanishes.
+    // A finding of the unchanged twin that the recording lacks is the twin's error: it neither stays nor vanishes.
     let (real, invented): (Vec<Seen>, Vec<Seen>) =
         now.seen.iter().cloned().partition(|seen| is_in(&measured.seen, seen));
     let (stay, gone): (Vec<Seen>, Vec<Seen>) = real.into_iter().partition(|seen| is_in(&then.seen, seen));
@@ -124,7 +124,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     let is_lasting = |seen: &&Seen| !is_in(&then.seen, seen) && lasts(seen.rule, &rows);
     let lasting = not_reproduced.iter().copied().filter(is_lasting).cloned().collect();
     let not_reproduced = not_reproduced.iter().map(|seen| seen.rule).collect();
-    // Limits of cgroups are arithmetic: hundreds of them would hide the error of the others.
+    // Limits of cgroups are arithmetic. Hundreds of them would hide the error of the simulated figures.
     let simulated = measured.back_test.iter().filter(|figure| !figure.name.starts_with("budget."));
     let simulated: Vec<backtest::Figure> = simulated.cloned().collect();
     let error = (!simulated.is_empty()).then(|| backtest::median_error(&simulated));
@@ -156,7 +156,7 @@ pub fn conclude(twin: &Twin, question: &Question, measured: &Measured, results: 
     Some(prediction)
 }
 
-/// The figures that the findings of a rule rest on, of the rules that judge what was measured.
+/// The figures that the findings of a rule rest on, for rules that judge measured figures.
 const RESTS_ON: &[(&str, &[&str])] = &[
     ("dirty-cliff", &["longest_write_wait_seconds", "durable.longest_wait_seconds", "host.dirty_peak_bytes"]),
     ("dirty-data-at-risk", &["host.dirty_peak_bytes"]),
@@ -166,14 +166,14 @@ const RESTS_ON: &[(&str, &[&str])] = &[
     ("starved-dirty-budget", &["smallest_budget_bytes", "host.dirtied_bytes", "devices.written_bytes"]),
 ];
 
-/// Whether a finding that the twin does not show stays: a figure that it rests on is predicted, and none gets better.
+/// Whether a finding that the twin does not show persists: a figure that it rests on is predicted, and none improves.
 fn lasts(rule: &str, rows: &[Row]) -> bool {
     let Some((_, names)) = RESTS_ON.iter().find(|(name, _)| *name == rule) else { return false };
     let rests = || rows.iter().filter(|row| names.contains(&row.figure.as_str()));
     rests().any(|row| row.doubt.is_none()) && !rests().any(Row::improves)
 }
 
-/// A figure gets clearly worse if it grows by this factor.
+/// Factor by which a figure must grow to be clearly worse.
 const WORSE: f64 = 1.25;
 
 /// Whether a finding that only the twin shows appears: a figure that it rests on gets clearly worse.
@@ -183,7 +183,7 @@ fn worsens(rule: &str, rows: &[Row]) -> bool {
     rests.filter(|row| row.better == Better::Less && row.worsens()).any(|row| row.then > WORSE * row.now)
 }
 
-/// Values of a figure before and after, of the runs that differ in nothing else.
+/// Values of a figure before and after the change, of runs that are otherwise equal.
 fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
     let value = |shown: &Shown| shown.figures.get(name).copied();
     let changed =
@@ -195,12 +195,12 @@ fn pairs(name: &str, results: &[(Run, Shown)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The least error that a prediction is given.
+/// Smallest error given with a prediction.
 const ERROR_MIN: f64 = 0.05;
 
-/// How far beyond the runs and the back-test a real kernel was in at most nine of ten predictions, as a logarithm: by
-/// `floodline-dev predict-truth --calibrate` on recordings of real kernels. `docs/predict.md` tells what such widths hold on
-/// scenarios that they were not chosen on.
+/// Distance of a real kernel beyond the runs and the back-test in nine of ten predictions, as a logarithm: from
+/// `floodline-dev predict-truth --calibrate` on recordings of real kernels. `docs/predict.md` reports how well such
+/// widths hold on other scenarios.
 const SPREAD: &[(&str, f64)] = &[
     ("durable.longest_wait_seconds", 1.239),
     ("durable.p99_wait_seconds", 1.543),
@@ -210,10 +210,10 @@ const SPREAD: &[(&str, f64)] = &[
     ("devices.written_bytes", 0.378),
     ("smallest_budget_bytes", 0.027),
 ];
-/// The same of figures that no recording of a real kernel has in number: all figures together.
+/// Distance for figures that too few recordings of real kernels have: from all figures together.
 const SPREAD_OF_OTHERS: f64 = 0.695;
 
-/// How much wider than its runs and its back-test the interval of a figure is, as a logarithm.
+/// Factor by which the interval of a figure is wider than its runs and its back-test, as a logarithm.
 pub fn spread(figure: &str) -> f64 {
     SPREAD.iter().find(|(name, _)| *name == figure).map_or(SPREAD_OF_OTHERS, |(_, spread)| *spread)
 }
@@ -238,7 +238,7 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     // A limit is arithmetic: it does not scale with the error of a run.
     let is_arithmetic = name == "smallest_budget_bytes";
     let scale = match tested {
-        // Next to nothing is no measure of what comes after it.
+        // A value near zero is not a base for scaling.
         Some(figure) if figure.is_predictable() && sim_now > 0.0 && figure.real > least && !is_arithmetic => {
             figure.real / sim_now
         }
@@ -248,7 +248,7 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     let then = sim_then * scale;
     let all = || pairs.iter().map(|(_, then)| then * scale);
     let error = if is_arithmetic { 0.0 } else { tested.map_or(ERROR_MIN, |figure| figure.off_share).max(ERROR_MIN) };
-    // What is small differs by an amount more than by a share.
+    // Small values differ by an amount rather than by a share.
     let wider = spread(name).exp();
     let low = all().reduce(f64::min).unwrap_or(then) / (1.0 + error);
     let low = ((low + least) / wider - least).max(0.0).min(low);
@@ -268,7 +268,7 @@ fn row(of: &Of<'_>, measured: &Measured, results: &[(Run, Shown)], closed: Optio
     Some(Row { better, is_measured, low, high, off_share, least, doubt, ..Row::new(name, label, unit, now, then) })
 }
 
-/// The sentence in front. A twin that misses its own recording is not believed, and the sentence says so first.
+/// The first sentence. If the twin misses its own recording, the sentence begins with that.
 fn headline(prediction: &Prediction) -> String {
     let effect = effect(prediction);
     match prediction.back_test_error {
@@ -288,7 +288,7 @@ fn effect(prediction: &Prediction) -> String {
         LEADS.iter().filter_map(of).filter(|row| row.improves()).take(2).map(Row::sentence).collect();
     let news = prediction.appear.iter().filter(|seen| seen.severity == Severity::Critical);
     let mut worse: Vec<String> = news.map(|seen| format!("{} appears", seen.rule)).collect();
-    // A new critical finding leads, and then what weighs more.
+    // A new critical finding leads, then the figure with the largest weight.
     let does_harm_lead = !worse.is_empty()
         || LEADS.iter().filter_map(of).find(|row| row.improves() || row.worsens()).is_some_and(Row::worsens);
     worse.extend(LEADS.iter().filter_map(of).filter(|row| row.worsens()).take(2).map(Row::sentence));
@@ -376,7 +376,7 @@ mod tests {
         }
     }
 
-    /// The row of a figure whose twin shows `sim` before and after a change and whose recording has `real`.
+    /// The row of a figure: the twin shows `sim` before and after a change, and the recording has `real`.
     fn predicted(name: &str, real: f64, sim: (f64, f64)) -> Row {
         let named = crate::shown::figure(name).expect("it is one");
         let of =
@@ -395,10 +395,10 @@ mod tests {
         let row = predicted("host.dirty_peak_bytes", 100e6, (100e6, 50e6));
         assert!(row.low < 50e6 / 1.3 && row.high > 50e6 * 1.3, "{row:?}");
         assert!(row.low > 50e6 / 2.0 && row.high < 50e6 * 2.0, "{row:?}");
-        // What is next to nothing may turn out to be what people just notice, and no wait is less than none.
+        // A value near zero may turn out to be just noticeable, and no wait is negative.
         let row = predicted("durable.longest_wait_seconds", 1.0, (1.0, 0.001));
         assert!(row.low == 0.0 && row.high > 0.02 && row.high < 0.2, "{row:?}");
-        // A limit is arithmetic, but memory is not the same tomorrow.
+        // A limit is arithmetic, but memory changes from day to day.
         let row = predicted("smallest_budget_bytes", 64e6, (64e6, 32e6));
         assert!(row.low < 32e6 && row.high > 32e6 && row.high < 34e6, "{row:?}");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording, folded as a window, and beside it what each process did between two samples: a window keeps sums only,
+//! A recording, folded as a window, plus the activity of each process between two samples: a window keeps sums only,
 //! and a twin keeps the arrival times of bursts.
 
 use floodline_record::facts::HostFacts;
@@ -20,7 +20,7 @@ const LEVELS_MAX: usize = 1_000_000;
 /// Deepest tree of processes that ends between two samples.
 const DEPTH_MAX: usize = 16;
 
-/// What one process did between two samples. Intervals without activity are not kept.
+/// Activity of one process between two samples. Intervals without activity are not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Did {
     /// Begin, on the monotonic clock of the samples.
@@ -95,21 +95,22 @@ fn stores_to_mappings(row: &ProcessRow) -> bool {
     row.write_bytes.zip(row.wchar).is_some_and(|(dirtied, passed)| dirtied.0 > passed.0)
 }
 
-/// A recording as a twin is made from it.
+/// A recording as the input of a twin.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The recording, folded.
     pub window: Window,
-    /// What each process did, in order of time. Intervals with nothing but faults are kept of those that store to mappings.
+    /// What each process did, in order of time. Intervals with nothing but faults are kept of those that store to
+    /// mappings.
     pub processes: BTreeMap<EntityId, Vec<Did>>,
-    /// Processes that waited for children, whose counters were added to theirs.
+    /// Processes that reaped children, whose counters were added to theirs.
     pub parents: BTreeSet<EntityId>,
-    /// Bytes of each cgroup that were dirty, descendants included, at each sample at which that changed. Empty where these are
-    /// too many.
+    /// Bytes of each cgroup that were dirty, descendants included, at each sample at which that changed. Empty where
+    /// these are too many.
     pub dirty: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
-    /// The same of bytes of files that were mapped.
+    /// Mapped file bytes of each cgroup, kept likewise.
     pub mapped: BTreeMap<EntityId, Vec<(Nanos, u64)>>,
-    /// Whether there were more intervals than are kept: the twin covers the first of them.
+    /// Whether there were more intervals than are kept: the twin then covers only the first of them.
     pub is_cut: bool,
     /// Bytes that each process moved in each cgroup: at its end it is in another one for a moment.
     homes: BTreeMap<EntityId, BTreeMap<Option<EntityId>, u64>>,
@@ -130,7 +131,7 @@ impl Recorded {
         recorded
     }
 
-    /// The cgroup in which a process did most of what it did; that of its last description where it did nothing.
+    /// The cgroup in which a process did most of its work; without any work, that of its last description.
     pub(crate) fn home(&self, id: &EntityId) -> Option<EntityId> {
         let most = self.homes.get(id).and_then(|homes| homes.iter().max_by_key(|(_, moved)| **moved));
         match (most, self.window.entities.get(id)) {
@@ -154,7 +155,7 @@ impl Recorded {
             push(&mut self.dirty, dirty, *id, row.file_dirty);
             push(&mut self.mapped, mapped, *id, row.file_mapped);
         }
-        // Levels of a part of the time would be told for all of it.
+        // Levels of a part of the time would stand for all of it.
         if *dirty >= LEVELS_MAX {
             self.dirty.clear();
         }
@@ -191,7 +192,7 @@ impl Recorded {
                     did.without(&left);
                 }
             }
-            // Where all of a mapping is dirty, faults are all that is seen of stores to it.
+            // Where all of a mapping is dirty, only faults show its stores.
             if did.is_nothing() && (did.faults == 0 || !stores_to_mappings(row)) {
                 continue;
             }
@@ -209,8 +210,8 @@ impl Recorded {
         }
     }
 
-    /// Takes note of what processes leave to the parents that reaped them: the kernel adds the counters of a child to those
-    /// of its parent, and what was seen of the child must not count twice.
+    /// Records the counters that processes leave to the parents that reaped them: the kernel adds the counters of a
+    /// child to those of its parent, and the amounts already seen at the child must not count twice.
     fn bury(&mut self, sample: &Sample) {
         let gone: Vec<EntityId> = self.last.keys().filter(|id| sample.processes.get(**id).is_none()).copied().collect();
         let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
@@ -222,7 +223,7 @@ impl Recorded {
                 parents.insert(*pid, parent);
             }
         }
-        // A parent that is gone as well leaves what its children left to it. Trees of processes are not deep.
+        // A parent that ended as well passes on its children's counters. Trees of processes are not deep.
         for _ in 0..DEPTH_MAX {
             let moved: Vec<(u32, Did)> =
                 parents.iter().filter_map(|(pid, parent)| Some((*parent, self.left.remove(pid)?))).collect();
@@ -236,7 +237,8 @@ impl Recorded {
     }
 }
 
-/// A row whose missing readings are those of an earlier one: of a process that sleeps, a recorder reads only some files.
+/// A row whose missing readings are filled from an earlier one: of a sleeping process, a recorder reads only some
+/// files.
 fn filled(row: &ProcessRow, before: &ProcessRow) -> ProcessRow {
     ProcessRow {
         wchar: row.wchar.or(before.wchar),
@@ -255,7 +257,7 @@ fn filled(row: &ProcessRow, before: &ProcessRow) -> ProcessRow {
     }
 }
 
-/// Whether a process waited for children.
+/// Whether a process reaped children.
 fn has_reaped(before: &ProcessRow, now: &ProcessRow) -> bool {
     let grew = |before: Option<u64>, now: Option<u64>| before.zip(now).is_some_and(|(before, now)| now > before);
     grew(before.cminflt.map(|n| n.0), now.cminflt.map(|n| n.0))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of a twin and the figures people care about: how long durable writers wait, how long writers are stalled, what
-//! is dirtied and written, how much is at risk, and how small budgets are. Also which rules find something in the run.
+//! One run of a twin and the figures people care about: how long durable writers wait, how long writers are stalled,
+//! what is dirtied and written, how much is at risk, and how small budgets are. Also which rules find something in the
+//! run.
 
 use crate::backtest;
 use crate::changed::Changed;
@@ -71,27 +72,27 @@ impl Named {
 /// Figures of one run by name; throughput of programs as `program NAME`.
 pub type Figures = BTreeMap<String, f64>;
 
-/// What one run shows.
+/// Results of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
     /// Figures over the whole run.
     pub figures: Figures,
-    /// The same of each part of the run, in order of time: stalls, longest waits and data at risk.
+    /// Figures of each part of the run, in order of time: stalls, longest waits and data at risk.
     pub parts: Vec<Figures>,
     /// Findings, warnings and worse; empty where the run was not diagnosed.
     pub seen: Vec<Seen>,
-    /// Whether the run ended before its time, because it was told to.
+    /// Whether `go_on` ended the run early.
     pub is_cut: bool,
 }
 
-/// How a twin is run.
+/// Options of a run of a twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trial {
     /// Seed of everything random.
     pub seed: u64,
     /// Speed of all devices, percent of that of the twin.
     pub device_percent: u64,
-    /// Whether the rules look at the run.
+    /// Whether the rules judge the run.
     pub diagnosed: bool,
 }
 
@@ -103,7 +104,7 @@ impl Trial {
 /// Parts of a run.
 pub const PARTS: usize = 4;
 
-/// Runs a twin and returns its figures and its window. `go_on` is asked after every sample.
+/// Runs a twin and returns its figures and its window. Calls `go_on` after every sample.
 ///
 /// # Errors
 ///
@@ -162,7 +163,7 @@ fn faster(scenario: &mut Scenario, percent: u64) {
     }
 }
 
-/// Rules that find something that hurts.
+/// Rules with a finding that hurts.
 pub fn seen(window: &Window) -> Vec<Seen> {
     let mut seen: Vec<Seen> = Vec::new();
     for finding in diagnose(window, None).findings {
@@ -173,7 +174,7 @@ pub fn seen(window: &Window) -> Vec<Seen> {
     seen
 }
 
-/// The figures of a simulated run: those of the back-test, and what only a run tells.
+/// The figures of a simulated run: those of the back-test, and those that only a run provides.
 pub fn figures(window: &Window, programs: &Programs) -> Figures {
     let mut figures = every(window, Some(programs));
     let of_run = of_run(window);
@@ -186,7 +187,7 @@ pub fn figures(window: &Window, programs: &Programs) -> Figures {
     figures
 }
 
-/// The same figures of a recording, for a prediction to be held against; without throughput of programs.
+/// The same figures of a recording, to compare predictions with; without throughput of programs.
 pub fn of_recording(window: &Window) -> Figures {
     every(window, None)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A twin as a scenario file: each key has a comment that says where it comes from.
+//! A twin as a scenario file: each key has a comment with its source.
 
 use crate::{Provenance, Twin};
 use floodline_record::name::harmless;
@@ -57,8 +57,8 @@ fn join(table: &str, key: &str) -> String {
     if table.is_empty() { normal(key) } else { format!("{table}.{}", normal(key)) }
 }
 
-/// A key without quotes and without the branches between a task and its steps, so that a note on all writes of a task is
-/// found at each.
+/// A key without quotes and without the branches between a task and its steps, so that a note on all writes of a task
+/// is found at each of them.
 fn normal(key: &str) -> String {
     let plain: String = key.chars().filter(|c| *c != '"').collect();
     plain.replace("steps.parallel.branches", "steps")

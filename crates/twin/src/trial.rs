@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions to a twin, answered by trials: predictions, advice, and the plan of a report tried before it is printed. The
-//! program and the Python package ask here, so both print the same. Threads, clocks and progress belong to them: they
-//! bring a [`Runner`] and say when to stop.
+//! Answers questions about a twin by trials: predictions, advice, and the plan of a report tried before it is printed.
+//! The program and the Python package share it, so both print the same. They provide threads, clocks and progress: each
+//! passes a [`Runner`] and decides when to stop.
 
 use crate::advise::{Candidate, Search, Wanted};
 use crate::backtest::{self, Figure};
@@ -36,7 +36,7 @@ pub enum TrialError {
     /// The change cannot be made on the twin.
     #[error(transparent)]
     NotChanged(#[from] NotChanged),
-    /// The model refused or did not end.
+    /// The model refused the run or did not end it.
     #[error(transparent)]
     Sim(#[from] SimError),
 }
@@ -48,7 +48,7 @@ pub struct Studied {
     pub recorded: Recorded,
     /// Its twin.
     pub twin: Twin,
-    /// What the rules find in the recording.
+    /// Findings of the rules in the recording.
     pub seen: Vec<Seen>,
 }
 
@@ -102,7 +102,8 @@ pub fn add_findings(
     Ok(unknown)
 }
 
-/// Runs what a question needs and answers it; `None` where a run is missing. Also returns what the recording shows.
+/// Runs the trials of a question and answers it; `None` where a run is missing. Also returns the figures of the
+/// recording.
 ///
 /// # Errors
 ///
@@ -117,7 +118,7 @@ pub fn answered(
     knowing(studied, question, few, None, go_on, runner)
 }
 
-/// What a run of a twin showed, and its back-test where it is that of the twin as it is.
+/// Results of a run of a twin, and its back-test if it is the twin as it is.
 type Ran = (Shown, Vec<Figure>);
 
 /// The run of the twin as it is.
@@ -133,7 +134,7 @@ fn ran(studied: &Studied, changed: &Changed, run: Run, go_on: GoOn<'_>) -> Resul
     Ok((shown, back_test))
 }
 
-/// Answers a question; the run of the twin as it is may be known already.
+/// Answers a question. The run of the twin as it is may be passed in.
 fn knowing(
     studied: &Studied,
     question: &Question,
@@ -162,7 +163,7 @@ fn knowing(
     Ok((measured, prediction))
 }
 
-/// Searches for the settings that serve the host of a recording best. Ends early when `go_on` says so.
+/// Searches for the best settings for the host of a recording. Ends early when `go_on` returns false.
 ///
 /// # Errors
 ///
@@ -174,7 +175,7 @@ pub fn advise(
     runner: &mut impl Runner,
 ) -> Result<Advice, TrialError> {
     let (twin, window) = (&studied.twin, &studied.recorded.window);
-    // What doctor would print is a candidate too, as far as it takes effect now.
+    // The plan of doctor is a candidate too, except for steps without immediate effect.
     let plan = diagnose(window, None).plan;
     let (plan, _) = of_steps(plan.as_ref().map_or(&[][..], |plan| &plan.steps));
     let plan: Vec<_> = plan.into_iter().filter(|one| !matches!(one.key.as_str(), "kernel" | "cgroup")).collect();
@@ -185,7 +186,7 @@ pub fn advise(
         if next.is_empty() || !go_on(0) {
             break;
         }
-        // The first is the host as it is, whose run the back-test and the prediction need as well.
+        // The first candidate is the host as it is: the back-test and the prediction need its run as well.
         let run = |candidate: &Candidate| {
             let run = if candidate.settings.is_empty() { AS_IS } else { Run { trial: Candidate::TRIAL, ..AS_IS } };
             ran(studied, &candidate.changed, run, go_on)
@@ -200,9 +201,9 @@ pub fn advise(
                     }
                     results.push((candidate, shown));
                 }
-                // Without the host as it is there is nothing to compare with.
+                // Without the host as it is there is no reference.
                 Err(error) if at == 0 => return Err(error.into()),
-                // A setting under which the load cannot go on is no advice.
+                // A setting under which the load cannot continue is never advised.
                 Err(_) => {}
             }
         }
@@ -224,17 +225,17 @@ pub fn advise(
     Ok(search.advice(prediction, &measured))
 }
 
-/// Simulated events of one run that `doctor` waits for: about half a second.
+/// Most simulated events of one run that `doctor` waits for: about half a second.
 pub const EVENTS_MAX: u64 = 2_000_000;
-/// After this time `doctor` leaves the plan untried, even if other programs took the CPUs meanwhile. A debug build simulates
-/// many times slower, and its tests run beside each other.
+/// After this time `doctor` leaves the plan untried, even if other programs took the CPUs meanwhile. A debug build
+/// simulates many times slower, and its tests run beside each other.
 pub const LONGEST: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(60) } else { Duration::from_millis(1500) };
 /// Longest recording that `doctor` makes a twin of, seconds: one stretch.
 const SECONDS_MAX: f64 = 600.0;
-/// Most processes, cgroups and devices of it.
+/// Most processes, cgroups and devices of such a recording.
 const ENTITIES_MAX: usize = 20_000;
-/// Of a recording with more than this only a part is simulated.
+/// Recording size above which only a part is simulated.
 const MANY: usize = 300;
 /// Length of that part, seconds, and how long before the first symptom it begins.
 const PART: f64 = 20.0;
@@ -255,7 +256,7 @@ impl Kept {
         Kept { recorded: Some(Recorded::default()), from: from.map(|at| at.saturating_sub(BEFORE)), is_part: false }
     }
 
-    /// Whether the recording did not become too large. Further records of one that did change nothing.
+    /// Whether the recording is still small enough. After it became too large, further records change nothing.
     pub fn is_kept(&self) -> bool {
         self.recorded.is_some()
     }
@@ -271,7 +272,7 @@ impl Kept {
                     self.is_part = true;
                     return;
                 }
-                // What a program did in all says nothing of a part.
+                // A program's totals are not valid for a part of the recording.
                 Record::Event(_) if self.is_part => return,
                 _ => {}
             }
@@ -290,7 +291,7 @@ pub fn try_plan(report: &mut Report, kept: Option<Kept>, go_on: GoOn<'_>, runner
     let (settings, unknown) = of_steps(&plan.steps);
     let (moves, settings): (Vec<Setting>, Vec<Setting>) =
         settings.into_iter().partition(|one| matches!(one.key.as_str(), "kernel" | "cgroup"));
-    // A move takes a reboot: it is tried where nothing else is to be done.
+    // A move takes a reboot: it is tried only without other steps.
     let is_move = plan.now.is_empty();
     let settings = if is_move { moves } else { settings };
     if is_move && settings.is_empty() {

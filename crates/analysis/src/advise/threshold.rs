@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The right pair of thresholds for one machine. Two published cures contradict each other, bytes for
-//! a large machine with a slow disk and ratios for hundreds of small cgroups, because two needs pull in
-//! opposite directions: what the background threshold lets pile up must drain in about a second, and
-//! the smallest cgroup's share of it must still hold the pages it rewrites. Both are numbers of this
-//! machine, so the choice is arithmetic; where no pair meets both, the advice says which one gives.
+//! Chooses the pair of thresholds for one machine. Two published remedies contradict each other: bytes for a large
+//! machine with a slow disk, ratios for hundreds of small cgroups. Two needs conflict: the data up to the background
+//! threshold must drain in about a second, and the smallest cgroup's share of it must still hold the pages it rewrites.
+//! Both are numbers of this machine, so the choice is arithmetic. Where no pair meets both, the advice names the unmet
+//! one.
 
 use crate::diagnose::derived::Derived;
 use crate::diagnose::device::Speed;
@@ -11,54 +11,55 @@ use floodline_record::human;
 use floodline_record::id::EntityId;
 use floodline_record::units::Bytes;
 
-/// Seconds of device bandwidth that the background threshold should hold: 0.5–1 s cured the measured
-/// cliff at 42 MB/s, and less than half a second keeps the flusher from writing large extents.
+/// Seconds of device bandwidth that the background threshold should hold: 0.5–1 s fixed the measured cliff at 42 MB/s,
+/// and less than half a second keeps the flusher from writing large extents.
 const DRAIN_TARGET_S: f64 = 0.75;
-/// Seconds that a full background threshold may take before everyone notices.
+/// Longest drain of a full background threshold before everyone notices, seconds.
 const DRAIN_LIMIT_S: f64 = 2.0;
-/// Hard threshold in multiples of the background threshold: both published pairs have four.
+/// Hard threshold in multiples of the background threshold: the ratio of both published pairs.
 const HARD_PER_BACKGROUND: u64 = 4;
 /// Smallest background threshold in bytes ever advised.
 const LEAST_BACKGROUND: u64 = 8 << 20;
-/// Background percentages to choose from where not every need can be met.
+/// Background percentages to choose from where not all needs can be met.
 const BACKGROUND_PERCENT: [u64; 6] = [1, 2, 3, 5, 10, LARGEST_BACKGROUND_PERCENT];
-/// Above this, and twice this as the hard threshold, reclaim finds too little that is clean.
+/// Largest background percentage advised. Above it, with twice as much as the hard threshold, reclaim finds too few
+/// clean pages.
 const LARGEST_BACKGROUND_PERCENT: u64 = 20;
-/// What 10/5 is: the background percentage when nothing speaks against it.
+/// Background percentage of the pair 10/5: used unless a need rules it out.
 const USUAL_BACKGROUND_PERCENT: u64 = 5;
 
-/// Part of the threshold in force above which another one is no change.
+/// Part of the threshold in force below which another threshold counts as a change.
 const NOTICEABLY_LESS: f64 = 0.9;
 
-/// What a small cgroup's background threshold should hold: 32 folios of the usual readahead size. With
-/// fewer, the flusher cleans each folio about as soon as it is dirtied.
+/// Bytes that a small cgroup's background threshold should hold: 32 folios of the usual readahead size. With fewer, the
+/// flusher cleans each folio about as soon as it is dirtied.
 const WANTED_BY_CGROUP: u64 = 32 * (128 << 10);
-/// What the kernel starts with.
+/// Initial settings of the kernel.
 const DEFAULT: Pair = Pair::Ratios { hard: 20, background: 10 };
 
-/// What thresholds of a machine have to satisfy.
+/// Requirements on the thresholds of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
     /// Dirtyable memory of the machine, bytes.
     pub dirtyable_bytes: u64,
-    /// Write bandwidth of the device that has to drain it.
+    /// Write bandwidth of the device that must drain the dirty data.
     pub bandwidth: Option<Speed>,
     /// The cgroup with the least room, where cgroups with memory limits write.
     pub smallest: Option<Absorption>,
 }
 
-/// What the cgroup with the least room needs.
+/// Requirement of the cgroup with the least room.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Absorption {
-    /// Its dirtyable memory, bytes: file pages and what it can still grow by.
+    /// Its dirtyable memory, bytes: file pages and the room it has to grow.
     pub available_bytes: u64,
-    /// What its background threshold should hold at least, bytes: pages it rewrites again and again,
-    /// or some dozens of its filesystem's largest folio.
+    /// Smallest background threshold it should have, bytes: the pages it rewrites again and again, or some dozens of
+    /// its filesystem's largest folio.
     pub wanted_bytes: u64,
 }
 
 impl Needs {
-    /// What is known of a machine; the device's speed is the caller's, who knows which device.
+    /// Returns the needs of a machine. The caller knows which device must drain, and passes its bandwidth.
     pub fn of(derived: &Derived<'_>, bandwidth: Option<Speed>) -> Needs {
         let budgets = derived.budgets();
         let dirtyable = budgets.global.available.map(|available| available.low).or(derived.dirty.dirtyable_roughly);
@@ -77,36 +78,36 @@ impl Needs {
 }
 
 impl Needs {
-    /// Whether a pair drains in time and leaves the room, as far as either is asked for.
+    /// Whether a pair drains in time and leaves enough room, for those needs that are known.
     fn are_met_by(&self, pair: Pair) -> bool {
         self.drain_s(pair).is_none_or(|seconds| seconds <= DRAIN_LIMIT_S)
             && self.room(pair).is_none_or(|(has, wants)| has >= wants)
     }
 
-    /// Seconds in which the background threshold of a pair drains.
+    /// Time to drain the background threshold of a pair, seconds.
     fn drain_s(&self, pair: Pair) -> Option<f64> {
         self.bandwidth.map(|speed| pair.background_bytes(self.dirtyable_bytes) as f64 / speed.value)
     }
 
-    /// What a pair leaves the smallest cgroup, and what that wants.
+    /// Room that a pair leaves the smallest cgroup, and the room it should have, bytes.
     pub fn room(&self, pair: Pair) -> Option<(u64, u64)> {
         let of = |smallest: Absorption| pair.background_of(smallest.available_bytes, self.dirtyable_bytes);
         self.smallest.map(|smallest| (of(smallest), smallest.wanted_bytes))
     }
 }
 
-/// The choice.
+/// The chosen pair with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// What kind of pair.
+    /// The pair.
     pub pair: Pair,
     /// Whether the pair meets every need that is known.
     pub meets_all: bool,
     /// Seconds a full background threshold takes to drain, where the bandwidth is known.
     pub drain_s: Option<f64>,
-    /// Why this pair, as sentences.
+    /// Reasons for this pair, as sentences.
     pub why: String,
-    /// What it costs, as sentences.
+    /// Costs of this pair, as sentences.
     pub trade_off: String,
 }
 
@@ -138,7 +139,7 @@ impl Pair {
         Pair::Ratios { hard: background * 2, background }
     }
 
-    /// What to write, in the order to write it: the background threshold first.
+    /// Sysctls to write, in this order: the background threshold first.
     pub fn changes(self) -> [(&'static str, u64); 2] {
         match self {
             Pair::Bytes { hard, background } => [("vm.dirty_background_bytes", background), ("vm.dirty_bytes", hard)],
@@ -146,7 +147,7 @@ impl Pair {
         }
     }
 
-    /// The background threshold it makes on a machine, bytes.
+    /// Background threshold of the pair on a machine, bytes.
     fn background_bytes(self, dirtyable_bytes: u64) -> u64 {
         match self {
             Pair::Bytes { background, .. } => background,
@@ -154,7 +155,7 @@ impl Pair {
         }
     }
 
-    /// What it leaves a cgroup as background threshold, bytes: the machine's fraction of its memory.
+    /// Background threshold that the pair leaves a cgroup, bytes: the machine's fraction of its memory.
     fn background_of(self, available_bytes: u64, dirtyable_bytes: u64) -> u64 {
         match self {
             Pair::Bytes { background, .. } => {
@@ -165,8 +166,8 @@ impl Pair {
     }
 }
 
-/// The pair for a machine; `None` when neither the device's speed nor a cgroup's need is known, or not how
-/// much memory the pair would divide.
+/// Returns the pair for a machine; `None` without dirtyable memory, or when neither the device's speed nor a cgroup's
+/// need is known.
 ///
 /// In this order: bytes for three quarters of a second of the device; percentages that drain in time and
 /// give the room; bytes between those, as far apart as percentages are on a large machine; and where
@@ -190,8 +191,9 @@ pub fn choose(needs: &Needs) -> Option<Advice> {
     Some(describe(&known, pair))
 }
 
-/// The pair of an advice for a machine on which too much is dirty at a time: it may only lower what is in force, and has to
-/// make the flusher start earlier than it was seen to. `None` where it does neither: then no threshold helps.
+/// Returns the pair of an advice for a machine on which too much is dirty at a time. It may only lower the thresholds
+/// in force, and must make the flusher start earlier than it was seen to. `None` where it does neither: then no
+/// threshold helps.
 pub fn lowering(derived: &Derived<'_>, advice: &Advice) -> Option<Pair> {
     let (background, hard) = (derived.dirty.background_threshold?.0, derived.dirty.hard_threshold?.0);
     let dirtyable = derived.dirty.dirtyable_roughly.map_or(0, |bytes| bytes.0);
@@ -207,8 +209,8 @@ pub fn lowering(derived: &Derived<'_>, advice: &Advice) -> Option<Pair> {
     }
 }
 
-/// A background threshold that drains in [`DRAIN_TARGET_S`], as the nearest power of two; `None` when
-/// the kernel's default is no more than that.
+/// A background threshold that drains in [`DRAIN_TARGET_S`], as the nearest power of two; `None` when the kernel's
+/// default is already no larger.
 fn bytes_for(speed: Speed, dirtyable_bytes: u64) -> Option<Pair> {
     let exact = (speed.value * DRAIN_TARGET_S).max(1.0);
     let background = 2f64.powi((exact.log2().round() as i32).clamp(0, 40)) as u64;
@@ -216,15 +218,15 @@ fn bytes_for(speed: Speed, dirtyable_bytes: u64) -> Option<Pair> {
     (background < DEFAULT.background_bytes(dirtyable_bytes)).then_some(Pair::bytes(background))
 }
 
-/// Percentages that meet every need: the usual ones if they do, else the largest below them, else the
-/// smallest above.
+/// Percentages that meet every need: the usual ones if they do, else the largest below them, else the smallest above
+/// them.
 fn modest_ratios(needs: &Needs) -> Option<Pair> {
     let below = (1..=USUAL_BACKGROUND_PERCENT).rev();
     let above = USUAL_BACKGROUND_PERCENT + 1..=LARGEST_BACKGROUND_PERCENT;
     below.chain(above).map(Pair::ratios).find(|pair| needs.are_met_by(*pair))
 }
 
-/// The smallest whole number of MiB that gives the room, if it drains in time.
+/// The smallest whole number of MiB that gives the cgroup enough room, if it drains in time.
 fn bytes_between(needs: &Needs, smallest: Absorption) -> Option<Pair> {
     let wanted = u128::from(smallest.wanted_bytes) * u128::from(needs.dirtyable_bytes);
     let exact = wanted.div_ceil(u128::from(smallest.available_bytes.max(1)));
@@ -233,7 +235,7 @@ fn bytes_between(needs: &Needs, smallest: Absorption) -> Option<Pair> {
     (background <= DEFAULT.background_bytes(needs.dirtyable_bytes) && needs.are_met_by(pair)).then_some(pair)
 }
 
-/// The smallest of the usual percentages that gives the room.
+/// The smallest of the usual percentages that gives the cgroup enough room.
 fn roomy_ratios(needs: &Needs, smallest: Absorption) -> Pair {
     let gives_room =
         |pair: &Pair| pair.background_of(smallest.available_bytes, needs.dirtyable_bytes) >= smallest.wanted_bytes;
@@ -245,7 +247,7 @@ fn percent_of(percent: u64, of: u64) -> u64 {
     (u128::from(of) * u128::from(percent) / 100) as u64
 }
 
-/// `needs` has a bandwidth only if it is known.
+/// `needs` contains a bandwidth only if it is known.
 fn describe(needs: &Needs, pair: Pair) -> Advice {
     let drain_s = needs.drain_s(pair);
     let (why, trade_off) = match (pair, drain_s, needs.room(pair)) {
@@ -264,7 +266,7 @@ fn describe(needs: &Needs, pair: Pair) -> Advice {
     Advice { pair, meets_all: needs.are_met_by(pair), drain_s, why, trade_off }
 }
 
-/// `room` is what the cgroup with the least has and wants, bytes.
+/// `room` is the room of the most constrained cgroup and the room it should have, bytes.
 fn bytes_explained(needs: &Needs, pair: Pair, drain_s: f64, room: Option<(u64, u64)>) -> (String, String) {
     let background = pair.background_bytes(needs.dirtyable_bytes);
     let by_default_s = drain_s * needs.dirtyable_bytes as f64 / 10.0 / background.max(1) as f64;
@@ -367,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_slow_disk_under_much_memory_gets_bytes() {
-        // The re-enacted cliff: 42 MB/s was cured by 32 and 128 MiB.
+        // The re-enacted cliff: 42 MB/s was fixed by 32 and 128 MiB.
         check(3 * GIB, Some(42e6), None, Pair::Bytes { hard: 128 * MIB, background: 32 * MIB }, true);
         // The published one: 1 GiB and 256 MiB, which is right for an array of about 350 MB/s.
         check(118 * GIB, Some(350e6), None, Pair::Bytes { hard: GIB, background: 256 * MIB }, true);
@@ -380,7 +382,7 @@ mod tests {
 
     #[test]
     fn small_cgroups_get_ratios() {
-        // The published container host; the speed of its devices is not known.
+        // The published container host. The speed of its devices is not known.
         check(60 * GIB, None, Some((460 * MIB, 4 * MIB)), Pair::Ratios { hard: 10, background: 5 }, true);
         // The re-enacted one: 8 GiB, 100 MB/s, 128 MiB per cgroup.
         check(7 * GIB, Some(100e6), Some((127 * MIB, 4 * MIB)), Pair::Ratios { hard: 10, background: 5 }, false);
@@ -427,7 +429,7 @@ mod tests {
             if can_be_met(&needs, value, smallest) {
                 prop_assert!(advice.meets_all, "{:?} {:?}", needs, advice);
             }
-            // What gives is said in so many words.
+            // The trade-off names the need that is not met.
             prop_assert_eq!(advice.trade_off.contains("opposite directions"), !drains, "{}", advice.trade_off);
             prop_assert_eq!(advice.trade_off.contains("still too little"), !has_room, "{}", advice.trade_off);
             let (hard, background) = match advice.pair {
@@ -441,7 +443,7 @@ mod tests {
         }
     }
 
-    /// A host under the settings that are advised for it: does it drain, and what has the smallest cgroup?
+    /// A host under the settings advised for it: the advice, its drain time, and the room of the smallest cgroup.
     fn under_advice(make: fn() -> Fixture) -> (Advice, f64, Option<u64>) {
         let before = make().window();
         let speed = drains(&before).first().and_then(|device| device.write_bandwidth());
@@ -459,7 +461,7 @@ mod tests {
 
     #[test]
     fn each_published_host_gets_its_own_cure_and_the_kernels_arithmetic_confirms_it() {
-        // Bytes where a slow array drains much memory; nobody has a limit there.
+        // Bytes where a slow array drains much memory. No cgroup has a limit there.
         let (advice, drain_s, smallest) = under_advice(dirty_cliff_published);
         assert_eq!(advice.pair, Pair::Bytes { hard: GIB, background: 256 * MIB });
         assert!(drain_s <= DRAIN_LIMIT_S, "{drain_s}");

@@ -30,8 +30,8 @@ impl Agreed {
 }
 
 /// Compares the limits that `before` would have under the conditions with those of `after`. `before` may be `after`: then free
-/// memory is the same in both, and what differs is a setting. The machine first, then cgroups by path; those that are in one of
-/// the two only are left out.
+/// memory is the same in both, and what differs is a setting. The machine first, then cgroups by path; those that are
+/// in one of the two only are left out.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The budgets a host would have with another cgroup hierarchy, other settings or another kernel: the last readings of a
-//! window, changed, through the same arithmetic. Nothing is simulated: free memory, page cache and dirty pages stay as
-//! they were read, and shares of devices, which follow completions, become bounds.
+//! The budgets a host would have with another cgroup hierarchy, other settings or another kernel: the last readings of
+//! a window, changed, through the same arithmetic. Nothing is simulated: free memory, page cache and dirty pages stay
+//! as they were read, and shares of devices, which follow completions, become bounds.
 
 use super::as_if_words::{headline, notes};
 use super::inputs::Inputs;
@@ -26,7 +26,7 @@ use std::str::FromStr;
 /// Version of the serialized form.
 pub const AS_IF_SCHEMA: &str = "floodline.budget-as-if/1";
 
-/// What is taken to be otherwise.
+/// Conditions that are assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsIf {
     /// Another cgroup hierarchy.
@@ -41,17 +41,17 @@ pub struct AsIf {
     pub memory: Option<u64>,
 }
 
-/// A window beside the same window under conditions, with the budgets of both.
+/// A window and the same window under assumed conditions, with the budgets of both.
 #[derive(Debug)]
 pub struct Assumed<'a> {
-    /// The window in which the conditions hold. Its thresholds are those of the arithmetic.
+    /// The window in which the conditions hold. Its thresholds are computed.
     pub window: Window,
-    /// Budgets as they are.
+    /// Actual budgets.
     pub now: Cow<'a, Budgets>,
     /// Budgets under the conditions.
     pub then: Budgets,
-    /// The machine first, then every cgroup that has no cgroup with a budget below it, worst first. Their containers are
-    /// not named: [`AsIfRow::container_on`] does that.
+    /// The machine first, then every cgroup that has no cgroup with a budget below it, worst first. Their containers
+    /// are not named: [`AsIfRow::container_on`] does that.
     pub rows: Vec<AsIfRow>,
 }
 
@@ -60,7 +60,7 @@ pub struct Assumed<'a> {
 #[error("{what}")]
 pub struct NotAsIf {
     what: String,
-    /// What to type instead.
+    /// Correct input to type instead.
     pub hint: String,
 }
 
@@ -71,7 +71,7 @@ fn wrong(what: impl Into<String>, hint: impl Into<String>) -> NotAsIf {
 /// Settings that budgets depend on.
 const SETTINGS: [&str; 4] =
     ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
-/// Least memory that a machine is given: kernels that have cgroups need as much.
+/// Least memory given to a machine: kernels that support cgroups need as much.
 const MEMORY_MIN: u64 = 64 << 20;
 const USUAL: &str = "e.g. --as-if cgroup=v2,vm.dirty_ratio=10,kernel=6.12";
 
@@ -153,7 +153,7 @@ impl AsIf {
         Ok(())
     }
 
-    /// The conditions in a few words.
+    /// Short description of the conditions.
     pub fn label(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.unified.map(|unified| format!("cgroup {}", if unified { "v2" } else { "v1" })));
@@ -199,7 +199,7 @@ impl AsIf {
             resize(&mut then, bytes);
         }
         let host = &mut then.host.last;
-        // The kernel printed these under the old conditions.
+        // Printed by the kernel under the old conditions.
         (host.nr_dirty_threshold, host.nr_dirty_background_threshold) = (None, None);
         then.wbs.clear();
         then.bdis.values_mut().for_each(|span| span.last.dirty_thresh = None);
@@ -217,8 +217,8 @@ impl AsIf {
     }
 }
 
-/// Gives a machine other memory: free pages grow by the difference. Where it shrinks, free pages go first and then the
-/// page cache.
+/// Changes the memory of a machine: free pages grow by the difference. When it shrinks, free pages go first and then
+/// the page cache.
 fn resize(then: &mut Window, bytes: u64) {
     let facts = then.facts.get_or_insert_default();
     let host = &mut then.host.last;
@@ -234,7 +234,7 @@ fn resize(then: &mut Window, bytes: u64) {
     if let Some(free) = &mut host.nr_free_pages {
         free.0 = free.0.saturating_add(more);
     }
-    // The arithmetic takes a second opinion of free memory for a disagreement.
+    // The arithmetic would treat a second count of free memory as a disagreement.
     host.mem_free = host.nr_free_pages.map(|free| free.bytes(page));
 }
 
@@ -299,58 +299,58 @@ fn size(text: &str) -> Option<u64> {
     digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// The budgets of now beside those under other conditions.
+/// Current budgets and those under other conditions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AsIfReport {
     /// [`AS_IF_SCHEMA`].
     pub schema: &'static str,
     /// The conditions (escaped).
     pub as_if: String,
-    /// What changes, in a sentence or two.
+    /// Effect of the conditions, in a sentence or two.
     pub headline: String,
     /// The machine first, then cgroups: those that exceed a limit, then the smallest limits.
     pub rows: Vec<AsIfRow>,
     /// Rows left out.
     pub hidden: u64,
-    /// What has to be said beside the rows.
+    /// Notes to the rows.
     pub notes: Vec<String>,
-    /// Budgets as they are, whole.
+    /// Current budgets, complete.
     pub now: BudgetReport,
-    /// Budgets under the conditions, whole.
+    /// Budgets under the conditions, complete.
     pub then: BudgetReport,
 }
 
 /// One cgroup, or the machine, on all its devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AsIfRow {
-    /// Path of the cgroup (escaped); `None` is the machine.
+    /// Path of the cgroup (escaped); `None` for the machine.
     pub cgroup: Option<String>,
-    /// Name of the container (escaped), where it is one.
+    /// Name of the container (escaped), if it is one.
     pub container: Option<String>,
     /// The most dirty and writeback pages of any sample, bytes.
     pub peak_bytes: Option<u64>,
-    /// Hard threshold now; `None`: it has none of its own, or it was not read.
+    /// Current hard threshold; `None` if it has none of its own, or it was not read.
     pub now_thresh_bytes: Option<u64>,
-    /// Background threshold then, at most.
+    /// Largest background threshold under the conditions.
     pub then_bg_thresh_bytes: Option<u64>,
-    /// Free-run ceiling then, at most: writers are slowed above it.
+    /// Largest free-run ceiling under the conditions: writers are slowed above it.
     pub then_freerun_bytes: Option<u64>,
-    /// Hard threshold then, at most; `None`: none of its own.
+    /// Largest hard threshold under the conditions; `None` if it has none of its own.
     pub then_thresh_bytes: Option<u64>,
-    /// Hard threshold then, at least.
+    /// Smallest hard threshold under the conditions.
     pub then_thresh_bytes_min: Option<u64>,
-    /// Hard threshold once the page cache has grown to the memory limit, at most.
+    /// Largest hard threshold once the page cache has grown to the memory limit.
     pub then_grown_bytes: Option<u64>,
-    /// What the peak would be to the limit: `over` (its writers stop), `slowed`, `fits`, or `unknown`.
+    /// Effect of the limit on the peak: `over` (its writers stop), `slowed`, `fits`, or `unknown`.
     pub verdict: &'static str,
-    /// What decides the limit then.
+    /// Setting and memory that decide the limit under the conditions.
     pub binding: String,
-    /// Peculiarities then, as in `floodline budget`.
+    /// Peculiarities under the conditions, as in `floodline budget`.
     pub flags: Vec<&'static str>,
 }
 
 impl AsIfRow {
-    /// Name of the container (escaped), where the cgroup is one. `facts` are of its machine.
+    /// Name of the container (escaped), if the cgroup is one. `facts` are of its machine.
     pub fn container_on(&self, facts: Option<&HostFacts>) -> Option<String> {
         let identity = identify(&Name::from_escaped(self.cgroup.as_ref()?));
         let is_container = identity.kind.is_container() || identity.inside.is_some();
@@ -358,10 +358,10 @@ impl AsIfRow {
     }
 }
 
-/// Rows that a screen shows.
+/// Most rows on a screen.
 const ROWS_MAX: usize = 10;
 
-/// Budgets of a window as they are, which `now` has, and under conditions.
+/// Returns the current budgets of a window, `now`, and those under the conditions.
 ///
 /// # Errors
 ///
@@ -370,7 +370,7 @@ pub fn assume<'a>(window: &Window, now: Cow<'a, Budgets>, as_if: &AsIf) -> Resul
     let mut changed = as_if.applied(window)?;
     let old = Inputs::of(window);
     let mut inputs = Inputs::of(&changed);
-    // Dirtyable memory stays what it is. The thresholds that the kernel printed under its own settings narrow it.
+    // Dirtyable memory does not change. The thresholds printed by the kernel under its own settings narrow it.
     let host = old.host();
     let printed = host.nr_dirty_threshold.zip(host.nr_dirty_background_threshold);
     let printed = printed.map(|(thresh, bg)| floodline_kernel::DomainLimits { thresh: thresh.0, bg_thresh: bg.0 });
@@ -385,7 +385,7 @@ pub fn assume<'a>(window: &Window, now: Cow<'a, Budgets>, as_if: &AsIf) -> Resul
     Ok(Assumed { window: changed, now, then, rows })
 }
 
-/// Writes the computed thresholds of the machine where the kernel would print them.
+/// Writes the computed thresholds of the machine in place of those that the kernel prints.
 fn print_thresholds(changed: &mut Window, then: &Budgets) {
     let pages = |bound: Option<Bound>| bound.map(|bound| Pages(bound.high.0 / then.page_size.max(1)));
     let (thresh, background) = (pages(then.global.thresh), pages(then.global.bg_thresh));
@@ -479,7 +479,7 @@ fn compare(window: &Window, now: &Budgets, then: &Budgets) -> Vec<AsIfRow> {
     let rank = |row: &AsIfRow| ["over", "slowed", "unknown", "fits"].iter().position(|known| *known == row.verdict);
     found.sort_by(|a, b| {
         let thresh = |row: &AsIfRow| row.then_thresh_bytes.unwrap_or(u64::MAX);
-        // A cgroup that never held a dirty page comes behind those that did.
+        // A cgroup that never held a dirty page comes after those that did.
         let idle = |row: &AsIfRow| row.peak_bytes.unwrap_or(0) == 0;
         (rank(a), idle(a), thresh(a), &a.cgroup).cmp(&(rank(b), idle(b), thresh(b), &b.cgroup))
     });

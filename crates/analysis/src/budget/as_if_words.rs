@@ -7,7 +7,7 @@ use floodline_kernel::{Behaviour, is_newer_than_modelled};
 use floodline_record::human;
 use floodline_record::window::Window;
 
-/// What changes, in a sentence or two.
+/// Effect of the conditions, in a sentence or two.
 pub(super) fn headline(now: &Budgets, then: &Budgets, rows: &[AsIfRow]) -> String {
     let mut said = Vec::new();
     let cgroups = || rows.iter().filter(|row| row.cgroup.is_some());
@@ -67,7 +67,7 @@ fn sentence(parts: &[String]) -> String {
     text
 }
 
-/// What has to be said beside the rows.
+/// Notes to the rows.
 pub(super) fn notes(as_if: &AsIf, window: &Window, then: &Budgets) -> Vec<String> {
     let mut notes = Vec::new();
     match then.scope {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dirtyable memory of the machine: from its counters, and from the thresholds that the kernel prints
-//! where they are percentages of it. The two are held against each other.
+//! Dirtyable memory of the machine: from its counters, and from the thresholds that the kernel prints where they are
+//! percentages of it. The two are compared.
 
 use super::inputs::{Inputs, PageBound, gap};
 use crate::report::{Evidence, Value};
@@ -14,7 +14,7 @@ pub(super) fn noise(pages: u64) -> u64 {
     64 + pages / 4096
 }
 
-/// Dirtyable memory of the machine; `kernel` are the thresholds it prints.
+/// Dirtyable memory of the machine; `kernel` holds the thresholds it prints.
 pub(super) fn available(
     inputs: &Inputs,
     kernel: Option<DomainLimits>,
@@ -42,7 +42,7 @@ pub(super) fn available(
     }
     let apart =
         |counters: &PageBound| counters.low.saturating_sub(printed.high).max(printed.low.saturating_sub(counters.high));
-    // MemFree is read at another time than the thresholds: a percent is near enough.
+    // MemFree is read at another time than the thresholds: a tolerance of one percent is sufficient.
     let second_is_near = counters.get(1).is_some_and(|second| apart(second) <= second.low / 100);
     if let Some(first) = counters.first().filter(|first| apart(first) > noise(first.low) && !second_is_near) {
         disagreements.push(Evidence {
@@ -56,9 +56,8 @@ pub(super) fn available(
     Some(printed)
 }
 
-/// Dirtyable memory from the counters: once, or twice where a kernel has two opinions of what is free.
-/// (Seen in a 6.18 guest whose memory was plugged in later: nr_free_pages counts without it, MemFree
-/// and the thresholds with it.)
+/// Dirtyable memory from the counters: one value, or two where a kernel has two counts of free memory. (Seen in a 6.18
+/// guest whose memory was hot-plugged: nr_free_pages does not include it, MemFree and the thresholds do.)
 fn counters(inputs: &Inputs, missing: &mut Vec<Gap>) -> Vec<PageBound> {
     let host = inputs.host();
     let (Some(free), Some(inactive), Some(active)) = (host.nr_free_pages, host.nr_inactive_file, host.nr_active_file)

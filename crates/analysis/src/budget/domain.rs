@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Thresholds of the global domain and of one memcg domain. Where an input lies between two numbers,
-//! both ends go through the kernel's arithmetic, and the result lies between what comes out.
+//! Thresholds of the global domain and of one memcg domain. Where an input lies between two numbers, both go through
+//! the kernel's arithmetic, and the result lies between the two results.
 
 use super::available::{available, noise};
 use super::headroom::headroom;
@@ -16,7 +16,7 @@ use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::units::Bytes;
 
-/// The machine-wide domain, and what the kernel prints that the arithmetic does not.
+/// The machine-wide domain, and the kernel's output that differs from the arithmetic.
 pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
     let host = inputs.host();
     let mut missing = inputs.missing.clone();
@@ -77,8 +77,8 @@ pub(super) fn global(inputs: &Inputs) -> (DomainBudget, Vec<Evidence>) {
     (budget, disagreements)
 }
 
-/// Dirtyable memory of the machine and its hard and background threshold from counters alone, whatever the
-/// kernel prints.
+/// Dirtyable memory of the machine and its hard and background threshold from counters alone, regardless of the
+/// kernel's output.
 pub(super) fn computed_global(inputs: &Inputs) -> Option<(PageBound, (PageBound, PageBound))> {
     let avail = available(inputs, None, &mut Vec::new(), &mut Vec::new())?;
     let limits = limits(inputs, &inputs.tunables?, avail, None);
@@ -141,7 +141,7 @@ pub(super) fn cgroup(inputs: &Inputs, global: &DomainBudget, path: &Name, id: En
         }
         _ => None,
     };
-    // What the global domain lacks matters here only if it makes a difference.
+    // A missing input of the global domain matters here only if it makes a difference.
     if limits.is_none_or(|limits| !(limits.thresh.is_exact() && limits.bg_thresh.is_exact())) {
         let lacking = available_gaps(inputs);
         missing.extend(lacking);

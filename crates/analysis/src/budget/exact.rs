@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the arithmetic against the kernel: in every sample of a recording, the global thresholds against
-//! `/proc/vmstat`, and the hard threshold of every wb against `wb_stats`. Only counters go in, never what the
-//! kernel prints as a threshold. A row is quiet when nothing of the cgroup moved for as long as the kernel may
-//! work with old statistics of it, and its inputs are the same one sample before and one after: then both must
-//! be the same page. A row whose inputs moved should lie between what they give.
+//! Checks the arithmetic against the kernel: in every sample of a recording, the global thresholds against
+//! `/proc/vmstat`, and the hard threshold of every wb against `wb_stats`. The inputs are counters only, never
+//! thresholds printed by the kernel. A row is quiet when the cgroup did not change for as long as the kernel may use
+//! old statistics of it, and its inputs are equal one sample before and one after. Both results must then be equal to
+//! the page. A row whose inputs moved should lie between the results of its inputs.
 //!
-//! A wb's threshold is the domain's times its part of the domain's completions, which user space cannot see.
-//! Rows are judged where that part is known without looking at the answer: a cgroup that writes to one
-//! device has all of it, and one that never wrote has none. The others must not be above their bound.
+//! A wb's threshold is the domain's times its part of the domain's completions, which user space cannot see. Rows are
+//! judged where that part is known independently: a cgroup that writes to one device has all of it, and one that never
+//! wrote has none. The others must not be above their bound.
 
 mod rows;
 
@@ -25,29 +25,29 @@ use std::convert::Infallible;
 
 /// Completions lose half their weight in this time (VM_COMPLETIONS_PERIOD_LEN of mm/page-writeback.c).
 const PERIOD: Nanos = Nanos(3 * Nanos::SECOND.0);
-/// How old the statistics of a memcg may be that the kernel computes with: it folds them every two seconds at
-/// the latest, and since 6.9 ("mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats") waits for that.
+/// Largest age of the memcg statistics that the kernel computes with: it folds them every two seconds at the latest,
+/// and since 6.9 ("mm: writeback: ratelimit stat flush from mem_cgroup_wb_stats") waits for that.
 const SETTLED: Nanos = Nanos(4 * Nanos::SECOND.0);
-/// How many rows were judged, and how many of them are the kernel's own to the page.
+/// Number of judged rows, and how many of them match the kernel to the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exactness {
     /// Samples with global thresholds and everything they are computed from.
     pub global: u64,
-    /// Of these, both thresholds are exact.
+    /// Those of them where both thresholds are exact.
     pub global_exact: u64,
     /// Quiet rows of wbs.
     pub quiet: u64,
-    /// Of these, exact.
+    /// Quiet rows that are exact.
     pub quiet_exact: u64,
     /// Rows of wbs whose inputs moved between the samples around.
     pub moved: u64,
-    /// Of these, between what the inputs give.
+    /// Moved rows that lie between the results of their inputs.
     pub moved_within: u64,
     /// Rows that are only bounded: the wb's part of the completions cannot be seen from user space.
     pub unseen: u64,
-    /// Of these, settled.
+    /// Settled rows among them.
     pub bounded: u64,
-    /// Of these, not above the bound.
+    /// Settled rows that are not above the bound.
     pub bounded_within: u64,
 }
 
@@ -77,16 +77,16 @@ pub(super) fn share(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
-/// A row that is not the kernel's.
+/// A row that does not match the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Miss {
-    /// When.
+    /// Time of the sample.
     pub at: Nanos,
-    /// Which row: a cgroup on a device, or the name of a global threshold.
+    /// The row: a cgroup on a device, or the name of a global threshold.
     pub row: String,
-    /// What the kernel prints, pages.
+    /// Value printed by the kernel, pages.
     pub printed: u64,
-    /// What the arithmetic gives from the readings of the sample, at least and at most, pages.
+    /// Value computed from the readings of the sample, smallest and largest, pages.
     pub computed: (u64, u64),
 }
 
@@ -95,10 +95,10 @@ pub struct Miss {
 pub struct Judge {
     window: Window,
     completions: Completions,
-    /// Since when nothing of a wb's cgroup moved.
+    /// Time since which nothing of a wb's cgroup moved.
     still: BTreeMap<EntityId, (Still, Nanos)>,
     last_at: Option<Nanos>,
-    /// Rows of the two samples before; what they are judged by comes after them.
+    /// Rows of the two previous samples: they are judged by the samples after them.
     before: BTreeMap<EntityId, Row>,
     current: Option<(Nanos, BTreeMap<EntityId, Row>)>,
     found: Exactness,
@@ -106,16 +106,16 @@ pub struct Judge {
     misses: Vec<Miss>,
 }
 
-/// Misses that are kept; more of them say nothing new.
+/// Misses that are kept. Further ones add no information.
 const MISSES_MAX: usize = 1000;
 
 impl Judge {
-    /// What was found so far.
+    /// Counts of the rows judged up to now.
     pub fn found(&self) -> Exactness {
         self.found
     }
 
-    /// What throttling tells of cgroups' domains.
+    /// Results of comparing cgroups' domains with throttling events.
     pub fn throttles(&self) -> Throttles {
         self.witness.found
     }
@@ -190,7 +190,7 @@ impl Judge {
         }
     }
 
-    /// Brings the weight of completions to this sample.
+    /// Updates the weight of completions to this sample.
     fn weigh(&mut self, at: Nanos) {
         let passed = self.last_at.map_or(0.0, |last| at.0.saturating_sub(last.0) as f64 / PERIOD.0 as f64);
         self.last_at = Some(at);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every number of a host with nested cgroups on two devices, then what becomes of each when one input is missing or
-//! another kernel runs, and the same host under other conditions. The kernel's own numbers are in the other tests; this one
-//! notices each number that moves.
+//! another kernel runs, and the same host under other conditions. The kernel's own numbers are in the other tests; this
+//! one notices each number that moves.
 
 use super::as_if::{AsIf, AsIfReport, as_if};
 use super::exact::Judge;

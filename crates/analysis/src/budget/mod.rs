@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budgets: how much dirty page cache the machine and every cgroup may have by the kernel's own
-//! arithmetic, how much they have, and which setting binds. For one moment: the last readings of a
-//! window. Where an input was not read the result is a stated bound and the input is named; nothing
-//! here is estimated.
+//! Budgets: dirty page cache allowed to the machine and to every cgroup by the kernel's own arithmetic, the amount in
+//! use, and the setting that binds. Covers one moment: the last readings of a window. Where an input was not read, the
+//! result is a stated bound and the input is named. Nothing here is estimated.
 
 mod agreed;
 mod as_if;
@@ -50,22 +49,22 @@ pub struct Budgets {
     pub page_size: u64,
     /// The size tunables; `None` when they were not read.
     pub tunables: Option<DirtyTunables>,
-    /// Whether cgroups have budgets of their own here.
+    /// Whether cgroups have budgets of their own on this machine.
     pub scope: Scope,
-    /// How wrong the kernel takes a wb's counters to be (`wb_stat_error`): a wb with no more than this is
-    /// never stopped. `None` when the number of possible CPUs was not read.
+    /// Error that the kernel assumes in a wb's counters (`wb_stat_error`): a wb with no more than this is never
+    /// stopped. `None` when the number of possible CPUs was not read.
     pub wb_stat_error: Option<Bytes>,
     /// The machine-wide domain.
     pub global: DomainBudget,
-    /// Shares of the devices in it.
+    /// Shares of the devices in the machine-wide domain.
     pub bdis: Vec<WbBudget>,
     /// Every cgroup with a memory controller of its own, in order of path.
     pub cgroups: Vec<CgroupBudget>,
-    /// Wbs whose cgroup is gone: their pages are held by no threshold but the global one.
+    /// Wbs whose cgroup was removed: only the global threshold limits their pages.
     pub dying: Vec<WbBudget>,
-    /// Why shares of wbs are bounds; `None` where the kernel prints them.
+    /// Reason why shares of wbs are bounds; `None` where the kernel prints them.
     pub shares_unread: Option<Gap>,
-    /// What the kernel prints and the arithmetic does not: something is not understood.
+    /// Values where the kernel's output and the arithmetic differ: the model is wrong there.
     pub disagreements: Vec<Evidence>,
 }
 
@@ -79,7 +78,7 @@ pub enum Scope {
     NoUnifiedHierarchy,
     /// The kernel is older than 4.2: no per-cgroup limit exists.
     KernelTooOld,
-    /// It was not read how cgroups are set up.
+    /// The cgroup set-up was not read.
     Unknown,
 }
 
@@ -103,13 +102,13 @@ pub struct DomainBudget {
     pub bg_thresh: Option<Bound>,
     /// Hard threshold: dirty and writeback together are held below it.
     pub thresh: Option<Bound>,
-    /// Free-run ceiling: nobody is slowed below it.
+    /// Free-run ceiling: no task is slowed below it.
     pub freerun: Option<Bound>,
-    /// Hard threshold by the arithmetic, where `thresh` is what the kernel itself prints.
+    /// Hard threshold by the arithmetic, where `thresh` is the kernel's own output.
     pub computed_thresh: Option<Bound>,
-    /// What decides the hard threshold.
+    /// Setting and memory that decide the hard threshold.
     pub binding: Option<Binding>,
-    /// Inputs that were not read. Not empty: the numbers are bounds, or rest on an assumption.
+    /// Inputs that were not read. If not empty, the numbers are bounds or rest on an assumption.
     pub missing: Vec<Gap>,
 }
 
@@ -120,13 +119,13 @@ impl DomainBudget {
             && [self.bg_thresh, self.thresh, self.freerun].iter().all(|bound| bound.is_some_and(Bound::is_exact))
     }
 
-    /// What throttling counts: dirty and under writeback.
+    /// Bytes that throttling counts: dirty and under writeback.
     pub fn used(&self) -> Option<Bytes> {
         Some(Bytes(self.dirty?.0.saturating_add(self.writeback?.0)))
     }
 
-    /// How full the budget is: `used` of the hard threshold, 1.0 is at the threshold. Where the threshold
-    /// is a bound, of the largest it can be: at least so full.
+    /// Fill level of the budget: `used` as a part of the hard threshold, 1.0 is at the threshold. Where the threshold
+    /// is a bound, its largest value is used, so the result is a lower bound.
     pub fn over_ratio(&self) -> Option<f64> {
         let (used, thresh) = (self.used()?, self.thresh?.high);
         match (used.0, thresh.0) {
@@ -148,11 +147,11 @@ pub struct CgroupBudget {
     pub domain: DomainBudget,
     /// Memory it may still charge before it or an ancestor is at a limit; `None` without any limit.
     pub headroom: Option<Headroom>,
-    /// Whether other cgroups with budgets are below it: its dirty pages are the sum of theirs.
+    /// Whether other cgroups with budgets are below it. Its dirty pages are then the sum of theirs.
     pub is_inner: bool,
     /// Its wbs, one per device.
     pub wbs: Vec<WbBudget>,
-    /// What it could become.
+    /// Possible future budgets.
     pub outlook: Outlook,
 }
 
@@ -169,22 +168,22 @@ pub struct WbBudget {
     pub dirty: Option<Bytes>,
     /// Under writeback.
     pub writeback: Option<Bytes>,
-    /// Its share of the hard threshold; of a cgroup's and the global one the smaller.
+    /// Its share of the hard threshold: the smaller of the cgroup's and the global one.
     pub thresh: Option<Bound>,
-    /// Whether the share is the kernel's own number. If not it is a bound.
+    /// Whether the share is the kernel's own number. If not, it is a bound.
     pub is_printed: bool,
     /// Whether the kernel counts its pages exactly, at a cost that grows with possible CPUs.
     pub is_counted_exactly: Option<bool>,
     /// Whether the device is held to its own share even below the global threshold.
     pub strictlimit: Option<bool>,
-    /// The setting of the device that decides the share; `None`: completions do, or it is not known.
+    /// The setting of the device that decides the share; `None` if completions decide it, or if it is not known.
     pub binding: Option<DeviceBound>,
     /// Write bandwidth as the kernel estimates it.
     pub write_bandwidth: Option<BytesPerSecond>,
 }
 
 impl WbBudget {
-    /// Its part of a domain's threshold, where both are known: 1.0 is all.
+    /// Part of a domain's threshold that the wb has, where both are known: 1.0 is all.
     pub fn share_of(&self, domain: &DomainBudget) -> Option<f64> {
         let (own, all) = (self.thresh?.exact()?, domain.thresh?.exact()?);
         (all.0 > 0).then(|| own.0 as f64 / all.0 as f64)
@@ -216,47 +215,47 @@ impl DeviceBound {
     }
 }
 
-/// What a cgroup's budget could become.
+/// Possible future budgets of a cgroup.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outlook {
     /// Hard threshold with its page cache grown to the limit; `None` without a limit.
     pub grown: Option<Bound>,
     /// Hard threshold with no room left below the limit.
     pub without_room: Option<Bound>,
-    /// What it can really have dirty: tasks are never stopped below `wb_stat_error` per device.
+    /// Bytes it can really have dirty: tasks are never stopped below `wb_stat_error` per device.
     pub may_hold: Option<Bytes>,
-    /// What is peculiar about it.
+    /// Peculiarities of the budget.
     pub flags: Vec<Flag>,
 }
 
 /// Peculiarities of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flag {
-    /// Smaller than what two tasks dirty before they look for the first time.
+    /// Smaller than the bytes that two tasks dirty before their first check.
     BelowTwoLooks,
     /// Smaller than one folio of 2 MiB.
     BelowLargestFolio,
-    /// Smaller than the error of the counters: it slows tasks by ticks and stops nobody.
+    /// Smaller than the error of the counters: it slows tasks by ticks and never stops one.
     BelowStatError,
-    /// Between the background threshold and the free-run ceiling is less than is dirtied between two
-    /// looks of the flusher: writeback starts with the first throttled task.
+    /// The gap between the background threshold and the free-run ceiling is smaller than the bytes dirtied between two
+    /// checks of the flusher: writeback starts with the first throttled task.
     BackgroundPassedUnseen,
 }
 
 /// The least room below a limit, over a cgroup and its ancestors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headroom {
-    /// How much.
+    /// Room left, bytes.
     pub bytes: Bound,
-    /// Whose limit it is.
+    /// Cgroup that has the limit.
     pub of: EntityId,
     /// Its path.
     pub path: Name,
-    /// Which limit.
+    /// The kind of limit.
     pub limit: LimitKind,
 }
 
-/// Which of the two limits.
+/// Kind of a memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitKind {
     /// `memory.max`.
@@ -275,14 +274,14 @@ impl LimitKind {
     }
 }
 
-/// What decides a hard threshold.
+/// Setting and memory that decide a hard threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
     /// The tunable.
     pub setting: Setting,
-    /// What bounds the memory it is a part of.
+    /// Bound of the memory that the threshold is a part of.
     pub memory: MemoryBound,
-    /// The global threshold is no larger than the cgroup's own: it stops writers first.
+    /// Whether the global threshold is no larger than the cgroup's own, and therefore stops writers first.
     pub global_is_less: bool,
 }
 
@@ -293,7 +292,7 @@ pub enum Setting {
     Bytes {
         /// Its value.
         bytes: Bytes,
-        /// For a memcg domain: units of 1/page size (1/4096) it was rounded up to, at least and at most.
+        /// For a memcg domain: units of 1/page size (1/4096) it was rounded up to, smallest and largest possible.
         units: Option<(u64, u64)>,
     },
     /// `dirty_ratio`.
@@ -303,33 +302,33 @@ pub enum Setting {
     },
 }
 
-/// What bounds the memory a threshold is a part of.
+/// Bound of the memory that a threshold is a part of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemoryBound {
     /// The whole machine: its free and file pages.
     Machine,
     /// The cgroup's file pages and the room below a limit.
     Headroom {
-        /// Whose limit it is.
+        /// Cgroup that has the limit.
         of: EntityId,
-        /// Which limit.
+        /// The kind of limit.
         limit: LimitKind,
     },
     /// The cgroup's file pages alone: no room is left below a limit.
     FilePages {
-        /// Whose limit it is.
+        /// Cgroup that has the limit.
         of: EntityId,
-        /// Which limit.
+        /// The kind of limit.
         limit: LimitKind,
     },
-    /// The clean memory of the machine: the limits leave more room than that.
+    /// The clean memory of the machine, which is less than the room that the limits leave.
     CleanElsewhere,
-    /// Not known which of them.
+    /// It is not known which of these applies.
     Unknown,
 }
 
 impl Binding {
-    /// In a few words, for a table: the tunable, then what bounds the memory.
+    /// Short label for a table: the tunable, then the bound of the memory.
     pub fn label(&self) -> String {
         let setting = match self.setting {
             Setting::Bytes { .. } => "dirty_bytes",
@@ -346,12 +345,12 @@ impl Binding {
     }
 }
 
-/// A number of bytes that is known, or known to lie between two.
+/// A number of bytes: known, or known to lie between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bound {
-    /// At least this.
+    /// Smallest possible value.
     pub low: Bytes,
-    /// At most this.
+    /// Largest possible value.
     pub high: Bytes,
 }
 
@@ -361,7 +360,7 @@ impl Bound {
         Bound { low: bytes, high: bytes }
     }
 
-    /// Whether it is known.
+    /// Whether the number is known.
     pub fn is_exact(self) -> bool {
         self.low == self.high
     }
@@ -372,7 +371,7 @@ impl Bound {
     }
 }
 
-/// The budgets of the machine and of every cgroup, at the last readings of a window.
+/// Returns the budgets of the machine and of every cgroup, at the last readings of a window.
 pub fn budgets(window: &Window) -> Budgets {
     budgets_of(&Inputs::of(window))
 }
@@ -381,10 +380,10 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
     let window = inputs.window;
     let (global, mut disagreements) = domain::global(inputs);
     let mut printed = wb::printed(inputs);
-    // Wbs name their cgroups by number; a copy of a cgroup tree has none.
+    // Wbs refer to cgroups by inode number, which a copy of a cgroup tree lacks.
     let numbered = window.entities.values().any(|entity| matches!(entity, Entity::Cgroup { ino: Some(_), .. }));
     let are_printed = numbered && !printed.is_empty();
-    // The root's wbs: the rest of the machine.
+    // The root's wbs cover the rest of the machine.
     printed.remove(&ROOT_INO);
     let mut cgroups = Vec::new();
     if matches!(inputs.scope, Scope::PerCgroup | Scope::Unknown) {
@@ -404,7 +403,7 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
     let inner = inner_paths(&paths);
     for budget in &mut cgroups {
         budget.is_inner = inner.contains(budget.path.as_bytes());
-        // An inner cgroup has no processes; what io.stat says of it is the sum of those below.
+        // An inner cgroup has no processes: its io.stat is the sum of the cgroups below.
         if !are_printed && !budget.is_inner {
             budget.wbs = wb::of_written_devices(inputs, budget.cgroup, &budget.domain, &global);
         }
@@ -413,7 +412,7 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
         budget.outlook = outlook::outlook(inputs, budget, |pages| domain::thresh_at(inputs, &global, pages));
         disagreements.extend(domain::disagreement(budget));
     }
-    // A wb is dying when its cgroup is not among those that were read.
+    // A wb is dying when its cgroup is not among those read.
     let dying = printed.values().filter(|_| are_printed).flat_map(|wbs| wb::of_printed(inputs, wbs, None)).collect();
     Budgets {
         page_size: inputs.page_size,
@@ -429,8 +428,8 @@ fn budgets_of(inputs: &Inputs) -> Budgets {
     }
 }
 
-/// Paths that have one of these below them. Stops climbing where it has been, so that cgroups nested
-/// thousands deep cost no more than as many side by side.
+/// Paths that are ancestors of these. Stops climbing at a path already visited, so that cgroups nested thousands deep
+/// cost no more than siblings.
 fn inner_paths(paths: &[Name]) -> BTreeSet<&[u8]> {
     let mut inner = BTreeSet::new();
     for path in paths {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budgets as rows, cgroup by device, for people and programs: which to show first, which to leave out,
-//! and what to say beside them. The serialized form is a stable interface: fields are added, never
-//! renamed; `schema` names the version.
+//! Budgets as rows, cgroup by device, for people and programs: their order, the rows to leave out, and the notes beside
+//! them. The serialized form is a stable interface: fields are added, never renamed; `schema` names the version.
 
 use super::{Bound, Budgets, CgroupBudget, DomainBudget, Flag, Scope, WbBudget};
 use crate::container::identify;
@@ -16,7 +15,7 @@ use std::cmp::Reverse;
 /// Version of the serialized form.
 pub const SCHEMA: &str = "floodline.budget/1";
 
-/// Rows shown where nobody asked for all.
+/// Rows shown unless all are requested.
 const ROWS_MAX: usize = 12;
 
 /// The answer of `floodline budget`.
@@ -31,17 +30,17 @@ pub struct BudgetReport {
     /// Whether cgroups have budgets of their own: `per_cgroup`, `no_unified_hierarchy`,
     /// `kernel_too_old` or `unknown`.
     pub scope: &'static str,
-    /// What a wb may have dirty however small its budget, bytes (`wb_stat_error`).
+    /// Bytes that a wb may have dirty however small its budget (`wb_stat_error`).
     pub wb_stat_error_bytes: Option<u64>,
-    /// The machine first, then cgroups in the order asked for.
+    /// The machine first, then cgroups in the requested order.
     pub rows: Vec<BudgetRow>,
     /// Rows left out.
     pub hidden: u64,
-    /// What has to be said beside the rows.
+    /// Notes to the rows.
     pub notes: Vec<String>,
-    /// What the kernel prints and the arithmetic does not.
+    /// Values where the kernel's output and the arithmetic differ.
     pub disagreements: Vec<Evidence>,
-    /// What was not read, so that numbers are bounds.
+    /// Inputs that were not read, so that numbers are bounds.
     pub gaps: Vec<GapLine>,
 }
 
@@ -51,9 +50,9 @@ pub struct BudgetReport {
 pub struct BudgetRow {
     /// Path of the cgroup (escaped); `None` is the machine.
     pub cgroup: Option<String>,
-    /// What people call it, where it is a container or lives in one (escaped).
+    /// Name of the container that it is or lives in (escaped).
     pub container: Option<String>,
-    /// Disk, or the bdi where it has none; `None` is all of them.
+    /// Disk, or the bdi where it has none; `None` stands for all devices.
     pub device: Option<String>,
     /// Dirty.
     pub dirty_bytes: Option<u64>,
@@ -67,10 +66,10 @@ pub struct BudgetRow {
     pub freerun_bytes: Option<u64>,
     /// The wb's part of the hard threshold, 1.0 is all; `None` where it is not known.
     pub share: Option<f64>,
-    /// Dirty and under writeback, as a part of the hard threshold; of its largest value where it is a
-    /// bound.
+    /// Dirty and under writeback, as a part of the hard threshold. Where that is a bound, as a part of its largest
+    /// value.
     pub over_ratio: Option<f64>,
-    /// What decides the hard threshold; empty where it is not known.
+    /// Setting and memory that decide the hard threshold; empty where they are not known.
     pub binding: String,
     /// Whether all thresholds are the kernel's to the page.
     pub exact: bool,
@@ -98,7 +97,7 @@ pub struct BudgetRow {
     pub wb_thresh_bytes_min: Option<u64>,
     /// The wb's share of the hard threshold is at most this.
     pub wb_thresh_bytes_max: Option<u64>,
-    /// What the cgroup can really have dirty.
+    /// Bytes that the cgroup can really have dirty.
     pub may_hold_bytes: Option<u64>,
     /// Peculiarities: `below_two_looks`, `below_largest_folio`, `below_stat_error`,
     /// `background_passed_unseen`.
@@ -107,7 +106,7 @@ pub struct BudgetRow {
     pub missing: Vec<String>,
 }
 
-/// What comes first.
+/// Order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
     /// The fullest budget.
@@ -121,16 +120,16 @@ pub enum Sort {
     Name,
 }
 
-/// What to show.
+/// Selection and order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Every cgroup, also those that never wrote, and every device.
     pub all: bool,
-    /// What comes first.
+    /// Order of the rows.
     pub sort: Sort,
 }
 
-/// Rows of budgets. `window` is what the budgets were computed from.
+/// Returns the rows of budgets. `window` is the source of the budgets.
 pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport {
     let mut machine = vec![domain_row(&budgets.global)];
     let mut idle = 0;
@@ -160,7 +159,7 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
         row.flags = budget.outlook.flags.iter().map(|flag| flag_name(*flag)).collect();
     }
     match choice.sort {
-        // Bounded from below by what they hold: those without a number come last.
+        // Their fill levels are lower bounds. Rows without a number come last.
         Sort::Over => cgroups.sort_by(|(_, a), (_, b)| {
             let over = |row: &BudgetRow| row.over_ratio.unwrap_or(-1.0);
             over(b).total_cmp(&over(a)).then_with(|| thresh_max(a).cmp(&thresh_max(b)))
@@ -171,7 +170,7 @@ pub fn rows(window: &Window, budgets: &Budgets, choice: Choice) -> BudgetReport 
     }
     let before = cgroups.len();
     if !choice.all {
-        // A cgroup without a wb never wrote to a file, and an inner one has the sums of those below.
+        // A cgroup without a wb never wrote to a file, and an inner one has the sums of the cgroups below.
         cgroups.retain(|(budget, _)| !budget.wbs.is_empty() || !budget.is_inner && is_dirty(budget));
         cgroups.truncate(ROWS_MAX);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the arithmetic of cgroups' domains against what throttling tells: an event of a paused writer has the
-//! free-run ceiling of the domain it was held to, to a page, on every kernel (`2 × setpoint − limit`, whichever
-//! domain `limit` is of). Where thresholds of wbs are not printed, this is the only witness of a cgroup's domain.
+//! Checks the arithmetic of cgroups' domains against throttling: the event of a paused writer contains the free-run
+//! ceiling of its domain, to a page, on every kernel (`2 × setpoint − limit`, for the domain of `limit`). Where
+//! thresholds of wbs are not printed, this is the only reading of a cgroup's domain.
 
 use super::domain;
 use super::inputs::{Inputs, PageBound};
@@ -11,10 +11,10 @@ use floodline_record::traced::throttle::{Domain, ThrottleState};
 use floodline_record::units::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How old the statistics of a memcg may be that the kernel computed with, and the samples that it may
-/// therefore have computed with: it folds them every two seconds at the latest.
+/// Largest age of the memcg statistics that the kernel computed with, and so of the samples that it may have computed
+/// with: it folds them every two seconds at the latest.
 const MEMORY: Nanos = Nanos(3 * Nanos::SECOND.0);
-/// What the ceiling is known to: setpoint is half of a sum.
+/// Precision of the ceiling, pages: setpoint is half of a sum.
 const ROUNDING: u64 = 1;
 
 /// Ceilings of one sample: the machine's, and those of cgroups by inode number.
@@ -25,16 +25,16 @@ struct Ceilings {
     cgroups: BTreeMap<u64, (String, PageBound)>,
 }
 
-/// How many pauses were judged.
+/// Number of judged pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttles {
     /// Events of tasks that were paused by a cgroup's limits.
     pub all: u64,
-    /// Of these, between what the samples around them give.
+    /// Events within the range of the samples around them.
     pub within: u64,
-    /// Events during which the samples around them agree on the ceiling.
+    /// Events for which the samples around them agree on the ceiling.
     pub still: u64,
-    /// Of these, exact.
+    /// Still events that are exact.
     pub exact: u64,
 }
 
@@ -50,7 +50,7 @@ impl Throttles {
     }
 }
 
-/// An event that is not what the arithmetic gives.
+/// An event that differs from the arithmetic.
 pub(super) struct Off {
     pub(super) at: Nanos,
     pub(super) cgroup: String,
@@ -67,7 +67,7 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    /// An event waits for the sample at its end and the one after that.
+    /// Queues an event until the sample at its end and the one after that.
     pub(super) fn event(&mut self, event: &Event) {
         if let What::Throttled(pauses) = &event.what
             && let Some(longest) = pauses.longest
@@ -76,7 +76,7 @@ impl Witness {
         }
     }
 
-    /// A sample: judges what waited for it, and tells what is not as it should be.
+    /// Judges the queued events with a new sample, and returns those that differ.
     pub(super) fn sample(
         &mut self,
         at: Nanos,
@@ -98,7 +98,7 @@ impl Witness {
     fn judge(&mut self, at: Nanos, ino: u64, domain: Domain, state: &ThrottleState) -> Option<Off> {
         let printed = state.freerun_pages().0;
         let is_near = |ceiling: u64| printed.abs_diff(ceiling) <= ROUNDING;
-        // Before 6.15 the event does not say which domain it was.
+        // Before 6.15 the event does not record its domain.
         let is_global = || self.seen.iter().any(|ceilings| is_near(ceilings.global));
         if !(domain == Domain::Memcg || (domain == Domain::Unknown && !is_global())) {
             return None;

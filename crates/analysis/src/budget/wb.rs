@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The share of one wb in its domain's threshold. It follows completions, which user space cannot see:
-//! where the kernel prints the share (wb_stats, 6.10) that is the number, elsewhere it is a bound.
-//! Which devices a cgroup has a wb on is told by wb_stats, else by the devices it ever wrote to.
+//! The share of one wb in its domain's threshold. The share follows completions, which user space cannot see. Where the
+//! kernel prints it (wb_stats, 6.10), that number is used; elsewhere the share is a bound. The devices on which a
+//! cgroup has a wb follow from wb_stats, else from the devices it ever wrote to.
 
 use super::inputs::{Inputs, gap};
 use super::{Bound, DeviceBound, DomainBudget, WbBudget};
@@ -16,7 +16,7 @@ use floodline_record::units::Bytes;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
-/// All of a ratio in parts per million.
+/// A ratio of 1 in parts per million.
 const ALL_PPM: u64 = 1_000_000;
 
 /// A wb that the kernel prints, with the inode number of its cgroup.
@@ -26,7 +26,7 @@ pub(super) struct PrintedWb<'a> {
     row: &'a WbRow,
 }
 
-/// The wbs of the latest look, by the inode number of their cgroup.
+/// The wbs of the latest sample, by the inode number of their cgroup.
 pub(super) fn printed<'a>(inputs: &Inputs<'a>) -> BTreeMap<u64, Vec<PrintedWb<'a>>> {
     let window = inputs.window;
     let latest = window.wbs.values().map(|span| span.last_at).max();
@@ -39,7 +39,7 @@ pub(super) fn printed<'a>(inputs: &Inputs<'a>) -> BTreeMap<u64, Vec<PrintedWb<'a
     by_cgroup
 }
 
-/// Shares of wbs that the kernel prints, in a domain where it is known.
+/// Shares of wbs that the kernel prints, in a domain whose wbs are known.
 pub(super) fn of_printed(inputs: &Inputs, wbs: &[PrintedWb], domain: Option<&DomainBudget>) -> Vec<WbBudget> {
     let share = |wb: &PrintedWb| {
         let knobs = Knobs::of(inputs, wb.bdi);
@@ -107,9 +107,9 @@ pub(super) fn of_written_devices(
     found
 }
 
-/// Whether cgroups have wbs on a device: it has a bdi, and a filesystem that takes part in cgroup
-/// writeback. (io.stat also lists the disks below a stacked device, where the pages do not belong.)
-/// True as far as the machine does not say otherwise.
+/// Whether cgroups have wbs on a device: it has a bdi, and a filesystem that supports cgroup writeback. (io.stat also
+/// lists the disks below a stacked device, where the pages do not belong.) True unless the machine's facts show
+/// otherwise.
 fn may_have_wb(window: &Window, facts: &HostFacts, dev: DevId) -> bool {
     let behaviour = shown::behaviour(window);
     let takes_part = |mount: &Mount| {
@@ -181,8 +181,8 @@ impl Knobs {
         })
     }
 
-    /// Which setting of the device decides a share that the kernel printed. `part` scales the device's
-    /// ratios to the wb.
+    /// The setting of the device that decides a share printed by the kernel. `part` scales the device's ratios to the
+    /// wb.
     fn binding(self, thresh: Bytes, domain: Bound, part: impl Fn(u64) -> u64) -> Option<DeviceBound> {
         let near = |ratio: u64| {
             let at = mul_div(domain.high.0, part(ratio), ALL_PPM);
@@ -195,8 +195,8 @@ impl Knobs {
         }
     }
 
-    /// What a share that nobody prints can be: up to all of the smaller threshold, down to the floor
-    /// that shares have since 6.14, or to nothing.
+    /// Bounds of a share that the kernel does not print: at most the smaller threshold, at least the floor that shares
+    /// have since 6.14, or zero.
     fn share_bound(self, inputs: &Inputs, domain: &DomainBudget, global: &DomainBudget) -> Option<Bound> {
         let (thresh, global_thresh) = (domain.thresh?, global.thresh?);
         let most = thresh.high.0.min(global_thresh.high.0);
@@ -222,7 +222,7 @@ fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
-/// Why shares are bounds: the kernel's own were not read, or it is not known whose they are.
+/// The reason why shares are bounds: the kernel's own were not read, or their cgroups are not known.
 pub(super) fn unread(inputs: &Inputs, were_printed: bool) -> Gap {
     match were_printed {
         true => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of path shapes, one row each, and what a row can say about one component of a path. The
-//! first row that fits wins, so the particular stands before the general. To add a runtime, add a row
-//! here and an example to the tests; a test says which rows have none.
+//! The table of path shapes, one row each, and the facts that a row yields from one component of a path. The first
+//! matching row wins, so specific rows stand before general ones. To add a runtime, add a row here and an example to
+//! the tests; a test lists the rows without one.
 
 use super::{Identity, Kind};
 use floodline_record::name::{Name, hex_byte, unescaped};
@@ -106,12 +106,12 @@ static SHAPES: &[Shape] = &[
     row(Kind::Service, "", Body::Unit, ".swap"),
 ];
 
-/// What one component says, if it is of a known shape.
+/// Identity of one component, if it has a known shape.
 pub(super) fn identify(part: &[u8], parent: &[u8]) -> Option<Identity> {
     SHAPES.iter().find_map(|shape| shape.fit(part, parent))
 }
 
-/// The user whose slice or service manager a component is.
+/// The user that owns the slice or service manager of a component.
 pub(super) fn user(part: &[u8]) -> Option<u32> {
     let slice = part.strip_prefix(b"user-").and_then(|rest| rest.strip_suffix(b".slice"));
     let manager = part.strip_prefix(b"user@").and_then(|rest| rest.strip_suffix(b".service"));
@@ -193,7 +193,7 @@ fn text(ascii: &[u8]) -> String {
     String::from_utf8_lossy(ascii).into_owned()
 }
 
-/// What tells the rows apart in a path, for the test that all are tried.
+/// Distinguishes the rows by their paths, for the test that tries all of them.
 #[cfg(test)]
 pub(super) fn prefixes() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().flat_map(|shape| shape.parents.iter().copied().chain([shape.prefix, shape.suffix]))

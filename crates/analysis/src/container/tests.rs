@@ -275,10 +275,10 @@ fn a_user_names_only_what_lies_below_that_users_slice() {
     check("/user.slice/user-7.slice/user@7.service/user.slice/libpod-ID.scope", "podman toolbox");
     check("/user.slice/user-8.slice/user@8.service/user.slice/libpod-ID.scope", "podman 0123456789ab");
     check("/machine.slice/libpod-ID.scope", "podman 0123456789ab");
-    // Whoever may make cgroups may call them as a user's slice is called.
+    // Any process that may create cgroups may name them like a user's slice.
     check("/user.slice/user-8.slice/user@8.service/user-7.slice/libpod-ID.scope", "podman 0123456789ab");
     check("/system.slice/ci.service/user.slice/user-7.slice/libpod-ID.scope", "podman 0123456789ab");
-    // What root's runtimes say comes before what a user says.
+    // Names from root's runtimes take precedence over those from a user's.
     check("/user.slice/user-8.slice/libpod-ID2.scope", "podman web");
 }
 
@@ -290,7 +290,7 @@ fn any_bytes_are_survived_and_shown_without_control_characters() {
     });
 }
 
-/// Paths put together from pieces that the table knows, so that random tests come past the first row.
+/// Paths composed of pieces from the table, so that random tests get past the first row.
 #[test]
 fn any_sequence_of_known_pieces_is_survived() {
     const PIECES: [&str; 16] = [

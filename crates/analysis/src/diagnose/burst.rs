@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A burst: dirty data pile up while a device is quiet, and go to it at once. What it was, how long it
-//! took, and what it was for: the amount, the age, or somebody who asked (sync, fsync, an unmount).
-//! Utilisation and await of one interval are coarse, as requests are counted when they complete: a stretch
-//! is judged as a whole.
+//! A burst: dirty data pile up while a device is quiet, and are then written at once. Holds its extent and its trigger:
+//! the amount, the age, or a request (sync, fsync, an unmount). Requests are counted when they complete, so utilisation
+//! and await of one interval are coarse. A stretch is therefore judged as a whole.
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
@@ -10,40 +9,41 @@ use super::{dirty, flusher};
 use floodline_record::sample::{BdiRow, HostRow};
 use floodline_record::units::{Bytes, Nanos, Pages};
 
-/// A burst that people notice, seconds.
+/// Shortest burst that people notice, seconds.
 pub const NOTICED_S: f64 = 1.0;
-/// Share of a burst with a task waiting for I/O from which it was a stall.
+/// Share of a burst with a task waiting for I/O from which the burst was a stall.
 pub const STALL_PRESSURE: f64 = 0.5;
-/// Share with a task waiting from which it was one where a write took long.
+/// Share of a burst with a task waiting for I/O from which the burst was a stall if a write also took long.
 const SOME_PRESSURE: f64 = 0.2;
-/// Mean time of a write from which whoever waited for one was stalled, seconds.
+/// Mean time of a write from which a task that waited for one was stalled, seconds.
 pub const STALL_AWAIT_S: f64 = 0.3;
 /// The device is quiet below this share of its rate in the burst.
 const QUIET_SHARE: f64 = 0.4;
 /// Utilisation from which an interval at such a rate belongs to a burst.
 const BUSY: f64 = 0.5;
-/// Mean requests in flight from which it does.
+/// Mean requests in flight from which an interval at such a rate belongs to a burst.
 const QUEUED: f64 = 2.0;
-/// Data are as old as the last time when less than this part of them was there.
+/// Dirty data are as old as the last sample with less than this part of them.
 const LITTLE_SHARE: f64 = 0.1;
-/// How near to the threshold counts as there, and how near to the expiry: samples are some time apart.
+/// How near a level must be to the threshold, and an age to the expiry, to have reached it: samples are some time
+/// apart.
 const NEAR_THRESHOLD: f64 = 0.95;
 const NEAR_EXPIRY: f64 = 0.8;
 
-/// Share of a burst that the flusher has to have written for one reason for that to be what it was for.
+/// Share of a burst that the flusher must have written for one reason for that reason to be the trigger.
 const FLUSHED_SHARE: f64 = 0.5;
 
 /// Dirty data are fresh up to this age, seconds: the shortest expiry that is advised, and a period of the flusher.
 const FRESH_S: f64 = 4.0;
 
-/// What a burst was for.
+/// What triggered a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// The background threshold was reached.
     Amount,
     /// The data may have been as old as the expiry.
     Age,
-    /// Neither, as far as was seen: sync, fsync, or an unmount.
+    /// No threshold or expiry was reached in the samples: sync, fsync, or an unmount.
     Asked,
     /// The data were there before the window began.
     Unknown,
@@ -52,11 +52,11 @@ pub enum Trigger {
 /// A stretch in which a device wrote at its limit after having been quiet.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// When it began, on the clock of the samples.
+    /// Start of the burst, on the clock of the samples.
     pub from: Nanos,
-    /// When the interval before it began: the flusher may have queued there what the device then writes.
+    /// Start of the interval before the burst: the flusher may have queued in it the data that the device then writes.
     pub queued_from: Nanos,
-    /// When it ended.
+    /// End of the burst.
     pub to: Nanos,
     /// Length, seconds.
     pub seconds: f64,
@@ -66,32 +66,32 @@ pub struct Burst {
     pub mean_write: f64,
     /// The largest mean time of a write in one interval, seconds.
     pub await_max_s: f64,
-    /// Bytes per second before it.
+    /// Bytes per second before the burst.
     pub quiet_rate: f64,
-    /// Seconds before it.
+    /// Length of the quiet time before the burst, seconds.
     pub quiet_s: f64,
-    /// Dirty and under writeback when it began, bytes.
+    /// Dirty and under writeback at the start of the burst, bytes.
     pub dirty_before: u64,
-    /// The same when it ended.
+    /// Dirty and under writeback at the end of the burst, bytes.
     pub dirty_after: u64,
-    /// Share of it with a task waiting for I/O.
+    /// Share of the burst with a task waiting for I/O.
     pub pressure: Option<f64>,
-    /// How long ago hardly anything was dirty, seconds; `None` when that was before the window.
+    /// Seconds since hardly anything was dirty; `None` when that was before the window.
     pub age_s: Option<f64>,
-    /// What it was for.
+    /// What triggered it.
     pub trigger: Trigger,
-    /// Whether a trace shows what it was for: otherwise amount and age make it likely.
+    /// Whether a trace shows the trigger. Otherwise amount and age make it likely.
     pub is_traced: bool,
 }
 
 impl Burst {
-    /// Whether somebody asked for what had only just been dirtied: it had not piled up, and no setting that
-    /// is worth having would have written it before.
+    /// Whether a task requested the writeback of data that had only just been dirtied. Such data had not piled up, and
+    /// no reasonable setting would have written them before.
     pub fn is_fresh(&self) -> bool {
         self.trigger == Trigger::Asked && self.age_s.is_some_and(|age| age < FRESH_S)
     }
 
-    /// Whether somebody waited for it, and not only the flusher.
+    /// Whether a task waited for the burst, not only the flusher.
     pub fn stalled(&self) -> bool {
         let slow = self.await_max_s >= STALL_AWAIT_S;
         match self.pressure {
@@ -101,31 +101,31 @@ impl Burst {
     }
 }
 
-/// A stretch in which a device was full, and why it is no burst.
+/// A stretch in which a device was full, and the reason why it is not a burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Full {
     /// Length of its intervals, seconds.
     pub seconds: f64,
-    /// Why it is none.
+    /// The reason why it is not a burst.
     pub why: NoBurst,
 }
 
-/// Why a stretch in which a device was full is no burst.
+/// Reason why a stretch in which a device was full is not a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoBurst {
-    /// By what its first and last interval wrote, it may have been shorter than a second.
+    /// Judging by the bytes of its first and last interval, it may have been shorter than a second.
     Short,
     /// It began before the window, or the levels of dirty data were not read.
     FromTheStart,
     /// The device wrote nearly as much before.
     NotQuiet,
-    /// What was dirty did not get less.
+    /// The amount of dirty data did not shrink.
     NotDrained,
-    /// It is one.
+    /// The stretch is a burst.
     IsBurst,
 }
 
-/// The longest stretch in which a device was full, whether a burst or not; `None` where it never was for an interval.
+/// Returns the longest stretch in which a device was full, whether a burst or not; `None` where no interval was full.
 pub fn fullest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Full> {
     let all = stretches(derived, device);
     let why = |stretch: &Result<Burst, Full>| {
@@ -134,7 +134,7 @@ pub fn fullest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Full> {
     all.iter().map(why).max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
-/// The longest burst of a device in the window; `None` when there was none of a second.
+/// Returns the longest burst of a device in the window; `None` when no burst lasted a second.
 pub fn longest(derived: &Derived<'_>, device: &Device<'_>) -> Option<Burst> {
     all(derived, device).into_iter().max_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
@@ -144,7 +144,7 @@ pub fn all(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Burst> {
     stretches(derived, device).into_iter().filter_map(Result::ok).collect()
 }
 
-/// Each stretch in which a device was full: a burst, or why it is none.
+/// Returns each stretch in which a device was full: as a burst, or with the reason why it is not one.
 fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Full>> {
     let intervals = device.intervals();
     let full = full_rate(&intervals);
@@ -172,8 +172,8 @@ fn stretches(derived: &Derived<'_>, device: &Device<'_>) -> Vec<Result<Burst, Fu
     runs.into_iter().map(of).collect()
 }
 
-/// Seconds that a burst lasts at least: it begins somewhere in its first interval and ends somewhere in its last, as far
-/// as these wrote less than a full one.
+/// Shortest possible length of a burst, seconds. The burst covers only the part of its first and of its last interval
+/// that their bytes need at the full rate.
 fn at_least(during: &[Interval], full: f64) -> f64 {
     let last = during.len().saturating_sub(1);
     let of = |(at, interval): (usize, &Interval)| {
@@ -183,8 +183,8 @@ fn at_least(during: &[Interval], full: f64) -> f64 {
     during.iter().enumerate().map(of).sum()
 }
 
-/// What the device writes when it is full: the median of saturated intervals, as completions of one may
-/// be counted in the next; the largest rate where none was.
+/// Bytes per second of the device when it is full: the median of the saturated intervals, because completions of one
+/// interval may be counted in the next. Without saturated intervals, the largest rate.
 fn full_rate(intervals: &[Interval]) -> f64 {
     let saturated = intervals.iter().filter(|interval| interval.is_saturated() && interval.written_bytes > 0.0);
     let mut rates: Vec<f64> = saturated.map(Interval::write_rate).collect();
@@ -204,8 +204,8 @@ fn totals(intervals: &[Interval]) -> Vec<(f64, f64)> {
     intervals.iter().map(before).collect()
 }
 
-/// Dirty and under writeback of one device at each sample, bytes, where several write and the kernel tells them apart;
-/// otherwise the machine's.
+/// Bytes dirty and under writeback of one device at each sample, where several devices write and the kernel counts
+/// each; otherwise those of the machine.
 fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(Nanos, u64)> {
     let of_device = || {
         let bdi = device.bdi_series()?;
@@ -214,7 +214,7 @@ fn unwritten_of(derived: &Derived<'_>, device: &Device<'_>) -> Vec<(Nanos, u64)>
         // Up to 6.9 the kernel prints the root's part only.
         let is_whole = derived.window.cgroups.is_empty() || kernel_sums(derived) || !has_cgroup_writeback(derived);
         let least = series.iter().map(|(_, bytes)| *bytes).min()?;
-        // A level that never moves is no reading of it.
+        // A level that never moves is not a valid reading.
         (is_whole && series.iter().any(|(_, bytes)| *bytes != least)).then_some(series)
     };
     let several =
@@ -233,7 +233,7 @@ fn has_cgroup_writeback(derived: &Derived<'_>) -> bool {
     is_unified && !super::cgroup::own_parts(derived.window, &derived.window.unwritten_max).is_empty()
 }
 
-/// Dirty and under writeback at each sample, bytes: what left the one count may still be in the other.
+/// Dirty and under writeback at each sample, bytes. A page that left one counter may still be in the other.
 fn unwritten_series(derived: &Derived<'_>) -> Vec<(Nanos, u64)> {
     let page_size = derived.page_size;
     let unwritten = |row: &HostRow| {
@@ -243,7 +243,7 @@ fn unwritten_series(derived: &Derived<'_>) -> Vec<(Nanos, u64)> {
     derived.window.host_series.iter().filter_map(|(at, row)| Some((at.monotonic, unwritten(row)?))).collect()
 }
 
-/// What a device wrote in a window, and what there was to write.
+/// Writes of a device in a window, and the dirty data available to it.
 struct History<'a, 'w> {
     derived: &'a Derived<'w>,
     device: &'a Device<'a>,
@@ -255,7 +255,8 @@ struct History<'a, 'w> {
 }
 
 impl History<'_, '_> {
-    /// The burst of a run of full intervals, if it is one: it follows a quiet time and drains what had piled up.
+    /// Returns the burst of a run of full intervals, if it is one: it follows a quiet time and drains data that had
+    /// piled up.
     fn burst(&self, start: usize, end: usize) -> Result<Burst, NoBurst> {
         let from_the_start = NoBurst::FromTheStart;
         let during = self.intervals.get(start..end).ok_or(from_the_start)?;
@@ -305,12 +306,12 @@ impl History<'_, '_> {
         })
     }
 
-    /// The last sample that is not later, as its place in the series.
+    /// Index in the series of the last sample at or before `time`.
     fn sample_at(&self, time: Nanos) -> Option<usize> {
         self.series.partition_point(|(at, _)| *at <= time).checked_sub(1)
     }
 
-    /// What made the device write so many bytes, as a trace has it.
+    /// Trigger of a burst of `written` bytes, as a trace recorded it.
     fn traced_trigger(&self, queued_from: Nanos, to: Nanos, written: f64) -> Option<Trigger> {
         let device = self.device.dev.to_string();
         let reasons = flusher::by_reason(self.derived.window, |at, flushed| {
@@ -320,13 +321,13 @@ impl History<'_, '_> {
     }
 }
 
-/// A burst writes what had piled up, if only a part of it, and leaves less, whatever was dirtied meanwhile.
+/// Whether a burst wrote a good part of the data that had piled up and left less, whatever was dirtied meanwhile.
 fn has_drained(written: f64, dirty_before: u64, dirty_after: u64) -> bool {
     let emptied = dirty_before.saturating_sub(dirty_after) as f64;
     emptied >= 0.3 * written
 }
 
-/// How long ago less than a tenth of what is dirty now was.
+/// Seconds since less than a tenth of the currently dirty data was dirty.
 fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
     let (now, dirty) = until.last()?;
     let little = (LITTLE_SHARE * *dirty as f64) as u64;
@@ -334,8 +335,8 @@ fn age_seconds(until: &[(Nanos, u64)]) -> Option<f64> {
     Some(Nanos(now.0.saturating_sub(then.0)).as_secs_f64())
 }
 
-/// What made a device write, in the kernel's own words: the reason of the flusher's rounds that took longest.
-/// `None` where most was not written by the flusher, or by none of them: then who writes waits for it himself.
+/// Trigger of a burst by the kernel's own `wb_reason`: that of the flusher's rounds that took longest. `None` where the
+/// flusher wrote less than half, or where no reason stands for a trigger: then each writer waits for its own data.
 fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
     let (reason, rounds) = reasons.first()?;
     if rounds.pages < least {
@@ -349,7 +350,7 @@ fn named(reasons: &[(&str, flusher::Rounds)], least: Pages) -> Option<Trigger> {
     }
 }
 
-/// What made a device write, by how much was dirty until then, and since when.
+/// Trigger of a burst, from the amount of dirty data at its start and their age.
 fn trigger(derived: &Derived<'_>, dirty_before: u64, age_s: Option<f64>) -> Trigger {
     let is_there = |threshold: Bytes| dirty_before as f64 >= NEAR_THRESHOLD * threshold.0 as f64;
     if derived.dirty.background_threshold.is_some_and(is_there) {
@@ -402,7 +403,7 @@ mod tests {
         check(&asked(6.0), Trigger::Asked);
         check(&asked(33.0), Trigger::Age);
         check(&asked(6.0).host(|_, row| row.nr_dirty_background_threshold = Some(mib_pages(150.0))), Trigger::Amount);
-        // There from the beginning: how old it is, nobody saw.
+        // Dirty from the first sample on: the age is unknown.
         check(
             &asked(6.0).host(|t, row| row.nr_dirty = Some(mib_pages(160.0 - 40.0 * (t - 6.0).clamp(0.0, 4.0)))),
             Trigger::Unknown,
@@ -411,7 +412,7 @@ mod tests {
 
     #[test]
     fn what_ends_within_its_last_interval_is_not_as_long_as_that() {
-        // Samples twice a second: 20 MiB in one interval, and so much in the next.
+        // Samples twice a second: 20 MiB in one interval, and `rest` in the next.
         let check = |rest: f64, expect: bool| {
             let wrote = move |t: f64| 40.0 * (t - 6.0).clamp(0.0, 0.5) + 2.0 * rest * (t - 6.5).clamp(0.0, 0.5);
             let short = asked(6.0)

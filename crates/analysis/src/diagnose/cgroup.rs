@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups as rules see them: whose dirty pages are whose, which memory cgroup a process answers to,
-//! and which filesystems a cgroup writes through. Counters of a cgroup include everything below it;
-//! what is its own is what its children do not have.
+//! Cgroups as rules see them: the owners of dirty pages, the memory cgroup that a process is charged to, and the
+//! filesystems that a cgroup writes through. Counters of a cgroup include its descendants: its own part is the total
+//! without its children's.
 
 use super::device::{self, Device};
 use crate::container;
@@ -22,7 +22,7 @@ pub fn path(window: &Window, id: EntityId) -> Option<&Name> {
     }
 }
 
-/// The inode number of a cgroup's directory, by which traces name it.
+/// The inode number of a cgroup's directory: traces identify cgroups by it.
 pub fn ino(window: &Window, id: EntityId) -> Option<u64> {
     match window.entities.get(&id) {
         Some(Entity::Cgroup { ino, .. }) => *ino,
@@ -30,8 +30,8 @@ pub fn ino(window: &Window, id: EntityId) -> Option<u64> {
     }
 }
 
-/// A cgroup for a sentence, escaped: what a person calls it where it is a container or a pod, otherwise
-/// its path; its number where the recording does not name it.
+/// Name of a cgroup for a sentence, escaped: the usual name of a container or a pod, otherwise the path; its number if
+/// the recording has no name for it.
 pub fn label(window: &Window, id: EntityId) -> String {
     let Some(path) = path(window, id) else { return format!("cgroup #{}", id.0) };
     let identity = container::identify(path);
@@ -51,7 +51,7 @@ pub fn parent(path: &[u8]) -> Option<&[u8]> {
     path.get(..slash.max(1))
 }
 
-/// The nearest of some cgroups, given by path: this one, or the first ancestor that is among them.
+/// The nearest of some cgroups, given by path: this cgroup, or its first ancestor among them.
 pub fn nearest<T: Copy>(among: &BTreeMap<&[u8], T>, path: &[u8]) -> Option<T> {
     let mut at = Some(path);
     while let Some(path) = at {
@@ -69,19 +69,19 @@ pub fn io_pressure_some(span: &Span<CgroupRow>) -> Option<f64> {
     span.growth.io_some.filter(|_| seconds > 0.0).map(|time: Nanos| (time.as_secs_f64() / seconds).min(1.0))
 }
 
-/// Cgroups by what they have of an amount themselves, without their children; most first, none
-/// without any. The root is left out: not every amount is counted there.
+/// Cgroups by their own part of an amount, without their children's; most first, without those that have none. The root
+/// is left out, because not every amount is counted there.
 pub fn own_amounts(window: &Window, amount: impl Fn(&Span<CgroupRow>) -> Option<u64>) -> Vec<(EntityId, u64)> {
     own_parts(window, &window.cgroups.iter().filter_map(|(id, span)| Some((*id, amount(span)?))).collect())
 }
 
-/// The same for amounts that were already taken.
+/// Own parts of amounts that were already read.
 pub fn own_parts(window: &Window, amounts: &BTreeMap<EntityId, u64>) -> Vec<(EntityId, u64)> {
     let amounts: BTreeMap<&[u8], (EntityId, u64)> =
         amounts.iter().filter_map(|(id, amount)| Some((path(window, *id)?.as_bytes(), (*id, *amount)))).collect();
     let mut of_children: BTreeMap<&[u8], u64> = BTreeMap::new();
     for (path, (_, amount)) in &amounts {
-        // A cgroup without the reading hands what its children have to its own parent.
+        // A cgroup without the reading passes its children's amounts to its own parent.
         if let Some(known) = parent(path).and_then(|parent| nearest_key(&amounts, parent)) {
             let sum = of_children.entry(known).or_default();
             *sum = sum.saturating_add(*amount);
@@ -126,7 +126,7 @@ pub struct DevicesWritten<'a> {
 }
 
 impl<'a> DevicesWritten<'a> {
-    /// Of a window.
+    /// Collects the devices of a window.
     pub fn of(window: &'a Window) -> DevicesWritten<'a> {
         let mut devs: BTreeMap<EntityId, BTreeSet<DevId>> = BTreeMap::new();
         for (id, span) in &window.cgroup_io {
@@ -156,7 +156,7 @@ impl<'a> DevicesWritten<'a> {
         DevicesWritten { window, devs }
     }
 
-    /// Numbers of the devices a cgroup wrote to; none when neither source was read.
+    /// Numbers of the devices that a cgroup wrote to; none when neither source was read.
     pub fn numbers(&self, cgroup: EntityId) -> impl Iterator<Item = DevId> + '_ {
         self.devs.get(&cgroup).into_iter().flatten().copied()
     }

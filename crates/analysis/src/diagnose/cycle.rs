@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of the flusher's cycle an observation has seen. Data that are dirtied now go to the disk when they expire:
-//! an observation that ends before cannot rule out what happens then, unless the slowest disk that is plausible writes
-//! all of it in no time. Not about bursts that were seen: those are [`super::burst`]'s.
+//! Share of the flusher's cycle that an observation has seen. Data dirtied now are written when they expire. A shorter
+//! observation cannot rule out a burst at that time, unless the slowest plausible disk writes all of it in no time.
+//! Bursts that were seen belong to [`super::burst`].
 
 use super::Verdict;
 use super::burst::NOTICED_S;
@@ -12,24 +12,24 @@ use floodline_record::units::{Nanos, Pages};
 
 /// Bytes per second of the slowest disk that is still sold.
 pub const SLOWEST: f64 = 8e6;
-/// Small writes per second of a disk that turns, or of one whose kind is not known.
+/// Small writes per second of a rotating disk, or of one of unknown kind.
 const SLOWEST_IOPS: f64 = 100.0;
 /// Small writes per second of a slow disk without moving parts.
 const SLOWEST_FLASH_IOPS: f64 = 2000.0;
-/// How many times slower a disk may be than a speed that was not measured while it was full: short writes go to its cache.
+/// Factor by which a disk may be slower than a speed not measured while it was full: short writes go to its cache.
 const CAUTION: f64 = 4.0;
 /// Part of what is dirty that a window must see written to show a steady state.
 const TURNS_OVER: f64 = 0.25;
-/// Counters since boot speak for a disk from this many requests on.
+/// Requests from which a disk's counters since boot are representative.
 const REQUESTS_SINCE_BOOT: u64 = 10_000;
-/// Periods of the flusher that show a steady state at least.
+/// Fewest flusher periods that show a steady state.
 const PERIODS: f64 = 2.0;
-/// Data are written about as fast as they are dirtied from this part of them on.
+/// Part of the dirtied bytes from which writing keeps up with dirtying.
 const KEEPS_UP: f64 = 0.5;
-/// The level of dirty data is steady while at least this part of the first is left, and much of it was written meanwhile.
+/// Dirty data are steady while at least this part of the first level is left, and much was written meanwhile.
 const STEADY: f64 = 0.8;
 
-/// Rules that look for what happens when the flusher writes, and what they read.
+/// Rules that depend on the flusher's writes, and the source they read.
 const BY_CYCLE: &[(&str, Source)] =
     &[("fsync-behind-writeback", Source::Diskstats), ("dominant-writer", Source::Diskstats)];
 
@@ -39,7 +39,7 @@ pub fn seconds(derived: &Derived<'_>) -> Option<f64> {
     derived.dirty.expiry_seconds.map(|expiry| expiry + period(derived))
 }
 
-/// The period of the flusher, seconds; the usual one where it is not known.
+/// The period of the flusher, seconds; the default where it is not known.
 fn period(derived: &Derived<'_>) -> f64 {
     derived.window.host.last.dirty_writeback_centisecs.map_or(5.0, |interval| interval.0 as f64 / 100.0)
 }
@@ -49,34 +49,34 @@ pub fn is_whole(derived: &Derived<'_>) -> bool {
     seconds(derived).is_some_and(|cycle| derived.seconds >= cycle)
 }
 
-/// The gap of an observation that is shorter than a cycle, with what would be long enough. `None` where no length is.
+/// The gap of an observation that is shorter than a cycle, with a sufficient length. `None` where no length suffices.
 pub fn gap(derived: &Derived<'_>, source: Source, what: &str) -> Option<Gap> {
     let cycle = seconds(derived).filter(|cycle| cycle.is_finite())?;
     let need = format!("--for {:.0}s", cycle.ceil() + 1.0);
     Some(Gap::detailed(source, Cause::TooShort { need: need.into() }, what))
 }
 
-/// What is dirty when the oldest of it expires, if the dirtying goes on as in the last third of the window.
-/// In a steady state, and in a short observation at its beginning, that is rate times expiry.
+/// Bytes dirty when the oldest of them expires, if dirtying goes on as in the last third of the window. In a steady
+/// state, and in a short observation at its beginning, that is rate times expiry.
 pub fn to_come(derived: &Derived<'_>, rate: f64, expiry: f64) -> f64 {
     let steady = rate * expiry;
     let now = derived.dirty.now.map_or(0.0, |bytes| bytes.0 as f64);
     let recent = derived.dirty.recent_dirtying_rate.unwrap_or(rate);
     let left = (expiry - derived.seconds).max(0.0);
     let grown = if recent > 0.0 { now + recent * left } else { now };
-    // Never less than a period of the recent rate, nor of what was piled up in this window.
+    // Never less than a period at the recent rate, nor than the data that piled up in this window.
     if recent < 0.5 * rate { grown.max(recent * expiry).min(steady) } else { steady }
 }
 
-/// The most that the flusher may have to write at once within a cycle, bytes: what is dirty now, and what will be.
+/// Most bytes that the flusher may have to write at once within a cycle: those dirty now, and those still to come.
 pub fn most(derived: &Derived<'_>) -> Option<f64> {
     let background = derived.dirty.background_threshold?.0 as f64;
     let to_come = to_come(derived, derived.dirty.dirtying_rate?, derived.dirty.expiry_seconds?);
     Some(background.min(to_come).max(derived.dirty.now.map_or(0.0, |bytes| bytes.0 as f64)))
 }
 
-/// Longest time, in seconds, that one of the disks in use may take to write `bytes`. A disk that was measured counts with
-/// its measured speed, any other with the slowest speed of its kind.
+/// Longest time, in seconds, that one of the disks in use may take to write `bytes`. A disk that was measured counts
+/// with its measured speed, any other with the slowest speed of its kind.
 pub fn slowest_seconds(derived: &Derived<'_>, bytes: f64) -> f64 {
     let drains = derived.drains();
     let in_use = |drain: &&Device<'_>| drain.span.growth.written.is_some_and(|written| written.0 > 0);
@@ -106,7 +106,7 @@ fn at_most(derived: &Derived<'_>, device: &Device<'_>, bytes: f64) -> f64 {
     by_requests.max(bytes / speed.max(f64::MIN_POSITIVE))
 }
 
-/// Whether no part of a device moves, as far as the kernel can know: a virtual disk says so of itself only.
+/// Whether the device has no moving parts, as far as the kernel knows: a virtual disk reports only itself.
 fn is_flash(device: &Device<'_>) -> bool {
     let is_virtual =
         |disk: &Device<'_>| ["vd", "xvd"].iter().any(|kind| disk.name.as_bytes().starts_with(kind.as_bytes()));
@@ -115,7 +115,7 @@ fn is_flash(device: &Device<'_>) -> bool {
     !disks.is_empty() && disks.iter().all(|disk| still(disk) && !is_virtual(disk))
 }
 
-/// What a device did for each second in which it was busy, since it was there.
+/// Bytes and requests of a device per busy second, since the device was added.
 struct SinceBoot {
     /// Bytes written per second.
     bytes: f64,
@@ -135,8 +135,8 @@ impl SinceBoot {
     }
 }
 
-/// Whether what is dirtied is written all the time, in the first half of the window as in the second, and what was dirty
-/// at its beginning is not being drained.
+/// Whether dirtied data are written continuously, in both halves of the window, and the data dirty at its beginning are
+/// not being drained.
 pub fn keeps_up(derived: &Derived<'_>) -> bool {
     let series = &derived.window.host_series;
     let Some(((from, first), (to, last))) = series.first().zip(series.last()) else { return false };
@@ -158,7 +158,7 @@ pub fn keeps_up(derived: &Derived<'_>) -> bool {
     is_level && turns_over && written(first, half) == Some(true) && written(half, last) == Some(true)
 }
 
-/// A verdict, or why it is none where the flusher has yet to write enough to make it another.
+/// Returns the verdict, or a gap where data that the flusher has yet to write could change it.
 pub(super) fn judged(derived: &Derived<'_>, rule: &str, verdict: Verdict) -> Verdict {
     let Verdict::Clear(_) = verdict else { return verdict };
     let Some((_, source)) = BY_CYCLE.iter().find(|(name, _)| *name == rule) else { return verdict };
@@ -176,7 +176,7 @@ mod tests {
     use floodline_record::units::{Bytes, Count};
     use floodline_testkit::{Fixture, mib, mib_pages, secs};
 
-    /// Dirtied at this rate, MiB per second, and never written, on a disk of which next to nothing is known.
+    /// Dirtied at this rate, MiB per second, and never written, on a disk about which next to nothing is known.
     fn rising(rate: f64) -> Fixture {
         Fixture::healthy()
             .facts(|facts| facts.devices[0].rotational = Some(true))
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_judged_by_what_it_did_since_boot_rather_than_by_one_short_write() {
-        // A short write that the cache of the disk took says nothing of its speed.
+        // A short write that the disk's cache absorbed does not measure its speed.
         let cached = rising(2.0).seconds(6).disk("sda", |t, row| {
             row.written = Some(Bytes(mib(1.0 + 14.0 * t.min(1.0))));
             row.io_time = Some(secs(1.0 + 0.05 * t.min(1.0)));

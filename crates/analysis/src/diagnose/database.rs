@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Databases that wait for I/O that others cause. Recognised by the names of their processes, and judged by the pressure of
-//! their cgroup. Says nothing of what they wait for.
+//! Databases that wait for I/O caused by others. Recognised by their process names, and judged by the pressure of their
+//! cgroup. Does not cover what they wait for.
 
 use super::cgroup;
 use super::derived::Derived;
 use floodline_record::id::{Entity, EntityId};
 use floodline_record::programs::DATABASES;
 
-/// Share of the window with a task of its cgroup waiting for I/O that hurts a database.
+/// Share of the window with a task of its cgroup waiting for I/O from which a database is hurt.
 pub const HURTS: f64 = 0.1;
-/// Part of the dirtying by one cgroup's own processes from which it waits for itself.
+/// Part of the dirtying done by a cgroup's own processes from which the cgroup waits for itself.
 const OWN_FAULT: f64 = 0.5;
 
-/// A database that waits.
+/// A database that waits for I/O.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Database {
-    /// Its process, as a sentence names it.
+    /// Its process, as named in a sentence.
     pub label: String,
     /// Where it runs.
     pub cgroup: EntityId,
@@ -23,7 +23,7 @@ pub struct Database {
     pub pressure: f64,
 }
 
-/// Databases whose cgroup waited for I/O, the most first; not those that wait for their own writing.
+/// Returns databases whose cgroup waited for I/O, the longest first, without those that wait for their own writing.
 pub fn waiting(derived: &Derived<'_>) -> Vec<Database> {
     let writers = derived.writers();
     let total = writers.attributed_bytes().max(1) as f64;

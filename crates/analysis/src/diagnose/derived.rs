@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is derived from a window, each thing once: rules read it here instead of computing it again. Stands between the
-//! window and the rules. Knows no rule and judges nothing.
+//! Values derived from a window, each computed once: rules read them here instead of computing them again. Stands
+//! between the window and the rules. Depends on no rule and judges nothing.
 
 use super::device::{self, Device, Speed};
 use super::dirty::{self, Dirty};
@@ -83,17 +83,17 @@ impl<'a> Derived<'a> {
         self.drains.get_or_init(|| device::drains(self.window))
     }
 
-    /// How fast the device that most is written to writes: [`Device::write_bandwidth`].
+    /// Write speed of the device with the most written bytes: [`Device::write_bandwidth`].
     pub fn speed(&self) -> Option<Speed> {
         *self.speed.get_or_init(|| self.drains().first().and_then(Device::write_bandwidth))
     }
 
-    /// Whether more is dirtied than the device that most is written to writes.
+    /// Whether dirtying is faster than the device with the most written bytes.
     pub fn is_outrun(&self) -> bool {
         matches!((self.dirty.dirtying_rate, self.speed()), (Some(rate), Some(speed)) if rate > speed.value)
     }
 
-    /// What each disk did while it was busy, in the order of [`Derived::disks`].
+    /// Load of each disk while it was busy, in the order of [`Derived::disks`].
     pub fn loads(&self) -> &[(Device<'a>, Load)] {
         let busy = |disk: &Device<'a>| (*disk, load::busy(self, disk));
         self.loads.get_or_init(|| self.disks().iter().map(busy).collect())
@@ -104,7 +104,7 @@ impl<'a> Derived<'a> {
         self.unmounts.get_or_init(|| Unmounts::of(self))
     }
 
-    /// Processes by what they wrote: [`writer::writers`].
+    /// Processes and the amounts they wrote: [`writer::writers`].
     pub fn writers(&self) -> &Writers<'a> {
         self.writers.get_or_init(|| writer::writers(self.window))
     }

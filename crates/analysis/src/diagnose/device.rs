@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block devices as rules see them: which are disks and which are layers above others (bytes are never
-//! added over layers), what they did in each interval, and how fast they write: measured here while
-//! they were saturated, or else by the kernel's own estimate, or else only "at least".
-//! `/proc/diskstats` counts at completion; a stacked device counts the same bytes again.
+//! Block devices as rules see them: which are disks, which are layers above others (bytes are never added over layers),
+//! their reads and writes in each interval, and their write speed. The speed is measured while they were saturated, or
+//! taken from the kernel's own estimate, or else a lower bound. `/proc/diskstats` counts at completion; a stacked
+//! device counts the same bytes again.
 
 use floodline_record::facts::{BlockDevice, HostFacts, Mount, Stack};
 use floodline_record::id::{DevId, Entity, EntityId};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 /// Share of an interval a device must be busy to count as saturated.
 const SATURATED_UTILISATION: f64 = 0.9;
-/// Mean requests in flight that make a busy device a saturated one: one that serves a single
-/// synchronous writer is busy all the time and has room for more.
+/// Mean requests in flight that make a busy device a saturated one. A device that serves a single synchronous writer is
+/// always busy but can take more.
 const SATURATED_QUEUE: f64 = 2.0;
 /// Writes at least this large are limited by bytes, not by operations.
 const LARGE_WRITE: f64 = 65_536.0;
 /// Writes at most this large are limited by operations, not by bytes.
 pub const SMALL_WRITE: f64 = 32_768.0;
-/// What a wb's estimate starts from, 100 MiB/s; a sum of such values says that nothing was measured.
+/// Initial value of a wb's bandwidth estimate, 100 MiB/s. A sum of such values means that nothing was measured.
 const INIT_BW: u64 = 100 << 20;
 
 /// A whole block device of the recording.
@@ -35,14 +35,14 @@ pub struct Device<'a> {
     pub dev: DevId,
     /// Its kernel name.
     pub name: &'a Name,
-    /// What the probe found out about it.
+    /// Facts that the probe found about it.
     pub facts: Option<&'a BlockDevice>,
     /// Its readings, folded.
     pub span: &'a Span<DiskRow>,
     window: &'a Window,
 }
 
-/// What a device did between two samples.
+/// Reads and writes of a device between two samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// End of it, on the monotonic clock.
@@ -76,7 +76,7 @@ impl Interval {
         (self.writes > 0.0).then(|| self.written_bytes / self.writes)
     }
 
-    /// Whether the device could not have taken more: it had a queue, or requests of which it completed none.
+    /// Whether the device could not have taken more: it had a queue, or it completed none of its pending requests.
     pub fn is_saturated(&self) -> bool {
         let completed_none = self.writes + self.reads <= 0.0;
         self.utilisation.is_some_and(|utilisation| utilisation >= SATURATED_UTILISATION)
@@ -84,7 +84,7 @@ impl Interval {
     }
 }
 
-/// How fast a device is, and how that is known.
+/// Speed of a device, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
     /// Bytes or operations per second.
@@ -100,14 +100,14 @@ pub enum Basis {
     Saturated,
     /// The kernel's estimate, smoothed over seconds of writing.
     KernelEstimate,
-    /// The device did this without being saturated: it can do at least as much.
+    /// The device reached this without being saturated: a lower bound.
     AtLeast,
-    /// No device of its kind does more.
+    /// No device of its kind is faster: an upper bound.
     AtMost,
 }
 
 impl Basis {
-    /// Where the number is from, for the source column of evidence.
+    /// Source of the number, for the source column of evidence.
     pub fn source(self) -> &'static str {
         match self {
             Basis::Saturated => "/proc/diskstats while saturated",
@@ -117,17 +117,17 @@ impl Basis {
         }
     }
 
-    /// Whether the number is the device's, not only a bound.
+    /// Whether the number is the device's speed, not only a bound.
     pub fn is_known(self) -> bool {
         !matches!(self, Basis::AtLeast | Basis::AtMost)
     }
 }
 
-/// Most devices of one stack that are looked at.
+/// Most devices of one stack that are visited.
 const STACK_MAX: usize = 512;
 
 impl<'a> Device<'a> {
-    /// What it did in each interval of the window, in order of time.
+    /// Returns its reads and writes in each interval of the window, in order of time.
     pub fn intervals(&self) -> Vec<Interval> {
         let series = self.window.disk_series.get(&self.id).map(Vec::as_slice).unwrap_or_default();
         series.windows(2).filter_map(|pair| interval(&pair[0], &pair[1])).collect()
@@ -164,8 +164,8 @@ impl<'a> Device<'a> {
         per_second(self.span.growth.io_time, self.span.seconds()).map(|ns| (ns / 1e9).min(1.0))
     }
 
-    /// Its backing device info: the one named after its number. Filesystems with a bdi of their own
-    /// (btrfs, NFS, FUSE) do not use it.
+    /// Its backing device info: the one named after its device number. Filesystems with a bdi of their own (btrfs, NFS,
+    /// FUSE) do not use it.
     pub fn bdi(&self) -> Option<&'a Span<BdiRow>> {
         let id = self.window.lookup().bdi(&Name::new(self.dev.to_string()))?;
         self.window.bdis.get(&id)
@@ -193,7 +193,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Whether it is a file that pretends to be a disk.
+    /// Whether it is a loop device, backed by a file.
     pub fn is_loop(&self) -> bool {
         match self.facts.map(|facts| &facts.stack) {
             Some(stack) => matches!(stack, Stack::Loop { .. }),
@@ -201,7 +201,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Whether it keeps its data in memory, and so takes no time to write.
+    /// Whether it keeps its data in memory, so that writes take no time.
     fn is_memory(&self) -> bool {
         ["zram", "ram"].iter().any(|prefix| self.name.as_bytes().starts_with(prefix.as_bytes()))
     }
@@ -211,7 +211,7 @@ impl<'a> Device<'a> {
         self.window.lookup().carries_a_device(self.dev)
     }
 
-    /// The disks below it, itself when it is one.
+    /// The disks below it, or itself if it is a disk.
     pub fn bottoms(&self) -> Vec<Device<'a>> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::from([self.dev]);
@@ -243,7 +243,7 @@ impl<'a> Device<'a> {
         self.intervals().into_iter().filter(is_busy).collect()
     }
 
-    /// How many bytes per second it writes when it has enough to do.
+    /// Bytes per second that it writes when it has enough pending writes.
     pub fn write_bandwidth(&self) -> Option<Speed> {
         let is_large = |interval: &Interval| {
             interval.mean_write().is_some_and(|bytes| bytes >= LARGE_WRITE)
@@ -262,7 +262,7 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// How many small writes per second it completes when it has enough to do.
+    /// Small writes per second that it completes when it has enough pending.
     pub fn small_write_iops(&self) -> Option<Speed> {
         let intervals = self.intervals();
         let full: BTreeSet<Nanos> = self.saturated().iter().map(|interval| interval.end).collect();
@@ -270,7 +270,7 @@ impl<'a> Device<'a> {
             let mean = at.and_then(|at| intervals.get(at)).and_then(Interval::mean_write);
             mean.is_some_and(|bytes| bytes > SMALL_WRITE)
         };
-        // A write is counted when it completes: beside an interval of large ones, these were under way too.
+        // A write is counted when it completes: next to an interval of large writes, some of those were also in flight.
         let is_one_of_small = |(at, interval): &(usize, &Interval)| {
             let is_small = interval.mean_write().is_some_and(|bytes| bytes <= SMALL_WRITE);
             full.contains(&interval.end) && is_small && !is_large(at.checked_sub(1)) && !is_large(at.checked_add(1))
@@ -284,13 +284,13 @@ impl<'a> Device<'a> {
         (peak > 0.0).then_some(Speed { value: peak, basis: Basis::AtLeast })
     }
 
-    /// What the kernel thinks, where it has measured anything: the value it starts from is not one.
+    /// The kernel's estimate, where it measured anything: the initial value does not count.
     fn kernel_estimate(&self) -> Option<f64> {
         let bandwidth = self.bdi()?.last.write_bandwidth?.0;
         (bandwidth > 0 && bandwidth % INIT_BW != 0).then_some(bandwidth as f64)
     }
 
-    /// The highest rate of any interval, or the rate while it was busy at all: it can do that much.
+    /// Lower bound of its speed: the highest rate of any interval, or its rate while busy.
     fn least_bandwidth(&self) -> Option<f64> {
         let busy = |interval: &Interval| {
             let seconds = interval.utilisation.map(|utilisation| utilisation * interval.seconds);
@@ -302,19 +302,19 @@ impl<'a> Device<'a> {
     }
 }
 
-/// Every whole block device of the window, layers included, partitions not, in order of first sight.
+/// Returns every whole block device of the window, layers included, partitions not, in order of first sight.
 pub fn devices(window: &Window) -> Vec<Device<'_>> {
     window.disks.iter().filter_map(|(id, span)| device(window, *id, span)).collect()
 }
 
-/// The disks: devices that are built on nothing. Their bytes may be added up, except that a mirror
-/// writes each byte on every disk.
+/// Returns the disks: devices that are not built on another. Their bytes may be added up, except that a mirror writes
+/// each byte on every disk.
 pub fn disks(window: &Window) -> Vec<Device<'_>> {
     devices(window).into_iter().filter(|device| device.is_bottom() && !device.is_memory()).collect()
 }
 
-/// The devices at which dirty pages leave memory for good, most written first: the top of each stack.
-/// A loop device is not one, as its bytes become dirty pages of the file it is made of.
+/// Returns the devices at which dirty pages leave memory for good, most written first: the top of each stack. A loop
+/// device is not one, because its bytes become dirty pages of its backing file.
 pub fn drains(window: &Window) -> Vec<Device<'_>> {
     let mut drains: Vec<Device<'_>> = devices(window)
         .into_iter()
@@ -325,20 +325,20 @@ pub fn drains(window: &Window) -> Vec<Device<'_>> {
     drains
 }
 
-/// The whole device of a number, partitions resolved.
+/// Returns the whole device of a device number, partitions resolved.
 pub fn by_dev(window: &Window, dev: DevId) -> Option<Device<'_>> {
     let lookup = window.lookup();
     let id = lookup.disk(lookup.whole(window, dev))?;
     device(window, id, window.disks.get(&id)?)
 }
 
-/// The whole device that a filesystem is on; `None` for filesystems without one. Anonymous device
-/// numbers (btrfs) are resolved by the mount's source.
+/// Returns the whole device that a filesystem is on; `None` for filesystems without one. Anonymous device numbers
+/// (btrfs) are resolved by the mount's source.
 pub fn of_mount<'a>(window: &'a Window, mount: &Mount) -> Option<Device<'a>> {
     by_dev(window, window.lookup().number_of_mount(mount)?)
 }
 
-/// Bytes written per second by all disks together.
+/// Returns the bytes written per second by all disks together.
 pub fn disks_write_rate(window: &Window) -> Option<f64> {
     let rates: Vec<f64> = disks(window).iter().filter_map(Device::write_rate).collect();
     (!rates.is_empty()).then(|| rates.iter().sum())
@@ -353,7 +353,7 @@ fn device<'a>(window: &'a Window, id: EntityId, span: &'a Span<DiskRow>) -> Opti
     Some(Device { id, dev: *dev, name, facts: lookup.device(window.facts.as_ref(), *dev), span, window })
 }
 
-/// A row of a device, and when it was read.
+/// A row of a device, and the time of reading.
 type Reading = (Nanos, Arc<DiskRow>);
 
 fn interval((start, before): &Reading, (end, after): &Reading) -> Option<Interval> {
@@ -479,11 +479,11 @@ mod tests {
     #[test]
     fn a_speed_says_how_it_is_known() {
         check(writing(42.0, 1.0, 30.0), 42.0, Basis::Saturated);
-        // Busy all the time with one synchronous writer: there is room for more.
+        // Busy all the time with one synchronous writer: the device can take more.
         check(writing(42.0, 1.0, 1.0), 412.0, Basis::KernelEstimate);
-        // It did more than the estimate: then that is the bound.
+        // It wrote faster than the estimate: its rate is then the bound.
         check(writing(500.0, 0.5, 30.0), 1000.0, Basis::AtLeast);
-        // The value every estimate starts from says nothing.
+        // The initial value of every estimate is not a measurement.
         let initial = |_: f64, row: &mut BdiRow| row.write_bandwidth = Some(BytesPerSecond(200 << 20));
         check(writing(10.0, 0.5, 1.0).bdi("8:0", initial), 20.0, Basis::AtLeast);
     }

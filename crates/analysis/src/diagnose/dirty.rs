@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's dirty pages as rules see them: levels, thresholds, the rate at which pages are dirtied,
-//! and whether anything can have been throttled. Background decisions compare dirty pages only,
-//! throttling compares dirty and under writeback together: two different numbers here, too.
-//! Mirrors the machine-wide part of `balance_dirty_pages()` and `wb_over_bg_thresh()`.
+//! The machine's dirty pages as rules see them: levels, thresholds, the rate at which pages are dirtied, and whether
+//! any task can have been throttled. As in the kernel, background decisions compare dirty pages only, throttling
+//! compares dirty and under writeback together. Mirrors the machine-wide part of `balance_dirty_pages()` and
+//! `wb_over_bg_thresh()`.
 
 use crate::report::Evidence;
 use floodline_record::sample::HostRow;
@@ -12,38 +12,38 @@ use floodline_record::window::Window;
 /// Levels, thresholds and rates of a window, computed once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dirty {
-    /// As [`background_threshold`] has it.
+    /// Background threshold: [`background_threshold`].
     pub background_threshold: Option<Bytes>,
-    /// As [`hard_threshold`] has it.
+    /// Hard threshold: [`hard_threshold`].
     pub hard_threshold: Option<Bytes>,
-    /// As [`freerun_ceiling`] has it.
+    /// Freerun ceiling: [`freerun_ceiling`].
     pub freerun_ceiling: Option<Bytes>,
-    /// As [`dirty_now`] has it.
+    /// Dirty bytes at the end of the window: [`dirty_now`].
     pub now: Option<Bytes>,
-    /// As [`dirty_peak`] has it.
+    /// Largest level of dirty bytes: [`dirty_peak`].
     pub peak: Option<Bytes>,
     /// Most bytes of one sample that were dirty or under writeback.
     pub unwritten_peak: Option<Bytes>,
-    /// As [`dirty_series`] has it.
+    /// Dirty bytes of each sample: [`dirty_series`].
     pub series: Vec<(Nanos, u64)>,
-    /// As [`dirtyable_roughly`] has it.
+    /// Approximate dirtyable memory: [`dirtyable_roughly`].
     pub dirtyable_roughly: Option<Bytes>,
-    /// As [`dirtying_rate`] has it, bytes per second.
+    /// Bytes dirtied per second: [`dirtying_rate`].
     pub dirtying_rate: Option<f64>,
-    /// As [`recent_dirtying_rate`] has it, bytes per second.
+    /// Bytes dirtied per second in the last third of the window: [`recent_dirtying_rate`].
     pub recent_dirtying_rate: Option<f64>,
-    /// As [`cleaning_rate`] has it, bytes per second.
+    /// Bytes cleaned per second: [`cleaning_rate`].
     pub cleaning_rate: Option<f64>,
-    /// As [`expiry_seconds`] has it.
+    /// Age at which dirty inodes are written: [`expiry_seconds`].
     pub expiry_seconds: Option<f64>,
-    /// As [`can_have_throttled`] has it.
+    /// Whether the global domain can have throttled tasks: [`can_have_throttled`].
     pub can_have_throttled: Option<bool>,
-    /// As [`io_pressure_some`] has it.
+    /// Share of the window with a task waiting for I/O: [`io_pressure_some`].
     pub io_pressure_some: Option<f64>,
 }
 
 impl Dirty {
-    /// Of a window.
+    /// Computes the values from a window.
     pub fn of(window: &Window) -> Dirty {
         Dirty {
             background_threshold: background_threshold(window),
@@ -69,7 +69,7 @@ impl Dirty {
         self.hard_threshold.map(row)
     }
 
-    /// The background threshold as a row of evidence, under the name that an argument gives it.
+    /// The background threshold as a row of evidence, with `name` as its label.
     pub fn background_threshold_row(&self, name: &str) -> Option<Evidence> {
         let row = |limit: Bytes| Evidence::bytes(name, limit.0, "/proc/vmstat nr_dirty_background_threshold");
         self.background_threshold.map(row)
@@ -103,7 +103,7 @@ pub fn hard_threshold(window: &Window) -> Option<Bytes> {
     window.host.last.nr_dirty_threshold.map(|pages| pages.bytes(page_size(window)))
 }
 
-/// Where throttling begins: half way between the two thresholds, not at `dirty_ratio`.
+/// Freerun ceiling, where throttling begins: half way between the two thresholds, not at `dirty_ratio`.
 pub fn freerun_ceiling(window: &Window) -> Option<Bytes> {
     Some(Bytes(background_threshold(window)?.0.saturating_add(hard_threshold(window)?.0) / 2))
 }
@@ -122,15 +122,15 @@ fn dirty_of(window: &Window, row: &HostRow) -> Option<Bytes> {
     level(window, row.nr_dirty, row.mem_dirty)
 }
 
-/// Dirty bytes and those under writeback together, of one sample: neither is on the disk.
+/// Bytes of one sample that are dirty or under writeback: neither is on the disk.
 pub fn unwritten_of(window: &Window, row: &HostRow) -> Option<Bytes> {
     let dirty = dirty_of(window, row)?;
     let writeback = level(window, row.nr_writeback, row.mem_writeback);
     Some(Bytes(dirty.0.saturating_add(writeback.map_or(0, |bytes| bytes.0))))
 }
 
-/// A level by its count of pages or else by meminfo. More than there is memory is a counter gone wrong,
-/// and has a rule of its own.
+/// A level by its count of pages, or else by meminfo. A level above the machine's memory is a wrapped counter, which
+/// has a rule of its own.
 fn level(window: &Window, pages: Option<Pages>, bytes: Option<Bytes>) -> Option<Bytes> {
     let memory = window.facts.as_ref().and_then(|facts| facts.mem_total).or(window.host.last.mem_total);
     let is_possible = |bytes: &Bytes| memory.is_none_or(|memory| *bytes <= memory);
@@ -158,7 +158,7 @@ pub fn dirtying_rate(window: &Window) -> Option<f64> {
     page_rate(window, window.host.growth.nr_dirtied)
 }
 
-/// The same over the last third of the window.
+/// Bytes dirtied per second by the whole machine, over the last third of the window.
 pub fn recent_dirtying_rate(window: &Window) -> Option<f64> {
     let series = &window.host_series;
     let (last_at, last) = series.last()?;
@@ -189,8 +189,8 @@ pub fn expiry_seconds(window: &Window) -> Option<f64> {
     }
 }
 
-/// Whether some sample had the machine over its freerun ceiling, so that writers can have been put to
-/// sleep by the global domain. `Some(false)` does not speak for cgroups, which have budgets of their own.
+/// Whether some sample had the machine over its freerun ceiling, so that the global domain can have paused writers.
+/// `Some(false)` does not cover cgroups, which have budgets of their own.
 pub fn can_have_throttled(window: &Window) -> Option<bool> {
     let over = |row: &HostRow| {
         let ceiling = row.nr_dirty_threshold?.0.saturating_add(row.nr_dirty_background_threshold?.0) / 2;

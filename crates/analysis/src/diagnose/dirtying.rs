@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tasks made dirty, as rules see it: how much, how much of it once more, and who did most of it to
-//! which file. From the events of a tracer; files of /proc know bytes per process only.
+//! Dirtied bytes as rules see them: their amount, the part dirtied again, and the process and file with most of them.
+//! From the events of a tracer; files of /proc contain bytes per process only.
 
 use crate::ledger::credit::FileKey;
 use crate::ledger::names::Names;
@@ -14,34 +14,34 @@ use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
-/// Where the numbers come from, as evidence names it.
+/// Source of the numbers, as evidence names it.
 pub const SOURCE: &str = "trace of writeback_dirty_folio";
 
-/// What some tasks made dirty, added up.
+/// Bytes dirtied by some tasks, added up.
 #[derive(Debug)]
 pub struct Dirtying<'a> {
     names: Names<'a>,
     /// Bytes.
     pub bytes: u64,
-    /// The part of them that had been dirty before.
+    /// The part of these bytes that had been dirtied before.
     pub redirtied: u64,
     processes: BTreeMap<u32, (Name, u64)>,
     files: BTreeMap<FileKey, u64>,
 }
 
 impl Dirtying<'_> {
-    /// Share of one that had been dirty before; `None` when there was nothing.
+    /// Share of the bytes that had been dirtied before, 1.0 is all; `None` without bytes.
     pub fn redirtied_share(&self) -> Option<f64> {
         (self.bytes > 0).then(|| self.redirtied as f64 / self.bytes as f64)
     }
 
-    /// Who did most of it: `dd[41] (97 %)`; `None` when there was nothing.
+    /// The process with most of the bytes: `dd[41] (97 %)`; `None` without bytes.
     pub fn most_by(&self) -> Option<String> {
         let (pid, (comm, bytes)) = self.processes.iter().max_by_key(|(pid, (_, bytes))| (*bytes, **pid))?;
         Some(format!("{comm}[{pid}] ({})", self.share(*bytes)))
     }
 
-    /// The file with most of it: `/srv/image (97 %)`; `None` when there was nothing.
+    /// The file with most of the bytes: `/srv/image (97 %)`; `None` without bytes.
     pub fn most_in(&self) -> Option<String> {
         let (file, bytes) = self.files.iter().max_by_key(|(key, bytes)| (**bytes, **key))?;
         Some(format!("{} ({})", self.names.file(*file), self.share(*bytes)))
@@ -51,7 +51,7 @@ impl Dirtying<'_> {
         human::percent(bytes as f64 / self.bytes.max(1) as f64)
     }
 
-    /// Amount and part of it that had been dirty before, as evidence about `whose` data.
+    /// The amount and the part that had been dirtied before, as evidence about `whose` data.
     pub fn evidence(&self, whose: &str) -> Vec<Evidence> {
         let mut rows = vec![Evidence::bytes(format!("Became dirty, {whose}"), self.bytes, SOURCE)];
         rows.extend(self.redirtied_share().map(|share| Evidence::share("of it had been dirty before", share, SOURCE)));
@@ -59,8 +59,8 @@ impl Dirtying<'_> {
     }
 }
 
-/// What the wanted tasks and files made dirty; `None` when nothing traced it. The time given is the end of
-/// the interval it was counted in.
+/// Returns the bytes dirtied by the wanted tasks in the wanted files; `None` when they were not traced. The closure
+/// receives the end of the interval they were counted in.
 pub fn dirtying<'a>(window: &'a Window, wanted: impl Fn(Nanos, &Dirtied) -> bool) -> Option<Dirtying<'a>> {
     let mut sum = Dirtying {
         names: Names::of(window),
@@ -71,7 +71,7 @@ pub fn dirtying<'a>(window: &'a Window, wanted: impl Fn(Nanos, &Dirtied) -> bool
     };
     for event in &window.events {
         let What::Dirtied(dirtied) = &event.what else { continue };
-        // Named once, a file keeps its name in rows that are not wanted too.
+        // A file named once keeps its name, even if named in rows that are not wanted.
         sum.names.learn(dirtied.device, dirtied.file.as_ref());
         if !wanted(event.at, dirtied) {
             continue;
@@ -96,7 +96,7 @@ pub(crate) mod tests {
     use floodline_record::units::Bytes;
     use floodline_testkit::Fixture;
 
-    /// Process, its cgroup, inode, its path, bytes and those of them dirtied again, as a tracer says it.
+    /// Process, its cgroup, inode, its path, bytes and those of them dirtied again, as a tracer records them.
     pub(crate) fn dirtied((pid, cgroup_ino, ino, path, bytes, redirtied): (u32, u64, u64, &str, u64, u64)) -> What {
         What::Dirtied(Dirtied {
             since: Nanos(0),

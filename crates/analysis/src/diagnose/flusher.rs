@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why the flusher ran, as rules see it: rounds by the kernel's reason, from the events of a tracer.
+//! Flusher rounds as rules see them: by the kernel's reason, from the events of a tracer.
 
 use crate::report::Evidence;
 use floodline_record::record::What;
@@ -9,22 +9,22 @@ use floodline_record::window::Window;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Where the numbers come from, as evidence names it.
+/// Source of the numbers, as evidence names it.
 pub const SOURCE: &str = "trace of writeback_start and _written";
 
 /// Rounds for one reason, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounds {
-    /// How many.
+    /// Number of rounds.
     pub rounds: u64,
-    /// What they wrote; counted in folios by kernels up to 6.4.
+    /// Pages written; counted in folios by kernels up to 6.4.
     pub pages: Pages,
-    /// How long they took in all.
+    /// Total time of the rounds.
     pub busy: Nanos,
 }
 
-/// The wanted rounds by reason, those that took longest first; `None` when nothing traced them. The time given is
-/// the end of the interval they were counted in.
+/// Returns the wanted rounds by reason, those that took longest first; `None` when they were not traced. The closure
+/// receives the end of the interval they were counted in.
 pub fn by_reason(window: &Window, wanted: impl Fn(Nanos, &Flushed) -> bool) -> Option<Vec<(&str, Rounds)>> {
     let mut sums: BTreeMap<&str, Rounds> = BTreeMap::new();
     for event in &window.events {
@@ -55,7 +55,7 @@ pub(crate) mod tests {
     use super::*;
     use floodline_testkit::Fixture;
 
-    /// Device, cgroup, reason, rounds, milliseconds, as a tracer says it.
+    /// Device, cgroup, reason, rounds, milliseconds, as a tracer records them.
     pub(crate) fn flushed((bdi, wb_cgroup_ino, reason, rounds, ms): (&str, u64, &str, u64, u64)) -> What {
         What::Flushed(Box::new(Flushed {
             since: Nanos(0),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the I/O counters of a process hold of its children: the kernel adds a child's to its parent's
-//! when the parent waits for it, so shells, init and container shims seem to write what others wrote.
-//! What ended children had shown themselves is taken off again; of the rest it is said whose it likely
-//! is. Mirrors `wait_task_zombie` (kernel/exit.c), which adds CPU time, faults and I/O in one place.
+//! Child I/O inside the counters of a process: the kernel adds a child's counters to its parent's when the parent waits
+//! for it, so shells, init and container shims seem to write their children's data. Amounts that ended children had
+//! shown themselves are subtracted again. The rest is attributed to the process or to unseen children, whichever is
+//! likelier. Mirrors `wait_task_zombie` (kernel/exit.c), which adds CPU time, faults and I/O in one place.
 
 use super::writer::{DOMINANT_LEAST, Period, counted};
 use floodline_record::id::{Entity, EntityId};
@@ -11,31 +11,31 @@ use floodline_record::units::{Count, Nanos};
 use floodline_record::window::{Span, Window};
 use std::collections::BTreeMap;
 
-/// CPU time below which two amounts are not told apart: the kernel prints ticks of 10 ms.
+/// Smallest CPU time at which two amounts can be compared: the kernel prints ticks of 10 ms.
 const TICKS: Nanos = Nanos(20_000_000);
-/// More than any CPU puts into the page cache, bytes per second.
+/// Bytes per second that no CPU exceeds when writing into the page cache.
 const FASTEST_STORE: f64 = 8e9;
-/// Generations looked up for an heir: processes of a recording may name each other as parents.
+/// Most generations searched for an heir: processes of a recording may name each other as parents.
 const GENERATIONS: usize = 32;
 
-/// What a process inherited within the period looked at.
+/// Amounts that a process inherited within the period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Inheritance {
-    /// Bytes dirtied, that ended children were seen with: they are counted there.
+    /// Bytes dirtied by ended children that samples saw: they are counted there.
     pub dirtied_bytes: u64,
-    /// Bytes handed to write calls, the same.
+    /// Bytes those children handed to write calls.
     pub application_bytes: u64,
-    /// Write calls, the same.
+    /// Write calls of those children.
     pub write_calls: u64,
-    /// Dirty bytes dropped before they were written, the same.
+    /// Dirty bytes those children dropped before they were written.
     pub cancelled_bytes: u64,
-    /// Whether children that nobody saw likely did most of what is left.
+    /// Whether children that no sample saw likely did most of the rest.
     pub rest_is_childrens: bool,
-    /// CPU seconds of children it waited for, and of itself; `None` in recordings without them.
+    /// CPU seconds of reaped children, and of the process itself; `None` in recordings without them.
     pub cpu_s: Option<(f64, f64)>,
 }
 
-/// What each process inherited; processes that inherited nothing are not in it.
+/// Returns the amounts that each process inherited. Processes that inherited nothing are left out.
 pub fn inheritances(window: &Window, period: Period) -> BTreeMap<EntityId, Inheritance> {
     let mut children: BTreeMap<EntityId, Vec<&Span<ProcessRow>>> = BTreeMap::new();
     if period == Period::Window {
@@ -61,13 +61,13 @@ pub fn inheritances(window: &Window, period: Period) -> BTreeMap<EntityId, Inher
     window.processes.iter().filter_map(inherited).collect()
 }
 
-/// Processes that the last sample did not have any more.
+/// Processes missing from the last sample.
 fn ended(window: &Window) -> Vec<(EntityId, &Span<ProcessRow>)> {
     let Some(last) = window.last_at else { return Vec::new() };
     window.processes.iter().filter(|(_, span)| span.last_at < last.monotonic).map(|(id, span)| (*id, span)).collect()
 }
 
-/// Processes by pid, the one seen last where a pid was used twice.
+/// Processes by pid. Where a pid was used twice, the one seen last.
 fn by_pid(window: &Window) -> BTreeMap<u32, (EntityId, &Span<ProcessRow>)> {
     let mut by_pid: BTreeMap<u32, (EntityId, &Span<ProcessRow>)> = BTreeMap::new();
     for (id, span) in &window.processes {
@@ -81,8 +81,8 @@ fn by_pid(window: &Window) -> BTreeMap<u32, (EntityId, &Span<ProcessRow>)> {
     by_pid
 }
 
-/// The nearest ancestor that was seen after a process had ended. One that ended in between handed on
-/// what it had inherited.
+/// The nearest ancestor that was seen after a process had ended. An ancestor that ended in between passed on its
+/// inherited amounts.
 fn heir(
     window: &Window,
     by_pid: &BTreeMap<u32, (EntityId, &Span<ProcessRow>)>,
@@ -100,8 +100,8 @@ fn heir(
     None
 }
 
-/// In a recording without parents: the process whose counters grew by what the ended one had last shown,
-/// or little more. Only amounts that no two processes have by chance.
+/// The likely heir in a recording without parents: the process whose counters grew by the last readings of the ended
+/// one, or little more. Considers only amounts that no two processes share by chance.
 fn likely_heir(window: &Window, id: EntityId, ended: &Span<ProcessRow>) -> Option<EntityId> {
     let had = ended.last.write_bytes.filter(|bytes| bytes.0 >= DOMINANT_LEAST)?.0;
     let most = had.saturating_add(had / 8);
@@ -113,7 +113,7 @@ fn likely_heir(window: &Window, id: EntityId, ended: &Span<ProcessRow>) -> Optio
     others.filter_map(|(other, span)| Some((fits(span)?, *other))).min().map(|(_, other)| other)
 }
 
-/// `row` is what a process is counted with. `None`: all of it is its own.
+/// `row` holds the amounts counted for a process. `None`: all of them are its own.
 fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritance> {
     let dirtied = row.write_bytes?.0;
     if row.cminflt == Some(Count(0)) {
@@ -122,7 +122,7 @@ fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritan
     let mut inherited = Inheritance::default();
     for child in left {
         let had = child.last.write_bytes.map_or(0, |bytes| bytes.0);
-        // One that nobody has waited for yet is not in the counters.
+        // A child that was not reaped yet is not in the counters.
         if inherited.dirtied_bytes.saturating_add(had) <= dirtied {
             inherited.dirtied_bytes += had;
             inherited.application_bytes += child.last.wchar.map_or(0, |bytes| bytes.0);
@@ -136,10 +136,10 @@ fn inheritance(row: &ProcessRow, left: &[&Span<ProcessRow>]) -> Option<Inheritan
     inherited.cpu_s = childrens.map(|childrens| (childrens.as_secs_f64(), own.as_secs_f64()));
     let has_cpu = row.utime.is_some() && row.stime.is_some();
     inherited.rest_is_childrens = match (row.cminflt, childrens) {
-        // It did wait for children: whoever was busy has likely written.
+        // The process did reap children: the busier of the two has likely written.
         (Some(faults), Some(time)) if time < TICKS && own < TICKS => Some(faults) > row.minflt,
         (Some(_), Some(time)) => time > own,
-        // An older recording: what a process cannot have done in the time it had, it has not done.
+        // An older recording: the process cannot have written more than its own CPU time allows.
         _ => has_cpu && rest as f64 > FASTEST_STORE * (own.as_secs_f64() + TICKS.as_secs_f64()),
     };
     (inherited.rest_is_childrens || inherited.dirtied_bytes > 0 || row.cminflt.is_some()).then_some(inherited)
@@ -152,7 +152,7 @@ mod tests {
     use floodline_record::units::Bytes;
     use floodline_testkit::{Fixture, grows, mib, secs};
 
-    /// Who dirtied how many MiB, most first; only those with at least one.
+    /// Processes and their dirtied MiB, most first; only those with at least one MiB.
     fn check(fixture: &Fixture, expect: &str) {
         let window = fixture.window();
         let writers = writers(&window);
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(shown.join(", "), expect);
     }
 
-    /// A shell; what its counters show from second 8 on, and what it and its children did meanwhile.
+    /// A shell: its counters from second 8 on, and the faults and CPU time of it and its children meanwhile.
     fn shell(inherits_mib: f64, faults: u64, children_s: f64, own_s: f64) -> Fixture {
         Fixture::healthy().process("bash", 600, "/user.slice", move |t, row| {
             let waited = if t >= 8.0 { 1.0 } else { 0.0 };
@@ -176,8 +176,8 @@ mod tests {
         })
     }
 
-    /// A child of a process that has already written 300 MiB when the recording begins, writes 50 more
-    /// each second and is last seen at second 7.
+    /// A child of a process: it has already written 300 MiB when the recording begins, writes 50 more each second and
+    /// is last seen at second 7.
     fn dd(fixture: Fixture, pid: u32, parent: u32) -> Fixture {
         fixture.process("dd", pid, "/user.slice", move |t, row| {
             row.write_bytes = grows(t, mib(300.0), 50.0 * 1_048_576.0);
@@ -192,7 +192,7 @@ mod tests {
     fn what_an_ended_child_was_seen_with_is_its_own() {
         // 350 in the window; the parent gets all 680, of which 30 were never seen.
         check(&dd(shell(680.0, 400, 3.0, 0.01), 601, 600), "dd[601] 350, children of bash[600] 30");
-        // Not waited for yet: nothing to take off, and what the shell wrote is its own.
+        // Not reaped yet: nothing to subtract, and all the shell wrote is its own.
         check(&dd(shell(5.0, 0, 0.0, 0.01), 601, 600), "dd[601] 350, bash[600] 5");
     }
 
@@ -241,7 +241,7 @@ mod tests {
                 .process("dd", 601, "/user.slice", |_, row| row.ppid = None)
         };
         check(&old(680.0), "dd[601] 350, bash[600] 30");
-        // Less than the child had: its own. Much more: nobody knows.
+        // Less than the child had: its own. Much more: unknown.
         check(&old(500.0), "bash[600] 500, dd[601] 350");
         check(&old(900.0), "bash[600] 900, dd[601] 350");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holes in an observation mean: a rule that judges by single samples cannot say that nothing happened where samples
-//! are missing.
+//! What holes in an observation mean: a rule that judges by single samples cannot say that nothing happened where
+//! samples are missing.
 
 use super::Verdict;
 use crate::report::{HoleLine, Observation};
@@ -19,8 +19,8 @@ const MANY: f64 = 0.25;
 /// Seconds of waiting within a hole from which on what happened there matters.
 const WAITED_S: f64 = 0.5;
 
-/// Rules that look for something in single samples or in the intervals between them, and what they read. The others judge
-/// by settings, or by counters that go on counting while no sample is taken.
+/// Rules that look for something in single samples or in the intervals between them, and what they read. The others
+/// judge by settings, or by counters that go on counting while no sample is taken.
 const BY_SAMPLES: &[(&str, Source)] = &[
     ("dirty-cliff", Source::Diskstats),
     ("fsync-behind-writeback", Source::Diskstats),

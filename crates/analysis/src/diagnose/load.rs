@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What keeps a disk busy, interval by interval: reads, writeback, or writes that go past it (direct I/O, journals,
-//! fsyncs), and how long requests and tasks waited in these very intervals. Not about who caused it.
+//! The load that keeps a disk busy, interval by interval: reads, writeback, or writes that bypass it (direct I/O,
+//! journals, fsyncs), and how long requests and tasks waited in these intervals. Does not cover which process caused
+//! it.
 
 use super::derived::Derived;
 use super::device::{Device, Interval};
@@ -15,17 +16,17 @@ pub const BUSY: f64 = 0.75;
 /// Mean requests in flight from which a request waits for others.
 const QUEUED: f64 = 2.0;
 
-/// Seconds of a busy disk that are worth a finding.
+/// Fewest seconds of a busy disk that are worth a finding.
 const NOTICED_S: f64 = 2.0;
-/// Part of the window in which a disk was busy that makes it more than a moment.
+/// Part of the window with a busy disk from which the load is more than a moment.
 pub const LASTS_SHARE: f64 = 0.25;
 
-/// What a disk did in the intervals in which it was busy.
+/// Work of a disk in the intervals in which it was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Seconds of these intervals.
+    /// Length of these intervals, seconds.
     pub seconds: f64,
-    /// Part of the window that they are.
+    /// Their part of the window.
     pub share: f64,
     /// Requests read and written.
     pub reads: f64,
@@ -39,25 +40,26 @@ pub struct Load {
     pub writeback_share: f64,
     /// Mean time of a write, seconds; 0 where none completed.
     pub write_await_s: f64,
-    /// Mean time of a write, worst interval, seconds.
+    /// Longest mean time of a write in one interval, seconds.
     pub write_await_max_s: f64,
     /// Part of these seconds with a task waiting for I/O.
     pub pressure: Option<f64>,
 }
 
-/// What fills a disk.
+/// Kind of the load that fills a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Reads.
     Reads,
     /// The flusher's writes.
     Writeback,
-    /// Writes that somebody waits for: direct I/O, fsyncs, journal commits.
+    /// Writes that a task waits for: direct I/O, fsyncs, journal commits.
     Waited,
 }
 
 impl Load {
-    /// What fills the disk: reads where most requests or bytes are, otherwise writes by who sent most of them.
+    /// Kind of the load: reads where most requests or bytes are reads, otherwise the kind of writes with the larger
+    /// part.
     pub fn kind(&self) -> Kind {
         if self.reads > self.writes || self.read_bytes > self.written_bytes {
             Kind::Reads
@@ -74,12 +76,12 @@ impl Load {
     }
 }
 
-/// Whether a disk had more than one request to do for most of an interval.
+/// Whether a disk had more than one pending request for most of an interval.
 pub fn is_queued(interval: &Interval) -> bool {
     interval.utilisation.is_some_and(|busy| busy >= BUSY) && interval.queue.is_some_and(|queue| queue >= QUEUED)
 }
 
-/// What a disk did in those intervals that are wanted.
+/// Returns the work of a disk in the wanted intervals.
 pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval) -> bool) -> Load {
     let intervals: Vec<Interval> = device.intervals().into_iter().filter(|interval| wanted(interval)).collect();
     let sum = |of: &dyn Fn(&Interval) -> f64| intervals.iter().map(of).sum::<f64>();
@@ -109,24 +111,24 @@ pub fn of(derived: &Derived<'_>, device: &Device<'_>, wanted: impl Fn(&Interval)
     }
 }
 
-/// What a disk did while it was busy.
+/// Returns the work of a disk while it was busy.
 pub fn busy(derived: &Derived<'_>, device: &Device<'_>) -> Load {
     of(derived, device, |interval| interval.utilisation.is_some_and(|utilisation| utilisation >= BUSY))
 }
 
-/// Whether a disk had more to do than it can for long enough to matter, and writeback is not what filled it. No rule of
-/// writeback explains waits for such a disk.
+/// Whether a disk was overloaded for long enough to matter, by a load other than writeback. No rule of writeback
+/// explains waits for such a disk.
 pub fn is_full_of_other(derived: &Derived<'_>, load: &Load) -> bool {
     load.seconds >= NOTICED_S.max(LASTS_SHARE * derived.seconds) && load.kind() != Kind::Writeback
 }
 
-/// When an interval began.
+/// Start of an interval.
 pub fn start(interval: &Interval) -> Nanos {
     Nanos(interval.end.0.saturating_sub((interval.seconds * 1e9).round() as u64))
 }
 
-/// Bytes whose writeback completed on one device, interval by interval: what of the machine's the other devices did not
-/// write.
+/// Bytes whose writeback completed on one device, interval by interval: those of the machine that the other devices did
+/// not write.
 pub struct Cleaned<'a> {
     window: &'a Window,
     page_size: u64,
@@ -135,7 +137,7 @@ pub struct Cleaned<'a> {
 }
 
 impl<'a> Cleaned<'a> {
-    /// Of a device.
+    /// Prepares the bytes of a device.
     pub fn of(derived: &Derived<'a>, device: &Device<'_>) -> Cleaned<'a> {
         let mut others = BTreeMap::new();
         let is_other = |other: &Device<'_>| {
@@ -149,7 +151,7 @@ impl<'a> Cleaned<'a> {
         Cleaned { window: derived.window, page_size: derived.page_size, others }
     }
 
-    /// In one interval; `None` where the machine's counter was not read.
+    /// Bytes completed in one interval; `None` where the machine's counter was not read.
     pub fn during(&self, interval: &Interval) -> Option<f64> {
         let series = &self.window.host_series;
         let at = |moment: Nanos| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a rule answers when its input is not there: the gap that was recorded when the reading
-//! failed, and only when there is none, one that says what the recording lacks.
+//! Result of a rule whose input is missing: the gap recorded when the reading failed. Without one, a gap that names the
+//! missing part of the recording.
 
 use super::Verdict;
 use floodline_record::gap::{Cause, Gap, Source};
 use floodline_record::window::Window;
 
-/// The gap of a reading that a rule needed: as recorded, or made up. `what` names the file or field
-/// where the source alone does not.
+/// Returns the gap of a reading that a rule needed: the recorded one, or a new one. `what` names the file or field
+/// where the source alone is not specific enough.
 pub fn gap(window: &Window, source: Source, what: &str) -> Gap {
     let recorded = || window.gaps_of(source).filter(|gap| gap.entity.is_none());
     recorded()
@@ -28,12 +28,12 @@ pub fn has_rates(window: &Window) -> bool {
     window.samples >= 2 && window.seconds() > 0.0
 }
 
-/// The gap of a rate that one look cannot give. `what` is the counter.
+/// Returns the gap of a rule that needs more than one sample. `what` is the counter.
 pub fn needs_time(source: Source, what: &str) -> Gap {
     Gap::detailed(source, Cause::TooShort { need: "--for 10s".into() }, what)
 }
 
-/// The gap of a rate: too short a window if it is that, otherwise the missing reading.
+/// Returns the gap of a rate: a window that is too short, otherwise the missing reading.
 pub fn rate_gap(window: &Window, source: Source, what: &str) -> Gap {
     if has_rates(window) { gap(window, source, what) } else { needs_time(source, what) }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a window to a report: every rule answers found, clear or not checked; the report is their
-//! answers in order of severity. Knows nothing of where the window came from.
+//! Turns a window into a report: every rule returns found, clear or not checked. The report holds these verdicts in
+//! order of severity. Does not depend on where the window came from.
 //!
-//! Rules read a [`Derived`], in which devices, thresholds, writers, budgets and waits are computed once. They write evidence
-//! with the constructors of [`crate::report::Evidence`], and say with [`missing`] what they lacked.
+//! Rules read a [`Derived`], in which devices, thresholds, writers, budgets and waits are computed once. They write
+//! evidence with the constructors of [`crate::report::Evidence`], and return missing inputs with [`missing`].
 
 pub mod burst;
 pub mod cgroup;
@@ -50,29 +50,29 @@ pub struct Rule {
     pub summary: &'static str,
     /// The manual page in Markdown: What it means, Evidence, Why it happens, What to do, Kernel references.
     pub manual: &'static str,
-    /// Rules whose findings of the same event this one explains: they are then shown as "also seen".
+    /// Rules that this one explains. Their findings of the same event are then shown as "also seen".
     pub explains: &'static [&'static str],
     /// Judges what is derived from a window.
     pub check: fn(&Derived<'_>) -> Verdict,
 }
 
-/// What a rule answers.
+/// Verdict of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// The condition holds. Usually one finding; several when it holds for unrelated things.
     Found(Vec<Finding>),
-    /// It does not hold; the reading that says so, as half a sentence.
+    /// The condition does not hold. Carries the reading that shows it, as half a sentence.
     Clear(String),
     /// It could not be checked.
     NotChecked(Vec<Gap>),
 }
 
-/// The rule of a name.
+/// Returns the rule with this name.
 pub fn rule(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.name == name)
 }
 
-/// Runs the rules, or only those named, over a window.
+/// Runs all rules over a window, or only the named ones.
 pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     let derived = &Derived::of(window);
     let mut report = Report {
@@ -108,7 +108,7 @@ pub fn diagnose(window: &Window, only: Option<&[&str]>) -> Report {
     report
 }
 
-/// Findings of the named rules alone, worst first: no symptoms, no plan, no gaps. For many windows at once.
+/// Returns the findings of the named rules alone, worst first: no symptoms, no plan, no gaps. For many windows at once.
 pub fn findings(derived: &Derived<'_>, only: &[&str]) -> Vec<Finding> {
     let mut found = Vec::new();
     for rule in RULES.iter().filter(|rule| only.contains(&rule.name)) {
@@ -121,8 +121,8 @@ pub fn findings(derived: &Derived<'_>, only: &[&str]) -> Vec<Finding> {
     found
 }
 
-/// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Causes come
-/// first: what is explained moves behind them.
+/// Marks the findings that a worse or equal one explains, by the precedence that the catalogue declares. Moves
+/// explained findings behind their causes.
 fn explain(findings: &mut [Finding]) {
     for at in 1..findings.len() {
         let (before, rest) = findings.split_at_mut(at);
@@ -167,7 +167,7 @@ fn host_summary(window: &Window) -> HostSummary {
 /// Details named in one line; more are only counted.
 const DETAILS_SHOWN: usize = 3;
 
-/// Gaps as they are shown: those of one source and cause are one line, with their details and a count.
+/// Returns the lines that show the gaps. Gaps of one source and cause share a line, with their details and a count.
 fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
     let mut merged: Vec<(Gap, Vec<&str>)> = Vec::new();
     for gap in gaps {
@@ -188,8 +188,8 @@ fn gap_lines(gaps: &[Gap]) -> Vec<GapLine> {
     merged.into_iter().map(line).collect()
 }
 
-/// What a rule says about a fixture, as `severity: summary`, `clear: reason` or `not checked: gap`, one
-/// line each. For tests of rules: `expect` is the beginning of the first line.
+/// Verdict of a rule on a fixture, as `severity: summary`, `clear: reason` or `not checked: gap`, one line each. For
+/// tests of rules: `expect` is the beginning of the first line.
 #[cfg(test)]
 pub(crate) fn check_rule(rule: &Rule, fixture: &floodline_testkit::Fixture, expect: &str) {
     let said = match (rule.check)(&Derived::of(&fixture.window())) {
@@ -205,7 +205,7 @@ pub(crate) fn check_rule(rule: &Rule, fixture: &floodline_testkit::Fixture, expe
     assert!(said.starts_with(expect), "rule {} said\n{said}\ninstead of\n{expect}", rule.name);
 }
 
-/// The first finding of a rule in a fixture that it fires on.
+/// The first finding of a rule on a fixture that triggers it.
 #[cfg(test)]
 pub(crate) fn first_finding(rule: &Rule, fixture: &floodline_testkit::Fixture) -> Finding {
     match (rule.check)(&Derived::of(&fixture.window())) {

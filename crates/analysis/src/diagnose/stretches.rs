@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings of any length, diagnosed stretch by stretch: a stall of ten seconds is lost in the averages
-//! of a day, and a day's samples do not fit into memory. The report is that of the worst stretch, and
-//! says which it was and what was found in the others. A recording no longer than one stretch is
-//! diagnosed as a whole.
+//! Diagnoses recordings of any length stretch by stretch: a stall of ten seconds is lost in the averages of a day, and
+//! a day's samples do not fit into memory. Reports the worst stretch, its position, and the findings of the others. A
+//! recording no longer than one stretch is diagnosed as a whole.
 
 use super::diagnose;
 use super::holes::observation;
@@ -16,7 +15,7 @@ use std::convert::Infallible;
 
 /// Length of a stretch, seconds: many cycles of expiry, and few enough samples to keep.
 const STRETCH_S: f64 = 600.0;
-/// Samples after which a stretch ends, however short it is.
+/// Samples after which a stretch ends, however short its time.
 const SAMPLES_MAX: u64 = 20_000;
 
 /// A stream of records being diagnosed.
@@ -25,15 +24,15 @@ pub struct Stretches {
     only: Vec<&'static str>,
     window: Window,
     first_at: Option<SampleTime>,
-    /// Samples of the stretches that have ended; the one two stretches share counts once.
+    /// Samples of the stretches that have ended. The sample shared by two stretches counts once.
     samples: u64,
     ended: u64,
-    /// What is missing of the whole recording.
+    /// Holes in the whole recording.
     holes: Holes,
     worst: Option<Worst>,
     found: Vec<Found>,
     keeps_whole: bool,
-    /// The stretches that have ended, as one, and the sample that the last of them shares with `window`.
+    /// The ended stretches combined, and the sample that the last of them shares with `window`.
     whole: Option<Box<(Window, Sample)>>,
 }
 
@@ -46,7 +45,7 @@ struct Worst {
     report: Report,
 }
 
-/// A finding that hurts or will, of some stretch.
+/// A finding of some stretch that is at least a warning.
 #[derive(Debug)]
 struct Found {
     number: u64,
@@ -56,7 +55,7 @@ struct Found {
 }
 
 impl Stretches {
-    /// Runs all rules, or where some are named only these.
+    /// Runs all rules, or only the named ones if there are any.
     pub fn new(only: Vec<&'static str>) -> Stretches {
         Stretches {
             only,
@@ -83,12 +82,13 @@ impl Stretches {
         self.samples.saturating_add(self.window.samples).saturating_sub(shared)
     }
 
-    /// The report of the worst stretch.
+    /// Returns the report of the worst stretch.
     pub fn finish(mut self) -> Report {
         self.conclude()
     }
 
-    /// The report of the worst stretch and the window of the whole recording, for stretches made by [`Stretches::with_whole`].
+    /// Returns the report of the worst stretch and the window of the whole recording, for stretches made by
+    /// [`Stretches::with_whole`].
     pub fn finish_whole(mut self) -> (Report, Window) {
         let report = self.conclude();
         let Some(whole) = self.whole else { return (report, self.window) };
@@ -115,7 +115,7 @@ impl Stretches {
             (Some(first), Some(last)) => seconds_between(first, last),
             _ => 0.0,
         };
-        // With the one sample that it shares with the stretch before, nothing new can be said.
+        // A stretch that holds only the sample it shares with the previous one adds nothing new.
         if self.ended == 0 || self.window.samples > 1 {
             self.end_stretch();
         }
@@ -172,8 +172,8 @@ impl Stretches {
     }
 }
 
-/// What makes one report more worth reading than another: how bad its findings are, how many are as bad,
-/// and how many rules could look.
+/// Order of reports by how much they deserve attention: their worst severity, the findings of that severity, and the
+/// rules that could be checked.
 fn badness(report: &Report) -> (Option<Severity>, usize, Reverse<usize>) {
     let worst = report.findings.iter().map(|finding| finding.severity).max();
     let as_bad = report.findings.iter().filter(|finding| Some(finding.severity) == worst).count();
@@ -205,7 +205,7 @@ impl Sink for Stretches {
             self.keep_stretch(sample);
         }
         self.window.begin_stretch();
-        // The next stretch tells its growth from here on.
+        // The next stretch counts its growth from this record on.
         self.window.record(record)
     }
 }
@@ -225,7 +225,7 @@ mod tests {
         stretches
     }
 
-    /// The same records so many seconds later.
+    /// The same records, shifted by this many seconds.
     fn later(records: Vec<Record>, seconds: u64) -> Vec<Record> {
         let nanos = seconds * 1_000_000_000;
         records

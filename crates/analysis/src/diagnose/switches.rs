@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moves of inodes between cgroups, and writing to others' inodes, as rules see them: added up by device and
-//! pair of cgroups, from the events of a tracer. Files show only the kworkers that move them, and removed cgroups that linger.
+//! pair of cgroups, from the events of a tracer. Files show only the kworkers that move them, and removed cgroups that
+//! linger.
 
 use super::derived::Derived;
 use floodline_kernel::{Behaviour, Switching, change};

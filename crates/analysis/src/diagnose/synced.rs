@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time in waits for stable storage (fsync and its like), as rules see it: what is slow because a disk is, and not
-//! because of dirty throttling. From the events of a tracer.
+//! Time in waits for stable storage (fsync and its like), as rules see it: waits caused by a slow disk, not by dirty
+//! throttling. From the events of a tracer.
 
 use crate::ledger;
 use crate::ledger::blame::Blame;
@@ -12,22 +12,22 @@ use floodline_record::traced::waits::Operation;
 use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 
-/// Where the numbers come from, as evidence names it.
+/// Source of the numbers, as evidence names it.
 pub const SOURCE: &str = "trace of fsync, fdatasync, msync, sync, syncfs";
 
 /// Waits, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// How long in all: tasks that wait at the same time count each.
+    /// Total time: tasks that wait at the same time count each.
     pub total: Nanos,
-    /// The longest, with who waited and in what.
+    /// The longest wait, with its task and its operation.
     pub longest: Option<(Nanos, Who, Operation)>,
 }
 
-/// All waits that ended in the window; `None` when nothing traced them. The sync inside another one, as of the
-/// filesystem below an overlay, is part of that.
+/// Returns all waits that ended in the window; `None` when they were not traced. A sync inside another one, as of the
+/// filesystem below an overlay, is part of the outer one.
 pub fn waits(window: &Window) -> Option<Waits> {
     let mut waits = Waits::default();
     for event in &window.events {
@@ -57,7 +57,7 @@ impl Waits {
     }
 }
 
-/// The longest wait that a trace saw for one file while others' data was queued, and whose that was.
+/// The longest traced wait for one file while other files' data was queued, with the owner of that data.
 pub fn behind_others(window: &Window) -> Option<String> {
     let is_for_others = |wait: &Blame| {
         let own = wait.file.as_ref().zip(wait.files.first()).is_some_and(|(own, most)| *own == most.name);
@@ -87,7 +87,7 @@ pub(crate) mod tests {
     use floodline_record::units::Bytes;
     use floodline_testkit::Fixture;
 
-    /// Process, operation, count, milliseconds in all, longest, as a tracer says it.
+    /// Process, operation, count, milliseconds in all, longest, as a tracer records them.
     pub(crate) fn synced((pid, operation, count, ms, ms_max): (u32, Operation, u64, u64, u64)) -> What {
         What::Synced(Synced {
             since: Nanos(0),
@@ -99,7 +99,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// The parts of a tracer that tells of waits, and one long wait as it tells it: process, operation, milliseconds, device.
+    /// A tracer that records waits, and one long wait as it records it: process, operation, milliseconds, device.
     pub(crate) fn slow(
         (pid, operation, ms, device): (u32, Operation, u64, Option<DevId>),
     ) -> (&'static [&'static str], Vec<What>) {

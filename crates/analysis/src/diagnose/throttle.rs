@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pauses in dirty throttling as rules see them: seconds by cgroup, by domain and by device, from the events of
-//! a tracer. Without a tracer there is no answer: waiting for I/O is not told apart from pauses by any file.
+//! Pauses in dirty throttling as rules see them: seconds by cgroup, by domain and by device, from the events of a
+//! tracer. Without a tracer they are unknown: no file distinguishes pauses from waiting for I/O.
 
 use crate::diagnose::cgroup;
 use crate::report::Evidence;
@@ -13,22 +13,22 @@ use floodline_record::window::Window;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Where the numbers come from, as evidence names it.
+/// Source of the numbers, as evidence names it.
 pub const SOURCE: &str = "trace of balance_dirty_pages";
 
 /// Pauses of some tasks, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
-    /// How long in all: tasks that are paused at the same time count each.
+    /// Total time: tasks that are paused at the same time count each.
     pub total: Nanos,
-    /// How often.
+    /// Number of pauses.
     pub count: u64,
     /// The longest.
     pub longest: Nanos,
 }
 
 impl Pauses {
-    /// Adds those of one event.
+    /// Adds the pauses of one event.
     pub fn add(&mut self, event: &Throttled) {
         self.total = Nanos(self.total.0.saturating_add(event.lasted().0));
         self.count = self.count.saturating_add(event.pauses);
@@ -36,7 +36,7 @@ impl Pauses {
     }
 }
 
-/// Every event of the throttle ledger; `None` when nothing traced it.
+/// Returns every event of the throttle ledger; `None` when it was not traced.
 pub fn events(window: &Window) -> Option<impl Iterator<Item = &Throttled>> {
     let throttled = window.events.iter().filter_map(|event| match &event.what {
         What::Throttled(event) => Some(&**event),
@@ -45,7 +45,7 @@ pub fn events(window: &Window) -> Option<impl Iterator<Item = &Throttled>> {
     window.traced.contains("throttle").then_some(throttled)
 }
 
-/// Pauses by a key of the event; most first. `None` when nothing traced them.
+/// Returns the pauses by a key of the event, most first; `None` when they were not traced.
 pub fn by<K: Ord>(window: &Window, key: impl Fn(&Throttled) -> Option<K>) -> Option<Vec<(K, Pauses)>> {
     let mut sums: BTreeMap<K, Pauses> = BTreeMap::new();
     for event in events(window)? {
@@ -78,11 +78,10 @@ pub fn label(window: &Window, ino: u64) -> String {
     }
 }
 
-/// How many cgroups are named as evidence.
+/// Most cgroups named as evidence.
 const NAMED: usize = 3;
 
-/// The pauses of the tasks of some cgroups, as evidence: the most paused first. `window_s` is what a whole task
-/// could have been paused.
+/// The pauses of the tasks of some cgroups, as evidence: the most paused first.
 pub fn evidence(window: &Window, wanted: impl Fn(&Throttled) -> bool) -> Vec<Evidence> {
     let Some(pauses) = by(window, |event| wanted(event).then_some(event.who.cgroup_ino)) else { return Vec::new() };
     if pauses.is_empty() {
@@ -95,7 +94,7 @@ pub fn evidence(window: &Window, wanted: impl Fn(&Throttled) -> bool) -> Vec<Evi
     pauses.into_iter().take(NAMED).map(paused).collect()
 }
 
-/// The domain that most of some pauses belong to, with its part of them in seconds.
+/// The domain with the largest part of these pauses, and that part in seconds.
 pub fn domain(window: &Window, wanted: impl Fn(&Throttled) -> bool) -> Option<(Domain, Nanos)> {
     let domains = by(window, |event| wanted(event).then_some(event.domain))?;
     domains.into_iter().next().map(|(domain, pauses)| (domain, pauses.total))
@@ -110,7 +109,7 @@ pub(crate) mod tests {
     /// Pauses: cgroup, device, domain, count, milliseconds, longest.
     type Told<'a> = (u64, &'a str, Domain, u64, u64, u64);
 
-    /// What a tracer says of them.
+    /// Pauses as a tracer records them.
     pub(crate) fn throttled((cgroup_ino, bdi, domain, pauses, ms, ms_max): Told<'_>) -> What {
         What::Throttled(Box::new(Throttled {
             since: Nanos(0),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes waited for I/O, and for how long. Pressure counts kernel threads too: a flusher that waits for room in
-//! a queue harms nobody. A wait of a process is known from a trace, from delay accounting where it is switched on, or
-//! from the state that samples saw it in. Not about what they waited for.
+//! Processes that waited for I/O, and how long. Pressure counts kernel threads too: a flusher that waits for room in a
+//! queue harms no program. Waits of a process are known from a trace, from delay accounting where it is switched on, or
+//! from the process states in the samples. Does not cover what the processes waited for.
 
 use super::derived::Derived;
 use super::device::Device;
@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds of waiting that a person notices.
 const FELT_S: f64 = 0.5;
-/// Part of the window that is felt, where it is longer.
+/// Part of the window from which waiting is felt, where that is longer.
 const FELT_SHARE: f64 = 0.02;
-/// Part of the window from which waiting is harm, whichever program waits.
+/// Part of the window from which waiting is harm, for any program.
 pub const HARM_SHARE: f64 = 0.1;
-/// One wait that is harm by itself, seconds.
+/// Length from which a single wait is harm, seconds.
 pub const HARM_ONCE_S: f64 = 1.0;
 /// State letter of an uninterruptible sleep.
 const ASLEEP: u64 = b'D' as u64;
@@ -55,15 +55,16 @@ impl Waiter {
     }
 }
 
-/// Processes of programs that waited long enough to be felt, the longest first; `None` where neither a trace, delay
-/// accounting nor states of processes tell.
+/// Returns the processes of programs that waited long enough to be felt, the longest first; `None` without a trace,
+/// delay accounting and process states.
 pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
     let felt = FELT_S.max(FELT_SHARE * window.seconds());
     let is_felt = |waiter: &Waiter| waiter.seconds.is_none_or(|seconds| seconds >= felt);
     let mut found = match traced(window) {
         Some(traced) => traced,
         None => match (accounted(window), seen_asleep(window)) {
-            // A wait for a commit of a journal, or for the flusher's work, is no delay to the kernel: the state tells.
+            // The kernel does not count waits for a journal commit or for the flusher as delays: only the state shows
+            // them.
             (Some(mut accounted), Some(asleep)) => {
                 accounted.retain(is_felt);
                 let pids: BTreeSet<u32> = accounted.iter().map(|waiter| waiter.pid).collect();
@@ -80,12 +81,12 @@ pub fn waiters(window: &Window) -> Option<Vec<Waiter>> {
     Some(found)
 }
 
-/// The waiters that are none of the causers; `None` where waits are not known.
+/// Returns the waiters that are not causers; `None` where waits are not known.
 pub fn others(derived: &Derived<'_>, is_causer: impl Fn(&Waiter) -> bool) -> Option<Vec<Waiter>> {
     derived.waiters().map(|waiters| waiters.iter().filter(|waiter| !is_causer(waiter)).cloned().collect())
 }
 
-/// Whether the waits of some processes are harm: a large part of the window, or one long wait.
+/// Whether the waits of these processes are harm: a large part of the window, or one long wait.
 pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     let seconds = derived.seconds;
     waiters.iter().any(|waiter| {
@@ -94,12 +95,12 @@ pub fn is_harm(derived: &Derived<'_>, waiters: &[Waiter]) -> bool {
     })
 }
 
-/// Whether a program that is none of the causers waited long for stable storage on a disk, by a trace of waits of 100 ms and
-/// more. The kernel's pressure does not count all of that: a task that waits for a commit of a journal sleeps without
-/// telling that it is for I/O.
+/// Whether a program that is not a causer waited long for stable storage on a disk, by a trace of waits of 100 ms and
+/// more. The kernel's pressure misses some of these: a task that waits for a journal commit is not marked as waiting
+/// for I/O.
 pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: impl Fn(u32) -> bool) -> bool {
     let window = derived.window;
-    // What is on no disk that is known, as on a stack of them, may wait for each.
+    // A wait on a device that is not a known disk, such as a stack of them, counts for each disk.
     let disks = derived.disks();
     let is_here = |dev: DevId| {
         let whole = window.lookup().whole(window, dev);
@@ -108,7 +109,7 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for event in &window.events {
         let What::SlowSync(wait) = &event.what else { continue };
-        // A sync of everything waits for all that is dirty, as it must.
+        // A sync of everything waits for all dirty data by design.
         let is_of_file = matches!(wait.operation, Operation::Fsync | Operation::Fdatasync | Operation::Range);
         if is_of_file && wait.device.is_none_or(is_here) {
             let (total, longest) = sums.entry(wait.who.pid).or_default();
@@ -123,7 +124,7 @@ pub fn is_harm_by_syncs(derived: &Derived<'_>, disk: &Device<'_>, is_causer: imp
     })
 }
 
-/// Every process that is a program's, with its readings.
+/// Every userspace process, with its readings.
 fn processes(window: &Window) -> impl Iterator<Item = (u32, &Name, Option<EntityId>, &Span<ProcessRow>)> {
     window.processes.iter().filter_map(|(id, span)| match window.entities.get(id) {
         Some(Entity::Process { pid, comm, cgroup, kthread: false, .. }) => Some((*pid, comm, *cgroup, span)),
@@ -131,12 +132,12 @@ fn processes(window: &Window) -> impl Iterator<Item = (u32, &Name, Option<Entity
     })
 }
 
-/// Whether the kernel counts delays: then a program without any did not wait for I/O.
+/// Whether the kernel counts delays. If it does, a program without delays did not wait for I/O.
 fn counts_delays(window: &Window) -> bool {
     window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true))
 }
 
-/// From delay accounting; `None` where no process has any.
+/// Waiters by delay accounting; `None` where no process has any.
 fn accounted(window: &Window) -> Option<Vec<Waiter>> {
     let waited = |span: &Span<ProcessRow>| span.growth.blkio_delay.map(|delay| delay.as_secs_f64());
     let is_on = processes(window).any(|(.., span)| waited(span).is_some_and(|seconds| seconds > 0.0));
@@ -148,9 +149,9 @@ fn accounted(window: &Window) -> Option<Vec<Waiter>> {
     is_on.then(|| processes(window).filter_map(waiter).collect())
 }
 
-/// From the states that samples saw; `None` where none was seen asleep: then states do not explain the waiting.
+/// Waiters by the process states in samples; `None` where none was seen asleep: then states do not explain the waiting.
 fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
-    // Of the letters that a kernel prints none is smaller.
+    // `D` sorts before every other state letter of the kernel.
     let is_asleep = |span: &Span<ProcessRow>| span.min.state.is_some_and(|state| state.0 == ASLEEP);
     let was_seen = window.processes.values().any(is_asleep);
     let waiter = |(pid, comm, cgroup, span): (u32, &Name, Option<EntityId>, &Span<ProcessRow>)| {
@@ -166,7 +167,7 @@ fn seen_asleep(window: &Window) -> Option<Vec<Waiter>> {
     was_seen.then(|| processes(window).filter_map(waiter).collect())
 }
 
-/// From a trace of syncs and of pauses; `None` where either was not traced.
+/// Waiters by a trace of syncs and of pauses; `None` where either was not traced.
 fn traced(window: &Window) -> Option<Vec<Waiter>> {
     synced::waits(window)?;
     throttle::events(window).map(drop)?;
@@ -214,7 +215,7 @@ fn traced(window: &Window) -> Option<Vec<Waiter>> {
     Some(sums.into_iter().filter(|(pid, _)| !kthreads.contains(pid)).map(waiter).collect())
 }
 
-/// A waiter for a sentence: who it is, where it lives if that is a container, and how long it waited.
+/// Words for a waiter in a sentence: its name, its container if any, and the length of its wait.
 pub fn named(derived: &Derived<'_>, waiter: &Waiter) -> String {
     let place =
         waiter.cgroup.filter(|id| cgroup::path(derived.window, *id).is_some_and(|path| path.as_bytes().len() > 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who writes, in three columns that do not mean the same: application bytes (handed to write calls,
-//! sockets and pipes included), dirtied bytes (whole folios, again after each cleaning), device bytes
-//! (issued by kworkers; known per cgroup and per disk, never per process). What the columns leave
-//! unattributed is a number of its own. What a process inherited from its children is theirs ([`heirs`]).
+//! Writers, in three columns that differ in meaning: application bytes (handed to write calls, sockets and pipes
+//! included), dirtied bytes (whole folios, again after each cleaning), device bytes (issued by kworkers; known per
+//! cgroup and per disk, never per process). Bytes that the columns leave unattributed are a number of their own. Bytes
+//! that a process inherited from its children belong to the children ([`heirs`]).
 
 use super::derived::Derived;
 use super::device::Device;
@@ -23,7 +23,7 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 /// Bytes dirtied, in multiples of what a device wrote, from which a process writes mostly elsewhere.
 const ELSEWHERE: f64 = 1.5;
 
-/// One process and what it wrote.
+/// One process and the amounts it wrote.
 #[derive(Clone, Copy)]
 pub struct Writer<'a> {
     /// Its entity.
@@ -40,16 +40,17 @@ pub struct Writer<'a> {
     pub span: &'a Span<ProcessRow>,
     /// Bytes handed to write calls.
     pub application_bytes: Option<u64>,
-    /// Bytes dirtied or written directly, less nothing: `cancelled_write_bytes` belongs to whoever truncates.
+    /// Bytes dirtied or written directly. `cancelled_write_bytes` is not subtracted: it belongs to the process that
+    /// truncates.
     pub dirtied_bytes: Option<u64>,
     /// Write calls.
     pub write_calls: Option<u64>,
-    /// Dirty bytes that this process truncated or removed before they were written, by any process dirtied.
+    /// Dirty bytes that this process truncated or removed before they were written; any process may have dirtied them.
     pub cancelled_bytes: Option<u64>,
     /// Page faults without a read: each store to a page cleaned since is one.
     pub minor_faults: Option<u64>,
-    /// What it inherited from children it waited for; of the amounts above only what the children had
-    /// shown themselves is taken off. `None`: nothing, or nobody knows.
+    /// Amounts inherited from children it waited for. Of the amounts above, only those are subtracted that the children
+    /// had shown themselves. `None`: nothing inherited, or not known.
     pub inherited: Option<Inheritance>,
 }
 
@@ -60,7 +61,7 @@ impl Writer<'_> {
         format!("{of}{}[{}]", self.comm, self.pid)
     }
 
-    /// Whether what it is counted with was likely done by children that nobody saw.
+    /// Whether its remaining amounts likely come from children that no sample saw.
     pub fn is_by_children(&self) -> bool {
         self.inherited.is_some_and(|inherited| inherited.rest_is_childrens)
     }
@@ -71,11 +72,11 @@ impl Writer<'_> {
 pub enum Period {
     /// Growth within the window.
     Window,
-    /// One look only: everything since each process, or the machine, was started.
+    /// One sample only: everything since each process, or the machine, was started.
     SinceStart,
 }
 
-/// All processes and what they wrote, with the machine's totals.
+/// All processes with the amounts they wrote, and the machine's totals.
 pub struct Writers<'a> {
     /// Processes, most dirtied first.
     pub processes: Vec<Writer<'a>>,
@@ -98,8 +99,8 @@ impl Writers<'_> {
         self.processes.iter().filter_map(|writer| writer.application_bytes).fold(0, u64::saturating_add)
     }
 
-    /// Bytes dirtied by the machine that no process accounts for: unreadable or ended processes, the
-    /// kernel itself. `None` when the machine's total is unknown or covers less than the processes.
+    /// Bytes dirtied by the machine that no process accounts for: unreadable or ended processes, the kernel itself.
+    /// `None` when the machine's total is unknown or covers less than the processes.
     pub fn unattributed_bytes(&self) -> Option<u64> {
         self.machine_dirtied_bytes?.checked_sub(self.attributed_bytes())
     }
@@ -109,7 +110,8 @@ impl Writers<'_> {
         self.processes.iter().filter(|writer| !writer.kthread && writer.dirtied_bytes.is_none()).count()
     }
 
-    /// Whether more than half of what was dirtied is by none of the processes that could be read, while others could not.
+    /// Whether the readable processes leave more than half of the dirtied bytes unexplained, while others were
+    /// unreadable.
     pub fn unseen_could_dominate(&self) -> bool {
         let total = self.machine_dirtied_bytes.unwrap_or(0);
         let unseen = self.unattributed_bytes().unwrap_or(0);
@@ -117,7 +119,7 @@ impl Writers<'_> {
     }
 }
 
-/// Who wrote how much: within the window, or, in one look, since they were started.
+/// Returns the amounts of each process: within the window, or with one sample since each process was started.
 pub fn writers(window: &Window) -> Writers<'_> {
     let period = if super::missing::has_rates(window) { Period::Window } else { Period::SinceStart };
     let inherited = inheritances(window, period);
@@ -144,26 +146,25 @@ pub fn writers(window: &Window) -> Writers<'_> {
     }
 }
 
-/// A process whose share of what all processes dirtied is above this dominates.
+/// A process dominates when its share of all bytes dirtied by processes is above this.
 pub const DOMINANT_SHARE: f64 = 0.5;
-/// How many times as much as the next one the dominant process dirtied at least.
+/// Factor by which the dominant process must lead the next one.
 const LEADS: f64 = 1.5;
 /// Bytes that have to be dirtied for any process to dominate: an idle host has no dominant writer.
 pub const DOMINANT_LEAST: u64 = 512 << 10;
 
-/// The process that dirtied more than half of all bytes, and its share; `None` when nobody did.
+/// Returns the process that dirtied more than half of all bytes, and its share; `None` when no process did.
 pub fn dominant<'w, 'a>(writers: &'w Writers<'a>) -> Option<(&'w Writer<'a>, f64)> {
     let first = writers.processes.first()?;
     let bytes = first.dirtied_bytes?;
-    // Of two that write about as much none stands out.
+    // Of two processes that write about as much, neither stands out.
     let next = writers.processes.get(1).and_then(|next| next.dirtied_bytes).unwrap_or(0);
     let leads = bytes as f64 >= LEADS * next as f64;
     Some((first, dominant_share(writers, bytes).filter(|_| leads)?))
 }
 
-/// The cgroup whose own processes dirtied more than half of all bytes, how many, and its share. What
-/// children wrote whom nobody saw is of no known cgroup.
-/// To be in the root is to be in none.
+/// Returns the cgroup whose own processes dirtied more than half of all bytes, those bytes, and its share. Bytes of
+/// children that no sample saw have no known cgroup. The root cgroup does not count as one.
 pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(EntityId, u64, f64)> {
     let is_root = |id| cgroup::path(window, id).is_some_and(|path| path.as_bytes() == b"/");
     let mut by_cgroup: BTreeMap<EntityId, u64> = BTreeMap::new();
@@ -177,14 +178,14 @@ pub fn dominant_cgroup(window: &Window, writers: &Writers<'_>) -> Option<(Entity
     Some((cgroup, bytes, dominant_share(writers, bytes)?))
 }
 
-/// Who may have written to a device. With one device it is everybody; with several, a process that dirtied much more than
-/// the device wrote writes mostly elsewhere.
+/// Returns the processes that may have written to a device. With one device, these are all processes. With several, a
+/// process that dirtied much more than the device wrote is left out, because it writes mostly elsewhere.
 pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
     let writers = derived.writers();
     let written = drain.span.growth.written.map_or(0, |bytes| bytes.0);
     let is_only = derived.drains().len() < 2;
     let left = derived.dirty.now.map_or(0, |bytes| bytes.0);
-    // What was dirtied last may still be in memory, of all devices together.
+    // The bytes dirtied last may still be in memory, for all devices together.
     let most = (ELSEWHERE * written as f64) as u64 + left.min(written);
     let fits = |writer: &&Writer<'_>| is_only || writer.dirtied_bytes.is_none_or(|bytes| bytes <= most);
     Writers {
@@ -196,15 +197,15 @@ pub fn on_device<'a>(derived: &Derived<'a>, drain: &Device<'_>) -> Writers<'a> {
 }
 
 fn dominant_share(writers: &Writers<'_>, bytes: u64) -> Option<f64> {
-    // Where not every process could be read, the machine's total may cover more. Otherwise what is in it
-    // besides are the filesystems' own structures.
+    // Where not every process was readable, the machine's total may cover more. Otherwise its excess is the
+    // filesystems' own structures.
     let machine = writers.machine_dirtied_bytes.filter(|_| writers.unreadable() > 0);
     let total = writers.attributed_bytes().max(machine.unwrap_or(0));
     let share = bytes as f64 / total.max(1) as f64;
     (bytes >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some(share)
 }
 
-/// What a process is counted with in a period; `None` for what is no process.
+/// Amounts counted for a process in a period; `None` if the entity is not a process.
 pub(super) fn counted<'a>(
     window: &Window,
     period: Period,
@@ -212,7 +213,7 @@ pub(super) fn counted<'a>(
     span: &'a Span<ProcessRow>,
 ) -> Option<&'a ProcessRow> {
     let Some(Entity::Process { start_ticks, .. }) = window.entities.get(&id) else { return None };
-    // A process that was started within the window did all it ever did within the window.
+    // Everything a process started within the window ever did falls within the window.
     let started = Nanos(start_ticks.saturating_mul(NANOS_PER_TICK));
     let is_new = window.first_at.is_some_and(|first| started > first.monotonic);
     let counts_all = period == Period::SinceStart || is_new;
@@ -247,13 +248,13 @@ fn writer<'a>(
     })
 }
 
-/// Device bytes that a cgroup and everything below it submitted within the window, on disks only.
+/// Device bytes that a cgroup and its descendants submitted within the window, on disks only.
 pub fn cgroup_device_bytes(window: &Window, cgroup: EntityId) -> Option<u64> {
     device_bytes(window).get(&cgroup).copied()
 }
 
-/// The cgroup that itself submitted more than half of the device bytes of all cgroups, how many, and its
-/// share. No process's counters have a part in it, so it is right where children inherit.
+/// Returns the cgroup that itself submitted more than half of the device bytes of all cgroups, those bytes, and its
+/// share. It uses no counters of processes, so inheritance from children does not distort it.
 pub fn dominant_by_device_bytes(window: &Window) -> Option<(EntityId, u64, f64)> {
     let bytes = device_bytes(window);
     let own = cgroup::own_parts(window, &bytes);
@@ -263,8 +264,7 @@ pub fn dominant_by_device_bytes(window: &Window) -> Option<(EntityId, u64, f64)>
     (most >= DOMINANT_LEAST && share > DOMINANT_SHARE).then_some((cgroup, most, share))
 }
 
-/// Device bytes by cgroup, what is below it included. `io.stat` counts each layer of a stack again, so
-/// layers are left out.
+/// Device bytes by cgroup, descendants included. `io.stat` counts each layer of a stack again, so layers are left out.
 fn device_bytes(window: &Window) -> BTreeMap<EntityId, u64> {
     let disks: Vec<_> = device::disks(window).iter().map(|device| device.dev).collect();
     let mut bytes: BTreeMap<EntityId, u64> = BTreeMap::new();

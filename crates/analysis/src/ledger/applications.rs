@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes that processes handed to write calls, each once. The kernel adds the counters of a child to those of the
-//! parent that waits for it; bytes that an ended child had shown itself are taken off its parent
-//! ([`crate::diagnose::heirs`]). Bytes of children that were in no sample stay in the machine's sum, and no process
-//! is shown with them.
+//! parent that waits for it. Bytes that an ended child had shown itself are subtracted from its parent
+//! ([`crate::diagnose::heirs`]). Bytes of children in no sample stay in the machine's sum, and are shown for no
+//! process.
 
 use crate::diagnose::writer::{Period, writers};
 use floodline_record::traced::Who;
@@ -10,22 +10,22 @@ use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::BTreeMap;
 
-/// What the processes of a window wrote.
+/// Bytes that the processes of a window wrote.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Applications {
     of_pid: BTreeMap<u32, Application>,
-    /// All of them.
+    /// Sum of all processes.
     pub(super) written: u64,
     /// Dirty bytes that were dropped before they were written.
     pub(super) cancelled: u64,
 }
 
-/// What the processes of one number wrote.
+/// Bytes that the processes of one pid wrote.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Application {
     /// Bytes; `None` where most of them are likely those of children that were in no sample.
     pub(super) bytes: Option<u64>,
-    /// Whether the process was there until the last sample: of one that ended before, the last bytes are not known.
+    /// Whether the process existed until the last sample. The last bytes of a process that ended earlier are not known.
     pub(super) is_whole: bool,
 }
 
@@ -54,7 +54,7 @@ impl Applications {
         all
     }
 
-    /// What a process wrote while it was seen; `None` where no sample tells.
+    /// Bytes that a process wrote while it was seen; `None` bytes where no sample has them.
     pub(super) fn by(&self, who: &Who) -> Application {
         self.of_pid.get(&who.pid).copied().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the sums of a ledger add up. The kernel counts some of what the tracer counts, elsewhere and by other
-//! means: pages that became dirty (`nr_dirtied`), and bytes that disks wrote (`/proc/diskstats`). A trace that
-//! counted much less has lost events that no gap tells of. Sums that agree prove nothing about single files.
+//! Checks whether the sums of a ledger add up. The kernel also counts some of the tracer's amounts in other places:
+//! pages that became dirty (`nr_dirtied`), and bytes that disks wrote (`/proc/diskstats`). A trace that counted much
+//! less has lost events without a recorded gap. Matching sums prove nothing about single files.
 
 use super::Totals;
 use floodline_record::units::Pages;
@@ -10,8 +10,8 @@ use serde::Serialize;
 
 /// Share of a sum, in hundredths, by which two counts may differ: they are not read at the same moment.
 const TOLERANCE_PERCENT: u64 = 2;
-/// Pages that each CPU may keep to itself before they show in `/proc/vmstat` (`stat_threshold` is 125 at most), at
-/// both ends of a window.
+/// Pages that each CPU may hold back before they show in `/proc/vmstat` (`stat_threshold` is 125 at most), at both ends
+/// of a window.
 const PAGES_OF_CPU: u64 = 250;
 
 /// A sum of the trace.
@@ -22,23 +22,23 @@ pub enum Sum {
     Dirtied,
     /// Bytes queued at the disks at the bottom, against `/proc/diskstats`.
     Queued,
-    /// Bytes that were dirty at first or became dirty, against those that were written or dropped.
+    /// Bytes that were dirty at first or became dirty, against bytes that were written or dropped.
     Left,
 }
 
 /// A sum of the trace that is too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// Which sum.
+    /// The sum that is too small.
     pub sum: Sum,
-    /// What the trace counted.
+    /// Bytes that the trace counted.
     pub traced_bytes: u64,
-    /// What it should have counted at least.
+    /// Bytes that it should have counted at least.
     pub at_least_bytes: u64,
 }
 
-/// The sums of a window that do not add up. `written_once`: bytes of data that were written, those that several
-/// devices got counted once.
+/// The sums of a window that do not add up. `written_once`: bytes of data that were written. Bytes that several devices
+/// received count once.
 pub(super) fn mismatches(window: &Window, totals: &Totals, written_once: u64) -> Vec<Mismatch> {
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
     let bytes = |pages: Option<Pages>| pages.map(|pages| pages.bytes(page).0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose data a long wait for stable storage waited for. The tracer counts exactly how much was queued for a
-//! superblock during a wait; whose that was is told from what was queued there in the intervals that
-//! the wait touches, the first and the last in part. A wait within another of the same task is part of it.
+//! Owners of the data that a long wait for stable storage waited for. The tracer counts exactly how many bytes were
+//! queued for a superblock during a wait. Their owners follow from the bytes queued there in the intervals that the
+//! wait touches, the first and the last in part. A wait within another of the same task is part of it.
 
 use super::credit::FileKey;
 use super::names::Names;
@@ -18,13 +18,13 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Cgroups and files named of one wait.
+/// Most cgroups and files named for one wait.
 const NAMED: usize = 5;
 
-/// One long wait and what it waited for.
+/// One long wait and the data it waited for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blame {
-    /// When it ended, on the monotonic clock of the samples.
+    /// End of the wait, on the monotonic clock of the samples.
     pub at_ns: u64,
     /// Process id.
     pub pid: u32,
@@ -32,9 +32,9 @@ pub struct Blame {
     pub process: String,
     /// Its cgroup.
     pub cgroup: String,
-    /// In what.
+    /// The system call or operation that waited.
     pub operation: Operation,
-    /// How long.
+    /// Length of the wait, nanoseconds.
     pub lasted_ns: u64,
     /// Device number of the superblock; `None` for all.
     pub device: Option<DevId>,
@@ -42,21 +42,21 @@ pub struct Blame {
     pub filesystem: Option<String>,
     /// The file, where the operation has one.
     pub file: Option<String>,
-    /// Bytes of data of this filesystem that were queued meanwhile.
+    /// Bytes of data of this filesystem that were queued during the wait.
     pub queued_bytes: Option<u64>,
-    /// Bytes that the waiting task queued by itself.
+    /// Bytes that the waiting task queued itself.
     pub own_bytes: u64,
-    /// Cgroups whose data it was, most first.
+    /// Cgroups that own the data, most first.
     pub cgroups: Vec<Part>,
     /// Files, most first.
     pub files: Vec<Part>,
-    /// Syncs of other filesystems by the same task within this wait, longest first: whoever unmounts an overlay waits
-    /// for the filesystem of its upper directory. Their time is part of this one's.
+    /// Syncs of other filesystems by the same task within this wait, longest first: a task that unmounts an overlay
+    /// waits for the filesystem of its upper directory. Their time is part of this wait's time.
     pub parts: Vec<Blame>,
 }
 
 impl Blame {
-    /// Whose data it was, as half a sentence; empty where that is not known.
+    /// The owners of the data, as half a sentence; empty where they are not known.
     pub fn whose(&self) -> String {
         let part = |part: &Part| format!("{} of {}", human::percent(part.share), part.name);
         self.cgroups.iter().map(part).collect::<Vec<_>>().join(", ")
@@ -66,9 +66,9 @@ impl Blame {
 /// A part of the data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Whose.
+    /// Name of the cgroup or file.
     pub name: String,
-    /// Share of one of the data queued.
+    /// Share of the queued data, 1.0 is all.
     pub share: f64,
 }
 
@@ -101,14 +101,14 @@ impl<'a> Queued<'a> {
     }
 }
 
-/// For how many waits, the longest, it is found out whose data they waited for: each looks at all that was queued.
+/// Most waits whose data owners are computed, longest first: each computation scans all queued data.
 const BLAMED_MAX: usize = 2048;
 
 /// The long waits of a window, longest first.
 pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
     let queued = Queued::of(window);
     let mut waits: Vec<Blame> = Vec::new();
-    // The latest wait of each task that is part of no other.
+    // The latest wait of each task that is not part of another.
     let mut whole: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     let slow = outer_first(window);
     let mut lengths: Vec<Nanos> = slow.iter().map(|(_, wait)| wait.lasted).collect();
@@ -135,10 +135,10 @@ pub(super) fn waits(window: &Window, names: &Names<'_>) -> Vec<Blame> {
     waits
 }
 
-/// Long waits and their ends in the order in which they began; of those that began at once, what ended last comes
-/// first.
+/// Long waits and their ends in the order in which they began. Of waits that began together, the one that ended last
+/// comes first.
 fn outer_first(window: &Window) -> Vec<(Nanos, &SlowSync)> {
-    // A wait is told when it ends: of two that began and ended at once, what was told last is around the other.
+    // A wait is recorded when it ends: of two that began and ended together, the later record encloses the other.
     let slow = window.events.iter().rev().filter_map(|event| match &event.what {
         What::SlowSync(wait) => Some((event.at, wait)),
         _ => None,
@@ -179,7 +179,7 @@ fn blame(queued: &Queued<'_>, names: &Names<'_>, at: Nanos, wait: &SlowSync) -> 
     }
 }
 
-/// The bytes of an interval that fall within a wait, as if they were spread evenly over it.
+/// The bytes of an interval that fall within a wait, assuming that they are spread evenly over the interval.
 fn part_within(submitted: &Submitted, end: Nanos, from: Nanos, to: Nanos) -> f64 {
     let length = end.0.saturating_sub(submitted.since.0);
     let common = end.0.min(to.0).saturating_sub(submitted.since.0.max(from.0));

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose the bytes of the flusher are. What a task makes dirty is written later by a kernel thread, so a
-//! write names its file and not its task: it is credited to those who dirtied that file and are owed
-//! a write, in proportion to what they are owed. Every byte is credited once, or to nobody.
+//! Attributes the flusher's bytes to tasks. A kernel thread writes data later than the task dirtied it, so a write
+//! names its file and not its task. It is credited to the tasks that dirtied that file and are owed a write, in
+//! proportion to the bytes owed. Every byte is credited at most once.
 
 use floodline_record::id::DevId;
 use floodline_record::traced::{Inode, Who};
 use floodline_record::units::Nanos;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A file, or with no inode number all those of a filesystem that are too small to be named.
+/// A file. Without an inode number: all files of a filesystem that are too small to be named.
 pub type FileKey = (DevId, Option<Inode>);
 
-/// How many times as long as usual a write may come late, behind others at a slow disk.
+/// Factor by which a write may be later than usual, behind others at a slow disk.
 const LATE: u64 = 4;
 
-/// What one process made dirty of one file at one time.
+/// Bytes that one process dirtied in one file at one time.
 #[derive(Clone, Debug)]
 struct Owed {
     who: Who,
     at: Nanos,
     bytes: u64,
-    /// What of it was written, by disk: a mirror writes everything twice.
+    /// Bytes already written, by disk: a mirror writes everything twice.
     written: BTreeMap<DevId, u64>,
 }
 
@@ -29,13 +29,13 @@ impl Owed {
         self.bytes.saturating_sub(self.written(disk))
     }
 
-    /// What more can be credited: everything twice and no more, or those who are known would be credited with what
-    /// others did unseen.
+    /// Bytes that can still be credited. The total is at most twice the dirtied bytes: otherwise known tasks would be
+    /// credited with the bytes of unseen ones.
     fn room(&self, disk: DevId) -> u64 {
         self.bytes.saturating_mul(2).saturating_sub(self.written(disk))
     }
 
-    /// Takes what was dropped off what no disk has got; what is left over.
+    /// Subtracts dropped bytes from those that no disk has received. Returns the remainder.
     fn drop(&mut self, bytes: u64) -> u64 {
         let written = self.written.values().copied().max().unwrap_or(0);
         let part = bytes.min(self.bytes.saturating_sub(written));
@@ -52,25 +52,25 @@ impl Owed {
 #[derive(Clone, Debug)]
 pub struct Credit {
     owed: BTreeMap<FileKey, Vec<Owed>>,
-    /// When each of the above became dirty, about in order of time: what is above a loop device comes earlier.
+    /// Time at which each of the above became dirty, roughly ordered: data above a loop device come earlier.
     order: VecDeque<(Nanos, FileKey)>,
-    /// For how long dirty data can be expected to stay in memory.
+    /// How long dirty data can be expected to stay in memory.
     keep: Nanos,
     /// Whether the tracer kept the process that made a file dirty last.
     knows_owners: bool,
 }
 
-/// Who is credited with how many bytes of one write; those left over are nobody's.
+/// Processes credited with bytes of one write. Bytes not listed are credited to no process.
 pub type Shares = Vec<(Who, u64)>;
 
 impl Credit {
-    /// `keep`: for how long a write may follow; what was dirtied longer ago was dropped, or was a whole
-    /// folio of which a part was written. `knows_owners`: whether the tracer kept the process that made a file dirty last.
+    /// `keep`: longest time until a write follows. Older dirty data was dropped, or was a whole folio of which a part
+    /// was written. `knows_owners`: whether the tracer kept the process that made a file dirty last.
     pub fn new(keep: Nanos, knows_owners: bool) -> Credit {
         Credit { owed: BTreeMap::new(), order: VecDeque::new(), keep, knows_owners }
     }
 
-    /// A process made bytes of a file dirty.
+    /// Records that a process dirtied bytes of a file.
     pub fn dirtied(&mut self, file: FileKey, who: &Who, at: Nanos, bytes: u64) {
         self.forget(Nanos(at.0.saturating_sub(self.keep.0.saturating_mul(LATE))));
         let oldest = Nanos(at.0.saturating_sub(self.keep.0));
@@ -85,10 +85,10 @@ impl Credit {
         }
     }
 
-    /// Dirty bytes of a file were dropped: no write of them will follow. `owner` is the process that had made the file
-    /// dirty last by then: they are its first, then those that became dirty first.
+    /// Records that dirty bytes of a file were dropped: no write of them will follow. `owner` is the last process that
+    /// had made the file dirty. Its bytes are dropped first, then the oldest.
     pub fn cancelled(&mut self, file: FileKey, owner: &Who, bytes: u64) {
-        // It may have been among those without a name when it became dirty.
+        // The file may have been among the unnamed ones when it became dirty.
         let key = if self.owed.contains_key(&file) { file } else { (file.0, None) };
         let is_named = key.1.is_some();
         let Some(owed) = self.owed.get_mut(&key) else { return };
@@ -101,8 +101,8 @@ impl Credit {
         }
     }
 
-    /// Lets go of files that were not dirtied for so long that no disk can be that slow: a long recording has
-    /// very many.
+    /// Forgets files that were last dirtied too long ago for any disk to still write them: a long recording has very
+    /// many.
     fn forget(&mut self, oldest: Nanos) {
         while self.order.front().is_some_and(|(at, _)| *at < oldest) {
             let Some((_, file)) = self.order.pop_front() else { return };
@@ -115,9 +115,9 @@ impl Credit {
         }
     }
 
-    /// Bytes of a file were queued at a disk. `cgroup_ino` is the cgroup that was charged, where known: of
-    /// the files that are not named, it narrows down whose they were. `owner` is the process that made the file dirty
-    /// last, where the tracer knows it: a file that was not told from others is its.
+    /// Credits bytes of a file that were queued at a disk. `cgroup_ino` is the cgroup that was charged, where known: it
+    /// narrows down the owners of unnamed files. `owner` is the last process that made the file dirty, where the tracer
+    /// kept it: an unnamed file is credited to it.
     pub fn submitted(
         &mut self,
         file: FileKey,
@@ -129,15 +129,15 @@ impl Credit {
         if file.1.is_some() && self.owed.contains_key(&file) {
             return share(self.owed.entry(file).or_default().iter_mut().collect(), disk, bytes, Owed::room);
         }
-        // A file that was too small to be named when it was dirtied is among those without a name. One that has
-        // none now may be any of its filesystem.
+        // A file that was too small to be named when it was dirtied is among the unnamed ones. A file that is unnamed
+        // now may be any file of its filesystem.
         let first = (file.0, None);
         if let Some(owner) = owner {
             let unnamed = self.owed.get_mut(&first).into_iter().flatten();
             share(unnamed.filter(|one| one.who.pid == owner.pid).collect(), disk, bytes, Owed::open);
             return vec![(owner.clone(), bytes)];
         }
-        // Data that was dirty before the trace began, or that was made dirty unseen.
+        // Data that was dirty before the trace began, or that was dirtied without being traced.
         if self.knows_owners {
             return Shares::new();
         }
@@ -147,13 +147,13 @@ impl Credit {
         let charged = cgroup_ino.filter(|ino| there().any(|one| one.who.cgroup_ino == *ino && one.open(disk) > 0));
         let asked = self.owed.range_mut(first..=last).flat_map(|(_, owed)| owed);
         let asked = asked.filter(|one| charged.is_none_or(|ino| one.who.cgroup_ino == ino)).collect();
-        // Of those that are known no more than what they are owed: the rest is of files that nothing is known of.
+        // Known processes get at most the bytes they are owed: the rest belongs to unknown files.
         share(asked, disk, bytes, Owed::open)
     }
 }
 
-/// Splits bytes in proportion to what is owed; where nothing is owed any more (a page that was written
-/// twice while it stayed dirty), in proportion to what was dirtied. No process gets more than its `limit`.
+/// Splits bytes in proportion to the bytes owed. If nothing is owed any more (a page written twice while it stayed
+/// dirty), in proportion to the bytes dirtied. No process gets more than its `limit`.
 fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64, limit: fn(&Owed, DevId) -> u64) -> Shares {
     let is_open = owed.iter().any(|one| one.open(disk) > 0);
     let weight = |one: &Owed| if is_open { one.open(disk) } else { limit(one, disk) };
@@ -163,7 +163,7 @@ fn share(owed: Vec<&mut Owed>, disk: DevId, bytes: u64, limit: fn(&Owed, DevId) 
     let mut weights: u128 = weighed.iter().map(|(weight, _)| u128::from(*weight)).sum();
     let mut shares: BTreeMap<&Who, u64> = BTreeMap::new();
     for (weight, one) in weighed {
-        // What is left by what remains of the weights: the last one gets the rest, and no byte is lost.
+        // Splits the rest by the remaining weights: the last process gets the remainder, and no byte is lost.
         let part = u64::try_from(u128::from(left) * u128::from(weight) / weights).unwrap_or(left);
         left -= part;
         weights -= u128::from(weight);
@@ -187,9 +187,9 @@ mod tests {
     enum Step {
         /// Second, process, cgroup, inode, bytes.
         Dirty(u64, u32, u64, Option<u64>, u64),
-        /// Inode, disk, cgroup, bytes, and who is credited: process and bytes.
+        /// Inode, disk, cgroup, bytes, and the credited processes with their bytes.
         Write(Option<u64>, DevId, Option<u64>, u64, &'static [(u32, u64)]),
-        /// Inode, process that had made it dirty, bytes.
+        /// Inode, process that had dirtied it, bytes.
         Drop(Option<u64>, u32, u64),
     }
     use Step::{Dirty, Drop, Write};
@@ -245,21 +245,21 @@ mod tests {
             Write(Some(5), DISK, None, 100, &[(7, 100)]),
             Dirty(2, 8, 1, Some(5), 100),
             Write(Some(5), DISK, None, 100, &[(8, 100)]),
-            // Written once more without having been dirtied: by what was dirtied.
+            // Written again without having been dirtied: split by the dirtied bytes.
             Write(Some(5), DISK, None, 10, &[(7, 5), (8, 5)]),
         ]);
     }
 
     #[test]
     fn what_was_dropped_is_owed_no_more() {
-        // A file that one process cuts off and another one writes anew, in one interval.
+        // One process truncates a file and another one writes it anew, in one interval.
         check(&[
             Dirty(1, 7, 1, Some(5), 1051),
             Dirty(1, 8, 2, Some(5), 1061),
             Drop(Some(5), 7, 1051),
             Write(Some(5), DISK, None, 1061, &[(8, 1061)]),
         ]);
-        // What was dropped is that of the latest, and what it did not make dirty is that of the others.
+        // The latest dirtier's bytes are dropped first, then those of the others.
         check(&[
             Dirty(1, 7, 1, Some(5), 100),
             Dirty(2, 8, 2, Some(5), 100),
@@ -267,7 +267,7 @@ mod tests {
             Drop(Some(5), 8, 70),
             Write(Some(5), DISK, None, 30, &[(7, 30)]),
         ]);
-        // Of files without a name only the owner's is dropped.
+        // Of unnamed files only the owner's bytes are dropped.
         check(&[
             Dirty(1, 7, 11, None, 100),
             Dirty(1, 8, 11, None, 100),
@@ -312,7 +312,7 @@ mod tests {
         check(&[
             Dirty(1, 7, 1, Some(5), 1000),
             Dirty(100, 8, 1, Some(6), 10),
-            // Late, and still theirs.
+            // Late, but still credited to the same processes.
             Write(Some(5), DISK, None, 10, &[(7, 10)]),
             Dirty(200, 8, 1, Some(6), 10),
             Write(Some(5), DISK, None, 10, &[]),
@@ -325,7 +325,7 @@ mod tests {
             Dirty(1, 7, 11, None, 100),
             Dirty(1, 8, 12, None, 100),
             Write(None, DISK, Some(12), 60, &[(8, 60)]),
-            // Nobody of that cgroup is known: all are asked.
+            // No process of that cgroup is known: all are considered.
             Write(None, DISK, Some(99), 14, &[(7, 10), (8, 4)]),
         ]);
     }

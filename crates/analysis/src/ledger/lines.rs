@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger as it is told: sums of the machine, and a line for each disk, process, cgroup, file, wait and pause.
+//! The ledger as it is reported: sums of the machine, and a line for each disk, process, cgroup, file, wait and pause.
 
 use super::balance::Mismatch;
 use super::blame::Blame;
@@ -25,40 +25,39 @@ pub struct Ledger {
     pub cgroups: Vec<CgroupLine>,
     /// Files.
     pub files: Vec<FileLine>,
-    /// Long waits for stable storage, longest first, and whose data they waited for.
+    /// Long waits for stable storage, longest first, with the owners of the data they waited for.
     pub waits: Vec<Blame>,
     /// All waits for stable storage, by process and operation, most time first.
     pub synced: Vec<SyncedLine>,
     /// Pauses in dirty throttling, by process, device and domain, most time first.
     pub throttled: Vec<ThrottledLine>,
-    /// Sums that contradict what the kernel counted: the trace is incomplete by that much.
+    /// Sums that contradict the kernel's counts: the trace is incomplete by that much.
     pub mismatches: Vec<Mismatch>,
-    /// What the tracer did not see, in words (escaped), each once.
+    /// Losses of the tracer, in words (escaped), each once.
     pub gaps: Vec<String>,
 }
 
 /// Sums of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Bytes that processes handed to write calls (`/proc/PID/io wchar`), each once; stores through maps are not in
-    /// it, and pipes and sockets are. A process that was in no sample is counted by the parent that waited for it.
+    /// Bytes that processes handed to write calls (`/proc/PID/io wchar`), each once. Includes pipes and sockets, not
+    /// stores through maps. A process that was in no sample is counted by the parent that waited for it.
     pub application_bytes: u64,
     /// Bytes made dirty.
     pub dirtied_bytes: u64,
-    /// The part of them that had been dirty before.
+    /// The part of these bytes that had been dirtied before.
     pub redirtied_bytes: u64,
-    /// Dirty bytes that were dropped before they were written: by the trace, or `cancelled_write_bytes` of processes
+    /// Dirty bytes that were dropped before they were written: by the trace, or by `cancelled_write_bytes` of processes
     /// where that is more.
     pub cancelled_bytes: u64,
-    /// Bytes queued at the disks at the bottom, by what they are.
+    /// Bytes queued at the disks at the bottom, by class.
     pub queued: Queued,
     /// Bytes of data that are credited to a process.
     pub credited_bytes: u64,
-    /// Bytes of data of which no dirtier was seen: dirty before the trace began, or dropped from full
-    /// maps.
+    /// Bytes of data without a known dirtier: dirty before the trace began, or dropped from full maps.
     pub unattributed_bytes: u64,
-    /// What `/proc/diskstats` counted on the same disks in the same time: at completion, so that
-    /// requests under way at either end differ.
+    /// Bytes that `/proc/diskstats` counted on the same disks in the same time. It counts at completion, so requests in
+    /// flight at either end differ.
     pub diskstats_bytes: Option<u64>,
 }
 
@@ -71,14 +70,14 @@ pub struct Queued {
     pub metadata_bytes: u64,
     /// The filesystem's log.
     pub journal_bytes: u64,
-    /// Past the page cache.
+    /// Bytes written past the page cache.
     pub direct_bytes: u64,
-    /// None of these could be told.
+    /// Bytes of unknown class.
     pub unknown_bytes: u64,
 }
 
 impl Queued {
-    /// Everything.
+    /// Sum of all classes.
     pub fn total(&self) -> u64 {
         [self.metadata_bytes, self.journal_bytes, self.direct_bytes, self.unknown_bytes]
             .into_iter()
@@ -101,11 +100,11 @@ impl Queued {
 pub struct DiskLine {
     /// Its name (escaped), or its number where the recording does not name it.
     pub disk: String,
-    /// Whether it is the bottom of its stack, and so in the sums.
+    /// Whether it is the bottom of its stack. Only such disks are in the sums.
     pub is_bottom: bool,
-    /// What was queued at it.
+    /// Bytes queued at it.
     pub queued: Queued,
-    /// What `/proc/diskstats` counted.
+    /// Bytes that `/proc/diskstats` counted.
     pub diskstats_bytes: Option<u64>,
 }
 
@@ -118,16 +117,16 @@ pub struct ProcessLine {
     pub comm: String,
     /// Its cgroup (escaped path, or a container's name).
     pub cgroup: String,
-    /// Bytes handed to write calls, as far as it was in samples; `None` where it was in none, and where most are
-    /// likely those of children that were in none.
+    /// Bytes handed to write calls while it was in samples. `None` where it was in no sample, or where most are likely
+    /// those of unsampled children.
     pub application_bytes: Option<u64>,
     /// Bytes made dirty.
     pub dirtied_bytes: u64,
-    /// The part of them that had been dirty before.
+    /// The part of these bytes that had been dirtied before.
     pub redirtied_bytes: u64,
-    /// Bytes of data at the disks that it is credited with, those it wrote past the page cache included.
+    /// Bytes of data at the disks that are credited to it, including those it wrote past the page cache.
     pub device_bytes: u64,
-    /// Device bytes by application bytes; `None` where the latter are less than a page, or not known to their end.
+    /// Device bytes by application bytes; `None` where the latter are less than a page, or not known to its end.
     pub amplification: Option<f64>,
 }
 
@@ -138,30 +137,30 @@ pub struct CgroupLine {
     pub cgroup: String,
     /// Bytes made dirty by its tasks.
     pub dirtied_bytes: u64,
-    /// The part of them that had been dirty before.
+    /// The part of these bytes that had been dirtied before.
     pub redirtied_bytes: u64,
-    /// Bytes of data at the disks that its tasks are credited with.
+    /// Bytes of data at the disks that are credited to its tasks.
     pub device_bytes: u64,
-    /// Bytes of all classes at the disks that the kernel charged to it: of a file that several cgroups
-    /// write, all is charged to the one that owns the inode.
+    /// Bytes of all classes at the disks that the kernel charged to it. A file that several cgroups write is charged
+    /// entirely to the cgroup that owns the inode.
     pub charged_bytes: u64,
 }
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileLine {
-    /// Path where it is known, else `device:inode`; all that are too small to be named are one line of their
-    /// filesystem.
+    /// Path where it is known, else `device:inode`. All files of a filesystem that are too small to be named share one
+    /// line.
     pub file: String,
     /// Bytes made dirty.
     pub dirtied_bytes: u64,
-    /// The part of them that had been dirty before.
+    /// The part of these bytes that had been dirtied before.
     pub redirtied_bytes: u64,
     /// The part of the dirty bytes that was dropped before it was written, where the tracer saw it.
     pub cancelled_bytes: u64,
-    /// Its bytes at the disks at the bottom.
+    /// Its bytes queued at the disks at the bottom.
     pub device_bytes: u64,
-    /// Those who made it dirty, most first: `name[pid]`.
+    /// Processes that dirtied it, most first: `name[pid]`.
     pub by: Vec<String>,
 }
 
@@ -172,13 +171,13 @@ pub struct SyncedLine {
     pub process: String,
     /// Its cgroup.
     pub cgroup: String,
-    /// In what.
+    /// The operation that waited.
     pub operation: Operation,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// All of them together, nanoseconds.
+    /// Total time of all waits, nanoseconds.
     pub total_ns: u64,
-    /// The longest, nanoseconds.
+    /// Longest wait, nanoseconds.
     pub longest_ns: u64,
 }
 
@@ -191,12 +190,12 @@ pub struct ThrottledLine {
     pub cgroup: String,
     /// Backing device.
     pub bdi: String,
-    /// Whose limits it was held to.
+    /// The domain whose limits paused it.
     pub domain: Domain,
-    /// How often.
+    /// Number of pauses.
     pub count: u64,
-    /// All of them together, nanoseconds; threads that are paused at the same time count each.
+    /// Total time of all pauses, nanoseconds. Threads that are paused at the same time count each.
     pub total_ns: u64,
-    /// The longest, nanoseconds.
+    /// Longest pause, nanoseconds.
     pub longest_ns: u64,
 }

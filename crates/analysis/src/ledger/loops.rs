@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loop devices that go through the page cache: what is queued at one becomes dirty once more, in the file that it is
-//! made of, by a kernel thread. Here that thread's bytes are handed on to those whose bytes were queued at the
-//! device, so that what the disk below gets is credited to them. With direct I/O there is nothing to hand on.
+//! Loop devices that go through the page cache: a kernel thread dirties the data queued at the device once more, in the
+//! backing file. The thread's bytes are passed on to the processes whose bytes were queued at the device, so that the
+//! writes of the disk below are credited to them. Direct I/O needs no such step.
 
 use super::credit::{FileKey, Shares};
 use super::names::Names;
@@ -13,19 +13,19 @@ use floodline_record::units::Nanos;
 use floodline_record::window::Window;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The loop devices of a window, by the file that each is made of.
+/// The loop devices of a window, by backing file.
 #[derive(Debug, Default)]
 pub(super) struct Loops {
     made_of: BTreeMap<FileKey, DevId>,
     /// The devices of `made_of`.
     devices: BTreeSet<DevId>,
-    /// What was queued at each and has not become dirty below yet, by those who are credited with it. Not what is
-    /// nobody's: zeroes that are asked for reach the device and make nothing dirty.
+    /// Bytes queued at each device that have not become dirty below yet, by credited process. Excludes bytes without a
+    /// credited process: requests to write zeroes reach the device and dirty nothing.
     passed: BTreeMap<DevId, VecDeque<(Who, u64)>>,
 }
 
 impl Loops {
-    /// Finds the files among those that the events name.
+    /// Finds the backing files among the files named in the events.
     pub(super) fn of(window: &Window, names: &Names<'_>) -> Loops {
         let devices = window.facts.iter().flat_map(|facts| &facts.devices);
         let backing: BTreeMap<String, DevId> = devices
@@ -41,7 +41,7 @@ impl Loops {
             What::Dirtied(dirtied) => Some((dirtied.device, Some(dirtied.file.as_ref()?.inode()))),
             _ => None,
         });
-        // Most are named many times, and a path is put together each time it is asked for.
+        // Most files are named many times, and each lookup builds a path.
         let files: BTreeSet<FileKey> = files.collect();
         let made_of: BTreeMap<FileKey, DevId> =
             files.into_iter().filter_map(|key| Some((key, *backing.get(&names.file(key))?))).collect();
@@ -49,25 +49,25 @@ impl Loops {
         Loops { made_of, devices, passed: BTreeMap::new() }
     }
 
-    /// The device that is made of a file.
+    /// The loop device that a file backs.
     pub(super) fn device(&self, file: FileKey) -> Option<DevId> {
         self.made_of.get(&file).copied()
     }
 
-    /// Whether a disk is made of one of the files.
+    /// Whether a disk is one of the loop devices.
     pub(super) fn is_one(&self, disk: DevId) -> bool {
         self.devices.contains(&disk)
     }
 
-    /// The order of events: by interval, and in one from the top of a stack to its bottom. What became dirty is read
-    /// some time after what was queued, so that a file may be ahead of its device: what happens above comes an
-    /// interval earlier.
+    /// The order of events: by interval, and within one from the top of a stack to its bottom. Dirtied bytes are read
+    /// some time after queued bytes, so a file may be ahead of its device. Events above therefore count one interval
+    /// earlier.
     pub(super) fn order(&self, event: &Event) -> (Nanos, u8) {
         match &event.what {
             What::Submitted(submitted) if self.is_one(submitted.disk) => (submitted.since, 1),
             What::Dirtied(dirtied) if self.is_one(dirtied.device) => (dirtied.since, 0),
             What::Cancelled(cancelled) if self.is_one(cancelled.device) => (cancelled.since, 0),
-            // What was dropped had become dirty, and was not queued.
+            // Dropped bytes had become dirty, and were not queued.
             What::Cancelled(_) => (event.at, 2),
             What::Dirtied(dirtied) => {
                 let key = (dirtied.device, dirtied.file.as_ref().map(File::inode));
@@ -78,13 +78,13 @@ impl Loops {
         }
     }
 
-    /// Bytes of these processes were queued at a loop device.
+    /// Records bytes of these processes that were queued at a loop device.
     pub(super) fn queued(&mut self, device: DevId, shares: Shares) {
         self.passed.entry(device).or_default().extend(shares);
     }
 
-    /// Bytes became dirty in the file of a loop device: takes out whose they are, the oldest first. What is left over,
-    /// such as the blocks of the filesystem on it, is the thread's own.
+    /// Takes the owners of bytes that became dirty in the backing file of a loop device, the oldest first. The rest,
+    /// such as blocks of the filesystem on the device, belongs to the thread itself.
     pub(super) fn dirtied(&mut self, device: DevId, thread: &Who, bytes: u64) -> Shares {
         let passed = self.passed.entry(device).or_default();
         let mut left = bytes;

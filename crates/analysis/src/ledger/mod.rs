@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The byte ledger: what applications wrote, what became dirty, what was queued at the disks, each by
-//! process, cgroup, file and disk, and how much of it has no known dirtier. Adds up what the tracer counted in
-//! a window; the flusher's writes are credited by [`credit`]. Bytes of different layers of a device
-//! stack are never added: sums are of the disks at the bottom.
+//! The byte ledger: bytes that applications wrote, bytes that became dirty, bytes queued at the disks, each by process,
+//! cgroup, file and disk, and the bytes without a known dirtier. Adds up the tracer's counts of a window; the flusher's
+//! writes are credited by [`credit`]. Bytes of different layers of a device stack are never added: sums are of the
+//! disks at the bottom.
 
 mod applications;
 pub mod balance;
@@ -35,11 +35,11 @@ pub use lines::{CgroupLine, DiskLine, FileLine, Ledger, ProcessLine, Queued, Syn
 /// Version of the JSON form.
 pub const SCHEMA: &str = "floodline.ledger/1";
 
-/// Seconds that dirty data stays in memory at the most, where the tunables were not read: the expiry of
-/// 30 s and two rounds of the flusher.
+/// Longest time that dirty data stays in memory where the tunables were not read: the expiry of 30 s and two rounds of
+/// the flusher.
 const KEEP_DEFAULT: Nanos = Nanos(40_000_000_000);
 const CENTISECOND: u64 = 10_000_000;
-/// Fewer application bytes say nothing about amplification.
+/// Fewest application bytes from which amplification is computed.
 const PAGE: u64 = 4096;
 
 /// Whether a tracer counted bytes in this window, even if there were none.
@@ -47,22 +47,22 @@ pub fn is_traced(window: &Window) -> bool {
     window.traced.contains("bytes")
 }
 
-/// Counts come from a file that may be damaged: a sum of nonsense is nonsense, but no panic.
+/// Adds with saturation: counts come from a file that may be damaged, and must not cause a panic.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Whether this is data of a file with the process that made the file dirty last.
+/// Whether this is file data with a known last dirtier.
 fn has_owner(what: &What) -> bool {
     matches!(what, What::Submitted(submitted) if submitted.class == Class::Data && submitted.who.is_some())
 }
 
-/// The ledger of a window; `None` where no tracer counted bytes in it.
+/// Returns the ledger of a window; `None` where no tracer counted bytes in it.
 pub fn ledger(window: &Window) -> Option<Ledger> {
     is_traced(window).then(|| Sums::of(window).into_ledger(window))
 }
 
-/// The long waits of a window alone, longest first; `None` where no tracer counted bytes in it.
+/// Returns only the long waits of a window, longest first; `None` where no tracer counted bytes in it.
 pub fn waits(window: &Window) -> Option<Vec<blame::Blame>> {
     is_traced(window).then(|| {
         let mut names = Names::of(window);
@@ -71,7 +71,7 @@ pub fn waits(window: &Window) -> Option<Vec<blame::Blame>> {
     })
 }
 
-/// One party's bytes.
+/// Bytes of one process, cgroup or file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     dirtied: u64,
@@ -81,7 +81,7 @@ struct Part {
     charged: u64,
 }
 
-/// Everything of a window, added up.
+/// All sums of a window.
 struct Sums<'a> {
     names: Names<'a>,
     credit: Credit,
@@ -134,7 +134,7 @@ impl<'a> Sums<'a> {
         };
         sums.names.learn_all(window);
         sums.loops = Loops::of(window, &sums.names);
-        // What was made dirty in an interval comes before what was queued in it: a write can follow at once.
+        // Dirtying comes before the queueing of the same interval: a write can follow at once.
         let mut events: Vec<_> = window.events.iter().collect();
         events.sort_by_key(|event| sums.loops.order(event));
         for event in events {
@@ -159,13 +159,13 @@ impl<'a> Sums<'a> {
         self.bottoms.as_ref().is_none_or(|bottoms| bottoms.contains(&disk))
     }
 
-    /// A thread's process.
+    /// The process that a thread belongs to.
     fn process_of(&mut self, who: &Who) -> Who {
         let comm = match self.comms.get(&who.pid) {
             Some(comm) => comm.clone(),
             None => who.comm.clone(),
         };
-        // The tracer may not know the name any more.
+        // The tracer may have lost the name.
         if !comm.as_bytes().is_empty() {
             self.comms.insert(who.pid, comm.clone());
         }
@@ -245,8 +245,8 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// Bytes of data, of each superblock those of the device that got most: the one it lies on, above mirrors and
-    /// stripes.
+    /// Bytes of data, each superblock counted once: on the device that received most of it, which is the one it lies
+    /// on, above mirrors and stripes.
     fn written_once(&self) -> u64 {
         let mut most: BTreeMap<DevId, u64> = BTreeMap::new();
         for ((device, _), bytes) in &self.written {
@@ -389,10 +389,10 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// What the tracer did not see.
+/// Events that the tracer did not see.
 fn gaps(window: &Window) -> Vec<String> {
     let of_tracer = |gap: &&Gap| matches!(gap.source, Source::TraceBytes | Source::TraceThrottle);
-    // The same cause comes back in each interval, with a number of its own.
+    // The same cause recurs in each interval, with a different number.
     let mut times: BTreeMap<(Source, String), u64> = BTreeMap::new();
     for gap in window.gaps.iter().filter(of_tracer) {
         let once = Gap { times: 1, ..gap.clone() };
@@ -406,8 +406,8 @@ fn gaps(window: &Window) -> Vec<String> {
     times.into_iter().map(text).collect()
 }
 
-/// Names of the processes that are in several samples. One that is in a single sample may have become another
-/// program right after it: then the trace knows better.
+/// Names of the processes in several samples. A process in a single sample may have executed another program right
+/// after it: then the trace has the newer name.
 fn comms(window: &Window) -> BTreeMap<u32, Name> {
     let is_settled = |id: &EntityId| window.processes.get(id).is_none_or(|span| span.readings > 1);
     let named = |(id, entity): (&EntityId, &Entity)| match entity {
@@ -417,7 +417,7 @@ fn comms(window: &Window) -> BTreeMap<u32, Name> {
     window.entities.iter().filter_map(named).collect()
 }
 
-/// A process for a person.
+/// Label of a process for people.
 fn process(who: &Who) -> String {
     format!("{}[{}]", who.comm, who.pid)
 }

@@ -38,7 +38,7 @@ impl<'a> Names<'a> {
     pub(crate) fn learn(&mut self, device: DevId, file: Option<&File>) {
         if let Some((inode, path)) = file.and_then(|file| Some((file.inode(), file.path.as_ref()?))) {
             self.paths.insert((device, inode), path.clone());
-            // For those who know the number only.
+            // For readers that only have the number.
             self.paths.insert((device, Inode { generation: None, ..inode }), path.clone());
         }
     }

@@ -203,7 +203,7 @@ fn a_wait_within_another_of_the_same_task_is_part_of_it() {
             own: Bytes(0),
         })
     };
-    // All of them end at once, as far as they are told within one interval.
+    // All of them end together, as their records share one interval.
     let check = |outer: What, inner: What, expect: &[(f64, &[f64])]| {
         let ledger = ledger(&window(vec![inner, outer])).unwrap();
         let lasted = |wait: &blame::Blame| wait.lasted_ns as f64 / 1e9;
@@ -300,7 +300,7 @@ fn pauses_are_added_up_by_process_device_and_domain() {
 #[test]
 fn a_window_without_a_tracer_has_no_ledger() {
     assert_eq!(ledger(&window(Vec::new())), None);
-    // Who counts pauses alone knows of no bytes.
+    // A tracer that counts only pauses has no bytes.
     let paused = Fixture::healthy().traced(&["throttle"], Vec::new()).window();
     assert_eq!((ledger(&paused), waits(&paused)), (None, None));
 }

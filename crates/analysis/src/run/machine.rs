@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures of the machine while a workload ran, or over the whole recording where none did: levels of dirty
-//! pages (`host.dirty_peak_bytes`, `host.dirty_mean_bytes`, the same of writeback), what was dirtied and
-//! cleaned, CPU time in the kernel, and what the disks did (`devices.*`, and `devices.NAME.*` where there
-//! are several). Layers of stacked devices are never added.
+//! Figures of the machine while a workload ran, or over the whole recording without one: levels of dirty pages
+//! (`host.dirty_peak_bytes`, `host.dirty_mean_bytes`, and likewise of writeback), bytes dirtied and cleaned, CPU time
+//! in the kernel, and the work of the disks (`devices.*`, and `devices.NAME.*` if there are several). Layers of stacked
+//! devices are never added.
 
 use crate::diagnose::{device, dirty};
 use floodline_record::record::What;
@@ -33,7 +33,7 @@ fn bounds(window: &Window) -> (Nanos, Nanos) {
     bounds
 }
 
-/// How long the workload took; `None` where it has not started or not ended.
+/// Duration of the workload; `None` where it has not started or not ended.
 pub fn workload_length(window: &Window) -> Option<Nanos> {
     let (from, to) = bounds(window);
     (from > Nanos(0) && to < Nanos(u64::MAX)).then(|| Nanos(to.0.saturating_sub(from.0)))
@@ -64,7 +64,7 @@ fn host(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     put("writeback_peak_bytes", "bytes", peak(&nr_writeback));
     put("writeback_mean_bytes", "bytes", mean(&nr_writeback));
     let growth = |counter: fn(&HostRow) -> Option<u64>| -> Option<f64> {
-        // One sample says nothing of growth.
+        // One sample shows no growth.
         let [first, .., last] = within.as_slice() else { return None };
         Some(counter(last)?.saturating_sub(counter(first)?) as f64)
     };
@@ -74,7 +74,7 @@ fn host(window: &Window, figures: &mut BTreeMap<String, Figure>) {
     put("io_pressure_seconds", "seconds", growth(|row| row.psi_io_some.map(|time| time.0)).map(|ns| ns / 1e9));
 }
 
-/// What a disk did.
+/// Figures of a disk.
 #[derive(Clone, Copy, Default)]
 struct Done {
     written: f64,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run of a scenario shows, whichever executor made its recording: figures by name, findings, and
-//! what of them is not as the scenario expects. Read from records alone; the JSON form is a stable
-//! interface: fields are added, never renamed.
+//! Results of a scenario run, from any executor's recording: figures by name, findings, and deviations from the
+//! scenario's expectations. Reads records only. The JSON form is a stable interface: fields are added, never renamed.
 
 mod machine;
 
@@ -28,30 +27,30 @@ pub const SCHEMA: &str = "floodline.run/1";
 pub struct RunReport {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// Who ran it: `lab` or `simulator`.
+    /// Executor of the run: `lab` or `simulator`.
     pub executor: &'static str,
     /// Name of the scenario.
     pub scenario: String,
     /// Name of the variant.
     pub variant: String,
-    /// What the kernel calls itself.
+    /// Kernel release as reported by the kernel.
     pub kernel: String,
     /// Its version.
     pub kernel_version: KernelVersion,
     /// Samples in the recording.
     pub samples: u64,
-    /// Seconds that the run took.
+    /// Duration of the run, seconds.
     pub seconds: f64,
-    /// Of these, from the machine's start to the first sample: booting, building it, loading a tracer. None where no
+    /// Part of it from the machine's start to the first sample: booting, building it, loading a tracer. None where no
     /// machine was run.
     pub first_sample_seconds: Option<f64>,
-    /// Of these, beside the workload: what a run costs more than its scenario lasts. None where no machine was run.
+    /// Part of it that is not workload: the cost of a run beyond its scenario's length. None where no machine was run.
     pub beside_seconds: Option<f64>,
     /// Figures by name.
     pub figures: BTreeMap<String, Figure>,
-    /// What `doctor` finds in the recording, worst first.
+    /// Findings of `doctor` in the recording, worst first.
     pub findings: Vec<Finding>,
-    /// What is not as the scenario expects, a line each.
+    /// Deviations from the scenario's expectations, a line each.
     pub not_as_expected: Vec<String>,
     /// Whether the scenario expects anything.
     #[serde(skip)]
@@ -62,7 +61,7 @@ pub struct RunReport {
 
 pub mod order;
 
-/// A run as it is read from its recording.
+/// A run as read from its recording.
 #[derive(Debug, Default)]
 pub struct Run {
     /// The recording, folded: all of it, or what [`Run::of_workload`] keeps.
@@ -71,30 +70,30 @@ pub struct Run {
     workload: Option<Workload>,
 }
 
-/// How far a recording is read of which only the workload counts.
+/// Position in a recording of which only the workload counts.
 #[derive(Debug, Default)]
 struct Workload {
-    /// Sample before the workload's start: growth is counted from it.
+    /// Sample before the workload's start: counters grow from it.
     before: Option<Box<Sample>>,
     is_started: bool,
     is_over: bool,
     samples: u64,
 }
 
-/// Figures that cost a second look at every sample; computed where they are asked for.
+/// Figures that need a second pass over every sample. Computed only on request.
 const BUDGET: &str = "budget.";
-/// Of these, those for which the recorder has to trace throttling.
+/// Those of them for which the recorder must trace throttling.
 pub const THROTTLED: &str = "budget.throttled";
 
 impl Run {
-    /// To read the recording of a run of which this is expected.
+    /// Options for reading the recording of a run with this expectation.
     pub fn expecting(expect: &Expect) -> Run {
         let is_asked = expect.figures.keys().any(|name| name.starts_with(BUDGET));
         Run { judge: is_asked.then(Judge::default), ..Run::default() }
     }
 
-    /// Judges from the start of the workload to its end: what setups and tear-down do to the machine is not found. Without
-    /// a start in the recording, all of it counts.
+    /// Judges from the start of the workload to its end, so that setup and tear-down cause no findings. Without a start
+    /// in the recording, all of it counts.
     #[must_use]
     pub fn of_workload(self) -> Run {
         Run { workload: Some(Workload::default()), ..self }
@@ -114,12 +113,12 @@ impl Run {
         figures
     }
 
-    /// What is wrong by the rules.
+    /// Findings of the rules.
     pub fn diagnose(&self) -> Report {
         diagnose(&self.window, None)
     }
 
-    /// Who judges budgets, where that was asked for.
+    /// Judge of the budgets, where that was requested.
     pub fn judge(&self) -> Option<&Judge> {
         self.judge.as_ref()
     }
@@ -168,7 +167,7 @@ pub fn figures(window: &Window) -> BTreeMap<String, Figure> {
     figures
 }
 
-/// How much of what the kernel prints of budgets is computed to the page.
+/// Share of the kernel's printed budgets that is computed to the page.
 fn budget_figures(judge: &Judge) -> impl Iterator<Item = (String, Figure)> {
     let (found, throttles) = (judge.found(), judge.throttles());
     let count = |value: u64| Some((value as f64, "count"));
@@ -192,7 +191,7 @@ fn budget_figures(judge: &Judge) -> impl Iterator<Item = (String, Figure)> {
     .filter_map(|(name, value)| value.map(|(value, unit)| (format!("{BUDGET}{name}"), Figure { value, unit })))
 }
 
-/// Everything that is not as expected, one line each. What a trace must confirm counts where there was one.
+/// Every deviation from the expectation, one line each. Expectations on a trace count only where there was one.
 pub fn misses(
     expect: &Expect,
     window: &Window,
@@ -237,7 +236,7 @@ pub fn misses(
     misses
 }
 
-/// Tasks that could not do a step, each with the reason of one of its copies, but for those whose failures are bounded.
+/// Tasks that failed at a step, each with the reason of one of its copies, without those whose failures are bounded.
 fn failures(expect: &Expect, window: &Window) -> Vec<String> {
     let mut failures: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     for event in &window.events {
@@ -252,7 +251,7 @@ fn failures(expect: &Expect, window: &Window) -> Vec<String> {
     failures.into_iter().map(said).collect()
 }
 
-/// A value in the unit of its bound, without digits that say nothing.
+/// A value in the unit of its bound, without insignificant digits.
 fn plain(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording as curves: what the machine, its disks and its cgroups did over time, in at most [`STRETCHES`] stretches,
-//! each with the smallest and the largest reading in it. Long recordings are thinned while they are read, so that memory
-//! does not grow with their length. Not a window: it keeps a few derived readings and no rows.
+//! A recording as curves: readings of the machine, its disks and its cgroups over time, in at most [`STRETCHES`]
+//! stretches, each with its smallest and its largest reading. Long recordings are thinned while they are read, so that
+//! memory does not grow with their length. Unlike a window, it keeps a few derived readings and no rows.
 
 mod plots;
 mod track;
@@ -18,16 +18,16 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use track::Track;
 
-/// Stretches of time that a timeline is divided into, at most: two points of a curve each.
+/// Most stretches of time that a timeline is divided into: two points of a curve each.
 pub const STRETCHES: usize = 1000;
 
 /// Page size where the recording has no facts, bytes.
 const PAGE_SIZE: u64 = 4096;
 
-/// Events that are kept for marks, at most.
+/// Most events that are kept for marks.
 const EVENTS: usize = 1000;
 
-/// What a curve shows.
+/// Quantity that a curve shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     /// Dirty pages and pages under writeback, bytes.
@@ -74,8 +74,8 @@ struct Before {
     disks: BTreeMap<EntityId, DiskRow>,
 }
 
-/// The curves of a cgroup. They are apart from the others because there are thousands of them: a sample finds both by one
-/// search, or by none where its cgroups are those of the sample before.
+/// The curves of a cgroup. They are kept apart from the others because there are thousands of them: a sample finds both
+/// by one search, or without a search if its cgroups are those of the previous sample.
 #[derive(Clone, Debug, Default)]
 struct CgroupCurves {
     unwritten: Option<Track>,
@@ -108,7 +108,7 @@ impl CgroupCurves {
 /// A recording as curves.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// When the first sample was taken.
+    /// Time of the first sample.
     pub first: Option<SampleTime>,
     /// Samples taken.
     pub samples: u64,
@@ -136,7 +136,7 @@ impl Timeline {
         self.at.last().map_or(0.0, |(_, end)| *end)
     }
 
-    /// The first stretch in which a curve is highest, and how high, seconds since the first sample.
+    /// Start of the first stretch in which a curve is highest, in seconds since the first sample, and the value there.
     pub(crate) fn peak(&self, key: Key) -> Option<(f64, f64)> {
         let track = self.track(key)?;
         let mut peak: Option<(usize, f32)> = None;
@@ -170,7 +170,7 @@ impl Timeline {
         let first = self.first.get_or_insert(sample.time).monotonic;
         self.samples += 1;
         let second = Nanos(sample.time.monotonic.0.saturating_sub(first.0)).as_secs_f64();
-        // A clock that runs backwards would make curves that run backwards.
+        // A clock that runs backwards would reverse the curves.
         let second = self.at.last().map_or(second, |(_, end)| second.max(*end));
         self.begin(second);
         self.host(&sample.host);
@@ -188,14 +188,14 @@ impl Timeline {
             now.disks.insert(*id, row.clone());
         }
         self.cgroups(sample.cgroups.rows(), seconds);
-        // Disks are not read in every sample. The next reading is compared with the last one there was.
+        // Disks are not read in every sample. The next reading is compared with the last available one.
         if let Some(before) = before.filter(|_| !sample.disks.was_read()) {
             now.disks = before.disks;
         }
         self.before = Some(Box::new(now));
     }
 
-    /// Opens the stretch of a sample, and thins the curves where there are too many.
+    /// Opens the stretch of a sample, and thins the curves when there are too many stretches.
     fn begin(&mut self, second: f64) {
         self.per = self.per.max(1);
         if self.filled == 0 || self.filled >= self.per {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The curves of a timeline put together as plots, each with its unit and the files it is read from, and the moments to
-//! mark in them: where each finding shows most, waits that a trace saw, where samples are missing.
+//! The curves of a timeline combined into plots, each with its unit and the files it is read from, and the moments to
+//! mark in them: where each finding is most visible, traced waits, missing samples.
 
 use super::{Extent, Key, Timeline};
 use crate::diagnose::{cgroup, device};
@@ -16,7 +16,7 @@ const LINES: usize = 8;
 /// Waits of a trace that are marked: the longest.
 const WAITS: usize = 10;
 
-/// What the values of a plot count.
+/// Unit of the values of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotUnit {
     /// Bytes.
@@ -27,7 +27,7 @@ pub enum PlotUnit {
     Share,
     /// Seconds.
     Seconds,
-    /// A number of things.
+    /// A count.
     Count,
 }
 
@@ -44,12 +44,12 @@ impl PlotUnit {
     }
 }
 
-/// What a curve is.
+/// Kind of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Something that was measured.
+    /// A measured quantity.
     Measured,
-    /// A limit that the measured is held against.
+    /// A limit of the measured quantity.
     Threshold,
 }
 
@@ -73,32 +73,32 @@ pub struct Plot {
     pub title: &'static str,
     /// Files and keys it is read from.
     pub source: &'static str,
-    /// What the values count.
+    /// Unit of the values.
     pub unit: PlotUnit,
     /// The curves.
     pub lines: Vec<Line>,
-    /// What is left out, in words; empty where nothing is.
+    /// Omissions, in words; empty without any.
     pub left_out: String,
 }
 
-/// A moment to look at.
+/// A notable moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// Seconds since the first sample.
     pub second: f64,
-    /// What is seen there (escaped).
+    /// Event at that moment (escaped).
     pub label: String,
 }
 
-/// Where the condition of a rule shows.
+/// Moment at which the condition of a rule is most visible.
 enum Signal {
-    /// Where most data is unwritten.
+    /// The largest amount of unwritten data.
     Unwritten,
-    /// Where a write takes longest at a disk.
+    /// The longest write at a disk.
     Await,
-    /// The longest wait of an operation that a trace saw, or else where a write takes longest.
+    /// The longest operation wait in a trace, or else the longest write.
     Wait(&'static [Operation]),
-    /// Where most of the time a task waits for I/O.
+    /// The largest share of the time with a task waiting for I/O.
     Waiting,
 }
 
@@ -255,7 +255,8 @@ impl Timeline {
         ]
     }
 
-    /// Cgroups that had unwritten data and have none below them that had: counts of a cgroup contain those below it.
+    /// Cgroups that had unwritten data, without those that have such cgroups below them: counts of a cgroup include its
+    /// descendants.
     fn leaves(&self, window: &Window) -> Vec<EntityId> {
         let holders: Vec<(&[u8], EntityId)> = self
             .cgroups
@@ -284,7 +285,7 @@ impl Timeline {
         self.cgroups.keys().filter_map(curve).collect()
     }
 
-    /// Where a finding shows most; `None` where no curve shows it.
+    /// The moment at which a finding is most visible; `None` if it is visible in no curve.
     pub fn mark_of(&self, window: &Window, finding: &Finding) -> Option<Mark> {
         match signal(finding.rule) {
             Signal::Unwritten => self.unwritten(),
@@ -326,7 +327,7 @@ impl Timeline {
         Some(Mark { second: (self.second_of(at) - lasted).max(0.0), label })
     }
 
-    /// What happened in the recording beside the curves: a workload, missing samples, long waits; in order of time.
+    /// Events of the recording besides the curves: a workload, missing samples, long waits; in order of time.
     pub fn marks(&self) -> Vec<Mark> {
         let mut waits: Vec<(u64, Mark)> = Vec::new();
         let mut marks = Vec::new();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of hosts with a planned change each: sick, tight and healthy ones, several kernels, cgroup versions 1 and 2. What
-//! the change does to them is not written here: it is measured, by running the host before and after it. Held-out kinds
+//! Kinds of hosts with a planned change each: sick, tight and healthy ones, several kernels, cgroup versions 1 and 2.
+//! The effect of the change is not written here: it is measured by running the host before and after it. Held-out kinds
 //! decide. They were written down after the thresholds were chosen, and no threshold is tuned on them.
 
 use std::fmt::Write;
 
-/// What runs on a host.
+/// Workload of a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Load {
     /// Boxes that store into mapped files: number of boxes, MiB of memory each, MiB of the file.
@@ -26,7 +26,7 @@ pub(super) enum Load {
     Overlays(u64, u64),
     /// Scattered pages of a journal on a slow disk, beside a program that syncs.
     Journal,
-    /// Hardly anything.
+    /// Almost no load.
     Idle,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Load {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     pub(super) name: &'static str,
-    /// Whether it decides, instead of being looked at while thresholds are chosen.
+    /// Whether it is held out and decides, rather than being used to choose thresholds.
     pub(super) held_out: bool,
     pub(super) kernel: &'static str,
     pub(super) cgroup: &'static str,
@@ -171,7 +171,7 @@ kinds! {
 impl Kind {
     /// The scenario of one host of this kind. Hosts differ in numbers, rates, disks and seed.
     pub(super) fn scenario(&self, host: u64) -> String {
-        // Between 75 % and 130 % of the kind's own figures, each figure by another part of the host's number.
+        // Between 75 % and 130 % of the kind's own figures, each from a different part of the host's number.
         let vary = |value: u64, by: u64| {
             let percent = 75 + (host.wrapping_mul(2_654_435_761).wrapping_add(by * 40_503) >> 7) % 56;
             if host == 0 { value } else { (value * percent / 100).max(1) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A generated fleet with known answers: every kind of host is run before and after its change, and the pre-flight, which
-//! sees the recording before it only, is held against what happened.
+//! A generated fleet with known results: every kind of host is run before and after its change. The pre-flight, which
+//! sees only the recording before it, is compared with the measured effect.
 
 mod kinds;
 mod made;
@@ -48,7 +48,7 @@ pub(crate) struct FleetTruth {
     format: crate::Format,
 }
 
-/// A held-out host: what happens on it before and after its change, and its recording before it.
+/// A held-out host: its behaviour before and after its change, and its recording before it.
 pub(crate) struct Held {
     pub(crate) kind: &'static str,
     pub(crate) change: &'static [&'static str],
@@ -73,15 +73,15 @@ pub(crate) fn held(at: usize) -> Result<Held, Failure> {
     Ok(Held { kind: kind.name, change: kind.change, kernel, before, after, recording })
 }
 
-/// What the pre-flight said of a host, and what happened.
+/// Verdict of the pre-flight on a host, and the measured effect.
 #[derive(Debug, Serialize)]
 struct Judged {
     kind: &'static str,
     host: String,
     held_out: bool,
-    /// How much worse it really gets.
+    /// Measured severity.
     really: f64,
-    /// The same with another seed.
+    /// Measured severity with another seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     really_again: Option<f64>,
     row: Row,
@@ -89,14 +89,14 @@ struct Judged {
     figures: String,
 }
 
-/// How good the answers are.
+/// Quality of the verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Score {
     hosts: u64,
     sufferers: u64,
-    /// Sufferers that were named.
+    /// Sufferers that were reported.
     found: u64,
-    /// Hosts named that do not suffer.
+    /// Reported hosts that do not suffer.
     false_alarms: u64,
     not_known: u64,
     recall: f64,
@@ -184,7 +184,8 @@ impl FleetTruth {
     }
 }
 
-/// How well the order of the truth agrees with that of the same hosts with another seed: no prediction can do better.
+/// Agreement of the order of the truth with that of the same hosts with another seed: an upper bound for any
+/// prediction.
 fn self_agreement<'a>(judged: impl Iterator<Item = &'a Judged>) -> Option<f64> {
     let suffers = judged.filter(|one| one.really >= 1.0);
     spearman(&suffers.filter_map(|one| Some((one.really, one.really_again?))).collect::<Vec<_>>())
@@ -236,7 +237,7 @@ fn score(judged: &[&Judged]) -> Score {
     score_of(judged.iter().map(|one| (one.really, &one.row)))
 }
 
-/// Holds rows against how much worse each host really gets.
+/// Compares rows with the measured severity of each host.
 fn score_of<'a>(judged: impl Iterator<Item = (f64, &'a Row)>) -> Score {
     let judged: Vec<(f64, &Row)> = judged.collect();
     let suffers = |one: &&(f64, &Row)| one.0 >= 1.0;
@@ -246,7 +247,7 @@ fn score_of<'a>(judged: impl Iterator<Item = (f64, &'a Row)>) -> Score {
     let false_alarms = judged.iter().filter(|one| !suffers(one)).filter(named).count() as u64;
     let calm = judged.len() as u64 - sufferers;
     let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
-    // The order is that of hosts that suffer: between the others there is nothing to order.
+    // Only hosts that suffer are ordered: the others have no meaningful order.
     let order: Vec<(f64, f64)> = judged.iter().filter(suffers).map(|one| (one.0, one.1.severity)).collect();
     Score {
         hosts: judged.len() as u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pairs of recordings of real kernels as truth: the same load on one machine with two settings, or on two kernels. The
-//! pre-flight sees the first recording of a pair and the change; the second tells what really happened.
+//! pre-flight sees the first recording of a pair and the change. The second contains the real effect.
 
 use super::{FALSE_ALARMS, RECALL, Score, score_of};
 use crate::input::{Workload, files, read};
@@ -43,7 +43,7 @@ const SETTINGS: [(&str, Reading); 6] = [
 ];
 /// Difference of length from which two runs are not compared.
 const LENGTHS: f64 = 0.15;
-/// What the lab adds to the name of a variant that it runs with the advised settings.
+/// Suffix that the lab adds to the name of a variant run with the advised settings.
 const ADVISED: &str = ".advised";
 
 /// One run on a real kernel.
@@ -63,7 +63,7 @@ struct Pair {
     scenario: String,
     kernel: String,
     change: Vec<String>,
-    /// How much worse it really gets: 1 is just noticeable.
+    /// Measured severity: 1 is just noticeable.
     really: f64,
     is_right: bool,
     row: Row,
@@ -121,7 +121,7 @@ fn run_of(recorded: Recorded) -> Result<Run, &'static str> {
     Ok(Run { scenario, variant, kernel, felt, recorded })
 }
 
-/// What has to change for one run to become the other; `None` where they are no pair.
+/// Change that turns one run into the other; `None` if they are not a pair.
 fn change(from: &Run, to: &Run) -> Option<(&'static str, Vec<String>)> {
     let (one, other) = (from.felt.seconds, to.felt.seconds);
     if from.scenario != to.scenario || (one - other).abs() > LENGTHS * one.max(other) {
@@ -129,7 +129,7 @@ fn change(from: &Run, to: &Run) -> Option<(&'static str, Vec<String>)> {
     }
     let (now, then) = (&from.recorded.window.host.last, &to.recorded.window.host.last);
     let differ = SETTINGS.iter().filter(|(_, reading)| reading(now) != reading(then));
-    // Of a ratio and its bytes, the one in force is told: the other is zero.
+    // Of a ratio and its bytes, the one in force is recorded: the other is zero.
     let settings: Vec<String> = differ
         .filter_map(|(name, reading)| Some(format!("{name}={}", reading(then).filter(|value| *value > 0)?)))
         .collect();

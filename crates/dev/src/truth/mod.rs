@@ -56,7 +56,7 @@ pub(crate) struct PredictTruth {
     format: Format,
 }
 
-/// A change that was really made: from which recording to which.
+/// A change that was really made: its recordings before and after.
 struct Pair {
     kind: Move,
     settings: Vec<Setting>,
@@ -112,7 +112,7 @@ struct Found {
     /// Pairs that differ in one kind of thing, were recorded soon after each other and on CPUs of one speed. At other times
     /// the host of the guests had other work and a scenario other content.
     changed: Vec<Pair>,
-    /// Pairs that differ in nothing, at whatever time, on CPUs of one speed.
+    /// Pairs without a difference, at any time, on CPUs of one speed.
     repeated: Vec<Pair>,
     /// Pairs that were left out only because the CPUs of one were much slower.
     other_speed: usize,
@@ -210,7 +210,7 @@ mod tests {
     use floodline_scenario::ScenarioFile;
     use floodline_twin::Recorded;
 
-    /// A run of a scenario, told as one of a real kernel.
+    /// A run of a scenario, recorded like one of a real kernel.
     fn one(settings: &[(&str, &str)]) -> One {
         let text = include_str!("../../../../scenarios/dirty-cliff.toml");
         let file = ScenarioFile::parse(text).expect("it is good");

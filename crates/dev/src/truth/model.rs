@@ -81,7 +81,7 @@ fn told(kind: &str, shape: &str, kernel: KernelVersion, recorded: Recorded) -> O
     One { scenario, variant, is_advised: false, kernel, began: 0, slowdown: None, recorded }
 }
 
-/// Without some samples; `is_kept` is told how many were before each.
+/// Drops some samples. `is_kept` receives the number of samples before each.
 fn thinned(records: Vec<Record>, is_kept: impl Fn(usize) -> bool) -> Vec<Record> {
     let mut at = 0;
     let is_left = |record: &Record| match record {
@@ -121,7 +121,7 @@ fn stepped(sample: &mut Sample, at: usize) {
     sample.disks = Table::read(rows);
 }
 
-/// The counters of I/O of every other process may not be read.
+/// Makes the I/O counters of every second process unreadable.
 fn without_root(mut records: Vec<Record>) -> Vec<Record> {
     for record in &mut records {
         match record {

@@ -23,7 +23,7 @@ pub(super) struct One {
     pub(super) kernel: KernelVersion,
     /// When it began, nanoseconds on the wall clock.
     pub(super) began: u64,
-    /// How slow its CPUs were, percent, where it tells: a guest is slower while its host has other work.
+    /// Slowdown of its CPUs, percent, where recorded: a guest is slower while its host has other work.
     pub(super) slowdown: Option<u64>,
     pub(super) recorded: Recorded,
 }
@@ -52,7 +52,7 @@ pub(super) enum Move {
     Both,
 }
 
-/// What a recording tells; why it is left out.
+/// Values of a recording, or the reason why it is left out.
 pub(super) fn one(recorded: Recorded) -> Result<One, &'static str> {
     let window = &recorded.window;
     let Workload { scenario, variant, kernel, .. } = Workload::of(window)?;
@@ -65,7 +65,7 @@ pub(super) fn one(recorded: Recorded) -> Result<One, &'static str> {
     Ok(One { scenario, variant, is_advised, kernel, began, slowdown, recorded })
 }
 
-/// The change from one recording to another, where they are the same workload on the same machine; empty where nothing
+/// The change from one recording to another, if they are of the same workload on the same machine; empty if nothing
 /// changed. `twin_of` makes the machine of a recording's twin.
 pub(super) fn change(
     before: &One,
@@ -95,7 +95,7 @@ pub(super) fn change(
     if is_advised || !knobs.is_empty() {
         let wanted: Option<&Knobs> = (!is_advised).then_some(&knobs);
         let of_twins = settings(&twin_of(before)?, &twin_of(after)?, wanted)?;
-        // The variants differ in something that the twins do not have.
+        // The variants differ in a property that the twins lack.
         if of_twins.is_empty() && !knobs.is_empty() {
             return None;
         }

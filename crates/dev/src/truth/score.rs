@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One prediction held against the recording after the change, figure by figure, and the sums over many.
+//! Compares one prediction with the recording after the change, figure by figure, and sums up many.
 
 use super::Pair;
 use super::pairs::{Move, One};
@@ -9,11 +9,11 @@ use floodline_twin::shown;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure that really changed: by more than this share, and by more than nine of ten repeats of a run differ.
+/// Share by which a figure must change to count as changed. It must also exceed the difference of nine of ten repeats.
 const CHANGED_SHARE: f64 = 0.2;
-/// Repeats that tell how much a figure differs by itself.
+/// Fewest repeats that show the spread of a figure.
 const REPEATS_MIN: usize = 5;
-/// Figures below this many of the least differences that people notice are next to nothing.
+/// Figures below this many least noticeable differences are negligible.
 const NOTHING: f64 = 2.0;
 
 /// One figure, predicted and real.
@@ -21,16 +21,16 @@ const NOTHING: f64 = 2.0;
 pub(super) struct Told {
     pub(super) figure: String,
     pub(super) unit: &'static str,
-    /// In the recording before the change.
+    /// Value in the recording before the change.
     pub(super) now: f64,
     pub(super) predicted: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// In the recording after the change.
+    /// Value in the recording after the change.
     pub(super) real: f64,
     /// Difference as a share of the real value.
     pub(super) error: f64,
-    /// Whether the direction is right; absent where the figure did not really change.
+    /// Whether the direction is right; absent if the figure did not really change.
     pub(super) is_right: Option<bool>,
     pub(super) is_inside: bool,
     /// Error of the back-test.
@@ -39,8 +39,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// How far beyond the interval the real value is, as a logarithm; negative inside. `spread` is by how much the interval
-    /// was made wider: without that.
+    /// Distance of the real value beyond the interval without its widening `spread`, as a logarithm; negative inside.
     fn beyond(&self, spread: f64) -> f64 {
         let low = ratio(self.least, self.real, self.low);
         let high = ratio(self.least, self.high, self.real);
@@ -48,7 +47,7 @@ impl Told {
     }
 }
 
-/// What became of one prediction.
+/// Result of one prediction.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Judged {
     pub(super) scenario: String,
@@ -64,9 +63,9 @@ pub(super) struct Judged {
     pub(super) figures: Vec<Told>,
     /// Figures that were refused because the back-test missed them, or because the demand is not known.
     pub(super) refused: usize,
-    /// Rules that find something before the change.
+    /// Rules with a finding before the change.
     pub(super) before: Vec<&'static str>,
-    /// Rules that find something after the change: predicted, and real.
+    /// Rules with a finding after the change: predicted, and real.
     pub(super) predicted: Vec<&'static str>,
     pub(super) real: Vec<&'static str>,
 }
@@ -81,10 +80,10 @@ impl Judged {
     }
 }
 
-/// Figures of which more is worse, that say whether a change harmed.
+/// Figures for which more is worse: they decide whether a change did harm.
 const HARMS: [&str; 3] = ["durable.longest_wait_seconds", "stall_seconds", "devices.written_bytes"];
 
-/// By how much each figure differs between repeats, as a logarithm: nine of ten differ by less.
+/// Difference of each figure between repeats, as a logarithm: nine of ten differ by less.
 pub(super) type Noise = BTreeMap<String, f64>;
 
 pub(super) fn noise(repeats: &[Judged]) -> Noise {
@@ -189,7 +188,7 @@ fn told(row: &Row, now: f64, real: f64, noise: &Noise) -> Told {
     }
 }
 
-/// Two runs of the same, as if one predicted the other: how near a perfect model could come.
+/// Two runs of one case, as if one predicted the other: the accuracy of a perfect model.
 pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
     let (before, after) = (&all[pair.before], &all[pair.after]);
     let (now, then) = (shown::of_recording(&before.recorded.window), shown::of_recording(&after.recorded.window));
@@ -238,8 +237,8 @@ pub(super) fn repeat(all: &[One], pair: &Pair) -> Judged {
 /// Share of predictions that an interval is to hold.
 const HELD: f64 = 0.9;
 
-/// By how much intervals must be wider to hold nine of ten of these predictions: the smallest of the residuals that is at
-/// least as large as nine of ten of them and one more.
+/// Widening that lets intervals hold nine of ten of these predictions: the smallest of the residuals that is at least
+/// as large as nine of ten of them and one more.
 fn wanted(mut beyond: Vec<f64>) -> Option<f64> {
     beyond.sort_by(f64::total_cmp);
     let at = ((beyond.len() + 1) as f64 * HELD).ceil() as usize;
@@ -247,7 +246,7 @@ fn wanted(mut beyond: Vec<f64>) -> Option<f64> {
     Some((value.max(0.0) * 1000.0).ceil() / 1000.0)
 }
 
-/// The widths that these predictions ask for, by figure, and of all figures together.
+/// The widths that these predictions require, by figure, and over all figures together.
 pub(super) fn calibrated<'a>(judged: impl Iterator<Item = &'a Judged>) -> (Vec<(String, f64, usize)>, Option<f64>) {
     let mut by_figure: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for told in judged.flat_map(|one| &one.figures) {
@@ -261,8 +260,8 @@ pub(super) fn calibrated<'a>(judged: impl Iterator<Item = &'a Judged>) -> (Vec<(
     (by_figure.into_iter().filter_map(of).collect(), wanted(all))
 }
 
-/// Figures inside intervals whose widths the other scenarios chose, and all of them: what an interval holds on a scenario
-/// that it was not made for.
+/// Figures inside intervals whose widths came from the other scenarios, and all figures: the accuracy on an unseen
+/// scenario.
 pub(super) fn left_out(judged: &[Judged]) -> (usize, usize) {
     let names: BTreeSet<&str> = judged.iter().map(|one| one.scenario.as_str()).collect();
     let (mut inside, mut all) = (0, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moments at which something asked for everything of a filesystem (sync, syncfs, an unmount) and no program of the twin
-//! does: from the waits that a trace told, else from what left for the device though it was neither old nor much.
+//! Moments at which an unknown caller requested writeback of a whole filesystem (sync, syncfs, an unmount). Found in
+//! traced waits, else in writes to the device of data that was neither old nor much.
 
 use super::bursts::time;
 use super::group::Group;
@@ -19,9 +19,9 @@ use floodline_scenario::{Lasting, OnPath, Step, Task};
 
 /// Most of them in a twin.
 const ASKED_MAX: usize = 1000;
-/// Two that begin this near to each other are one, seconds.
+/// Largest distance of two requests that count as one, seconds.
 const NEAR: f64 = 1.0;
-/// Share of what left for the device that programs with fsyncs of their own may have written.
+/// Largest share of the written data that programs with fsyncs of their own may have written.
 const OWN_SHARE: f64 = 0.5;
 
 /// Age that the level of dirty data does not tell, seconds: an inode is as old as its first change, be it its creation.
@@ -35,14 +35,14 @@ pub(super) struct Asked<'a> {
     pub(super) place: &'a Place,
 }
 
-/// All that no group makes, in order of time.
+/// Returns all requests that no group makes, in order of time.
 pub(super) fn asked<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Place]) -> Vec<Asked<'a>> {
     let mut found = traced(window, places).unwrap_or_else(|| from_bursts(window, groups, places));
     found.sort_by(|one, other| one.at.total_cmp(&other.at));
     let mut kept: Vec<Asked<'a>> = Vec::new();
     for one in found {
         let is_near = |at: f64| (at - one.at).abs() <= NEAR;
-        // Who waits for one under way waits for the same data.
+        // A task that waits for a request in progress waits for the same data.
         let is_same = |last: &Asked<'_>| {
             last.place.dev == one.place.dev && one.at <= (last.at + last.seconds).max(last.at + NEAR)
         };
@@ -54,7 +54,7 @@ pub(super) fn asked<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a
     kept
 }
 
-/// By the waits that were long enough to be told one by one; `None` where they were not traced.
+/// Requests from the waits that were long enough to be traced individually; `None` where they were not traced.
 fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
     if !window.traced.contains("bytes") {
         return None;
@@ -77,15 +77,15 @@ fn traced<'a>(window: &Window, places: &'a [Place]) -> Option<Vec<Asked<'a>>> {
 
 /// Least that is dirty where all of it is written at once, bytes.
 const AT_ONCE_MIN: u64 = 4 << 20;
-/// Share of what was dirty that is dirty no more, and share of it that was written.
+/// Shares of the dirty data: that which is no longer dirty, and that which was written.
 const AT_ONCE: f64 = 0.95;
-/// One that follows another within these seconds is no sync.
+/// A request within this many seconds of another is not a sync.
 const REPEATED_S: f64 = 4.0;
-/// Share of the background threshold from which the amount may be the reason.
+/// Share of the background threshold from which the amount may be the trigger.
 const NEAR_THRESHOLD: f64 = 0.9;
 
-/// By all that was dirty and was written between two samples, though it was neither old nor much: too short for a burst
-/// of a device.
+/// Requests from data that was entirely written between two samples, though it was neither old nor much: too short for
+/// a burst of a device.
 fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>> {
     let page = window.facts.as_ref().map_or(4096, |facts| facts.page_size.max(1));
     let (Some(first), Some(expiry)) = (window.first_at, dirty::expiry_seconds(window)) else { return Vec::new() };
@@ -112,8 +112,8 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
         }
         let is_written = |amount: u64| amount >= AT_ONCE_MIN && written as f64 >= AT_ONCE * amount as f64;
         let is_left = |of: u64, new: u64| left as f64 <= (1.0 - AT_ONCE) * of as f64 + new as f64;
-        // What was dirty before, or what came in this interval and went in it, if the device does not go on like that: then
-        // it is the writeback of a small budget.
+        // What was dirty before, or what came in this interval and went in it, if the device does not go on like that:
+        // then it is the writeback of a small budget.
         let beside = [at.checked_sub(1).and_then(written_in), written_in(at + 1)];
         let is_alone = beside.into_iter().flatten().all(|other| other as f64 <= (1.0 - AT_ONCE) * written as f64);
         let is_all = is_written(dirty) && is_left(dirty, dirtied) || is_written(dirtied) && is_left(dirtied, 0);
@@ -140,7 +140,7 @@ fn at_once<'a>(window: &Window, own: f64, places: &'a [Place]) -> Vec<Asked<'a>>
             found.push(Asked { at: middle, seconds: 0.0, place });
         }
     }
-    // What repeats itself every few seconds is the writeback of small budgets, too. The first may be a sync before it.
+    // A pattern that repeats every few seconds is also writeback of small budgets. A sync may precede it.
     let is_shortly_before = |at: f64, one: f64| at < one && one - at < REPEATED_S;
     found.retain(|one| !emptied.iter().any(|at| is_shortly_before(*at, one.at)));
     found
@@ -152,7 +152,7 @@ fn written_between(intervals: &[Interval], from: Nanos, to: Nanos) -> f64 {
     after.iter().take_while(|one| one.end <= to).map(|one| one.written_bytes).sum()
 }
 
-/// By bursts that neither the age nor the amount of the dirty data explains.
+/// Requests from bursts that neither the age nor the amount of the dirty data explains.
 fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Place]) -> Vec<Asked<'a>> {
     let Some(first) = window.first_at.map(|first| first.monotonic) else { return Vec::new() };
     let own: f64 =
@@ -175,7 +175,7 @@ fn from_bursts<'a>(window: &Window, groups: &[(&Group, Syncs)], places: &'a [Pla
     found
 }
 
-/// The task that makes them.
+/// The task that makes the requests.
 pub(super) fn task(asked: &[Asked<'_>]) -> Option<Task> {
     let steps = steps(asked.iter().map(|one| (one.at, one.seconds, one.place)));
     (!steps.is_empty()).then(|| Task { steps, ..Task::default() })

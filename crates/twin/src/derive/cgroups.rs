@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cgroups of the twin: those in which something runs, and their ancestors that have a limit. Idle cgroups are left out:
-//! they hold memory, which the machine's other memory stands for.
+//! Cgroups of the twin: those in which something runs, and their ancestors that have a limit. Idle cgroups are left
+//! out: they hold memory, which the machine's other memory stands for.
 
 use super::names;
 use crate::provenance::Notes;

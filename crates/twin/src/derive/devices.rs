@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices and mounts of the twin: the block devices with a filesystem that did something in the recording. A stack (md,
-//! dm) is one device, as fast as its top was seen to be. Of several filesystems on one device the twin has one.
+//! Devices and mounts of the twin: the block devices with an active filesystem in the recording. A stack (md, dm) is
+//! one device, as fast as its top was seen to be. Of several filesystems on one device the twin has one.
 
 use super::names;
 use crate::provenance::Notes;
@@ -48,7 +48,7 @@ impl Places {
 const DEVICES_MAX: usize = 64;
 /// Writes at least this large are limited by bytes.
 const LARGE: f64 = 65_536.0;
-/// Busy time between two samples that says something.
+/// Shortest busy time between two samples that is conclusive.
 const BUSY_SECONDS: f64 = 0.05;
 
 type Made = (BTreeMap<String, Device>, BTreeMap<String, Mount>, Places, Vec<Ceiling>);
@@ -90,7 +90,7 @@ pub(super) fn devices(window: &Window, notes: &mut Notes, unknown: &mut Vec<Stri
     Ok(made)
 }
 
-/// The mount that stands for a device: the first of a type that the scenario knows, else the first of any.
+/// The mount that stands for a device: the first of a type that scenarios support, else the first of any.
 fn main_mount<'a>(mounts: &[&'a Mounted]) -> Option<&'a Mounted> {
     let is_known = |mount: &&&Mounted| matches!(mount.fs_type.as_str(), "ext4" | "xfs" | "btrfs");
     mounts.iter().find(is_known).or(mounts.first()).copied()
@@ -98,7 +98,7 @@ fn main_mount<'a>(mounts: &[&'a Mounted]) -> Option<&'a Mounted> {
 
 fn mount(mounted: &Mounted, device: &str, points: &mut names::Taken, notes: &mut Notes) -> (String, Mount, FsType) {
     let path = names::path(mounted.mount_point.as_bytes());
-    // A scenario mounts nothing at its root, and what is below /tmp and /run is in memory.
+    // A scenario mounts nothing at its root, and anything below /tmp and /run is in memory.
     let in_memory = ["tmp", "run"].iter().any(|top| path == *top || path.starts_with(&format!("{top}/")));
     let path = match path.as_str() {
         "" => "rootfs".to_owned(),
@@ -230,8 +230,8 @@ fn blank() -> Device {
 const EXCEEDED: f64 = 1.5;
 const EXCEEDED_MIN: usize = 2;
 
-/// Whether a device did more than its ceiling while it was not saturated. Then it was something else that held it up, such
-/// as a host that had no time for its guest.
+/// Whether a device did more than its ceiling while it was not saturated. Then it was something else that held it up,
+/// such as a host that had no time for its guest.
 fn is_exceeded(intervals: &[Interval], ceiling: f64, rate: impl Fn(&Interval) -> f64) -> bool {
     let above = |interval: &&Interval| !interval.is_saturated() && rate(interval) > EXCEEDED * ceiling;
     intervals.iter().filter(above).count() >= EXCEEDED_MIN
@@ -267,7 +267,7 @@ fn read_bandwidth(intervals: &[Interval]) -> Option<f64> {
     (seconds > 0.0).then(|| bytes / seconds)
 }
 
-/// What a small request takes while few are under way: the median over intervals.
+/// Time of a small request while few are in flight: the median over intervals.
 fn latency(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> Option<Time> {
     /// Requests of an interval that are few.
     const FEW: u64 = 8;
@@ -290,7 +290,8 @@ fn latency(window: &Window, seen: &Seen<'_>, key: &str, notes: &mut Notes) -> Op
         })
         .collect();
     if times.len() < 5 {
-        // Always busy with several: the interval in which a request took least is the nearest to one by itself.
+        // Always busy with several requests: the interval with the shortest request time is the closest to a single
+        // one.
         let least = series.windows(2).filter_map(|pair| time_of_a_request(&pair[0].1, &pair[1].1)).min()?;
         if !(10_000..USUAL.start).contains(&least) {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes of one name in one cgroup, as one writer: what they did in each interval, added up, and which of it was by
+//! Processes of one name in one cgroup, as one writer: their activity in each interval, added up, and its parts by
 //! write calls, by stores to mappings and past the page cache.
 
 use super::machine::Cgroups;
@@ -14,7 +14,7 @@ pub(super) const PAGE: f64 = 4096.0;
 /// Most processes of a group that are taken to work at the same time.
 const CONCURRENT_MAX: u64 = 16;
 
-/// Shortest wait of a program that writes nothing that is taken for a sync.
+/// Shortest wait of a program without writes that counts as a sync.
 const WAIT_MIN: f64 = 0.1;
 
 /// One interval of a group.
@@ -44,7 +44,7 @@ pub(super) struct Bin {
     pub(super) major: f64,
     /// Seconds of waiting, all processes together.
     pub(super) waited: f64,
-    /// Processes that did something.
+    /// Processes with activity.
     pub(super) active: u64,
 }
 
@@ -59,7 +59,7 @@ impl Bin {
     }
 }
 
-/// What stores to mappings did.
+/// Effect of stores to mappings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stored {
     /// Faults.
@@ -76,7 +76,7 @@ pub(super) struct Group {
     pub(super) shown: String,
     /// Their cgroup.
     pub(super) cgroup: Option<EntityId>,
-    /// Whether one of them waited for children: their counters are in its own.
+    /// Whether one of them reaped children: their counters are in its own.
     pub(super) is_parent: bool,
     /// Processes with activity.
     pub(super) processes: u64,
@@ -84,7 +84,7 @@ pub(super) struct Group {
     pub(super) bins: Vec<Bin>,
     /// Sums.
     pub(super) total: Bin,
-    /// fsync and its like, by the trace: how many, and how many of them only of data.
+    /// Calls of fsync and its like, by the trace: their number, and the number of data-only ones among them.
     pub(super) synced: Option<Synced>,
     /// Seconds in dirty throttling, by the trace, all threads together.
     pub(super) paused: f64,
@@ -113,20 +113,20 @@ impl Group {
         self.bins.iter().map(|bin| bin.active).max().unwrap_or(1).clamp(1, CONCURRENT_MAX)
     }
 
-    /// What decides which groups a twin has: bytes it moved.
+    /// Bytes moved by the group: decides which groups a twin has.
     pub(super) fn weight(&self) -> f64 {
         self.total.dirtied() + self.total.read
     }
 
-    /// What its stores to mappings did, by its intervals. One that goes on while all is dirty has faults then, too: each page
-    /// has its own, whatever the size of the folio.
+    /// What its stores to mappings did, by its intervals. One that goes on while all is dirty has faults then, too:
+    /// each page has its own, whatever the size of the folio.
     pub(super) fn stored(&self, bins: &[Bin], goes_on: bool) -> Stored {
         let first = bins.iter().position(|bin| bin.mapped > 0.0).unwrap_or(bins.len());
         let chosen = bins[first..].iter().filter(|bin| bin.mapped > 0.0 || (goes_on && bin.active > 0));
         Stored { faults: chosen.map(|bin| bin.faults).sum(), dirtied: self.total.dirtied() }
     }
 
-    /// When it began to wait though it neither wrote nor read, and how long it waited, in seconds: it waited for what others
+    /// Start and length, in seconds, of waits during which it neither wrote nor read: it waited for data that others
     /// wrote.
     pub(super) fn syncs_of_others(&self) -> impl Iterator<Item = (f64, f64)> {
         let is_idle = self.total.dirtied() + self.total.read <= 0.0;
@@ -137,7 +137,7 @@ impl Group {
         })
     }
 
-    /// Share of the intervals with writes in which it waited too.
+    /// Share of the intervals with writes in which it also waited.
     pub(super) fn waiting_share(&self) -> f64 {
         let active = self.bins.iter().filter(|bin| bin.is_active()).count();
         let waiting = self.bins.iter().filter(|bin| bin.is_active() && bin.waited > 1e-4).count();
@@ -205,7 +205,7 @@ pub(super) fn groups(recorded: &Recorded, cgroups: &Cgroups) -> Vec<Group> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// What calls dirty is at most their bytes and a page for each: the rest came through a mapping.
+/// Calls dirty at most their bytes and one page each: the rest came through a mapping.
 fn by_calls(did: &Did) -> f64 {
     (did.dirtied as f64).min(did.wchar as f64 + did.syscw as f64 * PAGE)
 }
@@ -220,7 +220,7 @@ fn has_mapping(list: &[Did]) -> bool {
     excess > 0.25 * by_interval
 }
 
-/// Adds what a process did to the interval that ends with it; what took several samples is spread over them.
+/// Adds the activity of a process to the interval that ends with it. Activity over several samples is spread over them.
 fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
     let first = times.partition_point(|time| *time <= did.from.0).saturating_sub(1);
     let last = times.partition_point(|time| *time < did.to.0).saturating_sub(1);
@@ -245,15 +245,14 @@ fn add(bins: &mut [Bin], times: &[u64], did: &Did, has_mapping: bool) {
     }
 }
 
-/// Bytes that processes wrote and that never were dirty went past the page cache: they are those of groups that waited
-/// while they wrote.
+/// Written bytes that never were dirty went past the page cache: they belong to groups that waited while they wrote.
 fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
     let series = &recorded.window.host_series;
     let total = |row: &floodline_record::sample::HostRow| row.nr_dirtied.map(|pages| pages.0 as f64 * page);
     let written: f64 = groups.iter().flat_map(|(_, group)| &group.bins).map(|bin| bin.by_calls + bin.mapped).sum();
     let ends = (series.first().and_then(|(_, row)| total(row)), series.last().and_then(|(_, row)| total(row)));
     let (Some(first), Some(last)) = ends else { return };
-    // Counters of processes that ended in between are lost, those of the machine are not: less is no surprise.
+    // Counters of processes that ended in between are lost, those of the machine are not: a lower sum is expected.
     if written - (last - first) < 0.02 * written + 4.0 * 1048576.0 {
         return;
     }
@@ -280,8 +279,8 @@ fn take_direct(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, p
     }
 }
 
-/// What parents inherited from children whose last moments no sample saw counts twice. The machine's counter tells how
-/// much that is: it is taken from the parents.
+/// Bytes that parents inherited from children whose last activity no sample saw count twice. Their amount follows from
+/// the machine's counter: it is subtracted from the parents.
 fn take_inherited(groups: &mut [((String, Vec<u8>), Group)], recorded: &Recorded, page: f64) {
     let host = recorded.window.host.growth.nr_dirtied.map(|pages| pages.0 as f64 * page);
     let Some(host) = host else { return };

@@ -24,11 +24,11 @@ use floodline_record::window::Window;
 use floodline_scenario::{Expect, Scenario, ScenarioFile, Time, Workload};
 use std::collections::BTreeMap;
 
-/// Fewest samples and shortest time that say anything of a load.
+/// Fewest samples and shortest time that characterise a load.
 const SAMPLES_MIN: u64 = 5;
 const SECONDS_MIN: f64 = 3.0;
-/// Most runs of a twin that is fitted, how near is near enough (as a logarithm), and tasks times seconds from which on a
-/// run takes too long.
+/// Most runs of a twin that is fitted, how near is near enough (as a logarithm), and tasks times seconds from which on
+/// a run takes too long.
 const FITS_MAX: usize = 3;
 const FIT_NEAR: f64 = 0.08;
 const FIT_SIZE_MAX: f64 = 2_000.0;
@@ -59,11 +59,11 @@ pub(crate) fn twin(recorded: &Recorded, options: &Options) -> Result<Twin, TwinE
 pub(super) struct Fit {
     /// How many times as many stores as the first guess, by task.
     pub(super) factors: BTreeMap<String, f64>,
-    /// Stores of a burst: samples do not tell how many come at once.
+    /// Stores of a burst: samples do not show how many arrive at once.
     pub(super) stores: u64,
 }
 
-/// A twin, and what its tasks with mappings did in the recording.
+/// A twin, and the recorded effect of its tasks with mappings.
 struct Made {
     twin: Twin,
     stored: BTreeMap<String, Stored>,
@@ -213,7 +213,7 @@ fn made(recorded: &Recorded, kernel: KernelVersion, fit: &Fit) -> Result<Made, T
     Ok(Made { twin, stored: load.stored })
 }
 
-/// A scenario after all checks of a file: `floodline scenario check` must find it good.
+/// Returns a scenario after all checks of a file: `floodline scenario check` must accept it.
 fn checked(scenario: Scenario) -> Result<Scenario, TwinError> {
     let text = scenario.to_toml().map_err(|error| TwinError::Invalid(error.to_string()))?;
     let file = ScenarioFile::parse(&text).map_err(|error| TwinError::Invalid(error.to_string()))?;
@@ -229,7 +229,7 @@ fn interval(window: &Window) -> Nanos {
     Nanos(steps.get(steps.len() / 2).copied().unwrap_or(500_000_000).clamp(100_000_000, 60_000_000_000))
 }
 
-/// What no recording tells.
+/// Notes on facts that no recording contains.
 fn limits_of_knowledge(window: &Window, recorded: &Recorded) -> Vec<String> {
     let mut unknown = vec![
         "Containers and programs that start after the recording are not in the twin.".to_owned(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stores to mapped files. Counters show only those that found a clean page: a program that stores all the time to pages
-//! that are dirty already looks idle until the flusher has cleaned them, and then seems to come in a burst.
+//! Stores to mapped files. Counters show only stores to clean pages: a program that stores all the time to pages that
+//! are already dirty looks idle until the flusher has cleaned them, and then seems to come in a burst.
 
 use super::bursts::{Branch, Burst, arrivals};
 use super::group::{Bin, Group, PAGE, Stored};
@@ -13,17 +13,18 @@ use floodline_record::id::Entity;
 use floodline_record::units::{Bytes, Nanos};
 use floodline_scenario::{Barrier, ByteSize, Frequency, FsType, MmapStore, Step, Task, Write};
 
-/// Share of the faults that read from a device where a mapped file is not in the page cache.
+/// Share of faults with a read from a device from which a mapped file is not in the page cache.
 const MAJOR_SHARE: f64 = 0.05;
-/// Bytes that such a fault reads, at least. Before 6.0 a store that the kernel let wait counts as major and reads nothing.
+/// Smallest number of bytes that such a fault reads. Before 6.0 a store that the kernel delayed counts as major and
+/// reads nothing.
 const MAJOR_READ: f64 = PAGE / 2.0;
-/// Bytes of a mapped file outside of cgroups, at most.
+/// Largest mapped file outside of cgroups, bytes.
 const FILE_MAX: u64 = 256 << 20;
 /// Stores that show by what they map, over those that dirtied, where they are believed.
 const TOUCHES: f64 = 1.15;
-/// Bytes that are dirtied by a fault of a large folio, at least.
+/// Fewest bytes dirtied by a fault of a large folio.
 const LARGE_FAULT: f64 = 8192.0;
-/// Bytes that are dirtied by a fault of a folio that no usual readahead makes, at least.
+/// Fewest bytes dirtied by a fault of a folio that no usual readahead makes.
 const BY_WRITE: f64 = 196_608.0;
 /// Bytes of a folio that usual readahead makes.
 const BY_READ: f64 = 131_072.0;
@@ -31,23 +32,23 @@ const BY_READ: f64 = 131_072.0;
 const FOLIO_MAX: f64 = 2_097_152.0;
 /// Name of the barrier behind which mapped files are on the device.
 pub(super) const PREPARED: &str = "prepared";
-/// Share of the page cache that is dirty at most where stores reach all of a file.
+/// Largest dirty share of the page cache where stores reach all of a file.
 const MOST_DIRTY: f64 = 0.7;
-/// All of a file counts as dirty from this share on.
+/// Dirty share from which all of a file counts as dirty.
 const ALL_DIRTY: f64 = 0.9;
-/// Share of the time in which all of it must have been dirty to tell that stores go on unseen.
+/// Share of the time in which all of the file must have been dirty to show that stores continue unseen.
 const ALL_DIRTY_TIME: f64 = 0.3;
-/// Share of the time for which a program waits that does not store all the time.
+/// Share of the time spent waiting by a program that does not store all the time.
 const HELD_UP: f64 = 0.05;
-/// How far the bytes of the intervals may be from those of a program that stores all the time.
+/// Largest deviation of the intervals' bytes from those of a program that stores all the time.
 const MISSED_MAX: f64 = 0.5;
-/// The same where not all of it was dirty for long.
+/// Largest deviation where not all of it was dirty for long.
 const MISSED_BY_DECAY: f64 = 0.25;
 /// All stores, over those that were seen, at least.
 const UNSEEN: f64 = 1.5;
-/// Least part of a file that counts as clean: levels are read a moment after the counters.
+/// Smallest part of a file that counts as clean: levels are read a moment after the counters.
 const CLEAN_MIN: f64 = 0.004;
-/// Intervals and faults that show a decay, at least, and the part of their differences that it explains.
+/// Fewest intervals and faults that show a decay, and the part of their differences that it explains.
 const DECAY_BINS: f64 = 6.0;
 const DECAY_FAULTS: f64 = 64.0;
 const EXPLAINED: f64 = 0.6;
@@ -60,11 +61,11 @@ pub(super) struct Mapped {
     pub(super) cached: Cached,
     /// Bursts of stores before the recording, and the bytes that these leave dirty.
     pub(super) before: Option<(MmapStore, u64)>,
-    /// What they did in the recording, where that is to be fitted.
+    /// Their recorded result, where that is to be fitted.
     pub(super) stored: Option<Stored>,
 }
 
-/// Stores to a mapped file, if there are any.
+/// Returns the stores to a mapped file, if there are any.
 pub(super) fn mapped(
     group: &Group,
     place: &Place,
@@ -78,7 +79,7 @@ pub(super) fn mapped(
     if total.mapped < 4.0 * PAGE {
         return None;
     }
-    // The page cache of the cgroup holds the file; without one of its own it is a journal of the usual size.
+    // The page cache of the cgroup holds the file. Without a cgroup of its own it is a journal of the usual size.
     let cache = group.cgroup.and_then(|id| window.cgroups.get(&id)).and_then(|span| {
         let is_root = group.cgroup.is_some_and(
             |id| matches!(window.entities.get(&id), Some(Entity::Cgroup { path, .. }) if path.as_bytes() == b"/"),
@@ -106,14 +107,14 @@ pub(super) fn mapped(
     };
     let bytes = bytes / 4096 * 4096;
     let pages_of_all = (bytes * copies) as f64 / PAGE;
-    // Faults are those of other memory, too: what was mapped tells of stores only.
+    // Faults on other memory are counted too: only mapped files show stores.
     let touches = touched.and_then(|touched| touched.stores(&group.bins, pages_of_all, group.part_of_mapped));
     let bins = touches.as_deref().unwrap_or(&group.bins);
     let levels = Levels::of(group, recorded, cache.map(|cache| cache.0 as f64));
     let storing = || bins.iter().filter(|bin| bin.mapped > 0.0);
     let all_faults: f64 = storing().map(|bin| bin.faults).sum();
     let is_not_cached = is_read_by_faults(&group.bins);
-    // A fault in a folio that is dirty already dirties nothing: where most were, only the others tell of its size.
+    // A fault in a folio that is already dirty dirties nothing. Where most were, only the others show its size.
     let clean = |bin: &Bin| levels.as_ref().map_or(1.0, |levels| levels.clean(bin).0).clamp(CLEAN_MIN, 1.0);
     let in_clean: f64 = storing().map(|bin| bin.faults * clean(bin)).sum();
     let is_hidden = total.mapped < LARGE_FAULT * all_faults && total.mapped >= LARGE_FAULT * in_clean;
@@ -144,14 +145,14 @@ pub(super) fn mapped(
     let rate = format!("{key}.steps.mmap_store.rate");
     let is_held_up = total.waited.max(group.paused) > HELD_UP * window.seconds();
     let levels = levels.as_ref().filter(|levels| !is_held_up && levels.is_all_dirty());
-    // Refills tell more than a decay, if there was one.
+    // Refills are more conclusive than a decay.
     let is_refilled = || bins.iter().any(|bin| levels.is_some_and(|levels| levels.clean(bin).1));
     let unfilled = levels.filter(|_| is_large && touches.is_none() && !is_refilled());
     let by_faults = unfilled.and_then(|levels| by_faults(bins, levels, pages_of_all));
     let by_faults = by_faults.map(|stores| Burst { amount: stores.amount * per_fault, ..stores });
     let all_stores: f64 = bins.iter().map(|bin| bin.faults).sum();
     let unseen = touches.as_ref().filter(|_| is_large && all_stores >= TOUCHES * all_faults);
-    // What hardly a byte shows is not fitted to bytes.
+    // Stores that dirtied hardly any bytes are not fitted to bytes.
     let is_fitted = (by_faults.is_none() && unseen.is_none()) || total.mapped >= bytes as f64;
     let always = by_faults.or_else(|| refilling(bins, levels?));
     let goes_on = always.is_some() || unseen.is_some();
@@ -236,7 +237,8 @@ impl<'a> Levels<'a> {
         ((1.0 - (before + after) / 2.0 / self.size).max(0.0), after < 0.95 * before)
     }
 
-    /// Whether stores reach all of the file. A budget that is smaller than the file keeps some of it clean all the time.
+    /// Whether stores reach all of the file. A budget that is smaller than the file keeps some of it clean all the
+    /// time.
     fn is_all_dirty(&self) -> bool {
         !self.is_size_known || self.most >= MOST_DIRTY * self.size
     }
@@ -262,8 +264,8 @@ fn refilling(bins: &[Bin], levels: &Levels<'_>) -> Option<Burst> {
     (rate.is_finite() && goes_on).then_some(Burst { from, to, amount: rate * (to - from) })
 }
 
-/// The same by faults, counted as stores: each page has its own first fault, whether its folio is dirty or not, so faults
-/// become rarer as fewer of `pages` are left. Up to the time at which the flusher first cleaned.
+/// The same by faults, counted as stores: each page has its own first fault, whether its folio is dirty or not, so
+/// faults become rarer as fewer of `pages` are left. Up to the time at which the flusher first cleaned.
 fn by_faults(bins: &[Bin], levels: &Levels<'_>, pages: f64) -> Option<Burst> {
     let first = bins.iter().position(|bin| bin.mapped > 0.0)?;
     let bins = &bins[first..];
@@ -340,8 +342,8 @@ mod tests {
 
     const MIB: f64 = 1_048_576.0;
 
-    /// Half seconds of a program that stores to 32 MiB, `rate` MiB/s while all are clean, and of the flusher, which cleans at
-    /// these seconds; what is dirty at each.
+    /// Half seconds of a program that stores to 32 MiB, `rate` MiB/s while all are clean, and of the flusher, which
+    /// cleans at these seconds; what is dirty at each.
     fn refills(rate: f64, cleaned_at: &[f64]) -> (Vec<Bin>, Vec<(Nanos, u64)>) {
         let (mut bins, mut levels, mut dirty) = (Vec::new(), vec![(Nanos(0), 0)], 0.0_f64);
         for half in 1..=80 {

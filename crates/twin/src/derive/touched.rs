@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages of mapped files that programs touched. The first store to a page maps it, whether its folio is dirty or not. The
-//! growth of what is mapped shows stores that dirty nothing, which no counter of bytes does.
+//! Pages of mapped files that programs touched. The first store to a page maps it, whether its folio is dirty or not.
+//! The growth of what is mapped shows stores that dirty nothing, which no counter of bytes does.
 
 use super::group::{Bin, Group, PAGE};
 use crate::Recorded;
@@ -55,9 +55,9 @@ impl Touched {
         (self.at(bin.end) - self.at(bin.end - bin.length)).max(0.0)
     }
 
-    /// The intervals of a group with its stores as faults: pages touched anew over the part of `pages` that was untouched.
-    /// Faults of other memory are not among them. `part` of what is mapped is of the group. `None` where too little was
-    /// mapped, or not by stores.
+    /// The intervals of a group with its stores as faults: pages touched anew over the part of `pages` that was
+    /// untouched. Faults of other memory are not among them. `part` of what is mapped is of the group. `None` where too
+    /// little was mapped, or not by stores.
     pub(super) fn stores(&self, bins: &[Bin], pages: f64, part: f64) -> Option<Vec<Bin>> {
         let first = bins.iter().position(|bin| bin.mapped > 0.0)?;
         let last = bins.iter().rposition(|bin| bin.mapped > 0.0 || bin.faults > 0.0)?;
@@ -83,8 +83,8 @@ impl Touched {
         (seen >= TOUCHED_MIN && seen <= PER_FAULT_MAX * faults).then_some(stores)
     }
 
-    /// Bytes of a file. Where a fault maps a whole folio, all of the file is mapped soon. Where it maps one page, the stores
-    /// that touched a page again tell: every store is taken to fault, as what is dirty is cleaned soon.
+    /// Bytes of a file. Where a fault maps a whole folio, all of the file is mapped soon. Where it maps one page, the
+    /// stores that touched a page again tell: every store is taken to fault, as what is dirty is cleaned soon.
     pub(super) fn file(&self, bins: &[Bin], part: f64) -> Option<f64> {
         let storing = || bins.iter().filter(|bin| bin.mapped > 0.0);
         let faults: f64 = storing().map(|bin| bin.faults).sum();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and what became dirty
-//! without a process that was seen.
+//! The workload of a twin: one task per cgroup and program, the memory that everything else holds, and what became
+//! dirty without a process that was seen.
 
 use super::group::{Group, PAGE, Stored, groups};
 use super::machine::{Ground, Place};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One program as a task: write calls, stores to mappings, direct writes, files that are dropped before they are written,
-//! and reads, each a branch of its own with the arrival times that were recorded. `open` is on a clock; `closed` works
-//! for as long as the program did between its writes, and then writes again.
+//! One program as a task: write calls, stores to mappings, direct writes, files that are dropped before they are
+//! written, and reads. Each is a branch of its own with the recorded arrival times. `open` runs on a clock. `closed`
+//! pauses between writes as long as the program did, and then writes again.
 
 use super::bursts::{Branch, Burst, arrivals, size, steady, time};
 use super::group::{Group, PAGE, Stored, Synced};
@@ -18,11 +18,11 @@ use floodline_scenario::{
     SyncEvery, Time, Truncate, Write,
 };
 
-/// A task in the making.
+/// A task under construction.
 pub(super) struct Writer {
-    /// How many copies of it run.
+    /// Number of copies that run.
     pub(super) copies: u64,
-    /// What is there before it starts.
+    /// Steps before it starts.
     pub(super) setup: Vec<Step>,
     pub(super) open: Vec<Step>,
     pub(super) closed: Vec<Step>,
@@ -30,18 +30,18 @@ pub(super) struct Writer {
     pub(super) prepared: Option<(String, u64)>,
     /// Bytes that it leaves dirty before it starts.
     pub(super) dirty_before: u64,
-    /// What its stores to a mapping did: how often it stores is fitted to that by running the twin.
+    /// Recorded result of its stores to a mapping. The rate of the stores is fitted to it by running the twin.
     pub(super) stored: Option<Stored>,
 }
 
 /// Calls for stable storage of one program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syncs {
-    /// How many in the recording.
+    /// Number in the recording.
     pub(super) count: f64,
-    /// Which.
+    /// The call, where it is known.
     pub(super) call: Option<SyncCall>,
-    /// How that is known.
+    /// Source of that knowledge.
     pub(super) origin: Origin,
 }
 
@@ -53,15 +53,15 @@ impl Default for Syncs {
 
 /// Share of its writes in which a program that makes them durable waits.
 const DURABLE_SHARE: f64 = 0.6;
-/// Intervals with writes that tell a habit from a chance.
+/// Fewest intervals with writes that show a habit rather than chance.
 const ACTIVE_MIN: usize = 4;
 /// Share of the dirtied bytes that is dropped unwritten where files are short-lived.
 const SHORT_LIVED: f64 = 0.2;
 /// Life of a file that is dropped before it is written.
 const LIFE_SECONDS: f64 = 2.0;
 
-/// How often each group makes its writes durable. With a trace that is counted; without one, it is a program that waits
-/// in most intervals in which it writes, and the flushes of the device bound how often.
+/// Number of durable writes of each group. With a trace they are counted. Without one, a program that waits in most
+/// intervals in which it writes makes its writes durable, and the flushes of the device bound their number.
 pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
     let mut syncs: Vec<Syncs> = groups.iter().map(traced).collect();
     if syncs.iter().any(|syncs| syncs.origin == Origin::Measured) {
@@ -76,12 +76,12 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
     let mut left = flushes.max(0.0);
     let mut after = candidates.len();
     for at in candidates {
-        // The rarest first; who calls often has what is left.
+        // The rarest first. A frequent caller gets the remaining flushes.
         let share = left / after as f64;
         let all = calls(&groups[at]);
         let active = groups[at].bins.iter().filter(|bin| bin.is_active()).count();
         let count = match active {
-            // A burst or two are made durable once each, at their ends.
+            // One or two bursts are made durable once each, at their ends.
             0..ACTIVE_MIN => (active as f64).min(all),
             _ if all <= 1.2 * left => all,
             _ => share.min(all),
@@ -96,26 +96,26 @@ pub(super) fn syncs(groups: &[Group], places: &[Place]) -> Vec<Syncs> {
     syncs
 }
 
-/// Flushes of a device that programs asked for: a journal that commits by itself every five seconds flushes too.
+/// Flushes of a device that programs requested: a journal that commits by itself every five seconds flushes too.
 fn flushes_for_programs(groups: &[Group], place: &Place) -> f64 {
     let seconds = groups.first().map_or(0.0, |group| group.total.length);
     (place.flushes as f64 - seconds / 5.0).max(0.0)
 }
 
-/// A small program that makes each of its writes durable, and where.
+/// A small program that makes each of its writes durable, and the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habit<'a> {
     pub(super) syncs: Syncs,
     pub(super) place: &'a Place,
 }
 
-/// Most small programs that are taken to make their writes durable.
+/// Most small programs that are assumed to make their writes durable.
 const HABITS_MAX: usize = 50;
 /// Share of all that became dirty up to which a program is a small one.
 const SMALL_SHARE: f64 = 0.05;
 
-/// Small programs that make each of their writes durable, as far as flushes of the device tell it: they write again and
-/// again, and the device is flushed as often. Only where neither a trace nor the kernel's count of delays knows more.
+/// Small programs that make each of their writes durable, judged by the flushes of the device: they write again and
+/// again, and the device is flushed as often. Used only without a trace and without the kernel's count of delays.
 pub(super) fn habits<'a>(groups: &[Group], places: &'a [Place], window: &Window) -> Vec<Option<Habit<'a>>> {
     let mut habits = vec![None; groups.len()];
     let counts_delays = window.facts.as_ref().is_some_and(|facts| facts.task_delayacct == Some(true));
@@ -157,7 +157,7 @@ fn traced(group: &Group) -> Syncs {
     Syncs { count: counts.all() as f64, call, origin: Origin::Measured }
 }
 
-/// Write calls that are not direct, as far as they dirtied something.
+/// Write calls that are not direct, if they dirtied something.
 fn buffered_calls(group: &Group) -> f64 {
     let total = &group.total;
     let all = total.by_calls + total.direct;
@@ -203,7 +203,7 @@ impl Writer {
         ) {
             writer.stored = stored;
             let path = file("mapped");
-            // A copy of the task for each number is not known to the task that prepares the files.
+            // The task that prepares the files does not know a separate copy of the task for each number.
             if cached.is_read() && copies == 1 {
                 writer.prepared = Some((path.clone(), bytes));
                 writer.setup.push(Step::Barrier(Barrier { name: PREPARED.to_owned() }));
@@ -249,7 +249,7 @@ impl Writer {
     }
 }
 
-/// A program that waits and neither writes nor reads, as sync, syncfs and unmounting do.
+/// Steps of a program that waits and neither writes nor reads, as sync, syncfs and unmounting do.
 fn syncs_of_others(group: &Group, place: &Place, key: &str, notes: &mut Notes) -> Vec<Step> {
     let steps = asked::steps(group.syncs_of_others().map(|(at, seconds)| (at, seconds, place)));
     if !steps.is_empty() {
@@ -279,7 +279,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
         return None;
     }
     let calls = buffered_calls(group).max(1.0);
-    // Bytes of a call: what it passed, but not what dirtied nothing.
+    // Bytes of a call: the bytes passed, without those that dirtied nothing.
     let passed = total.wchar * total.by_calls / (total.by_calls + total.direct).max(1.0);
     let block = (passed / calls).clamp(1.0, 16_777_216.0).round();
     let is_less = total.by_calls < 0.8 * passed;
@@ -293,19 +293,19 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
     notes.measured(format!("{key}.steps.write.block"), "wchar divided by write calls");
     notes.derived(format!("{key}.steps.write.rate"), "write calls over time, bursts kept");
     let per_call = if is_less { block } else { total.by_calls / calls };
-    // A program that is held up by its syncs calls later than it wants to: at one rate, as far as is known.
+    // A program that is held up by its syncs calls later than it wants to: assume one rate.
     let is_habit = syncs.call.is_some() && syncs.origin == Origin::Assumed;
     let bursts: Vec<Burst> = match is_habit {
         true => steady(&group.bins, |bin| bin.by_calls * kept),
         false => arrivals(&group.bins, |bin| bin.by_calls * kept, per_call),
     };
-    // What each call dirties is on the device before the next one comes: whole pages dirty as many bytes again.
+    // The bytes of each call are on the device before the next call: whole pages dirty the same number of bytes again.
     let (block, per_call) = match is_habit {
         true => ((per_call / PAGE).round().max(1.0) * PAGE, (per_call / PAGE).round().max(1.0) * PAGE),
         false => (block, per_call),
     };
     let sync = sync_of(syncs, calls, key, notes);
-    // Each call dirties a page of its own and none is made durable: files of a block each.
+    // Each call dirties a page of its own and none is made durable: one-block files.
     let is_small_files = sync.is_none() && block <= 2048.0 && total.by_calls >= 0.9 * calls * PAGE && calls >= 16.0;
     if is_small_files {
         notes
@@ -339,7 +339,7 @@ fn calls(group: &Group, syncs: Syncs, file: String, key: &str, notes: &mut Notes
 fn small_files(file: String, block: f64, bursts: Vec<Burst>, unit: f64) -> Branch {
     let number = std::cell::Cell::new(0_u64);
     let step = move |count: u64, rate: Option<Frequency>| {
-        // Each burst has a folder of its own.
+        // Each burst gets a folder of its own.
         number.set(number.get() + 1);
         vec![Step::CreateFiles(CreateFiles {
             file: format!("{file}-{}/{{d}}/{{n}}", number.get()),
@@ -437,7 +437,7 @@ fn reads(group: &Group, place: &Place, file: String, key: &str, notes: &mut Note
     if total.read < 262_144.0 || is_for_mapping {
         return None;
     }
-    // Calls that the page cache answered are counted too: then the device tells what a read is.
+    // Calls that the page cache served are counted too: use the device's mean read size instead.
     let mean = (total.read / calls.max(1.0)).max(place.mean_read.unwrap_or(PAGE));
     let block = ((mean / PAGE).round().max(1.0) * PAGE).min(1_048_576.0);
     notes.derived(format!("{key}.steps.read.rate"), "bytes read from devices, over time");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hard threshold of every wb of one look: as the kernel prints it, and as it is computed from counters. What
-//! cannot be seen, a wb's part of its domain's completions, is taken to be none or all where that is sure.
+//! The hard threshold of every wb in one sample: as the kernel prints it, and as computed from counters. A wb's part of
+//! its domain's completions is not visible: it is taken to be none or all where that is certain.
 
 use crate::budget::domain;
 use crate::budget::inputs::{Inputs, PageBound};
@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 /// Pages of completions, as they weigh now, below which a part of them says nothing. When a period ends, the domain's
 /// counter (lib/flex_proportions.c) loses half by an addition that a CPU holds back while it is below 32, and what it
-/// held back before counts against that: with fewer than 64 pages left the domain reads up to half as many too much, and
-/// a wb that has all of them gets 50 to 97 % of the threshold until the next period. As periods end at moments that
+/// held back before counts against that: with fewer than 64 pages left the domain reads up to half as many too much,
+/// and a wb that has all of them gets 50 to 97 % of the threshold until the next period. As periods end at moments that
 /// are not known here, what is left may be half of the weight.
 const COMPLETIONS_MIN: f64 = 128.0;
 /// How much larger the wb's part of the global threshold must be than its memcg's before the memcg's binds:
@@ -33,16 +33,16 @@ pub(super) struct Row {
     pub(super) label: String,
     pub(super) printed: u64,
     pub(super) computed: PageBound,
-    /// Its part of the completions is known; else the computed threshold is a bound.
+    /// Whether its part of the completions is known. If not, the computed threshold is a bound.
     pub(super) is_seen: bool,
-    /// Nothing of the cgroup moved for long enough.
+    /// Whether nothing of the cgroup moved for long enough.
     pub(super) is_settled: bool,
 }
 
-/// What has to stand still: pages dirtied, pages written, file pages, pages charged.
+/// Counters that must not change: pages dirtied, pages written, file pages, pages charged.
 pub(super) type Still = (u64, u64, u64, u64);
 
-/// Every wb of the latest look whose threshold can be computed, and how many cannot.
+/// Every wb of the latest sample whose threshold can be computed, and the number of the others.
 pub(super) fn rows(
     inputs: &Inputs,
     avail: PageBound,
@@ -79,7 +79,7 @@ pub(super) fn rows(
     (rows, unseen)
 }
 
-/// What has to stand still for the row to be quiet.
+/// Counters that must not change for the row to be quiet.
 fn still(inputs: &Inputs, span: &Span<WbRow>, written: u64, cgroup: EntityId) -> Still {
     let row = inputs.cgroup(cgroup);
     let pages = |bytes: Option<Bytes>| bytes.map_or(0, |bytes| inputs.pages(bytes));
@@ -87,7 +87,7 @@ fn still(inputs: &Inputs, span: &Span<WbRow>, written: u64, cgroup: EntityId) ->
     (pages(span.last.dirtied), written, file, row.map_or(0, |row| pages(row.memory_current)))
 }
 
-/// The wbs of the latest look, and their completions added up.
+/// The wbs of the latest sample, and their completions added up.
 struct Look<'a> {
     window: &'a Window,
     latest: Option<Nanos>,
@@ -132,9 +132,9 @@ impl<'a> Look<'a> {
         let (weight, written) = self.completions.get(&id).copied().unwrap_or_default();
         let whole = self.of_cgroup.get(&cgroup_ino).copied().unwrap_or(0.0);
         let (numerator, is_seen) = match written {
-            // Completions of a device with a largest share are not all counted.
+            // Completions on a device with a largest share are not all counted.
             _ if is_capped => (1, false),
-            // Without a floor, nothing of a threshold is nothing whatever the threshold.
+            // Without a floor, a part of zero gives zero for any threshold: such a row tests nothing.
             0 => (0, inputs.algorithm.share_floor),
             _ => (1, weight >= COMPLETIONS_MIN && weight >= whole * ALL_COMPLETIONS),
         };
@@ -146,9 +146,9 @@ impl<'a> Look<'a> {
 
 /// A wb's part of its memcg's threshold and of the machine's.
 struct Part {
-    /// None or all of the memcg's completions.
+    /// Its part of the memcg's completions: none or all.
     share: WbShare,
-    /// Whether that is sure.
+    /// Whether that part is certain.
     is_seen: bool,
     /// Part of the machine's completions, from 0 to 1.
     globally: f64,
@@ -161,7 +161,7 @@ impl Part {
         let computed = PageBound { low: at(thresh.low), high: at(thresh.high) };
         let (computed, is_seen) = if self.globally >= ALL_COMPLETIONS {
             let whole = WbShare { numerator: 1, ..self.share };
-            // The kernel prints the global share without regard to what is dirty.
+            // The kernel prints the global share regardless of the dirty pages.
             let of_global = |pages| wb_calc_thresh(&inputs.algorithm, &whole, pages, 0);
             let low = computed.low.min(of_global(global_thresh.low));
             (PageBound { low, high: computed.high.min(of_global(global_thresh.high)) }, self.is_seen)
@@ -173,7 +173,7 @@ impl Part {
             };
             (computed, self.is_seen && of_global >= computed.high as f64 * BINDS_CLEARLY)
         };
-        // Where the part is not seen, it is at most all.
+        // An unknown part is at most all.
         (if is_seen { computed } else { PageBound { low: 0, ..computed } }, is_seen)
     }
 }

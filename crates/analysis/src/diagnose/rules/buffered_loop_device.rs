@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `buffered-loop-device`: a filesystem in a file, whose loop device writes through the page cache:
-//! each byte gets dirty twice, and the second time nobody who waits for it can start its writing. Not
-//! about images that are only read.
+//! Rule `buffered-loop-device`: a filesystem in a file, whose loop device writes through the page cache. Each byte gets
+//! dirty twice, and a task that waits for it cannot start the second writeback. Does not cover images that are only
+//! read.
 #![doc = include_str!("buffered_loop_device.md")]
 
 use crate::diagnose::derived::Derived;
@@ -25,9 +25,9 @@ pub const RULE: Rule = Rule {
 
 /// Bytes per second from which a loop device is in use.
 const USED_RATE: f64 = 1e6;
-/// Dirty bytes above it from which it is.
+/// Dirty bytes above a loop device from which it is in use.
 const USED_DIRTY: u64 = 4 << 20;
-/// Share of the window with a task waiting for I/O from which writing twice is part of the trouble.
+/// Share of the window with a task waiting for I/O from which writing twice contributes to the waiting.
 const HURTS_PRESSURE: f64 = 0.05;
 
 /// A buffered loop device with a writable filesystem in it.
@@ -112,7 +112,7 @@ fn buffered<'a>(
     below: &'a Mount,
 ) -> Buffered<'a> {
     let seen: Option<Device<'_>> = device::by_dev(derived.window, device.dev);
-    // Of one moment: the largest of each are not.
+    // Both readings must be of one moment: the maxima are not.
     let unwritten = |(_, row): &(Nanos, BdiRow)| Some(row.reclaimable?.0.saturating_add(row.writeback?.0));
     let dirty = seen.and_then(|seen| seen.bdi_series()?.iter().filter_map(unwritten).max());
     Buffered { name: &device.name, backing_file, below, above, rate: seen.and_then(|seen| seen.write_rate()), dirty }
@@ -195,7 +195,7 @@ fn finding(derived: &Derived<'_>, facts: &HostFacts, found: &[Buffered<'_>]) -> 
     }
 }
 
-/// `None` for a name that no kernel gives a loop device: it would not be safe in a command.
+/// `None` for a name that the kernel gives no loop device: it would not be safe in a command.
 fn direct(name: &Name) -> Option<Step> {
     let digits = name.as_bytes().strip_prefix(b"loop")?;
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `cgroup-writeback-missing`: limits that look as if they held buffered writes, and do not: version
-//! 1 or a hybrid set-up, a filesystem without support, controllers that end above the cgroups meant.
-//! Says what escapes, not that anything is slow.
+//! Rule `cgroup-writeback-missing`: limits that appear to hold buffered writes, but do not: version 1 or a hybrid
+//! set-up, a filesystem without support, controllers that end above the intended cgroups. Reports escaping writes, not
+//! slowness.
 #![doc = include_str!("cgroup_writeback_missing.md")]
 
 mod weights;
@@ -83,7 +83,8 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
             (Severity::Info, format!("{limit} memory, which bounds no dirty pages"))
         }
         count => {
-            // A limit that nobody passes is worth knowing; one that was passed did not do what it is for.
+            // A limit without buffered writes beyond it is only worth reporting. A limit that was exceeded failed its
+            // purpose.
             let severity = if passed.is_empty() { Severity::Info } else { Severity::Warning };
             (severity, format!("Write limits of {} do not hold buffered writes", cgroups(count)))
         }
@@ -105,7 +106,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
         let name = format!("Dirtied by {}", derived.label(*cgroup));
         Evidence::rate(name, *rate, "/proc/PID/io write_bytes of its processes")
     }));
-    // What such a cgroup has dirty counts against the whole machine's threshold only.
+    // Dirty data of such a cgroup counts only against the whole machine's threshold.
     let dirty = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
     evidence.extend(dirty.first().map(|(id, bytes)| {
         Evidence::bytes(format!("Most dirty, {}", derived.label(*id)), *bytes, "memory.stat dirty + writeback")
@@ -151,7 +152,7 @@ fn not_unified(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     })
 }
 
-/// Why a filesystem does not tell cgroups apart, where it has pages to write back and does not.
+/// Reason why a filesystem that has pages to write back does not support cgroup writeback.
 fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
     match cgroup_writeback(mount, &Behaviour::of_host(facts)?, &facts.cgroups) {
         CgroupWriteback::Unsupported(WhyNot::NoWriteback | WhyNot::OtherFilesystem) => None,
@@ -160,7 +161,7 @@ fn lacks_support(facts: &HostFacts, mount: &Mount) -> Option<WhyNot> {
     }
 }
 
-/// A write limit for a device whose filesystem does not tell cgroups apart.
+/// Finding for a write limit on a device whose filesystem does not support cgroup writeback.
 fn escaping_filesystem(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let mut escaping: Vec<(EntityId, &Mount, WhyNot)> = Vec::new();
     let limits = limits::of_writes(derived);
@@ -311,7 +312,7 @@ mod tests {
             &io_limited(limited(v1()), "sda"),
             "info: Write limits of 1 cgroup do not hold buffered writes: cgroups are version 1",
         );
-        // A limit that was passed did not do what it is for.
+        // A limit that was exceeded failed its purpose.
         let passing = io_limited(limited(v1()), "sda").process("dd", 900, "/box", |t, row| {
             row.write_bytes = Some(floodline_record::units::Bytes((40e6 * t) as u64));
         });
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn siblings_without_either_controller_share_a_budget() {
         check_rule(&RULE, &siblings(0), "info: 2 cgroups below /box share one dirty budget");
-        // io brings a memory cgroup of its own, unseen.
+        // io enables a hidden memory controller for each cgroup.
         check_rule(&RULE, &siblings(IO), "clear:");
         let empty = siblings(0).cgroup("/box/a", |_, row| row.populated = Some(floodline_record::units::Flag(0)));
         check_rule(&RULE, &empty, "clear:");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `contradictory-dirty-settings`: a writeback setting is void, contradicts another, or has a
-//! value nobody can mean. Looks at settings only, except to tell whether one of them hurts now.
-//! Whether sensible thresholds suit this machine's devices is `dirty-cliff`.
+//! Rule `contradictory-dirty-settings`: a writeback setting is void, contradicts another, or has a value that cannot be
+//! intended. Reads settings only, except to check whether one of them hurts now. `dirty-cliff` judges whether sensible
+//! thresholds suit this machine's devices.
 #![doc = include_str!("contradictory_dirty_settings.md")]
 
 use crate::advise::{step, threshold};
@@ -23,9 +23,9 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Share of the window with tasks waiting for I/O from which a limit that writers were over hurts.
+/// Share of the window with tasks waiting for I/O from which an exceeded limit hurts.
 const HURTS_IO_PRESSURE: f64 = 0.05;
-/// The shortest age that anybody asks for.
+/// The shortest expiry that can be intended.
 const SHORTEST_EXPIRY: Centisecs = Centisecs(100);
 /// A machine's share of the thresholds, before a bdi's cap is one.
 const WHOLE: Ppm = Ppm(1_000_000);
@@ -95,7 +95,7 @@ fn tiny_limit(derived: &Derived<'_>, settings: &Settings) -> Option<Finding> {
     })
 }
 
-/// Thresholds that suit this machine, as far as it is known; otherwise what the kernel starts with.
+/// Thresholds that suit this machine, if it is known well enough; otherwise the kernel's defaults.
 fn sensible(derived: &Derived<'_>) -> Vec<Step> {
     let speed = derived.speed();
     match threshold::choose(&threshold::Needs::of(derived, speed)) {
@@ -190,7 +190,7 @@ fn no_periodic_writeback(derived: &Derived<'_>) -> Option<Finding> {
     };
     let expiry = derived.window.host.last.dirty_expire_centisecs.filter(|_| lower.is_none());
     let costs = expiry.map(|expiry| threshold::cost_of_age(expiry.0 as f64 / 100.0)).unwrap_or_default();
-    // Age would send a half minute's writes at once: the thresholds that bound it come with it.
+    // Without lower thresholds, expiry would flush half a minute's writes at once.
     let mut changes = lower.map_or(Vec::new(), |pair| pair.changes().to_vec());
     changes.push(("vm.dirty_writeback_centisecs", 500));
     let found = finding(
@@ -228,7 +228,7 @@ fn expiry_below_period(derived: &Derived<'_>) -> Option<Finding> {
             Evidence::reading("Flusher period", interval, "/proc/sys/vm/dirty_writeback_centisecs"),
         ],
         "Age is checked when the flusher's timer fires, so nothing is written sooner than its period.",
-        // A timer that fires all the time helps nobody: so short an age was not meant.
+        // A timer that fires all the time is useless: such a short expiry is not intended.
         match expire < SHORTEST_EXPIRY {
             true => derived.sysctls(&[("vm.dirty_expire_centisecs", interval.0.max(300))]),
             false => derived.sysctls(&[("vm.dirty_writeback_centisecs", expire.0 / 3)]),
@@ -256,7 +256,7 @@ fn laptop_mode(derived: &Derived<'_>) -> Option<Finding> {
     ))
 }
 
-/// Caps on backing devices that hold nothing back. FUSE sets one with `strict_limit`: that is enforced.
+/// Caps on backing devices without effect. FUSE sets one with `strict_limit`, which is enforced.
 fn unenforced_caps(derived: &Derived<'_>) -> Option<Finding> {
     let capped: Vec<(String, Ppm)> = derived
         .window
@@ -300,7 +300,7 @@ mod tests {
     use floodline_record::units::{Flag, Pages, Seconds};
     use floodline_testkit::{Fixture, secs};
 
-    /// Settings (ratio, bytes, background ratio, background bytes) and what is said about them.
+    /// Settings (ratio, bytes, background ratio, background bytes) and the expected result.
     fn check(settings: (u64, u64, u64, u64), expect: &str) {
         let pages = |bytes: u64, percent: u64| if bytes > 0 { bytes.div_ceil(4096) } else { 36_500 * percent };
         let hard = pages(settings.1, settings.0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `dirty-cliff`: what piles up until the flusher starts takes the device more than a second or two.
-//! Confirmed by a burst within the window, or foretold from rates while dirty data pile up. Not about
-//! one process (`dominant-writer`) and not about budgets of cgroups.
+//! Rule `dirty-cliff`: the data that pile up until the flusher starts take the device more than a second or two.
+//! Confirmed by a burst within the window, or predicted from rates while dirty data pile up. Does not cover one process
+//! (`dominant-writer`) or budgets of cgroups.
 #![doc = include_str!("dirty_cliff.md")]
 
 mod hoard;
@@ -30,7 +30,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A stall that breaks time limits, seconds.
+/// Length of a stall that breaks time limits, seconds.
 const HURTS_S: f64 = 2.0;
 /// Dirty data pile up when less than this share of what is dirtied is cleaned.
 const PILES_UP_SHARE: f64 = 0.5;
@@ -49,7 +49,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if drains.is_empty() {
         return derived.not_checked(Source::Diskstats, "no disk");
     }
-    // Who syncs what was just written, or keeps nobody waiting, gets what was asked for.
+    // A task that syncs freshly written data gets the burst it requested. So does a sync that stalls no task.
     let is_harmless = |burst: &Burst| burst.is_fresh() || (burst.trigger == Trigger::Asked && !burst.stalled());
     let burst = |device: &Device<'_>| burst::longest(derived, device).filter(|burst| !is_harmless(burst));
     if let Some((device, burst)) = drains.iter().find_map(|device| Some((*device, burst(device)?))) {
@@ -72,7 +72,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     if let Some(hoard) = hoard.filter(|_| piles_up(derived, rate)) {
         return Verdict::Found(vec![foretold(derived, &hoard, rate, expiry)]);
     }
-    // What was not seen, the slowest disk that is plausible must be able to write in no time.
+    // The slowest plausible disk must be able to write the unseen data in no time.
     let slowest = cycle::slowest_seconds(derived, cycle::most(derived).unwrap_or(most));
     if slowest < NOTICED_S {
         let least = human::seconds(slowest);
@@ -84,7 +84,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
 }
 
-/// Whether what is dirtied stays: more than half of it was not cleaned, and the level shows it.
+/// Whether dirtied data pile up: more than half of them were not cleaned, and the level rises.
 fn piles_up(derived: &Derived<'_>, rate: f64) -> bool {
     let stays = derived.dirty.cleaning_rate.is_none_or(|cleaned| cleaned < PILES_UP_SHARE * rate);
     let series = &derived.dirty.series;
@@ -95,12 +95,12 @@ fn piles_up(derived: &Derived<'_>, rate: f64) -> bool {
     stays && rises
 }
 
-/// A burst of pages here and there, limited by operations.
+/// Whether a burst consists of scattered pages, limited by operations.
 fn is_by_operations(burst: &Burst) -> bool {
     burst.mean_write <= device::SMALL_WRITE
 }
 
-/// Whether operations of one process are what piles up: that process is the cause then.
+/// Whether the data that pile up are scattered writes of one process: that process is then the cause.
 fn is_of_one(derived: &Derived<'_>, by_operations: bool) -> bool {
     by_operations && writer::dominant(derived.writers()).is_some()
 }
@@ -108,9 +108,9 @@ fn is_of_one(derived: &Derived<'_>, by_operations: bool) -> bool {
 fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f64) -> Finding {
     let by_operations = is_by_operations(burst);
     let one_writer = is_of_one(derived, by_operations);
-    // Who unmounts an overlay asks for the burst: then that is the cause.
+    // The unmount of an overlay requests the burst and is then its cause.
     let unmounted = derived.unmounts().explain(device, burst);
-    // Who makes the burst waits for his own data, and the flusher for room in the queue.
+    // The task that makes the burst waits for its own data, and the flusher for room in the queue.
     let causer = writer::dominant(derived.writers()).map(|(writer, _)| writer.pid);
     let others = waiting::others(derived, |waiter| causer == Some(waiter.pid));
     let is_harm = others.as_ref().is_some_and(|others| waiting::is_harm(derived, others));
@@ -162,8 +162,8 @@ fn confirmed(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst, rate: f6
     }
 }
 
-/// What a trace saw of a burst: why the flusher wrote, whose data it was, and who waited in what. `None` when the
-/// flusher was not traced, or did nothing then.
+/// Traced part of a burst: the flusher's reason, the owners of the data, and the tasks that waited with their
+/// operations. `None` when the flusher was not traced, or did nothing in that time.
 fn traced(derived: &Derived<'_>, device: &Device<'_>, burst: &Burst) -> Option<String> {
     let bdi = device.dev.to_string();
     let reasons = flusher::by_reason(derived.window, |at, flushed| {
@@ -223,13 +223,13 @@ fn foretold(derived: &Derived<'_>, hoard: &Hoard<'_>, rate: f64, expiry: f64) ->
         ),
     });
     evidence.extend(common_evidence(derived, rate));
-    // So few bytes per second no disk writes but in small pieces.
+    // No disk is this slow, except with small writes.
     let by_operations = hoard.by_operations.is_some() || hoard.speed.value < cycle::SLOWEST;
     let pile = Pile { by_operations, speed: hoard.speed, rate, trigger: None, is_traced: false };
     Finding { devices: vec![hoard.device.name.to_string()], ..finish(derived, severity, summary, evidence, pile) }
 }
 
-/// What both kinds rest on: the rate, the level, the thresholds, and whether the limit was touched.
+/// Evidence of both kinds: the rate, the level, the thresholds, and whether the limit was reached.
 fn common_evidence(derived: &Derived<'_>, rate: f64) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::rate("Dirtied", rate, "/proc/vmstat nr_dirtied")];
     let background = derived.dirty.background_threshold;

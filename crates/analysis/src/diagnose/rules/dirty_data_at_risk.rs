@@ -224,7 +224,7 @@ mod tests {
             "clear: the most that was dirty or under writeback in a sample is 100 MiB, 243 ms of writing; the flusher writes it once it is 35 s old",
         );
         check_rule(&RULE, &dirty_mib(1200.0), "info: 1.17 GiB are only in memory, up to 35 s old");
-        // A counter that fell below zero is not data: what meminfo says counts.
+        // A counter that fell below zero is not data: the value of meminfo counts.
         let wrapped =
             Fixture::healthy().host(|_, row| row.nr_dirty = Some(floodline_record::units::Pages(u64::MAX - 5)));
         check_rule(&RULE, &wrapped, "clear: ");

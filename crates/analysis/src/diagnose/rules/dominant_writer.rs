@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `dominant-writer`: one process or cgroup accounts for more than half of what all processes
-//! dirty, and a disk feels it. Recognises journald and knows its cure. Whether pile-ups in general suit
-//! the disk is `dirty-cliff`.
+//! Rule `dominant-writer`: one process or cgroup accounts for more than half of the bytes that all processes dirty, and
+//! a disk is affected. Recognises journald and its remedy. `dirty-cliff` judges whether pile-ups in general suit the
+//! disk.
 #![doc = include_str!("dominant_writer.md")]
 
 mod evidence;
@@ -30,33 +30,32 @@ pub const RULE: Rule = Rule {
 
 /// Seconds of saturation by small writes that people notice.
 const NOTICED_S: f64 = 1.0;
-/// Share of the window in which it was so that makes it more than a moment.
+/// Share of the window above which such saturation is more than a moment.
 const LASTS_SHARE: f64 = 0.05;
-/// Mean time of a write from which whoever waited for one was stalled, seconds.
+/// Mean time of a write from which a task that waited for one was stalled, seconds.
 const STALL_AWAIT_S: f64 = 0.3;
-/// Share of the window with a saturated disk that will hurt someone.
+/// Share of the window with a saturated disk that will hurt other tasks.
 const BUSY_SHARE: f64 = 0.25;
-/// Utilisation of a disk that is worth knowing.
+/// Utilisation of a disk from which an info finding is justified.
 const FELT_UTILISATION: f64 = 0.2;
-/// Utilisation from which a queue is what others wait for.
+/// Utilisation from which other tasks wait because of the queue.
 const BUSY_UTILISATION: f64 = 0.5;
-/// Mean requests in flight while busy that are a queue: somebody waits for somebody else's.
+/// Mean requests in flight while busy that are a queue: a task waits for another task's requests.
 const QUEUED: f64 = 4.0;
-/// Dirtied bytes per application byte that are worth a sentence.
+/// Dirtied bytes per application byte from which amplification is mentioned.
 const AMPLIFIED: f64 = 4.0;
-/// Bytes since the start of journald that are worth knowing in one look.
+/// Bytes written by journald since its start that are worth reporting from one sample.
 const JOURNAL_SINCE_START: u64 = 1 << 30;
 
-/// Who dominates.
+/// The dominant process or cgroup.
 struct Dominant<'w, 'a> {
     writer: &'w Writer<'a>,
-    /// Set where it takes all processes of the cgroup to be more than half.
+    /// Set where only all processes of the cgroup together exceed half.
     cgroup: Option<EntityId>,
     dirtied_bytes: u64,
     application_bytes: Option<u64>,
     share: f64,
-    /// For children that nobody saw: the cgroup with more than half of the device bytes, how many, and
-    /// its share.
+    /// For children that no sample saw: the cgroup with more than half of the device bytes, those bytes, and its share.
     by_device: Option<(EntityId, u64, f64)>,
 }
 
@@ -143,7 +142,7 @@ fn dominant<'w, 'a>(derived: &Derived<'_>, writers: &'w Writers<'a>) -> Option<D
     })
 }
 
-/// In a sentence: a process, the children of one and where they write, or all of a cgroup.
+/// Name in a sentence: a process, the children of a process with their cgroup, or a whole cgroup.
 fn name(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> String {
     let is_root = |id| cgroup::path(derived.window, id).is_some_and(|path| path.as_bytes() == b"/");
     let place = |id| if is_root(id) { "no cgroup of their own".to_owned() } else { derived.label(id) };
@@ -154,7 +153,7 @@ fn name(derived: &Derived<'_>, dominant: &Dominant<'_, '_>) -> String {
     }
 }
 
-/// A sentence that begins with a name; names of processes keep their spelling.
+/// The words at the start of a sentence. Process names keep their spelling.
 fn at_start(sentence: &str) -> String {
     let ours = [("children of ", "Children of "), ("cgroup ", "Cgroup ")];
     let begins = ours.iter().find_map(|(small, large)| Some((*large, sentence.strip_prefix(small)?)));
@@ -165,7 +164,7 @@ fn amplification(dominant: &Dominant<'_, '_>) -> Option<f64> {
     dominant.application_bytes.map(|application| dominant.dirtied_bytes as f64 / application.max(1) as f64)
 }
 
-/// How bad it is: what the disk went through, and whether anybody but the writer waited.
+/// Severity, from the load of the disk and from the waits of other tasks.
 fn severity(
     derived: &Derived<'_>,
     trouble: &Trouble<'_>,
@@ -191,28 +190,28 @@ fn severity(
     } else if trouble.saturated_s >= BUSY_SHARE * seconds {
         if is_harmed { Severity::Critical } else { Severity::Warning }
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.queue >= QUEUED && is_harmed {
-        // Never full for long, and yet others wait behind its queue.
+        // The disk is never full for long, but other tasks wait behind its queue.
         Severity::Critical
     } else if trouble.utilisation >= BUSY_UTILISATION && trouble.await_max_s >= STALL_AWAIT_S && has_others {
-        // A program may wait for longer than the kernel counts: for a commit of a journal, for a flusher's work.
+        // A program may wait longer than the kernel counts: for a journal commit, for a flusher's work.
         Severity::Warning
     } else if trouble.await_max_s >= STALL_AWAIT_S
         && trouble.utilisation >= FELT_UTILISATION
         && waiting::is_harm_by_syncs(derived, &trouble.device, is_process_of_it)
     {
-        // The queue is full from time to time, and the trace shows who waits behind it.
+        // The queue is full from time to time, and the trace shows the tasks that wait behind it.
         Severity::Critical
     } else if trouble.utilisation >= FELT_UTILISATION {
         Severity::Info
     } else {
         return None;
     };
-    // Who writes alone waits for himself, as he must.
+    // A task that writes alone waits only for its own data.
     Some(if is_alone { Severity::Info } else { severity })
 }
 
-/// One look: only totals since each process was started. Long-running services differ in age, so only
-/// what is known to matter is said.
+/// Verdict from one sample, which holds only totals since each process was started. Long-running services differ in
+/// age, so only journald's known case is reported.
 fn since_start(derived: &Derived<'_>, writers: &Writers<'_>, dominant: &Dominant<'_, '_>) -> Verdict {
     if is_journald(dominant.writer) && dominant.dirtied_bytes >= JOURNAL_SINCE_START {
         return Verdict::Found(vec![finding(derived, writers, dominant, Severity::Info, None)]);
@@ -278,7 +277,7 @@ fn finding(
     }
 }
 
-/// By the name of its process, which the kernel cuts at 15 characters.
+/// Recognised by the process name, which the kernel cuts at 15 characters.
 fn is_journald(writer: &Writer<'_>) -> bool {
     JOURNALD.contains(&writer.comm.as_bytes())
 }
@@ -358,7 +357,7 @@ mod tests {
         };
         check_rule(&RULE, &busy(41, 9_000), "critical: systemd-journal[300]");
         check_rule(&RULE, &busy(41, 300), "info: systemd-journal[300]");
-        // It waits for what it wrote itself.
+        // Journald waits for its own data.
         check_rule(&RULE, &busy(300, 9_000), "info: systemd-journal[300]");
     }
 
@@ -437,7 +436,7 @@ mod tests {
         check_rule(&RULE, &fixture, "info: Cgroup /system.slice/postgresql.service makes over 99 %");
     }
 
-    /// A shell that runs one copy after the other, none of which lives to be seen twice.
+    /// A shell that runs one copy after the other. Each copy ends before a second sample sees it.
     fn copies() -> Fixture {
         slow_journal_volatile()
             .process("bash", 600, "/user.slice", |t, row| {
@@ -463,7 +462,7 @@ mod tests {
         });
         let expect = "info: Children of bash[600] (in /system.slice/backup.service) make over 99 %";
         check_rule(&RULE, &elsewhere, expect);
-        // Children that write somewhere unknown make no cgroup of their parent's dominant.
+        // Children that write in an unknown cgroup do not make their parent's cgroup dominant.
         let loud = copies().process("rsync", 601, "/user.slice", |t, row| row.write_bytes = Some(Bytes(mib(19.0 * t))));
         check_rule(&RULE, &loud, "info: Children of bash[600] make 61 %");
     }
@@ -485,7 +484,7 @@ mod tests {
         let denied = || Cause::PermissionDenied { need: "CAP_SYS_PTRACE".into() };
         let fixture = slow_journal().without(Source::ProcessIo, denied());
         check_rule(&RULE, &fixture, "not checked: /proc/PID/io: permission denied (needs CAP_SYS_PTRACE)");
-        // One that can be read does not speak for those that cannot.
+        // One readable process does not stand for the unreadable ones.
         let one_unreadable = dirty_cliff()
             .process("copier", 900, "/", |_, row| row.write_bytes = None)
             .gap(floodline_record::gap::Gap::new(Source::ProcessIo, denied()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `fsync-behind-writeback`: a task that must wait for a write waits behind the writeback of others, because the disk's
-//! queue is full of it. This is a symptom: the finding names the tasks that wait and those that write. It is kept apart from
-//! throttling (idle disks), from direct I/O and from reads. The writeback piles up because of `dirty-cliff` or
+//! Rule `fsync-behind-writeback`: a task that must wait for a write waits behind the writeback of others, because the
+//! disk's queue is full of it. This is a symptom: the finding names the tasks that wait and those that write. It is
+//! kept apart from throttling (idle disks), from direct I/O and from reads. The writeback piles up because of `dirty-cliff` or
 //! `dominant-writer`.
 #![doc = include_str!("fsync_behind_writeback.md")]
 
@@ -27,22 +27,22 @@ pub const RULE: Rule = Rule {
 
 /// Mean time of a write from which its caller notices the wait, seconds.
 const STALL_AWAIT_S: f64 = 0.1;
-/// Seconds of such intervals that are worth a finding.
+/// Fewest seconds of such intervals that are worth a finding.
 const NOTICED_S: f64 = 1.0;
-/// Share of the window in which the disk was so that makes it more than a moment.
+/// Share of the window in which the disk was saturated and slow from which it is more than a moment.
 const LASTS_SHARE: f64 = 0.1;
-/// Mean time of a write from which a moment is more than a moment, seconds.
+/// Mean time of a write from which even a moment counts, seconds.
 const LONG_AWAIT_S: f64 = 0.5;
-/// Share of the window with a task waiting for I/O that hurts a machine.
+/// Share of the window with a task waiting for I/O from which a machine is hurt.
 const HURTS_MACHINE: f64 = 0.2;
 /// Part of the slow seconds with a task waiting from which they were felt.
 const FELT_PRESSURE: f64 = 0.5;
-/// Part of what a disk writes that has to be writeback before it is the writeback's fault.
+/// Part of a disk's writes that must be writeback for writeback to be the cause.
 const MOSTLY: f64 = 0.5;
-/// Part of the window up to which a disk is busy and still has room: writeback throttling makes writeback slower, so on a
-/// disk that is nearly full more piles up. Measured on 6.1 and 6.12: at 85 % fsyncs took two to three times as long.
+/// Part of the window up to which a busy disk still has room. Writeback throttling makes writeback slower, so on a disk that
+/// is nearly full more piles up. Measured on 6.1 and 6.12: with a disk 85 % busy, fsyncs took two to three times as long.
 const HAS_ROOM: f64 = 0.6;
-/// Bytes dirtied by one process that are worth naming it.
+/// Bytes dirtied by one process from which it is named.
 const MUCH: u64 = 1 << 20;
 
 /// The disk that makes others wait.
@@ -51,9 +51,9 @@ struct Queue<'a> {
     /// Seconds in which it was saturated by writing and slow.
     slow_s: f64,
     await_max_s: f64,
-    /// Part of what it wrote in them that writeback completed.
+    /// Part of the bytes written in these seconds that writeback completed.
     writeback_share: f64,
-    /// Part of them with a task waiting for I/O.
+    /// Part of these seconds with a task waiting for I/O.
     pressure: f64,
 }
 
@@ -111,7 +111,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     Verdict::Clear(format!("{disk} was full of writeback and slow for {slow}, and {waited}"))
 }
 
-/// Whether something else than writeback fills a disk.
+/// Whether a load other than writeback fills a disk.
 fn is_full_of_other(derived: &Derived<'_>, disk: &Device<'_>) -> bool {
     derived.loads().iter().any(|(one, load)| one.id == disk.id && load::is_full_of_other(derived, load))
 }
@@ -133,7 +133,7 @@ fn queue<'a>(derived: &Derived<'_>, device: &Device<'a>) -> Queue<'a> {
     }
 }
 
-/// A full disk and what waits behind it.
+/// A full disk and the tasks that wait behind it.
 struct Felt<'a> {
     queue: &'a Queue<'a>,
     victims: &'a [Database],
@@ -161,7 +161,7 @@ fn finding(derived: &Derived<'_>, felt: &Felt<'_>) -> Finding {
 }
 
 fn severity(derived: &Derived<'_>, felt: &Felt<'_>) -> Severity {
-    // A moment in a long recording is no incident, whatever waited.
+    // A moment in a long recording is not an incident, whichever tasks waited.
     let lasts = felt.queue.slow_s >= LASTS_SHARE * derived.seconds;
     let is_harm = !felt.victims.is_empty() || felt.others.is_some_and(|others| waiting::is_harm(derived, others));
     match (is_harm && lasts, felt.victims.is_empty()) {
@@ -192,7 +192,7 @@ fn summary(felt: &Felt<'_>) -> String {
     }
 }
 
-/// The cgroups that most of the unwritten data belongs to, with their bytes, without those that wait.
+/// The cgroups that own most of the unwritten data, with their bytes, without those that wait.
 fn owners(derived: &Derived<'_>, victims: &[Database]) -> Vec<(String, u64)> {
     let owned = cgroup::own_parts(derived.window, &derived.window.unwritten_max);
     let others = owned.iter().filter(|(id, _)| victims.iter().all(|victim| victim.cgroup != *id));
@@ -253,7 +253,7 @@ fn brief(derived: &Derived<'_>, felt: &Felt<'_>, owners: &[&str]) -> Brief {
     }
 }
 
-/// How slow the disk is, and by what.
+/// Evidence of how slow the disk is, and of the cause.
 fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
     let full = format!("{} full of writes and slow", queue.device.name);
     let of_writes = "/proc/diskstats write_time ÷ writes";
@@ -267,7 +267,7 @@ fn queue_rows(queue: &Queue<'_>) -> Vec<Evidence> {
     ]
 }
 
-/// Who dirtied most, where it is much.
+/// The process that dirtied most, if that is much.
 fn writer_row(derived: &Derived<'_>) -> Option<Evidence> {
     let writers = derived.writers();
     let first = writers.processes.first()?;
@@ -385,7 +385,7 @@ mod tests {
         );
     }
 
-    /// A task that waits for a commit of a journal is no task that waits for I/O to the kernel.
+    /// A task that waits for a journal commit does not count as waiting for I/O in the kernel.
     #[test]
     fn a_traced_wait_counts_where_pressure_does_not_show_it() {
         let calm = || {
@@ -406,10 +406,10 @@ mod tests {
         check_rule(&RULE, &waits(701, 2_000, Some(dev_of("sda"))), "critical: redis-server[701] waited");
         let other = waits(701, 2_000, Some(dev_of("sdb"))).disk("sdb", |_, _| {});
         check_rule(&RULE, &other, "clear: sda was full of writeback and slow for 10 s");
-        // A sync of everything waits for all that is dirty, as it must.
+        // A sync of everything waits for all dirty data by design.
         let (parts, events) = slow((701, Operation::Sync, 5_000, None));
         check_rule(&RULE, &calm().traced(parts, events), "clear: sda was full of writeback and slow for 10 s");
-        // Who makes the writeback waits for what it wrote itself.
+        // The process that makes the writeback waits for its own data.
         check_rule(&RULE, &waits(700, 9_000, None), "clear: sda was full of writeback and slow for 10 s");
     }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `inode-switch-storm`: after a cgroup is removed, kworkers move its cached inodes to the parent's
-//! wb, and on some kernels burn CPU for it at a cost that grows faster than the inodes. Measured by the
-//! CPU time of those kworkers; otherwise an exposure, as far as files show one. Not about writing: no page
-//! is written by a switch.
+//! Rule `inode-switch-storm`: after a cgroup is removed, kworkers move its cached inodes to the parent's wb, and on
+//! some kernels burn CPU for it at a cost that grows faster than the inodes. Measured by the CPU time of those
+//! kworkers; otherwise reported as an exposure, if files show one. Not about writing: a switch writes no page.
 #![doc = include_str!("inode_switch_storm.md")]
 
 use crate::diagnose::derived::Derived;
@@ -27,28 +26,29 @@ pub const RULE: Rule = Rule {
 
 /// CPUs' worth of switching that stalls other work.
 const HURTS_CPUS: f64 = 0.5;
-/// CPUs' worth of switching that is worth knowing.
+/// CPUs' worth of switching that is worth reporting.
 const FELT_CPUS: f64 = 0.05;
-/// A storm lasts seconds: a longer look does not make it less, so the shares above are of this at most.
+/// Length of a storm, seconds. The shares above apply to at most this much time, because a longer observation does not
+/// make a storm smaller.
 const STORM_S: f64 = 10.0;
-/// CPU seconds below which nothing was measured worth a word.
+/// CPU seconds below which the measurement is not reported.
 const LEAST_CPU_S: f64 = 0.5;
 /// Reclaimable slab of one cgroup that may hold very many inodes, about 100,000 of 1 KiB.
 const MANY_INODES: u64 = 100 << 20;
 
-/// What switching did, and what waits to be switched.
+/// Cost of the switching, and inodes that are still to be switched.
 struct Storm {
     /// CPU seconds of kworkers named for switching; `None` when there is no rate.
     cpu_s: Option<f64>,
     workers: u64,
     dying: Option<u64>,
-    /// Cgroups that went away within the window.
+    /// Cgroups that were removed within the window.
     removed: u64,
     /// The cgroup with the most reclaimable slab of its own.
     largest: Option<(EntityId, u64)>,
     lazytime: Vec<String>,
     cost: Cost,
-    /// Moves that were counted, by pair of cgroups; `None` when nothing traced them.
+    /// Counted moves, by pair of cgroups; `None` when they were not traced.
     moves: Option<Vec<(Pair, Moves)>>,
 }
 
@@ -95,7 +95,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }
 }
 
-/// `: 20,000 inodes went from A to B`; empty when none did.
+/// Words such as `: 20,000 inodes went from A to B`; empty when no inode moved.
 fn counted(derived: &Derived<'_>, moves: &[(Pair, Moves)]) -> String {
     let all: u64 = moves.iter().map(|(_, moves)| moves.switched).sum();
     match moves.first() {
@@ -130,8 +130,8 @@ fn storm(derived: &Derived<'_>, facts: &HostFacts) -> Storm {
     }
 }
 
-/// A storm that may come: cgroups are removed here, one has very many inodes cached, and the kernel pays
-/// more than it should.
+/// Finding for a possible storm: cgroups are removed here, one has very many inodes cached, and the kernel's cost of
+/// switching is excessive.
 fn exposed(derived: &Derived<'_>, storm: &Storm) -> Option<Finding> {
     let (id, slab) = storm.largest.filter(|(_, slab)| *slab >= MANY_INODES)?;
     let removes = storm.removed > 0 || storm.dying > Some(0);
@@ -223,7 +223,7 @@ fn finding(derived: &Derived<'_>, storm: &Storm, severity: Severity, summary: St
     }
 }
 
-/// What confirms it: how many inodes went from where to where, and the removal that set them off.
+/// Traced confirmation: the number of inodes that moved between each pair of cgroups, and the removal that caused it.
 fn confirmed(derived: &Derived<'_>, storm: &Storm) -> Option<String> {
     let moves = storm.moves.as_deref()?;
     let (pair, most) = moves.first()?;
@@ -304,7 +304,7 @@ mod tests {
             "clear: kworkers seen at it used 110 ms of CPU, 1 removed cgroup lingers",
         );
         check_rule(&RULE, &inode_switch_6_1(), "clear: kworkers seen at it used 200 ms of CPU");
-        // A longer look at the same storm.
+        // A longer observation of the same storm.
         check_rule(&RULE, &inode_switch_storm().seconds(60), "critical: Kworkers moving inodes of removed cgroups");
     }
 

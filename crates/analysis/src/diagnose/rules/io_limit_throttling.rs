@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `io-limit-throttling`: a cgroup is at its own limit of I/O (`io.max`, or `blkio.throttle` of version 1) and its
-//! tasks wait for that, while the disk has room. Not about limits that do not hold (`cgroup-writeback-missing`).
+//! Rule `io-limit-throttling`: a cgroup reaches its own I/O limit (`io.max`, or `blkio.throttle` of version 1) and its
+//! tasks wait for it, while the disk has room. Does not cover limits that do not hold (`cgroup-writeback-missing`).
 #![doc = include_str!("io_limit_throttling.md")]
 
 use crate::diagnose::derived::Derived;
@@ -25,16 +25,17 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Part of a limit that is used from which the limit is what holds.
+/// Part of a limit in use from which the limit is the bottleneck.
 const AT_LIMIT: f64 = 0.8;
-/// The same, where the disk does not explain the waiting: bursts are at the limit and pauses between them are not.
+/// Part of a limit in use from which it is the bottleneck where the disk does not explain the waiting: bursts reach the
+/// limit and pauses between them do not.
 const NEAR_LIMIT: f64 = 0.5;
 /// Part of the time with a task of the cgroup waiting from which it hurts.
 const HURTS: f64 = 0.1;
 /// Utilisation of the disk up to which it has room.
 const ROOM: f64 = 0.9;
 
-/// A limit that is used up.
+/// A limit that is reached.
 struct AtLimit<'a> {
     cgroup: EntityId,
     device: Device<'a>,
@@ -79,13 +80,13 @@ fn check(derived: &Derived<'_>) -> Verdict {
     Verdict::Found(found)
 }
 
-/// What keeps limits of I/O from being known: a whole file of them that was not read.
+/// The gap that hides limits of I/O: a whole file of them that was not read.
 fn unread(derived: &Derived<'_>) -> Option<Gap> {
     let of = |source| derived.window.gaps_of(source).find(|gap| gap.entity.is_none() && gap.cause != Cause::NotPlanned);
     [Source::IoStat, Source::IoLimits, Source::BlkioLimits].into_iter().find_map(of).cloned()
 }
 
-/// The limits of a row with their name, whether they are of writes and of bytes.
+/// The limits of a row with their names, and whether each is for writes and for bytes.
 fn limits(row: &CgroupIoRow) -> [(Option<u64>, &'static str, bool, bool); 4] {
     let set = |limit: Option<Limit>| limit.filter(|limit| *limit != Limit::MAX).map(|limit| limit.0);
     [
@@ -101,7 +102,7 @@ fn limits_of(span: &Span<CgroupIoRow>) -> [(Option<u64>, &'static str, bool, boo
     limits(&span.last)
 }
 
-/// What a cgroup did per second of what a limit counts.
+/// Rate of a cgroup in the unit that a limit counts.
 fn used(span: &Span<CgroupIoRow>, name: &str) -> Option<f64> {
     let growth = match name {
         "wbps" => span.growth.wbytes?.0,
@@ -132,14 +133,14 @@ fn at_limit<'a>(derived: &Derived<'a>) -> Vec<AtLimit<'a>> {
     found
 }
 
-/// Whether a cgroup is the one of a path or below it.
+/// Whether a cgroup is at a path or below it.
 fn is_within(derived: &Derived<'_>, id: EntityId, above: &Name) -> bool {
     let path = cgroup::path(derived.window, id);
     let rest = path.and_then(|path| path.as_bytes().strip_prefix(above.as_bytes()));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The process of the cgroup that does most of what the limit counts.
+/// The process of the cgroup with the largest part of the limited I/O.
 fn largest_user(derived: &Derived<'_>, at: &AtLimit<'_>, inside: impl Fn(Option<EntityId>) -> bool) -> Option<u32> {
     let of = |(id, span): (&EntityId, &Span<ProcessRow>)| match derived.window.entities.get(id) {
         Some(Entity::Process { pid, cgroup, .. }) if inside(*cgroup) => {
@@ -172,7 +173,7 @@ impl AtLimit<'_> {
     }
 }
 
-/// What waits at a limit while the disk has room.
+/// Tasks that wait at a limit while the disk has room.
 struct Held {
     severity: Severity,
     /// Part of the window in which the disk was busy.
@@ -315,7 +316,7 @@ mod tests {
                 })
         };
         check_rule(&RULE, &with(0.5), "critical: Cgroup /tenant is held");
-        // Who uses the limit up waits for it, as was meant.
+        // A task that uses the limit up alone waits for it by design.
         check_rule(&RULE, &with(0.0), "info: Cgroup /tenant is held");
     }
 

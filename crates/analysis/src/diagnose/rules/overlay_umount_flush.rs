@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `overlay-umount-flush`: unmounting an overlay writes out everything that is dirty on the
-//! filesystem below it, whoever dirtied it. Foretold from dirty bytes and device speed before anybody
-//! unmounts; confirmed where `umount` is seen waiting. Not about unmounting the filesystem itself.
+//! Rule `overlay-umount-flush`: unmounting an overlay writes out all dirty data of the filesystem below it, whichever
+//! task dirtied it. Predicted from dirty bytes and device speed before an unmount; confirmed where `umount` is seen
+//! waiting. Does not cover unmounting the filesystem itself.
 #![doc = include_str!("overlay_umount_flush.md")]
 
 mod remedy;
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A wait that breaks time limits of teardown, seconds.
+/// Length of a wait that breaks time limits of teardown, seconds.
 const HURTS_S: f64 = 2.0;
 /// Bytes that the slowest disk still sold writes in a second.
 const LITTLE: u64 = 8 << 20;
@@ -163,7 +163,7 @@ fn cause(derived: &Derived<'_>, upper: &Upper<'_>) -> String {
     )
 }
 
-/// A burst that nothing but a request explains.
+/// Evidence of a burst that only a request explains.
 fn asked_rows(burst: &Burst) -> Vec<Evidence> {
     let mut rows = vec![
         Evidence::bytes("Dirty before the burst", burst.dirty_before, "/proc/vmstat nr_dirty + nr_writeback"),
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_burst_that_nothing_else_explains_is_laid_to_an_unmount_or_a_sync() {
-        // Dirty from second 3 on and written from second 6 on; who unmounts has a name of its own.
+        // Dirty from second 3 on and written from second 6 on. The unmounting task has a name of its own.
         let busy = |t: f64| (t - 6.0).clamp(0.0, 3.5);
         let written = overlay_synced()
             .seconds(12)
@@ -244,7 +244,7 @@ mod tests {
         };
         let asked = overlay_synced().traced(&["bytes"], vec![sync(dev(false)), sync(dev(true))]);
         check_rule(&RULE, &asked, "critical: 1 umount has waited 3.00 s while all dirty data on sdb");
-        // Somebody called syncfs, which is what he wanted.
+        // A task called syncfs, and the burst is its intended effect.
         let plain = overlay_synced().traced(&["bytes"], vec![sync(dev(false))]);
         check_rule(&RULE, &plain, "clear: unmounting an overlay on sdb would write 0 B at most");
     }
@@ -275,7 +275,7 @@ mod tests {
     fn up_to_6_9_the_dirty_bytes_of_one_of_several_disks_are_a_bound() {
         let old = overlay_before_teardown("6.1.0-40-amd64");
         check_rule(&RULE, &old, "warning: Unmounting any of 10 overlays will take 10 s");
-        // The root wb has little, the machine much: it may be anywhere.
+        // The root wb has little, the machine much: the data may be on any filesystem.
         let elsewhere = old.bdi("8:16", |_, row| row.reclaimable = Some(Bytes(4096)));
         check_rule(&RULE, &elsewhere, "not checked: /sys/kernel/debug/bdi/NAME/wb_stats");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `saturated-device`: a disk has more to do than it can, and what fills it is not writeback: reads, direct I/O, or
-//! the fsyncs of many. Others wait for the disk, and no setting of writeback is to blame. Where writeback fills the disk
-//! it is `dirty-cliff`, `dominant-writer` or `fsync-behind-writeback`.
+//! Rule `saturated-device`: a disk is overloaded by reads, direct I/O, or the fsyncs of many tasks, not by writeback.
+//! Other tasks wait for the disk, and no writeback setting is the cause. Where writeback fills the disk, `dirty-cliff`,
+//! `dominant-writer` or `fsync-behind-writeback` applies.
 #![doc = include_str!("saturated_device.md")]
 
 use crate::diagnose::derived::Derived;
@@ -23,14 +23,14 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Part of the busy time with a task waiting for I/O from which it was felt.
+/// Part of the busy time with a task waiting for I/O from which the load was felt.
 const FELT_PRESSURE: f64 = 0.5;
 /// Mean time of a write from which waiting for one is noticed, seconds.
 const SLOW_S: f64 = 0.02;
-/// Part of what fills the disk from which one process alone fills it.
+/// Part of the load on the disk from which one process alone fills it.
 const ALONE: f64 = 0.8;
 
-/// A process and its part of what fills the disk.
+/// A process and its part of the load on the disk.
 struct Causer {
     id: EntityId,
     pid: u32,
@@ -72,7 +72,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     })
 }
 
-/// Processes by what fills the disk, most first.
+/// Processes by their part of the load on the disk, most first.
 fn causers(derived: &Derived<'_>, kind: Kind) -> Vec<Causer> {
     let of = |(id, span): (&EntityId, &floodline_record::window::Span<floodline_record::sample::ProcessRow>)| {
         let bytes = match kind {
@@ -132,7 +132,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     let kind = load.kind();
     let causers = causers(derived, kind);
     let alone = causers.first().filter(|causer| causer.share >= ALONE);
-    // One writer is `dominant-writer`'s, which knows what it dirtied and how to make it less.
+    // One writer belongs to `dominant-writer`, which has its dirtied bytes and a way to reduce them.
     if kind != Kind::Reads && causers.first().is_some_and(|causer| causer.share > writer::DOMINANT_SHARE) {
         return None;
     }
@@ -140,7 +140,7 @@ fn finding(derived: &Derived<'_>, disk: &Device<'_>, load: &Load) -> Option<Find
     let is_slow = load.write_await_s >= SLOW_S || kind == Kind::Reads || others.as_ref().is_some_and(|o| !o.is_empty());
     let severity = match &others {
         _ if pressure < FELT_PRESSURE || !is_slow => return None,
-        // Who fills a disk alone waits for nobody but himself.
+        // A process that fills a disk alone delays only itself.
         Some(others) if others.is_empty() => Severity::Info,
         Some(others) if waiting::is_harm(derived, others) => Severity::Critical,
         _ => Severity::Warning,
@@ -205,7 +205,7 @@ fn trade_off(kind: Kind, load: &Load) -> &'static str {
     }
 }
 
-/// Who waits, for the end of a sentence.
+/// Words for a waiter, for the end of a sentence.
 fn waits(derived: &Derived<'_>, waiter: &Waiter) -> String {
     match waiter.seconds {
         Some(seconds) => format!("{} waited {}", waiting::named(derived, waiter), human::seconds(seconds)),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `starved-dirty-budget`: a machine-wide setting leaves cgroups so little dirty memory that every
-//! folio is cleaned as soon as it is dirtied. Two factors, told apart: the budget, and the amplification
-//! by folios that are dirtied again and again. Not about a cgroup that is small by its own limit, and not
-//! about version 1, where no cgroup has a budget.
+//! Rule `starved-dirty-budget`: a machine-wide setting leaves cgroups so little dirty memory that every folio is
+//! cleaned as soon as it is dirtied. Distinguishes two factors: the budget, and the amplification by folios that are
+//! dirtied repeatedly. Does not cover a cgroup that is small by its own limit, or version 1, where no cgroup has a
+//! budget.
 #![doc = include_str!("starved_dirty_budget.md")]
 
 mod activity;
@@ -60,7 +60,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     let Candidates { starved, tight } =
         starved::candidates(derived, known.iter().copied().filter(|budget| lives(budget.cgroup)));
     let of = |some: &[Starved<'_>]| activity::activity(derived, some, occupied.as_ref(), writers.period);
-    // A budget that some writers could live with has to be seen hurting.
+    // A budget that is enough for some writers counts only if it is seen hurting.
     let tight_ones = tight.len() as u64;
     let starved = if starved.is_empty() && of(&tight).is_amplified() { tight } else { starved };
     let activity = of(&starved);
@@ -70,7 +70,7 @@ fn check(derived: &Derived<'_>) -> Verdict {
     Verdict::Found(vec![finding(derived, budgets, &starved, worst, &activity)])
 }
 
-/// The smallest budget of all, for the reason why nothing was found.
+/// The smallest budget of all, for the reason of a clear verdict.
 fn smallest(known: &[&CgroupBudget], tight: u64) -> String {
     let least = known.iter().filter_map(|budget| Some((budget.domain.thresh?.low.0, &budget.path))).min();
     match least {
@@ -100,7 +100,7 @@ fn finding(
     let throttled = waiting.is_throttling();
     let severity = match (activity.is_amplified() || throttled, writes) {
         (true, _) => Severity::Critical,
-        // Nothing was dirtied again as long as it was watched: worth knowing.
+        // No folio was dirtied again during the observation: worth reporting.
         (false, true) if activity.rate.is_none() => Severity::Warning,
         (false, _) => Severity::Info,
     };

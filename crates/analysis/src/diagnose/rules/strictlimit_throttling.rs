@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rule `strictlimit-throttling`: writers are paused by the strict limit of one device. Told by a tracer; not
-//! about the limits of the machine or of cgroups.
+//! Rule `strictlimit-throttling`: writers are paused by the strict limit of one device. Confirmed by a tracer. Does not
+//! cover the limits of the machine or of cgroups.
 #![doc = include_str!("strictlimit_throttling.md")]
 
 use crate::advise::step;
@@ -19,10 +19,10 @@ use floodline_record::window::Span;
 const TRADE_OFF: &str = "Without strict_limit the device may fill the machine's whole dirty threshold, and a slow \
  device then makes all writers wait. For a slow device, raise max_bytes to what it writes in a second instead. A FUSE \
  mount sets strict_limit again when it is mounted again.";
-/// Part of its largest share from which a device is at its limit.
+/// Part of its largest share from which a device counts as at its limit.
 const AT_SHARE: f64 = 0.5;
 
-/// It rests on nothing else.
+/// Wording of the confirmation: the finding rests on traced pauses only.
 const CONFIRMED: &str = "Every pause was counted where it happened, with the limit that caused it.";
 
 /// The rule and its manual page.
@@ -34,9 +34,9 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Share of the window that one task was paused, from which it is felt.
+/// Share of the window that one task was paused from which the pauses are felt.
 const FELT: f64 = 0.1;
-/// The same, from which a task does little else.
+/// Share of the window from which a task is mostly paused.
 const HURTS: f64 = 0.5;
 
 fn check(derived: &Derived<'_>) -> Verdict {
@@ -115,8 +115,8 @@ fn check(derived: &Derived<'_>) -> Verdict {
     }])
 }
 
-/// What files show of it: a device with a strict limit, dirty data of it that stand still at a small part of what the
-/// machine may have, and processes that wait meanwhile.
+/// Finding from files only: a device with a strict limit, dirty data of it that stays at a small part of the machine's
+/// threshold, and processes that wait meanwhile.
 fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     let freerun = derived.dirty.freerun_ceiling?.0;
     let most = derived.dirty.unwritten_peak?.0;
@@ -128,7 +128,7 @@ fn untraced(derived: &Derived<'_>) -> Option<Finding> {
     }
     let strict = |(id, span): (&EntityId, &Span<BdiRow>)| match derived.window.entities.get(id) {
         Some(Entity::Bdi { name }) if span.last.strict_limit.is_some_and(|flag| flag.0 == 1) => {
-            // What the device may have of the hard threshold, half of which is where pausing begins.
+            // The device's share of the hard threshold. Pausing begins at half of it.
             let share = span.last.max_ratio.map_or(1.0, |ratio| ratio.0 as f64 / 1e6);
             let limit = derived.dirty.hard_threshold?.0 as f64 * share;
             let series = derived.window.bdi_series.get(id)?;
@@ -193,7 +193,7 @@ mod tests {
     use floodline_record::gap::Cause;
     use floodline_testkit::Fixture;
 
-    /// A task paused for so many milliseconds of the fixture's ten seconds.
+    /// A task paused for this many milliseconds of the fixture's ten seconds.
     fn paused(domain: Domain, ms: u64) -> Fixture {
         Fixture::healthy().traced(&["throttle"], vec![throttle::tests::throttled((7, "8:16", domain, 11, ms, 200))])
     }

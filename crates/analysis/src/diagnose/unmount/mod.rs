@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unmounts of overlays: each filesystem that carries some, what an unmount would write there, and what is seen of one.
-//! Readings for rules; what a finding says about them is `overlay-umount-flush`.
+//! Unmounts of overlays: each filesystem that carries some, the data that an unmount would write there, and the
+//! readings of one in progress. Provides readings for rules; findings about them come from `overlay-umount-flush`.
 
 pub mod upper;
 pub mod wait;
@@ -11,25 +11,25 @@ use super::device::Device;
 use upper::{Level, Upper};
 use wait::Seen;
 
-/// An unmount that is seen, or that would take long enough to be noticed.
+/// An unmount that is in progress, or that would take long enough to be noticed.
 pub struct Unmount<'a> {
     /// The filesystem that it writes out.
     pub upper: Upper<'a>,
-    /// What is seen of it.
+    /// Readings of it in progress.
     pub seen: Seen,
-    /// A burst on that filesystem's device that nothing but a request explains.
+    /// A burst on that filesystem's device that only a request explains.
     pub asked: Option<Burst>,
-    /// Which reading of the dirty bytes speaks of it.
+    /// Reading from which the dirty bytes come.
     pub level: Level,
-    /// Bytes that it writes, at least.
+    /// Fewest bytes that it writes.
     pub dirty: u64,
-    /// Where that number comes from.
+    /// Source of that number.
     pub source: &'static str,
-    /// Seconds that it would take; 0 where the speed of the device is not known.
+    /// Predicted duration, seconds; 0 where the speed of the device is not known.
     pub foretold_s: f64,
 }
 
-/// What is known of unmounts of overlays.
+/// Readings on unmounts of overlays.
 pub struct Unmounts<'a> {
     /// The filesystems that carry overlays.
     pub uppers: Vec<Upper<'a>>,
@@ -38,13 +38,14 @@ pub struct Unmounts<'a> {
 }
 
 impl<'a> Unmounts<'a> {
-    /// Of a window.
+    /// Derives the unmounts of a window.
     pub fn of(derived: &Derived<'a>) -> Unmounts<'a> {
         let uppers = upper::uppers(derived);
         Unmounts { noticed: uppers.iter().filter_map(|upper| unmount(derived, *upper)).collect(), uppers }
     }
 
-    /// Whether an unmount explains a burst on a device: one is seen waiting, or the burst was asked for where overlays are.
+    /// Whether an unmount explains a burst on a device: one is seen waiting, or the burst was asked for where overlays
+    /// are.
     pub fn explain(&self, device: &Device<'_>, burst: &Burst) -> bool {
         let carries = || self.uppers.iter().any(|upper| upper.device.id == device.id);
         let is_asked = !self.noticed.is_empty() && burst.trigger == Trigger::Asked;

@@ -94,8 +94,8 @@ pub enum Level {
     Most,
 }
 
-/// Dirty bytes of a device, at least and at most, and where the number is from. `is_one_drain`: there is no other device
-/// at which dirty pages leave memory.
+/// Dirty bytes of a device, at least and at most, and where the number is from. `is_one_drain`: there is no other
+/// device at which dirty pages leave memory.
 pub fn dirty_of(
     derived: &Derived<'_>,
     device: &Device<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unmounts that are seen waiting for the filesystem below their overlay: asleep in every sample, or in the trace.
+//! Unmounts seen waiting for the filesystem below their overlay: asleep in every sample, or in the trace.
 
 use super::upper::Upper;
 use crate::diagnose::burst::NOTICED_S;
@@ -15,18 +15,18 @@ use floodline_record::record::What;
 use floodline_record::units::{Count, Nanos};
 use std::collections::BTreeSet;
 
-/// Utilisation of the disk from which an unmount waits for it and for nothing else.
+/// Utilisation of the disk from which an unmount waits for the disk only.
 const BUSY: f64 = 0.7;
 /// `D` as the state of a process is recorded.
 const UNINTERRUPTIBLE: Count = Count(b'D' as u64);
 
-/// Unmounts that wait for a filesystem, as far as they are seen.
+/// Unmounts seen waiting for a filesystem.
 pub struct Seen {
-    /// How many.
+    /// Number of unmounts.
     pub umounts: u64,
-    /// The longest of them, at least, seconds.
+    /// Lower bound of the longest of them, seconds.
     pub seconds: f64,
-    /// Where that is from other than the tracer.
+    /// Source of these numbers if it is not the tracer.
     source: Option<&'static str>,
     /// Share of the wait in which the device was busy.
     busy: f64,
@@ -35,7 +35,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of one filesystem.
+    /// Finds the unmounts of one filesystem.
     pub fn of(derived: &Derived<'_>, upper: &Upper<'_>) -> Seen {
         let waiting = waiting(derived);
         let busy = waiting.as_ref().map_or(0.0, |waiting| busy(&upper.device, waiting));
@@ -53,12 +53,12 @@ impl Seen {
         }
     }
 
-    /// Whether somebody waits for this filesystem, and not for something else.
+    /// Whether an unmount waits for this filesystem, and not for anything else.
     pub fn is_happening(&self) -> bool {
         self.busy >= BUSY || self.traced.is_some()
     }
 
-    /// What confirms it: who waited for whose data.
+    /// Traced confirmation: the waiting task and the owner of the data.
     pub fn confirmed(&self) -> Option<String> {
         self.traced.as_ref().map(confirmed)
     }
@@ -76,18 +76,18 @@ impl Seen {
     }
 }
 
-/// Unmounts that slept in every sample, or measured themselves.
+/// Unmounts that slept in every sample, or whose duration the workload measured.
 struct Waiting {
     count: u64,
-    /// The longest of them, at least.
+    /// Lower bound of the longest of them.
     seconds: f64,
     from: Nanos,
     to: Nanos,
     source: &'static str,
 }
 
-/// Processes that unmount and slept uninterruptibly in every sample that had them; else what the tasks
-/// of a workload measured themselves.
+/// Unmounting processes that slept uninterruptibly in every sample with them. Without any, the durations that the tasks
+/// of a workload measured.
 fn waiting(derived: &Derived<'_>) -> Option<Waiting> {
     let waits = derived.window.processes.iter().filter(|(id, span)| {
         let is_umount =
@@ -117,8 +117,8 @@ fn waiting(derived: &Derived<'_>) -> Option<Waiting> {
     })
 }
 
-/// Syncs of the upper filesystem that the sync of an overlay waited for, as the tracer saw them: how many took
-/// long, and the longest.
+/// Traced syncs of the upper filesystem that the sync of an overlay waited for: the number of long ones, and the
+/// longest.
 fn traced(derived: &Derived<'_>, upper: &Upper<'_>) -> Option<(u64, Blame)> {
     let mounts = derived.window.facts.iter().flat_map(|facts| &facts.mounts);
     let overlays: BTreeSet<DevId> = mounts.filter(|mount| mount.overlay.is_some()).map(|mount| mount.dev).collect();
@@ -147,7 +147,7 @@ fn confirmed(wait: &Blame) -> String {
     text
 }
 
-/// What the tracer saw of a wait: how much it was, and whose.
+/// Traced data of a wait: its amount and its owners.
 fn traced_rows(wait: &Blame) -> Vec<Evidence> {
     let source = "trace of sync_filesystem() and block_bio_queue";
     let seconds = Nanos(wait.lasted_ns).as_secs_f64();
@@ -163,8 +163,8 @@ fn traced_rows(wait: &Blame) -> Vec<Evidence> {
     rows
 }
 
-/// Share of the wait in which a disk below the device had something to do. Requests in flight say so too: io_time is
-/// counted when requests start and end, and falls short where few and long ones overlap.
+/// Share of the wait in which a disk below the device was busy. Requests in flight count as well: io_time is counted
+/// when requests start and end, and falls short where few and long ones overlap.
 fn busy(device: &Device<'_>, waiting: &Waiting) -> f64 {
     let of_disk = |disk: &Device<'_>| {
         let intervals = disk.intervals();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weights that share out nothing: `io.weight` is kept by io.cost, which is off unless somebody enabled it
-//! for a device, and for buffered writes only where the filesystem says whose they are. (BFQ has weights
-//! of its own, `io.bfq.weight`, which service managers set together with `io.weight`.)
+//! Weights without effect: `io.weight` is enforced by io.cost, which is off unless enabled for a device, and covers
+//! buffered writes only where the filesystem supports cgroup writeback. (BFQ has weights of its own, `io.bfq.weight`,
+//! which service managers set together with `io.weight`.)
 
 use super::{RULE, lacks_support};
 use crate::diagnose::cgroup::{self, DevicesWritten};
@@ -16,13 +16,13 @@ use floodline_record::id::EntityId;
 use floodline_record::name::Name;
 use floodline_record::units::Count;
 
-/// What a cgroup has that nobody gave a weight.
+/// Default weight of a cgroup.
 const USUAL: Count = Count(100);
 
 /// A cgroup and its weight.
 type Weighted = (EntityId, u64);
 
-/// Cgroups that somebody gave a weight of their own.
+/// Cgroups with a weight other than the default.
 pub(super) fn weighted(derived: &Derived<'_>) -> Vec<Weighted> {
     let is_root = |id| cgroup::path(derived.window, id).is_some_and(|path| path.as_bytes() == b"/");
     let weight = |id: &EntityId| derived.window.cgroup_limits.get(id)?.last.io_weight.filter(|weight| *weight != USUAL);
@@ -30,7 +30,7 @@ pub(super) fn weighted(derived: &Derived<'_>) -> Vec<Weighted> {
     ids.filter_map(|id| Some((*id, weight(id)?.0))).collect()
 }
 
-/// Weights that do not hold, where memory and io are on the unified hierarchy.
+/// Finding for weights without effect, where memory and io are on the unified hierarchy.
 pub(super) fn without_effect(derived: &Derived<'_>, facts: &HostFacts) -> Option<Finding> {
     let weighted = weighted(derived);
     let was_read = derived.window.gaps_of(Source::IoCost).next().is_none();
@@ -44,7 +44,7 @@ pub(super) fn without_effect(derived: &Derived<'_>, facts: &HostFacts) -> Option
     }
 }
 
-/// Whether something divides a disk by weights.
+/// Whether a scheduler or controller divides a disk by weights.
 fn shares_out(facts: &HostFacts, disk: &Device<'_>) -> bool {
     let qos = facts.io_cost_qos.get(disk.dev.to_string().as_str());
     qos.is_some_and(|qos| qos.split_ascii_whitespace().any(|word| word == "enable=1")) || scheduler(disk) == Some("bfq")
@@ -95,7 +95,7 @@ fn without_sharing(derived: &Derived<'_>, disks: &[Device<'_>], weighted: &[Weig
     }
 }
 
-/// Weighted cgroups that write to a filesystem which does not tell cgroups apart.
+/// Weighted cgroups that write to a filesystem without cgroup writeback.
 fn escaping(derived: &Derived<'_>, facts: &HostFacts, weighted: &[Weighted]) -> Option<Finding> {
     let written = DevicesWritten::of(derived.window);
     let mounts = |id: EntityId| written.devices(id).into_iter().flat_map(|device| device.mounts());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the rule says where no burst was found: what the disks did instead, or what would be needed to tell.
+//! Verdict without a burst: the activity of the disks instead, or the readings needed to decide.
 
 use crate::diagnose::burst::{self, NOTICED_S, NoBurst};
 use crate::diagnose::cycle;
@@ -25,8 +25,8 @@ pub(super) fn longest_seen(derived: &Derived<'_>, drains: &[Device<'_>]) -> Stri
     }
 }
 
-/// What would be needed to tell how long the writing takes: the device's speed, or an observation that is long enough to
-/// see it happen or not.
+/// What would be needed to tell how long the writing takes: the device's speed, or an observation that is long enough
+/// to see it happen or not.
 pub(super) fn too_short(derived: &Derived<'_>) -> Vec<Gap> {
     // Where the kernel's estimate was read, it is still the value that every estimate starts from.
     let was_read = derived.window.bdis.values().any(|span| span.last.write_bandwidth.is_some());

@@ -132,7 +132,7 @@ fn journal_row(journald: &Journald) -> Evidence {
     Evidence::text("Journal storage", stored, "journald.conf Storage=")
 }
 
-/// What says that it was children, and what of theirs is left out because it is counted with them.
+/// Evidence that children wrote, and their bytes that are left out because they are counted elsewhere.
 fn inheritance_rows(dominant: &Dominant<'_, '_>) -> Vec<Evidence> {
     let Some(inherited) = dominant.writer.inherited.filter(|_| dominant.cgroup.is_none()) else { return Vec::new() };
     let mut rows = Vec::new();

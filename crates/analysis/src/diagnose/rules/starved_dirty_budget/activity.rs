@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes of starved cgroups did, and how they fared: whether they dirty the same folios
-//! again and again, and whether they sleep while the disks have nothing to do.
+//! Activity of the processes in starved cgroups: whether they dirty the same folios repeatedly, and whether they sleep
+//! while the disks are idle.
 
 use super::starved::{Occupied, Starved};
 use crate::diagnose::cgroup;
@@ -95,7 +95,7 @@ pub(super) fn waiting<'a>(derived: &Derived<'a>, starved: &[Starved<'_>]) -> Wai
     }
 }
 
-/// Who else lives in these cgroups: not those that dirty most of it.
+/// Other processes in these cgroups: not those that dirty most of it.
 pub(super) fn victims(activity: &Activity<'_, '_>) -> String {
     let is_victim = |writer: &&&Writer<'_>| {
         !writer.kthread

@@ -116,8 +116,8 @@ pub(super) fn remedy(
     }
 }
 
-/// The change for a storm: a background threshold that holds what is rewritten, for the domain that wants the largest part
-/// of its memory.
+/// The change for a storm: a background threshold that holds what is rewritten, for the domain that wants the largest
+/// part of its memory.
 pub(super) fn of_storm(
     derived: &Derived<'_>,
     storm: &Storm<'_, '_, '_>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which cgroups have a budget too small for their filesystem, because of a machine-wide setting, and
-//! which processes answer to them. Looks at each cgroup once.
+//! Finds cgroups whose budget is too small for their filesystem because of a machine-wide setting, and the processes
+//! charged to them. Visits each cgroup once.
 
 use crate::budget::{Budgets, CgroupBudget};
 use crate::diagnose::cgroup::{self, DevicesWritten};
@@ -12,21 +12,21 @@ use floodline_record::facts::Mount;
 use floodline_record::id::{DevId, EntityId};
 use std::collections::BTreeMap;
 
-/// Folios a budget has to hold: below them cleaning chases dirtying, whoever writes.
+/// Fewest folios that a budget must hold: below this, folios are cleaned as soon as they are dirtied, for any writer.
 const FOLIOS_NEEDED: u64 = 16;
-/// Folios below which it may; how many are enough depends on how many of them are stored to.
+/// Folios below which a budget may be too small; the sufficient number depends on the number of folios stored to.
 const FOLIOS_ENOUGH: u64 = 64;
-/// The least any budget needs: two polling intervals of one writer, 2 × 32 pages.
+/// Smallest budget that any cgroup needs: two polling intervals of one writer, 2 × 32 pages.
 const LEAST_NEEDED: u64 = 2 * (128 << 10);
-/// A budget that is this part of a cgroup's memory is small because the cgroup is.
+/// Part of a cgroup's memory from which its budget is small because of the cgroup itself.
 const FAIR_FRACTION: f64 = 0.05;
 /// A cgroup whose budget is too small for its filesystem.
 pub(super) struct Starved<'a> {
     pub(super) budget: &'a CgroupBudget,
-    /// At most this hard threshold, bytes.
+    /// Upper bound of its hard threshold, bytes.
     pub(super) thresh: u64,
     pub(super) needed: u64,
-    /// What cures it, with room to spare: bytes.
+    /// Sufficient budget, with a margin, bytes.
     pub(super) wanted: u64,
     pub(super) folio: u64,
     pub(super) fs_type: &'a str,
@@ -34,10 +34,10 @@ pub(super) struct Starved<'a> {
     pub(super) peak: Option<u64>,
 }
 
-/// Processes by the memory cgroup that they answer to.
+/// Processes by the memory cgroup that they are charged to.
 pub(super) type Occupied<'w, 'a> = BTreeMap<EntityId, Vec<&'w Writer<'a>>>;
 
-/// Memory cgroups that processes answer to, with those processes; `None` when no process was read.
+/// Memory cgroups with the processes charged to them; `None` when no process was read.
 pub(super) fn occupied<'w, 'a>(
     derived: &Derived<'_>,
     budgets: &Budgets,
@@ -58,14 +58,13 @@ pub(super) fn occupied<'w, 'a>(
 /// Cgroups with little dirty memory because of a machine-wide setting.
 #[derive(Default)]
 pub(super) struct Candidates<'a> {
-    /// Their threshold is below what any writer needs.
+    /// Cgroups whose threshold is below the needs of any writer.
     pub(super) starved: Vec<Starved<'a>>,
-    /// It is enough for some and too little for others: what they did has to tell.
+    /// Cgroups whose threshold suffices for some writers only: their activity decides.
     pub(super) tight: Vec<Starved<'a>>,
 }
 
-/// The cgroups among some whose threshold is below some folios of their filesystem, because of a
-/// machine-wide setting.
+/// The cgroups whose threshold is below some folios of their filesystem, because of a machine-wide setting.
 pub(super) fn candidates<'b, 'a: 'b>(
     derived: &Derived<'a>,
     budgets: impl Iterator<Item = &'b CgroupBudget>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A storm: the processes of a domain dirty whole folios by stores of a few bytes, much more than they hand to write
-//! calls, while the domain's dirty data stand at its background threshold. Then the threshold cleans what the next store
-//! dirties again, whichever setting made it so small. Found by what was dirtied, not by the size of a setting.
+//! calls, while the domain's dirty data stand at its background threshold. Then the threshold cleans what the next
+//! store dirties again, whichever setting made it so small. Found by what was dirtied, not by the size of a setting.
 
 use super::activity::{FOLIO_PER_FAULT, HURTS_RATE, REWRITES};
 use super::starved::Occupied;
@@ -66,7 +66,8 @@ pub(super) struct Storm<'w, 'a, 'b> {
     pub(super) reason: Reason,
 }
 
-/// Every domain with a storm, the most dirtied first; none where they dirty little together, or where one look cannot tell.
+/// Every domain with a storm, the most dirtied first; none where they dirty little together, or where one look cannot
+/// tell.
 pub(super) fn storms<'w, 'a, 'b>(
     derived: &Derived<'_>,
     budgets: &'b Budgets,

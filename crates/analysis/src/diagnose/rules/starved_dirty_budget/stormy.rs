@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of storms: one finding for the cgroups that have one, and one for the machine's own domain, with the
-//! folio and the room as they were measured.
+//! Findings about storms: one for the cgroups that have one, and one for the machine's own domain, with the measured
+//! folio and room.
 
 use super::activity;
 use super::measured::Measured;
@@ -32,7 +32,7 @@ pub(super) fn findings(
     found
 }
 
-/// Two names at most, and how many more.
+/// At most two names, and the number of the others.
 fn named(storm: &Storm<'_, '_, '_>) -> String {
     let labels: Vec<String> = storm.writers.iter().take(2).map(|writer| writer.label()).collect();
     let more = storm.writers.len().saturating_sub(labels.len());
@@ -123,7 +123,7 @@ fn in_cgroups(
     }
 }
 
-/// What part of its memory a domain wants.
+/// Part of its memory that a domain needs.
 fn needs(storm: &Storm<'_, '_, '_>) -> f64 {
     storm.wanted as f64 / storm.available.max(1) as f64
 }
